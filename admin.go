@@ -6,6 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/publish"
 )
@@ -30,8 +31,13 @@ func (db *DB) Admin() *admin.Admin {
 
 // Admin is what operators do with the feed.
 func (f *Feed) Admin() *admin.Feed {
-	return &admin.Feed{Inspector: f.inspector, Checker: f.checker, Installation: installation{f.catalog, f.installed},
-		Grantor: f.grants, Publications: publications{f.recorder, f.publisher}}
+	return &admin.Feed{
+		Inspector:    f.inspector,
+		Checker:      &inspect.Checker{Feed: f.catalog, Install: f.installed},
+		Installation: installation{f.catalog, f.installed},
+		Grantor:      &install.Grants{Feed: f.catalog, DB: f.installed.DB},
+		Publications: publications{f.recorder, f.publisher},
+	}
 }
 
 // installation is what is made for a feed, from its parts.
@@ -76,11 +82,11 @@ func (f administered) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) 
 // Locate implements admin.Source.
 func (f administered) Locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error) {
 	if t, ok, _ := to.Time(); ok {
-		pager, err := f.pager()
+		kind, err := f.kind()
 		if err != nil {
 			return to, err
 		}
-		at, err := pager.At(ctx, t, s)
+		at, err := kind.At(ctx, t, s)
 		if err != nil || at.Position.IsZero() {
 			return to, err // below every position; written as a cursor it would be the beginning
 		}

@@ -61,10 +61,10 @@ type Consumer struct {
 	// DefaultLimit and 5000, and doubles while more waits and a batch is through, transaction and
 	// all, within a tenth of a second. After a failure it begins anew.
 	Limit int
-	// NoReadAhead has each page read when the batch before it is through. By default it is read
-	// while that is handled, unless batches take a second or longer, so that its rows may be as they were before the handler's own
-	// writes: whoever changes in Handle the rows that he is handed may want it. Nothing is lost
-	// either way, since what has changed comes again.
+	// NoReadAhead has each page read when the batch before it is through. By default it is read while that is handled,
+	// unless batches take a second or longer, so that its rows may be as they were before the handler's own writes:
+	// whoever changes in Handle the rows that he is handed may want it. Nothing is lost either way, since what has
+	// changed comes again.
 	NoReadAhead bool
 	// Wait is how long the source may keep a request waiting for an entry; a consumer
 	// without work learns of a seek or reset after it. Default 10 s.
@@ -168,6 +168,11 @@ func (c *Consumer) Divide(ctx context.Context) error { return c.set().Divide(ctx
 // consumer is any name for who processes, as in Consumer.Name. The entry is told by
 // feed, generation, shard and position. A Consumer needs none of this for what its
 // Handle does in its transaction.
-func (db *DB) MarkProcessed(ctx context.Context, tx Tx, consumer, feed string, e feedtype.Entry) (first bool, err error) {
+func (db *DB) MarkProcessed(
+	ctx context.Context,
+	tx Tx,
+	consumer, feed string,
+	e feedtype.Entry,
+) (first bool, err error) {
 	return db.consumers.MarkProcessed(ctx, tx, consumer, feed, e)
 }

@@ -3,119 +3,18 @@ package rowfeed
 import (
 	"context"
 	"database/sql"
-	"regexp"
 	"sync"
-	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/history"
-	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
-
-// NoPrefix as Config.Prefix gives rowfeed's tables their bare names.
-const NoPrefix = "-"
-
-// Config holds the settings of a DB. The zero value is good.
-type Config struct {
-	// Prefix starts the names of rowfeed's tables. Default "rowfeed_"; NoPrefix for none.
-	Prefix string
-	// Schema is where rowfeed's tables are, on databases that have schemas. Default: the
-	// connection's current schema (PostgreSQL) or database (MySQL, MariaDB).
-	Schema string
-	// UnsafeDurability accepts a server that may forget commits after a power cut: a
-	// position that a consumer has stored could then be given twice.
-	UnsafeDurability bool
-	// Replica says that the database is a replica, which only answers pages, and may lag
-	// behind others: a cursor ahead of it is answered by an empty page. Nothing is
-	// published.
-	Replica bool
-	// NoPublish leaves it to others to give positions: nothing is published, readers do not
-	// move the records of an outbox, and Request.Consistent is refused. A login that may only
-	// read needs it; entries then come when a publisher elsewhere has run.
-	NoPublish bool
-	// BatchSize is the number of changes that a publisher takes at first; it adapts
-	// between 100 and 5000. Default 1000.
-	BatchSize int
-	// IdlePoll is the longest pause between looks at a quiet feed for its publisher; one
-	// look is for all feeds of the DB. Default 50 ms.
-	IdlePoll time.Duration
-	// WatchPoll is the longest pause between looks at a quiet database while somebody
-	// waits for an entry (Request.Wait). What a publisher of this process publishes needs
-	// no look. Default 50 ms.
-	WatchPoll time.Duration
-	// PublisherLease is the term of the lease through which the publishers of a feed take
-	// turns: for so long nothing is published, at most, after the one at work was killed.
-	// Default 10 s; NoLease lets all work at once, as safely for all who fetch through rowfeed.
-	PublisherLease time.Duration
-	// LockWait and LockIdle are what Feed.Lock takes where a LockRequest says nothing.
-	// Default: as LockRequest says.
-	LockWait, LockIdle time.Duration
-	// MaxPageBytes bounds the values on a page, which then ends early (More stays true).
-	// A single larger row still makes a page of its own. Default 16 MiB.
-	MaxPageBytes int
-	// TailBytes bounds the values of what is read near the end of a feed for several readers
-	// with different cursors, limits or parts at once, and kept for a second. Default 1 MiB; below 0
-	// everybody reads for himself.
-	TailBytes int
-	// Observer is told what happens. Default: nobody.
-	Observer *feedtype.Observer
-	// Tracer makes spans of what is done. Default: none are made.
-	Tracer feedtype.Tracer
-}
-
-func (c Config) withDefaults() Config {
-	switch c.Prefix {
-	case "":
-		c.Prefix = "rowfeed_"
-	case NoPrefix:
-		c.Prefix = ""
-	}
-	if c.BatchSize == 0 {
-		c.BatchSize = 1000
-	}
-	if c.IdlePoll == 0 {
-		c.IdlePoll = 50 * time.Millisecond
-	}
-	if c.WatchPoll == 0 {
-		c.WatchPoll = 50 * time.Millisecond
-	}
-	if c.PublisherLease == 0 {
-		c.PublisherLease = 10 * time.Second
-	}
-	if c.MaxPageBytes == 0 {
-		c.MaxPageBytes = 16 << 20
-	}
-	if c.TailBytes == 0 {
-		c.TailBytes = 1 << 20
-	}
-	c.Observer = c.Observer.WithDefaults()
-	return c
-}
-
-var prefixPattern = regexp.MustCompile(`^[a-z0-9_]{0,12}$`)
-
-func (c Config) validate() error {
-	switch {
-	case !prefixPattern.MatchString(c.Prefix):
-		return feedtype.Invalid("prefix", "%q must be at most 12 of a-z, 0-9 and _ (names of 63 bytes must fit a feed's name too)", c.Prefix)
-	case c.BatchSize < 1:
-		return feedtype.Invalid("batch size", "%d must be positive", c.BatchSize)
-	case c.IdlePoll < 0:
-		return feedtype.Invalid("idle poll", "%s must not be negative", c.IdlePoll)
-	case c.WatchPoll < 0:
-		return feedtype.Invalid("watch poll", "%s must not be negative", c.WatchPoll)
-	case c.PublisherLease >= 0 && c.PublisherLease < lease.MinTTL || c.PublisherLease > lease.MaxTTL:
-		return feedtype.Invalid("publisher lease", "%s must be from %s to %s", c.PublisherLease, lease.MinTTL, lease.MaxTTL)
-	case c.MaxPageBytes < 1:
-		return feedtype.Invalid("page bytes", "%d must be positive", c.MaxPageBytes)
-	}
-	return nil
-}
 
 // DB is rowfeed on one database. It is safe for concurrent use.
 type DB struct {
@@ -131,8 +30,8 @@ type DB struct {
 	feeds map[string]*Feed
 }
 
-// Open prepares rowfeed on a pool that the caller opened and will close. cfg may be
-// nil. Nothing is created: see Migrate. The pool needs at least two connections.
+// Open prepares rowfeed on a pool that the caller opened and will close. The pool needs at least two connections. cfg
+// may be nil. Open creates nothing in the database: see Migrate.
 func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -141,9 +40,11 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	if err := full.validate(); err != nil {
 		return nil, err
 	}
-	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, Observer: full.Observer, Tracer: full.Tracer,
+	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix},
+		Observer: full.Observer, Tracer: full.Tracer,
 		Replica: full.Replica, NoPublish: full.NoPublish, UnsafeDurability: full.UnsafeDurability}
-	rf := &DB{store: s, flushes: &history.Flushes{Store: s}, consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}, cfg: full, feeds: make(map[string]*Feed)}
+	rf := &DB{store: s, flushes: &history.Flushes{Store: s}, cfg: full, feeds: make(map[string]*Feed),
+		consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}}
 	rf.looks = &watch.Looker{Store: s, Feeds: waitingFeeds{rf}}
 	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.looks.Look, read.NewPages)
 	if err := db.PingContext(ctx); err != nil {
@@ -159,5 +60,121 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	return rf, nil
 }
 
-// NoLease as Config.PublisherLease lets every publisher work at once.
-const NoLease = -1
+// Feed answers the feed of that name, or an error with the code UnknownFeed.
+func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
+	if err := feedtype.ValidName(name); err != nil {
+		return nil, err
+	}
+	f := db.known(name)
+	if f != nil && f.catalog.Record.Load().Unreadable == nil {
+		return f, nil
+	}
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
+		return nil, err
+	}
+	if f == nil {
+		f = db.newFeed(name)
+	}
+	if err := f.catalog.Reload(ctx); err != nil {
+		return nil, err
+	}
+	return db.remember(f), nil
+}
+
+// Feeds answers all feeds, ordered by name. A feed whose record this version cannot read (its mode came with a later
+// version, or the record is damaged) is among them; every request to it is refused.
+func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
+	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
+		return nil, err
+	}
+	records, err := catalog.Load(ctx, db.store, db.store.On(), "")
+	if err != nil {
+		return nil, db.store.Fail("feeds", "list", err)
+	}
+	var all []*Feed
+	for _, r := range records {
+		if r.Gone() {
+			continue
+		}
+		f := db.known(r.Name)
+		if f == nil {
+			f = db.newFeed(r.Name)
+			f.catalog.Record.Store(r)
+			f = db.remember(f)
+		}
+		f.catalog.Record.Store(r)
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// known is the Feed of that name that this DB has; nil if it has none.
+func (db *DB) known(name string) *Feed {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return db.feeds[name]
+}
+
+// remember answers the one Feed of its name that this DB has: the one that it had already, or else f.
+func (db *DB) remember(f *Feed) *Feed {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if known := db.feeds[f.Name()]; known != nil {
+		return known
+	}
+	db.feeds[f.Name()] = f
+	return f
+}
+
+func (db *DB) forget(name string) {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	delete(db.feeds, name)
+}
+
+// AddFeed makes a feed of a table, which may have rows and be written to. It makes the triggers first. Then it records
+// the keys of the rows as changes, in batches; when it breaks off, a second call goes on from there. A second call with
+// the same spec changes nothing; with another spec it fails with the code Conflict and names the differences. progress
+// may be nil. It is called with the number of rows that this call has recorded so far. If keys keep their positions and
+// get data shards ([FeedSpec.Adopt], or a feed that is being divided anew), it is called with the number of keys looked
+// at.
+func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
+	if err := (&install.Database{Store: db.store}).Create(ctx, spec); err != nil {
+		return nil, err
+	}
+	f, err := db.Feed(ctx, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.catalog.Reload(ctx); err != nil {
+		return nil, err
+	}
+	if err := f.installed.Complete(ctx, progress); err != nil {
+		return nil, err
+	}
+	f.Wake()
+	return f, nil
+}
+
+// DropFeed removes a feed's triggers and tables. The source table stays as it was before AddFeed. The feed's name and
+// generation are kept, so that a later feed of the same name refuses old cursors. Dropping it again does nothing.
+func (db *DB) DropFeed(ctx context.Context, name string) error {
+	err := (&install.Database{Store: db.store}).Drop(ctx, name)
+	db.forget(name)
+	return err
+}
+
+// Migrate creates rowfeed's tables or brings them to the newest version, and answers the versions applied. Several
+// callers at once are safe: they take turns.
+func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
+	return (&install.Schema{Store: db.store}).Migrate(ctx)
+}
+
+// MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
+func (db *DB) MigrateDown(ctx context.Context) error {
+	err := (&install.Schema{Store: db.store}).MigrateDown(ctx)
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	clear(db.feeds)
+	return err
+}

@@ -8,9 +8,10 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Each makes a Consumer's Handle of a function for one entry, with its row in a T, see
-// [Entry.Decode]. For a delete the T has the key's columns alone.
-func Each[T any](fn func(ctx context.Context, tx *sql.Tx, e feedtype.Entry, row T) error) func(context.Context, *sql.Tx, []feedtype.Entry) error {
+// Each makes a Consumer's Handle from a function for one entry. The function gets the entry's row as a T, see
+// [Entry.Decode]. For a delete the T has only the key's columns.
+func Each[T any](fn func(ctx context.Context, tx *sql.Tx, e feedtype.Entry, row T) error) func(
+	context.Context, *sql.Tx, []feedtype.Entry) error {
 	return func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error {
 		for _, e := range entries {
 			var row T

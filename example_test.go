@@ -21,7 +21,10 @@ func openExample() (db *sql.DB, remove func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	db, err = sql.Open("sqlite", "file:"+filepath.Join(folder, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err = sql.Open(
+		"sqlite",
+		"file:"+filepath.Join(folder, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)",
+	)
 	if err != nil {
 		log.Fatal(err)
 	}

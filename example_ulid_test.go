@@ -15,8 +15,23 @@ func ExampleFeed_Lock() {
 	db, remove := openExample()
 	defer remove()
 	feeds, _ := exampleFeed(ctx, db)
-	must(db.Exec("CREATE TABLE events (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL, ulid BLOB NOT NULL, what TEXT, UNIQUE (customer, ulid))"))
-	events, err := feeds.AddFeed(ctx, rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "customer"}, nil)
+	must(
+		db.Exec(
+			"CREATE TABLE events (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL, ulid BLOB NOT NULL, what TEXT, " +
+				"UNIQUE (customer, ulid))",
+		),
+	)
+	events, err := feeds.AddFeed(
+		ctx,
+		rowfeed.FeedSpec{
+			Name:           "events",
+			Table:          "events",
+			Mode:           rowfeed.ModeBlocking,
+			PositionColumn: "ulid",
+			ShardColumn:    "customer",
+		},
+		nil,
+	)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +91,8 @@ func ExampleFeed_AppendOutbox() {
 	defer tx.Rollback()
 	must(tx.ExecContext(ctx, "INSERT INTO events VALUES (1, 'ordered')"))
 	happened := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
-	if err := events.AppendOutbox(ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: customer, Hint: happened, Key: rowfeed.Key{1}}); err != nil {
+	record := rowfeed.OutboxRecord{Shard: customer, Hint: happened, Key: rowfeed.Key{1}}
+	if err := events.AppendOutbox(ctx, rowfeed.InTx(tx), record); err != nil {
 		log.Fatal(err)
 	}
 	if err := tx.Commit(); err != nil {

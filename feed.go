@@ -8,8 +8,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/gap"
-	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/publish"
@@ -22,69 +20,14 @@ type Feed struct {
 	db      *DB
 	catalog *catalog.Feed
 
+	kinds     map[string]kind // by mode
 	reader    *read.Reader
-	sequence  *publish.Sequence
-	outbox    *shards.Outbox
-	shards    *shards.Shards
-	locks     *shards.Locks
 	publisher *publish.Publisher
 	recorder  *publish.Recorder
+	shards    *shards.Shards
+	locks     *shards.Locks
 	installed *install.Feed
-	grants    *install.Grants
 	inspector *inspect.Inspector
-	checker   *inspect.Checker
-}
-
-func (db *DB) newFeed(name string) *Feed {
-	c := &catalog.Feed{Name: name, Store: db.store}
-	c.Gone = func() {
-		db.mu.Lock()
-		delete(db.feeds, name)
-		db.mu.Unlock()
-	}
-	f := &Feed{db: db, catalog: c}
-	cfg, database := db.cfg, &install.Database{Store: db.store}
-	c.Diagnose = func(ctx context.Context, doing string, err error) error {
-		return database.Diagnose(ctx, c, doing, err)
-	}
-	past, gaps := history.New(c, db.flushes, cfg.Replica, cfg.UnsafeDurability), gap.New(c)
-	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: f.pager,
-		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
-	f.sequence = &publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
-	f.outbox = &shards.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
-	f.shards = &shards.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
-	f.locks = &shards.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
-	f.publisher = publish.New(c, db.watch, gaps, f.positioner)
-	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
-	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
-	rows := &install.OutboxRows{Feed: c, Recorder: f.recorder, Outbox: f.outbox}
-	f.installed = &install.Feed{Feed: c, DB: database, History: past, Reader: f.reader, Recorder: f.recorder, Rows: rows,
-		Partitions: &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
-		Division:   &install.Resharding{Feed: c, Recorder: f.recorder}, SetProblems: f.publisher.SetProblems}
-	f.publisher.Keeper = f.installed
-	f.grants = &install.Grants{Feed: c, DB: database}
-	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards, Consumers: db.Admin().Consumers}
-	f.checker = &inspect.Checker{Feed: c, Install: f.installed}
-	return f
-}
-
-// pager and positioner are the tables of what reads, and gives, the positions of each kind.
-func (f *Feed) pager() (read.Pager, error) {
-	r := f.catalog.Record.Load()
-	return map[string]read.Pager{
-		ModeSequence: read.SequencePager{Reader: f.reader},
-		ModeBlocking: f.shards,
-		ModeOutbox:   shards.OutboxPager{Shards: f.shards, Outbox: f.outbox},
-	}[r.Mode], r.Unreadable
-}
-
-func (f *Feed) positioner() (publish.Positioner, error) {
-	r := f.catalog.Record.Load()
-	return map[string]publish.Positioner{
-		ModeSequence: f.sequence,
-		ModeBlocking: shards.Blocking{Feed: f.catalog.Name},
-		ModeOutbox:   f.outbox,
-	}[r.Mode], r.Unreadable
 }
 
 // Name is the feed's name.
@@ -140,9 +83,9 @@ func (f *Feed) Info(ctx context.Context) (*feedtype.Info, error) {
 	return info, nil
 }
 
-// Fetch implements Source. The page and the head it belongs to are read together:
-// everything up to Page.Cursor has been shown, or is not for this consumer. Rows
-// have the content they have now.
+// Fetch implements Source. It reads the page and the head that belongs to it together: everything up to Page.Cursor is
+// on this page or an earlier one, or is not for this reader. Rows have their present content. A consistent request
+// publishes what was committed before it, and then reads.
 func (f *Feed) Fetch(ctx context.Context, req feedtype.Request) (page feedtype.Page, err error) {
 	ctx, end := feedtype.StartSpan(ctx, f.db.store.Tracer, feedtype.Span{Op: feedtype.SpanFetch, Feed: f.Name()})
 	defer func() { end(feedtype.SpanEnd{Entries: len(page.Entries), Err: err}) }()
@@ -155,7 +98,7 @@ func (f *Feed) Fetch(ctx context.Context, req feedtype.Request) (page feedtype.P
 	return f.reader.Fetch(ctx, req)
 }
 
-// catchUp publishes everything that was committed before a consistent request.
+// catchUp publishes what was committed before a consistent request.
 func (f *Feed) catchUp(ctx context.Context, req feedtype.Request) error {
 	if _, err := req.EffectiveLimit(); err != nil {
 		return err
@@ -170,77 +113,71 @@ func (f *Feed) catchUp(ctx context.Context, req feedtype.Request) error {
 	return f.publisher.CatchUp(ctx, part.Shard, req.Wait)
 }
 
-// Standings implements ShardSource. Waiting costs the looks that all who wait share, and no statement besides.
+// Standings implements ShardSource. Waiting readers share the polls of the database.
 func (f *Feed) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
 	return f.reader.Standings(ctx, since, wait)
 }
 
-// Publish gives positions to every change that is waiting, in passes of one
-// transaction each, until a pass takes nothing, and answers the number of keys that
-// got a position. Several publishers at once, in any number of processes, are safe:
-// the feed's row of the sequences table makes them take turns.
+// Publish gives positions to the waiting changes and answers the number of keys that got one. It runs passes of one
+// transaction each until a pass finds no change. Several publishers at once, in any number of processes, are safe: the
+// lock of the feed's row of the sequences table orders them.
 func (f *Feed) Publish(ctx context.Context) (n int, err error) { return f.publisher.Publish(ctx) }
 
-// RunPublisher publishes until ctx ends, and then answers nil. It survives whatever
-// may pass (a database that is away, locks, a full disk), telling the Observer of
-// it; it answers an error only when going on makes no sense: the feed is gone, or
-// the server may forget commits.
+// RunPublisher publishes until ctx ends, and then answers nil. Failures that can pass (a database that is away, locks,
+// a full disk) do not end it; it tells the Observer of them. It answers an error if the feed is gone or if the server
+// may lose commits.
 //
-// The publishers of a feed take turns, in all processes, through the lease
-// "publish:<feed>" (Config.PublisherLease): one works, the others stand by. That is for
-// efficiency; what makes several publishers safe is the lock of the feed's sequence.
+// The publishers of a feed in all processes take turns by the lease "publish:<feed>" (Config.PublisherLease): one
+// works, the others stand by. The lease is for efficiency; the lock of the feed's sequence makes several publishers
+// safe.
 func (f *Feed) RunPublisher(ctx context.Context) error { return f.publisher.RunPublisher(ctx) }
 
-// Wake makes this process's publisher of the feed look at once, instead of after
-// its pause. Call it after the commit of a transaction that changed the table.
+// Wake makes this process's publisher of the feed look for changes at once. Call it after the commit of a transaction
+// that changed the table.
 func (f *Feed) Wake() { f.publisher.Wake() }
 
-// Problems is what this process's publisher knows to be wrong with the feed; none
-// when all is well. It is what readiness is about.
+// Problems are what this process's publisher knows to be wrong with the feed. A server is ready if there are none.
 func (f *Feed) Problems() []string { return f.publisher.Problems() }
 
-// Record records, inside the caller's transaction, that the keys were written: what
-// triggers do, for feeds with capture "app". (With capture "column" it is for what no
-// statement can say, such as the old key of a row whose key changes.) Call it in the transaction that writes
-// the rows, for every key written, inserted or deleted; for a changed key with both.
+// Record records, inside the caller's transaction, that the keys were written, for feeds with capture "app". Call it in
+// the transaction that writes the rows, for every key inserted, updated or deleted. If a row's key changes, name the
+// old and the new one. With capture "column" it is for the old key of a row whose key changes.
 func (f *Feed) Record(ctx context.Context, tx Tx, keys ...Key) error {
 	return f.recorder.RecordKeys(ctx, tx, dialect.Changed, keys)
 }
 
-// Republish asks, inside the caller's transaction, for new positions for the keys:
-// consumers receive them again, as they are then. Hidden keys are shown again. It
-// appends change records and locks nothing.
+// Republish asks, inside the caller's transaction, for new positions for the keys. Consumers receive the rows again, as
+// they are then. Hidden keys are shown again. Republish appends change records and locks nothing.
 func (f *Feed) Republish(ctx context.Context, tx Tx, keys ...Key) error {
 	return f.recorder.RecordKeys(ctx, tx, dialect.Republished, keys)
 }
 
-// Unpublish hides the keys, inside the caller's transaction: once published,
-// consumers get a delete, and changes of the rows stay hidden until Republish.
+// Unpublish hides the keys, inside the caller's transaction. When that is published, consumers get a delete. Later
+// changes of the rows stay hidden until Republish.
 func (f *Feed) Unpublish(ctx context.Context, tx Tx, keys ...Key) error {
 	return f.recorder.RecordKeys(ctx, tx, dialect.Unpublished, keys)
 }
 
-// InOwnTx runs fn in a transaction of its own, with retries, and wakes the publisher of this process afterwards.
+// InOwnTx runs fn in a transaction of its own and wakes this process's publisher. After a deadlock or a serialization
+// failure it runs fn again.
 func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
 	return f.recorder.InOwnTx(ctx, func(tx dialect.Querier) error { return fn(ownTx{tx}) })
 }
 
-// Delete deletes, inside the caller's transaction, the row of a key, and has the
-// delete published. With capture "trigger" it is an ordinary DELETE. A key without a
-// row is no error, and nothing is recorded.
+// Delete deletes the row of a key, inside the caller's transaction, so that the delete is published. With capture
+// "trigger" it is an ordinary DELETE. If there is no such row, it does nothing.
 func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
 	return f.recorder.Delete(ctx, tx, key)
 }
 
-// AppendOutbox appends a record to the outbox of a feed with ModeOutbox, in the transaction that
-// inserts the row. It waits for nobody.
+// AppendOutbox appends a record to the outbox of a feed with ModeOutbox. Call it in the transaction that inserts the
+// row. It waits for no lock.
 func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) error {
 	return f.recorder.AppendOutbox(ctx, tx, record)
 }
 
-// ParseKey reads a key as people write it: the bare value where the key has one
-// column, else (or also) the JSON object or array that entries show, such as
-// {"ns":"a","k":"b"}. Binary values are base64.
+// ParseKey reads a key as people write it: the bare value if the key has one column, or the JSON object or array that
+// entries show, such as {"ns":"a","k":"b"}. Binary values are base64.
 func (f *Feed) ParseKey(text string) (Key, error) { return f.recorder.ParseKey(text) }
 
 var _ feedtype.ShardSource = (*Feed)(nil)

@@ -7,41 +7,37 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// Group shares a number of jobs among all who run it, in any number of processes: each
-// job is done by one of them at a time, under a lease of its own, and the numbers of jobs
-// of any two differ by one at most within three terms of whatever happened to them. More
-// of them than jobs stand by.
-//
-// What a lease guards it guards here; see Lease and Job.Term.
+// Group shares a number of jobs among its members, in any number of processes. One member at a time does a job, under a
+// lease of its own. After a member has come or gone, the numbers of jobs of any two members differ by one at most
+// within three times the ttl. If there are more members than jobs, some stand by. See Lease and Job.Claim for what is
+// guarded.
 type Group struct{ group *lease.Group }
 
-// Group names a group; nothing is asked of the database yet. Its leases begin with name,
-// 1 to 83 printable ASCII characters without blanks, and the number of jobs: groups of
-// different numbers have nothing in common. ttl is a lease's: one who was killed is
-// replaced that much later, at most.
+// Group names a group, and does not ask the database yet. The names of its leases begin with name, 1 to 83 printable
+// ASCII characters without blanks, and the number of jobs: groups with different numbers of jobs are different groups.
+// ttl is that of the leases: a member that was killed is replaced that much later, at most.
 func (db *DB) Group(name string, jobs int, ttl time.Duration) *Group {
 	return &Group{lease.NewGroup(db.store, name, jobs, ttl)}
 }
 
-// Run does its share of the jobs, each in a goroutine of its own, until ctx ends, then
-// answers nil. do does a job until its context ends, which it does with ctx or when the
-// job's term is lost, or until Job.HandOver says that somebody else is to have it. One
-// that returns otherwise is done again, here or elsewhere. Its error ends Run with that
-// error, unless the term was lost. Run outlives databases that go away, without one its
-// terms run out, and it returns when every do has.
+// Run makes this process a member until ctx ends, and then answers nil. It calls do for each job of the member, in a
+// goroutine of its own. do works until its context ends (with ctx, or when the job's claim is lost) or until
+// Job.HandOver is closed. A job whose do returned otherwise is done again, by this or another member. An error of do
+// ends Run with that error, unless the claim was lost. Run survives the loss of its database, without which its claims
+// end. It returns when every do has.
 func (g *Group) Run(ctx context.Context, do func(ctx context.Context, j *Job) error) error {
 	return g.group.Run(ctx, func(ctx context.Context, j *lease.Job) error { return do(ctx, &Job{j}) })
 }
 
-// Job is one of a group's while this member of it has it.
+// Job is a job of a group while this member does it.
 type Job struct{ job *lease.Job }
 
 // Number is from 0 to the number of jobs, exclusively.
 func (j *Job) Number() int { return j.job.Number() }
 
-// Term is that of the job's lease.
+// Claim is that of the job's lease.
 func (j *Job) Term() *Term { return &Term{j.job.Term()} }
 
-// HandOver is closed when somebody else is to have the job: whoever does it finishes what
-// is in hand and returns. The job stays its own until then.
+// HandOver is closed when another member is to do the job. do then finishes what it has begun, and returns. The job
+// stays this member's until then.
 func (j *Job) HandOver() <-chan struct{} { return j.job.HandOver() }

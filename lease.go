@@ -8,34 +8,30 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// Lease is a named job that one holder at a time may do, in any number of processes.
-// Whoever gets it has a Term, which ends unless it is renewed in time; the next term
-// has a higher epoch. The row in the database decides, on the database's own clock.
+// Lease is a named job that one holder at a time may do, in any number of processes. A holder has a Claim, which ends
+// unless it is renewed in time. The next claim has a higher epoch. A row in the database decides, on the database's
+// clock.
 //
-// A lease spreads work and guards effects outside the database, as well as an expiring
-// claim can: a holder that is paused may go on for a moment after another has taken
-// over. Effects in the same database are safe when their transaction calls Term.Assert;
-// send the epoch along with all others, so that the receiver can refuse a lower one.
+// A lease spreads work and guards effects outside the database as well as an expiring claim can: a paused holder may go
+// on for a moment after another one has taken over. Effects in the same database are safe if their transaction calls
+// Claim.Assert. Send the epoch along with effects elsewhere, so that the receiver can refuse a lower one.
 type Lease struct {
-	// LookEvery is the longest pause between two looks at a lease that somebody else
-	// holds; the first ones are shorter. Default 5 s.
+	// LookEvery is the maximum time between polls of a lease that another process holds. The first polls are closer
+	// together. Default 5 s.
 	LookEvery time.Duration
-	// Above, where it is set, answers an epoch that the next term's is greater than, for a
-	// lease that goes on where another one was: receivers that refuse lower epochs know no
-	// names of leases. It is asked when the lease is about to be taken, after any waiting.
+	// Above, if set, answers an epoch below the one of the next claim. It is for a lease that replaces another one:
+	// receivers refuse lower epochs, and know no names of leases. It is called when the lease is about to be acquired.
 	Above func(ctx context.Context) (int64, error)
-	// StandBy, where it is set, is told who has the lease, after every look of Acquire or
-	// Hold that found it taken. An error of it ends the waiting, with that error.
+	// StandBy, if set, is called with the holder after every poll of Acquire or Hold that found the lease held. An
+	// error of StandBy ends the waiting with that error.
 	StandBy func(ctx context.Context, holder *feedtype.LeaseStatus) error
 
 	named *lease.Lease
 }
 
-// Lease names a lease; nothing is asked of the database yet. A name has 1 to 100
-// printable ASCII characters without blanks ("publish:…", "consumer:…" and "relay:…" are
-// rowfeed's own). A
-// term ends ttl after the database has last heard of it: a holder that was killed is
-// replaced that much later, at most; 10 s is a good choice.
+// Lease names a lease, and does not ask the database yet. A name has 1 to 100 printable ASCII characters without
+// blanks. Names that begin with "publish:", "consumer:" or "relay:" are rowfeed's own. A claim ends ttl after its last
+// renewal: a holder that was killed is replaced that much later, at most. 10 s is a good choice.
 func (db *DB) Lease(name string, ttl time.Duration) *Lease {
 	return &Lease{named: lease.New(db.store, name, ttl)}
 }
@@ -47,30 +43,26 @@ func (l *Lease) asSet() *lease.Lease {
 	return &set
 }
 
-// TryAcquire begins a term if nobody holds the lease. Else the error has the code
-// LeaseTaken and names the holder. The same process is no exception: who holds the
-// lease already is told so as well.
+// TryAcquire begins a claim if the lease is free. Otherwise the error has the code LeaseTaken and names the holder,
+// which may be the calling process.
 func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
 	return termOf(l.asSet().TryAcquire(ctx))
 }
 
-// Acquire begins a term, and waits while somebody else holds the lease: it looks after
-// a pause that grows, with jitter, to LookEvery, and no later than the holder's term
-// would end. It has no transaction open while it waits, and answers errors of the
-// database at once.
+// Acquire begins a claim, and waits while the lease is held. It polls after pauses that grow, with jitter, to
+// LookEvery, and at the latest when the holder's claim would end. It has no transaction open while it waits. It answers
+// errors of the database at once.
 func (l *Lease) Acquire(ctx context.Context) (*Term, error) { return termOf(l.asSet().Acquire(ctx)) }
 
-// Hold acquires the lease (it waits, as Acquire does), runs fn, renews the term in the
-// background, and releases it when fn has returned. fn's context ends when the term
-// does; what fn does after that is not guarded any more. Hold answers fn's error, or one
-// with the code LeaseLost when the term ended before fn did.
+// Hold acquires the lease (it waits, as Acquire does), runs fn, renews the claim in the background, and releases it
+// when fn has returned. fn's context ends when the claim does; what fn does after that is not guarded. Hold answers
+// fn's error, or one with the code LeaseLost if the claim ended before fn did.
 func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
 	return l.asSet().Hold(ctx, func(ctx context.Context, t *lease.Term) error { return fn(ctx, &Term{t}) })
 }
 
-// Term is one holding of a Lease, from an acquire to its end. Two terms never share an
-// owner, and a later one has a higher epoch; a term that has ended never comes back.
-// It is safe for concurrent use.
+// Claim is one holding of a Lease, from its acquisition to its end. Two claims never have the same owner, and a later
+// one has a higher epoch. A claim that has ended never comes back. It is safe for concurrent use.
 type Term struct{ term *lease.Term }
 
 func termOf(t *lease.Term, err error) (*Term, error) {
@@ -80,35 +72,32 @@ func termOf(t *lease.Term, err error) (*Term, error) {
 	return &Term{t}, nil
 }
 
-// Epoch is the term's number: 1 at first, higher with every acquire.
+// Epoch is the claim's number: 1 at first, higher with every acquisition.
 func (t *Term) Epoch() int64 { return t.term.Epoch() }
 
-// Owner is unlike that of any other term. It begins with the host and the process id.
+// Owner names the claim's holder. It is unlike that of any other claim, and begins with the host and the process id.
 func (t *Term) Owner() string { return t.term.Owner() }
 
-// Deadline is when the term ends unless it is renewed before, on this process's
-// monotonic clock and somewhat earlier than in the database.
+// Deadline is when the claim ends unless it is renewed before. It is on this process's monotonic clock, and somewhat
+// earlier than in the database.
 func (t *Term) Deadline() time.Time { return t.term.Deadline() }
 
-// Context ends when the term does: at its deadline, when a renewal finds it lost, at
-// its release. context.Cause then tells which, as an error with the code LeaseLost.
+// Context ends when the claim does: at its deadline, when a renewal finds it lost, or at its release. context.Cause
+// then answers an error with the code LeaseLost that says which.
 func (t *Term) Context() context.Context { return t.term.Context() }
 
-// Renew moves the term's end to a full ttl from now. An error with the code LeaseLost
-// says that the term is over; after any other the old deadline stands, and it may be
-// tried again.
+// Renew moves the claim's end to a full ttl from now. An error with the code LeaseLost says that the claim is over.
+// After any other error the old deadline holds, and Renew may be tried again.
 func (t *Term) Renew(ctx context.Context) error { return t.term.Renew(ctx) }
 
-// Assert asks, inside the caller's transaction, whether the term still holds on the
-// database's clock, and keeps its row locked until the transaction ends: whoever takes
-// over waits for the COMMIT. An error with the code LeaseLost says that it does not
-// hold; roll back. This is what fences effects in the leases' own database.
+// Assert asks, inside the caller's transaction, whether the claim still holds on the database's clock, and locks its
+// row until the transaction ends: a process that takes over waits for the COMMIT. An error with the code LeaseLost says
+// that the claim does not hold; roll back. Assert fences effects in the database that has the lease.
 //
-// Call it last, right before the COMMIT: renewals wait for the row as well. It is made
-// for READ COMMITTED; at stricter levels it fails with a serialization failure when the
-// term was renewed since the transaction began.
+// Call it last, right before the COMMIT, since renewals wait for the row as well. It is made for READ COMMITTED. At
+// stricter levels it fails with a serialization failure if the claim was renewed since the transaction began.
 func (t *Term) Assert(ctx context.Context, tx Tx) error { return t.term.Assert(ctx, tx) }
 
-// Release ends the term and lets the next holder in at its next look. The code
-// LeaseLost says that it had ended before; nothing of another term is touched.
+// Release ends the claim, and the next holder acquires the lease at its next poll. The code LeaseLost says that the
+// claim had ended before; Release then changes nothing.
 func (t *Term) Release(ctx context.Context) error { return t.term.Release(ctx) }

@@ -32,12 +32,3 @@ func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]diale
 	}
 	return install.PrintBump(d, names, feed, adopt), nil
 }
-
-// names are those of rowfeed's tables, for a database that is not at hand. The receiver may be nil.
-func (c *Config) names() (dialect.Names, error) {
-	if c == nil {
-		c = &Config{}
-	}
-	full := c.withDefaults()
-	return dialect.Names{Schema: full.Schema, Prefix: full.Prefix}, full.validate()
-}

@@ -15,7 +15,14 @@ import (
 // TestPrintRefuses (M28): without a server the columns need their types, which must be types that
 // can hold what they are for.
 func TestPrintRefuses(t *testing.T) {
-	blocking := FeedSpec{Name: "ev", Table: "ev", Mode: feedtype.ModeBlocking, Key: []string{"id:bigint", "shard:int"}, PositionColumn: "ulid:", ShardColumn: "shard"}
+	blocking := FeedSpec{
+		Name:           "ev",
+		Table:          "ev",
+		Mode:           feedtype.ModeBlocking,
+		Key:            []string{"id:bigint", "shard:int"},
+		PositionColumn: "ulid:",
+		ShardColumn:    "shard",
+	}
 	outbox := FeedSpec{Name: "ev", Table: "ev", Mode: feedtype.ModeOutbox, Key: []string{"id:bigint"}}
 	all := map[dialect.Dialect]string{sqlite.New(): "BLOB", postgres.New(): "UUID", mysql.New(): "BINARY(16)"}
 	for d, ulidType := range all {
@@ -34,15 +41,40 @@ func TestPrintRefuses(t *testing.T) {
 			}
 		}
 		refused(good, feedtype.InvalidRequest, `"ulid" has no type`, func(s *FeedSpec) { s.PositionColumn = "ulid" })
-		refused(good, feedtype.InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
+		refused(
+			good,
+			feedtype.InvalidRequest,
+			`"customer" has no type`,
+			func(s *FeedSpec) { s.ShardColumn = "customer" },
+		)
 		refused(good, feedtype.InvalidRequest, "two types", func(s *FeedSpec) { s.ShardColumn = "shard:bigint" })
 		refused(good, feedtype.Refused, "position column", func(s *FeedSpec) { s.PositionColumn = "ulid:text" })
-		refused(good, feedtype.InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.PositionColumn += "; DROP TABLE ev" })
-		refused(good, feedtype.InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.ShardColumn = "customer:int; --" })
+		refused(
+			good,
+			feedtype.InvalidRequest,
+			"is no type of a column",
+			func(s *FeedSpec) { s.PositionColumn += "; DROP TABLE ev" },
+		)
+		refused(
+			good,
+			feedtype.InvalidRequest,
+			"is no type of a column",
+			func(s *FeedSpec) { s.ShardColumn = "customer:int; --" },
+		)
 		refused(good, feedtype.InvalidRequest, "--key id:bigint", func(s *FeedSpec) { s.Key = nil })
-		refused(outbox, feedtype.InvalidRequest, `"customer" has no type`, func(s *FeedSpec) { s.ShardColumn = "customer" })
+		refused(
+			outbox,
+			feedtype.InvalidRequest,
+			`"customer" has no type`,
+			func(s *FeedSpec) { s.ShardColumn = "customer" },
+		)
 		refused(outbox, feedtype.InvalidRequest, `"made" has no type`, func(s *FeedSpec) { s.TimeColumn = "made" })
-		refused(outbox, feedtype.InvalidRequest, "is no type of a column", func(s *FeedSpec) { s.TimeColumn = "made:timestamp; --" })
+		refused(
+			outbox,
+			feedtype.InvalidRequest,
+			"is no type of a column",
+			func(s *FeedSpec) { s.TimeColumn = "made:timestamp; --" },
+		)
 		refused(outbox, feedtype.Refused, "shard column", func(s *FeedSpec) { s.ShardColumn = "customer:text" })
 		if d.Name() == "mysql" {
 			refused(good, feedtype.InvalidRequest, "--schema", func(s *FeedSpec) { s.Table = "shop.ev" })

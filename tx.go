@@ -8,17 +8,15 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Tx is the caller's open transaction, for calls that take part in it. InTx makes one
-// of a *sql.Tx, pgxtx.In one of a pgx.Tx. Nothing that runs each statement by itself
-// is one, be it a pool or an adapter of a pool, so that a call cannot leave the
-// caller's transaction unnoticed.
+// Tx is the caller's open transaction, for methods that take part in it. InTx makes one of a *sql.Tx, pgxtx.In one of a
+// pgx.Tx. A pool is no Tx, so that a statement cannot run outside the caller's transaction unnoticed.
 type Tx interface {
 	// Exec answers the number of rows affected.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	Query(ctx context.Context, query string, args ...any) (dialect.Rows, error)
-	// Transaction does nothing. Who implements it promises that Exec and Query run in
-	// one transaction, which the caller will end, and answer an error that wraps sql.ErrTxDone
-	// from then on: in a later transaction of the connection ULIDs would pass for its own.
+	// Transaction does nothing. A type that has it promises that Exec and Query run in one transaction, which the
+	// caller ends, and that they answer an error that wraps sql.ErrTxDone afterwards. Otherwise the ULIDs of a
+	// transaction could be used in a later one of the same connection.
 	Transaction()
 }
 
@@ -35,8 +33,8 @@ type ownTx struct{ dialect.Querier }
 
 func (ownTx) Transaction() {}
 
-// NoTx is what adapters make of something that is no transaction: every call of it
-// answers an error with code InvalidRequest and this text.
+// NoTx is what an adapter answers instead of a transaction: each method answers an error with the code InvalidRequest
+// and this text.
 type NoTx string
 
 // Exec answers the error.

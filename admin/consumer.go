@@ -153,7 +153,7 @@ func (db *Admin) setPaused(ctx context.Context, id feedtype.ConsumerID, doing st
 // shards by now. It returns the number of shards.
 func (db *Admin) ResetConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
 	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		if err := db.consumers.ForgetPlaces(ctx, tx, id); err != nil {
+		if err := db.consumers.ForgetLetterPositions(ctx, tx, id); err != nil {
 			return "", err
 		}
 		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.consumers.RaiseEpochs(ctx, tx, id)

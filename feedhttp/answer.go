@@ -138,7 +138,8 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 	defer func() {
 		if v := recover(); v != nil {
 			if v != http.ErrAbortHandler {
-				h.log.ErrorContext(r.Context(), "page panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+				h.log.ErrorContext(r.Context(), "page panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack",
+					string(debug.Stack()))
 			}
 			panic(http.ErrAbortHandler)
 		}
@@ -203,7 +204,8 @@ func (h *Handler) pass(w http.ResponseWriter, data []byte) error {
 	control := http.NewResponseController(w)
 	for len(data) > 0 {
 		n := min(len(data), writeChunk)
-		_ = control.SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout)) // where it is not supported the server's own holds
+		// where it is not supported the server's own holds
+		_ = control.SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout))
 		if _, err := w.Write(data[:n]); err != nil {
 			return err
 		}

@@ -55,10 +55,13 @@ func TestBrokenOff(t *testing.T) {
 				}
 				body, err := io.ReadAll(resp.Body)
 				resp.Body.Close()
-				whole := resp.StatusCode == http.StatusInternalServerError && resp.Header.Get("Content-Type") == problemMediaType && err == nil
-				broken := resp.StatusCode == http.StatusOK && resp.ContentLength == -1 && err != nil && len(body) < 6*writeChunk && bytes.HasPrefix(content, body)
+				whole := resp.StatusCode == http.StatusInternalServerError &&
+					resp.Header.Get("Content-Type") == problemMediaType && err == nil
+				broken := resp.StatusCode == http.StatusOK && resp.ContentLength == -1 && err != nil &&
+					len(body) < 6*writeChunk && bytes.HasPrefix(content, body)
 				if resp.Proto != name || begun != broken || !begun != whole {
-					t.Errorf("%s (%s), compressed %v, %s: %s, %d of %d bytes, %v", name, resp.Proto, zip, path, resp.Status, len(body), resp.ContentLength, err)
+					t.Errorf("%s (%s), compressed %v, %s: %s, %d of %d bytes, %v",
+						name, resp.Proto, zip, path, resp.Status, len(body), resp.ContentLength, err)
 				}
 			}
 		}

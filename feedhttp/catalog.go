@@ -38,8 +38,9 @@ func (c dbCatalog) Source(ctx context.Context, name string) (feedtype.Source, er
 	f, err := c.db.Feed(ctx, name)
 	if errors.Is(err, feedtype.InvalidRequest) {
 		// What cannot be a feed's name is, in a path, just a feed that does not exist.
-		return nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedObject(name), Cause: "there is no such feed",
-			Next: "GET /_feeds lists the feeds"}
+		return nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedObject(name),
+			Cause: "there is no such feed",
+			Next:  "GET /_feeds lists the feeds"}
 	}
 	if err != nil {
 		return nil, err

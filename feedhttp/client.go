@@ -158,7 +158,8 @@ type wirePage struct {
 
 // read decodes the page; ok is false when info does not describe its entries.
 func (w *wirePage) read(info *feedtype.Info) (page feedtype.Page, ok bool, err error) {
-	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More, Key: info.Key, Columns: info.Columns}
+	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More,
+		Key: info.Key, Columns: info.Columns}
 	generation := w.Cursor.Generation()
 	for _, data := range w.Entries {
 		e, ok, err := feedtype.ParseEntry(data, generation, info)
@@ -205,7 +206,8 @@ func (c *Client) endpoint(path string, query url.Values) (string, error) {
 	case err != nil: // its text quotes the whole URL, with its password
 		return bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return bad("url", fmt.Sprintf("%q has not the form http://host:port", u.Redacted()), "write it like http://127.0.0.1:8080")
+		return bad("url", fmt.Sprintf("%q has not the form http://host:port", u.Redacted()),
+			"write it like http://127.0.0.1:8080")
 	}
 	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""
 	base, question, _ := strings.Cut(u.String(), "?")

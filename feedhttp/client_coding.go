@@ -28,7 +28,8 @@ func codingsTaken(client *http.Client, host string) string {
 
 // inflaters are those of zstd that were used before. What one keeps is bounded by the window.
 var inflaters = sync.Pool{New: func() any {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
 		panic(err) // options that there are
 	}
@@ -73,7 +74,8 @@ func (c *Client) readBounded(r io.Reader) ([]byte, error) {
 		return nil, c.notRowfeed("the answer is compressed with a window of more than 8 MiB", err)
 	}
 	if err == nil && int64(len(body)) > limit {
-		err = c.failure(feedtype.Failed, fmt.Sprintf("the answer has more than %d bytes", limit), "ask for fewer entries (limit), or raise MaxBytes", nil)
+		err = c.failure(feedtype.Failed, fmt.Sprintf("the answer has more than %d bytes", limit),
+			"ask for fewer entries (limit), or raise MaxBytes", nil)
 	}
 	return body, err
 }

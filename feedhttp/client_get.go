@@ -16,7 +16,9 @@ import (
 )
 
 // get asks for JSON and answers a whole body, or the problem that came instead.
-func (c *Client) get(ctx context.Context, path string, query url.Values, wait time.Duration) (_ []byte, _ http.Header, err error) {
+func (c *Client) get(
+	ctx context.Context, path string, query url.Values, wait time.Duration,
+) (_ []byte, _ http.Header, err error) {
 	ctx, end := feedtype.StartSpan(ctx, c.Tracer, feedtype.Span{Op: feedtype.SpanRequest, Feed: c.Feed})
 	defer func() { end(feedtype.SpanEnd{Err: err}) }()
 	address, err := c.endpoint(path, query)
@@ -31,7 +33,8 @@ func (c *Client) get(ctx context.Context, path string, query url.Values, wait ti
 	defer cancel()
 	req, err := http.NewRequestWithContext(bounded, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, nil, c.failure(feedtype.InvalidRequest, "no request can be made", "write the URL like http://127.0.0.1:8080", nil)
+		return nil, nil, c.failure(feedtype.InvalidRequest, "no request can be made",
+			"write the URL like http://127.0.0.1:8080", nil)
 	}
 	client := c.HTTP
 	if client == nil {
@@ -104,7 +107,8 @@ func (c *Client) stranger(resp *http.Response, mediaType string) error {
 	if mediaType == "" {
 		mediaType = "no content type"
 	}
-	e := c.notRowfeed(fmt.Sprintf("the answer is not rowfeed's: status %d with %s", resp.StatusCode, mediaType), statusError(resp))
+	e := c.notRowfeed(fmt.Sprintf("the answer is not rowfeed's: status %d with %s", resp.StatusCode, mediaType),
+		statusError(resp))
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
 		// A proxy in front of a rowfeed that is away.

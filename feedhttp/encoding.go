@@ -42,7 +42,8 @@ var gzipped = &coding{name: "gzip", used: sync.Pool{New: func() any {
 
 // zstandard takes some 2 MiB for a compressor; one without goroutines, as it is fed part by part.
 var zstandard = &coding{name: "zstd", used: sync.Pool{New: func() any {
-	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(zstdWindow))
+	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(zstdWindow))
 	if err != nil {
 		panic(err) // options that there are
 	}

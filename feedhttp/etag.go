@@ -14,7 +14,8 @@ import (
 // and the same cursor where that stands in the header. No two forms have the same bytes.
 func tagOf(header http.Header, body []byte) []byte {
 	sum := sha256.New()
-	_, _ = io.WriteString(sum, header.Get(columnsHeader)+"\n"+header.Get(cursorHeader)+"\n"+header.Get(moreHeader)+"\n") // a hash takes everything
+	// a hash takes everything
+	_, _ = io.WriteString(sum, header.Get(columnsHeader)+"\n"+header.Get(cursorHeader)+"\n"+header.Get(moreHeader)+"\n")
 	_, _ = sum.Write(body)
 	return hex.AppendEncode(nil, sum.Sum(nil)[:16])
 }

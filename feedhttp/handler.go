@@ -117,7 +117,8 @@ func (h *Handler) traced(r *http.Request) (_ *http.Request, end func(feedtype.Sp
 	if t == nil {
 		return r, func(feedtype.SpanEnd) {}
 	}
-	ctx, end := feedtype.StartSpan(t.Extract(r.Context(), r.Header.Get), t, feedtype.Span{Op: feedtype.SpanServe, Feed: feedOf(r.URL.Path)})
+	ctx, end := feedtype.StartSpan(t.Extract(r.Context(), r.Header.Get), t,
+		feedtype.Span{Op: feedtype.SpanServe, Feed: feedOf(r.URL.Path)})
 	return r.WithContext(ctx), end
 }
 
@@ -141,7 +142,8 @@ func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
-	h.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	h.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack",
+		string(debug.Stack()))
 	h.answer(w, r, ProblemOf(problem(feedtype.Failed, "", "the request failed (the server's log has the cause)"), ""))
 }
 
@@ -164,7 +166,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, er
 	format, ok := negotiate(r.Header.Values("Accept"), route.formats...)
 	if !ok {
 		return feed, problem(notAcceptable, "send Accept: "+strings.Join(route.formats, " or "),
-			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "), strings.Join(route.formats, ", "))
+			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "), strings.Join(route.formats,
+				", "))
 	}
 	return feed, route.answer(h, w, r, call{feed: feed, values: values, format: format})
 }
@@ -193,8 +196,9 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, c call) error {
 	return nil
 }
 
-// describe is a feed's place in the list: its Info, or where only this feed is broken
-// (its table may be gone), or not for whoever asks (a view does not fit it), its name and the problem. A feed dropped meanwhile is nil.
+// describe returns a feed's element of the list: its Info, or its name and the problem. There is a problem if only
+// this feed is broken (its table may be gone) or if the client may not see it (a view does not fit it). The element is
+// nil if the feed was dropped meanwhile.
 func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 	source, err := h.catalog.Source(ctx, name)
 	var info *feedtype.Info
@@ -249,7 +253,8 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, c call) error {
 		return err
 	}
 	if req.Consistent && h.cfg.NoPublish {
-		return badParameter("consistent", "ask a server that publishes, or leave it out", "this server does not publish, so it cannot make sure")
+		return badParameter("consistent", "ask a server that publishes, or leave it out",
+			"this server does not publish, so it cannot make sure")
 	}
 	page, err := h.waited(r, source, req)
 	if err != nil {

@@ -40,7 +40,9 @@ func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) erro
 	}
 	h.pageHeader(w, c.feed, page)
 	id := func(i int) string { return httpFeedsID(page, req.After, c.feed, i) }
-	h.writePage(w, r, answerForm{c.format, "http-feeds of " + c.feed + " after " + string(req.After), eventParts(page, c.feed, id)}, page)
+	h.writePage(w, r,
+		answerForm{c.format, "http-feeds of " + c.feed + " after " + string(req.After), eventParts(page, c.feed, id)},
+		page)
 	return nil
 }
 
@@ -57,7 +59,8 @@ func httpFeedsRequest(values url.Values, feed string) (req feedtype.Request, err
 		text := values.Get("timeout")
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil || time.Duration(n)*time.Millisecond > MaxWait {
-			return feedtype.Request{}, badParameter("timeout", "", "%q is no whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
+			return feedtype.Request{}, badParameter("timeout",
+				"", "%q is no whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
 		}
 		req.Wait = time.Duration(n) * time.Millisecond
 	}
@@ -75,16 +78,20 @@ func httpFeedsCursor(id, feed string, shards feedtype.Shards) (feedtype.Cursor, 
 	rest, ours := strings.CutPrefix(id, feed+":")
 	fields := strings.SplitN(rest, ":", 3)
 	if !ours || len(fields) != 3 {
-		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin", "%q is no id of an event of this feed", id)
+		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin",
+			"%q is no id of an event of this feed", id)
 	}
 	generation, place := fields[0], fields[2]
 	shard, err := strconv.Atoi(fields[1])
 	if err != nil {
-		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin", "%q has no shard", id)
+		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin",
+			"%q has no shard", id)
 	}
 	position, _, _ := strings.Cut(place, "@")
-	if _, err := ulid.ParseStrict(position); err == nil && shards != (feedtype.Shards{}) && shards != feedtype.One(shard) {
-		return "", badParameter("lastEventId", "send the id of an event of the shard that is read, or leave it out to begin", "%q is of another shard", id)
+	if _, err := ulid.ParseStrict(position); err == nil && shards != (feedtype.Shards{}) &&
+		shards != feedtype.One(shard) {
+		return "", badParameter("lastEventId",
+			"send the id of an event of the shard that is read, or leave it out to begin", "%q is of another shard", id)
 	}
 	return feedtype.Cursor(generation + ":" + place), nil
 }

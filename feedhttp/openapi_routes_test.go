@@ -61,7 +61,9 @@ func TestOpenAPIHasEverything(t *testing.T) {
 				parameters = append(parameters, p.Name)
 			}
 		}
-		if fmt.Sprint(slices.Sorted(slices.Values(parameters))) != fmt.Sprint(slices.Sorted(slices.Values(r.parameters))) {
+		if fmt.Sprint(
+			slices.Sorted(slices.Values(parameters)),
+		) != fmt.Sprint(slices.Sorted(slices.Values(r.parameters))) {
 			t.Errorf("%s: takes %q, described are %q", r.path, r.parameters, parameters)
 		}
 		formats := slices.Sorted(maps.Keys(get.Responses["200"].Content))

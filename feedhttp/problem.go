@@ -74,22 +74,25 @@ var kinds = map[feedtype.Code]struct {
 	feedtype.ReadOnly:          {http.StatusServiceUnavailable, "Database is read-only", 5 * time.Second},
 	feedtype.Unavailable:       {http.StatusServiceUnavailable, "Database unavailable", time.Second},
 	feedtype.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
-	feedtype.NotConsistent:     {http.StatusServiceUnavailable, "Not everything could be published in time", time.Second},
-	feedtype.Sharding:          {http.StatusServiceUnavailable, "Keys are being given other data shards", 5 * time.Second},
-	feedtype.Filling:           {http.StatusServiceUnavailable, "Rows of before the feed are being placed", 5 * time.Second},
-	feedtype.Refused:           {http.StatusInternalServerError, "Feed cannot be served", 0},
-	feedtype.UnsafeDurability:  {http.StatusInternalServerError, "Unsafe durability", 0},
-	feedtype.Failed:            {http.StatusInternalServerError, "Internal error", 0},
-	feedtype.Unauthorized:      {http.StatusUnauthorized, "Unauthorized", 0},
-	feedtype.Forbidden:         {http.StatusForbidden, "Forbidden", 0},
-	TooManyRequests:            {http.StatusTooManyRequests, "Too many requests", time.Second},
-	notFound:                   {http.StatusNotFound, "Not found", 0},
-	methodNotAllowed:           {http.StatusMethodNotAllowed, "Method not allowed", 0},
-	notAcceptable:              {http.StatusNotAcceptable, "Not acceptable", 0},
-	Overloaded:                 {http.StatusServiceUnavailable, "Server is at its bounds", 5 * time.Second},
-	Misdirected:                {http.StatusMisdirectedRequest, "Not this host", 0},
-	TooLarge:                   {http.StatusRequestEntityTooLarge, "Body too large", 0},
-	URITooLong:                 {http.StatusRequestURITooLong, "URI too long", 0},
+	feedtype.NotConsistent: {http.StatusServiceUnavailable, "Not everything could be published in time",
+		time.Second},
+	feedtype.Sharding: {http.StatusServiceUnavailable, "Keys are being given other data shards",
+		5 * time.Second},
+	feedtype.Filling: {http.StatusServiceUnavailable, "Rows of before the feed are being placed",
+		5 * time.Second},
+	feedtype.Refused:          {http.StatusInternalServerError, "Feed cannot be served", 0},
+	feedtype.UnsafeDurability: {http.StatusInternalServerError, "Unsafe durability", 0},
+	feedtype.Failed:           {http.StatusInternalServerError, "Internal error", 0},
+	feedtype.Unauthorized:     {http.StatusUnauthorized, "Unauthorized", 0},
+	feedtype.Forbidden:        {http.StatusForbidden, "Forbidden", 0},
+	TooManyRequests:           {http.StatusTooManyRequests, "Too many requests", time.Second},
+	notFound:                  {http.StatusNotFound, "Not found", 0},
+	methodNotAllowed:          {http.StatusMethodNotAllowed, "Method not allowed", 0},
+	notAcceptable:             {http.StatusNotAcceptable, "Not acceptable", 0},
+	Overloaded:                {http.StatusServiceUnavailable, "Server is at its bounds", 5 * time.Second},
+	Misdirected:               {http.StatusMisdirectedRequest, "Not this host", 0},
+	TooLarge:                  {http.StatusRequestEntityTooLarge, "Body too large", 0},
+	URITooLong:                {http.StatusRequestURITooLong, "URI too long", 0},
 }
 
 // ProblemOf says of an error what a stranger may know: what failed, on which feed,
@@ -100,7 +103,8 @@ func ProblemOf(err error, feed string) Problem {
 	if !errors.As(err, &e) {
 		e = &feedtype.Error{Code: feedtype.Failed, Cause: "the request failed"}
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-			e = &feedtype.Error{Code: feedtype.Unavailable, Cause: "the database did not answer in time", Next: "try again"}
+			e = &feedtype.Error{Code: feedtype.Unavailable, Cause: "the database did not answer in time",
+				Next: "try again"}
 		}
 	}
 	kind, ok := kinds[e.Code]
@@ -177,7 +181,8 @@ func problem(code feedtype.Code, next, format string, args ...any) error {
 }
 
 func badParameter(name, next, format string, args ...any) error {
-	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: name, Cause: name + ": " + fmt.Sprintf(format, args...), Next: next}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: name,
+		Cause: name + ": " + fmt.Sprintf(format, args...), Next: next}
 }
 
 func feedObject(name string) string { return fmt.Sprintf("feed %q", name) }

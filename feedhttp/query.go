@@ -24,7 +24,8 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, problem(feedtype.InvalidRequest, "percent-encode the parameters", "the query string is malformed: %v", err)
+		return nil, problem(feedtype.InvalidRequest, "percent-encode the parameters",
+			"the query string is malformed: %v", err)
 	}
 	names := make([]string, 0, len(values))
 	for name := range values {
@@ -124,7 +125,8 @@ func parseShards(values url.Values) (feedtype.Shards, error) {
 		// Unsigned, so that neither "+5" nor "-5" is a number.
 		n, err := strconv.ParseUint(values.Get(p.name), 10, 31)
 		if err != nil || int(n) < p.low || int(n) > p.high {
-			return feedtype.Shards{}, badParameter(p.name, "", "%q is no whole number between %d and %d", values.Get(p.name), p.low, p.high)
+			return feedtype.Shards{}, badParameter(p.name, "", "%q is no whole number between %d and %d",
+				values.Get(p.name), p.low, p.high)
 		}
 		numbers[i] = int(n)
 	}
@@ -132,7 +134,8 @@ func parseShards(values url.Values) (feedtype.Shards, error) {
 	case !values.Has("shard_count") && !values.Has("shard"):
 		return feedtype.Shards{}, nil
 	case !values.Has("shard"):
-		return feedtype.Shards{}, badParameter("shard_count", "say with shard which of them, from 0", "it has no shard beside it")
+		return feedtype.Shards{}, badParameter("shard_count",
+			"say with shard which of them, from 0", "it has no shard beside it")
 	}
 	return feedtype.Part(numbers[0], numbers[1]), nil
 }

@@ -30,9 +30,12 @@ func routes() []route {
 		{"/_feeds/{feed}", "describes one", nil, []string{jsonMediaType}, (*Handler).info},
 		{"/_feeds/fetch/{feed}", "reads it", []string{"after", "limit", "shard", "shard_count", "wait", "consistent"},
 			[]string{jsonMediaType, ndjsonMediaType, eventsMediaType}, (*Handler).fetch},
-		{"/_feeds/stream/{feed}", "follows it", []string{"after", "shard", "shard_count"}, []string{streamMediaType}, (*Handler).stream},
-		{"/_feeds/shards/{feed}", "tells how far its shards are", []string{"since", "wait"}, []string{jsonMediaType}, (*Handler).standings},
-		{"/_feeds/http-feeds/{feed}", "reads it as http-feeds.org has it", []string{"lastEventId", "timeout", "limit", "shard", "shard_count"},
+		{"/_feeds/stream/{feed}", "follows it", []string{"after", "shard", "shard_count"}, []string{streamMediaType},
+			(*Handler).stream},
+		{"/_feeds/shards/{feed}", "tells how far its shards are", []string{"since", "wait"}, []string{jsonMediaType},
+			(*Handler).standings},
+		{"/_feeds/http-feeds/{feed}", "reads it as http-feeds.org has it",
+			[]string{"lastEventId", "timeout", "limit", "shard", "shard_count"},
 			[]string{eventsMediaType}, (*Handler).httpFeeds},
 	}
 }

@@ -25,7 +25,8 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 	}
 	shards, can := source.(feedtype.ShardSource)
 	if !can {
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedObject(c.feed), Cause: "its source does not tell how far shards are", Next: "fetch them"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: feedObject(c.feed),
+			Cause: "its source does not tell how far shards are", Next: "fetch them"}
 	}
 	if wait > 0 {
 		leave, err := h.cfg.Wait(r.Context())

@@ -61,7 +61,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	defer context.AfterFunc(h.life, cancel)()
 	defer func() {
 		if v := recover(); v != nil { // too late for an answer of its own
-			h.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			h.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack",
+				string(debug.Stack()))
 			h.endWith(ctx, w, name, problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)"))
 		}
 	}()

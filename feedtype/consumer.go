@@ -21,11 +21,11 @@ type Retry struct {
 type OnFailure int
 
 const (
-	// Stop ends Run with the handler's error. Nothing is passed over. With several shards, and
-	// where each is a feed by itself, be there one, Run goes on with the others: the shard of the entry rests, says so (Observer.Trouble,
-	// ConsumerStatus.Failure), and is tried again after Retry.MaxBackoff, or when an operator has
-	// moved it, here or wherever it is handed over to. So it is with a shard that is refused with TombstonesExpired
-	// or EntriesExpired.
+	// Stop ends Run with the handler's error. Nothing is passed over. If the consumer has several shards, or if each
+	// shard is a feed by itself (even if there is only one), Run goes on with the other shards. The shard of the entry
+	// rests and reports the failure (Observer.Trouble, ConsumerStatus.Failure). It is tried again after
+	// Retry.MaxBackoff, or when an operator has moved its cursor, by this worker or by the one that takes the shard
+	// over. The same holds for a shard that is refused with TombstonesExpired or EntriesExpired.
 	Stop OnFailure = iota
 	// SetAside makes the key a dead letter and goes on with the others. Later versions
 	// of the key join it, so that none overtakes it, until it is retried or dropped.

@@ -56,9 +56,11 @@ func TestCursorRoundTrip(t *testing.T) {
 
 // Whatever is no cursor is refused by name, and never taken for another place (M16).
 func TestCursorMalformed(t *testing.T) {
-	for _, c := range []Cursor{"x", " 1", "1 ", "+1", "-1", "1.0", "1e3", "0x1", "9223372036854775808", ":", ":1", "0:1", "-1:1", "a:1", "1:", "1:2:3",
-		"@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4", "3@0G000000000000000000000009", "0G000000000000000000000009@3", "0G000000000000000000000009@0G000000000000000000000008",
-		"0G00000000000000000000000U", "0G00000000000000000000009", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "NOW", "at", "１"} {
+	for _, c := range []Cursor{"x", " 1", "1 ", "+1", "-1", "1.0", "1e3", "0x1", "9223372036854775808", ":", ":1",
+		"0:1", "-1:1", "a:1", "1:", "1:2:3", "@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4",
+		"3@0G000000000000000000000009", "0G000000000000000000000009@3",
+		"0G000000000000000000000009@0G000000000000000000000008", "0G00000000000000000000000U",
+		"0G00000000000000000000009", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "NOW", "at", "１"} {
 		p, err := c.State()
 		var e *Error
 		if !errors.As(err, &e) || e.Code != InvalidRequest || e.Param != "after" || e.Next == "" {
@@ -83,8 +85,9 @@ func TestCursorAt(t *testing.T) {
 	for text, want := range map[Cursor]time.Time{
 		"at:2026-01-31T12:00:00Z":             time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC),
 		"at:2026-01-31T12:00:00.000001+05:30": time.Date(2026, 1, 31, 6, 30, 0, 1000, time.UTC),
-		"at:2026-01-31T12:00:00 05:30":        time.Date(2026, 1, 31, 6, 30, 0, 0, time.UTC), // a '+' that a query string turned into a space
-		At(time.UnixMicro(1)):                 time.UnixMicro(1),
+		// a '+' that a query string turned into a space
+		"at:2026-01-31T12:00:00 05:30": time.Date(2026, 1, 31, 6, 30, 0, 0, time.UTC),
+		At(time.UnixMicro(1)):          time.UnixMicro(1),
 	} {
 		if got, ok, err := text.Time(); err != nil || !ok || !got.Equal(want) {
 			t.Errorf("%q reads as %v, %v, %v", text, got, ok, err)

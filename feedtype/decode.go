@@ -63,7 +63,8 @@ func (r Row) Decode(into any, options ...DecodeOption) error {
 		target, err := v.FieldByIndexErr(f.index)
 		if err != nil { // through a nil pointer to an embedded struct
 			if target = reach(v, f.index); !target.IsValid() {
-				return fmt.Errorf("decode a row into %T: field %s is in a nil pointer to an unexported struct, which cannot be made: make it beforehand", into, f.name)
+				return fmt.Errorf("decode a row into %T: field %s is in a nil pointer to an unexported struct, "+
+					"which cannot be made: make it beforehand", into, f.name)
 			}
 		}
 		if err := decodeInto(target, r.columns[i].Kind, r.values[i]); err != nil {
@@ -126,7 +127,8 @@ func isEmbedded(t reflect.Type) bool {
 		t = t.Elem()
 	}
 	return t.Kind() == reflect.Struct && t != reflect.TypeFor[time.Time]() &&
-		!reflect.PointerTo(t).Implements(reflect.TypeFor[sql.Scanner]()) && !reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+		!reflect.PointerTo(t).Implements(reflect.TypeFor[sql.Scanner]()) &&
+		!reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 // find is the field's column, -1 when there is none. An exact name wins.
@@ -270,7 +272,8 @@ func decodePlain(to reflect.Value, kind Kind, v any) error {
 			return wrong()
 		}
 		to.Set(reflect.ValueOf(v))
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint8,
+		reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
 		return decodeInteger(to, kind, v, wrong)
 	case reflect.Float32, reflect.Float64:
 		f, ok := v.(float64)
@@ -368,7 +371,8 @@ func toTime(kind Kind, v any) (time.Time, error) {
 	if !ok {
 		return time.Time{}, fmt.Errorf("%w: a value of kind %s (%T) into a time.Time", errKind, kind, v)
 	}
-	layouts := []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", time.DateOnly}
+	layouts := []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
+		time.DateOnly}
 	for _, layout := range layouts {
 		if t, err := time.Parse(layout, text); err == nil {
 			return t.UTC(), nil

@@ -16,7 +16,8 @@ var entryInfo = &Info{
 
 func sampleEntry() Entry {
 	key := Row{entryInfo.Key, []any{int64(1)}}
-	row := Row{entryInfo.Columns, []any{int64(1), "a\n\"", []byte{0, 255}, "2026-01-31T12:00:00.5Z", json.RawMessage(`{"x":[1,1.0]}`), nil}}
+	row := Row{entryInfo.Columns,
+		[]any{int64(1), "a\n\"", []byte{0, 255}, "2026-01-31T12:00:00.5Z", json.RawMessage(`{"x":[1,1.0]}`), nil}}
 	return Entry{Position: "7", Shard: 3, Op: Upsert, Key: key, Row: row}
 }
 
@@ -58,7 +59,8 @@ func TestParseEntryOtherColumns(t *testing.T) {
 		}
 	}
 	for name, bad := range map[string]string{
-		"no JSON": "{", "a number as binary": strings.Replace(text, `"AP8="`, `"?"`, 1), "an unknown type": strings.Replace(text, `"AP8="`, `{"$what":1}`, 1),
+		"no JSON": "{", "a number as binary": strings.Replace(text, `"AP8="`, `"?"`, 1),
+		"an unknown type": strings.Replace(text, `"AP8="`, `{"$what":1}`, 1),
 	} {
 		if _, _, err := ParseEntry([]byte(bad), 0, entryInfo); err == nil {
 			t.Errorf("%s is read", name)
@@ -79,7 +81,8 @@ func TestEntryDecode(t *testing.T) {
 	if err := e.Decode(&into); err != nil {
 		t.Fatal(err)
 	}
-	if into.ID != 1 || string(into.B) != "\x00\xff" || !into.At.Equal(time.Date(2026, 1, 31, 12, 0, 0, 5e8, time.UTC)) || into.None != nil || len(into.Doc.X) != 2 {
+	if into.ID != 1 || string(into.B) != "\x00\xff" ||
+		!into.At.Equal(time.Date(2026, 1, 31, 12, 0, 0, 5e8, time.UTC)) || into.None != nil || len(into.Doc.X) != 2 {
 		t.Errorf("%+v", into)
 	}
 	e.Op = Delete

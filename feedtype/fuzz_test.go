@@ -8,8 +8,10 @@ import (
 )
 
 func FuzzCursor(f *testing.F) {
-	for _, seed := range []string{"", "0", "1", "7:1", "3@27", "2:3@27", "now", "at:2026-01-31T12:00:00Z", "at:2020-01-01T00:00:00 02:00", "9223372036854775807",
-		"9223372036854775808", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "5:01ARZ3NDEKTSV4RRFFQ69G5FAV@01ARZ3NDEKTSV4RRFFQ69G5FAW", "-1", "+1", "1:", ":1", "@", "0:1", "00", "1@1", "' OR 1=1 --", "\x00"} {
+	for _, seed := range []string{"", "0", "1", "7:1", "3@27", "2:3@27", "now", "at:2026-01-31T12:00:00Z",
+		"at:2020-01-01T00:00:00 02:00", "9223372036854775807", "9223372036854775808", "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+		"5:01ARZ3NDEKTSV4RRFFQ69G5FAV@01ARZ3NDEKTSV4RRFFQ69G5FAW", "-1", "+1", "1:", ":1", "@", "0:1", "00", "1@1",
+		"' OR 1=1 --", "\x00"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -29,7 +31,8 @@ func FuzzCursor(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q was written as %q: %v", text, p.Cursor(), err)
 		}
-		if again.Position != p.Position || again.Seen() != p.Seen() || again.Start != p.Start || !p.Start && again.Generation != p.Generation {
+		if again.Position != p.Position || again.Seen() != p.Seen() || again.Start != p.Start ||
+			!p.Start && again.Generation != p.Generation {
 			t.Errorf("%q: %+v, written as %q: %+v", text, p, p.Cursor(), again)
 		}
 	})
@@ -66,7 +69,8 @@ func FuzzShards(f *testing.F) {
 
 func FuzzParseEntry(f *testing.F) {
 	f.Add(sampleEntry().AppendJSON(nil))
-	for _, seed := range []string{`{}`, `null`, `[]`, `{"position":1}`, `{"position":"7","op":"delete","key":{"id":9223372036854775808}}`,
+	for _, seed := range []string{`{}`, `null`, `[]`, `{"position":1}`,
+		`{"position":"7","op":"delete","key":{"id":9223372036854775808}}`,
 		`{"position":"7","op":"upsert","key":{"id":1},"row":{"id":1,"sp ace\"":{"$binary":"_"},"b":"!","at":null,"doc":"x","none":1e999}}`,
 		`{"key":{"id":{"$json":null}}}`, `{"position":"1","shard":1e3,"op":"x","key":{"id":"1"}}`} {
 		f.Add([]byte(seed))
@@ -89,7 +93,9 @@ func FuzzParseEntry(f *testing.F) {
 
 // FuzzText: what is written of a text reads back as it was, and is one line.
 func FuzzText(f *testing.F) {
-	for _, seed := range []string{"", "a\n\r\u2028", "\"\\", "\x00\x1f\x7f", "é😀", "\xff", "</script>", "data: x\n\nid: 9"} {
+	for _, seed := range []string{
+		"", "a\n\r\u2028", "\"\\", "\x00\x1f\x7f", "é😀", "\xff", "</script>", "data: x\n\nid: 9",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

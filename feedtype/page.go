@@ -54,12 +54,14 @@ func (p Page) Shared(form string, encode func() []byte) (data []byte, shared boo
 
 // same tells whether the pages have the same entries, with the same rows in memory.
 func (p Page) same(other Page) bool {
-	return p.Cursor == other.Cursor && p.More == other.More && sameMemory(p.Key, other.Key) && sameMemory(p.Columns, other.Columns) &&
+	return p.Cursor == other.Cursor && p.More == other.More && sameMemory(p.Key, other.Key) &&
+		sameMemory(p.Columns, other.Columns) &&
 		slices.EqualFunc(p.Entries, other.Entries, Entry.same)
 }
 
 func (e Entry) same(other Entry) bool {
-	return e.Position == other.Position && e.Op == other.Op && e.Shard == other.Shard && e.Generation == other.Generation && e.Key.same(other.Key) && e.Row.same(other.Row)
+	return e.Position == other.Position && e.Op == other.Op && e.Shard == other.Shard &&
+		e.Generation == other.Generation && e.Key.same(other.Key) && e.Row.same(other.Row)
 }
 
 func (r Row) same(other Row) bool {

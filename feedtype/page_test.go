@@ -35,7 +35,8 @@ func TestPageInParts(t *testing.T) {
 			More    bool              `json:"more"`
 			Base64  []string          `json:"base64"`
 		}
-		if err := json.Unmarshal(page.AppendJSON(nil, "k\"v"), &whole); err != nil || whole.Feed != "k\"v" || len(whole.Entries) != n ||
+		if err := json.Unmarshal(page.AppendJSON(nil, "k\"v"), &whole); err != nil || whole.Feed != "k\"v" ||
+			len(whole.Entries) != n ||
 			whole.Cursor != "99" || !whole.More || fmt.Sprint(whole.Base64) != "[b]" {
 			t.Fatalf("%d entries: %+v, %v", n, whole, err)
 		}
@@ -46,7 +47,9 @@ func TestPageInParts(t *testing.T) {
 			want []byte
 			part func(dst []byte, i, size int) ([]byte, int)
 		}{
-			"JSON":  {page.AppendJSON(nil, "k\"v"), func(dst []byte, i, size int) ([]byte, int) { return page.AppendJSONPart(dst, "k\"v", i, size) }},
+			"JSON": {page.AppendJSON(nil, "k\"v"), func(dst []byte, i, size int) ([]byte, int) {
+				return page.AppendJSONPart(dst, "k\"v", i, size)
+			}},
 			"lines": {page.AppendLines(nil), page.AppendLinesPart},
 		} {
 			for size := range len(c.want) + 2 {
@@ -54,7 +57,8 @@ func TestPageInParts(t *testing.T) {
 				for next := 0; next >= 0; {
 					var part []byte
 					part, next = c.part(nil, next, size)
-					if ends := bytes.Contains(part, []byte(`"cursor"`)); ends != (next < 0) || !ends && len(part) < size {
+					if ends := bytes.Contains(part, []byte(`"cursor"`)); ends != (next < 0) ||
+						!ends && len(part) < size {
 						t.Fatalf("%s, size %d: part %s, next %d", form, size, part, next)
 					}
 					all = append(all, part...)

@@ -127,8 +127,8 @@ func moduloOf(v any, n int) (int, bool) {
 }
 
 // ShardBy is the data shard that the publisher gives a key. If the key has an integer in the column that a feed's keys
-// are sharded by, the shard is that integer modulo dataShards. Otherwise it is ShardOf of that column's value or, if the
-// feed has no such column, of the whole key.
+// are sharded by, the shard is that integer modulo dataShards. Otherwise it is ShardOf of that column's value or, if
+// the feed has no such column, of the whole key.
 func ShardBy(column string, key Row, dataShards int) int {
 	if n := slices.IndexFunc(key.columns, func(c Column) bool { return c.Name == column }); n >= 0 {
 		if shard, ok := moduloOf(key.values[n], dataShards); ok {

@@ -158,7 +158,9 @@ func TestShardsRange(t *testing.T) {
 	if !Part(0, 1).All() || !(Shards{}).All() || One(0).All() || Part(0, 2).All() {
 		t.Error("the whole feed is the zero value or part 0 of 1, and nothing else")
 	}
-	for v, want := range map[any]int{int64(-1): 6, int64(-7): 0, int64(-8): 6, int64(7): 0, int64(8): 1, uint64(1 << 63): int(uint64(1<<63) % 7)} {
+	for v, want := range map[any]int{
+		int64(-1): 6, int64(-7): 0, int64(-8): 6, int64(7): 0, int64(8): 1, uint64(1 << 63): int(uint64(1<<63) % 7),
+	} {
 		if got, ok := moduloOf(v, 7); !ok || got != want {
 			t.Errorf("%v modulo 7: %d", v, got)
 		}

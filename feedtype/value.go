@@ -32,7 +32,8 @@ func fromDatabase(kind Kind, raw any) (any, error) {
 		case string, int64, float64:
 			return raw, nil
 		}
-		return nil, fmt.Errorf("the driver answered %T, which is no value of the database: open the pool without its settings that turn values into others, such as _texttotime", raw)
+		return nil, fmt.Errorf("the driver answered %T, which is no value of the database: "+
+			"open the pool without its settings that turn values into others, such as _texttotime", raw)
 	case Boolean:
 		switch v := raw.(type) {
 		case bool:

@@ -50,8 +50,10 @@ func rowValue(r random, kind Kind) any {
 	case Boolean:
 		return r.coin()
 	case JSON:
-		docs := []string{"null", "0", `""`, "[]", `{"$json":1}`, `{"$text":"a"}`, `{"$binary":"AA=="}`, `{"\u0024json":null}`, `{"$ref":"a"}`,
-			`{"a":1,"a":2}`, "1e400", "\"\xff\"", strings.Repeat("[", 9001) + strings.Repeat("]", 9001), strings.Repeat("[", 9000) + strings.Repeat("]", 9000)}
+		docs := []string{"null", "0", `""`, "[]", `{"$json":1}`, `{"$text":"a"}`, `{"$binary":"AA=="}`,
+			`{"\u0024json":null}`, `{"$ref":"a"}`,
+			`{"a":1,"a":2}`, "1e400", "\"\xff\"", strings.Repeat("[", 9001) + strings.Repeat("]", 9001),
+			strings.Repeat("[", 9000) + strings.Repeat("]", 9000)}
 		return json.RawMessage(docs[r.IntN(len(docs))])
 	case Binary: // SQLite keeps anything in a BLOB column
 		if r.coin() {
@@ -132,7 +134,8 @@ func TestFromDatabase(t *testing.T) {
 		{TimestampTZ, "1769860800.120", "2026-01-31T12:00:00.120Z", `"2026-01-31T12:00:00.120Z"`},
 		{TimestampTZ, "-infinity", "-infinity", `"-infinity"`},
 		{TimestampTZ, "0044-03-15 12:00:00+00 BC", "0044-03-15 12:00:00+00 BC", `"0044-03-15 12:00:00+00 BC"`},
-		{Text, time.Date(2026, 1, 31, 12, 0, 0, 5000, time.FixedZone("", 3600)), "2026-01-31T11:00:00.000005Z", `"2026-01-31T11:00:00.000005Z"`},
+		{Text, time.Date(2026, 1, 31, 12, 0, 0, 5000, time.FixedZone("", 3600)), "2026-01-31T11:00:00.000005Z",
+			`"2026-01-31T11:00:00.000005Z"`},
 	}
 	for _, test := range tests {
 		v, err := fromDatabase(test.kind, test.raw)

@@ -74,7 +74,8 @@ func (v View) Page(feed string, p Page) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	seen := Page{Entries: make([]Entry, 0, len(p.Entries)), Cursor: p.Cursor, More: p.More, Key: p.Key, Columns: l.columns, Standing: p.Standing}
+	seen := Page{Entries: make([]Entry, 0, len(p.Entries)), Cursor: p.Cursor, More: p.More, Key: p.Key,
+		Columns: l.columns, Standing: p.Standing}
 	for _, e := range p.Entries {
 		if !l.shows(e.Key) {
 			continue
@@ -113,13 +114,15 @@ func (v View) through(feed string, key, columns []Column) (*lens, error) {
 	for _, w := range v.Where {
 		i := named(key, w.Column)
 		if i < 0 {
-			return nil, refuse("filter by one of "+columnNames(key)+", which tombstones have, too", "%q is no column of its key", w.Column)
+			return nil, refuse("filter by one of "+columnNames(key)+", which tombstones have, too",
+				"%q is no column of its key", w.Column)
 		}
 		l.wanted[i] = make(map[string]bool, len(w.Values))
 		for _, text := range w.Values {
 			value, ok := spelled(key[i], text)
 			if !ok {
-				return nil, refuse("write the value as entries show it", "%q is no value of column %q, which is %s", text, w.Column, key[i].Type)
+				return nil, refuse("write the value as entries show it",
+					"%q is no value of column %q, which is %s", text, w.Column, key[i].Type)
 			}
 			l.wanted[i][value] = true
 		}
@@ -127,9 +130,11 @@ func (v View) through(feed string, key, columns []Column) (*lens, error) {
 	for _, name := range v.Mask {
 		switch {
 		case named(key, name) >= 0:
-			return nil, refuse("leave it out of the mask; a row is told by its key, and so is a tombstone", "column %q is of its key, and cannot be masked", name)
+			return nil, refuse("leave it out of the mask; a row is told by its key, and so is a tombstone",
+				"column %q is of its key, and cannot be masked", name)
 		case named(columns, name) < 0:
-			return nil, refuse("mask some of "+columnNames(columns), "it delivers no column %q that could be masked", name)
+			return nil, refuse("mask some of "+columnNames(columns), "it delivers no column %q that could be masked",
+				name)
 		}
 	}
 	for i, c := range columns {
@@ -172,7 +177,8 @@ func (l *lens) row(feed string, r Row) (Row, error) {
 		return r, nil
 	}
 	if !slices.Equal(r.columns, l.all) { // which column is which, nobody knows
-		return Row{}, &Error{Code: Refused, Object: FeedObject(feed), Cause: "view: an entry has other columns than its page"}
+		return Row{}, &Error{Code: Refused, Object: FeedObject(feed),
+			Cause: "view: an entry has other columns than its page"}
 	}
 	seen := Row{columns: l.columns, values: make([]any, len(l.kept))}
 	for i, from := range l.kept {

@@ -37,7 +37,9 @@ func (adapter) Transaction() {}
 func (a adapter) open() rowfeed.Tx {
 	const idle = 'I'
 	if a.tx.Conn().PgConn().TxStatus() == idle {
-		return rowfeed.NoTx("the connection of the pgx.Tx has no open transaction: it was committed or rolled back, or never begun")
+		return rowfeed.NoTx(
+			"the connection of the pgx.Tx has no open transaction: it was committed or rolled back, or never begun",
+		)
 	}
 	return nil
 }

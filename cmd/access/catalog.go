@@ -123,8 +123,9 @@ func (s source) Info(ctx context.Context) (*rowfeed.Info, error) {
 // unseen is the answer where the view cannot be taken: its columns are not the feed's any
 // more. Which they were is not for its holder to know.
 func (s source) unseen() error {
-	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: fmt.Sprintf("feed %q", s.name), Cause: "the view of the token " + s.who.Name + " does not fit the feed any more: its columns have changed",
-		Next: "ask for another token; `rowfeed token list` shows the view"}
+	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: fmt.Sprintf("feed %q", s.name),
+		Cause: "the view of the token " + s.who.Name + " does not fit the feed any more: its columns have changed",
+		Next:  "ask for another token; `rowfeed token list` shows the view"}
 }
 
 // shardSource is a source that tells how far shards are.

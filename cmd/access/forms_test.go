@@ -24,11 +24,13 @@ func TestEveryFormIsJudged(t *testing.T) {
 			t.Errorf("%s with another feed's token: %d %s", path, status, body)
 		}
 		_, body, header := g.ask(path, batch, bearing(all))
-		if !strings.Contains(body, "theirs") || !strings.Contains(body, "hush") || !strings.Contains(header.Get("Vary"), "Authorization, Cookie") {
+		if !strings.Contains(body, "theirs") || !strings.Contains(body, "hush") ||
+			!strings.Contains(header.Get("Vary"), "Authorization, Cookie") {
 			t.Errorf("%s: %s %v", path, body, header)
 		}
 		status, body, _ := g.ask(path, batch, bearing(view), "If-None-Match: "+header.Get("ETag"))
-		if status != 200 || !strings.Contains(body, "seen") || strings.Contains(body, "theirs") || strings.Contains(body, "hush") || strings.Contains(body, "evil") {
+		if status != 200 || !strings.Contains(body, "seen") || strings.Contains(body, "theirs") ||
+			strings.Contains(body, "hush") || strings.Contains(body, "evil") {
 			t.Errorf("%s in a view: %d %s", path, status, body)
 		}
 	}

@@ -20,15 +20,16 @@ import (
 func TestQuestionsEnd(t *testing.T) {
 	var hangs atomic.Bool
 	endless := errors.New("the question has no end")
-	pool := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
-		if !hangs.Load() || !strings.Contains(ev.SQL, "rowfeed_tokens") {
-			return nil
-		}
-		if end, ok := ctx.Deadline(); !ok || time.Until(end) > askingTimeout {
-			return endless
-		}
-		return context.DeadlineExceeded // as when that time is over
-	}})
+	pool := testdb.SQLite.New(t).OpenTapped(t,
+		testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if !hangs.Load() || !strings.Contains(ev.SQL, "rowfeed_tokens") {
+				return nil
+			}
+			if end, ok := ctx.Deadline(); !ok || time.Until(end) > askingTimeout {
+				return endless
+			}
+			return context.DeadlineExceeded // as when that time is over
+		}})
 	db, err := rowfeed.Open(t.Context(), pool, sqlite.New(), nil)
 	if err == nil {
 		_, err = db.Migrate(t.Context())
@@ -36,7 +37,8 @@ func TestQuestionsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _, err := db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: "shop", Grants: []Grant{{Right: Read, Feed: EveryFeed}}})
+	text, _, err := db.Admin().AddToken(t.Context(),
+		admin.TokenSpec{Name: "shop", Grants: []Grant{{Right: Read, Feed: EveryFeed}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,8 @@ func TestQuestionsEnd(t *testing.T) {
 		hangs.Store(true)
 		defer hangs.Store(false)
 		who, err := tokens.Of(t.Context(), text)
-		if err == nil || errors.Is(err, endless) || errors.Is(err, rowfeed.Unauthorized) || feedhttp.ProblemOf(err, "").Status != 503 || who.Name != "" {
+		if err == nil || errors.Is(err, endless) || errors.Is(err, rowfeed.Unauthorized) ||
+			feedhttp.ProblemOf(err, "").Status != 503 || who.Name != "" {
 			t.Errorf("%s: %+v %v", when, who, err)
 		}
 	}

@@ -37,7 +37,8 @@ type Identity struct {
 
 // Everyone may do everything: who sends requests where nobody is asked who they are.
 func Everyone() Identity {
-	return Identity{Name: "everyone", Grants: []Grant{{Right: Read, Feed: EveryFeed}, {Right: Publish, Feed: EveryFeed}, {Right: Administer, Feed: EveryFeed}}}
+	return Identity{Name: "everyone", Grants: []Grant{{Right: Read, Feed: EveryFeed}, {Right: Publish, Feed: EveryFeed},
+		{Right: Administer, Feed: EveryFeed}}}
 }
 
 // May tells whether the identity has the right on the feed; on EveryFeed it must have it

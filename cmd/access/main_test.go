@@ -67,7 +67,8 @@ func guard(t *testing.T) *guarded {
 		return nil
 	}})
 	var err error
-	if g.db, err = rowfeed.Open(t.Context(), pool, sqlite.New(), &rowfeed.Config{WatchPoll: time.Millisecond}); err != nil {
+	if g.db, err = rowfeed.Open(t.Context(), pool, sqlite.New(),
+		&rowfeed.Config{WatchPoll: time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = g.db.Migrate(t.Context()); err != nil {
@@ -81,8 +82,10 @@ func guard(t *testing.T) *guarded {
 			}
 		}
 	}
-	g.exec("CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, secret TEXT, PRIMARY KEY (k, ns))", "CREATE TABLE other (id INTEGER PRIMARY KEY, v TEXT)",
-		"INSERT INTO kv VALUES ('acme', 'a', '1', 'hush'), ('evil', 'b', '2', 'hush'), ('acme', 'c', '3', 'hush')", "INSERT INTO other VALUES (1, 'o')")
+	g.exec("CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, secret TEXT, PRIMARY KEY (k, ns))",
+		"CREATE TABLE other (id INTEGER PRIMARY KEY, v TEXT)",
+		"INSERT INTO kv VALUES ('acme', 'a', '1', 'hush'), ('evil', 'b', '2', 'hush'), ('acme', 'c', '3', 'hush')",
+		"INSERT INTO other VALUES (1, 'o')")
 	for _, name := range []string{"kv", "other"} {
 		if _, err := g.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: name, Table: name}, nil); err != nil {
 			t.Fatal(err)
@@ -91,7 +94,8 @@ func guard(t *testing.T) *guarded {
 	g.publish()
 	g.tokens = NewTokens(g.db)
 	g.tokens.Trust = time.Hour
-	h := feedhttp.NewHandler(Over(feedhttp.Of(g.db)), &feedhttp.Config{Heartbeat: time.Hour, Log: slog.New(slog.NewTextHandler(g, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	h := feedhttp.NewHandler(Over(feedhttp.Of(g.db)), &feedhttp.Config{Heartbeat: time.Hour,
+		Log: slog.New(slog.NewTextHandler(g, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	g.server = httptest.NewServer(Identify(g.tokens)(Required(h)))
 	t.Cleanup(func() {
 		h.Close()

@@ -58,7 +58,8 @@ type Tokens struct {
 
 // NewTokens are the tokens of a database.
 func NewTokens(db *rowfeed.DB) *Tokens {
-	return &Tokens{db: db, asking: make(chan struct{}, maxAsking), known: map[[sha256.Size]byte]*held{}, unknown: map[[sha256.Size]byte]time.Time{}, waiting: map[*held]int{}}
+	return &Tokens{db: db, asking: make(chan struct{}, maxAsking), known: map[[sha256.Size]byte]*held{},
+		unknown: map[[sha256.Size]byte]time.Time{}, waiting: map[*held]int{}}
 }
 
 // held is a token that holds, or did.
@@ -82,8 +83,9 @@ var ErrNobody error = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "this se
 var (
 	errUnknown = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the token is not known here, or holds no more",
 		Next: "ask for another one: `rowfeed token add` makes it"}
-	errScheme = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the Authorization header is not a single one of the form Bearer and a token",
-		Next: "send Authorization: Bearer, with a token that `rowfeed token add` has made"}
+	errScheme = &rowfeed.Error{Code: rowfeed.Unauthorized,
+		Cause: "the Authorization header is not a single one of the form Bearer and a token",
+		Next:  "send Authorization: Bearer, with a token that `rowfeed token add` has made"}
 )
 
 // Identify implements [Authenticator]: by the header Authorization: Bearer, or where there is

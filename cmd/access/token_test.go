@@ -54,10 +54,12 @@ func TestWhoAsks(t *testing.T) {
 		{"", []string{"Authorization: Basic " + text}, 401, wrong},
 	} {
 		status, body, header := g.ask("/_feeds/fetch/kv"+c.path, c.headers...)
-		if status != c.status || header.Get("WWW-Authenticate") != c.challenge || strings.Contains(body, text) || strings.Contains(body, gone) {
+		if status != c.status || header.Get("WWW-Authenticate") != c.challenge || strings.Contains(body, text) ||
+			strings.Contains(body, gone) {
 			t.Errorf("%s %q: %d %q %s", c.path, c.headers, status, header.Get("WWW-Authenticate"), body)
 		}
-		if status == 401 && (header.Get("Content-Type") != "application/problem+json" || !strings.Contains(body, "urn:rowfeed:problem:unauthorized") || header.Get("Cache-Control") != "no-store") {
+		if status == 401 && (header.Get("Content-Type") != "application/problem+json" ||
+			!strings.Contains(body, "urn:rowfeed:problem:unauthorized") || header.Get("Cache-Control") != "no-store") {
 			t.Errorf("%q: %v %s", c.headers, header, body)
 		}
 	}
@@ -66,7 +68,8 @@ func TestWhoAsks(t *testing.T) {
 		t.Errorf("%+v %v", page, err)
 	}
 	client.Token = gone
-	if _, err := client.Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.Unauthorized) || strings.Contains(err.Error(), gone) {
+	if _, err := client.Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.Unauthorized) ||
+		strings.Contains(err.Error(), gone) {
 		t.Error(err)
 	}
 	if strings.Contains(g.log.String(), "rf_") {
@@ -80,7 +83,8 @@ func TestRightsByFeed(t *testing.T) {
 	g := guard(t)
 	kv := g.token(admin.TokenSpec{Name: "kv"}, "kv")
 	all := g.token(admin.TokenSpec{Name: "all"}, EveryFeed)
-	publisher := g.token(admin.TokenSpec{Name: "publisher", Grants: []Grant{{Right: Publish, Feed: "kv"}}}, "kv", "other")
+	publisher := g.token(admin.TokenSpec{Name: "publisher", Grants: []Grant{{Right: Publish, Feed: "kv"}}}, "kv",
+		"other")
 	admin := g.token(admin.TokenSpec{Name: "admin", Grants: []Grant{{Right: Administer, Feed: EveryFeed}}})
 	want := func(token, path string, status int, has, hasNot string) {
 		t.Helper()
@@ -145,7 +149,8 @@ func TestRevokedWhileItWaits(t *testing.T) {
 			g.await("three wait", func() bool { return g.waiters() == 3 })
 			c.end(g)
 			rest, err := io.ReadAll(lines)
-			if err != nil || !strings.Contains(string(rest), "event: problem") || !strings.Contains(string(rest), "unauthorized") {
+			if err != nil || !strings.Contains(string(rest), "event: problem") ||
+				!strings.Contains(string(rest), "unauthorized") {
 				t.Errorf("the stream ended with %q, %v", rest, err)
 			}
 			if got := <-waited; got.status != 401 {
@@ -204,7 +209,8 @@ func TestGarbageIsNotLookedUp(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	before := g.questions()
-	for _, garbage := range []string{"", "rf_", text[3:], text[:len(text)-1], text + "=", text + "\n", strings.ToUpper(text[:3]) + text[3:], strings.Repeat("A", 1<<20)} {
+	for _, garbage := range []string{"", "rf_", text[3:], text[:len(text)-
+		1], text + "=", text + "\n", strings.ToUpper(text[:3]) + text[3:], strings.Repeat("A", 1<<20)} {
 		if _, err := g.tokens.Of(t.Context(), garbage); !errors.Is(err, rowfeed.Unauthorized) {
 			t.Errorf("%.60q: %v", garbage, err)
 		}
@@ -272,7 +278,8 @@ func TestNobodyCanBeAsked(t *testing.T) {
 	h.until = time.Now().Add(-patience)
 	h.mu.Unlock()
 	rest, err := io.ReadAll(lines)
-	if err != nil || !strings.Contains(string(rest), "event: problem") || !strings.Contains(string(rest), "unavailable") {
+	if err != nil || !strings.Contains(string(rest), "event: problem") ||
+		!strings.Contains(string(rest), "unavailable") {
 		t.Errorf("the stream ended with %q, %v", rest, err)
 	}
 	away(false)
@@ -315,7 +322,8 @@ func TestConsumerWithoutAToken(t *testing.T) {
 	g.tokens.Trust = time.Millisecond
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	consume := func(feed string, handle func()) error {
-		c := &rowfeed.Consumer{Name: "shop", DB: g.db, Source: &feedhttp.Client{URL: g.server.URL, Feed: feed, HTTP: g.server.Client(), Token: text},
+		c := &rowfeed.Consumer{Name: "shop", DB: g.db,
+			Source: &feedhttp.Client{URL: g.server.URL, Feed: feed, HTTP: g.server.Client(), Token: text},
 			Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { handle(); return nil }}
 		ctx, cancel := context.WithTimeout(g.Context(), time.Minute) // only what hangs meets this bound
 		defer cancel()

@@ -18,7 +18,9 @@ import (
 
 // acme sees the rows of acme, without their secrets.
 func acme(g *guarded, name string, feeds ...string) string {
-	return g.token(admin.TokenSpec{Name: name, View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"}}}, feeds...)
+	return g.token(admin.TokenSpec{Name: name, View: feedtype.View{
+		Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"},
+	}}, feeds...)
 }
 
 // TestView: a token's view leaves rows and columns out of pages, streams and descriptions;
@@ -33,10 +35,14 @@ func TestView(t *testing.T) {
 		}
 	}
 	entry := func(position int, k string, v int) string {
-		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"k":"%s","ns":"acme"},"row":{"ns":"acme","k":"%s","v":"%d"}}`, position, k, k, v)
+		return fmt.Sprintf(
+			`{"position":"%d","shard":0,"op":"upsert","key":{"k":"%s","ns":"acme"},"row":{"ns":"acme","k":"%s","v":"%d"}}`,
+			position, k, k, v,
+		)
 	}
 	page := func(cursor string, more bool, entries ...string) string {
-		return fmt.Sprintf(`{"feed":"kv","entries":[%s],"cursor":"%s","more":%v,"base64":[]}`, strings.Join(entries, ","), cursor, more)
+		return fmt.Sprintf(`{"feed":"kv","entries":[%s],"cursor":"%s","more":%v,"base64":[]}`,
+			strings.Join(entries, ","), cursor, more)
 	}
 	want("/_feeds/fetch/kv", page("3", false, entry(1, "a", 1), entry(3, "c", 3)))
 	want("/_feeds/fetch/kv?limit=1", page("1@3", true, entry(1, "a", 1)))
@@ -48,10 +54,13 @@ func TestView(t *testing.T) {
 		}
 	}
 
-	g.exec("DELETE FROM kv WHERE ns = 'evil'", "INSERT INTO kv VALUES ('evil', 'd', '4', 'hush')", "UPDATE kv SET ns = 'evil' WHERE k = 'a'")
+	g.exec("DELETE FROM kv WHERE ns = 'evil'", "INSERT INTO kv VALUES ('evil', 'd', '4', 'hush')",
+		"UPDATE kv SET ns = 'evil' WHERE k = 'a'")
 	g.publish()
 	_, body, header := g.ask("/_feeds/fetch/kv?after=3", bearing(token))
-	if strings.Contains(body, "evil") || strings.Count(body, `"op"`) != 1 || !strings.Contains(body, `"op":"delete","key":{"k":"a","ns":"acme"}`) || !strings.Contains(body, `"more":false`) {
+	if strings.Contains(body, "evil") || strings.Count(body, `"op"`) != 1 ||
+		!strings.Contains(body, `"op":"delete","key":{"k":"a","ns":"acme"}`) ||
+		!strings.Contains(body, `"more":false`) {
 		t.Errorf("a row went elsewhere: %s", body)
 	}
 	if tag := header.Get("Rowfeed-Columns"); tag == "" || tag == g.tag("/_feeds/fetch/kv?after=3") {
@@ -59,7 +68,8 @@ func TestView(t *testing.T) {
 	}
 	stream := g.begin("/_feeds/stream/kv", bearing(token))
 	defer stream.Body.Close()
-	if all := g.readUntil(bufio.NewReader(stream.Body), `"k":"c"`); strings.Contains(all, "evil") || strings.Contains(all, "hush") {
+	if all := g.readUntil(bufio.NewReader(stream.Body), `"k":"c"`); strings.Contains(all, "evil") ||
+		strings.Contains(all, "hush") {
 		t.Errorf("streamed %s", all)
 	}
 }
@@ -89,7 +99,8 @@ func TestViewWaits(t *testing.T) {
 	}
 	g.exec("INSERT INTO kv VALUES ('acme', 'n', '', '')")
 	g.publish()
-	if body := <-got; !strings.Contains(body, `"k":"n"`) || strings.Contains(body, "evil") || !strings.Contains(body, `"cursor":"7"`) {
+	if body := <-got; !strings.Contains(body, `"k":"n"`) || strings.Contains(body, "evil") ||
+		!strings.Contains(body, `"cursor":"7"`) {
 		t.Error(body)
 	}
 }
@@ -99,7 +110,8 @@ func TestViewWaits(t *testing.T) {
 func TestViewsWaitTogether(t *testing.T) {
 	g := guard(t)
 	tokens := map[string]string{"all": g.token(admin.TokenSpec{Name: "all"}, "kv"), "acme": acme(g, "acme", "kv"),
-		"evil": g.token(admin.TokenSpec{Name: "evil", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"evil"}}}}}, "kv"),
+		"evil": g.token(admin.TokenSpec{Name: "evil",
+			View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"evil"}}}}}, "kv"),
 		"mask": g.token(admin.TokenSpec{Name: "mask", View: feedtype.View{Mask: []string{"v"}}}, "kv")}
 	type answer struct{ who, body string }
 	answers := make(chan answer, 20)
@@ -113,7 +125,10 @@ func TestViewsWaitTogether(t *testing.T) {
 	g.publish()
 	for range 20 {
 		a := <-answers
-		for text, by := range map[string]string{`"ns":"acme"`: "all acme mask", `"ns":"evil"`: "all evil mask", "hush": "all evil mask", "seen": "all acme evil"} {
+		for text, by := range map[string]string{
+			`"ns":"acme"`: "all acme mask", `"ns":"evil"`: "all evil mask", "hush": "all evil mask",
+			"seen": "all acme evil",
+		} {
 			if strings.Contains(a.body, text) != strings.Contains(by, a.who) {
 				t.Errorf("%s got %s", a.who, a.body)
 			}
@@ -126,11 +141,13 @@ func TestViewsWaitTogether(t *testing.T) {
 func TestViewThatFitsNoMore(t *testing.T) {
 	g := guard(t)
 	masked := acme(g, "acme", "kv")
-	filtered := g.token(admin.TokenSpec{Name: "filtered", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}, "kv")
+	filtered := g.token(admin.TokenSpec{Name: "filtered",
+		View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}, "kv")
 	g.exec("ALTER TABLE kv RENAME COLUMN secret TO hidden")
 	for _, path := range []string{"/_feeds/kv", "/_feeds/fetch/kv", "/_feeds/stream/kv"} {
 		status, body, _ := g.ask(path, bearing(masked))
-		if status != 403 || strings.Contains(body, "hush") || strings.Contains(body, "secret") || strings.Contains(body, "hidden") || !strings.Contains(body, "ask for another token") {
+		if status != 403 || strings.Contains(body, "hush") || strings.Contains(body, "secret") ||
+			strings.Contains(body, "hidden") || !strings.Contains(body, "ask for another token") {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
@@ -146,23 +163,28 @@ func TestViewThatFitsNoMore(t *testing.T) {
 func TestViewOfAnotherFeed(t *testing.T) {
 	g := guard(t)
 	token := acme(g, "acme", "kv")
-	if status, body, _ := g.ask("/_feeds/fetch/other?after=0", bearing(token)); status != 403 || strings.Contains(body, `"o"`) {
+	if status, body, _ := g.ask("/_feeds/fetch/other?after=0", bearing(token)); status != 403 ||
+		strings.Contains(body, `"o"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	_, _, err := g.db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: "both", Grants: []Grant{{Right: Read, Feed: EveryFeed}}, View: feedtype.View{Mask: []string{"secret"}}})
+	_, _, err := g.db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: "both",
+		Grants: []Grant{{Right: Read, Feed: EveryFeed}}, View: feedtype.View{Mask: []string{"secret"}}})
 	if !errors.Is(err, rowfeed.Refused) {
 		t.Error(err)
 	}
 	// A feed that comes later is refused by the view.
 	g.exec("CREATE TABLE plain (id INTEGER PRIMARY KEY, v TEXT)", "INSERT INTO plain VALUES (1, 'x')")
 	later := g.token(admin.TokenSpec{Name: "v", View: feedtype.View{Mask: []string{"v"}}}, EveryFeed)
-	if _, err := g.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "later", Table: "plain", Columns: []string{"id"}}, nil); err != nil {
+	if _, err := g.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "later", Table: "plain", Columns: []string{"id"}},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	if status, body, _ := g.ask("/_feeds/fetch/later", bearing(later)); status != 403 {
 		t.Errorf("%d %s", status, body)
 	}
-	if status, body, _ := g.ask("/_feeds", bearing(later)); status != 200 || !strings.Contains(body, `{"name":"other","mode"`) || !strings.Contains(body, `{"name":"later","problem":{"type":"urn:rowfeed:problem:forbidden"`) {
+	if status, body, _ := g.ask("/_feeds", bearing(later)); status != 200 ||
+		!strings.Contains(body, `{"name":"other","mode"`) ||
+		!strings.Contains(body, `{"name":"later","problem":{"type":"urn:rowfeed:problem:forbidden"`) {
 		t.Errorf("%d %s", status, body)
 	}
 	if got := g.rows("/_feeds/fetch/other", later); !strings.Contains(got, `"row":{"id":1}`) {
@@ -195,12 +217,14 @@ func TestViewOfNothing(t *testing.T) {
 	if err != nil || len(page.Entries) != 1 {
 		t.Fatal(page, err)
 	}
-	s := source{endless{feed, page}, "kv", Identity{Name: "a", View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
+	s := source{endless{feed, page}, "kv", Identity{Name: "a",
+		View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
 	for _, wait := range []time.Duration{0, time.Minute} { // waiting is for what comes, not for what is there
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			page, err := s.Fetch(t.Context(), rowfeed.Request{Wait: wait})
-			if took := time.Since(begun); err != nil || took > 2*skipping || len(page.Entries) != 0 || !page.More || len(page.Cursor) < 2 {
+			if took := time.Since(begun); err != nil || took > 2*skipping || len(page.Entries) != 0 || !page.More ||
+				len(page.Cursor) < 2 {
 				t.Errorf("%s: after %s %+v %v", wait, took, page, err)
 			}
 		})

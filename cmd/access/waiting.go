@@ -83,7 +83,8 @@ func (t *Tokens) watch(ctx context.Context) {
 		}
 		for _, h := range some {
 			if !h.sure(patience) {
-				t.forget(h, &rowfeed.Error{Code: rowfeed.Unavailable, Cause: "the database cannot be asked whether the token still holds", Next: "try again", Err: err})
+				t.forget(h, &rowfeed.Error{Code: rowfeed.Unavailable,
+					Cause: "the database cannot be asked whether the token still holds", Next: "try again", Err: err})
 			}
 		}
 	}
@@ -94,6 +95,7 @@ func forbidden(who Identity, right Right, object string) error {
 	if who.Name == "" {
 		return ErrNobody
 	}
-	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: object, Cause: "the token " + who.Name + " has not the right to " + string(right),
-		Next: "ask for a token that has it: `rowfeed token add NAME --feed FEED --right " + string(right) + "`"}
+	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: object,
+		Cause: "the token " + who.Name + " has not the right to " + string(right),
+		Next:  "ask for a token that has it: `rowfeed token add NAME --feed FEED --right " + string(right) + "`"}
 }

@@ -25,7 +25,9 @@ func TestBacklog(t *testing.T) {
 	rows := scaled(*backlogRows)
 	out := table{Title: fmt.Sprintf("A backlog of %s rows, tenth by tenth", count(float64(rows))),
 		Head: []string{"database", "measure", "1st", "2nd", "5th", "9th", "10th", "last ÷ 2nd"}}
-	more := table{Title: fmt.Sprintf("At %s rows", count(float64(rows))), Head: []string{"database", "new rows, µs per key", "updates all over it, µs per key", "page at the start, ms", "in the middle", "at the end"}}
+	more := table{Title: fmt.Sprintf("At %s rows", count(float64(rows))), Head: []string{"database",
+		"new rows, µs per key", "updates all over it, µs per key", "page at the start, ms", "in the middle",
+		"at the end"}}
 	each(t, func(b *bed) {
 		b.fill("items", rows)
 		p := b.passes(b.Pool, 5000)
@@ -51,18 +53,19 @@ func TestBacklog(t *testing.T) {
 
 		took, memory = [parts]float64{}, [parts]float64{}
 		done, started = 0, time.Now()
-		c := &rowfeed.Consumer{Name: "c", Source: f, DB: p.db, Limit: 1000, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
-			part := min(done*parts/rows, parts-1)
-			took[part] += time.Since(started).Seconds() * 1e6 / float64(rows/parts)
-			if done%(rows/parts/10) < len(entries) {
-				memory[part] = max(memory[part], resident(b.T))
-				var m runtime.MemStats
-				runtime.ReadMemStats(&m)
-				heap[part] = max(heap[part], float64(m.HeapInuse)/(1<<20))
-			}
-			done, started = done+len(entries), time.Now()
-			return nil
-		}}
+		c := &rowfeed.Consumer{Name: "c", Source: f, DB: p.db, Limit: 1000,
+			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+				part := min(done*parts/rows, parts-1)
+				took[part] += time.Since(started).Seconds() * 1e6 / float64(rows/parts)
+				if done%(rows/parts/10) < len(entries) {
+					memory[part] = max(memory[part], resident(b.T))
+					var m runtime.MemStats
+					runtime.ReadMemStats(&m)
+					heap[part] = max(heap[part], float64(m.HeapInuse)/(1<<20))
+				}
+				done, started = done+len(entries), time.Now()
+				return nil
+			}}
 		b.Must(c.RunOnce(b.Context()))
 		if done != rows {
 			b.Fatalf("%d entries of %d", done, rows)
@@ -82,7 +85,8 @@ func TestBacklog(t *testing.T) {
 			b.SQL(fmt.Sprintf("INSERT INTO items SELECT id + %d, payload FROM items WHERE id <= %d", rows+rep*n, n))
 			publish(&fresh)
 			every := max(rows/n, 1)
-			b.SQL(fmt.Sprintf("UPDATE items SET payload = '%s' WHERE id %% %d = %d AND id <= %d", payload[:150], every, rep%every, rows))
+			b.SQL(fmt.Sprintf("UPDATE items SET payload = '%s' WHERE id %% %d = %d AND id <= %d",
+				payload[:150], every, rep%every, rows))
 			publish(&spread)
 			for i, after := range []int{0, rows / 2, rows - 1000} {
 				started := time.Now()
@@ -92,7 +96,8 @@ func TestBacklog(t *testing.T) {
 			}
 		}
 		more.Row(b.Engine.Name, fmt.Sprintf("%.1f", fresh.Median()), fmt.Sprintf("%.1f", spread.Median()),
-			fmt.Sprintf("%.1f", pages[0].Median()), fmt.Sprintf("%.1f", pages[1].Median()), fmt.Sprintf("%.1f", pages[2].Median()))
+			fmt.Sprintf("%.1f", pages[0].Median()), fmt.Sprintf("%.1f", pages[1].Median()), fmt.Sprintf("%.1f",
+				pages[2].Median()))
 	})
 	out.Print()
 	more.Print()

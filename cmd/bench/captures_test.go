@@ -11,7 +11,8 @@ import (
 // waiting in the rows themselves: their first publication, and once more when every
 // key has a position already.
 func TestPublishByCapture(t *testing.T) {
-	out := table{Title: "Publishing by capture, batches of 1000, keys/s", Head: []string{"database", "publication", "trigger", "column", "column ÷ trigger"}}
+	out := table{Title: "Publishing by capture, batches of 1000, keys/s",
+		Head: []string{"database", "publication", "trigger", "column", "column ÷ trigger"}}
 	each(t, func(b *bed) {
 		rows := scaled(100_000)
 		b.fill("items", rows)
@@ -40,7 +41,8 @@ func TestPublishByCapture(t *testing.T) {
 		}
 		for _, publication := range []string{"first", "again"} {
 			trigger, column := results[publication+"trigger"], results[publication+"column"]
-			out.Row(b.Engine.Name, publication, count(trigger.Median()), count(column.Median()), column.Over(trigger).Ratio())
+			out.Row(b.Engine.Name, publication, count(trigger.Median()), count(column.Median()),
+				column.Over(trigger).Ratio())
 		}
 	})
 	out.Print()

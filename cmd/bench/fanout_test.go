@@ -42,7 +42,8 @@ func TestFanOut(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	n := scaled(1000)
-	out := table{Title: "Every row to " + count(float64(n)) + " consumers", Head: []string{"database", "consumers", "one row: to the last, ms", "entries/s", "÷ pollers",
+	out := table{Title: "Every row to " + count(float64(n)) +
+		" consumers", Head: []string{"database", "consumers", "one row: to the last, ms", "entries/s", "÷ pollers",
 		fmt.Sprintf("at most %d rows ahead: rows/s", ahead), "entries/s", "÷ pollers"}}
 	each(t, func(b *bed) {
 		db := b.Rowfeed(b.Pool, nil)
@@ -93,7 +94,8 @@ func TestFanOut(t *testing.T) {
 			}
 		}
 		for _, how := range hows {
-			out.Row(b.Engine.Name, how, fmt.Sprintf("%.0f", last[how].Median()), count(one[how].Median()), one[how].Over(one[hows[0]]).Ratio(),
+			out.Row(b.Engine.Name, how, fmt.Sprintf("%.0f", last[how].Median()), count(one[how].Median()),
+				one[how].Over(one[hows[0]]).Ratio(),
 				count(rate[how].Median()), count(flow[how].Median()), flow[how].Over(flow[hows[0]]).Ratio())
 		}
 	})
@@ -177,7 +179,8 @@ func (c *consumers) close() {
 // poll asks for rows again and again, and rests where there was less than a page.
 func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 	const interval = 50 * time.Millisecond
-	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d", c.Dialect.Placeholder(1), feedtype.DefaultLimit)
+	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d",
+		c.Dialect.Placeholder(1), feedtype.DefaultLimit)
 	rest := rand.N(interval)
 	for {
 		select {

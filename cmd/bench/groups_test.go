@@ -57,7 +57,8 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 // balanced tells whether all jobs are held, by so many, in shares that differ by one at
 // most.
 func (b *bed) balanced(members int) bool {
-	rows, err := b.Admin().QueryContext(b.Context(), "SELECT count(*) FROM rowfeed_leases WHERE expires_at > "+b.Dialect.Now()+
+	rows, err := b.Admin().QueryContext(b.Context(), "SELECT count(*) FROM rowfeed_leases WHERE expires_at > "+
+		b.Dialect.Now()+
 		" AND name NOT LIKE '%seat%' GROUP BY "+map[string]string{
 		"sqlite":   "substr(owner, 1, length(owner) - 27)",
 		"postgres": "left(owner, length(owner) - 27)",
@@ -82,7 +83,8 @@ func TestGroups(t *testing.T) {
 	if testing.Short() {
 		ttl, most = time.Second, 2
 	}
-	out := table{Title: "32 jobs shared evenly again, in terms (of 10 s), after an instance", Head: []string{"database", "instances", "came", "left", "died"}}
+	out := table{Title: "32 jobs shared evenly again, in terms (of 10 s), after an instance",
+		Head: []string{"database", "instances", "came", "left", "died"}}
 	each(t, func(b *bed) {
 		var sent atomic.Int64
 		b.Rowfeed(b.Pool, nil)
@@ -105,7 +107,8 @@ func TestGroups(t *testing.T) {
 			}
 			join := func() {
 				m := b.groupMember(&sent)
-				m.run(b, func(ctx context.Context) error { return m.db.Group("g", groupJobs, ttl).Run(ctx, untilAsked) })
+				m.run(b,
+					func(ctx context.Context) error { return m.db.Group("g", groupJobs, ttl).Run(ctx, untilAsked) })
 				members = append(members, m)
 			}
 			for len(members) < most {
@@ -143,7 +146,8 @@ func TestGroups(t *testing.T) {
 // TestGroupsIdle counts what quiet instances ask of the database: members of a group of
 // 32 jobs, and instances of a consumer of 32 shards, whose leases have terms of 10 s.
 func TestGroupsIdle(t *testing.T) {
-	out := table{Title: "Quiet instances: statements/s sent, BEGIN and COMMIT included", Head: []string{"database", "what", "instances", "statements/s", "each"}}
+	out := table{Title: "Quiet instances: statements/s sent, BEGIN and COMMIT included",
+		Head: []string{"database", "what", "instances", "statements/s", "each"}}
 	each(t, func(b *bed) {
 		db := b.Rowfeed(b.Pool, nil)
 		b.fill("items", 1000)
@@ -183,7 +187,8 @@ func TestGroupsIdle(t *testing.T) {
 				before := sent.Load()
 				time.Sleep(*window)
 				rate := float64(sent.Load()-before) / window.Seconds()
-				out.Row(b.Engine.Name, what, fmt.Sprint(n), fmt.Sprintf("%.1f", rate), fmt.Sprintf("%.1f", rate/float64(n)))
+				out.Row(b.Engine.Name, what, fmt.Sprint(n), fmt.Sprintf("%.1f", rate),
+					fmt.Sprintf("%.1f", rate/float64(n)))
 				var leaving sync.WaitGroup
 				for _, m := range members {
 					leaving.Go(func() {

@@ -28,18 +28,19 @@ func (b *bed) latencies(db *rowfeed.DB, f *rowfeed.Feed, table string) *latencie
 	l := &latencies{bed: b, table: table, ended: make(chan error, 2), handled: map[int64]time.Time{}}
 	ctx, stop := context.WithCancel(b.Context())
 	l.stop = stop
-	c := &rowfeed.Consumer{Name: "c", Source: f, DB: db, Limit: 1000, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
-		now := time.Now()
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		for _, e := range entries {
-			id, _ := e.Key.Get("id")
-			if _, known := l.handled[id.(int64)]; !known {
-				l.handled[id.(int64)] = now
+	c := &rowfeed.Consumer{Name: "c", Source: f, DB: db, Limit: 1000,
+		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+			now := time.Now()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			for _, e := range entries {
+				id, _ := e.Key.Get("id")
+				if _, known := l.handled[id.(int64)]; !known {
+					l.handled[id.(int64)] = now
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		}}
 	go func() { l.ended <- f.RunPublisher(ctx) }()
 	go func() { l.ended <- c.Run(ctx) }()
 	return l

@@ -19,7 +19,8 @@ const lockers = 16
 // table; and how long they wait for the lock (M45). The wait is all of Feed.Lock, its round trips
 // included: with as many shards as writers it is those alone.
 func TestLocks(t *testing.T) {
-	out := table{Title: fmt.Sprintf("%d writers with ULIDs", lockers), Head: []string{"database", "write", "commits/s", "÷ plain", "lock p50, ms", "lock p99, ms", "longest, ms"}}
+	out := table{Title: fmt.Sprintf("%d writers with ULIDs", lockers),
+		Head: []string{"database", "write", "commits/s", "÷ plain", "lock p50, ms", "lock p99, ms", "longest, ms"}}
 	each(t, func(b *bed) {
 		l := b.locks()
 		lanes := []int{0, 1, 4, 16}
@@ -36,9 +37,11 @@ func TestLocks(t *testing.T) {
 			name, cells := "plain INSERT", []string{"", "", ""}
 			if shards > 0 {
 				w := waits[shards]
-				name, cells = fmt.Sprintf("Feed.Lock, shards: %d", shards), []string{fmt.Sprintf("%.2f", w.Median()), fmt.Sprintf("%.2f", w.Quantile(0.99)), count(w.Max())}
+				name, cells = fmt.Sprintf("Feed.Lock, shards: %d", shards), []string{fmt.Sprintf("%.2f", w.Median()),
+					fmt.Sprintf("%.2f", w.Quantile(0.99)), count(w.Max())}
 			}
-			out.Row(append([]string{b.Engine.Name, name, count(results[shards].Median()), results[shards].Over(results[0]).Ratio()}, cells...)...)
+			out.Row(append([]string{b.Engine.Name, name, count(results[shards].Median()),
+				results[shards].Over(results[0]).Ratio()}, cells...)...)
 		}
 		findings, err := l.feed.Admin().Check(b.Context())
 		if b.Must(err); len(findings) > 0 {
@@ -52,7 +55,8 @@ func TestLocks(t *testing.T) {
 // itself (M36), and the same with bytes that it makes otherwise.
 func TestLockMillion(t *testing.T) {
 	rows := scaled(1_000_000)
-	out := table{Title: fmt.Sprintf("one INSERT of %s rows", count(float64(rows))), Head: []string{"database", "ULIDs, s", "÷ a hash of the number"}}
+	out := table{Title: fmt.Sprintf("one INSERT of %s rows", count(float64(rows))),
+		Head: []string{"database", "ULIDs, s", "÷ a hash of the number"}}
 	each(t, func(b *bed) {
 		if !b.HasServer() {
 			return // no functions
@@ -60,11 +64,15 @@ func TestLockMillion(t *testing.T) {
 		l := b.locks()
 		source := map[string]string{
 			"postgres": "generate_series(%d, %d) n (i)",
-			"mysql":    "(WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 9) SELECT %d + a.x + 10 * b.x + 100 * c.x + 1000 * e.x + 10000 * f.x + 100000 * g.x AS i FROM d a, d b, d c, d e, d f, d g LIMIT %d) n",
+			"mysql": "(WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 9) SELECT %d + " +
+				"a.x + 10 * b.x + 100 * c.x + 1000 * e.x + 10000 * f.x + 100000 * g.x AS i FROM d a, d b, d c, d e, " +
+				"d f, d g LIMIT %d) n",
 		}[b.Family]
-		ways := map[string]string{"postgres": "rowfeed_ulid_locked(i % 1000000000)", "mysql": "rowfeed_ulid_locked(@high, @low, i % 1000000000)"}
+		ways := map[string]string{"postgres": "rowfeed_ulid_locked(i % 1000000000)",
+			"mysql": "rowfeed_ulid_locked(@high, @low, i % 1000000000)"}
 		plain := map[string]string{"postgres": "md5(i::text)::uuid", "mysql": "UNHEX(MD5(i))"}[b.Family]
-		lock := map[string]string{"postgres": "SELECT * FROM rowfeed_lock_locked(1)", "mysql": "CALL rowfeed_lock_locked(1, NULL, @u, @high, @low)"}[b.Family]
+		lock := map[string]string{"postgres": "SELECT * FROM rowfeed_lock_locked(1)",
+			"mysql": "CALL rowfeed_lock_locked(1, NULL, @u, @high, @low)"}[b.Family]
 		times := figures[string]{}
 		for range *reps {
 			for _, way := range []string{ways[b.Family], plain} {
@@ -78,7 +86,8 @@ func TestLockMillion(t *testing.T) {
 					last = rows
 				}
 				started := time.Now()
-				_, err = tx.ExecContext(b.Context(), "INSERT INTO locked (id, shard, ulid, payload) SELECT i, 1, "+way+", 'x' FROM "+fmt.Sprintf(source, first, last))
+				_, err = tx.ExecContext(b.Context(), "INSERT INTO locked (id, shard, ulid, payload) SELECT i, 1, "+way+
+					", 'x' FROM "+fmt.Sprintf(source, first, last))
 				b.Must(err)
 				times.Add(way, time.Since(started).Seconds())
 				b.Must(tx.Rollback())
@@ -108,12 +117,15 @@ func (b *bed) locks() *locks {
 	l.pool, _ = b.Open(query)
 	ulid := map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "binary(16)"}[b.Family]
 	for _, name := range []string{"locked", "free"} {
-		b.SQL("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, ulid " + ulid + " NOT NULL, payload varchar(200) NOT NULL)")
+		b.SQL("CREATE TABLE " + name + " (id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, ulid " + ulid +
+			" NOT NULL, payload varchar(200) NOT NULL)")
 		b.SQL("CREATE UNIQUE INDEX " + name + "_feed ON " + name + " (shard, ulid)")
 	}
-	l.feed = b.Feed(b.Rowfeed(l.pool, nil), rowfeed.FeedSpec{Name: "locked", Table: "locked", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard"})
+	l.feed = b.Feed(b.Rowfeed(l.pool, nil), rowfeed.FeedSpec{Name: "locked", Table: "locked",
+		Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard"})
 	p := b.Dialect.Placeholder
-	l.insert = "INSERT INTO %s (id, shard, ulid, payload) VALUES (" + p(1) + ", " + p(2) + ", " + p(3) + ", " + p(4) + ")"
+	l.insert = "INSERT INTO %s (id, shard, ulid, payload) VALUES (" + p(1) + ", " + p(2) + ", " + p(3) + ", " + p(4) +
+		")"
 	return l
 }
 

@@ -15,8 +15,24 @@ import (
 // writer's record has an order below those that come after it.
 func TestHeld(t *testing.T) {
 	const perSecond = 200
-	out := table{Title: fmt.Sprintf("From commit to handler at %d commits/s beside a writer that does not commit, ms", perSecond),
-		Head: []string{"database", "feed", "p50 without it", "p99", "longest", "p50 beside it", "p99", "longest", "held for", "its own row"}}
+	out := table{
+		Title: fmt.Sprintf(
+			"From commit to handler at %d commits/s beside a writer that does not commit, ms",
+			perSecond,
+		),
+		Head: []string{
+			"database",
+			"feed",
+			"p50 without it",
+			"p99",
+			"longest",
+			"p50 beside it",
+			"p99",
+			"longest",
+			"held for",
+			"its own row",
+		},
+	}
 	each(t, func(b *bed) {
 		if !b.HasServer() {
 			return // one writer at a time: it stops them all, rowfeed or not
@@ -25,7 +41,14 @@ func TestHeld(t *testing.T) {
 		commits := max(int(5*window.Seconds()*perSecond/3), 10)
 		for _, mode := range []string{rowfeed.ModeSequence, rowfeed.ModeOutbox} {
 			b.SQL("CREATE TABLE " + mode + "s (id BIGINT NOT NULL PRIMARY KEY, payload VARCHAR(200) NOT NULL)")
-			l := b.latencies(db, b.Feed(db, rowfeed.FeedSpec{Name: mode, Table: mode + "s", Mode: mode, Capture: feedtype.CaptureTrigger}), mode+"s")
+			l := b.latencies(
+				db,
+				b.Feed(
+					db,
+					rowfeed.FeedSpec{Name: mode, Table: mode + "s", Mode: mode, Capture: feedtype.CaptureTrigger},
+				),
+				mode+"s",
+			)
 			waits, id := map[bool]figure{}, 1
 			var held, own figure
 			for range *reps {

@@ -32,7 +32,10 @@ var appendings = []appending{
 // TestOutboxWriters counts the commits of 8 writers, each transaction BEGIN, one INSERT, what
 // the feed needs besides, and COMMIT, next to the INSERT alone. Nobody reads meanwhile.
 func TestOutboxWriters(t *testing.T) {
-	out := table{Title: fmt.Sprintf("%d writers, commits/s", writerCount), Head: []string{"database", "write", "commits/s", "÷ plain"}}
+	out := table{
+		Title: fmt.Sprintf("%d writers, commits/s", writerCount),
+		Head:  []string{"database", "write", "commits/s", "÷ plain"},
+	}
 	each(t, func(b *bed) {
 		query := ""
 		if b.Family == "mysql" {
@@ -43,7 +46,9 @@ func TestOutboxWriters(t *testing.T) {
 		var next atomic.Int64
 		feeds := make([]*rowfeed.Feed, len(appendings))
 		for i, a := range appendings {
-			b.SQL(fmt.Sprintf("CREATE TABLE items%d (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)", i))
+			b.SQL(
+				fmt.Sprintf("CREATE TABLE items%d (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)", i),
+			)
 			if a.spec != nil {
 				spec := *a.spec
 				spec.Name, spec.Table = fmt.Sprint("items", i), fmt.Sprint("items", i)
@@ -58,13 +63,22 @@ func TestOutboxWriters(t *testing.T) {
 			}
 			defer tx.Rollback()
 			id := next.Add(1)
-			_, err = tx.ExecContext(b.Context(), fmt.Sprintf("INSERT INTO items%d (id, payload) VALUES (%s, %s)", i, p(1), p(2)), id, payload)
+			_, err = tx.ExecContext(
+				b.Context(),
+				fmt.Sprintf("INSERT INTO items%d (id, payload) VALUES (%s, %s)", i, p(1), p(2)),
+				id,
+				payload,
+			)
 			switch {
 			case err != nil:
 			case appendings[i].own == "library":
 				err = feeds[i].AppendOutbox(b.Context(), rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{id}})
 			case appendings[i].own == "sql":
-				_, err = tx.ExecContext(b.Context(), fmt.Sprintf("INSERT INTO rowfeed_outbox_items%d (id) VALUES (%s)", i, p(1)), id)
+				_, err = tx.ExecContext(
+					b.Context(),
+					fmt.Sprintf("INSERT INTO rowfeed_outbox_items%d (id) VALUES (%s)", i, p(1)),
+					id,
+				)
 			}
 			return errors.Join(err, tx.Commit())
 		}
@@ -128,7 +142,18 @@ func (b *bed) read(f *rowfeed.Feed) (rows int) {
 // rows, which is published and then read.
 func TestOutboxRead(t *testing.T) {
 	rows := scaled(100_000)
-	out := table{Title: fmt.Sprintf("reading %s rows, rows/s", count(float64(rows))), Head: []string{"database", "sequence, published and read", "outbox, first reader", "÷", "sequence, read", "outbox, read again", "÷"}}
+	out := table{
+		Title: fmt.Sprintf("reading %s rows, rows/s", count(float64(rows))),
+		Head: []string{
+			"database",
+			"sequence, published and read",
+			"outbox, first reader",
+			"÷",
+			"sequence, read",
+			"outbox, read again",
+			"÷",
+		},
+	}
 	each(t, func(b *bed) {
 		b.fill("base", rows)
 		db := b.Rowfeed(b.Pool, nil)
@@ -166,8 +191,17 @@ func TestOutboxRead(t *testing.T) {
 				b.SQL("DROP TABLE " + name)
 			}
 		}
-		out.Row(b.Engine.Name, count(results["published"].Median()), count(results["first"].Median()), results["first"].Over(results["published"]).Ratio(),
-			count(results["sequence"].Median()), count(results["again"].Median()), results["again"].Over(results["sequence"]).Ratio())
+		out.Row(
+			b.Engine.Name,
+			count(results["published"].Median()),
+			count(results["first"].Median()),
+			results["first"].Over(results["published"]).Ratio(),
+			count(
+				results["sequence"].Median(),
+			),
+			count(results["again"].Median()),
+			results["again"].Over(results["sequence"]).Ratio(),
+		)
 	})
 	out.Print()
 }
@@ -176,7 +210,19 @@ func TestOutboxRead(t *testing.T) {
 // linger where the next one is looked for: a page at the head, and a pass that finds nothing.
 func TestOutboxOldSnapshot(t *testing.T) {
 	rows := scaled(100_000)
-	out := table{Title: fmt.Sprintf("%s records moved, a snapshot from before open, ms", count(float64(rows))), Head: []string{"database", "page at the Head: before", "beside the snapshot", "when it has ended", "empty pass: before", "beside the snapshot", "when it has ended", "moving them"}}
+	out := table{
+		Title: fmt.Sprintf("%s records moved, a snapshot from before open, ms", count(float64(rows))),
+		Head: []string{
+			"database",
+			"page at the Head: before",
+			"beside the snapshot",
+			"when it has ended",
+			"empty pass: before",
+			"beside the snapshot",
+			"when it has ended",
+			"moving them",
+		},
+	}
 	each(t, func(b *bed) {
 		if b.Engine.Family == "sqlite" {
 			return // it would read them from the log
@@ -184,7 +230,10 @@ func TestOutboxOldSnapshot(t *testing.T) {
 		b.fill("base", rows)
 		db := b.Rowfeed(b.Pool, nil)
 		b.SQL("CREATE TABLE items (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
-		f := b.Feed(db, rowfeed.FeedSpec{Name: "items", Table: "items", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger})
+		f := b.Feed(
+			db,
+			rowfeed.FeedSpec{Name: "items", Table: "items", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger},
+		)
 		b.SQL("INSERT INTO items VALUES (-1, 'first')")
 		ms := func(do func()) string {
 			var all figure

@@ -15,7 +15,8 @@ import (
 // statement, and in the client between it and the next one (reading rows, and all
 // that rowfeed does itself).
 func TestProfile(t *testing.T) {
-	out := table{Title: "A pass of 1000 keys, ms", Head: []string{"database", "statement", "answered after", "then in the client", "share"}}
+	out := table{Title: "A pass of 1000 keys, ms",
+		Head: []string{"database", "statement", "answered after", "then in the client", "share"}}
 	each(t, func(b *bed) {
 		b.fill("items", scaled(100_000))
 		var clock stopwatch
@@ -37,7 +38,8 @@ func TestProfile(t *testing.T) {
 		}
 		per := func(d time.Duration) string { return fmt.Sprintf("%.2f", milliseconds(d)/float64(passes)) }
 		for _, s := range clock.order {
-			out.Row(b.Engine.Name, s.name, per(s.server), per(s.client), fmt.Sprintf("%.0f %%", 100*float64(s.server+s.client)/float64(took)))
+			out.Row(b.Engine.Name, s.name, per(s.server), per(s.client),
+				fmt.Sprintf("%.0f %%", 100*float64(s.server+s.client)/float64(took)))
 		}
 		out.Row(b.Engine.Name, "all", per(took), "", "")
 	})

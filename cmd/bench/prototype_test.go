@@ -34,13 +34,16 @@ func (p *prototype) create() {
 	switch p.Family {
 	case "postgres":
 		p.SQL("CREATE TABLE proto_changes (seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id bigint NOT NULL)")
-		p.SQL("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, deleted boolean NOT NULL)")
+		p.SQL("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, " +
+			"deleted boolean NOT NULL)")
 	case "mysql":
 		p.SQL("CREATE TABLE proto_changes (seq bigint AUTO_INCREMENT PRIMARY KEY, id bigint NOT NULL)")
-		p.SQL("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL, deleted tinyint NOT NULL, KEY (feed_sync_id))")
+		p.SQL("CREATE TABLE proto_positions (id bigint PRIMARY KEY, feed_sync_id bigint NOT NULL, " +
+			"deleted tinyint NOT NULL, KEY (feed_sync_id))")
 	default:
 		p.SQL("CREATE TABLE proto_changes (seq INTEGER PRIMARY KEY, id bigint NOT NULL)")
-		p.SQL("CREATE TABLE proto_positions (id INTEGER PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, deleted bigint NOT NULL)")
+		p.SQL("CREATE TABLE proto_positions (id INTEGER PRIMARY KEY, feed_sync_id bigint NOT NULL UNIQUE, " +
+			"deleted bigint NOT NULL)")
 	}
 	p.SQL("CREATE TABLE proto_sequences (name varchar(40) PRIMARY KEY, last bigint NOT NULL)")
 	p.SQL("INSERT INTO proto_sequences VALUES ('f', 0)")
@@ -92,7 +95,8 @@ func (p *prototype) batch(ctx context.Context, size int) (int, error) {
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("UPDATE proto_sequences SET last = %d WHERE name = 'f'", last+n)); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		fmt.Sprintf("UPDATE proto_sequences SET last = %d WHERE name = 'f'", last+n)); err != nil {
 		return 0, err
 	}
 	return int(n), tx.Commit()
@@ -135,7 +139,8 @@ func (p *prototype) publishMySQL(ctx context.Context, tx *sql.Tx, size int, last
 		return 0, err
 	}
 	for _, r := range runs {
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("DELETE FROM proto_changes WHERE seq >= %d ORDER BY seq LIMIT %d", r.first, r.n)); err != nil {
+		if _, err := tx.ExecContext(ctx,
+			fmt.Sprintf("DELETE FROM proto_changes WHERE seq >= %d ORDER BY seq LIMIT %d", r.first, r.n)); err != nil {
 			return 0, err
 		}
 	}
@@ -148,20 +153,23 @@ func (p *prototype) publishMySQL(ctx context.Context, tx *sql.Tx, size int, last
 	_, err = tx.ExecContext(ctx, fmt.Sprintf(`INSERT INTO proto_positions (id, feed_sync_id, deleted)
 SELECT j.id, %d + j.rn, t.id IS NULL
 FROM JSON_TABLE('[%s]', '$[*]' COLUMNS (rn FOR ORDINALITY, id BIGINT PATH '$')) j LEFT JOIN %s t ON t.id = j.id
-ON DUPLICATE KEY UPDATE feed_sync_id = VALUES(feed_sync_id), deleted = VALUES(deleted)`, last, list.String()[1:], p.source))
+ON DUPLICATE KEY UPDATE feed_sync_id = VALUES(feed_sync_id), deleted = VALUES(deleted)`, last, list.String()[1:],
+		p.source))
 	return int64(len(lasts)), err
 }
 
 func (p *prototype) publishSQLite(ctx context.Context, tx *sql.Tx, size int, last int64) (int64, error) {
 	var highest sql.NullInt64
-	err := tx.QueryRowContext(ctx, fmt.Sprintf("SELECT max(seq) FROM (SELECT seq FROM proto_changes ORDER BY seq LIMIT %d)", size)).Scan(&highest)
+	err := tx.QueryRowContext(ctx,
+		fmt.Sprintf("SELECT max(seq) FROM (SELECT seq FROM proto_changes ORDER BY seq LIMIT %d)", size)).Scan(&highest)
 	if err != nil || !highest.Valid {
 		return 0, err
 	}
 	n, err := affected(tx.ExecContext(ctx, fmt.Sprintf(`INSERT INTO proto_positions (id, feed_sync_id, deleted)
 SELECT k.id, %d + row_number() OVER (ORDER BY k.seq), NOT EXISTS (SELECT 1 FROM %s t WHERE t.id = k.id)
 FROM (SELECT id, max(seq) AS seq FROM proto_changes WHERE seq <= %d GROUP BY id) k WHERE 1
-ON CONFLICT (id) DO UPDATE SET feed_sync_id = excluded.feed_sync_id, deleted = excluded.deleted`, last, p.source, highest.Int64)))
+ON CONFLICT (id) DO UPDATE SET feed_sync_id = excluded.feed_sync_id, deleted = excluded.deleted`, last, p.source,
+		highest.Int64)))
 	if err != nil {
 		return 0, err
 	}

@@ -12,7 +12,8 @@ import (
 // more when every key has a position already. rowfeed and the prototype take turns
 // batch by batch, so that both meet the same load.
 func TestPublish(t *testing.T) {
-	out := table{Title: "Publishing, keys/s", Head: []string{"database", "batch", "publication", "prototype", "rowfeed", "ratio"}}
+	out := table{Title: "Publishing, keys/s",
+		Head: []string{"database", "batch", "publication", "prototype", "rowfeed", "ratio"}}
 	each(t, func(b *bed) {
 		rows := scaled(100_000)
 		b.fill("items", rows)
@@ -41,7 +42,8 @@ func TestPublish(t *testing.T) {
 				b.Must(p.db.DropFeed(b.Context(), "items"))
 			}
 			for _, publication := range publications {
-				out.Row(b.Engine.Name, fmt.Sprint(size), publication, count(theirs[publication].Median()), count(ours[publication].Median()),
+				out.Row(b.Engine.Name, fmt.Sprint(size), publication, count(theirs[publication].Median()),
+					count(ours[publication].Median()),
 					ours[publication].Over(theirs[publication]).Ratio())
 			}
 		}

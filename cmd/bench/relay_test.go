@@ -31,7 +31,8 @@ import (
 // what is measured is the relay, its sink, and what both ask of their databases.
 func TestRelay(t *testing.T) {
 	rows := scaled(50_000)
-	out := table{Title: fmt.Sprintf("Relaying %s entries of 200 bytes, entries/s", count(float64(rows))), Head: []string{"from", "to", "batch of 100", "1000", "5000"}}
+	out := table{Title: fmt.Sprintf("Relaying %s entries of 200 bytes, entries/s", count(float64(rows))),
+		Head: []string{"from", "to", "batch of 100", "1000", "5000"}}
 	measured := func(name string) bool {
 		for _, e := range testdb.Engines() {
 			if e.Name == name {
@@ -113,7 +114,8 @@ func (b *bed) toWebhook() sink.Sink {
 // default.
 func (b *bed) toNATS() sink.Sink {
 	b.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: b.TempDir(), NoLog: true, NoSigs: true})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: b.TempDir(),
+		NoLog: true, NoSigs: true})
 	b.Must(err)
 	s.Start()
 	b.Cleanup(func() {
@@ -128,7 +130,8 @@ func (b *bed) toNATS() sink.Sink {
 	defer conn.Close()
 	js, err := jetstream.New(conn)
 	b.Must(err)
-	_, err = js.CreateStream(b.Context(), jetstream.StreamConfig{Name: "items", Subjects: []string{"items"}, Storage: jetstream.FileStorage})
+	_, err = js.CreateStream(b.Context(),
+		jetstream.StreamConfig{Name: "items", Subjects: []string{"items"}, Storage: jetstream.FileStorage})
 	b.Must(err)
 	to, err := natssink.New(natssink.Config{URL: s.ClientURL(), Subject: "items"})
 	b.Must(err)
@@ -153,7 +156,8 @@ func (b *bed) mirror(table string) sink.Sink {
 		key = "INTEGER"
 	}
 	b.SQL("CREATE TABLE " + table + " (id " + key + " NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
-	s, err := sqlmirror.New(b.Context(), sqlmirror.Config{Pool: b.Pool, Dialect: b.Dialect, DB: b.Rowfeed(b.Pool, nil), Table: table})
+	s, err := sqlmirror.New(b.Context(),
+		sqlmirror.Config{Pool: b.Pool, Dialect: b.Dialect, DB: b.Rowfeed(b.Pool, nil), Table: table})
 	b.Must(err)
 	return s
 }

@@ -17,8 +17,10 @@ var shardRows = flag.Int("shard-rows", 1_000_000, "rows of TestShards")
 func TestShards(t *testing.T) {
 	const shards = 1024
 	counts := []int{1, 4, 5, 32}
-	out := table{Title: fmt.Sprintf("Reading a feed of %s rows and %d data shards by so many readers, pages of 1000", count(float64(scaled(*shardRows))), shards),
-		Head: []string{"database", "readers", "rows/s", "÷ one reader of a feed without shards", "entries a page", "index entries read for one delivered"}}
+	out := table{Title: fmt.Sprintf("Reading a feed of %s rows and %d data shards by so many readers, pages of 1000",
+		count(float64(scaled(*shardRows))), shards),
+		Head: []string{"database", "readers", "rows/s", "÷ one reader of a feed without shards", "entries a page",
+			"index entries read for one delivered"}}
 	each(t, func(b *bed) {
 		rows := scaled(*shardRows)
 		b.fill("plain", rows)
@@ -67,7 +69,8 @@ func TestShards(t *testing.T) {
 				name = "1, of a feed without shards"
 			}
 			rate := results[readers].Median()
-			out.Row(b.Engine.Name, name, count(rate), results[readers].Over(results[0]).Ratio(), fmt.Sprint(rows/pages[readers]), read[readers])
+			out.Row(b.Engine.Name, name, count(rate), results[readers].Over(results[0]).Ratio(),
+				fmt.Sprint(rows/pages[readers]), read[readers])
 		}
 	})
 	out.Print()
@@ -95,7 +98,8 @@ func (b *bed) indexEntries() (n int64) {
 		b.Pool.SetMaxIdleConns(0)
 		b.Pool.SetMaxIdleConns(2)
 		for last := int64(-1); n != last; time.Sleep(100 * time.Millisecond) {
-			last, n = n, b.Number("SELECT COALESCE(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes WHERE relname LIKE 'rowfeed_positions_%' AND indexrelname NOT LIKE '%pkey'")
+			last, n = n, b.Number("SELECT COALESCE(sum(idx_tup_read), 0)::bigint FROM pg_stat_user_indexes WHERE "+
+				"relname LIKE 'rowfeed_positions_%' AND indexrelname NOT LIKE '%pkey'")
 		}
 	case "mysql":
 		var name string

@@ -17,7 +17,8 @@ func TestSize(t *testing.T) {
 		head = append(head, count(float64(size))+" rows")
 	}
 	out := table{Title: "Cost against the size of the table (batches of 1000)", Head: append(head, "1 M ÷ 10 k")}
-	pages := table{Title: "Pages of 1000 entries, ms", Head: []string{"database", "rows", "start", "middle", "end", "end ÷ start"}}
+	pages := table{Title: "Pages of 1000 entries, ms",
+		Head: []string{"database", "rows", "start", "middle", "end", "end ÷ start"}}
 	each(t, func(b *bed) {
 		results := figures[string]{}
 		p := b.passes(b.Pool, 1000)
@@ -53,17 +54,21 @@ func TestSize(t *testing.T) {
 					results.Add(fmt.Sprint(measure, size), took.Seconds()*1e6/float64(keys))
 				}
 				n := scaled(batch)
-				b.SQL(fmt.Sprintf("INSERT INTO rows%d SELECT id + %d, payload FROM rows%d WHERE id <= %d", size, next[size], size, n))
+				b.SQL(fmt.Sprintf("INSERT INTO rows%d SELECT id + %d, payload FROM rows%d WHERE id <= %d",
+					size, next[size], size, n))
 				next[size] += n
 				publish("new rows")
 				// Keys all over the table: every n-th, from another start each time.
 				every := max(scaled(size)/n, 1)
-				b.SQL(fmt.Sprintf("UPDATE rows%d SET payload = '%s' WHERE id %% %d = %d", size, payload[:150], every, len(results[fmt.Sprint("spread", size)])%every))
+				b.SQL(fmt.Sprintf("UPDATE rows%d SET payload = '%s' WHERE id %% %d = %d",
+					size, payload[:150], every, len(results[fmt.Sprint("spread", size)])%every))
 				publish("spread")
 			}
 		}
 		for _, m := range []struct{ name, title string }{
-			{"new rows", "publishing new rows, µs per key"}, {"spread", "publishing updates all over the table, µs per key"}, {"end", "last page of 1000, ms"}} {
+			{"new rows", "publishing new rows, µs per key"},
+			{"spread", "publishing updates all over the table, µs per key"},
+			{"end", "last page of 1000, ms"}} {
 			cells := []string{b.Engine.Name, m.title}
 			for _, size := range sizes {
 				cells = append(cells, strconv.FormatFloat(results[fmt.Sprint(m.name, size)].Median(), 'f', 1, 64))
@@ -76,7 +81,8 @@ func TestSize(t *testing.T) {
 			for _, where := range []string{"start", "middle", "end"} {
 				cells = append(cells, strconv.FormatFloat(results[fmt.Sprint(where, size)].Median(), 'f', 2, 64))
 			}
-			pages.Row(append(cells, fmt.Sprintf("%.2f", results[fmt.Sprint("end", size)].Median()/results[fmt.Sprint("start", size)].Median()))...)
+			pages.Row(append(cells, fmt.Sprintf("%.2f",
+				results[fmt.Sprint("end", size)].Median()/results[fmt.Sprint("start", size)].Median()))...)
 		}
 	})
 	out.Print()

@@ -20,7 +20,8 @@ func TestOldSnapshot(t *testing.T) {
 		head = append(head, fmt.Sprint("round ", round))
 	}
 	rows := scaled(100_000)
-	out := table{Title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)", count(float64(rows))), Head: head}
+	out := table{Title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)",
+		count(float64(rows))), Head: head}
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
@@ -37,7 +38,8 @@ func TestOldSnapshot(t *testing.T) {
 				p := b.passes(b.Pool, 1000)
 				f := b.Feed(p.db, rowfeed.FeedSpec{Name: "items", Table: "items"})
 				if held == 1 {
-					old, err := b.Pool.BeginTx(b.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+					old, err := b.Pool.BeginTx(b.Context(),
+						&sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 					b.Must(err)
 					defer old.Rollback()
 					_, err = old.ExecContext(b.Context(), "SELECT count(*) FROM other")
@@ -52,7 +54,8 @@ func TestOldSnapshot(t *testing.T) {
 						publishers[i].Must(err)
 					}
 				}
-				took, keys := turns(func() int { return publishers[0].pass(feeds[0]) }, func() int { return publishers[1].pass(feeds[1]) })
+				took, keys := turns(func() int { return publishers[0].pass(feeds[0]) },
+					func() int { return publishers[1].pass(feeds[1]) })
 				if keys[0] != rows || keys[1] != rows {
 					t.Fatalf("%v keys of %d", keys, rows)
 				}
@@ -70,7 +73,12 @@ func TestOldSnapshot(t *testing.T) {
 		for _, m := range []struct {
 			name string
 			of   map[int]figure
-		}{{"µs per key beside it", beside}, {"÷ without it", ratios}, {"a look that finds nothing, ms", looks}, {"a page at the head, ms", pages}} {
+		}{
+			{"µs per key beside it", beside},
+			{"÷ without it", ratios},
+			{"a look that finds nothing, ms", looks},
+			{"a page at the head, ms", pages},
+		} {
 			cells := []string{e.Name, m.name}
 			for round := range rounds {
 				cells = append(cells, fmt.Sprintf("%.2f", m.of[round].Median()))

@@ -28,8 +28,9 @@ func TestWaiters(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	n := scaled(10_000)
-	out := table{Title: count(float64(n)) + " clients that wait, on one `rowfeed serve`", Head: []string{"database", "how", "memory before, MiB", "with them, MiB", "KiB each",
-		"idle, % of a core", "commit to half of them, ms", "to 99 %", "to the last", "CPU of an entry to all, ms"}}
+	out := table{Title: count(float64(n)) + " clients that wait, on one `rowfeed serve`", Head: []string{"database",
+		"how", "memory before, MiB", "with them, MiB", "KiB each", "idle, % of a core", "commit to half of them, ms",
+		"to 99 %", "to the last", "CPU of an entry to all, ms"}}
 	each(t, func(b *bed) {
 		db := b.Rowfeed(b.Pool, nil)
 		b.fill("items", 1)
@@ -47,14 +48,17 @@ func TestWaiters(t *testing.T) {
 				cpu := s.cpu()
 				b.SQL(fmt.Sprintf("UPDATE items SET payload = 'v%d'", i))
 				arrived := w.round(time.Now())
-				half, most, last = append(half, arrived.Median()), append(most, arrived.Quantile(0.99)), append(last, arrived.Max())
+				half, most, last = append(half, arrived.Median()), append(most, arrived.Quantile(0.99)), append(last,
+					arrived.Max())
 				cost = append(cost, milliseconds(s.cpu()-cpu))
 			}
 			w.close()
 			s.stop()
 			mib := func(bytes int64) string { return fmt.Sprintf("%.0f", float64(bytes)/(1<<20)) }
-			out.Row(b.Engine.Name, how, mib(before), mib(with), fmt.Sprintf("%.0f", float64(with-before)/1024/float64(n)), fmt.Sprintf("%.1f", 100*idle),
-				fmt.Sprintf("%.0f", half.Median()), fmt.Sprintf("%.0f", most.Median()), fmt.Sprintf("%.0f", last.Median()), fmt.Sprintf("%.0f", cost.Median()))
+			out.Row(b.Engine.Name, how, mib(before), mib(with),
+				fmt.Sprintf("%.0f", float64(with-before)/1024/float64(n)), fmt.Sprintf("%.1f", 100*idle),
+				fmt.Sprintf("%.0f", half.Median()), fmt.Sprintf("%.0f",
+					most.Median()), fmt.Sprintf("%.0f", last.Median()), fmt.Sprintf("%.0f", cost.Median()))
 		}
 	})
 	out.Print()

@@ -32,16 +32,31 @@ var lanes = []lane{
 	{name: "trigger, publisher running", table: "by_trigger", capture: feedtype.CaptureTrigger, publisher: true},
 	{name: "app, publisher running", table: "by_app", capture: feedtype.CaptureApp, publisher: true},
 	{name: "column, publisher running", table: "by_column", capture: feedtype.CaptureColumn, publisher: true},
-	{name: "trigger, publisher, one held open", table: "by_trigger", capture: feedtype.CaptureTrigger, publisher: true, held: true},
-	{name: "column, publisher, one held open", table: "by_column", capture: feedtype.CaptureColumn, publisher: true, held: true},
+	{
+		name:      "trigger, publisher, one held open",
+		table:     "by_trigger",
+		capture:   feedtype.CaptureTrigger,
+		publisher: true,
+		held:      true,
+	},
+	{
+		name:      "column, publisher, one held open",
+		table:     "by_column",
+		capture:   feedtype.CaptureColumn,
+		publisher: true,
+		held:      true,
+	},
 }
 
 // TestWriters counts the commits of 8 writers. Each transaction is BEGIN, one
 // INSERT or UPDATE by key, and COMMIT; with capture "app" it records its key too, with
 // capture "column" the UPDATE sets the row's position to NULL.
 func TestWriters(t *testing.T) {
-	out := table{Title: fmt.Sprintf("%d writers, commits/s", writerCount), Head: []string{"database", "write", "capture", "commits/s",
-		"÷ no capture", "published/s", "longest write, ms", "longest pass, ms", "longest silence, ms", "errors"}}
+	out := table{
+		Title: fmt.Sprintf("%d writers, commits/s", writerCount),
+		Head: []string{"database", "write", "capture", "commits/s",
+			"÷ no capture", "published/s", "longest write, ms", "longest pass, ms", "longest silence, ms", "errors"},
+	}
 	each(t, func(b *bed) {
 		w := b.writers()
 		results := figures[string]{}
@@ -69,9 +84,19 @@ func TestWriters(t *testing.T) {
 					continue
 				}
 				cells := []string{b.Engine.Name, write, l.name, count(r("commits").Median()),
-					r("commits").Over(results[write+"no capturecommits"]).Ratio(), "", count(r("write").Median()), "", "", count(r("errors").Max())}
+					r(
+						"commits",
+					).Over(results[write+"no capturecommits"]).
+						Ratio(),
+					"", count(r("write").Median()), "", "", count(r("errors").Max())}
 				if l.publisher {
-					cells[5], cells[7], cells[8] = count(r("published").Median()), count(r("pass").Median()), count(r("silence").Median())
+					cells[5], cells[7], cells[8] = count(
+						r("published").Median(),
+					), count(
+						r("pass").Median(),
+					), count(
+						r("silence").Median(),
+					)
 				}
 				out.Row(cells...)
 			}
@@ -123,8 +148,16 @@ func (b *bed) writers() *writers {
 			b.Must(err)
 		}
 	}
-	w.insert = "INSERT INTO %s (id, payload) VALUES (" + b.Dialect.Placeholder(1) + ", " + b.Dialect.Placeholder(2) + ")"
-	w.updateColumn = "UPDATE %s SET feed_sync_id = NULL, payload = " + b.Dialect.Placeholder(1) + " WHERE id = " + b.Dialect.Placeholder(2)
+	w.insert = "INSERT INTO %s (id, payload) VALUES (" + b.Dialect.Placeholder(
+		1,
+	) + ", " + b.Dialect.Placeholder(
+		2,
+	) + ")"
+	w.updateColumn = "UPDATE %s SET feed_sync_id = NULL, payload = " + b.Dialect.Placeholder(
+		1,
+	) + " WHERE id = " + b.Dialect.Placeholder(
+		2,
+	)
 	w.update = "UPDATE %s SET payload = " + b.Dialect.Placeholder(1) + " WHERE id = " + b.Dialect.Placeholder(2)
 	return w
 }
@@ -185,7 +218,12 @@ func (w *writers) run(l lane, write string) (r writersResult) {
 	}
 	time.Sleep(time.Until(started.Add(*window)))
 	w.mu.Lock()
-	r.published, r.longestPass, r.longestSilence = float64(w.published)/window.Seconds(), w.pass, max(w.silence, time.Since(w.lastPassAt))
+	r.published, r.longestPass, r.longestSilence = float64(
+		w.published,
+	)/window.Seconds(), w.pass, max(
+		w.silence,
+		time.Since(w.lastPassAt),
+	)
 	w.mu.Unlock()
 	cancel()
 	running.Wait()

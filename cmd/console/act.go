@@ -57,9 +57,11 @@ func (f formValues) which() string {
 }
 
 func parseForm(values url.Values) (formValues, error) {
-	f := formValues{consumer: values.Get("consumer"), feed: values.Get("feed"), key: values.Get("key"), to: strings.TrimSpace(values.Get("to")), lease: values.Get("lease"), values: values}
+	f := formValues{consumer: values.Get("consumer"), feed: values.Get("feed"), key: values.Get("key"),
+		to: strings.TrimSpace(values.Get("to")), lease: values.Get("lease"), values: values}
 	bad := func(name string) error {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " + shorten(values.Get(name)) + " is no number", Next: "go back and take the form of the page"}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " +
+			shorten(values.Get(name)) + " is no number", Next: "go back and take the form of the page"}
 	}
 	if text := values.Get("shard"); text != "" {
 		shard, err := strconv.Atoi(text)
@@ -82,7 +84,8 @@ func needs(names ...string) func(formValues) error {
 	return func(f formValues) error {
 		for _, name := range names {
 			if strings.TrimSpace(f.values.Get(name)) == "" {
-				return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": it is empty", Next: "go back and fill it in"}
+				return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": it is empty",
+					Next: "go back and fill it in"}
 			}
 		}
 		return nil
@@ -95,7 +98,8 @@ func consumerPage(f formValues) string   { return "consumers/" + url.PathEscape(
 
 // moving makes an act that changes a consumer's cursors.
 func moving(verb, done string, change func(Data, context.Context, rowfeed.ConsumerID) (int64, error)) act {
-	return act{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed, back: consumerPage, check: needs("consumer", "feed"),
+	return act{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
+		back: consumerPage, check: needs("consumer", "feed"),
 		do: func(ctx context.Context, d Data, f formValues) (string, error) {
 			n, err := change(d, ctx, f.id())
 			return fmt.Sprintf("%s: %s %s.", f.id(), plural(n, "shard"), done), err
@@ -107,7 +111,8 @@ var acts = func() map[string]act {
 	seek := moving("seek", "", nil)
 	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
 	seek.confirm = func(f formValues) string {
-		return "Its cursor is set to " + shorten(f.to) + ". Set back, it is handed entries again; what lies between its cursor and a later one it is never told."
+		return "Its cursor is set to " + shorten(f.to) +
+			". Set back, it is handed entries again; what lies between its cursor and a later one it is never told."
 	}
 	seek.do = func(ctx context.Context, d Data, f formValues) (string, error) {
 		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
@@ -116,7 +121,8 @@ var acts = func() map[string]act {
 	reset := moving("reset", "set back to the beginning", Data.ResetConsumer)
 	reset.button = "Set it back to the beginning"
 	reset.confirm = func(formValues) string {
-		return "It is handed the whole feed again, every row as it is then. Rows that are gone are not named in such a pass."
+		return "It is handed the whole feed again, every row as it is then. " +
+			"Rows that are gone are not named in such a pass."
 	}
 	aside := act{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"), object: formValues.which,
 		back: func(formValues) string { return "dead-letters" }}
@@ -124,11 +130,13 @@ var acts = func() map[string]act {
 	retry.name = "dead retry"
 	retry.do = func(ctx context.Context, d Data, f formValues) (string, error) {
 		n, err := d.RetryDeadLetters(ctx, f.id(), f.letters())
-		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it is started.", f.id(), plural(n, "dead letter")), err
+		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it is started.",
+			f.id(), plural(n, "dead letter")), err
 	}
 	drop.name, drop.button = "dead drop", "Give them up"
 	drop.confirm = func(formValues) string {
-		return "Their versions so far are never handed over. The next version of such a key is again; republishing the key brings one."
+		return "Their versions so far are never handed over. " +
+			"The next version of such a key is again; republishing the key brings one."
 	}
 	drop.do = func(ctx context.Context, d Data, f formValues) (string, error) {
 		n, err := d.DropDeadLetters(ctx, f.id(), f.letters())
@@ -142,14 +150,17 @@ var acts = func() map[string]act {
 			object: func(f formValues) string { return fmt.Sprintf("feed %q", f.feed) },
 			back:   func(f formValues) string { return "feeds/" + url.PathEscape(f.feed) },
 			do: func(ctx context.Context, d Data, f formValues) (string, error) {
-				return fmt.Sprintf("Key %s of feed %s gets a new position from its publisher: readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
+				return fmt.Sprintf("Key %s of feed %s gets a new position from its publisher: "+
+					"readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
 			}},
-		"release": {name: "lease release", right: access.Administer, button: "Take it from its holder", check: needs("lease", "epoch"),
+		"release": {name: "lease release", right: access.Administer, button: "Take it from its holder",
+			check:  needs("lease", "epoch"),
 			object: func(f formValues) string { return fmt.Sprintf("lease %q", f.lease) },
 			feed:   func(f formValues) string { return leaseFeed(f.lease) },
 			back:   func(formValues) string { return "leases" },
 			confirm: func(formValues) string {
-				return "A holder that still lives learns of it when it next renews, and stops; what it does outside of the database until then is not fenced. A lease whose holder was killed frees itself in time."
+				return "A holder that still lives learns of it when it next renews, and stops; what it does outside " +
+					"of the database until then is not fenced. A lease whose holder was killed frees itself in time."
 			},
 			do: func(ctx context.Context, d Data, f formValues) (string, error) {
 				was, err := d.ReleaseLease(ctx, f.lease, f.epoch)
@@ -165,7 +176,8 @@ var acts = func() map[string]act {
 func asked(q *request, name string, values url.Values) (act, formValues, error) {
 	a, ok := acts[name]
 	if !ok {
-		return a, formValues{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "act", Cause: "act: there is none " + shorten(name), Next: "go back and take the form of the page"}
+		return a, formValues{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "act",
+			Cause: "act: there is none " + shorten(name), Next: "go back and take the form of the page"}
 	}
 	f, err := parseForm(values)
 	if err == nil {
@@ -175,7 +187,9 @@ func asked(q *request, name string, values url.Values) (act, formValues, error) 
 		err = forbidden(a.right, a.feed(f))
 	}
 	if err == nil && a.all && !seesAll(q.who) {
-		err = &rowfeed.Error{Code: rowfeed.Forbidden, Object: `feed "` + a.feed(f) + `"`, Cause: "your token sees a part of the rows, and this would tell of the others, too", Next: "ask somebody whose token sees all"}
+		err = &rowfeed.Error{Code: rowfeed.Forbidden, Object: `feed "` + a.feed(f) + `"`,
+			Cause: "your token sees a part of the rows, and this would tell of the others, too",
+			Next:  "ask somebody whose token sees all"}
 	}
 	return a, f, err
 }

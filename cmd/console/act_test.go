@@ -77,24 +77,80 @@ func actions() []action {
 		return all
 	}
 	return []action{
-		{"pause", ours(), "administer kv", false, "1 shard paused", func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Paused }},
-		{"resume", ours("shard", "0"), "administer kv", false, "1 shard resumed", func(t *testing.T, db *rowfeed.DB) bool { return !status(t, db).Paused }},
-		{"seek", ours("to", "1"), "administer kv", true, "1 shard set to 1", func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Cursor == "1" }},
-		{"reset", ours(), "administer kv", true, "1 shard set back", func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Cursor == "" }},
-		{"retry", ours("key", `{"id":2}`), "administer kv", false, "1 dead letter to be tried again", func(t *testing.T, db *rowfeed.DB) bool { return letters(t, db)[0].State == rowfeed.LetterRetry }},
-		{"drop", ours("key", `{"id":2}`), "administer kv", true, "1 dead letter given up", func(t *testing.T, db *rowfeed.DB) bool { return len(letters(t, db)) == 0 }},
-		{"republish", form("feed", "kv", "key", "1"), "publish kv", false, "gets a new position", func(t *testing.T, db *rowfeed.DB) bool {
-			f, err := db.Feed(t.Context(), "kv")
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := f.Admin().Backlog(t.Context(), 10)
-			return err == nil && b.Waiting == 1
-		}},
-		{"release", form("lease", "publish:kv", "epoch", "1"), "administer kv", true, "is free for the next one", func(t *testing.T, db *rowfeed.DB) bool {
-			all, err := db.Admin().Leases(t.Context())
-			return err == nil && all[0].State == rowfeed.LeaseFree
-		}},
+		{
+			"pause",
+			ours(),
+			"administer kv",
+			false,
+			"1 shard paused",
+			func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Paused },
+		},
+		{
+			"resume",
+			ours("shard", "0"),
+			"administer kv",
+			false,
+			"1 shard resumed",
+			func(t *testing.T, db *rowfeed.DB) bool { return !status(t, db).Paused },
+		},
+		{
+			"seek",
+			ours("to", "1"),
+			"administer kv",
+			true,
+			"1 shard set to 1",
+			func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Cursor == "1" },
+		},
+		{
+			"reset",
+			ours(),
+			"administer kv",
+			true,
+			"1 shard set back",
+			func(t *testing.T, db *rowfeed.DB) bool { return status(t, db).Cursor == "" },
+		},
+		{
+			"retry",
+			ours("key", `{"id":2}`),
+			"administer kv",
+			false,
+			"1 dead letter to be tried again",
+			func(t *testing.T, db *rowfeed.DB) bool { return letters(t, db)[0].State == rowfeed.LetterRetry },
+		},
+		{
+			"drop",
+			ours("key", `{"id":2}`),
+			"administer kv",
+			true,
+			"1 dead letter given up",
+			func(t *testing.T, db *rowfeed.DB) bool { return len(letters(t, db)) == 0 },
+		},
+		{
+			"republish",
+			form("feed", "kv", "key", "1"),
+			"publish kv",
+			false,
+			"gets a new position",
+			func(t *testing.T, db *rowfeed.DB) bool {
+				f, err := db.Feed(t.Context(), "kv")
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := f.Admin().Backlog(t.Context(), 10)
+				return err == nil && b.Waiting == 1
+			},
+		},
+		{
+			"release",
+			form("lease", "publish:kv", "epoch", "1"),
+			"administer kv",
+			true,
+			"is free for the next one",
+			func(t *testing.T, db *rowfeed.DB) bool {
+				all, err := db.Admin().Leases(t.Context())
+				return err == nil && all[0].State == rowfeed.LeaseFree
+			},
+		},
 	}
 }
 
@@ -120,14 +176,17 @@ func TestActions(t *testing.T) {
 		if a.asks {
 			before := len(audited(t, db))
 			r, body := post(t, h, "/act/"+a.name, a.form)
-			if r.StatusCode != 200 || !strings.Contains(body, `name="confirmed" value="yes"`) || len(audited(t, db)) > before {
+			if r.StatusCode != 200 || !strings.Contains(body, `name="confirmed" value="yes"`) ||
+				len(audited(t, db)) > before {
 				t.Errorf("%s does not ask: %s", a.name, r.Status)
 			}
 			values := url.Values{"act": {a.name}}
 			for k, v := range a.form {
 				values[k] = v
 			}
-			if r, body = get(t, h, "/confirm?"+values.Encode()); r.StatusCode != 200 || !strings.Contains(body, `action="./act/`+a.name+`"`) || a.name != "seek" && a.has(t, db) {
+			if r, body = get(t, h, "/confirm?"+values.Encode()); r.StatusCode != 200 ||
+				!strings.Contains(body, `action="./act/`+a.name+`"`) ||
+				a.name != "seek" && a.has(t, db) {
 				t.Errorf("%s: the page that asks: %s %s", a.name, r.Status, body)
 			}
 			a.form.Set("confirmed", "yes")
@@ -173,19 +232,25 @@ func TestActionsNeedRights(t *testing.T) {
 			right, _, _ := strings.Cut(a.right, " ")
 			for _, who := range []access.Identity{{}, may("read *"), may("read kv", right+" other"), may(map[string]string{"publish": "administer *", "administer": "publish *"}[right])} {
 				before := len(audited(t, db))
-				if r, body := post(t, as(who, h), "/act/"+a.name, a.form); r.StatusCode != http.StatusForbidden || !strings.Contains(body, "Next:") || a.has(t, db) {
+				if r, body := post(t, as(who, h), "/act/"+a.name, a.form); r.StatusCode != http.StatusForbidden ||
+					!strings.Contains(body, "Next:") ||
+					a.has(t, db) {
 					t.Errorf("%+v: %s %s", who.Grants, r.Status, body)
 				}
-				if told := audited(t, db); len(told) != before+1 || !strings.HasPrefix(told[before], who.Name+"|") || !strings.HasSuffix(told[before], "|refused: forbidden") {
+				if told := audited(t, db); len(told) != before+1 || !strings.HasPrefix(told[before], who.Name+"|") ||
+					!strings.HasSuffix(told[before], "|refused: forbidden") {
 					t.Errorf("%+v: the audit has %q", who.Grants, told)
 				}
 				for _, path := range []string{"/feeds/kv", "/consumers/billing", "/leases", "/dead-letters"} {
-					if _, body := get(t, as(who, h), path); strings.Contains(body, `act/`+a.name+`"`) || strings.Contains(body, "act="+a.name) || strings.Contains(body, `value="`+a.name+`"`) {
+					if _, body := get(t, as(who, h), path); strings.Contains(body, `act/`+a.name+`"`) ||
+						strings.Contains(body, "act="+a.name) ||
+						strings.Contains(body, `value="`+a.name+`"`) {
 						t.Errorf("%+v: %s shows the button", who.Grants, path)
 					}
 				}
 			}
-			if r, body := post(t, as(may(a.right), h), "/act/"+a.name, a.form); r.StatusCode != http.StatusSeeOther || !a.has(t, db) {
+			if r, body := post(t, as(may(a.right), h), "/act/"+a.name, a.form); r.StatusCode != http.StatusSeeOther ||
+				!a.has(t, db) {
 				t.Errorf("%s: %s %s", a.right, r.Status, body)
 			}
 		})
@@ -208,12 +273,15 @@ func TestForgedForms(t *testing.T) {
 			if a.name == "resume" {
 				continue // it is not paused
 			}
-			if r, body := post(t, h, "/act/"+a.name, a.form, forged...); r.StatusCode != http.StatusForbidden || !strings.Contains(body, "another site") || a.has(t, db) {
+			if r, body := post(t, h, "/act/"+a.name, a.form, forged...); r.StatusCode != http.StatusForbidden ||
+				!strings.Contains(body, "another site") ||
+				a.has(t, db) {
 				t.Errorf("%v %s: %s", forged, a.name, r.Status)
 			}
 		}
 		for _, path := range []string{"/login", "/logout"} {
-			if r, _ := post(t, h, path, form("token", "x"), forged...); r.StatusCode != http.StatusForbidden || len(r.Cookies()) > 0 {
+			if r, _ := post(t, h, path, form("token", "x"), forged...); r.StatusCode != http.StatusForbidden ||
+				len(r.Cookies()) > 0 {
 				t.Errorf("%v %s: %s", forged, path, r.Status)
 			}
 		}
@@ -255,7 +323,8 @@ func TestRefusals(t *testing.T) {
 		{"release", form("lease", "publish:no", "epoch", "1", "confirmed", "yes"), 404, "nobody has ever acquired it"},
 	} {
 		r, body := post(t, h, "/act/"+c.act, c.form)
-		if r.StatusCode != c.status || !strings.Contains(body, c.says) || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") {
+		if r.StatusCode != c.status || !strings.Contains(body, c.says) || strings.Contains(body, "<b>") ||
+			!strings.Contains(body, "</html>") {
 			t.Errorf("%s %v: %s lacks %q: %s", c.act, c.form, r.Status, c.says, body)
 		}
 	}

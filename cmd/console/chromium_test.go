@@ -14,7 +14,8 @@ func startBrowser(t *testing.T, ctx context.Context) context.Context {
 	var err error
 	for range 3 {
 		allocator, end := chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:],
-			chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true), chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(waitTimeout))...)
+			chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-dev-shm-usage", true),
+			chromedp.UserDataDir(t.TempDir()), chromedp.WSURLReadTimeout(waitTimeout))...)
 		t.Cleanup(end)
 		browser, stop := chromedp.NewContext(allocator)
 		t.Cleanup(stop)

@@ -58,7 +58,8 @@ var mediaTypes = map[string]string{
 // NewHandler makes a Handler of what shows rows, under its own rights, and what shows and
 // changes the rest, under those of the identity in each request's context; cfg may be nil.
 func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
-	h := &Handler{catalog: catalog, data: data, files: make(map[string]file), forms: http.NewCrossOriginProtection(), sampler: newSampler(), refusals: refusals{of: make(map[string]*rate.Limiter)}}
+	h := &Handler{catalog: catalog, data: data, files: make(map[string]file), forms: http.NewCrossOriginProtection(),
+		sampler: newSampler(), refusals: refusals{of: make(map[string]*rate.Limiter)}}
 	if cfg != nil {
 		h.cfg = *cfg
 	}

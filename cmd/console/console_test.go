@@ -65,13 +65,18 @@ func TestWithoutDatabase(t *testing.T) {
 	addFeed(t, db, "kv")
 	h := pages(db, nil)
 	away.Store(true)
-	for _, path := range []string{"/", "/feeds/kv", "/consumers", "/consumers/billing", "/leases", "/dead-letters", "/blocked", "/audit", "/_console/sample"} {
+	for _, path := range []string{
+		"/", "/feeds/kv", "/consumers", "/consumers/billing", "/leases", "/dead-letters", "/blocked", "/audit",
+		"/_console/sample",
+	} {
 		r, body := get(t, h, path)
-		if r.StatusCode != 503 || !strings.Contains(body, "check that the database runs") || strings.Contains(body, "secret") || strings.Contains(body, "no feed yet") {
+		if r.StatusCode != 503 || !strings.Contains(body, "check that the database runs") ||
+			strings.Contains(body, "secret") || strings.Contains(body, "no feed yet") {
 			t.Errorf("%s: %s %s", path, r.Status, body)
 		}
 	}
-	if r, body := post(t, h, "/act/pause", form("consumer", "billing", "feed", "kv")); r.StatusCode != 503 || strings.Contains(body, "secret") || !strings.Contains(body, "Go back") {
+	if r, body := post(t, h, "/act/pause", form("consumer", "billing", "feed", "kv")); r.StatusCode != 503 ||
+		strings.Contains(body, "secret") || !strings.Contains(body, "Go back") {
 		t.Errorf("pause: %s %s", r.Status, body)
 	}
 }
@@ -81,13 +86,16 @@ func TestMethods(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, &console.Config{Login: nobody})
 	for path, allow := range map[string]string{
-		"/": "GET, HEAD", "/feeds/kv": "GET, HEAD", "/consumers": "GET, HEAD", "/consumers/billing": "GET, HEAD", "/leases": "GET, HEAD", "/dead-letters": "GET, HEAD",
-		"/blocked": "GET, HEAD", "/audit": "GET, HEAD", "/login": "GET, HEAD, POST", "/confirm": "GET, HEAD", "/act/pause": "POST", "/logout": "POST", "/_console/sample": "GET, HEAD",
+		"/": "GET, HEAD", "/feeds/kv": "GET, HEAD", "/consumers": "GET, HEAD", "/consumers/billing": "GET, HEAD",
+		"/leases": "GET, HEAD", "/dead-letters": "GET, HEAD", "/blocked": "GET, HEAD", "/audit": "GET, HEAD",
+		"/login": "GET, HEAD, POST", "/confirm": "GET, HEAD", "/act/pause": "POST", "/logout": "POST",
+		"/_console/sample": "GET, HEAD",
 	} {
 		for _, method := range []string{"GET", "HEAD", "PUT", "DELETE", "POST"} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
-			if allowed := strings.Contains(allow, method); allowed == (w.Code == http.StatusMethodNotAllowed) || !allowed && w.Header().Get("Allow") != allow {
+			if allowed := strings.Contains(allow, method); allowed == (w.Code == http.StatusMethodNotAllowed) ||
+				!allowed && w.Header().Get("Allow") != allow {
 				t.Errorf("%s %s: %d, allows %q", method, path, w.Code, w.Header().Get("Allow"))
 			}
 			if method == "HEAD" && w.Body.Len() > 0 && w.Code == 200 {
@@ -106,14 +114,19 @@ func TestMethods(t *testing.T) {
 func TestDepth(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, nil)
-	for path, base := range map[string]string{"/": "./", "/consumers": "./", "/consumers/billing": "../", "/feeds/kv": "../"} {
+	for path, base := range map[string]string{
+		"/": "./", "/consumers": "./", "/consumers/billing": "../", "/feeds/kv": "../",
+	} {
 		_, body := get(t, h, path)
-		for _, want := range []string{`href="` + base + `_console/style.css"`, `href="` + base + `leases"`, `data-base="` + base + `"`} {
+		for _, want := range []string{
+			`href="` + base + `_console/style.css"`, `href="` + base + `leases"`, `data-base="` + base + `"`,
+		} {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s lacks %s", path, want)
 			}
 		}
-		if strings.Contains(body, `href="/`) || strings.Contains(body, `src="/`) || strings.Contains(body, `action="/`) {
+		if strings.Contains(body, `href="/`) || strings.Contains(body, `src="/`) ||
+			strings.Contains(body, `action="/`) {
 			t.Errorf("%s names something from the root of the server", path)
 		}
 	}

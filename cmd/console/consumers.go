@@ -68,7 +68,8 @@ type consumersView struct {
 
 func (h *Handler) consumers(q *request) (*answer, error) {
 	all, err := h.groups(q.Context(), q.who, rowfeed.ConsumerID{})
-	return &answer{template: "consumers", title: "Consumers", nav: "consumers", content: consumersView{Consumers: all}}, err
+	return &answer{template: "consumers", title: "Consumers", nav: "consumers",
+		content: consumersView{Consumers: all}}, err
 }
 
 func (h *Handler) consumer(q *request) (*answer, error) {
@@ -79,7 +80,8 @@ func (h *Handler) consumer(q *request) (*answer, error) {
 	a := &answer{template: "consumer", title: q.rest, nav: "consumers", content: consumersView{all, q.rest}}
 	if len(all) == 0 { // the same for one that may not be seen
 		a.template, a.title, a.status = "trouble", "Not found", http.StatusNotFound
-		a.content = trouble{"There is no such consumer", "No consumer " + shorten(q.rest) + " has a cursor in this database, of a feed that you may see.",
+		a.content = trouble{"There is no such consumer",
+			"No consumer " + shorten(q.rest) + " has a cursor in this database, of a feed that you may see.",
 			"A consumer is here from its first page on.", "consumers", "Show the consumers"}
 	}
 	return a, nil
@@ -102,7 +104,8 @@ func (h *Handler) groups(ctx context.Context, who access.Identity, id rowfeed.Co
 		i := slices.IndexFunc(groups, func(g consumerView) bool { return g.Name == s.Consumer && g.Feed == s.Feed })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, consumerView{Name: s.Consumer, Feed: s.Feed, ShardCount: s.ShardCount, Seconds: -1, MayAdminister: who.May(access.Administer, s.Feed)})
+			groups = append(groups, consumerView{Name: s.Consumer, Feed: s.Feed, ShardCount: s.ShardCount, Seconds: -1,
+				MayAdminister: who.May(access.Administer, s.Feed)})
 		}
 		groups[i].add(s)
 	}

@@ -29,7 +29,8 @@ func (d database) FeedNames(ctx context.Context) ([]string, error) {
 func (d database) feed(ctx context.Context, name string) (*rowfeed.Feed, error) {
 	f, err := d.Feed(ctx, name)
 	if errors.Is(err, rowfeed.InvalidRequest) {
-		return nil, &rowfeed.Error{Code: rowfeed.UnknownFeed, Object: "feed \"" + shorten(name) + "\"", Cause: "there is no such feed", Next: "the feeds are on the first page"}
+		return nil, &rowfeed.Error{Code: rowfeed.UnknownFeed, Object: "feed \"" + shorten(name) + "\"",
+			Cause: "there is no such feed", Next: "the feeds are on the first page"}
 	}
 	return f, err
 }
@@ -75,8 +76,9 @@ func (d database) Republish(ctx context.Context, feed, text string) error {
 		return err
 	}
 	if len(unknown) > 0 {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "key", Object: "feed \"" + feed + "\"", Cause: "it has neither a row nor a delete of key " + shorten(text),
-			Next: "write the key as entries show it"}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "key", Object: "feed \"" + feed + "\"",
+			Cause: "it has neither a row nor a delete of key " + shorten(text),
+			Next:  "write the key as entries show it"}
 	}
 	return f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Republish(ctx, tx, key) })
 }

@@ -54,7 +54,8 @@ func (h *Handler) feed(q *request) (*answer, error) {
 	if !maySee(q.who, name) {
 		return nil, forbidden(access.Read, name) // the same whether there is one
 	}
-	v := feedView{MayRead: q.who.May(access.Read, name), MayPublish: q.who.May(access.Publish, name) && seesAll(q.who), MayAdminister: q.who.May(access.Administer, name)}
+	v := feedView{MayRead: q.who.May(access.Read, name), MayPublish: q.who.May(access.Publish, name) &&
+		seesAll(q.who), MayAdminister: q.who.May(access.Administer, name)}
 	state, err := h.state(q.Context(), name)
 	if v.feedState = state; state.Info == nil && err != nil && !h.known(q.Context(), name) {
 		return nil, err
@@ -68,7 +69,8 @@ func (h *Handler) feed(q *request) (*answer, error) {
 	}
 	if v.Info != nil && v.MayRead {
 		v.choose(query.Get("shard"))
-		if err := h.read(q.Context(), &v, query.Get("entry"), query.Get("position"), query.Get("key"), query.Get("after"), query.Get("parts") != ""); err != nil {
+		if err := h.read(q.Context(), &v, query.Get("entry"), query.Get("position"), query.Get("key"),
+			query.Get("after"), query.Get("parts") != ""); err != nil {
 			h.note(q.Context(), &v.feedState, err)
 		}
 	}

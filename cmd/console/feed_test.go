@@ -29,16 +29,26 @@ func TestFeed(t *testing.T) {
 	exec(t, pool, `INSERT INTO kv VALUES ('old', NULL, NULL)`)
 	f := addFeed(t, db, "kv")
 	exec(t, pool, `UPDATE rowfeed_positions_kv SET published_at = published_at - 3600000000`)
-	exec(t, pool, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) INSERT INTO kv SELECT 'filler ' || i, NULL, NULL FROM n`)
+	exec(
+		t,
+		pool,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) INSERT INTO kv SELECT 'filler ' || i, NULL, NULL FROM n`,
+	)
 	publish(t, f)
-	exec(t, pool, `INSERT INTO kv VALUES ('<script>', '</td><img src=x>', x'00ff'), ('gone', 'v', NULL), ('long', ?, x'')`, strings.Repeat("é", 500))
+	exec(
+		t,
+		pool,
+		`INSERT INTO kv VALUES ('<script>', '</td><img src=x>', x'00ff'), ('gone', 'v', NULL), ('long', ?, x'')`,
+		strings.Repeat("é", 500),
+	)
 	addFeed(t, db, "broken")
 	publish(t, f)
 	exec(t, pool, `DELETE FROM kv WHERE id = 'gone'`)
 	publish(t, f)
 
 	r, body := get(t, h, "/feeds/kv", "Host", "feeds.example:81")
-	if r.StatusCode != 200 || r.Header.Get("Content-Type") != "text/html; charset=utf-8" || r.Header.Get("Cache-Control") != "no-store" ||
+	if r.StatusCode != 200 || r.Header.Get("Content-Type") != "text/html; charset=utf-8" ||
+		r.Header.Get("Cache-Control") != "no-store" ||
 		!strings.Contains(r.Header.Get("Content-Security-Policy"), "default-src 'none'") {
 		t.Errorf("%s %v", r.Status, r.Header)
 	}
@@ -63,10 +73,15 @@ func TestFeed(t *testing.T) {
 	if got := positions(body); !strings.HasPrefix(got, "25 24 22 21 20 ") {
 		t.Errorf("newest first: positions %s", got)
 	}
-	if _, body = get(t, h, "/"); !strings.Contains(body, "&lt;i&gt;trigger&lt;/i&gt; is missing") || !strings.Contains(body, "1 problem<") || !strings.Contains(body, `href="./feeds/kv"`) {
+	if _, body = get(t, h, "/"); !strings.Contains(body, "&lt;i&gt;trigger&lt;/i&gt; is missing") ||
+		!strings.Contains(body, "1 problem<") ||
+		!strings.Contains(body, `href="./feeds/kv"`) {
 		t.Error("the feeds, and a feed's problem, are not told")
 	}
-	if _, body = get(t, h, "/feeds/kv", "Host", "x';rm -rf;'", "X-Forwarded-Proto", "https"); !strings.Contains(body, "curl 'https://127.0.0.1:8080/") {
+	if _, body = get(t, h, "/feeds/kv", "Host", "x';rm -rf;'", "X-Forwarded-Proto", "https"); !strings.Contains(
+		body,
+		"curl 'https://127.0.0.1:8080/",
+	) {
 		t.Error("a host with quotes is in a command")
 	}
 	if r, _ = get(t, h, "/?feed=kv"); r.StatusCode != 303 || r.Header.Get("Location") != "./feeds/kv" {
@@ -105,7 +120,9 @@ func TestEntry(t *testing.T) {
 		t.Fatalf("no entry has a link: %s", body)
 	}
 	path := "/" + strings.ReplaceAll(link[1], "&amp;", "&")
-	if r, body := get(t, h, path); r.StatusCode != 200 || strings.Contains(body, "<b>") || strings.Count(body, "long &amp; &lt;b&gt;") != 100_000 || !strings.Contains(body, `<span class="null">NULL</span>`) {
+	if r, body := get(t, h, path); r.StatusCode != 200 || strings.Contains(body, "<b>") ||
+		strings.Count(body, "long &amp; &lt;b&gt;") != 100_000 ||
+		!strings.Contains(body, `<span class="null">NULL</span>`) {
 		t.Errorf("%s: %s, %d bytes", path, r.Status, len(body))
 	}
 	exec(t, pool, `UPDATE kv SET v = 'b' WHERE id = 2`)
@@ -113,7 +130,9 @@ func TestEntry(t *testing.T) {
 	if r, body := get(t, h, path); r.StatusCode != 200 || !strings.Contains(body, "has moved on") {
 		t.Errorf("moved: %s %s", r.Status, body)
 	}
-	if r, body := get(t, h, "/feeds/kv?entry=%3Cb%3E"); r.StatusCode != 200 || !strings.Contains(body, "Something is wrong") || strings.Contains(body, "<b>") {
+	if r, body := get(t, h, "/feeds/kv?entry=%3Cb%3E"); r.StatusCode != 200 ||
+		!strings.Contains(body, "Something is wrong") ||
+		strings.Contains(body, "<b>") {
 		t.Errorf("no cursor: %s %s", r.Status, body)
 	}
 }
@@ -122,7 +141,11 @@ func TestEntry(t *testing.T) {
 func TestSearch(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
-	exec(t, pool, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) INSERT INTO kv SELECT 'a', 'k' || i, 'v' FROM n`)
+	exec(
+		t,
+		pool,
+		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) INSERT INTO kv SELECT 'a', 'k' || i, 'v' FROM n`,
+	)
 	exec(t, pool, `CREATE TABLE one (id INTEGER PRIMARY KEY)`)
 	exec(t, pool, `INSERT INTO one VALUES (7), (17)`)
 	addFeed(t, db, "kv")
@@ -144,7 +167,8 @@ func TestSearch(t *testing.T) {
 		}
 	}
 	blind := as(may("administer one"), console.NewHandler(feedhttp.Of(db), console.Of(db), nil))
-	if _, body := get(t, blind, "/feeds/one?key=7"); strings.Contains(body, "found") || !strings.Contains(body, "Its rows are not for you") {
+	if _, body := get(t, blind, "/feeds/one?key=7"); strings.Contains(body, "found") ||
+		!strings.Contains(body, "Its rows are not for you") {
 		t.Error("rows are shown to who may not read them")
 	}
 }
@@ -191,7 +215,13 @@ func TestLatest(t *testing.T) {
 			for i, n := range c.batches {
 				exec(t, pool, fmt.Sprintf(rows, n, total))
 				publish(t, f)
-				exec(t, pool, `UPDATE rowfeed_positions_kv SET published_at = (SELECT max(published_at) FROM rowfeed_positions_kv) - ? WHERE feed_sync_id > ?`, c.ages[i], total)
+				exec(
+					t,
+					pool,
+					`UPDATE rowfeed_positions_kv SET published_at = (SELECT max(published_at) FROM rowfeed_positions_kv) - ? WHERE feed_sync_id > ?`,
+					c.ages[i],
+					total,
+				)
 				total += n
 			}
 			_, body := get(t, pages(db, nil), "/feeds/kv")
@@ -210,7 +240,17 @@ func TestLatest(t *testing.T) {
 func TestShards(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)`)
-	f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "shard"}, nil)
+	f, err := db.AddFeed(
+		t.Context(),
+		rowfeed.FeedSpec{
+			Name:        "ev",
+			Table:       "ev",
+			Mode:        rowfeed.ModeOutbox,
+			Capture:     feedtype.CaptureTrigger,
+			ShardColumn: "shard",
+		},
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,11 +272,30 @@ func TestShards(t *testing.T) {
 	show("/feeds/ev", []string{"No entry yet", `/_feeds/fetch/ev'`}, []string{"data-shard"})
 	exec(t, pool, `INSERT INTO ev VALUES (1, 0), (2, 0)`)
 	publish(t, f)
-	show("/feeds/ev", []string{`data-feed="ev" data-shard="0"`, `<span class="big number small" data-head>`, `/_feeds/fetch/ev?shard=0'`, `>2<`}, []string{`aria-label="Shards"`})
+	show(
+		"/feeds/ev",
+		[]string{
+			`data-feed="ev" data-shard="0"`,
+			`<span class="big number small" data-head>`,
+			`/_feeds/fetch/ev?shard=0'`,
+			`>2<`,
+		},
+		[]string{`aria-label="Shards"`},
+	)
 	exec(t, pool, `INSERT INTO ev VALUES (3, -5), (40, 77)`)
 	publish(t, f)
-	show("/feeds/ev", []string{`data-shard="-5"`, `<span class="label">Shards</span><span class="big number">3</span>`, `<a href="?shard=77">77</a>`,
-		`<a href="?shard=-5" aria-current="page">-5</a>`, `>3<`, `after=now&amp;shard=-5'`}, []string{`>40<`, `data-head>`})
+	show(
+		"/feeds/ev",
+		[]string{
+			`data-shard="-5"`,
+			`<span class="label">Shards</span><span class="big number">3</span>`,
+			`<a href="?shard=77">77</a>`,
+			`<a href="?shard=-5" aria-current="page">-5</a>`,
+			`>3<`,
+			`after=now&amp;shard=-5'`,
+		},
+		[]string{`>40<`, `data-head>`},
+	)
 	show("/feeds/ev?shard=77", []string{`data-shard="77"`, `>40<`}, nil)
 	show("/feeds/ev?shard=1000", []string{`data-shard="1000"`, "No entry yet"}, nil) // any number is a shard
 	show("/feeds/ev?shard=%3Cb%3E", []string{`data-shard="-5"`}, []string{"<b>"})

@@ -36,7 +36,8 @@ func (h *Handler) leases(q *request) (*answer, error) {
 		if !maySee(q.who, feed) {
 			continue
 		}
-		v.Leases = append(v.Leases, leaseView{l, purpose(l.Name, feed), l.State != rowfeed.LeaseFree && q.who.May(access.Administer, feed)})
+		v.Leases = append(v.Leases,
+			leaseView{l, purpose(l.Name, feed), l.State != rowfeed.LeaseFree && q.who.May(access.Administer, feed)})
 		if l.State != rowfeed.LeaseHeld {
 			continue
 		}

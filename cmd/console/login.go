@@ -35,14 +35,17 @@ func (h *Handler) takeToken(q *request) (*answer, error) {
 			h.cfg.Log.WarnContext(q.Context(), "a token was not taken", "error", err)
 		}
 		return &answer{template: "login", title: "Log in", status: http.StatusUnauthorized,
-			content: loginView{next, "This token is unknown, expired or revoked. `rowfeed token list` shows those there are."}}, nil
+			content: loginView{next,
+				"This token is unknown, expired or revoked. `rowfeed token list` shows those there are."}}, nil
 	}
-	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
+	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Value: token, Path: "/", HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
 	return &answer{goTo: next}, nil
 }
 
 func (h *Handler) logout(q *request) (*answer, error) {
-	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
+	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Path: "/", MaxAge: -1, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
 	if h.cfg.Login == nil {
 		return &answer{goTo: ""}, nil
 	}
@@ -53,7 +56,8 @@ func (h *Handler) logout(q *request) (*answer, error) {
 func local(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(next, "\\\r\n") ||
-		strings.HasPrefix(next, "/") || strings.Contains(u.Path, "..") || strings.Contains(u.Path, ":") && !strings.Contains(u.Path, "/") {
+		strings.HasPrefix(next, "/") || strings.Contains(u.Path, "..") ||
+		strings.Contains(u.Path, ":") && !strings.Contains(u.Path, "/") {
 		return ""
 	}
 	return next

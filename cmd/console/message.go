@@ -20,7 +20,8 @@ const (
 // address, where anybody who sends somebody a link could write one.
 func leave(w http.ResponseWriter, r *http.Request, text string) {
 	data, _ := json.Marshal(message{shorten(text)}) // a string
-	http.SetCookie(w, &http.Cookie{Name: messageCookie, Value: base64.RawURLEncoding.EncodeToString(data), Path: "/", MaxAge: messageAge,
+	http.SetCookie(w, &http.Cookie{Name: messageCookie, Value: base64.RawURLEncoding.EncodeToString(data), Path: "/",
+		MaxAge:   messageAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
 }
 
@@ -30,7 +31,8 @@ func takeMessage(w http.ResponseWriter, r *http.Request) *message {
 	if err != nil {
 		return nil
 	}
-	http.SetCookie(w, &http.Cookie{Name: messageCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
+	http.SetCookie(w, &http.Cookie{Name: messageCookie, Path: "/", MaxAge: -1, HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: secure(r)})
 	var m message
 	data, err := base64.RawURLEncoding.DecodeString(c.Value)
 	if err != nil || json.Unmarshal(data, &m) != nil || m.Text == "" {

@@ -71,7 +71,8 @@ type trouble struct {
 // command that shows none waits for them.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
-	shared := template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/layout.html", "assets/parts.html"))
+	shared := template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/layout.html",
+		"assets/parts.html"))
 	names, _ := assets.ReadDir("assets")
 	for _, e := range names {
 		name, ok := strings.CutSuffix(e.Name(), ".html")
@@ -106,7 +107,8 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !ok:
 		a = &answer{template: "trouble", title: "Not found", status: http.StatusNotFound,
-			content: trouble{"There is nothing here", "No page has this address.", "The feeds are at the start; their entries are below /_feeds.", "", "Show the feeds"}}
+			content: trouble{"There is nothing here", "No page has this address.",
+				"The feeds are at the start; their entries are below /_feeds.", "", "Show the feeds"}}
 	case reads && at.get == nil, !reads && (at.post == nil || r.Method != http.MethodPost):
 		allow := make([]string, 0, 3)
 		if at.get != nil {
@@ -119,7 +121,8 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Use "+allow[0]+".", http.StatusMethodNotAllowed)
 		return
 	case !reads && h.forms.Check(r) != nil:
-		err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "the form was sent from another site", Next: "open the console itself, and do it there"}
+		err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "the form was sent from another site",
+			Next: "open the console itself, and do it there"}
 	case !at.open && h.cfg.Login != nil && q.who.Name == "":
 		a = &answer{goTo: "login?next=" + url.QueryEscape(strings.TrimPrefix(r.URL.RequestURI(), "/"))}
 		if !reads {
@@ -131,7 +134,8 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 		q.Body = r.Body
 		if err = q.ParseForm(); err != nil {
-			err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Cause: "the form cannot be read", Next: "send less than 1 MiB, as a form"}
+			err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Cause: "the form cannot be read",
+				Next: "send less than 1 MiB, as a form"}
 		} else {
 			a, err = at.post(q)
 		}

@@ -14,41 +14,84 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// hostile is a database that answers, where no real one could be brought to, full of what should not be written as it stands.
+// hostile is a database whose answers are full of markup that a page must escape. No real database gives such answers.
 type hostile struct{ console.Data }
 
 const script = `<script>alert(1)</script>"'&`
 
 func (hostile) Consumers(context.Context, rowfeed.ConsumerID) ([]admin.ConsumerStatus, error) {
 	behind, age := int64(1234567), 93784.0
-	all := []admin.ConsumerStatus{{Consumer: script, Feed: script, ShardCount: 2, Cursor: script, Failure: script + strings.Repeat("\nlong", 100), Behind: &behind, BehindSeconds: &age, DeadLetters: 3,
-		Lease: &rowfeed.LeaseStatus{Owner: script}}}
+	all := []admin.ConsumerStatus{
+		{
+			Consumer:      script,
+			Feed:          script,
+			ShardCount:    2,
+			Cursor:        script,
+			Failure:       script + strings.Repeat("\nlong", 100),
+			Behind:        &behind,
+			BehindSeconds: &age,
+			DeadLetters:   3,
+			Lease:         &rowfeed.LeaseStatus{Owner: script},
+		},
+	}
 	return append(all, admin.ConsumerStatus{Consumer: script, Feed: script, Shard: 1, ShardCount: 2, Paused: true}), nil
 }
 
 func (hostile) Acts(_ context.Context, before int64, limit int) ([]admin.Act, error) {
-	return []admin.Act{{At: time.Now().Add(-90 * time.Minute), Actor: "ops<b>", Act: "an old act", Object: "\u202econsumer", Detail: fmt.Sprint(before, limit), Outcome: "refused: forbidden"}}, nil
+	return []admin.Act{
+		{
+			At:      time.Now().Add(-90 * time.Minute),
+			Actor:   "ops<b>",
+			Act:     "an old act",
+			Object:  "\u202econsumer",
+			Detail:  fmt.Sprint(before, limit),
+			Outcome: "refused: forbidden",
+		},
+	}, nil
 }
 
 func (hostile) CurrentLeases(context.Context) ([]*rowfeed.LeaseStatus, error) {
-	return []*rowfeed.LeaseStatus{{Name: script, Owner: script, State: rowfeed.LeaseHeld, Epoch: 4321, ExpiresInSeconds: 8}}, nil
+	return []*rowfeed.LeaseStatus{
+		{Name: script, Owner: script, State: rowfeed.LeaseHeld, Epoch: 4321, ExpiresInSeconds: 8},
+	}, nil
 }
 
 func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
 	age := 3.0
-	s := admin.Session{Session: script, User: script, Host: script, Application: script, State: script, Statement: script, AgeSeconds: &age}
-	return console.Blocked{Blockers: []admin.Blocker{{Session: script, User: script, Host: script, Statement: script, Scope: script}},
-		Shards: []admin.ShardStatus{{Shard: -5, Holder: &s, Waiting: []admin.Session{s, {}}}}, Told: admin.HoldersAll}, nil
+	s := admin.Session{
+		Session:     script,
+		User:        script,
+		Host:        script,
+		Application: script,
+		State:       script,
+		Statement:   script,
+		AgeSeconds:  &age,
+	}
+	return console.Blocked{
+		Blockers: []admin.Blocker{{Session: script, User: script, Host: script, Statement: script, Scope: script}},
+		Shards: []admin.ShardStatus{
+			{Shard: -5, Holder: &s, Waiting: []admin.Session{s, {}}},
+		},
+		Told: admin.HoldersAll,
+	}, nil
 }
 
 // TestHostileContent: nothing that others have written becomes part of a page.
 func TestHostileContent(t *testing.T) {
 	_, db := consumed(t)
-	h := as(access.Everyone(), console.NewHandler(feedhttp.Of(db), hostile{console.Of(db)}, &console.Config{Problems: func(string) []string { return []string{script} }}))
+	h := as(
+		access.Everyone(),
+		console.NewHandler(
+			feedhttp.Of(db),
+			hostile{console.Of(db)},
+			&console.Config{Problems: func(string) []string { return []string{script} }},
+		),
+	)
 	for _, path := range []string{"/", "/feeds/kv", "/consumers", "/consumers/%3Cscript%3E", "/leases", "/dead-letters", "/blocked", "/audit", "/confirm?act=seek&consumer=%3Cscript%3E&feed=%3Cscript%3E&to=%3Cscript%3E",
 		"/confirm?act=%3Cscript%3E", "/dead-letters?consumer=%3Cscript%3E", "/feeds/kv?key=%3Cscript%3E"} {
 		r, body := get(t, h, path)
-		if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") || r.StatusCode >= 500 {
+		if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") ||
+			r.StatusCode >= 500 {
 			t.Errorf("%s: %s has it as it stands: %s", path, r.Status, body)
 		}
 	}

@@ -25,13 +25,17 @@ func TestWhoSeesWhat(t *testing.T) {
 	lease(t, db, "consumer:payroll:wages/1/0")
 	lease(t, db, "nightly")
 	lease(t, db, "publish:kv")
-	if err := db.Admin().Audited(t.Context(), admin.Act{Act: "an old act"}, func(context.Context) error { return nil }); err != nil {
+	if err := db.Admin().Audited(t.Context(), admin.Act{Act: "an old act"},
+		func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	paths := []string{"/", "/feeds/kv", "/feeds/payroll", "/feeds/payroll?key=77", "/feeds/payroll?entry=", "/consumers", "/consumers/wages", "/leases", "/dead-letters", "/dead-letters?consumer=wages", "/blocked", "/audit", "/_console/sample",
-		"/confirm?act=reset&consumer=wages&feed=payroll"}
+	paths := []string{"/", "/feeds/kv", "/feeds/payroll", "/feeds/payroll?key=77", "/feeds/payroll?entry=",
+		"/consumers", "/consumers/wages", "/leases", "/dead-letters", "/dead-letters?consumer=wages", "/blocked",
+		"/audit", "/_console/sample", "/confirm?act=reset&consumer=wages&feed=payroll"}
 	h := console.NewHandler(access.Over(feedhttp.Of(db)), console.Of(db), nil)
-	said := regexp.MustCompile(`(feed|consumer) &#34;\w+&#34;|No consumer wages has|<strong>wages</strong>|"\./consumers/wages">Go back`)
+	said := regexp.MustCompile(
+		`(feed|consumer) &#34;\w+&#34;|No consumer wages has|<strong>wages</strong>|"\./consumers/wages">Go back`,
+	)
 	all := func(who access.Identity) string {
 		var b strings.Builder
 		for _, path := range paths {
@@ -50,9 +54,12 @@ func TestWhoSeesWhat(t *testing.T) {
 		{may("read kv"), []string{"kv", "billing"}, append(none, "no such customer")},
 		{may("publish *"), nil, append(none, "billing", "no such customer")},
 		{may("administer kv"), []string{"kv", "billing", "no such customer"}, append(none, "<td>b</td>")},
-		{may("read payroll"), []string{"payroll", "wages", "salary", "bank"}, []string{"billing", "no such customer", "nightly", "an old act"}},
-		{may("administer payroll"), []string{"payroll", "wages", "bank", "no such customer", `{&#34;id&#34;:77}`}, append(salaries, "billing", "nightly", "an old act")},
-		{may("read *"), []string{"payroll", "wages", "salary", "kv", "billing", "nightly"}, []string{"no such customer", "an old act"}},
+		{may("read payroll"), []string{"payroll", "wages", "salary", "bank"},
+			[]string{"billing", "no such customer", "nightly", "an old act"}},
+		{may("administer payroll"), []string{"payroll", "wages", "bank", "no such customer", `{&#34;id&#34;:77}`},
+			append(salaries, "billing", "nightly", "an old act")},
+		{may("read *"), []string{"payroll", "wages", "salary", "kv", "billing", "nightly"},
+			[]string{"no such customer", "an old act"}},
 		{may("administer *"), []string{"payroll", "kv", "nightly", "no such customer", "an old act"}, salaries},
 	} {
 		shown := all(c.who)
@@ -78,14 +85,16 @@ func TestWhoSeesWhat(t *testing.T) {
 // A feed of another database is no feed of this one by its name alone.
 func TestLeasesOfFeeds(t *testing.T) {
 	_, db := open(t)
-	names := []string{"publish:kv", "relay:kv:a:b", "consumer:kv:c/2/1", "publish:kv2", "publish", "kv", "publish:KV", "consumer:~0011", "x:kv:y"}
+	names := []string{"publish:kv", "relay:kv:a:b", "consumer:kv:c/2/1", "publish:kv2", "publish", "kv", "publish:KV",
+		"consumer:~0011", "x:kv:y"}
 	for _, name := range names {
 		lease(t, db, name)
 	}
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)
 	_, body := get(t, as(may("administer kv"), h), "/leases")
 	for i, name := range names {
-		if got, want := strings.Contains(body, "lease="+strings.ReplaceAll(strings.ReplaceAll(name, ":", "%3a"), "/", "%2f")+"&amp;"), i < 3; got != want {
+		if got, want := strings.Contains(body,
+			"lease="+strings.ReplaceAll(strings.ReplaceAll(name, ":", "%3a"), "/", "%2f")+"&amp;"), i < 3; got != want {
 			t.Errorf("lease %s is shown: %v", name, got)
 		}
 	}
@@ -95,7 +104,8 @@ func TestLeasesOfFeeds(t *testing.T) {
 	if _, err := db.Admin().ReleaseLease(t.Context(), "kv", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, body = get(t, as(access.Everyone(), h), "/leases"); strings.Count(body, "act=release") != len(names)-1 || !strings.Contains(body, rowfeed.LeaseFree) {
+	if _, body = get(t, as(access.Everyone(), h), "/leases"); strings.Count(body, "act=release") != len(names)-1 ||
+		!strings.Contains(body, rowfeed.LeaseFree) {
 		t.Error("a free lease can be released")
 	}
 }

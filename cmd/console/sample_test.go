@@ -41,7 +41,8 @@ func TestSampleOfWhoHasGone(t *testing.T) {
 		t.Fatal("nobody has gone")
 	}
 	hangUp.Store(nil)
-	if _, body := get(t, as(access.Everyone(), h), "/_console/sample"); !strings.Contains(body, `{"name":"kv","head":"1",`) {
+	if _, body := get(t, as(access.Everyone(), h),
+		"/_console/sample"); !strings.Contains(body, `{"name":"kv","head":"1",`) {
 		t.Error(body)
 	}
 }

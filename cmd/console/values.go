@@ -46,7 +46,8 @@ func locate(p rowfeed.Page, after rowfeed.Cursor) ([]located, error) {
 }
 
 func viewOf(e located) entryView {
-	return entryView{e.Position, e.before, e.Op, e.Shard, values(e.Key, rowfeed.Row{}), values(e.Row, e.Key), string(e.Key.AppendJSON(nil))}
+	return entryView{e.Position, e.before, e.Op, e.Shard, values(e.Key, rowfeed.Row{}), values(e.Row, e.Key),
+		string(e.Key.AppendJSON(nil))}
 }
 
 // values lists a row's values as the script would show them, without those that are in key.
@@ -62,7 +63,8 @@ func values(row, key rowfeed.Row) []valueView {
 		if v, inKey := key.Get(column.Name); inKey && reflect.DeepEqual(v, row.Value(i)) {
 			continue
 		}
-		v := valueView{Name: column.Name, Type: column.Type, Value: text(members[column.Name]), Null: row.Value(i) == nil}
+		v := valueView{Name: column.Name, Type: column.Type, Value: text(members[column.Name]),
+			Null: row.Value(i) == nil}
 		_, bytes := row.Value(i).([]byte)
 		v.Binary = bytes || column.Kind == feedtype.Binary && !v.Null
 		all = append(all, v)
@@ -106,7 +108,8 @@ func typedAs(row, key rowfeed.Row, typed string, parts bool) bool {
 		name := key.Column(i).Name
 		object[name] = members[name]
 		value := text(members[name])
-		if key.Len() == 1 && value == typed || parts && strings.Contains(strings.ToLower(value), strings.ToLower(typed)) {
+		if key.Len() == 1 && value == typed ||
+			parts && strings.Contains(strings.ToLower(value), strings.ToLower(typed)) {
 			return true
 		}
 	}

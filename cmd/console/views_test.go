@@ -27,7 +27,8 @@ func partly(t *testing.T, db *rowfeed.DB, mask ...string) (access.Identity, *con
 func fails(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	c := &rowfeed.Consumer{Name: "billing", Source: f, DB: db, ShardCount: 2, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: 1},
+	c := &rowfeed.Consumer{Name: "billing", Source: f, DB: db, ShardCount: 2, Retry: rowfeed.Retry{MaxAttempts: 1,
+		Backoff: 1},
 		Deliver: func(_ context.Context, entries []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 			return []rowfeed.Refusal{{Entry: 0, Err: fmt.Errorf("no customer %s", entries[0].Key.AppendJSON(nil))}}, nil
 		}}
@@ -67,8 +68,12 @@ func TestPartsOfAFeed(t *testing.T) {
 	if _, body := get(t, as(may("read kv"), h), "/consumers/billing"); !strings.Contains(body, "plans") {
 		t.Fatalf("who sees all is not told why: %s", body)
 	}
-	for _, path := range []string{"/", "/consumers", "/consumers/billing", "/feeds/kv", "/feeds/kv?key=plans&parts=yes"} {
-		if _, body := get(t, as(who, h), path); strings.Contains(strings.ReplaceAll(body, `value="plans"`, ""), "plans") || strings.Contains(body, "evil") || strings.Contains(body, "act/republish") {
+	for _, path := range []string{
+		"/", "/consumers", "/consumers/billing", "/feeds/kv", "/feeds/kv?key=plans&parts=yes",
+	} {
+		if _, body := get(t, as(who, h),
+			path); strings.Contains(strings.ReplaceAll(body, `value="plans"`, ""), "plans") ||
+			strings.Contains(body, "evil") || strings.Contains(body, "act/republish") {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
@@ -88,7 +93,8 @@ func TestPartsOfAFeed(t *testing.T) {
 	}
 	masked := who
 	masked.View = feedtype.View{Mask: []string{"v"}}
-	if r, body := post(t, as(masked, h), "/act/republish", form("feed", "kv", "key", `{"ns":"evil","k":"plans"}`)); r.StatusCode != 303 {
+	if r, body := post(t, as(masked, h), "/act/republish",
+		form("feed", "kv", "key", `{"ns":"evil","k":"plans"}`)); r.StatusCode != 303 {
 		t.Errorf("who sees all rows: %s %s", r.Status, body)
 	}
 }
@@ -99,7 +105,8 @@ func TestPartThatFitsNoMore(t *testing.T) {
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
 	addFeed(t, db, "kv")
 	who, h := partly(t, db, "gone")
-	if _, body := get(t, as(who, h), "/feeds/kv"); strings.Contains(body, "<code>ns</code>") || !strings.Contains(body, "does not fit the feed any more") {
+	if _, body := get(t, as(who, h), "/feeds/kv"); strings.Contains(body, "<code>ns</code>") ||
+		!strings.Contains(body, "does not fit the feed any more") {
 		t.Errorf("%s", body)
 	}
 }
@@ -111,7 +118,8 @@ func TestRefusalsAreNotedInPart(t *testing.T) {
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)
 	began := time.Now()
 	for range 150 {
-		if r, _ := post(t, as(may("read kv"), h), "/act/pause", form("consumer", "billing", "feed", "kv")); r.StatusCode != 403 {
+		if r, _ := post(t, as(may("read kv"), h), "/act/pause",
+			form("consumer", "billing", "feed", "kv")); r.StatusCode != 403 {
 			t.Fatal(r.Status)
 		}
 	}

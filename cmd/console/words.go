@@ -16,7 +16,8 @@ const maxValue = 160
 
 // functions are what templates call.
 var functions = template.FuncMap{
-	"ago": ago, "age": age, "group": group, "plural": plural, "segment": url.PathEscape, "process": process, "shorten": shorten,
+	"ago": ago, "age": age, "group": group, "plural": plural, "segment": url.PathEscape, "process": process,
+	"shorten": shorten,
 	"isLong":  func(s string) bool { return utf8.RuneCountInString(s) > maxValue },
 	"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },

@@ -21,7 +21,8 @@ import (
 func TestScrapeOfAHangingDatabase(t *testing.T) {
 	x := newFixture(t, metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute}, rowfeed.FeedSpec{})
 	x.wants(1, "up")
-	hanging := metrics.New(&metrics.Config{Every: 1, Patience: time.Millisecond, Timeout: time.Hour, WithoutProcess: true})
+	hanging := metrics.New(&metrics.Config{Every: 1, Patience: time.Millisecond, Timeout: time.Hour,
+		WithoutProcess: true})
 	var asked, hangs atomic.Int64
 	x.hooks.Store(&testdb.Hooks{Before: func(ctx context.Context, _ testdb.TapEvent) error {
 		asked.Add(1)
@@ -60,7 +61,8 @@ func TestScrapeOfAHangingDatabase(t *testing.T) {
 
 // However many scrape, the database is read once in a while.
 func TestScrapesShareAReading(t *testing.T) {
-	x := newFixture(t, metrics.Config{Every: time.Hour, Patience: time.Minute, Timeout: time.Minute}, rowfeed.FeedSpec{})
+	x := newFixture(t, metrics.Config{Every: time.Hour, Patience: time.Minute, Timeout: time.Minute},
+		rowfeed.FeedSpec{})
 	var asked atomic.Int64
 	x.hooks.Store(&testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error { asked.Add(1); return nil }})
 	x.wants(1, "up")
@@ -98,8 +100,12 @@ func TestSeriesAreBounded(t *testing.T) {
 			if n == 0 && shard == 7 {
 				at = ""
 			}
-			x.exec(fmt.Sprintf(`INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, updated_at)
-				VALUES ('c%d', 'kv', %d, 8, '%s', 1, 0, 0, 0, 0)`, n, shard, at))
+			x.exec(
+				fmt.Sprintf(
+					`INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, updated_at)
+				VALUES ('c%d', 'kv', %d, 8, '%s', 1, 0, 0, 0, 0)`, n, shard, at,
+				),
+			)
 		}
 	}
 	x.wants(2, "consumer_lag_entries", "consumer=c0", "feed=kv", "shard=7")

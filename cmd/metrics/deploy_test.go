@@ -215,7 +215,11 @@ func TestPromtool(t *testing.T) {
 	if err := os.WriteFile(file, []byte(panels), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"check", "rules", file}, {"check", "rules", rulesFile}, {"test", "rules", rulesTest}} {
+	for _, args := range [][]string{
+		{"check", "rules", file},
+		{"check", "rules", rulesFile},
+		{"test", "rules", rulesTest},
+	} {
 		if out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 		}

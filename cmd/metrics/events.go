@@ -31,35 +31,55 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 }
 
 func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowfeed_" + name, Help: help, Buckets: seconds}, labels)
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowfeed_" + name, Help: help, Buckets: seconds},
+		labels)
 }
 
 func newEvents(most int) *events {
 	return &events{
 		feeds: &names{most: most}, consumers: &names{most: most}, codes: &names{most: mostCodes},
-		batches:    counter("publish_batches_total", "Batches that this process has published.", "feed"),
-		changes:    counter("publish_changes_total", "Changes that this process has taken and published; several of one key collapse.", "feed"),
-		keys:       counter("publish_keys_total", "Positions that this process has given to keys.", "feed"),
-		publishing: histogram("publish_batch_seconds", "How long a batch took, from the look for changes to its commit.", "feed"),
-		skipped:    counter("publish_rows_skipped_total", "Rows that a pass has left for the next one because another transaction had them locked (capture column); one that stays locked counts in every pass.", "feed"),
-		publisher:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "rowfeed_publisher", Help: "1 where this process publishes the feed, 0 where it stands by behind another."}, []string{"feed"}),
-		fetches:    counter("fetches_total", "Pages read, by how: alone, or shared with others that asked near the feed's end at the same time.", "feed", "kind"),
-		fetched:    counter("fetched_entries_total", "Entries on those pages, by what they tell: upsert or delete.", "feed", "op"),
-		fetching:   histogram("fetch_seconds", "How long the reading of a page took, without the wait for an entry.", "feed"),
-		vanished:   counter("vanished_rows_total", "Keys left out of pages because their row is gone and no delete has been published; a moment later one is, unless a delete was not captured.", "feed"),
-		consumed:   counter("consumed_entries_total", "Entries that a consumer or relay of this process has handled and stored its cursor behind.", "consumer", "feed"),
-		collapsed:  counter("collapsed_entries_total", "Entries that have joined the dead letter of their key.", "consumer", "feed"),
-		aside:      counter("entries_set_aside_total", "Entries of which dead letters were made.", "consumer", "feed"),
-		consuming:  histogram("consume_seconds", "How long a consumer's step took, from the page to its commit.", "consumer", "feed"),
-		trouble:    counter("troubles_total", "Failures that a publisher, consumer or group of this process has survived, by the error's code.", "part", "code"),
-		terms:      counter("lease_terms_total", "Terms of leases in this process, by what the lease is for and what happened: begun, taken_over (the holder before had not released it) or lost.", "kind", "event"),
-		jobs:       counter("jobs_total", "What happened to shards that instances share, in this process: begun, handed_over, lost, ended or stands_by.", "event"),
-		retries:    prometheus.NewCounter(prometheus.CounterOpts{Name: "rowfeed_retries_total", Help: "Transactions run again after a deadlock, a serialization failure or the like."}),
+		batches: counter("publish_batches_total", "Batches that this process has published.", "feed"),
+		changes: counter("publish_changes_total",
+			"Changes that this process has taken and published; several of one key collapse.", "feed"),
+		keys: counter("publish_keys_total", "Positions that this process has given to keys.", "feed"),
+		publishing: histogram("publish_batch_seconds",
+			"How long a batch took, from the look for changes to its commit.", "feed"),
+		skipped: counter("publish_rows_skipped_total", "Rows that a pass has left for the next one because another "+
+			"transaction had them locked (capture column); one that stays locked counts in every pass.", "feed"),
+		publisher: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "rowfeed_publisher",
+			Help: "1 where this process publishes the feed, 0 where it stands by behind another."}, []string{"feed"}),
+		fetches: counter("fetches_total",
+			"Pages read, by how: alone, or shared with others that asked near the feed's end at the same time.", "feed",
+			"kind"),
+		fetched: counter("fetched_entries_total", "Entries on those pages, by what they tell: upsert or delete.",
+			"feed", "op"),
+		fetching: histogram("fetch_seconds", "How long the reading of a page took, without the wait for an entry.",
+			"feed"),
+		vanished: counter("vanished_rows_total", "Keys left out of pages because their row is gone and no delete "+
+			"has been published; a moment later one is, unless a delete was not captured.", "feed"),
+		consumed: counter("consumed_entries_total",
+			"Entries that a consumer or relay of this process has handled and stored its cursor behind.", "consumer",
+			"feed"),
+		collapsed: counter("collapsed_entries_total", "Entries that have joined the dead letter of their key.",
+			"consumer", "feed"),
+		aside: counter("entries_set_aside_total", "Entries of which dead letters were made.", "consumer", "feed"),
+		consuming: histogram("consume_seconds", "How long a consumer's step took, from the page to its commit.",
+			"consumer", "feed"),
+		trouble: counter("troubles_total",
+			"Failures that a publisher, consumer or group of this process has survived, by the error's code.", "part",
+			"code"),
+		terms: counter("lease_terms_total", "Terms of leases in this process, by what the lease is for and what "+
+			"happened: begun, taken_over (the holder before had not released it) or lost.", "kind", "event"),
+		jobs: counter("jobs_total", "What happened to shards that instances share, in this process: "+
+			"begun, handed_over, lost, ended or stands_by.", "event"),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowfeed_retries_total",
+			Help: "Transactions run again after a deadlock, a serialization failure or the like."}),
 	}
 }
 
 func (e *events) all() []prometheus.Collector {
-	return []prometheus.Collector{e.batches, e.changes, e.keys, e.publishing, e.skipped, e.publisher, e.fetches, e.fetched, e.fetching, e.vanished,
+	return []prometheus.Collector{e.batches, e.changes, e.keys, e.publishing, e.skipped, e.publisher, e.fetches,
+		e.fetched, e.fetching, e.vanished,
 		e.consumed, e.collapsed, e.aside, e.consuming, e.trouble, e.terms, e.jobs, e.retries}
 }
 

@@ -26,7 +26,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(folder)
-	pool, err := sql.Open("sqlite", "file:"+filepath.Join(folder, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	pool, err := sql.Open("sqlite",
+		"file:"+filepath.Join(folder, "app.db")+"?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		log.Fatal(err)
 	}

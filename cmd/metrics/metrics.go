@@ -76,13 +76,15 @@ func New(cfg *Config) *Metrics {
 		cfg = &Config{}
 	}
 	full := cfg.withDefaults()
-	m := &Metrics{cfg: full, registry: prometheus.NewRegistry(), events: newEvents(full.MaxNames), requests: newRequests()}
+	m := &Metrics{cfg: full, registry: prometheus.NewRegistry(), events: newEvents(full.MaxNames),
+		requests: newRequests()}
 	m.state = newState(full)
 	m.registry.MustRegister(m.state)
 	m.registry.MustRegister(m.events.all()...)
 	m.registry.MustRegister(m.requests.all()...)
 	if !full.WithoutProcess {
-		m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		m.registry.MustRegister(collectors.NewGoCollector(),
+			collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
 	return m
 }

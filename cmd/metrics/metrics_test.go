@@ -38,14 +38,16 @@ func newFixture(t *testing.T, cfg metrics.Config, spec rowfeed.FeedSpec) *fixtur
 	cfg.WithoutProcess = true
 	x := &fixture{t: t, m: metrics.New(&cfg)}
 	x.hooks.Store(&testdb.Hooks{})
-	x.sql = testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
-		if before := x.hooks.Load().Before; before != nil {
-			return before(ctx, ev)
-		}
-		return nil
-	}})
+	x.sql = testdb.SQLite.New(t).OpenTapped(t,
+		testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if before := x.hooks.Load().Before; before != nil {
+				return before(ctx, ev)
+			}
+			return nil
+		}})
 	var err error
-	x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(), &rowfeed.Config{Observer: x.m.Observer(), PublisherLease: time.Hour})
+	x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(),
+		&rowfeed.Config{Observer: x.m.Observer(), PublisherLease: time.Hour})
 	x.must(err)
 	_, err = x.db.Migrate(t.Context())
 	x.must(err)
@@ -157,7 +159,8 @@ var always = metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minut
 
 // TestPublishing: what a publisher does moves its metrics, and so does what waits for it.
 func TestPublishing(t *testing.T) {
-	x := newFixture(t, metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute, MaxBacklog: 3}, rowfeed.FeedSpec{})
+	x := newFixture(t, metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute, MaxBacklog: 3},
+		rowfeed.FeedSpec{})
 	x.wants(0, "pending_changes", "feed=kv")
 	x.wants(0, "pending_oldest_seconds", "feed=kv")
 	x.wants(0, "head_position", "feed=kv")
@@ -228,7 +231,8 @@ func TestFetching(t *testing.T) {
 		var readers sync.WaitGroup
 		for limit := 1; limit <= 3; limit++ {
 			readers.Go(func() {
-				if _, err := x.feed.Fetch(t.Context(), rowfeed.Request{After: cursor, Limit: limit, Wait: time.Minute}); err != nil {
+				if _, err := x.feed.Fetch(t.Context(),
+					rowfeed.Request{After: cursor, Limit: limit, Wait: time.Minute}); err != nil {
 					t.Error(err)
 				}
 			})
@@ -243,7 +247,8 @@ func TestFetching(t *testing.T) {
 
 func (x *fixture) trigger(part string) (name string) {
 	x.t.Helper()
-	x.must(x.sql.QueryRowContext(x.t.Context(), `SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%' || ? || '%'`, part).Scan(&name))
+	x.must(x.sql.QueryRowContext(x.t.Context(),
+		`SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE '%' || ? || '%'`, part).Scan(&name))
 	return name
 }
 
@@ -252,7 +257,9 @@ func TestConsuming(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{DataShards: 2})
 	x.exec(`INSERT INTO kv VALUES (1, 'a'), (2, 'bad'), (3, 'c')`)
 	x.publish()
-	c := &rowfeed.Consumer{Name: "copy", Source: x.feed, DB: x.db, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: 1, MaxBackoff: 1},
+	c := &rowfeed.Consumer{Name: "copy", Source: x.feed, DB: x.db, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{
+		MaxAttempts: 1, Backoff: 1, MaxBackoff: 1,
+	},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if v, _ := e.Row.Get("v"); v == "bad" {
@@ -286,7 +293,8 @@ func TestConsuming(t *testing.T) {
 	// Of several shards one rests, for its entry fails and nothing is to be passed over.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	several := &rowfeed.Consumer{Name: "several", Source: x.feed, DB: x.db, ShardCount: 2, Retry: c.Retry, Lease: time.Hour,
+	several := &rowfeed.Consumer{Name: "several", Source: x.feed, DB: x.db, ShardCount: 2, Retry: c.Retry,
+		Lease: time.Hour,
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if v, _ := e.Key.Get("id"); v == int64(2) {
@@ -356,7 +364,9 @@ func TestRetries(t *testing.T) {
 func TestRequests(t *testing.T) {
 	m := metrics.New(&metrics.Config{WithoutProcess: true})
 	inside := make(chan float64, 1)
-	h := m.Requests(func(r *http.Request) string { return strings.Trim(r.URL.Path, "/") }, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := m.Requests(func(r *http.Request) string {
+		return strings.Trim(r.URL.Path, "/")
+	}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		families, _ := m.Registry().Gather()
 		inside <- value(families, "http_requests_open")
 		switch r.URL.Path {
@@ -383,7 +393,8 @@ func TestRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if value(families, "http_requests_total", "route="+path, "status="+status) != 1 || value(families, "http_request_seconds", "route="+path) != 1 ||
+		if value(families, "http_requests_total", "route="+path, "status="+status) != 1 ||
+			value(families, "http_request_seconds", "route="+path) != 1 ||
 			value(families, "http_requests_open") != 0 {
 			t.Errorf("%s: %v", path, families)
 		}

@@ -29,7 +29,11 @@ func TestSkippedRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.Exec(t, `CREATE TABLE kv (id int NOT NULL PRIMARY KEY, v int)`)
-		f, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, nil)
+		f, err := db.AddFeed(
+			t.Context(),
+			rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn},
+			nil,
+		)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,24 +54,39 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // The metrics of the state.
 var (
-	descUp      = desc("up", "1 if the database answered when its state was last read, 0 if not; then what was known is told for a minute, and nothing after that.")
+	descUp = desc("up", "1 if the database answered when its state was last read, 0 if not; "+
+		"then what was known is told for a minute, and nothing after that.")
 	descAge     = desc("state_age_seconds", "How long ago the state that is told was read.")
 	descTook    = desc("state_read_seconds", "How long the last reading of the state took, also if it failed.")
-	descPending = desc("pending_changes", "Changes (of a feed with an outbox its records) that wait for a publisher, up to the number that is counted.", "feed")
-	descOldest  = desc("pending_oldest_seconds", "Age of the oldest change that waits; 0 while none does. Not told of feeds with capture column.", "feed")
-	descHead    = desc("head_position", "The feed's highest position; not told of feeds with ULIDs, whose shards each have one.", "feed")
+	descPending = desc("pending_changes",
+		"Changes (of a feed with an outbox its records) that wait for a publisher, up to the number that is counted.",
+		"feed")
+	descOldest = desc("pending_oldest_seconds",
+		"Age of the oldest change that waits; 0 while none does. Not told of feeds with capture column.", "feed")
+	descHead = desc("head_position",
+		"The feed's highest position; not told of feeds with ULIDs, whose shards each have one.", "feed")
 	descSince   = desc("head_timestamp_seconds", "When the head last moved, in Unix time.", "feed")
 	descReaders = desc("waiting_readers", "Requests that wait for an entry at this process.", "feed")
-	descBehind  = desc("consumer_lag_entries", "Positions between a consumer's cursor and the feed's head: at most so many entries, those of other shards included. Not told of feeds with ULIDs.", "consumer", "feed", "shard")
-	descSeconds = desc("consumer_lag_seconds", "Age of the oldest entry that a consumer has not handled; 0 at the head.", "consumer", "feed", "shard")
-	descPaused  = desc("consumer_paused_shards", "Shards of a consumer that an operator has paused.", "consumer", "feed")
-	descRests   = desc("consumer_resting_shards", "Shards of a consumer that rest because their next entry cannot be handled.", "consumer", "feed")
-	descLetters = desc("dead_letters", "Keys that a consumer has set aside, and that wait for retry or drop.", "consumer", "feed")
-	descLeases  = desc("leases", "Leases that somebody holds, or whose holder has not renewed (expired), by what they are for.", "kind", "state")
-	descEpochs  = desc("lease_epochs_total", "Terms of leases that were ever begun, in all processes, by what the leases are for.", "kind")
-	descFolded  = desc("folded_series", "Consumers' shards that have no series of their own, since there are too many.")
+	descBehind  = desc("consumer_lag_entries",
+		"Positions between a consumer's cursor and the feed's head: "+
+			"at most so many entries, those of other shards included. Not told of feeds with ULIDs.",
+		"consumer", "feed", "shard")
+	descSeconds = desc("consumer_lag_seconds",
+		"Age of the oldest entry that a consumer has not handled; 0 at the head.", "consumer", "feed", "shard")
+	descPaused = desc("consumer_paused_shards", "Shards of a consumer that an operator has paused.", "consumer",
+		"feed")
+	descRests = desc("consumer_resting_shards",
+		"Shards of a consumer that rest because their next entry cannot be handled.", "consumer", "feed")
+	descLetters = desc("dead_letters", "Keys that a consumer has set aside, and that wait for retry or drop.",
+		"consumer", "feed")
+	descLeases = desc("leases",
+		"Leases that somebody holds, or whose holder has not renewed (expired), by what they are for.", "kind", "state")
+	descEpochs = desc("lease_epochs_total",
+		"Terms of leases that were ever begun, in all processes, by what the leases are for.", "kind")
+	descFolded = desc("folded_series", "Consumers' shards that have no series of their own, since there are too many.")
 
-	descs = []*prometheus.Desc{descUp, descAge, descTook, descPending, descOldest, descHead, descSince, descReaders, descBehind, descSeconds,
+	descs = []*prometheus.Desc{descUp, descAge, descTook, descPending, descOldest, descHead, descSince, descReaders,
+		descBehind, descSeconds,
 		descPaused, descRests, descLetters, descLeases, descEpochs, descFolded}
 )
 
@@ -266,7 +281,8 @@ func worst(a, b *float64) *float64 {
 func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	shards := slices.Clone(r.consumers)
 	slices.SortStableFunc(shards, func(a, b admin.ConsumerStatus) int {
-		return cmp.Or(cmp.Compare(amount(b.BehindSeconds), amount(a.BehindSeconds)), cmp.Compare(amount(b.Behind), amount(a.Behind)))
+		return cmp.Or(cmp.Compare(amount(b.BehindSeconds), amount(a.BehindSeconds)),
+			cmp.Compare(amount(b.Behind), amount(a.Behind)))
 	})
 	known := &names{most: cfg.MaxNames}
 	type series struct {

@@ -13,7 +13,9 @@ func LeaseName(name, feed string) string { return "relay:" + feed + ":" + name }
 // hold runs fn while this instance has the relay's lease. What it does in the database
 // after that is refused by the epoch, see rowfeed.Consumer.Epoch; what it delivers is not,
 // but carries its epoch.
-func (r *Relay) hold(ctx context.Context, feed string, once bool, fn func(ctx context.Context, epoch int64) error) error {
+func (r *Relay) hold(
+	ctx context.Context, feed string, once bool, fn func(ctx context.Context, epoch int64) error,
+) error {
 	ttl := r.Lease
 	if ttl == 0 {
 		ttl = defaultLease
@@ -33,7 +35,8 @@ func (r *Relay) hold(ctx context.Context, feed string, once bool, fn func(ctx co
 		// One that is paused does not come to its head, whoever works.
 		paused, err := r.db().Admin().PausedShards(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
 		if err == nil && len(paused) > 0 {
-			err = &rowfeed.Error{Code: rowfeed.ConsumerPaused, Object: fmt.Sprintf("consumer %q of feed %q", r.Name, feed), Cause: "it is paused",
+			err = &rowfeed.Error{Code: rowfeed.ConsumerPaused,
+				Object: fmt.Sprintf("consumer %q of feed %q", r.Name, feed), Cause: "it is paused",
 				Next: "run `rowfeed consumer resume " + r.Name + " --feed " + feed + "`"}
 		}
 		return err

@@ -153,22 +153,29 @@ func (r *Relay) RunOnce(ctx context.Context) error {
 // explain says of a refused cursor what can be done about a relay's.
 func (r *Relay) explain(err error) error {
 	var e *rowfeed.Error
-	if !errors.As(err, &e) || !errors.Is(err, rowfeed.CursorAhead) && !errors.Is(err, rowfeed.GenerationChanged) && !errors.Is(err, rowfeed.TombstonesExpired) && !errors.Is(err, rowfeed.EntriesExpired) {
+	if !errors.As(err, &e) || !errors.Is(err, rowfeed.CursorAhead) && !errors.Is(err, rowfeed.GenerationChanged) &&
+		!errors.Is(err, rowfeed.TombstonesExpired) && !errors.Is(err, rowfeed.EntriesExpired) {
 		return err
 	}
 	switch {
 	case r.unswept() && e.Code == rowfeed.EntriesExpired:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
-			Next: "run `rowfeed consumer reset " + r.Name + " --shard N` on the mirror's database to go on with what is kept; the entries in between are only in the table"}
+			Next: "run `rowfeed consumer reset " + r.Name +
+				" --shard N` on the mirror's database to go on with what is kept; " +
+				"the entries in between are only in the table"}
 	case r.unswept():
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
-			Next: "empty the mirror's table and run `rowfeed consumer reset " + r.Name + "` on its database, then start again: nothing tells which of its rows the feed has lost, and each of the feed's shards begins again by itself"}
+			Next: "empty the mirror's table and run `rowfeed consumer reset " + r.Name +
+				"` on its database, then start again: nothing tells which of its rows the feed has lost, " +
+				"and each of the feed's shards begins again by itself"}
 	case !r.Restart && e.Code == rowfeed.EntriesExpired:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
-			Next: "if the receiver may be sent again what is kept, start the relay with --restart (restart: true in rowfeed.yaml); the entries in between are not told to it, and are only in the table"}
+			Next: "if the receiver may be sent again what is kept, start the relay with --restart (restart: " +
+				"true in rowfeed.yaml); the entries in between are not told to it, and are only in the table"}
 	case !r.Restart:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
-			Next: "if the receiver may be sent every row again, start the relay with --restart (restart: true in rowfeed.yaml); rows that are gone since are not told to it"}
+			Next: "if the receiver may be sent every row again, start the relay with --restart (restart: " +
+				"true in rowfeed.yaml); rows that are gone since are not told to it"}
 	}
 	return err
 }
@@ -180,7 +187,9 @@ func (r *Relay) unswept() bool { return r.byShard && r.transactional() }
 
 // passes tells whether an error may end by itself.
 func passes(err error) bool {
-	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost, rowfeed.Sharding, rowfeed.Filling} {
+	for _, code := range []rowfeed.Code{
+		rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost, rowfeed.Sharding, rowfeed.Filling,
+	} {
 		if errors.Is(err, code) {
 			return true
 		}
@@ -190,15 +199,19 @@ func passes(err error) bool {
 
 func (r *Relay) validate() error {
 	invalid := func(param, cause, next string) error {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("relay %q", r.Name), Cause: cause, Next: next}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("relay %q", r.Name),
+			Cause: cause, Next: next}
 	}
 	switch {
 	case !namePattern.MatchString(r.Name) || len(r.Name) > MaxName:
-		return invalid("name", "its name cannot be used", fmt.Sprintf("take a letter or digit, then up to %d of letters, digits, '_', '-', '.' and ':'", MaxName-1))
+		return invalid("name", "its name cannot be used",
+			fmt.Sprintf("take a letter or digit, then up to %d of letters, digits, '_', '-', '.' and ':'", MaxName-1))
 	case r.Source == nil || r.Sink == nil:
 		return invalid("source", "source or sink are missing", "give both")
 	case r.ShardCount > 1 && r.transactional():
-		return invalid("shard count", "its sink can tell what a pass from the beginning did not bring of the whole feed only", "leave the number of shards at 1")
+		return invalid("shard count",
+			"its sink can tell what a pass from the beginning did not bring of the whole feed only",
+			"leave the number of shards at 1")
 	case r.db() == nil:
 		return invalid("db", "there is no database for its cursor", "give one")
 	}
@@ -269,7 +282,8 @@ func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
 
 // consumer is the relay as the root package knows it.
 func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
-	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait, Retry: r.Retry, Epoch: epoch,
+	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait,
+		Retry: r.Retry, Epoch: epoch,
 		ShardCount: r.ShardCount, KeepShardCount: r.KeepShardCount, Lease: r.Lease, SoleLease: LeaseName(r.Name, feed)}
 	if c.Limit == 0 {
 		c.Limit = defaultLimit

@@ -116,13 +116,15 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused 
 // one that was not accepted.
 func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result, error) {
 	started := time.Now()
-	ctx, end := feedtype.StartSpan(ctx, nil, feedtype.Span{Op: feedtype.SpanDeliver, Feed: w.feed, Consumer: w.relay.Name, Shard: w.shard, ShardCount: w.relay.ShardCount})
+	ctx, end := feedtype.StartSpan(ctx, nil, feedtype.Span{Op: feedtype.SpanDeliver, Feed: w.feed,
+		Consumer: w.relay.Name, Shard: w.shard, ShardCount: w.relay.ShardCount})
 	results := w.relay.Sink.Deliver(ctx, batch)
 	if len(results) != len(batch) {
 		end(feedtype.SpanEnd{})
 		return nil, fmt.Errorf("the sink answered %d results for %d entries", len(results), len(batch))
 	}
-	e := Event{Kind: Delivered, Relay: w.relay.Name, Feed: w.feed, Shard: w.shard, Epoch: w.epoch, Batch: len(batch), Took: time.Since(started)}
+	e := Event{Kind: Delivered, Relay: w.relay.Name, Feed: w.feed, Shard: w.shard, Epoch: w.epoch, Batch: len(batch),
+		Took: time.Since(started)}
 	for i := range results {
 		r := &results[i]
 		if r.State != sink.Accepted && r.Err == nil {

@@ -129,7 +129,8 @@ func TestVersionsWait(t *testing.T) {
 		answer := answers[len(handed)-1]
 		return answer
 	})
-	page := entries(sinktest.Upsert(t, 1, 1, "a"), sinktest.Upsert(t, 2, 2, "a"), sinktest.Upsert(t, 3, 2, "b"), sinktest.Upsert(t, 4, 3, "a"), sinktest.Delete(t, 5, 2))
+	page := entries(sinktest.Upsert(t, 1, 1, "a"), sinktest.Upsert(t, 2, 2, "a"), sinktest.Upsert(t, 3, 2, "b"),
+		sinktest.Upsert(t, 4, 3, "a"), sinktest.Delete(t, 5, 2))
 	if _, err := w.deliver(t.Context(), page); !errors.Is(err, errOff) {
 		t.Errorf("undecided: %v", err)
 	}
@@ -145,7 +146,10 @@ func TestVersionsWait(t *testing.T) {
 // TestOddSinks: a sink that does not keep to its contract costs nothing but time.
 func TestOddSinks(t *testing.T) {
 	page := entries(sinktest.Upsert(t, 1, 1, "a"))
-	for name, results := range map[string][]sink.Result{"none": nil, "too many": {sink.Accept(), sink.Accept()}, "no reason": {{}}, "rejected without a reason": {{State: sink.Rejected}}} {
+	for name, results := range map[string][]sink.Result{
+		"none": nil, "too many": {sink.Accept(), sink.Accept()}, "no reason": {{}},
+		"rejected without a reason": {{State: sink.Rejected}},
+	} {
 		refused, err := newWindow(func([]sink.Entry) []sink.Result { return results }).deliver(t.Context(), page)
 		if name == "rejected without a reason" {
 			if err != nil || len(refused) != 1 || refused[0].Err == nil {

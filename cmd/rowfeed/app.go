@@ -65,7 +65,8 @@ type app struct {
 
 // newRoot makes the tree of commands.
 func newRoot(a *app) *cobra.Command {
-	root := group("rowfeed", "Turn the tables of a SQL database into change feeds", `rowfeed turns tables of an ordinary SQL database (SQLite, PostgreSQL, MySQL,
+	root := group("rowfeed", "Turn the tables of a SQL database into change feeds",
+		`rowfeed turns tables of an ordinary SQL database (SQLite, PostgreSQL, MySQL,
 MariaDB) into change feeds that nobody can miss a row of.
 
 Triggers record which keys were written; a publisher gives every key a position
@@ -77,7 +78,8 @@ it is sqlite:rowfeed.db. In each of these places env:NAME and file:PATH name a v
 or a file that has the URL: a password in a command line is seen by everyone on the
 machine.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                                    # see it run: no database needed
+Exit codes: 0 done, 1 failed, 2 wrong usage.`,
+		`  rowfeed demo                                    # see it run: no database needed
   rowfeed init                                    # rowfeed's own tables
   rowfeed feed add kv --table kv                  # follow the table kv
   rowfeed publish --once                          # give positions to what was written
@@ -95,19 +97,25 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 		return usage(cmd, "%s: %v", cmd.CommandPath(), err)
 	})
 	flags := root.PersistentFlags()
-	flags.Var(&a.db, "db", "database `URL`: "+open.Forms+"; env:NAME and file:PATH name where it stands (default "+config.DefaultDB+")")
+	flags.Var(&a.db, "db",
+		"database `URL`: "+open.Forms+"; env:NAME and file:PATH name where it stands (default "+config.DefaultDB+")")
 	flags.Var(&a.prefix, "prefix", "what the `names` of rowfeed's tables start with, may be empty (default rowfeed_)")
 	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
 	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
-	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false, "accept a server that may forget commits after a power cut")
+	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false,
+		"accept a server that may forget commits after a power cut")
 	flags.BoolVar(&a.noPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
 	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr: the same as --log-level debug")
 	a.logFormat.of, a.logLevel.of = logFormats, logLevels
 	flags.Var(&a.logFormat, "log-format", "`form` of the log on stderr, text or json (default text)")
-	flags.Var(&a.logLevel, "log-level", "the `least` that is logged: debug, info, warn or error (default info; of the demo warn)")
-	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newReady(a), newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newToken(a), newAudit(a), newConform(a), newBench(a),
+	flags.Var(&a.logLevel, "log-level",
+		"the `least` that is logged: debug, info, warn or error (default info; of the demo warn)")
+	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newReady(a),
+		newFetch(a), newTail(a),
+		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(
+			a,
+		), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newToken(a), newAudit(a), newConform(a), newBench(a),
 		newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
 	a.audit(root)
 	a.complete(root)
@@ -116,7 +124,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`, `  rowfeed demo                  
 
 // group makes a command that only holds others.
 func group(use, short, long, example string) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ArbitraryArgs, SuggestionsMinimumDistance: 2,
+	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ArbitraryArgs,
+		SuggestionsMinimumDistance: 2,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -193,7 +202,8 @@ func (a *app) settings() (rowfeed.Config, *config.File, error) {
 	if v := a.getenv(config.EnvDB); v != "" {
 		env = &v
 	}
-	if a.url, err = sinks.Resolve("db", config.First(config.DefaultDB, a.db.value, env, file.DB), a.getenv); err != nil {
+	if a.url, err = sinks.Resolve("db", config.First(config.DefaultDB, a.db.value, env, file.DB),
+		a.getenv); err != nil {
 		return rowfeed.Config{}, nil, err
 	}
 	cfg, err := a.library(file)
@@ -202,7 +212,8 @@ func (a *app) settings() (rowfeed.Config, *config.File, error) {
 
 // library are the settings that the library takes.
 func (a *app) library(file *config.File) (rowfeed.Config, error) {
-	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, NoPublish: a.noPublish, Tracer: a.tracer, Schema: config.First("", a.schema.value, file.Schema)}
+	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, NoPublish: a.noPublish,
+		Tracer: a.tracer, Schema: config.First("", a.schema.value, file.Schema)}
 	if a.withoutLease {
 		cfg.PublisherLease = rowfeed.NoLease
 	}
@@ -293,7 +304,8 @@ func (a *app) logging(log *slog.Logger) *rowfeed.Observer {
 			if e.Mine {
 				log.Info("it is this process's turn to publish", "feed", e.Feed, "epoch", e.Epoch)
 			} else {
-				log.Info("standing by: another process publishes", "feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
+				log.Info("standing by: another process publishes",
+					"feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
 			}
 		},
 		Job: func(e rowfeed.JobEvent) {
@@ -302,16 +314,20 @@ func (a *app) logging(log *slog.Logger) *rowfeed.Observer {
 				log.Info("standing by: other processes have all shards", "group", e.Group, "shard_count", e.Jobs)
 				return
 			case e.Kind == rowfeed.JobStandsBy:
-				log.Info("waiting for a shard that another process has", "group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "owner", e.Owner, "epoch", e.Epoch)
+				log.Info("waiting for a shard that another process has",
+					"group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "owner", e.Owner, "epoch", e.Epoch)
 				return
 			}
-			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard", rowfeed.JobHandedOver: "a shard was handed over to another process",
-				rowfeed.JobLost: "a shard was lost: its lease is over", rowfeed.JobEnded: "a shard is left to others"}[e.Kind]
+			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard",
+				rowfeed.JobHandedOver: "a shard was handed over to another process",
+				rowfeed.JobLost: "a shard was lost: " +
+					"its lease is over", rowfeed.JobEnded: "a shard is left to others"}[e.Kind]
 			level := slog.LevelInfo
 			if e.Kind == rowfeed.JobLost {
 				level = slog.LevelWarn
 			}
-			log.Log(context.Background(), level, text, "group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "epoch", e.Epoch)
+			log.Log(context.Background(), level, text, "group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "epoch",
+				e.Epoch)
 		},
 		Trouble: func(e rowfeed.TroubleEvent) {
 			attributes := []any{"feed", e.Feed, "error", e.Err}

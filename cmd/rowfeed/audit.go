@@ -52,7 +52,10 @@ func (a *app) audit(root *cobra.Command) {
 		}
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			if slices.ContainsFunc(harmless, func(name string) bool { f := cmd.Flags().Lookup(name); return f != nil && f.Value.String() == "true" }) {
+			if slices.ContainsFunc(harmless, func(name string) bool {
+				f := cmd.Flags().Lookup(name)
+				return f != nil && f.Value.String() == "true"
+			}) {
 				return run(cmd, args)
 			}
 			var detail []string
@@ -61,7 +64,8 @@ func (a *app) audit(root *cobra.Command) {
 					detail = append(detail, "--"+f.Name+"="+f.Value.String())
 				}
 			})
-			a.act = &act{Act: admin.Act{Actor: whoami(), Act: path, Object: strings.Join(args, " "), Detail: strings.Join(detail, " ")}}
+			a.act = &act{Act: admin.Act{Actor: whoami(), Act: path, Object: strings.Join(args, " "),
+				Detail: strings.Join(detail, " ")}}
 			err := run(cmd, args)
 			a.endAct(cmd.Context(), err)
 			return err
@@ -122,10 +126,12 @@ func whoami() string {
 }
 
 func newAudit(a *app) *cobra.Command {
-	cmd := group("audit", "Show what operators have done", `Whatever an operator does with feeds, consumers, dead letters, leases and tokens is
+	cmd := group("audit", "Show what operators have done",
+		`Whatever an operator does with feeds, consumers, dead letters, leases and tokens is
 recorded in the database, by commands and by the console alike: who, when (on the
 database's clock), what, and how it ended. It is recorded before it is done; what
-stays "begun" was broken off. There are no secrets in the log.`, "  rowfeed audit list\n  rowfeed audit purge --older-than 400d")
+stays "begun" was broken off. There are no secrets in the log.`,
+		"  rowfeed audit list\n  rowfeed audit purge --older-than 400d")
 	o := &auditListOptions{}
 	list := &cobra.Command{
 		Use:   "list",
@@ -140,7 +146,8 @@ With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	list.Flags().Int64Var(&o.before, "before", 0, "only what has an id below this `id`")
-	list.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit, fmt.Sprintf("at most so many, 1 to %d", feedtype.MaxLimit))
+	list.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit,
+		fmt.Sprintf("at most so many, 1 to %d", feedtype.MaxLimit))
 	list.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	p := &auditPurgeOptions{olderThan: duration{Duration: admin.AuditRetention}}
 	purge := &cobra.Command{
@@ -196,7 +203,8 @@ func (o *auditListOptions) run(ctx context.Context, a *app) error {
 	}
 	var rows []table.Row
 	for _, act := range log {
-		rows = append(rows, table.Row{act.ID, act.At.Format(time.RFC3339), act.Actor, act.Act, act.Object, act.Detail, act.Outcome})
+		rows = append(rows,
+			table.Row{act.ID, act.At.Format(time.RFC3339), act.Actor, act.Act, act.Object, act.Detail, act.Outcome})
 	}
 	return a.printTable(table.Row{"id", "at", "actor", "act", "object", "detail", "outcome"}, rows)
 }

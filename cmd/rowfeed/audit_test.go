@@ -13,9 +13,9 @@ import (
 // harmlessCommands change nothing that an operator answers for: they read, or do a feed's
 // daily work.
 var harmlessCommands = []string{
-	"demo", "version", "bench", "docs man", "docs markdown", "config check", "config reference", "config schema", "completion",
-	"migrate status", "feed list", "feed show", "check", "status", "fetch", "tail", "publish", "serve", "relay", "conform", "ready",
-	"consumer list", "dead list", "dead show", "lease list", "token list", "audit list",
+	"demo", "version", "bench", "docs man", "docs markdown", "config check", "config reference", "config schema",
+	"completion", "migrate status", "feed list", "feed show", "check", "status", "fetch", "tail", "publish", "serve",
+	"relay", "conform", "ready", "consumer list", "dead list", "dead show", "lease list", "token list", "audit list",
 }
 
 // TestEveryCommandIsRecordedOrHarmless: a command that is new has to be one or the other.
@@ -24,7 +24,8 @@ func TestEveryCommandIsRecordedOrHarmless(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "rowfeed ")
-		recorded, harmless := slices.Contains(administrative, path), slices.ContainsFunc(harmlessCommands, func(known string) bool {
+		recorded, harmless := slices.Contains(administrative,
+			path), slices.ContainsFunc(harmlessCommands, func(known string) bool {
 			return path == known || strings.HasPrefix(path, known+" ")
 		})
 		if !cmd.HasSubCommands() && cmd.Name() != "help" && recorded == harmless {
@@ -71,7 +72,8 @@ func TestAudit(t *testing.T) {
 	s.run("token", "add", "shop", "--feed", "kv", "--right", "read")
 	s.ok("feed drop kv")
 	want := []string{
-		"init|||done", "feed add|kv|--print=false --table=kv|done", "republish|kv|--key=[1]|done", "lease release|nothing||refused: unknown-lease", "feed drop|nothing||refused: unknown-feed",
+		"init|||done", "feed add|kv|--print=false --table=kv|done", "republish|kv|--key=[1]|done",
+		"lease release|nothing||refused: unknown-lease", "feed drop|nothing||refused: unknown-feed",
 		"token add|shop|--feed=[kv] --right=[read]|done", "feed drop|kv||done",
 	}
 	if got := s.acts(); !slices.Equal(got, want) {

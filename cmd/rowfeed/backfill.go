@@ -49,7 +49,8 @@ func (o *backfillOptions) run(ctx context.Context, a *app) error {
 		bar.done()
 		if err != nil {
 			if rows > 0 {
-				fmt.Fprintf(a.stderr, "rowfeed: %s placed before it broke off; the same line goes on from there\n", plural(rows, "row"))
+				fmt.Fprintf(a.stderr, "rowfeed: %s placed before it broke off; the same line goes on from there\n",
+					plural(rows, "row"))
 			}
 			return err
 		}

@@ -137,7 +137,8 @@ func (o *benchOptions) tell(a *app, p bench.Plan) error {
 	if p.Schema != "" {
 		where = " in " + p.Schema
 	}
-	what := fmt.Sprintf("%s of %s rows, %s, beside rowfeed's own", plural(int64(p.Tables), "table"), bench.Count(float64(p.Rows)), p.Size())
+	what := fmt.Sprintf("%s of %s rows, %s, beside rowfeed's own",
+		plural(int64(p.Tables), "table"), bench.Count(float64(p.Rows)), p.Size())
 	if p.Tables == 0 {
 		what = "small tables, beside rowfeed's own"
 	}
@@ -164,7 +165,8 @@ func roughly(d time.Duration) string {
 
 func (o *benchOptions) runClean(ctx context.Context, a *app, cfg rowfeed.Config) error {
 	cleaned, err := bench.Clean(ctx, a.url, cfg, o.patience, func(sets int) {
-		fmt.Fprintf(a.stderr, "rowfeed bench: found tables of %s; looking for up to %s which are at work\n", plural(int64(sets), "run"), o.patience)
+		fmt.Fprintf(a.stderr, "rowfeed bench: found tables of %s; looking for up to %s which are at work\n",
+			plural(int64(sets), "run"), o.patience)
 	})
 	if err != nil {
 		return err
@@ -181,7 +183,8 @@ func (o *benchOptions) runClean(ctx context.Context, a *app, cfg rowfeed.Config)
 		}
 	}
 	for _, l := range cleaned.AtWork {
-		if err := a.say("%s: left alone: %s is at work with it since %s", l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
+		if err := a.say("%s: left alone: %s is at work with it since %s",
+			l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
 			return err
 		}
 	}
@@ -189,7 +192,9 @@ func (o *benchOptions) runClean(ctx context.Context, a *app, cfg rowfeed.Config)
 }
 
 func (o *benchOptions) show(a *app, r *bench.Report) error {
-	for _, print := range []func(*app, *bench.Report) error{showServer, showWriters, showDrain, showPages, showConsume, showLatency, showIdle} {
+	for _, print := range []func(*app, *bench.Report) error{
+		showServer, showWriters, showDrain, showPages, showConsume, showLatency, showIdle,
+	} {
 		if err := print(a, r); err != nil {
 			return err
 		}
@@ -212,7 +217,8 @@ func showServer(a *app, r *bench.Report) error {
 		durable = "COMMITS MAY BE FORGOTTEN after a power cut: figures of a server that is safe are lower"
 	}
 	return a.say("%s: %s\n  %s\n%s on %s, %s CPUs (%s/%s); %d rows of %d bytes, %d writers, %g s, %d repetitions\n",
-		r.Database.Version, strings.Join(settings, ", "), durable, buildOf(), r.Machine.Host, fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch,
+		r.Database.Version, strings.Join(settings,
+			", "), durable, buildOf(), r.Machine.Host, fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch,
 		r.Options.Rows, r.Options.Payload, r.Options.Writers, r.Options.Seconds, r.Options.Repetitions)
 }
 
@@ -220,7 +226,8 @@ func showWriters(a *app, r *bench.Report) error {
 	var rows []table.Row
 	for _, w := range r.Writers {
 		ratio := fmt.Sprintf("%.2f (%.2f–%.2f)", w.Ratio, w.RatioLow, w.RatioHigh)
-		rows = append(rows, table.Row{w.Write, w.Capture, bench.Count(w.Commits), ratio, fmt.Sprintf("%.1f", w.LongestMS), w.Retries})
+		rows = append(rows,
+			table.Row{w.Write, w.Capture, bench.Count(w.Commits), ratio, fmt.Sprintf("%.1f", w.LongestMS), w.Retries})
 	}
 	return showTable(a, table.Row{"writers", "capture", "commits/s", "÷ no capture", "longest, ms", "retries"}, rows)
 }
@@ -238,8 +245,10 @@ func showPages(a *app, r *bench.Report) error {
 		return nil
 	}
 	p := r.Pages
-	return showTable(a, table.Row{"pages: entries", "entries/s", fmt.Sprintf("ms per %d at the start", p.Page), "in the middle", "at the end"},
-		[]table.Row{{bench.Count(float64(p.Entries)), bench.Count(p.Speed), fmt.Sprintf("%.2f", p.StartMS), fmt.Sprintf("%.2f", p.MiddleMS), fmt.Sprintf("%.2f", p.EndMS)}})
+	return showTable(a, table.Row{"pages: entries", "entries/s", fmt.Sprintf("ms per %d at the start", p.Page),
+		"in the middle", "at the end"},
+		[]table.Row{{bench.Count(float64(p.Entries)), bench.Count(p.Speed), fmt.Sprintf("%.2f", p.StartMS),
+			fmt.Sprintf("%.2f", p.MiddleMS), fmt.Sprintf("%.2f", p.EndMS)}})
 }
 
 func showConsume(a *app, r *bench.Report) error {
@@ -255,8 +264,10 @@ func showLatency(a *app, r *bench.Report) error {
 		return nil
 	}
 	l := r.Latency
-	return showTable(a, table.Row{"latency: commits", "asked for, /s", "reached, /s", "p50, ms", "p99, ms", "longest, ms"},
-		[]table.Row{{bench.Count(float64(l.Commits)), l.Rate, l.Reached, fmt.Sprintf("%.2f", l.P50MS), fmt.Sprintf("%.2f", l.P99MS), fmt.Sprintf("%.2f", l.MaxMS)}})
+	return showTable(a,
+		table.Row{"latency: commits", "asked for, /s", "reached, /s", "p50, ms", "p99, ms", "longest, ms"},
+		[]table.Row{{bench.Count(float64(l.Commits)), l.Rate, l.Reached, fmt.Sprintf("%.2f", l.P50MS),
+			fmt.Sprintf("%.2f", l.P99MS), fmt.Sprintf("%.2f", l.MaxMS)}})
 }
 
 func showIdle(a *app, r *bench.Report) error {
@@ -264,7 +275,8 @@ func showIdle(a *app, r *bench.Report) error {
 		return nil
 	}
 	return showTable(a, table.Row{"idle: one quiet process", "statements/s"},
-		[]table.Row{{"publisher", fmt.Sprintf("%.1f", r.Idle.Publisher)}, {"publisher and consumer", fmt.Sprintf("%.1f", r.Idle.Consumer)}})
+		[]table.Row{{"publisher", fmt.Sprintf("%.1f", r.Idle.Publisher)},
+			{"publisher and consumer", fmt.Sprintf("%.1f", r.Idle.Consumer)}})
 }
 
 // showTable prints a table that has rows.

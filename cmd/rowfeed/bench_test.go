@@ -57,14 +57,17 @@ func TestBenchJSON(t *testing.T) {
 		if err := json.Unmarshal([]byte(r.out), &report); r.code != exitDone || err != nil {
 			t.Fatalf("%v: %+v", err, r)
 		}
-		keys := slices.DeleteFunc(keysOf(report, ""), func(k string) bool { return strings.HasPrefix(k, "database.settings.") })
+		keys := slices.DeleteFunc(keysOf(report, ""),
+			func(k string) bool { return strings.HasPrefix(k, "database.settings.") })
 		if got, want := strings.Join(keys, " "), strings.ReplaceAll(benchKeys, "\n", " "); got != want {
 			t.Errorf("the keys are\n%s\nwant\n%s", got, want)
 		}
-		if rows := report["rows"].(map[string]any); rows["written"] != rows["read"] || rows["written"].(float64) < 1200 {
+		if rows := report["rows"].(map[string]any); rows["written"] != rows["read"] ||
+			rows["written"].(float64) < 1200 {
 			t.Errorf("rows: %v", rows)
 		}
-		for _, want := range []string{"rowfeed bench on " + e.Family, "makes    rfbench", "5 tables of 300 rows", "loads    the database", "after Ctrl-C"} {
+		for _, want := range []string{"rowfeed bench on " +
+			e.Family, "makes    rfbench", "5 tables of 300 rows", "loads    the database", "after Ctrl-C"} {
 			if !strings.Contains(r.err, want) {
 				t.Errorf("stderr lacks %q: %s", want, r.err)
 			}
@@ -93,7 +96,8 @@ func TestBench(t *testing.T) {
 	if r.code != exitDone {
 		t.Fatalf("bench: %+v", r)
 	}
-	for _, want := range []string{"SQLite 3", "journal_mode=wal, synchronous=FULL", "commits are safe", "÷ no capture", "│ INSERT  │ trigger", "drain: batch", "ms per 1000 at the start", "consume: entries", "p99, ms",
+	for _, want := range []string{"SQLite 3", "journal_mode=wal, synchronous=FULL", "commits are safe", "÷ no capture",
+		"│ INSERT  │ trigger", "drain: batch", "ms per 1000 at the start", "consume: entries", "p99, ms",
 		"publisher and consumer", "all of them published and read", "left: `rowfeed bench --clean` removes them"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the output lacks %q: %s", want, r.out)
@@ -109,7 +113,8 @@ func TestBench(t *testing.T) {
 	if err := (&benchOptions{clean: true, json: true, patience: 1}).run(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(out.Bytes(), &cleaned); err != nil || len(cleaned.Removed) != 1 || !strings.HasPrefix(cleaned.Removed[0].Owner, "process ") || cleaned.AtWork == nil {
+	if err := json.Unmarshal(out.Bytes(), &cleaned); err != nil || len(cleaned.Removed) != 1 ||
+		!strings.HasPrefix(cleaned.Removed[0].Owner, "process ") || cleaned.AtWork == nil {
 		t.Errorf("cleaned: %s", &out)
 	}
 	s.prints("bench --clean", "sqlite:rowfeed.db: no bench has left anything\n")
@@ -133,7 +138,8 @@ func TestBenchInterrupted(t *testing.T) {
 	root := newRoot(a)
 	root.SetArgs(strings.Fields("bench " + quickBench))
 	_, err := root.ExecuteContextC(ctx)
-	if code := a.report(ctx, err); code != exitFailed || !strings.HasSuffix(errs.String(), "rowfeed: what the bench had made is removed\nrowfeed: interrupted\n") {
+	if code := a.report(ctx, err); code != exitFailed ||
+		!strings.HasSuffix(errs.String(), "rowfeed: what the bench had made is removed\nrowfeed: interrupted\n") {
 		t.Errorf("exit code %d, stderr %s", code, errs)
 	}
 	s.prints("bench --clean", "sqlite:rowfeed.db: no bench has left anything\n")

@@ -13,17 +13,21 @@ func TestBlockingLife(t *testing.T) {
 	before := s.schema()
 	s.ok("init")
 	const add = "feed add ev --table ev --mode blocking --position-column ulid --shard-column shard"
-	if r := s.run(strings.Fields(add)...); r.code != exitFailed || !strings.Contains(r.err, `Next: run CREATE UNIQUE INDEX "ev_feed" ON "ev" ("shard", "ulid")`) {
+	if r := s.run(strings.Fields(add)...); r.code != exitFailed ||
+		!strings.Contains(r.err, `Next: run CREATE UNIQUE INDEX "ev_feed" ON "ev" ("shard", "ulid")`) {
 		t.Fatalf("without an index: %+v", r)
 	}
 	s.sql("CREATE UNIQUE INDEX ev_feed ON ev (shard, ulid)",
-		"INSERT INTO ev VALUES (1, 0, x'01857302da88ffffbfffffffffffffff'), (2, 0, x'01857302da88ffffc000000000000063')")
+		"INSERT INTO ev VALUES (1, 0, x'01857302da88ffffbfffffffffffffff'), (2, 0, "+
+			"x'01857302da88ffffc000000000000063')")
 	s.prints(add, "ev: follows table ev by key (id), mode blocking\n")
 	s.prints(add, "ev: is a feed of table ev already, nothing changed\n")
-	s.prints("fetch ev --limit 1", `{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"shard":0,"ulid":"AYVzAtqI//+//////////w=="}}
+	s.prints("fetch ev --limit 1",
+		`{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"shard":0,"ulid":"AYVzAtqI//+//////////w=="}}
 {"cursor":"01GNSG5PM8ZZZVZZZZZZZZZZZZ@01GNSG5PM8ZZZW000000000033","more":true,"base64":["ulid"]}
 `)
-	s.prints("fetch ev --after 01GNSG5PM8ZZZVZZZZZZZZZZZZ --shard 0", `{"position":"01GNSG5PM8ZZZW000000000033","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"shard":0,"ulid":"AYVzAtqI///AAAAAAAAAYw=="}}
+	s.prints("fetch ev --after 01GNSG5PM8ZZZVZZZZZZZZZZZZ --shard 0",
+		`{"position":"01GNSG5PM8ZZZW000000000033","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"shard":0,"ulid":"AYVzAtqI///AAAAAAAAAYw=="}}
 {"cursor":"01GNSG5PM8ZZZW000000000033","more":false,"base64":["ulid"]}
 `)
 	s.prints("fetch ev --shard=-5", "{\"cursor\":\"\",\"more\":false,\"base64\":[\"ulid\"]}\n")
@@ -31,47 +35,60 @@ func TestBlockingLife(t *testing.T) {
 	for _, command := range []string{"feed list", "feed show ev", "status ev", "publish --once ev", "feed upgrade ev"} {
 		s.ok(command)
 	}
-	if r := s.ok("feed show ev"); !strings.Contains(r, "1 shard by shard: 0") || !strings.Contains(r, "position column") || strings.Contains(r, "DELETE") {
+	if r := s.ok("feed show ev"); !strings.Contains(r, "1 shard by shard: 0") ||
+		!strings.Contains(r, "position column") || strings.Contains(r, "DELETE") {
 		t.Errorf("shown:\n%s", r)
 	}
-	if r := s.ok("feed show ev --json"); !strings.Contains(r, `"shard_ids": [`) || !strings.Contains(r, `"position_column": "ulid"`) || !strings.Contains(r, `"delete": []`) {
+	if r := s.ok("feed show ev --json"); !strings.Contains(r, `"shard_ids": [`) ||
+		!strings.Contains(r, `"position_column": "ulid"`) || !strings.Contains(r, `"delete": []`) {
 		t.Errorf("shown:\n%s", r)
 	}
 	if r := s.ok("status ev"); !strings.Contains(r, "01GNSG5PM8ZZZW000000000033") || strings.Contains(r, "never") {
 		t.Errorf("status:\n%s", r)
 	}
-	if r := s.run(strings.Fields("feed upgrade ev --data-shards 2")...); r.out != "" || strings.Contains(r.err, "unsupported") {
+	if r := s.run(strings.Fields("feed upgrade ev --data-shards 2")...); r.out != "" ||
+		strings.Contains(r.err, "unsupported") {
 		t.Errorf("announced: %+v", r)
 	}
-	s.prints("feed add ev --table ev --mode blocking --position-column ULID --shard-column SHARD", "ev: is a feed of table ev already, nothing changed\n")
-	for _, command := range []string{"republish ev --key 1", "repair ev", "feed upgrade ev --data-shards 2", "unpublish ev --key 1"} {
-		if r := s.run(strings.Fields(command)...); r.code != exitFailed || !strings.Contains(r.err, "rows are only appended") {
+	s.prints("feed add ev --table ev --mode blocking --position-column ULID --shard-column SHARD",
+		"ev: is a feed of table ev already, nothing changed\n")
+	for _, command := range []string{
+		"republish ev --key 1", "repair ev", "feed upgrade ev --data-shards 2", "unpublish ev --key 1",
+	} {
+		if r := s.run(strings.Fields(command)...); r.code != exitFailed ||
+			!strings.Contains(r.err, "rows are only appended") {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}
 	s.sql("INSERT INTO ev VALUES (3, 7, x'01857302da88ffffbfffffffffffffff')",
-		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', 7, 1672671845000, 109620228044972031, -4611686018427387903, '')")
-	if r := s.ok("feed show ev"); !strings.Contains(r, "2 shards by shard: 0, 7") || !strings.Contains(r, "see `rowfeed status ev`") {
+		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', 7, "+
+			"1672671845000, 109620228044972031, -4611686018427387903, '')")
+	if r := s.ok("feed show ev"); !strings.Contains(r, "2 shards by shard: 0, 7") ||
+		!strings.Contains(r, "see `rowfeed status ev`") {
 		t.Errorf("shown:\n%s", r)
 	}
 	lines := s.ok("relay ev --to stdout: --once --consumer out")
 	if strings.Count(lines, "\n") != 3 || !strings.Contains(lines, `"shard":7,`) {
 		t.Errorf("relayed:\n%s", lines)
 	}
-	if r := s.ok("consumer list out"); !strings.Contains(r, "01GNSG5PM8ZZZVZZZZZZZZZZZZ") || strings.Contains(r, "7 of 1") {
+	if r := s.ok("consumer list out"); !strings.Contains(r, "01GNSG5PM8ZZZVZZZZZZZZZZZZ") ||
+		strings.Contains(r, "7 of 1") {
 		t.Errorf("listed:\n%s", r)
 	}
 	s.prints("consumer pause out --feed ev --shard 7", "out of ev, shard 7: paused\n")
 	s.prints("consumer seek out --feed ev --to now", "out of ev: set to now\n")
 	s.prints("consumer reset out --feed ev --shard 0", "out of ev, shard 0: set back to the beginning\n")
 	s.prints("consumer resume out", "out: resumed\n")
-	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 2 || strings.Contains(lines, `"shard":7,`) {
+	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 2 ||
+		strings.Contains(lines, `"shard":7,`) {
 		t.Errorf("relayed again:\n%s", lines)
 	}
 	// A shard is any number, to all that take one.
 	s.sql("INSERT INTO ev VALUES (4, -5, x'01857302da88ffffbfffffffffffffff')",
-		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', -5, 1672671845000, 109620228044972031, -4611686018427387903, '')")
-	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"shard":-5,`) {
+		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', -5, "+
+			"1672671845000, 109620228044972031, -4611686018427387903, '')")
+	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 1 ||
+		!strings.Contains(lines, `"shard":-5,`) {
 		t.Errorf("relayed:\n%s", lines)
 	}
 	s.prints("consumer pause out --feed ev --shard=-5", "out of ev, shard -5: paused\n")

@@ -12,10 +12,12 @@ func TestColumnLife(t *testing.T) {
 	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim'), (2, 'a', 'b', NULL)")
 	before := s.schema()
 	s.ok("init")
-	s.prints("feed add kv --table kv --capture column", "kv: follows table kv by key (id), capture column, 0 rows recorded by this call\n")
+	s.prints("feed add kv --table kv --capture column",
+		"kv: follows table kv by key (id), capture column, 0 rows recorded by this call\n")
 	s.prints("feed add kv --table kv --capture column", "kv: is a feed of table kv already, nothing changed\n")
 	s.prints("publish --once kv", "kv: 2 keys published, head 2\n")
-	s.prints("fetch kv", `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}
+	s.prints("fetch kv",
+		`{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}
 {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
 {"cursor":"2","more":false,"base64":[]}
 `)
@@ -72,7 +74,9 @@ func TestPrintColumn(t *testing.T) {
 			t.Errorf("--print for %s: %s", db, out)
 		}
 	}
-	if got := s.fails(exitUsage, "feed add kv --table kv --key id:bigint --capture column --adopt --print --db postgres:"); !strings.Contains(got, "server") {
+	if got := s.fails(
+		exitUsage, "feed add kv --table kv --key id:bigint --capture column --adopt --print --db postgres:",
+	); !strings.Contains(got, "server") {
 		t.Errorf("--print --adopt says %q", got)
 	}
 }
@@ -81,10 +85,13 @@ func TestPrintColumn(t *testing.T) {
 // asked for later it is refused, not ignored.
 func TestAdoptAgainByCommand(t *testing.T) {
 	s := newShell(t)
-	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)", "CREATE TABLE sequences (name TEXT, value INTEGER)", "INSERT INTO sequences VALUES ('own', 9)")
+	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)",
+		"CREATE TABLE sequences (name TEXT, value INTEGER)", "INSERT INTO sequences VALUES ('own', 9)")
 	s.ok("init")
 	s.ok("feed add own --table own --capture column --adopt")
-	if got := s.fails(exitFailed, "feed add own --table own --capture column --adopt --adopt-sequence sequences"); !strings.Contains(got, `adopt-sequence is "", not "sequences"`) {
+	if got := s.fails(
+		exitFailed, "feed add own --table own --capture column --adopt --adopt-sequence sequences",
+	); !strings.Contains(got, `adopt-sequence is "", not "sequences"`) {
 		t.Errorf("it says %q", got)
 	}
 }

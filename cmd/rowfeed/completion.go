@@ -128,7 +128,9 @@ func (a *app) complete(root *cobra.Command) {
 		}
 		switch {
 		case names != nil:
-			c.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			c.ValidArgsFunction = func(
+				cmd *cobra.Command, args []string, _ string,
+			) ([]string, cobra.ShellCompDirective) {
 				if len(args) > 0 && !many {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
@@ -157,7 +159,8 @@ func (a *app) completeFlags(c *cobra.Command) {
 		})
 	}
 	for flag, values := range flagValues {
-		register(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+		register(flag,
+			cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	}
 	for flag, endings := range flagFiles {
 		register(flag, cobra.FixedCompletions(endings, cobra.ShellCompDirectiveFilterFileExt))

@@ -12,7 +12,9 @@ import (
 
 // completes answers what a shell is told for a line whose last word is being typed: the
 // words, and cobra's directive. The database may take as long as within says; 0 is what a shell gives it.
-func (s *shell) completes(ctx context.Context, within time.Duration, args ...string) (words []string, directive string) {
+func (s *shell) completes(
+	ctx context.Context, within time.Duration, args ...string,
+) (words []string, directive string) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
 	a := &app{stdout: &out, stderr: &errs, getenv: func(name string) string { return s.env[name] }, completing: within}
@@ -21,7 +23,8 @@ func (s *shell) completes(ctx context.Context, within time.Duration, args ...str
 	if err := root.ExecuteContext(ctx); err != nil {
 		s.t.Fatalf("rowfeed __complete %q: %v, stderr %q", args, err, &errs)
 	}
-	if said := strings.TrimSpace(errs.String()); strings.Contains(said, "\n") || !strings.HasPrefix(said, "Completion ended with directive") {
+	if said := strings.TrimSpace(errs.String()); strings.Contains(said, "\n") ||
+		!strings.HasPrefix(said, "Completion ended with directive") {
 		s.t.Errorf("rowfeed __complete %q wrote into the line: %s", args, said)
 	}
 	words = strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -74,7 +77,9 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("rowfeed %s: %q, %s; want %q", c.line, got, directive, c.want)
 		}
 	}
-	if words, directive := s.completes(t.Context(), 0, "serve", "--config", ""); strings.Join(words, " ") != "yaml yml" || directive != ":8" {
+	if words, directive := s.completes(t.Context(), 0, "serve", "--config",
+		""); strings.Join(words, " ") != "yaml yml" ||
+		directive != ":8" {
 		t.Errorf("--config: %q, %s", words, directive)
 	}
 }
@@ -92,8 +97,9 @@ func TestCompletionIsSilent(t *testing.T) {
 	writeFile(t, "bad.yaml", "colour: red\n")
 	ctx, stop := context.WithTimeout(t.Context(), 60*completionTime) // less than drivers are told to wait
 	defer stop()
-	for _, from := range []string{"--db=sqlite:absent.db", "--db=sqlite:rowfeed.db", "--db=nonsense", "--config=bad.yaml",
-		"--db=mysql://me:hunter2@" + listener.Addr().String() + "/shop?timeout=1h", "--db=postgres://me:hunter2@" + listener.Addr().String() + "/shop?connect_timeout=3600"} {
+	for _, from := range []string{"--db=sqlite:absent.db", "--db=sqlite:rowfeed.db", "--db=nonsense",
+		"--config=bad.yaml", "--db=mysql://me:hunter2@" + listener.Addr().String() + "/shop?timeout=1h",
+		"--db=postgres://me:hunter2@" + listener.Addr().String() + "/shop?connect_timeout=3600"} {
 		if words, directive := s.completes(ctx, 0, "fetch", from, ""); len(words) != 0 || directive != noFiles {
 			t.Errorf("%s: %q, %s", from, words, directive)
 		}

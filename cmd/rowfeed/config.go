@@ -6,7 +6,8 @@ import (
 )
 
 func newConfig(a *app) *cobra.Command {
-	cmd := group("config", "Check rowfeed.yaml, and explain its keys", `Checks rowfeed.yaml, and explains its keys. Every key may be left out; a flag of the
+	cmd := group("config", "Check rowfeed.yaml, and explain its keys",
+		`Checks rowfeed.yaml, and explains its keys. Every key may be left out; a flag of the
 command line wins over the file, and so does ROWFEED_DB over its key db.`, `  rowfeed config check
   rowfeed config reference`)
 	cmd.AddCommand(&cobra.Command{
@@ -44,9 +45,10 @@ they are rolled out.`,
 			return err
 		},
 	}, &cobra.Command{
-		Use:     "reference",
-		Short:   "Explain every key of rowfeed.yaml",
-		Long:    "Explains every key of rowfeed.yaml, in Markdown: what it is for, what it takes, and what\nholds without it.",
+		Use:   "reference",
+		Short: "Explain every key of rowfeed.yaml",
+		Long: "Explains every key of rowfeed.yaml, in Markdown: " +
+			"what it is for, what it takes, and what\nholds without it.",
 		Example: "  rowfeed config reference",
 		Args:    takes(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {

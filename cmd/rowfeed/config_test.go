@@ -18,8 +18,11 @@ func TestConfig(t *testing.T) {
 	writeFile(t, "rowfeed.yaml", "listen: 127.0.0.1:0\n")
 	s.prints("config check", "rowfeed.yaml: in order\n")
 	writeFile(t, "bad.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    limit: 0\n")
-	for _, line := range []string{"config check bad.yaml", "config check --config bad.yaml", "serve --listen 127.0.0.1:0 --config bad.yaml"} {
-		if text := s.fails(exitFailed, line); !strings.Contains(text, "bad.yaml:4: relays[0].limit: 0 is not a whole number between 1 and 10000. Next: ") {
+	for _, line := range []string{
+		"config check bad.yaml", "config check --config bad.yaml", "serve --listen 127.0.0.1:0 --config bad.yaml",
+	} {
+		if text := s.fails(exitFailed, line); !strings.Contains(text,
+			"bad.yaml:4: relays[0].limit: 0 is not a whole number between 1 and 10000. Next: ") {
 			t.Errorf("%s: %s", line, text)
 		}
 	}
@@ -35,7 +38,8 @@ func TestRelayKeysAreFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	only := map[string]bool{"metrics": true, "once": true, "url": true, "help": true, "shard": true} // of the command line
+	// of the command line
+	only := map[string]bool{"metrics": true, "once": true, "url": true, "help": true, "shard": true}
 	newRelay(&app{}).Flags().VisitAll(func(f *pflag.Flag) {
 		key := "`relays[]." + strings.ReplaceAll(f.Name, "-", "_") + "`"
 		if strings.Contains(reference, key) == only[f.Name] {

@@ -54,8 +54,9 @@ func (o *conformOptions) run(ctx context.Context, a *app) error {
 	}
 	results, err := conform.Run(ctx, conform.Options{URL: o.url, Feed: o.feed, Token: token, MaxEntries: o.entries})
 	if err != nil {
-		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + o.url, Cause: "it cannot be asked about a feed",
-			Next: "give the URL without /_feeds; --feed names a feed, --token a token", Err: err}
+		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + o.url,
+			Cause: "it cannot be asked about a feed",
+			Next:  "give the URL without /_feeds; --feed names a feed, --token a token", Err: err}
 	}
 	failed := int64(0)
 	for _, r := range results {

@@ -20,7 +20,8 @@ func TestConform(t *testing.T) {
 		t.Error(out)
 	}
 	var results []conform.Result
-	if err := json.Unmarshal([]byte(s.ok("conform "+url+" --feed kv --json")), &results); err != nil || len(results) < 40 {
+	if err := json.Unmarshal([]byte(s.ok("conform "+url+" --feed kv --json")), &results); err != nil ||
+		len(results) < 40 {
 		t.Errorf("%d results, %v", len(results), err)
 	}
 	behind, err := neturl.Parse(url)

@@ -48,7 +48,8 @@ type consumerOptions struct {
 }
 
 func newConsumer(a *app) *cobra.Command {
-	cmd := group("consumer", "List, pause, resume, reset and seek consumers", `Lists and moves consumers. A consumer keeps its cursor in the database of its effects,
+	cmd := group("consumer", "List, pause, resume, reset and seek consumers",
+		`Lists and moves consumers. A consumer keeps its cursor in the database of its effects,
 in a row that it writes in the transaction of those effects: what these commands change
 is noticed by a consumer at work at its next write, without a restart, and what it is
 doing just then is rolled back. A consumer of several shards has a cursor for each; all
@@ -58,8 +59,29 @@ starts (ShardCount), or a relay's ("rowfeed relay --shard-count").`, `  rowfeed 
   rowfeed consumer pause billing --feed orders --shard 3
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z
   rowfeed consumer resume billing`)
-	list := &consumerOptions{}
-	listCmd := &cobra.Command{
+	cmd.AddCommand(newConsumerList(a), newConsumerSeek(a),
+		a.consumerVerb("pause", "Make a consumer stand still",
+			`Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
+feed with ULIDs shards that come are paused, too, unless --shard names one.`,
+			"paused", (*admin.Admin).PauseConsumer),
+		a.consumerVerb("resume", "Let a paused consumer go on",
+			`Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
+that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
+		a.consumerVerb("reset", "Set a consumer back to the beginning",
+			`Sets a consumer back to the beginning: it is handed the whole feed again, every row as
+it is then. Rows that are gone are not named in such a pass: what it does not bring is
+to be removed where the consumer writes. Dead letters stay; keys join theirs when they
+come again.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
+		a.consumerVerb("drop", "Forget a consumer",
+			`Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
+runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
+		newConsumerPurge(a))
+	return cmd
+}
+
+func newConsumerList(a *app) *cobra.Command {
+	o := &consumerOptions{}
+	cmd := &cobra.Command{
 		Use:   "list [CONSUMER]",
 		Short: "List consumers, and how far they are behind",
 		Long: `Lists consumers with their cursors, and how far each is behind its feed: positions, and
@@ -83,15 +105,19 @@ behind.`,
 		Args:    takes(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				list.consumer = args[0]
+				o.consumer = args[0]
 			}
-			return list.list(cmd.Context(), a)
+			return o.list(cmd.Context(), a)
 		},
 	}
-	list.bind(listCmd)
-	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
-	seek := &consumerOptions{}
-	seekCmd := &cobra.Command{
+	o.bind(cmd)
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func newConsumerSeek(a *app) *cobra.Command {
+	o := &consumerOptions{}
+	cmd := &cobra.Command{
 		Use:   "seek CONSUMER --feed F --to CURSOR",
 		Short: "Set a consumer's cursor",
 		Long: `Sets a consumer's cursor: to one that the feed gave, to "now" (the head) or to
@@ -103,36 +129,24 @@ each to its own head or time.`,
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
 		Args: takes(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			seek.consumer = args[0]
-			if seek.feed == "" || !cmd.Flags().Changed("to") {
-				return usage(cmd, "consumer seek %s: give --feed and --to", seek.consumer)
+			o.consumer = args[0]
+			if o.feed == "" || !cmd.Flags().Changed("to") {
+				return usage(cmd, "consumer seek %s: give --feed and --to", o.consumer)
 			}
-			return seek.change(cmd.Context(), a, func(s *session) (int64, error) {
-				return s.Admin().SeekConsumer(cmd.Context(), seek.id(), rowfeed.Cursor(seek.to))
-			}, "set to "+seek.to)
+			return o.change(cmd.Context(), a, func(s *session) (int64, error) {
+				return s.Admin().SeekConsumer(cmd.Context(), o.id(), rowfeed.Cursor(o.to))
+			}, "set to "+o.to)
 		},
 	}
-	seek.bind(seekCmd)
-	seekCmd.Flags().StringVar(&seek.to, "to", "", "the new `cursor`, now, or at:TIME")
-
-	cmd.AddCommand(listCmd, seekCmd,
-		a.consumerVerb("pause", "Make a consumer stand still", `Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
-feed with ULIDs shards that come are paused, too, unless --shard names one.`,
-			"paused", (*admin.Admin).PauseConsumer),
-		a.consumerVerb("resume", "Let a paused consumer go on", `Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
-that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
-		a.consumerVerb("reset", "Set a consumer back to the beginning", `Sets a consumer back to the beginning: it is handed the whole feed again, every row as
-it is then. Rows that are gone are not named in such a pass: what it does not bring is
-to be removed where the consumer writes. Dead letters stay; keys join theirs when they
-come again.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
-		a.consumerVerb("drop", "Forget a consumer", `Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
-runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
-		newConsumerPurge(a))
+	o.bind(cmd)
+	cmd.Flags().StringVar(&o.to, "to", "", "the new `cursor`, now, or at:TIME")
 	return cmd
 }
 
 // consumerVerb makes a command that changes cursors and takes no more than their names.
-func (a *app) consumerVerb(verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error)) *cobra.Command {
+func (a *app) consumerVerb(
+	verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error),
+) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
 		Use:     verb + " CONSUMER",
@@ -142,7 +156,8 @@ func (a *app) consumerVerb(verb, short, long, done string, change func(*admin.Ad
 		Args:    takes(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
-			return o.change(cmd.Context(), a, func(s *session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }, done)
+			return o.change(cmd.Context(), a,
+				func(s *session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }, done)
 		},
 	}
 	if verb == "drop" { // as a whole
@@ -161,8 +176,9 @@ func newConsumerPurge(a *app) *cobra.Command {
 		Long: `Forgets the ids that a receiver has marked as processed, up to the cursor of the
 consumer of that name in this database, or up to --to: nothing at or below it is
 delivered again. Receivers whose deliverer keeps its cursor elsewhere give --to.`,
-		Example: "  rowfeed consumer purge billing --feed orders\n  rowfeed consumer purge billing --feed orders --to 1200",
-		Args:    takes(1, 1, "the CONSUMER"),
+		Example: "  rowfeed consumer purge billing --feed orders\n  rowfeed consumer purge billing --feed orders " +
+			"--to 1200",
+		Args: takes(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			if o.feed == "" {
@@ -251,9 +267,12 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		if c.Worker != nil {
 			shard = fmt.Sprint(c.Shard)
 		}
-		rows = append(rows, table.Row{c.Consumer, c.Feed, shard, cursor, behind(c, ", %s"), paused, c.DeadLetters, c.MovedAt.Format(time.RFC3339), holder})
+		rows = append(rows, table.Row{c.Consumer, c.Feed, shard, cursor, behind(c, ", %s"), paused, c.DeadLetters,
+			c.MovedAt.Format(time.RFC3339), holder})
 	}
-	if err := a.printTable(table.Row{"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder"}, rows); err != nil {
+	if err := a.printTable(table.Row{
+		"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder",
+	}, rows); err != nil {
 		return err
 	}
 	for _, line := range resting {
@@ -277,7 +296,8 @@ func (s *session) holders(ctx context.Context, all []admin.ConsumerStatus) error
 	}
 	for i, c := range all {
 		name := relay.LeaseName(c.Consumer, c.Feed)
-		at := slices.IndexFunc(leases, func(l *rowfeed.LeaseStatus) bool { return l.Name == name && l.State == rowfeed.LeaseHeld })
+		at := slices.IndexFunc(leases,
+			func(l *rowfeed.LeaseStatus) bool { return l.Name == name && l.State == rowfeed.LeaseHeld })
 		if one(c) && at >= 0 {
 			all[i].Lease = leases[at]
 		}
@@ -289,7 +309,8 @@ func (s *session) holders(ctx context.Context, all []admin.ConsumerStatus) error
 func newShardsPaused(all []admin.ConsumerStatus) (lines []string) {
 	for i, c := range all {
 		if c.NewPaused && (i == 0 || all[i-1].Consumer != c.Consumer || all[i-1].Feed != c.Feed) {
-			lines = append(lines, fmt.Sprintf("%s of %s: shards that come are paused, too; `rowfeed consumer resume %s --feed %s` ends that", c.Consumer, c.Feed, c.Consumer, c.Feed))
+			lines = append(lines, fmt.Sprintf("%s of %s: shards that come are paused, too; "+
+				"`rowfeed consumer resume %s --feed %s` ends that", c.Consumer, c.Feed, c.Consumer, c.Feed))
 		}
 	}
 	return lines

@@ -29,7 +29,8 @@ func (s *shell) consumeBy(shards int, bad int64) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	c := rowfeed.Consumer{Name: "mail", ShardCount: shards, Source: f, DB: db, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+	c := rowfeed.Consumer{Name: "mail", ShardCount: shards, Source: f, DB: db, OnFailure: rowfeed.SetAside,
+		Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if id, _ := e.Key.Get("id"); id == bad {
@@ -64,7 +65,8 @@ func TestConsumerCommands(t *testing.T) {
 	s.prints("consumer list", "there are no consumers; each makes its cursor when it starts, see rowfeed.Consumer\n")
 	s.prints("consumer list mail --json", "[]\n")
 	s.consume(0)
-	s.shows("consumer list", `┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
+	s.shows("consumer list",
+		`┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
 │ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │ holder │
 ├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
 │ mail     │ kv   │ 0 of 1 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │ -      │
@@ -92,7 +94,8 @@ func TestConsumerCommands(t *testing.T) {
   }
 ]
 `)
-	if out := s.ok("status"); !regexp.MustCompile(`kv: consumer mail is 1 \(\S+\) behind, cursor "3", paused\n`).MatchString(out) {
+	if out := s.ok("status"); !regexp.MustCompile(`kv: consumer mail is 1 \(\S+\) behind, cursor "3", paused\n`).
+		MatchString(out) {
 		t.Errorf("status: %s", out)
 	}
 	s.prints("consumer resume mail --feed kv", "mail of kv: resumed\n")
@@ -116,7 +119,8 @@ func TestDeadCommands(t *testing.T) {
 	s.prints("dead list", "there are no dead letters\n")
 	s.prints("dead list --json", "[]\n")
 	s.consume(2)
-	s.shows("dead list mail", `┌──────────┬──────┬───────┬──────────┬────────┬──────────┬───────┬──────────┬────────┬──────────────────────┬─────────────────┐
+	s.shows("dead list mail",
+		`┌──────────┬──────┬───────┬──────────┬────────┬──────────┬───────┬──────────┬────────┬──────────────────────┬─────────────────┐
 │ consumer │ feed │ shard │ key      │ op     │ position │ state │ attempts │ joined │ since                │ error           │
 ├──────────┼──────┼───────┼──────────┼────────┼──────────┼───────┼──────────┼────────┼──────────────────────┼─────────────────┤
 │ mail     │ kv   │     0 │ {"id":2} │ upsert │ 2        │ aside │        2 │      0 │ 2026-01-31T12:00:00Z │ no such address │
@@ -153,7 +157,8 @@ func TestDeadCommands(t *testing.T) {
 `)
 	s.prints(`dead retry mail --key {"id":2}`, "mail: 1 dead letter to be tried again by the consumer\n")
 	s.consume(2) // it fails again
-	if out := s.ok("dead list --json"); !strings.Contains(out, `"attempts": 3`) || !strings.Contains(out, `"state": "aside"`) {
+	if out := s.ok("dead list --json"); !strings.Contains(out, `"attempts": 3`) ||
+		!strings.Contains(out, `"state": "aside"`) {
 		t.Errorf("after a retry that failed: %s", out)
 	}
 	s.prints("dead retry mail --all", "mail: 1 dead letter to be tried again by the consumer\n")
@@ -166,7 +171,8 @@ func TestDeadCommands(t *testing.T) {
 	s.prints("dead drop mail --all", "mail: 0 dead letters given up\n")
 	for _, verb := range []string{"retry", "drop"} { // somebody mistypes the name
 		for _, keys := range []string{"--all", "--key 3"} {
-			if out := s.fails(1, "dead "+verb+" male "+keys); !strings.Contains(out, "rowfeed consumer list") && !strings.Contains(out, "rowfeed dead list") {
+			if out := s.fails(1, "dead "+verb+" male "+keys); !strings.Contains(out, "rowfeed consumer list") &&
+				!strings.Contains(out, "rowfeed dead list") {
 				t.Errorf("dead %s of an unknown consumer: %s", verb, out)
 			}
 		}
@@ -182,7 +188,8 @@ func TestShardCommands(t *testing.T) {
 	s.ok("publish --once")
 	s.consumeBy(2, 2)
 	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")
-	s.shows("consumer list mail", `┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
+	s.shows("consumer list mail",
+		`┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
 │ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │ holder │
 ├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
 │ mail     │ kv   │ 0 of 2 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │ -      │
@@ -190,12 +197,16 @@ func TestShardCommands(t *testing.T) {
 └──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
-	for _, note := range []string{`kv: consumer mail, shard 0 of 2, is 1 \(\S+\) behind, cursor "2"\n`, `kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3", paused, 1 dead letter\n`} {
+	for _, note := range []string{
+		`kv: consumer mail, shard 0 of 2, is 1 \(\S+\) behind, cursor "2"\n`,
+		`kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3", paused, 1 dead letter\n`,
+	} {
 		if out := s.ok("status"); !regexp.MustCompile(note).MatchString(out) {
 			t.Errorf("status does not say %s: %s", note, out)
 		}
 	}
-	if out := s.ok("dead list mail --shard 1 --json"); !strings.Contains(out, `"shard": 1,`) || !strings.Contains(out, `"data_shard": 5,`) {
+	if out := s.ok("dead list mail --shard 1 --json"); !strings.Contains(out, `"shard": 1,`) ||
+		!strings.Contains(out, `"data_shard": 5,`) {
 		t.Errorf("dead list: %s", out)
 	}
 	s.prints("dead list mail --shard 0", "there are no dead letters\n")
@@ -203,8 +214,13 @@ func TestShardCommands(t *testing.T) {
 	s.prints("dead drop mail --shard 1 --key 2", "mail: 1 dead letter given up\n")
 	s.prints("consumer resume mail", "mail: resumed\n")
 	s.prints("consumer reset mail --shard 1", "mail, shard 1: set back to the beginning\n")
-	for _, line := range []string{"consumer pause mail --shard 2", "consumer seek mail --feed kv --shard 2 --to 1", "dead drop mail --shard 2 --all"} {
-		if out := s.fails(1, line); !strings.Contains(out, "shard 2: there is no such cursor, but there are some of feed kv (shards 0 to 1)") || !strings.Contains(out, "rowfeed consumer list") {
+	for _, line := range []string{
+		"consumer pause mail --shard 2", "consumer seek mail --feed kv --shard 2 --to 1",
+		"dead drop mail --shard 2 --all",
+	} {
+		if out := s.fails(1, line); !strings.Contains(out,
+			"shard 2: there is no such cursor, but there are some of feed kv (shards 0 to 1)") ||
+			!strings.Contains(out, "rowfeed consumer list") {
 			t.Errorf("%s: %s", line, out)
 		}
 	}

@@ -21,7 +21,8 @@ type deadOptions struct {
 }
 
 func newDead(a *app) *cobra.Command {
-	cmd := group("dead", "List, show, retry and drop dead letters", `Dead letters are keys that a consumer has set aside because they could not be handled.
+	cmd := group("dead", "List, show, retry and drop dead letters",
+		`Dead letters are keys that a consumer has set aside because they could not be handled.
 All other keys go on. Later versions of such a key join its dead letter, so that none
 overtakes it, until it is retried or dropped.`, `  rowfeed dead list
   rowfeed dead show billing --key 7
@@ -71,22 +72,29 @@ With --json: the objects of "dead list --json".`,
 	showCmd.Flags().StringArrayVar(&show.keys, "key", nil, "a `key`; may be repeated")
 	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
 	cmd.AddCommand(listCmd, showCmd,
-		a.deadVerb("retry", "Have dead letters tried again", `Asks the consumer to try keys again, within a second or when it is started. It does so
-in its own loop, with each row as it is then. A key that fails again stays aside.`, "to be tried again by the consumer", (*admin.Admin).RetryDeadLetters),
-		a.deadVerb("drop", "Give dead letters up", `Gives keys up: their versions so far are never handed over. The next version of such a
+		a.deadVerb("retry", "Have dead letters tried again",
+			`Asks the consumer to try keys again, within a second or when it is started. It does so
+in its own loop, with each row as it is then. A key that fails again stays aside.`, "to be tried again by the consumer",
+			(*admin.Admin).RetryDeadLetters),
+		a.deadVerb("drop", "Give dead letters up",
+			`Gives keys up: their versions so far are never handed over. The next version of such a
 key is again, so "rowfeed republish" brings the key back.`, "given up", (*admin.Admin).DropDeadLetters))
 	return cmd
 }
 
 // deadVerb makes a command that changes dead letters.
-func (a *app) deadVerb(verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error)) *cobra.Command {
+func (a *app) deadVerb(
+	verb, short, long, done string,
+	change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error),
+) *cobra.Command {
 	o := &deadOptions{}
 	cmd := &cobra.Command{
-		Use:     verb + " CONSUMER (--key K… | --all)",
-		Short:   short,
-		Long:    long,
-		Example: fmt.Sprintf("  rowfeed dead %s billing --key 7\n  rowfeed dead %s billing --feed orders --all", verb, verb),
-		Args:    takes(1, 1, "the CONSUMER"),
+		Use:   verb + " CONSUMER (--key K… | --all)",
+		Short: short,
+		Long:  long,
+		Example: fmt.Sprintf("  rowfeed dead %s billing --key 7\n  rowfeed dead %s billing --feed orders --all",
+			verb, verb),
+		Args: takes(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			if o.all == (len(o.keys) > 0) {
@@ -101,7 +109,10 @@ func (a *app) deadVerb(verb, short, long, done string, change func(*admin.Admin,
 	return cmd
 }
 
-func (o *deadOptions) change(ctx context.Context, a *app, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error)) error {
+func (o *deadOptions) change(
+	ctx context.Context, a *app, done string,
+	change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error),
+) error {
 	s, err := a.connect(ctx)
 	if err != nil {
 		return err
@@ -144,8 +155,9 @@ func (o *deadOptions) chosen(ctx context.Context, s *session) ([]rowfeed.DeadLet
 			}
 		}
 		if len(chosen) == before {
-			return nil, &rowfeed.Error{Code: rowfeed.UnknownConsumer, Object: o.id().String(), Cause: "there is no dead letter with key " + key,
-				Next: "`rowfeed dead list " + o.consumer + "` shows those there are"}
+			return nil, &rowfeed.Error{Code: rowfeed.UnknownConsumer, Object: o.id().String(),
+				Cause: "there is no dead letter with key " + key,
+				Next:  "`rowfeed dead list " + o.consumer + "` shows those there are"}
 		}
 	}
 	return chosen, nil
@@ -188,9 +200,11 @@ func (o *deadOptions) list(ctx context.Context, a *app) error {
 	}
 	var rows []table.Row
 	for _, l := range all {
-		rows = append(rows, table.Row{l.Consumer, l.Feed, l.Shard, string(l.Key), l.Op, l.Position, l.State, l.Attempts, l.Collapsed, l.FirstAt.Format(time.RFC3339), short(l.Error)})
+		rows = append(rows, table.Row{l.Consumer, l.Feed, l.Shard, string(l.Key), l.Op, l.Position, l.State, l.Attempts,
+			l.Collapsed, l.FirstAt.Format(time.RFC3339), short(l.Error)})
 	}
-	return a.printTable(table.Row{"consumer", "feed", "shard", "key", "op", "position", "state", "attempts", "joined", "since", "error"}, rows)
+	return a.printTable(table.Row{"consumer", "feed", "shard", "key", "op", "position", "state", "attempts", "joined",
+		"since", "error"}, rows)
 }
 
 // short is the first line of an error, and not too much of it.
@@ -218,8 +232,10 @@ func (o *deadOptions) show(ctx context.Context, a *app) error {
 		return a.say("there are no dead letters")
 	}
 	for _, l := range letters {
-		if err := a.say("%s of %s, shard %d: key %s, %s at position %s (generation %d), %s\n  set aside %s, last tried or joined %s, %d attempts, %d later versions joined\n  %s",
-			l.Consumer, l.Feed, l.Shard, l.Key, l.Op, l.Position, l.Generation, l.State, l.FirstAt.Format(time.RFC3339), l.LastAt.Format(time.RFC3339),
+		if err := a.say("%s of %s, shard %d: key %s, %s at position %s (generation %d), %s\n  set aside %s, "+
+			"last tried or joined %s, %d attempts, %d later versions joined\n  %s",
+			l.Consumer, l.Feed, l.Shard, l.Key, l.Op, l.Position, l.Generation, l.State, l.FirstAt.Format(time.RFC3339),
+			l.LastAt.Format(time.RFC3339),
 			l.Attempts, l.Collapsed, strings.ReplaceAll(l.Error, "\n", "\n  ")); err != nil {
 			return err
 		}

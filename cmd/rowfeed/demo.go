@@ -46,7 +46,8 @@ that is not the demo's is left alone. ROWFEED_DB and rowfeed.yaml are not looked
 
 func (o *demoOptions) run(ctx context.Context, a *app) error {
 	if o.duration.set && o.duration.Duration <= 0 {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "duration", Cause: "demo: --duration must be positive", Next: "give a duration like 10s"}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "duration",
+			Cause: "demo: --duration must be positive", Next: "give a duration like 10s"}
 	}
 	cfg, err := a.library(&config.File{})
 	if err != nil {

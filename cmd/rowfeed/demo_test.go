@@ -29,7 +29,9 @@ func TestDemo(t *testing.T) {
 	address := make(chan string, 1)
 	enough := make(chan struct{})
 	var once sync.Once
-	a := &app{stdout: &out, stderr: &errs, getenv: func(string) string { return "" }, serving: func(at string) { address <- at }}
+	a := &app{stdout: &out, stderr: &errs, getenv: func(string) string {
+		return ""
+	}, serving: func(at string) { address <- at }}
 	o := &demoOptions{listen: "127.0.0.1:0", rate: speed{2000}, wrote: func(n int64) {
 		if n >= 100 {
 			once.Do(func() { close(enough) })
@@ -55,7 +57,8 @@ func TestDemo(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatalf("ended with %v", err)
 	}
-	for _, want := range []string{at, "curl 'http://" + at + "/_feeds/fetch/kv?after=&limit=5'", " writes (", "feed and table agree", "sqlite:" + folder} {
+	for _, want := range []string{at, "curl 'http://" + at +
+		"/_feeds/fetch/kv?after=&limit=5'", " writes (", "feed and table agree", "sqlite:" + folder} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q: %s", want, &out)
 		}
@@ -72,7 +75,8 @@ func TestDemo(t *testing.T) {
 func TestDemoGoesOn(t *testing.T) {
 	s := newShell(t)
 	for range 2 {
-		r := s.run("demo", "--db", "sqlite:demo.db", "--listen", "127.0.0.1:0", "--duration", "100ms", "--rate", "1000/s")
+		r := s.run("demo", "--db", "sqlite:demo.db", "--listen", "127.0.0.1:0", "--duration", "100ms", "--rate",
+			"1000/s")
 		if r.code != exitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
 			t.Fatalf("demo: %+v", r)
 		}
@@ -92,7 +96,8 @@ func TestUsedPort(t *testing.T) {
 	defer l.Close()
 	at := l.Addr().String()
 	for _, line := range []string{"demo --listen " + at, "serve --listen " + at} {
-		if got := s.fails(exitFailed, line); !strings.Contains(got, at) || !strings.Contains(got, "another process") || !strings.Contains(got, "--listen") {
+		if got := s.fails(exitFailed, line); !strings.Contains(got, at) || !strings.Contains(got, "another process") ||
+			!strings.Contains(got, "--listen") {
 			t.Errorf("rowfeed %s says %q", line, got)
 		}
 	}

@@ -25,11 +25,16 @@ func TestUnit(t *testing.T) {
 		t.Error("the unit names the binary not just once")
 	}
 	here := filepath.Join(t.TempDir(), "rowfeed.service")
-	if err := os.WriteFile(here, []byte(strings.Replace(string(unit), "/usr/bin/rowfeed", "/bin/true", 1)), 0o644); err != nil {
+	if err := os.WriteFile(here, []byte(strings.Replace(string(unit), "/usr/bin/rowfeed", "/bin/true", 1)),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"verify", "--man=no", here}, {"security", "--offline=true", "--threshold=15", here}} {
-		if out, err := exec.Command("systemd-analyze", args...).CombinedOutput(); err != nil || args[0] == "verify" && len(out) > 0 {
+	for _, args := range [][]string{
+		{"verify", "--man=no", here},
+		{"security", "--offline=true", "--threshold=15", here},
+	} {
+		if out, err := exec.Command("systemd-analyze", args...).CombinedOutput(); err != nil ||
+			args[0] == "verify" && len(out) > 0 {
 			t.Errorf("systemd-analyze %s: %v\n%s", args[0], err, out)
 		}
 	}
@@ -73,17 +78,23 @@ func TestDockerfile(t *testing.T) {
 		t.Fatal(err)
 	}
 	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(string(mod))[1]
-	for _, part := range []string{"golang:" + version + " AS build", "CGO_ENABLED=0 go build -trimpath", "-X main.stamp=$VERSION"} {
+	for _, part := range []string{
+		"golang:" + version + " AS build", "CGO_ENABLED=0 go build -trimpath", "-X main.stamp=$VERSION",
+	} {
 		if !strings.Contains(stages[0], part) {
 			t.Errorf("the build lacks %q", part)
 		}
 	}
-	for _, line := range []string{`USER 65532:65532`, `ENTRYPOINT ["/usr/bin/rowfeed"]`, `COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt`, `STOPSIGNAL SIGTERM`} {
+	for _, line := range []string{
+		`USER 65532:65532`, `ENTRYPOINT ["/usr/bin/rowfeed"]`,
+		`COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt`, `STOPSIGNAL SIGTERM`,
+	} {
 		if !slices.Contains(strings.Split(stages[1], "\n"), line) {
 			t.Errorf("the image lacks %q", line)
 		}
 	}
-	if !regexp.MustCompile(`(?m)^HEALTHCHECK .* CMD \["/usr/bin/rowfeed", "ready"\]$`).MatchString(stages[1]) || strings.Contains(stages[1], "\nRUN ") {
+	if !regexp.MustCompile(`(?m)^HEALTHCHECK .* CMD \["/usr/bin/rowfeed", "ready"\]$`).MatchString(stages[1]) ||
+		strings.Contains(stages[1], "\nRUN ") {
 		t.Errorf("the image is\n%s", stages[1])
 	}
 }
@@ -100,7 +111,8 @@ func TestChangelog(t *testing.T) {
 	for i, line := range strings.Split(string(data), "\n") {
 		switch {
 		case strings.HasPrefix(line, "### "):
-			if !slices.Contains([]string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}, strings.TrimPrefix(line, "### ")) {
+			if !slices.Contains([]string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"},
+				strings.TrimPrefix(line, "### ")) {
 				t.Errorf("CHANGELOG.md:%d: %q is no kind of change", i+1, line)
 			}
 		case strings.HasPrefix(line, "## "):

@@ -17,11 +17,13 @@ type docsForm struct {
 
 var docsForms = []docsForm{
 	{"man", "Write man pages, one for each command", "man pages (section 1), one for each command", writeMan},
-	{"markdown", "Write the command reference", "the command reference, one Markdown page for each command", doc.GenMarkdownTree},
+	{"markdown", "Write the command reference", "the command reference, one Markdown page for each command",
+		doc.GenMarkdownTree},
 }
 
 func newDocs(a *app) *cobra.Command {
-	cmd := group("docs", "Write man pages and the command reference", `Writes what --help says of all commands as man pages, or as the command reference. The
+	cmd := group("docs", "Write man pages and the command reference",
+		`Writes what --help says of all commands as man pages, or as the command reference. The
 same text is the source of all three.`, `  rowfeed docs man /usr/local/share/man/man1
   rowfeed docs markdown reference`)
 	for _, form := range docsForms {
@@ -79,5 +81,6 @@ func writeMan(root *cobra.Command, folder string) error {
 	if !built.time.IsZero() {
 		date = built.time
 	}
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Date: &date, Source: "rowfeed " + built.version, Manual: "rowfeed"}, folder)
+	return doc.GenManTree(root,
+		&doc.GenManHeader{Section: "1", Date: &date, Source: "rowfeed " + built.version, Manual: "rowfeed"}, folder)
 }

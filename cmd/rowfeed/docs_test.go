@@ -65,7 +65,8 @@ func documented(words []string, whole bool) error {
 	}
 	cmd.InitDefaultHelpFlag()
 	cmd.InitDefaultVersionFlag()
-	if cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && strings.ToLower(rest[0]) == rest[0] {
+	if cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") &&
+		strings.ToLower(rest[0]) == rest[0] {
 		return unknownCommand(cmd, rest[0])
 	}
 	if !whole {
@@ -88,7 +89,8 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	return nil
 }
 
-// TestPrivilegesOfAllCommands: docs/PRIVILEGES.md says of every command which login runs it, or that it needs no database.
+// TestPrivilegesOfAllCommands: docs/PRIVILEGES.md says for every command which login runs it, or that the command needs
+// no database.
 func TestPrivilegesOfAllCommands(t *testing.T) {
 	_, prose, err := docs.Read("../..", "docs/PRIVILEGES.md")
 	if err != nil {

@@ -12,10 +12,15 @@ import (
 )
 
 func newFeed(a *app) *cobra.Command {
-	cmd := group("feed", "Make, list, show, upgrade, bump and drop feeds, and say who may use them", `Makes, lists, shows, upgrades, bumps and drops feeds, and says who may use them. A feed
-is the ordered stream of one table's rows.`, `  rowfeed feed add kv --table kv
+	cmd := group(
+		"feed",
+		"Make, list, show, upgrade, bump and drop feeds, and say who may use them",
+		`Makes, lists, shows, upgrades, bumps and drops feeds, and says who may use them. A feed
+is the ordered stream of one table's rows.`,
+		`  rowfeed feed add kv --table kv
   rowfeed feed list
-  rowfeed feed show kv`)
+  rowfeed feed show kv`,
+	)
 	list := &feedListOptions{}
 	listCmd := &cobra.Command{
 		Use:   "list",
@@ -114,7 +119,15 @@ func (o *feedListOptions) run(ctx context.Context, a *app) error {
 	}
 	lines, rows := []feedLine{}, []table.Row{}
 	for _, f := range feeds {
-		l := feedLine{f.Name(), f.Source().String(), f.Mode(), string(f.Capture()), f.State(), f.Generation(), f.DataShards()}
+		l := feedLine{
+			f.Name(),
+			f.Source().String(),
+			f.Mode(),
+			string(f.Capture()),
+			f.State(),
+			f.Generation(),
+			f.DataShards(),
+		}
 		lines = append(lines, l)
 		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation, l.DataShards})
 	}

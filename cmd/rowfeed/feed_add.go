@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 type feedAddOptions struct {
@@ -99,47 +100,66 @@ kept.`,
   rowfeed feed add events --table events --mode blocking --position-column ulid --shard-column shard
   rowfeed feed add orders --table orders --mode outbox --capture trigger --shard-column customer
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:
-  rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid --shard-column shard:int --print --db postgres:`,
+  rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid ` +
+			`--shard-column shard:int --print --db postgres:`,
 		Args: takes(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
 		},
 	}
-	f := cmd.Flags()
+	o.addFlags(cmd.Flags())
+	return cmd
+}
+
+func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.table, "table", "", "the `table` that the feed follows")
 	f.StringVar(&o.mode, "mode", rowfeed.ModeSequence, "how positions are made: sequence, blocking or outbox")
-	f.StringVar(&o.capture, "capture", "", "how changes are recorded: trigger (default), app (default with --mode outbox) or column")
+	f.StringVar(&o.capture, "capture", "",
+		"how changes are recorded: trigger (default), app (default with --mode outbox) or column")
 	f.Var(&o.key, "key", "key columns, as c1[:type],c2 (default: the primary key)")
 	f.Var(&o.columns, "columns", "columns delivered, as a,b (default: all)")
-	f.IntVar(&o.dataShards, "data-shards", 1, fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
-	f.StringVar(&o.shardColumn, "shard-column", "", "the integer `column` of the key that gives a row's data shard (default: a checksum of the key); with --mode blocking and outbox, of the table, that is the shard, as c[:type]")
-	f.StringVar(&o.positionColumn, "position-column", "", "the `column` that holds a row's ULID, as c[:type] (--mode blocking)")
-	f.StringVar(&o.timeColumn, "time-column", "", "the `column` with the times of rows that are there already, as c[:type] (--mode outbox)")
+	f.IntVar(&o.dataShards, "data-shards", 1,
+		fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
+	f.StringVar(&o.shardColumn, "shard-column", "",
+		"the integer `column` of the key that gives a row's data shard (default: a checksum of the key); "+
+			"with --mode blocking and outbox, of the table, that is the shard, as c[:type]")
+	f.StringVar(&o.positionColumn, "position-column", "",
+		"the `column` that holds a row's ULID, as c[:type] (--mode blocking)")
+	f.StringVar(&o.timeColumn, "time-column", "",
+		"the `column` with the times of rows that are there already, as c[:type] (--mode outbox)")
 	f.Var(&o.tombstones, "tombstones", "how long deletes are kept, with mode sequence (default 30d)")
-	f.Var(&o.retain, "retain", "how long entries are kept, like 30d, or how many of each shard, like 1000000 (--mode outbox; default: forever)")
-	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false, "accept writes that fire no trigger; check and repair find them")
-	f.BoolVar(&o.acceptTriggers, "accept-triggers", false, "accept, with capture column, triggers that fire when a position is written")
+	f.Var(&o.retain, "retain", "how long entries are kept, like 30d, or how many of each shard, "+
+		"like 1000000 (--mode outbox; default: forever)")
+	f.BoolVar(&o.acceptUntriggered, "accept-untriggered", false,
+		"accept writes that fire no trigger; check and repair find them")
+	f.BoolVar(&o.acceptTriggers, "accept-triggers", false,
+		"accept, with capture column, triggers that fire when a position is written")
 	f.BoolVar(&o.adopt, "adopt", false, "keep the positions in the table's own column feed_sync_id (capture column)")
-	f.StringVar(&o.adoptSequence, "adopt-sequence", "", "go on from the value in a former `table` of sequences: TABLE[:NAME]")
+	f.StringVar(&o.adoptSequence, "adopt-sequence", "",
+		"go on from the value in a former `table` of sequences: TABLE[:NAME]")
 	f.StringVar(&o.adoptCursors, "adopt-cursors", "", "consumers go on from a former `table` of cursors")
 	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs no server")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	return cmd
 }
 
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 	if o.tombstones.set && o.tombstones.Duration <= 0 {
-		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tombstones", Object: fmt.Sprintf("feed %q", o.name),
-			Cause: "tombstones: deletes must be kept for some time", Next: "give a duration like 30d"}
+		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tombstones",
+			Object: fmt.Sprintf("feed %q", o.name),
+			Cause:  "tombstones: deletes must be kept for some time", Next: "give a duration like 30d"}
 	}
 	if o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards { // to the library 0 means a default
-		return rowfeed.FeedSpec{}, notDataShards(o.name, o.dataShards, "leave it out for one; 1024 is a good choice for a feed that is read in parallel")
+		return rowfeed.FeedSpec{}, notDataShards(o.name, o.dataShards,
+			"leave it out for one; 1024 is a good choice for a feed that is read in parallel")
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: feedtype.Capture(o.capture),
 		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
-		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn, TimeColumn: o.timeColumn, Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
-		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence, AdoptCursors: o.adoptCursors}, nil
+		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn,
+		TimeColumn: o.timeColumn,
+		Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
+		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence,
+		AdoptCursors: o.adoptCursors}, nil
 }
 
 func (o *feedAddOptions) run(ctx context.Context, a *app) error {
@@ -173,7 +193,8 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	bar.done()
 	if err != nil {
 		if *told > 0 {
-			fmt.Fprintf(a.stderr, "rowfeed: %s %s before it broke off; the same line goes on from there\n", plural(*told, what), done)
+			fmt.Fprintf(a.stderr, "rowfeed: %s %s before it broke off; the same line goes on from there\n",
+				plural(*told, what), done)
 		}
 		return err
 	}

@@ -54,7 +54,8 @@ own; while there is only one it need not be named.`,
 		},
 	}
 	cmd.Flags().StringVar(&o.after, "after", "", "the `cursor` of the page before (default: the beginning)")
-	cmd.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit, fmt.Sprintf("at most so many entries, 1 to %d", feedtype.MaxLimit))
+	cmd.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit,
+		fmt.Sprintf("at most so many entries, 1 to %d", feedtype.MaxLimit))
 	cmd.Flags().Var(&o.wait, "wait", "wait for an entry for at most this time, up to 1m")
 	cmd.Flags().BoolVar(&o.consistent, "consistent", false, "publish first what was committed before")
 	o.part.add(cmd)
@@ -67,14 +68,16 @@ func (o *fetchOptions) run(ctx context.Context, a *app) error {
 	}
 	if o.wait.Duration < 0 || o.wait.Duration > feedhttp.MaxWait {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "wait", Object: fmt.Sprintf("feed %q", o.name),
-			Cause: fmt.Sprintf("--wait %s is not between 0s and %s", o.wait.Duration, feedhttp.MaxWait), Next: "give a duration like 30s; `rowfeed tail` waits for ever"}
+			Cause: fmt.Sprintf("--wait %s is not between 0s and %s", o.wait.Duration, feedhttp.MaxWait),
+			Next:  "give a duration like 30s; `rowfeed tail` waits for ever"}
 	}
 	shards, err := o.part.shards(o.name)
 	if err != nil {
 		return err
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit, Shards: shards, Wait: o.wait.Duration, Consistent: o.consistent})
+		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit, Shards: shards,
+			Wait: o.wait.Duration, Consistent: o.consistent})
 		if err != nil {
 			return err
 		}
@@ -85,5 +88,6 @@ func (o *fetchOptions) run(ctx context.Context, a *app) error {
 // badLimit is said before anything is opened. (To the library 0 means a default.)
 func badLimit(feed string, limit int) error {
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "limit", Object: fmt.Sprintf("feed %q", feed),
-		Cause: fmt.Sprintf("--limit %d is not between 1 and %d", limit, feedtype.MaxLimit), Next: "read page by page, with --after"}
+		Cause: fmt.Sprintf("--limit %d is not between 1 and %d", limit, feedtype.MaxLimit),
+		Next:  "read page by page, with --after"}
 }

@@ -12,7 +12,8 @@ func TestFetchConsistent(t *testing.T) {
 	if out := s.ok("fetch kv --after 3"); !strings.HasPrefix(out, `{"cursor":"3","more":false`) {
 		t.Errorf("not yet published: %s", out)
 	}
-	want := `{"position":"4","shard":0,"op":"delete","key":{"id":2}}` + "\n" + `{"cursor":"4","more":false,"base64":[]}` + "\n"
+	want := `{"position":"4","shard":0,"op":"delete","key":{"id":2}}` + "\n" +
+		`{"cursor":"4","more":false,"base64":[]}` + "\n"
 	if out := s.ok("fetch kv --after 3 --consistent --wait 1m"); out != want {
 		t.Errorf("consistent: %s", out)
 	}

@@ -8,7 +8,10 @@ import (
 
 // FuzzFlags: what a flag takes it shows as it would take it again.
 func FuzzFlags(f *testing.F) {
-	for _, seed := range []string{"", "30d", "1d12h", "90m", "-1s", "1e9d", "100/s", "90/m", "NaN/s", "Inf", "2", "0.5", "forever", "100", "a,b", `"a,b",c(1,2)`, `id:numeric(10,2)`, "(", `"`, "9999999999h", "0x10", "1_000"} {
+	for _, seed := range []string{
+		"", "30d", "1d12h", "90m", "-1s", "1e9d", "100/s", "90/m", "NaN/s", "Inf", "2", "0.5", "forever", "100", "a,b",
+		`"a,b",c(1,2)`, `id:numeric(10,2)`, "(", `"`, "9999999999h", "0x10", "1_000",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

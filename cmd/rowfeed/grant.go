@@ -100,7 +100,8 @@ func (o *grantOptions) run(ctx context.Context, a *app) error {
 				Readers []string `json:"readers"`
 			}{o.name, append([]string{}, g.Writers...), append([]string{}, g.Readers...)})
 		}
-		return a.say("%s: writers: %s; readers: %s; rights on table %s are yours to give", o.name, loginsText(g.Writers), loginsText(g.Readers), f.Source())
+		return a.say("%s: writers: %s; readers: %s; rights on table %s are yours to give",
+			o.name, loginsText(g.Writers), loginsText(g.Readers), f.Source())
 	})
 }
 

@@ -40,7 +40,8 @@ func TestGrant(t *testing.T) {
 		if text := s.fails(exitUsage, "feed grant ev"); !strings.Contains(text, "name a writer or a reader") {
 			t.Error(text)
 		}
-		if text := s.fails(exitFailed, "feed grant ev --reader nobody_"+db.Name); !strings.Contains(text, "Next: make it with CREATE") {
+		if text := s.fails(exitFailed,
+			"feed grant ev --reader nobody_"+db.Name); !strings.Contains(text, "Next: make it with CREATE") {
 			t.Error(text)
 		}
 		script := s.ok("feed grant ev --writer " + login + " --reader " + login + " --print")
@@ -48,13 +49,15 @@ func TestGrant(t *testing.T) {
 			t.Error("--print changes the schema")
 		}
 		for range 2 {
-			if out := s.ok("feed grant ev --writer " + login + " --reader " + login); !strings.Contains(out, "writers: "+known+"; readers: "+known) {
+			if out := s.ok("feed grant ev --writer " + login + " --reader " + login); !strings.Contains(out,
+				"writers: "+known+"; readers: "+known) {
 				t.Error(out)
 			}
 		}
 		granted := db.Dump(t)
 		undo := s.ok("feed revoke ev --writer " + login + " --reader " + login + " --print")
-		if out := s.ok("feed revoke ev --writer " + login + " --reader " + login); !strings.Contains(out, "writers: none; readers: none") {
+		if out := s.ok("feed revoke ev --writer " + login + " --reader " + login); !strings.Contains(out,
+			"writers: none; readers: none") {
 			t.Error(out)
 		}
 		if db.Dump(t) != before {
@@ -64,7 +67,8 @@ func TestGrant(t *testing.T) {
 		if db.Dump(t) != granted {
 			t.Errorf("the script gives other rights:\n%s", script)
 		}
-		if out := s.ok("feed show ev --json"); !strings.Contains(strings.Join(strings.Fields(out), ""), `"grants":{"writers":["`+known+`"],"readers":["`+known+`"]}`) {
+		if out := s.ok("feed show ev --json"); !strings.Contains(strings.Join(strings.Fields(out), ""),
+			`"grants":{"writers":["`+known+`"],"readers":["`+known+`"]}`) {
 			t.Error(out)
 		}
 		db.Exec(t, undo)

@@ -11,7 +11,8 @@ import (
 )
 
 func newLease(a *app) *cobra.Command {
-	cmd := group("lease", "List leases, and take one from a holder that is gone", `A lease is a job with a name that one process at a time may do. Its holder renews it;
+	cmd := group("lease", "List leases, and take one from a holder that is gone",
+		`A lease is a job with a name that one process at a time may do. Its holder renews it;
 who has not renewed in time has lost it, and the next one takes over with a higher
 epoch. The publishers of feed kv take turns through "publish:kv", the instances of a
 relay through "relay:kv:NAME". Of several shards, a relay's or a consumer's, each has
@@ -97,7 +98,8 @@ func (o *leaseListOptions) run(ctx context.Context, a *app) error {
 		if l.State == rowfeed.LeaseHeld {
 			left = age(l.ExpiresInSeconds)
 		}
-		rows = append(rows, table.Row{l.Name, l.State, process(l.Owner), l.Epoch, l.Since.Format(time.RFC3339), l.Renewals, left})
+		rows = append(rows,
+			table.Row{l.Name, l.State, process(l.Owner), l.Epoch, l.Since.Format(time.RFC3339), l.Renewals, left})
 	}
 	return a.printTable(table.Row{"lease", "state", "holder", "epoch", "since", "renewals", "time left"}, rows)
 }
@@ -120,7 +122,8 @@ func (o *leaseReleaseOptions) run(ctx context.Context, a *app) error {
 	if was.State == rowfeed.LeaseFree {
 		return a.say("%s: is free already, nothing changed", o.name)
 	}
-	return a.say("%s: released; %s had it since %s (epoch %d)", o.name, process(was.Owner), was.Since.Format(time.RFC3339), was.Epoch)
+	return a.say("%s: released; %s had it since %s (epoch %d)",
+		o.name, process(was.Owner), was.Since.Format(time.RFC3339), was.Epoch)
 }
 
 // process is the part of a lease's owner that tells people where to look: host/pid.

@@ -13,7 +13,8 @@ func TestLease(t *testing.T) {
 	s := withFeed(t)
 	s.prints("lease list", "there are no leases; a publisher acquires one for its feed\n")
 	s.prints("lease list --json", "[]\n")
-	if got := s.fails(exitFailed, "lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": nobody has ever acquired it`) {
+	if got := s.fails(exitFailed,
+		"lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": nobody has ever acquired it`) {
 		t.Errorf("release of none: %s", got)
 	}
 	a, errs := quietApp(t)
@@ -32,11 +33,13 @@ func TestLease(t *testing.T) {
 		s.decode(s.ok("lease list --json"), &list)
 	}
 	l := list[0]
-	if l.Name != "publish:kv" || l.State != "held" || l.Epoch != 1 || l.ExpiresInSeconds <= 0 || strings.Count(l.Owner, "/") != 2 {
+	if l.Name != "publish:kv" || l.State != "held" || l.Epoch != 1 || l.ExpiresInSeconds <= 0 ||
+		strings.Count(l.Owner, "/") != 2 {
 		t.Errorf("lease list --json: %+v", l)
 	}
 	who := process(l.Owner)
-	if out := s.ok("lease list"); !strings.Contains(out, "publish:kv") || !strings.Contains(out, who+" ") || strings.Contains(out, l.Owner) {
+	if out := s.ok("lease list"); !strings.Contains(out, "publish:kv") || !strings.Contains(out, who+" ") ||
+		strings.Contains(out, l.Owner) {
 		t.Errorf("lease list: %s", out)
 	}
 	if out := s.ok("status kv"); !strings.Contains(out, "kv: published by "+who+" since ") {
@@ -48,11 +51,13 @@ func TestLease(t *testing.T) {
 		t.Errorf("status --json: %s", status.Publisher)
 	}
 	s.prints("publish --once", "kv: 0 keys published, head 3\n") // without the lease
-	if got := s.fails(exitFailed, "lease release publish:kv --epoch 7"); !strings.Contains(got, "its epoch is 1, not 7") {
+	if got := s.fails(exitFailed,
+		"lease release publish:kv --epoch 7"); !strings.Contains(got, "its epoch is 1, not 7") {
 		t.Errorf("release of another epoch: %s", got)
 	}
 	s.fails(exitUsage, "lease release publish:kv --epoch 0")
-	if out := s.ok("lease release publish:kv --epoch 1"); !strings.HasPrefix(out, "publish:kv: released; "+who+" had it since ") {
+	if out := s.ok("lease release publish:kv --epoch 1"); !strings.HasPrefix(out,
+		"publish:kv: released; "+who+" had it since ") {
 		t.Errorf("release: %s", out)
 	}
 	interrupt()

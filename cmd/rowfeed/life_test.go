@@ -19,7 +19,8 @@ func TestLife(t *testing.T) {
 	s.prints("init", "sqlite:rowfeed.db: rowfeed's tables are there already, nothing changed\n")
 	s.prints("feed list", "there are no feeds; `rowfeed feed add NAME --table T` makes one\n")
 	s.sql("INSERT INTO kv VALUES (1, '', 'fred', 'jim')")
-	s.prints("feed add kv --table kv", "kv: follows table kv by key (id), capture trigger, 1 row recorded by this call\n")
+	s.prints("feed add kv --table kv",
+		"kv: follows table kv by key (id), capture trigger, 1 row recorded by this call\n")
 	s.prints("feed add kv --table kv", "kv: is a feed of table kv already, nothing changed\n")
 	s.prints("feed add kv --table kv --json", `{
   "feed": "kv",
@@ -31,17 +32,20 @@ func TestLife(t *testing.T) {
   "rows": 0
 }
 `)
-	if got := s.fails(exitFailed, "feed add kv --table kv --columns k,v --tombstones 7d"); !strings.Contains(got, "columns is [], not [k v]; tombstones is 720h0m0s, not 168h0m0s") {
+	if got := s.fails(exitFailed, "feed add kv --table kv --columns k,v --tombstones 7d"); !strings.Contains(got,
+		"columns is [], not [k v]; tombstones is 720h0m0s, not 168h0m0s") {
 		t.Errorf("the differences are not named: %s", got)
 	}
 	s.sql("INSERT INTO kv VALUES (2, 'a', 'b', NULL), (3, 'a', 'c', x'00ff')", "UPDATE kv SET v = 'joe' WHERE id = 1")
 	s.prints("publish --once", "kv: 3 keys published, head 3\n")
 	s.prints("publish --once kv kv", "kv: 0 keys published, head 3\n")
-	s.prints("fetch kv --limit 2", `{"position":"1","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
+	s.prints("fetch kv --limit 2",
+		`{"position":"1","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
 {"position":"2","shard":0,"op":"upsert","key":{"id":3},"row":{"id":3,"ns":"a","k":"c","v":{"$binary":"AP8="}}}
 {"cursor":"2@3","more":true,"base64":[]}
 `)
-	s.prints("fetch kv --after 2@3", `{"position":"3","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"joe"}}
+	s.prints("fetch kv --after 2@3",
+		`{"position":"3","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"joe"}}
 {"cursor":"3","more":false,"base64":[]}
 `)
 	s.prints("fetch kv --after now", `{"cursor":"3","more":false,"base64":[]}`+"\n")
@@ -50,20 +54,25 @@ func TestLife(t *testing.T) {
 	}
 
 	s.prints("republish kv --key 2 --key 3", "kv: 2 keys to be republished; a publisher gives them new positions\n")
-	s.prints("republish kv --key 77", "kv: 0 keys to be republished; a publisher gives them new positions; 1 key left out, without a row or a delete in the feed\n")
-	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher makes deletes of them; 2 keys left out, without a row or a delete in the feed\n")
+	s.prints("republish kv --key 77", "kv: 0 keys to be republished; a publisher gives them new positions; "+
+		"1 key left out, without a row or a delete in the feed\n")
+	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher makes deletes of them; "+
+		"2 keys left out, without a row or a delete in the feed\n")
 	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher makes deletes of them\n")
 	s.sql("DELETE FROM kv WHERE id = 3")
 	s.prints("publish --once kv", "kv: 3 keys published, head 6\n")
-	s.prints("fetch kv --after 3", `{"position":"4","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
+	s.prints("fetch kv --after 3",
+		`{"position":"4","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
 {"position":"5","shard":0,"op":"delete","key":{"id":1}}
 {"position":"6","shard":0,"op":"delete","key":{"id":3}}
 {"cursor":"6","more":false,"base64":[]}
 `)
-	if r := s.run("republish", "kv", "--where", "id < 2"); r.code != exitDone || r.out != "kv: 1 key to be republished; a publisher gives them new positions\n" {
+	if r := s.run("republish", "kv", "--where", "id < 2"); r.code != exitDone ||
+		r.out != "kv: 1 key to be republished; a publisher gives them new positions\n" {
 		t.Errorf("republish --where: %+v", r)
 	}
-	s.prints("republish kv --all --rate 100000/s", "kv: 2 keys to be republished; a publisher gives them new positions\n")
+	s.prints("republish kv --all --rate 100000/s",
+		"kv: 2 keys to be republished; a publisher gives them new positions\n")
 	s.ok("publish --once")
 
 	var status struct {
@@ -73,7 +82,8 @@ func TestLife(t *testing.T) {
 		Problems []string `json:"problems"`
 	}
 	s.decode(s.ok("status kv --json"), &status)
-	if status.Head != 8 || status.Waiting != 0 || status.Vanished == nil || *status.Vanished != 0 || status.Problems == nil {
+	if status.Head != 8 || status.Waiting != 0 || status.Vanished == nil || *status.Vanished != 0 ||
+		status.Problems == nil {
 		t.Errorf("status --json: %+v", status)
 	}
 	var all []map[string]any
@@ -150,7 +160,8 @@ func TestCheckFindsAndRepairMends(t *testing.T) {
 	s.sql(append(drops, "INSERT INTO kv VALUES (7, 'a', 'seven', '')", "DELETE FROM kv WHERE id = 1")...)
 
 	r := s.run("check", "kv")
-	if r.code != exitFailed || !strings.Contains(r.out, `{"id":7}`) || !strings.Contains(r.out, `{"id":1}`) || !strings.Contains(r.err, "rowfeed repair kv") {
+	if r.code != exitFailed || !strings.Contains(r.out, `{"id":7}`) || !strings.Contains(r.out, `{"id":1}`) ||
+		!strings.Contains(r.err, "rowfeed repair kv") {
 		t.Errorf("check: %+v", r)
 	}
 	var findings []struct {

@@ -52,7 +52,9 @@ func (a *app) logger(file *config.File, otherwise string) *slog.Logger {
 }
 
 func (a *app) logTo(w io.Writer, format string, level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr { return a.loggable(at, format) }}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
+		return a.loggable(at, format)
+	}}
 	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}

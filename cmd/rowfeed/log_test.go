@@ -27,7 +27,8 @@ func TestLogFormat(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		found = found || line.Msg == "published" && line.Level == "DEBUG" && line.Feed == "kv" && line.Keys == 3 && line.Took > 0 && line.Took < 60 && !line.Time.IsZero()
+		found = found || line.Msg == "published" && line.Level == "DEBUG" && line.Feed == "kv" && line.Keys == 3 &&
+			line.Took > 0 && line.Took < 60 && !line.Time.IsZero()
 	}
 	if r.code != exitDone || !found {
 		t.Errorf("%+v", r)
@@ -56,10 +57,13 @@ func TestLogFormat(t *testing.T) {
 func TestLogHasNoPassword(t *testing.T) {
 	for _, format := range logFormats {
 		var out bytes.Buffer
-		a := &app{url: "postgres://app:hunter2secret@db/shop", hidden: []string{"https://hook:opensesame77@example.com/x"}}
+		a := &app{url: "postgres://app:hunter2secret@db/shop",
+			hidden: []string{"https://hook:opensesame77@example.com/x"}}
 		log := a.logTo(&out, format, slog.LevelDebug).With("address", a.url)
-		log.Error("hunter2secret", "error", errors.New("dial postgres://app:hunter2secret@db/shop"), "path", "opensesame77")
-		if text := out.String(); strings.Contains(text, "hunter2secret") || strings.Contains(text, "opensesame77") || !strings.Contains(text, "dial postgres://app") {
+		log.Error("hunter2secret", "error", errors.New("dial postgres://app:hunter2secret@db/shop"), "path",
+			"opensesame77")
+		if text := out.String(); strings.Contains(text, "hunter2secret") || strings.Contains(text, "opensesame77") ||
+			!strings.Contains(text, "dial postgres://app") {
 			t.Errorf("%s: %s", format, text)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 
 // countFlag lets a command that serves no feeds tell its metrics.
 func (a *app) countFlag(cmd *cobra.Command) {
-	cmd.Flags().Var(&a.metricsAt, "metrics", "tell metrics at this `address`, host:port, under /metrics; without a host, as in :9464, this machine alone reaches it (default: nowhere)")
+	cmd.Flags().Var(&a.metricsAt, "metrics", "tell metrics at this `address`, host:port, under /metrics; "+
+		"without a host, as in :9464, this machine alone reaches it (default: nowhere)")
 }
 
 // count has what the library tells counted from here on; before connect.
@@ -23,7 +24,8 @@ func (a *app) tellMetrics(ctx context.Context, s *session) (stop func(), err err
 	if at == "" {
 		return func() {}, nil
 	}
-	address, stop, err := server.StartMetrics(ctx, server.Scraping{Metrics: a.metrics, Listen: at, DB: s.DB, Log: s.log})
+	address, stop, err := server.StartMetrics(ctx,
+		server.Scraping{Metrics: a.metrics, Listen: at, DB: s.DB, Log: s.log})
 	if err == nil && a.serving != nil {
 		a.serving(address)
 	}

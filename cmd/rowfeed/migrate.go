@@ -28,7 +28,8 @@ changes nothing; several at once take turns.`,
 }
 
 func newMigrate(a *app) *cobra.Command {
-	cmd := group("migrate", "Create, upgrade or remove rowfeed's own tables", `Creates, upgrades or removes rowfeed's own tables, version by version, under a lock:
+	cmd := group("migrate", "Create, upgrade or remove rowfeed's own tables",
+		`Creates, upgrades or removes rowfeed's own tables, version by version, under a lock:
 several at once take turns.`, `  rowfeed migrate up
   rowfeed migrate status`)
 	up := newInit(a)

@@ -47,7 +47,9 @@ var ulidTypes = map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql":
 // is added, also by the printed script and the database's own client, written, read, upgraded and dropped.
 func TestOddNames(t *testing.T) {
 	specs := []rowfeed.FeedSpec{
-		{Capture: feedtype.CaptureTrigger}, {Capture: feedtype.CaptureTrigger, DataShards: 4}, {Capture: feedtype.CaptureApp},
+		{
+			Capture: feedtype.CaptureTrigger,
+		}, {Capture: feedtype.CaptureTrigger, DataShards: 4}, {Capture: feedtype.CaptureApp},
 		{Capture: feedtype.CaptureColumn},
 		{Mode: rowfeed.ModeBlocking}, {Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureApp},
 		{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger},
@@ -72,21 +74,42 @@ func TestOddNames(t *testing.T) {
 		for _, name := range oddNames {
 			for _, spec := range specs {
 				for _, printed := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%q %s %s %d printed=%v", name, spec.Mode, spec.Capture, spec.DataShards, printed),
+					t.Run(
+						fmt.Sprintf("%q %s %s %d printed=%v", name, spec.Mode, spec.Capture, spec.DataShards, printed),
 						func(t *testing.T) {
 							plain, types := name, []string{"", "", ""}
 							if printed { // without the table a colon ends a name
-								plain, types = strings.ReplaceAll(name, ":", ""), []string{":bigint", ":int", ":" + ulidTypes[e.Family]}
+								plain, types = strings.ReplaceAll(
+									name,
+									":",
+									"",
+								), []string{
+									":bigint",
+									":int",
+									":" + ulidTypes[e.Family],
+								}
 							}
-							x := &oddTable{T: t, db: db, pool: pool, d: d, rf: rf, table: name, id: plain + "i", shard: plain + "s",
-								ulid: plain + "u", data: name + "d", types: types}
+							x := &oddTable{
+								T:     t,
+								db:    db,
+								pool:  pool,
+								d:     d,
+								rf:    rf,
+								table: name,
+								id:    plain + "i",
+								shard: plain + "s",
+								ulid:  plain + "u",
+								data:  name + "d",
+								types: types,
+							}
 							if e.Family != "sqlite" {
 								x.schema = name
 							}
 							feeds++
 							spec.Name = fmt.Sprintf("odd%d", feeds)
 							x.run(cfg, spec, printed)
-						})
+						},
+					)
 				}
 			}
 		}
@@ -127,8 +150,10 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 		x.exec("DROP TABLE " + source)
 		x.exec("CREATE TABLE " + source + " (" + q(x.id) + " bigint NOT NULL PRIMARY KEY, " + q(x.shard) +
 			" int NOT NULL DEFAULT 0, " + q(x.ulid) + " " + ulidType + " NOT NULL, " + q(x.data) + " varchar(100))")
-		x.exec("CREATE UNIQUE INDEX " + q("index "+x.table[:min(len(x.table), 40)]) + " ON " + source + " (" + q(x.shard) +
-			", " + q(x.ulid) + ")")
+		x.exec(
+			"CREATE UNIQUE INDEX " + q("index "+x.table[:min(len(x.table), 40)]) + " ON " + source + " (" + q(x.shard) +
+				", " + q(x.ulid) + ")",
+		)
 	} else {
 		x.exec("INSERT INTO " + source + " (" + q(x.id) + ", " + q(x.data) + ") VALUES (1, 'before')")
 	}

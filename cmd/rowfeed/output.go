@@ -120,8 +120,10 @@ func (a *app) newSteps() *steps {
 	if !isTerminal(a.stderr) {
 		return &steps{}
 	}
-	return &steps{progressbar.NewOptions(wholeBar, progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetElapsedTime(true),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())}
+	return &steps{progressbar.NewOptions(wholeBar, progressbar.OptionSetWriter(a.stderr),
+		progressbar.OptionSetElapsedTime(true),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish())}
 }
 
 // say names what begins, with a share of the whole (0 to 1) behind it.

@@ -78,14 +78,16 @@ func TestPrintedULIDScripts(t *testing.T) {
 		s.ok("init")
 		before := db.Dump(t)
 
-		blocking := "feed add ev --table ev --mode blocking --key id:bigint --position-column ulid:" + ulidType + " --shard-column shard:int"
+		blocking := "feed add ev --table ev --mode blocking --key id:bigint --position-column ulid:" + ulidType +
+			" --shard-column shard:int"
 		byClient(t, db, s.ok(blocking+" --print"))
 		if out := s.ok(blocking); !strings.HasSuffix(out, "ev already, nothing changed\n") {
 			t.Errorf("feed add: %s", out)
 		}
 		s.prints("check ev", "ev: in order\n")
 		s.prints("feed upgrade ev", "ev: in order, nothing changed\n")
-		if out := s.ok("fetch ev"); !strings.Contains(out, `"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","shard":7,"op":"upsert","key":{"id":1}`) {
+		if out := s.ok("fetch ev"); !strings.Contains(out,
+			`"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","shard":7,"op":"upsert","key":{"id":1}`) {
 			t.Errorf("fetch: %s", out)
 		}
 
@@ -98,7 +100,8 @@ func TestPrintedULIDScripts(t *testing.T) {
 		if out := s.ok(outbox); !strings.HasSuffix(out, "2 rows placed behind the head by this call\n") {
 			t.Errorf("feed add: %s", out)
 		}
-		if out := s.ok("fetch kv"); strings.Count(out, "\n") != 4 || strings.Index(out, `"id":3`) < strings.Index(out, `"id":2`) {
+		if out := s.ok("fetch kv"); strings.Count(out, "\n") != 4 ||
+			strings.Index(out, `"id":3`) < strings.Index(out, `"id":2`) {
 			t.Errorf("fetch: %s", out)
 		}
 		s.prints("check kv", "kv: in order\n")

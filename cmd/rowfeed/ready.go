@@ -62,7 +62,8 @@ func (o *readyOptions) run(ctx context.Context, a *app) error {
 	}
 	u, err := url.Parse(o.url)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "url", Cause: "url: it has not the form http://host:port", Next: "write it like http://127.0.0.1:8080"}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "url",
+			Cause: "url: it has not the form http://host:port", Next: "write it like http://127.0.0.1:8080"}
 	}
 	fail := func(cause, next string) error {
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + u.Redacted(), Cause: cause, Next: next}
@@ -73,7 +74,8 @@ func (o *readyOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: o.insecure}, Proxy: http.ProxyFromEnvironment}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: o.insecure},
+		Proxy: http.ProxyFromEnvironment}
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {

@@ -47,7 +47,8 @@ func TestReady(t *testing.T) {
 	url, end := s.serves()
 	s.prints("ready "+url, url+": ready\n")
 	end()
-	if text := s.fails(exitFailed, "ready "+url); !strings.Contains(text, "it does not answer") || !strings.Contains(text, "Next: ") {
+	if text := s.fails(exitFailed, "ready "+url); !strings.Contains(text, "it does not answer") ||
+		!strings.Contains(text, "Next: ") {
 		t.Errorf("nobody there: %s", text)
 	}
 	s.sql("DROP TRIGGER " + trigger(t, s))
@@ -61,12 +62,16 @@ func TestReady(t *testing.T) {
 	if text := s.fails(exitFailed, "ready "+other.URL); !strings.Contains(text, "is no server of rowfeed's") {
 		t.Errorf("another server: %s", text)
 	}
-	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+	}))
 	defer hanging.Close()
 	if text := s.fails(exitFailed, "ready --timeout 50ms "+hanging.URL); !strings.Contains(text, "it does not answer") {
 		t.Errorf("a server that hangs: %s", text)
 	}
-	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"ready":true,"reasons":[]}`) }))
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"ready":true,"reasons":[]}`)
+	}))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of a handshake that is refused
 	secure.StartTLS()
 	defer secure.Close()
@@ -82,7 +87,8 @@ func TestReady(t *testing.T) {
 // trigger is the name of one of feed kv's.
 func trigger(t *testing.T, s *shell) (name string) {
 	t.Helper()
-	if err := s.pool().QueryRow("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name").Scan(&name); err != nil {
+	if err := s.pool().QueryRow("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name").
+		Scan(&name); err != nil {
 		t.Fatal(err)
 	}
 	return name

@@ -63,7 +63,8 @@ func TestManPages(t *testing.T) {
 			t.Errorf("there is no %s", name)
 			continue
 		}
-		plain := strings.NewReplacer(`\-`, "-", `\&`, "", `\(en`, "–", `\\`, `\`, `\[la]`, "<", `\[ra]`, ">", `\fI`, "", `\fR`, "", `\fB`, "", `\fP`, "").Replace(page)
+		plain := strings.NewReplacer(`\-`, "-", `\&`, "", `\(en`, "–", `\\`, `\`, `\[la]`, "<", `\[ra]`, ">", `\fI`, "",
+			`\fR`, "", `\fB`, "", `\fP`, "").Replace(page)
 		for line := range strings.Lines(c.Long) {
 			if line = strings.TrimSpace(line); !strings.Contains(plain, line) {
 				t.Errorf("%s lacks the line %q", name, line)
@@ -147,7 +148,8 @@ func TestHelpIsTheSource(t *testing.T) {
 			}
 		}
 		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-			if _, usage := pflag.UnquoteUsage(f); !strings.Contains(page, "--"+f.Name+" ") || !strings.Contains(page, usage) || !strings.Contains(help, usage) {
+			if _, usage := pflag.UnquoteUsage(f); !strings.Contains(page, "--"+f.Name+" ") ||
+				!strings.Contains(page, usage) || !strings.Contains(help, usage) {
 				t.Errorf("--%s (%s) is not in\n%s\nor not in\n%s", f.Name, usage, help, page)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // relayOptions are a relay's of the command line, or of rowfeed.yaml.
@@ -93,29 +94,40 @@ reference" has their keys:
 				return usage(cmd, "rowfeed relay: --to is missing: %s", sinks.Forms)
 			}
 			if cmd.Flags().Changed("shard-count") && (o.ShardCount < 1 || o.ShardCount > rowfeed.MaxDataShards) {
-				return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count", Object: fmt.Sprintf("feed %q", o.Feed),
+				return &rowfeed.Error{
+					Code: rowfeed.InvalidRequest, Param: "shard-count", Object: fmt.Sprintf("feed %q", o.Feed),
 					Cause: fmt.Sprintf("--shard-count %d is not between 1 and %d", o.ShardCount, rowfeed.MaxDataShards),
-					Next:  "give the number of shards that the processes share, at most the feed's data shards"}
+					Next:  "give the number of shards that the processes share, at most the feed's data shards",
+				}
 			}
 			return o.run(cmd.Context(), a)
 		},
 	}
-	flags := cmd.Flags()
+	o.addFlags(cmd.Flags())
+	a.countFlag(cmd)
+	return cmd
+}
+
+func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.To, "to", "", "`URL` of the receiver, or env:NAME, or file:PATH")
-	flags.StringVar(&o.Consumer, "consumer", "", "`name` under which it remembers how far it has come (default: one made of the URL)")
-	flags.StringVar(&o.After, "after", "", `where a new relay begins: "now", or "at:" with an RFC 3339 time (default: the beginning)`)
+	flags.StringVar(&o.Consumer, "consumer", "",
+		"`name` under which it remembers how far it has come (default: one made of the URL)")
+	flags.StringVar(&o.After, "after", "",
+		`where a new relay begins: "now", or "at:" with an RFC 3339 time (default: the beginning)`)
 	flags.IntVar(&o.Limit, "limit", 0, "at most so many entries a batch (default 500)")
-	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into so many `shards`, which all processes of the name share (default: as many as it has, 1 if it is new)")
+	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into so many `shards`, "+
+		"which all processes of the name share (default: as many as it has, 1 if it is new)")
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
-	flags.BoolVar(&o.Restart, "restart", false, "begin again when the feed was set back, instead of stopping (mirrors always do, but of feeds with ULIDs)")
-	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease, or those of the shards: for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
-	flags.StringSliceVar(&o.Secret, "secret", nil, "sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
+	flags.BoolVar(&o.Restart, "restart", false,
+		"begin again when the feed was set back, instead of stopping (mirrors always do, but of feeds with ULIDs)")
+	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease, or those of the shards: "+
+		"for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
+	flags.StringSliceVar(&o.Secret, "secret", nil,
+		"sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")
 	flags.Float64Var(&o.Rate, "rate", 0, "at most so many `requests` a second to a webhook")
 	flags.BoolVar(&o.once, "once", false, "deliver what is there, then end")
-	a.countFlag(cmd)
 	flags.StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
-	return cmd
 }
 
 // resolve puts the values of variables and files in their places, and sees to it that no
@@ -134,12 +146,14 @@ func (o *relayOptions) resolve(a *app) (err error) {
 		o.Consumer = sinks.DefaultName(o.To)
 	}
 	refuse := func(cause string) error {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count", Object: fmt.Sprintf("relay %q", o.Consumer),
-			Cause: fmt.Sprintf("shard-count: %d: %s", o.ShardCount, cause), Next: "leave it at 1"}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count",
+			Object: fmt.Sprintf("relay %q", o.Consumer),
+			Cause:  fmt.Sprintf("shard-count: %d: %s", o.ShardCount, cause), Next: "leave it at 1"}
 	}
 	switch {
 	case o.ShardCount > 1 && sinks.IsMirror(o.To):
-		return refuse("what a pass from the beginning did not bring, and is to be removed, a mirror can tell of the whole feed only")
+		return refuse("what a pass from the beginning did not bring, and is to be removed, " +
+			"a mirror can tell of the whole feed only")
 	case o.ShardCount == 0 && sinks.IsStdout(o.To):
 		o.ShardCount = 1
 	case o.ShardCount > 1 && sinks.IsStdout(o.To):
@@ -206,20 +220,25 @@ func (o *relayOptions) work(ctx context.Context, a *app, s *session) error {
 	if err != nil {
 		return err
 	}
-	if database, table := sinks.MirrorOf(o.To); database == a.url && (table == f.Source().Name || table == f.Source().String()) {
+	if database, table := sinks.MirrorOf(o.To); database == a.url &&
+		(table == f.Source().Name || table == f.Source().String()) {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: fmt.Sprintf("feed %q", o.Feed),
 			Cause: "to: it is the feed's own table: writing it would change it, for ever", Next: "name another table"}
 	}
 	return o.deliver(ctx, a, f, s.DB, cfg, s.log)
 }
 
-func (o *relayOptions) deliver(ctx context.Context, a *app, source rowfeed.Source, db *rowfeed.DB, library rowfeed.Config, log *slog.Logger) error {
-	to, err := sinks.Open(ctx, sinks.Options{To: o.To, Secrets: o.Secret, AllowPrivate: o.AllowPrivate, Rate: o.Rate, Stdout: a.stdout, Library: library})
+func (o *relayOptions) deliver(
+	ctx context.Context, a *app, source rowfeed.Source, db *rowfeed.DB, library rowfeed.Config, log *slog.Logger,
+) error {
+	to, err := sinks.Open(ctx, sinks.Options{To: o.To, Secrets: o.Secret, AllowPrivate: o.AllowPrivate, Rate: o.Rate,
+		Stdout: a.stdout, Library: library})
 	if err != nil {
 		return open.Scrub(o.To, err)
 	}
 	defer to.Close()
-	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After), Limit: o.Limit, ShardCount: o.ShardCount, KeepShardCount: o.keep, Lease: o.Lease,
+	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After),
+		Limit: o.Limit, ShardCount: o.ShardCount, KeepShardCount: o.keep, Lease: o.Lease,
 		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To)}
 	r.Observe = func(e relay.Event) { o.observe(a, log, e, r.ShardCount) }
 	if o.once {
@@ -240,11 +259,14 @@ func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event, shards i
 		if o.once || shards > 1 {
 			level = slog.LevelDebug
 		}
-		log.Log(context.Background(), level, "relaying", "feed", e.Feed, "consumer", e.Relay, "shard", e.Shard, "epoch", e.Epoch)
+		log.Log(context.Background(), level, "relaying", "feed", e.Feed, "consumer", e.Relay, "shard", e.Shard, "epoch",
+			e.Epoch)
 	case relay.Delivered:
-		log.Debug("delivered", "feed", e.Feed, "consumer", e.Relay, "entries", e.Batch, "accepted", e.Accepted, "rejected", e.Rejected, "took", e.Took)
+		log.Debug("delivered", "feed", e.Feed, "consumer", e.Relay, "entries", e.Batch, "accepted", e.Accepted,
+			"rejected", e.Rejected, "took", e.Took)
 	case relay.StandingBy:
-		log.Info("standing by: another process delivers", "feed", e.Feed, "consumer", e.Relay, "owner", e.Owner, "epoch", e.Epoch)
+		log.Info("standing by: another process delivers", "feed", e.Feed, "consumer", e.Relay, "owner", e.Owner,
+			"epoch", e.Epoch)
 	case relay.Trouble:
 		log.Warn("trouble", "consumer", e.Relay, "error", e.Err)
 	}
@@ -265,7 +287,9 @@ func (a *app) relays(s *session) ([]*relayOptions, error) {
 		}
 		name := o.Feed + " " + o.Consumer
 		if names[name] {
-			return nil, &config.Error{Path: s.file.Path, Cause: fmt.Sprintf("two relays of feed %q have the consumer %q", o.Feed, o.Consumer), Next: "give each a name of its own"}
+			return nil, &config.Error{Path: s.file.Path,
+				Cause: fmt.Sprintf("two relays of feed %q have the consumer %q", o.Feed, o.Consumer),
+				Next:  "give each a name of its own"}
 		}
 		names[name], all[i] = true, o
 	}
@@ -285,10 +309,12 @@ func (a *app) startRelays(ctx context.Context, s *session, all []*relayOptions, 
 					return
 				}
 				if errors.Is(err, rowfeed.Conflict) {
-					s.log.Error("a relay has ended until this process is started again", "feed", o.Feed, "consumer", o.Consumer, "error", err)
+					s.log.Error("a relay has ended until this process is started again",
+						"feed", o.Feed, "consumer", o.Consumer, "error", err)
 					return
 				}
-				s.log.Error("a relay has ended and is started again", "feed", o.Feed, "consumer", o.Consumer, "error", err, "pause", again)
+				s.log.Error("a relay has ended and is started again",
+					"feed", o.Feed, "consumer", o.Consumer, "error", err, "pause", again)
 				t := time.NewTimer(again)
 				select {
 				case <-ctx.Done():

@@ -24,7 +24,8 @@ import (
 func TestRelayOnce(t *testing.T) {
 	s := withFeed(t)
 	const first = `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}`
-	if out := s.ok("relay kv --to stdout: --once"); !strings.HasPrefix(out, first+"\n") || strings.Count(out, "\n") != 3 {
+	if out := s.ok("relay kv --to stdout: --once"); !strings.HasPrefix(out, first+"\n") ||
+		strings.Count(out, "\n") != 3 {
 		t.Errorf("stdout: %s", out)
 	}
 	s.prints("relay kv --to stdout --once", "")
@@ -48,7 +49,11 @@ func TestRelayOnce(t *testing.T) {
 	}))
 	defer hook.Close()
 	s.env["HOOK"], s.env["SECRET"] = hook.URL+"/hunter2", secret
-	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --once"); !strings.Contains(got, "--allow-private") || strings.Contains(got, "hunter2") {
+	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --once"); !strings.Contains(
+		got,
+		"--allow-private",
+	) ||
+		strings.Contains(got, "hunter2") {
 		t.Errorf("a private address: %s", got)
 	}
 	s.prints("relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once", "")
@@ -58,11 +63,15 @@ func TestRelayOnce(t *testing.T) {
 
 	s.sql("DELETE FROM kv WHERE id = 2")
 	s.ok("publish --once")
-	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once"); !strings.Contains(got, `key {"id":2} was refused 5 times`) {
+	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once"); !strings.Contains(
+		got,
+		`key {"id":2} was refused 5 times`,
+	) {
 		t.Errorf("refused: %s", got)
 	}
 	// Told of on stderr as well.
-	if r := s.run("relay", "kv", "--to", "env:HOOK", "--secret", "env:SECRET", "--allow-private", "--consumer", "hook", "--once", "--set-aside"); r.code != exitDone || !strings.Contains(r.err, "422") {
+	if r := s.run("relay", "kv", "--to", "env:HOOK", "--secret", "env:SECRET", "--allow-private", "--consumer", "hook", "--once", "--set-aside"); r.code != exitDone ||
+		!strings.Contains(r.err, "422") {
 		t.Errorf("set aside: %+v", r)
 	}
 	if out := s.ok("dead list hook"); !strings.Contains(out, `{"id":2}`) {
@@ -181,10 +190,12 @@ func TestRelayShardCount(t *testing.T) {
 	}
 	var leases, cursors int
 	pool := s.pool()
-	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_leases WHERE name LIKE 'consumer:kv:hook/4/%' AND epoch = 1").Scan(&leases); err != nil || leases != 4 {
+	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_leases WHERE name LIKE 'consumer:kv:hook/4/%' AND epoch = 1").Scan(&leases); err != nil ||
+		leases != 4 {
 		t.Errorf("%d leases, %v", leases, err)
 	}
-	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'hook' AND shard_count = 4 AND epoch = 1").Scan(&cursors); err != nil || cursors != 4 {
+	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'hook' AND shard_count = 4 AND epoch = 1").Scan(&cursors); err != nil ||
+		cursors != 4 {
 		t.Errorf("%d cursors, %v", cursors, err)
 	}
 }
@@ -198,7 +209,11 @@ func TestServeRelays(t *testing.T) {
 		got <- string(body)
 	}))
 	defer hook.Close()
-	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n  - feed: kv\n    to: sqlite:copy.db?table=kv\n")
+	writeFile(
+		t,
+		"rowfeed.yaml",
+		"relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n  - feed: kv\n    to: sqlite:copy.db?table=kv\n",
+	)
 	copied, err := s.openCopy()
 	if err != nil {
 		t.Fatal(err)
@@ -232,7 +247,10 @@ func TestServeRelays(t *testing.T) {
 		t.Errorf("two of one name: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 1.5\n")
-	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "rowfeed.yaml:4: relays[0].shard_count: 1.5 is not a whole number") {
+	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(
+		got,
+		"rowfeed.yaml:4: relays[0].shard_count: 1.5 is not a whole number",
+	) {
 		t.Errorf("a fraction of a shard: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n")
@@ -254,7 +272,11 @@ func TestServeOutbox(t *testing.T) {
 		got <- string(body)
 	}))
 	defer hook.Close()
-	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: ev\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    shard_count: 2\n")
+	writeFile(
+		t,
+		"rowfeed.yaml",
+		"relays:\n  - feed: ev\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    shard_count: 2\n",
+	)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	a, _ := quietApp(t)
@@ -265,7 +287,8 @@ func TestServeOutbox(t *testing.T) {
 	<-ready
 	for id, customer := range []int{7, -3, 7} {
 		s.sql(fmt.Sprintf("INSERT INTO ev VALUES (%d, %d, 'v%d')", id+1, customer, id+1))
-		if body := <-got; !strings.Contains(body, fmt.Sprintf(`"v":"v%d"`, id+1)) || !strings.Contains(body, fmt.Sprintf(`"shard":%d`, customer)) {
+		if body := <-got; !strings.Contains(body, fmt.Sprintf(`"v":"v%d"`, id+1)) ||
+			!strings.Contains(body, fmt.Sprintf(`"shard":%d`, customer)) {
 			t.Errorf("delivered: %s", body)
 		}
 	}
@@ -286,7 +309,11 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	got := make(chan struct{}, 100)
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{} }))
 	defer hook.Close()
-	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    lease: 1s\n")
+	writeFile(
+		t,
+		"rowfeed.yaml",
+		"relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    lease: 1s\n",
+	)
 	a, _ := quietApp(t)
 	log := newLines(t.Context())
 	a.stderr = log
@@ -379,7 +406,8 @@ func TestRelayStandsBy(t *testing.T) {
 			t.Errorf("status does not tell the holder: %s", out)
 		}
 		s.ok("consumer pause hook")
-		if got := s.fails(exitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, term.Owner()) || !strings.Contains(got, "it is paused") {
+		if got := s.fails(exitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, term.Owner()) ||
+			!strings.Contains(got, "it is paused") {
 			t.Errorf("of %d shards: %s", i+1, got)
 		}
 		s.ok("consumer resume hook")
@@ -388,7 +416,10 @@ func TestRelayStandsBy(t *testing.T) {
 		}
 	}
 	s.ok("feed bump kv")
-	if out := s.ok("status kv"); !strings.Contains(out, "kv: consumer hook, shard 1 of 2, stands elsewhere (another generation, ") {
+	if out := s.ok("status kv"); !strings.Contains(
+		out,
+		"kv: consumer hook, shard 1 of 2, stands elsewhere (another generation, ",
+	) {
 		t.Errorf("status of a consumer of another generation: %s", out)
 	}
 }

@@ -80,7 +80,8 @@ func (o *republishOptions) run(ctx context.Context, a *app) error {
 			}
 			return err
 		}
-		return a.say("%s: %s to be republished; a publisher gives them new positions%s", o.name, plural(n, "key"), unknown)
+		return a.say("%s: %s to be republished; a publisher gives them new positions%s",
+			o.name, plural(n, "key"), unknown)
 	})
 }
 
@@ -219,6 +220,7 @@ func (o *unpublishOptions) run(ctx context.Context, a *app) error {
 		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Unpublish(ctx, tx, keys...) }); err != nil {
 			return err
 		}
-		return a.say("%s: %s to be hidden; a publisher makes deletes of them%s", o.name, plural(int64(len(keys)), "key"), unknown)
+		return a.say("%s: %s to be hidden; a publisher makes deletes of them%s",
+			o.name, plural(int64(len(keys)), "key"), unknown)
 	})
 }

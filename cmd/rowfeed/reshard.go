@@ -52,8 +52,10 @@ of entries of each shard, or forever); what has been purged does not come back.`
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().IntVar(&o.dataShards, "data-shards", 0, fmt.Sprintf("divide the feed by this `number`, 1 to %d: a new generation", rowfeed.MaxDataShards))
-	cmd.Flags().Var(&o.retain, "retain", "keep entries for so long, or so many of each shard, or forever (--mode outbox)")
+	cmd.Flags().
+		IntVar(&o.dataShards, "data-shards", 0, fmt.Sprintf("divide the feed by this `number`, 1 to %d: a new generation", rowfeed.MaxDataShards))
+	cmd.Flags().
+		Var(&o.retain, "retain", "keep entries for so long, or so many of each shard, or forever (--mode outbox)")
 	cmd.Flags().StringVar(&o.shardColumn, "shard-column", "", "cannot be changed")
 	_ = cmd.Flags().MarkHidden("shard-column") // it exists
 	return cmd
@@ -61,8 +63,13 @@ of entries of each shard, or forever); what has been purged does not come back.`
 
 func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 	if o.given("shard-column") {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-column", Object: fmt.Sprintf("feed %q", o.name), Cause: "--shard-column cannot be changed",
-			Next: "run `rowfeed feed drop " + o.name + "`, then `rowfeed feed add` with the column: a new generation, too"}
+		return &rowfeed.Error{
+			Code:   rowfeed.InvalidRequest,
+			Param:  "shard-column",
+			Object: fmt.Sprintf("feed %q", o.name),
+			Cause:  "--shard-column cannot be changed",
+			Next:   "run `rowfeed feed drop " + o.name + "`, then `rowfeed feed add` with the column: a new generation, too",
+		}
 	}
 	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
 		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
@@ -90,7 +97,8 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 				return err
 			}
 		}
-		if f.Capture() != feedtype.CaptureNone && slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
+		if f.Capture() != feedtype.CaptureNone &&
+			slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
 			if err := a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
 				return err
 			}
@@ -106,7 +114,13 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 		case o.given("data-shards") && (info.DataShards != o.dataShards || info.State == "sharding"):
 			return o.reshard(ctx, a, f, info)
 		case info.State == "sharding":
-			return a.say("%s: its keys are being given their shards among %d; where that broke off, `rowfeed feed upgrade %s --data-shards %d` goes on", o.name, info.DataShards, o.name, info.DataShards)
+			return a.say(
+				"%s: its keys are being given their shards among %d; where that broke off, `rowfeed feed upgrade %s --data-shards %d` goes on",
+				o.name,
+				info.DataShards,
+				o.name,
+				info.DataShards,
+			)
 		case len(mended) == 0 && before == f.Admin().Retention():
 			return a.say("%s: in order, nothing changed", o.name)
 		}
@@ -138,8 +152,11 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *app, f *rowfeed.Fee
 	case info.State == "sharding" && info.DataShards == o.dataShards:
 		meaning = fmt.Sprintf("goes on giving keys their shards among %d", info.DataShards)
 	case info.State == "active":
-		meaning = fmt.Sprintf("from %d to %s, a new generation: cursors of before are refused, every consumer starts at the beginning; parts are not served until this is done",
-			info.DataShards, plural(int64(o.dataShards), "data shard"))
+		meaning = fmt.Sprintf(
+			"from %d to %s, a new generation: cursors of before are refused, every consumer starts at the beginning; parts are not served until this is done",
+			info.DataShards,
+			plural(int64(o.dataShards), "data shard"),
+		)
 	}
 	if meaning != "" {
 		if err := a.say("%s: %s", o.name, meaning); err != nil {
@@ -152,9 +169,18 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *app, f *rowfeed.Fee
 	bar.done()
 	if err != nil {
 		if keys > 0 {
-			fmt.Fprintf(a.stderr, "rowfeed: %s done before it broke off; the same line goes on from there\n", plural(keys, "key"))
+			fmt.Fprintf(
+				a.stderr,
+				"rowfeed: %s done before it broke off; the same line goes on from there\n",
+				plural(keys, "key"),
+			)
 		}
 		return err
 	}
-	return a.say("%s: %s, generation %d; consumers start at the beginning", o.name, plural(int64(o.dataShards), "data shard"), f.Generation())
+	return a.say(
+		"%s: %s, generation %d; consumers start at the beginning",
+		o.name,
+		plural(int64(o.dataShards), "data shard"),
+		f.Generation(),
+	)
 }

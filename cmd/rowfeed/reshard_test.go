@@ -11,7 +11,10 @@ func TestUpgradeDataShards(t *testing.T) {
 	s := withFeed(t)
 	s.ok("publish --once")
 	out := s.ok("feed upgrade kv --data-shards 8")
-	for _, want := range []string{"kv: from 1 to 8 data shards, a new generation: cursors of before are refused", "kv: 8 data shards, generation ", "consumers start at the beginning"} {
+	for _, want := range []string{
+		"kv: from 1 to 8 data shards, a new generation: cursors of before are refused",
+		"kv: 8 data shards, generation ", "consumers start at the beginning",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in: %s", want, out)
 		}
@@ -35,16 +38,19 @@ func TestUpgradeDataShards(t *testing.T) {
 	}
 	// Without the index by bucket no change was missed.
 	s.sql("DROP INDEX rowfeed_kv_bucket")
-	s.prints("feed upgrade kv", "kv: mended: table rowfeed_positions_kv has no index by bucket: parts of the feed cannot be read, or only slowly\n")
+	s.prints("feed upgrade kv", "kv: mended: table rowfeed_positions_kv has no index by bucket: "+
+		"parts of the feed cannot be read, or only slowly\n")
 	// Killed in the midst: plain upgrade says how to go on, another number is refused.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
 	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` goes on") {
 		t.Errorf("half done: %s", out)
 	}
-	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != exitFailed || !strings.Contains(got.err, "among 8") || got.out != "" {
+	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != exitFailed ||
+		!strings.Contains(got.err, "among 8") || got.out != "" {
 		t.Errorf("another number: %+v", got)
 	}
-	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "given their shards among 8") || !strings.Contains(out, "Next:") {
+	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "given their shards among 8") ||
+		!strings.Contains(out, "Next:") {
 		t.Errorf("a part of a feed half done: %s", out)
 	}
 	if out := s.run("status", "kv").out; !strings.Contains(out, "feed upgrade kv --data-shards 8") {
@@ -54,18 +60,22 @@ func TestUpgradeDataShards(t *testing.T) {
 		t.Errorf("check: %+v", got)
 	}
 	s.sql("DELETE FROM rowfeed_positions_kv WHERE id = 1")
-	if got := s.run("repair", "kv"); got.code != exitFailed || got.out != "kv: 1 change recorded; a publisher brings them in order\n" || !strings.Contains(got.err, "were not looked at") {
+	if got := s.run("repair", "kv"); got.code != exitFailed ||
+		got.out != "kv: 1 change recorded; a publisher brings them in order\n" ||
+		!strings.Contains(got.err, "were not looked at") {
 		t.Errorf("repair: %+v", got)
 	}
 	s.ok("publish --once")
 	s.ok("fetch kv")
-	if out := s.ok("feed upgrade kv --data-shards 8"); !strings.Contains(out, "kv: goes on giving keys their shards among 8\n") {
+	if out := s.ok("feed upgrade kv --data-shards 8"); !strings.Contains(out,
+		"kv: goes on giving keys their shards among 8\n") {
 		t.Errorf("it does not say that it goes on: %s", out)
 	}
 	s.ok("fetch kv --shard 1")
 	// So does the line that makes the feed, and says what it has done.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
-	s.prints("feed add kv --table kv --data-shards 8", "kv: follows table kv by key (id), capture trigger, 8 data shards, keys given their shards\n")
+	s.prints("feed add kv --table kv --data-shards 8",
+		"kv: follows table kv by key (id), capture trigger, 8 data shards, keys given their shards\n")
 	s.ok("fetch kv --shard 1")
 }
 
@@ -74,11 +84,14 @@ func TestAdoptSaysWhatItDid(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)", "INSERT INTO own VALUES (1, 1), (2, 2)")
 	s.ok("init")
-	s.prints("feed add own --table own --capture column --adopt --data-shards 8", "own: follows table own by key (id), capture column, 8 data shards, keys given their shards\n")
+	s.prints("feed add own --table own --capture column --adopt --data-shards 8",
+		"own: follows table own by key (id), capture column, 8 data shards, keys given their shards\n")
 	s.ok("feed drop own")
-	if out := s.ok("feed add own --table own --capture column --adopt --data-shards 8 --json"); !strings.Contains(out, `"rows": 0`) {
+	if out := s.ok("feed add own --table own --capture column --adopt --data-shards 8 --json"); !strings.Contains(out,
+		`"rows": 0`) {
 		t.Errorf("it says %s", out)
 	}
 	s.ok("feed drop own")
-	s.prints("feed add own --table own --capture column --adopt", "own: follows table own by key (id), capture column, positions kept\n")
+	s.prints("feed add own --table own --capture column --adopt",
+		"own: follows table own by key (id), capture column, positions kept\n")
 }

@@ -46,7 +46,8 @@ With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().BoolVar(&o.adopt, "adopt-database", false, "nothing was lost: only take this database for the feed's own")
+	cmd.Flags().BoolVar(&o.adopt, "adopt-database", false,
+		"nothing was lost: only take this database for the feed's own")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead; needs no server")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
@@ -79,7 +80,8 @@ func (o *feedBumpOptions) run(ctx context.Context, a *app) error {
 		case o.adopt:
 			return a.say("%s: this database is its own from now on; cursors stay as they are", o.name)
 		}
-		return a.say("%s: generation %d; cursors of before are refused, consumers start at the beginning", o.name, f.Generation())
+		return a.say("%s: generation %d; cursors of before are refused, consumers start at the beginning",
+			o.name, f.Generation())
 	})
 }
 
@@ -106,7 +108,8 @@ func (a *app) printSteps(d dialect.Dialect, steps []dialect.Step) error {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		for line := range strings.SplitSeq(strings.ReplaceAll(step.Note, "\r", "\n"), "\n") { // either ends psql's comments
+		// either ends psql's comments
+		for line := range strings.SplitSeq(strings.ReplaceAll(step.Note, "\r", "\n"), "\n") {
 			b.WriteString("-- " + line + "\n")
 		}
 		b.WriteString(d.Terminate(step.SQL) + "\n")

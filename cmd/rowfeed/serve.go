@@ -61,9 +61,11 @@ Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --h
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
-	cmd.Flags().Var(&o.auth, "auth", "who may ask: `tokens` or none (default none where only this machine can, else tokens)")
+	cmd.Flags().Var(&o.auth, "auth",
+		"who may ask: `tokens` or none (default none where only this machine can, else tokens)")
 	o.network.flags(cmd)
-	cmd.Flags().BoolVar(&o.noCompression, "no-compression", false, "send pages as they are, also to clients that take zstd or gzip")
+	cmd.Flags().BoolVar(&o.noCompression, "no-compression", false,
+		"send pages as they are, also to clients that take zstd or gzip")
 	a.leaseFlag(cmd)
 	return cmd
 }
@@ -78,7 +80,8 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	if _, err := s.Feeds(ctx); err != nil {
 		return err // said now rather than to every request
 	}
-	cfg := server.Config{DB: s.DB, Listen: config.First(config.DefaultListen, o.listen.value, s.file.Listen), Log: s.log,
+	cfg := server.Config{DB: s.DB, Listen: config.First(config.DefaultListen, o.listen.value, s.file.Listen),
+		Log:     s.log,
 		Publish: !a.noPublish && !a.replica, NoCompression: o.noCompression}
 	if err := authenticate(ctx, s, config.First("", o.auth.value, s.file.Auth), &cfg); err != nil {
 		return err
@@ -128,15 +131,18 @@ func authenticate(ctx context.Context, s *session, auth string, cfg *server.Conf
 		return nil
 	case "tokens":
 	default:
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "auth", Cause: fmt.Sprintf("auth: %q is neither tokens nor none", auth)}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "auth",
+			Cause: fmt.Sprintf("auth: %q is neither tokens nor none", auth)}
 	}
 	all, err := s.Admin().Tokens(ctx)
 	if err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(all, func(t *admin.Token) bool { return t.State == admin.TokenHolds }) {
-		return &rowfeed.Error{Code: rowfeed.Refused, Object: "address " + cfg.Listen, Cause: "whoever asks there must have a token, and there is none that holds: nobody could read anything",
-			Next: "make one with `rowfeed token add NAME --feed '*' --right read`, or listen on 127.0.0.1; --auth none lets everyone read every feed who can reach the address"}
+		return &rowfeed.Error{Code: rowfeed.Refused, Object: "address " + cfg.Listen,
+			Cause: "whoever asks there must have a token, and there is none that holds: nobody could read anything",
+			Next: "make one with `rowfeed token add NAME --feed '*' --right read`, or listen on 127.0.0.1; " +
+				"--auth none lets everyone read every feed who can reach the address"}
 	}
 	tokens := access.NewTokens(s.DB)
 	cfg.Access, cfg.Login = access.Identify(tokens), tokens.Of

@@ -22,16 +22,24 @@ type networkOptions struct {
 
 func (o *networkOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&o.hosts, "allow-host", nil, "another `name` under which requests may ask for this server, as a proxy hands it on; may be repeated")
+	f.StringSliceVar(&o.hosts, "allow-host", nil,
+		"another `name` under which requests may ask for this server, as a proxy hands it on; may be repeated")
 	f.Var(&o.cert, "tls-cert", "serve over TLS with the certificate, and its chain, in this PEM `file`")
 	f.Var(&o.key, "tls-key", "its private key: a PEM `file`")
-	f.Var(&o.client, "tls-client-ca", "let only clients through that have a certificate of an authority in this PEM `file`")
-	f.Float64Var(&o.limits.Rate, "rate", 0, "at most so many `requests` a second of one client: a token, else an address (default 1000; -1: unbounded)")
-	f.IntVar(&o.limits.Burst, "burst", 0, "at most so many `requests` of one client at once (default 20 times the rate)")
-	f.IntVar(&o.limits.Connections, "max-connections", 0, "at most so many `connections` (default 32768; -1: unbounded)")
-	f.IntVar(&o.limits.ConnectionsPerAddress, "max-connections-per-address", 0, "at most so many `connections` of one address (default: half of --max-connections)")
-	f.IntVar(&o.limits.Waiting, "max-waiting", 0, "at most so many `requests` that wait for an entry, or stream (default 32768; -1: unbounded)")
-	f.IntVar(&o.limits.WaitingPerClient, "max-waiting-per-client", 0, "at most so many `requests` of one client that wait (default: half of --max-waiting)")
+	f.Var(&o.client, "tls-client-ca",
+		"let only clients through that have a certificate of an authority in this PEM `file`")
+	f.Float64Var(&o.limits.Rate, "rate", 0,
+		"at most so many `requests` a second of one client: a token, else an address (default 1000; -1: unbounded)")
+	f.IntVar(&o.limits.Burst, "burst", 0,
+		"at most so many `requests` of one client at once (default 20 times the rate)")
+	f.IntVar(&o.limits.Connections, "max-connections", 0,
+		"at most so many `connections` (default 32768; -1: unbounded)")
+	f.IntVar(&o.limits.ConnectionsPerAddress, "max-connections-per-address", 0,
+		"at most so many `connections` of one address (default: half of --max-connections)")
+	f.IntVar(&o.limits.Waiting, "max-waiting", 0,
+		"at most so many `requests` that wait for an entry, or stream (default 32768; -1: unbounded)")
+	f.IntVar(&o.limits.WaitingPerClient, "max-waiting-per-client", 0,
+		"at most so many `requests` of one client that wait (default: half of --max-waiting)")
 }
 
 // put puts what is given into a server's settings.
@@ -40,7 +48,8 @@ func (o *networkOptions) put(cfg *server.Config, file *config.File) {
 	if len(cfg.Hosts) == 0 {
 		cfg.Hosts = file.AllowHosts
 	}
-	cert, key, client := config.First("", o.cert.value, file.TLSCert), config.First("", o.key.value, file.TLSKey), config.First("", o.client.value, file.TLSClientCA)
+	cert, key, client := config.First("", o.cert.value, file.TLSCert), config.First("",
+		o.key.value, file.TLSKey), config.First("", o.client.value, file.TLSClientCA)
 	if cert != "" || key != "" || client != "" {
 		cfg.TLS = &server.TLS{Cert: cert, Key: key, ClientCA: client}
 	}

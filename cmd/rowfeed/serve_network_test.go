@@ -22,8 +22,11 @@ func TestDatabaseFromElsewhere(t *testing.T) {
 		s.ok("check kv --config other.yaml")
 		delete(s.env, "ROWFEED_DB")
 	}
-	for db, want := range map[string]string{"env:NOTHING": `no variable "NOTHING"`, "file:absent": `"absent" cannot be read`} {
-		if got := s.fails(exitUsage, "check kv --db "+db); !strings.Contains(got, want) || !strings.Contains(got, "Next:") {
+	for db, want := range map[string]string{
+		"env:NOTHING": `no variable "NOTHING"`, "file:absent": `"absent" cannot be read`,
+	} {
+		if got := s.fails(exitUsage, "check kv --db "+db); !strings.Contains(got, want) ||
+			!strings.Contains(got, "Next:") {
 			t.Errorf("%s: %s", db, got)
 		}
 	}
@@ -45,7 +48,8 @@ func leaves(c *cobra.Command) (all []*cobra.Command) {
 // however the URL was given and whatever is wrong with it.
 func TestNoPasswordAnywhere(t *testing.T) {
 	s := newShell(t)
-	urls := []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d", "postgres://u:hunter22@h/d?sslmode=perhaps", "mysql://u:p@hunter22:x@h/d", "postgres://u:hunter22%@h/d"}
+	urls := []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d",
+		"postgres://u:hunter22@h/d?sslmode=perhaps", "mysql://u:p@hunter22:x@h/d", "postgres://u:hunter22%@h/d"}
 	ran := 0
 	for _, c := range leaves(newRoot(&app{})) {
 		for i, rawURL := range urls {
@@ -65,7 +69,8 @@ func TestNoPasswordAnywhere(t *testing.T) {
 				}
 				for _, without := range []bool{false, true} {
 					if without { // the feed's name, where there is none to give
-						arguments = append(arguments[:len(strings.Fields(c.CommandPath()))-1], arguments[len(strings.Fields(c.CommandPath())):]...)
+						arguments = append(arguments[:len(strings.Fields(c.CommandPath()))-1],
+							arguments[len(strings.Fields(c.CommandPath())):]...)
 					}
 					r := s.run(arguments...)
 					if ran++; strings.Contains(r.out+r.err, "hunter22") {
@@ -95,16 +100,24 @@ func TestSQLInNames(t *testing.T) {
 		before := s.ok("fetch kv")
 		for _, text := range []string{"kv'; DROP TABLE kv; --", `kv"; DROP TABLE kv; --`, "kv`; DROP TABLE kv; -- "} {
 			for _, arguments := range [][]string{
-				{"fetch", text}, {"status", text}, {"feed", "show", text}, {"feed", "drop", text}, {"feed", "add", text, "--table", "kv"}, {"feed", "add", "new", "--table", text},
-				{"feed", "add", "new", "--table", "kv", "--key", text}, {"feed", "add", "new", "--table", "kv", "--columns", text}, {"fetch", "kv", "--after", text}, {"fetch", "kv", "--shard", text},
-				{"republish", "kv", "--key", text + "\x00"}, {"consumer", "pause", text}, {"consumer", "seek", text, "--feed", "kv", "--to", text}, {"consumer", "reset", text, "--feed", text},
+				{"fetch", text}, {"status", text}, {"feed", "show", text}, {"feed", "drop",
+					text}, {"feed", "add", text, "--table", "kv"}, {"feed", "add", "new", "--table", text},
+				{"feed", "add", "new", "--table", "kv", "--key", text}, {"feed", "add", "new", "--table", "kv",
+					"--columns", text}, {"fetch", "kv", "--after", text}, {"fetch", "kv", "--shard", text},
+				{"republish", "kv", "--key", text + "\x00"}, {"consumer", "pause", text}, {"consumer", "seek", text,
+					"--feed", "kv", "--to", text}, {"consumer", "reset", text, "--feed", text},
 				{"dead", "retry", text, "--key", text}, {"status", "--prefix", text}, {"status", "--schema", text},
 			} {
-				if r := s.run(arguments...); r.code == exitDone && arguments[0] != "republish" { // where it may be a key that there is not
+				// where it may be a key that there is not
+				if r := s.run(arguments...); r.code == exitDone && arguments[0] != "republish" {
 					t.Errorf("rowfeed %q: %s", arguments, r.out)
 				}
 			}
-			for _, arguments := range [][]string{{"dead", "list", text}, {"consumer", "drop", text}, {"lease", "release", text}} {
+			for _, arguments := range [][]string{
+				{"dead", "list", text},
+				{"consumer", "drop", text},
+				{"lease", "release", text},
+			} {
 				s.run(arguments...) // a name like any other, of nothing
 			}
 		}

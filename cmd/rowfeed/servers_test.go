@@ -22,7 +22,8 @@ func TestLifeOnServers(t *testing.T) {
 		s.env["ROWFEED_DB"] = db.URL
 		s.ok("init")
 		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim'), (2, NULL)")
-		if out := s.ok("feed add kv --table kv"); !strings.HasPrefix(out, "kv: follows table ") || !strings.HasSuffix(out, "kv by key (id), capture trigger, 2 rows recorded by this call\n") {
+		if out := s.ok("feed add kv --table kv"); !strings.HasPrefix(out, "kv: follows table ") ||
+			!strings.HasSuffix(out, "kv by key (id), capture trigger, 2 rows recorded by this call\n") {
 			t.Errorf("feed add: %s", out)
 		}
 		if out := s.ok("feed add kv --table kv"); !strings.HasSuffix(out, "kv already, nothing changed\n") {
@@ -38,10 +39,12 @@ func TestLifeOnServers(t *testing.T) {
 			t.Errorf("ahead: %s", got)
 		}
 		if e.Family != "sqlite" { // whose columns take any value
-			if got := s.fails(exitUsage, "republish kv --key one"); !strings.Contains(got, `"one" is no key of (id bigint`) {
+			if got := s.fails(exitUsage,
+				"republish kv --key one"); !strings.Contains(got, `"one" is no key of (id bigint`) {
 				t.Errorf("a bad key: %s", got)
 			}
-			if got := s.fails(exitUsage, `unpublish kv --key ["one"]`); !strings.Contains(got, "is no value for column") {
+			if got := s.fails(exitUsage,
+				`unpublish kv --key ["one"]`); !strings.Contains(got, "is no value for column") {
 				t.Errorf("a bad key: %s", got)
 			}
 		}
@@ -80,7 +83,8 @@ func bump(s *shell, db *testdb.Database) {
 		Changed    bool  `json:"changed"`
 	}
 	s.decode(s.ok("feed bump kv --json"), &before)
-	if got := s.fails(exitFailed, "fetch kv --after 2"); !strings.Contains(got, "generation 1") || !strings.Contains(got, `after=""`) {
+	if got := s.fails(exitFailed, "fetch kv --after 2"); !strings.Contains(got, "generation 1") ||
+		!strings.Contains(got, `after=""`) {
 		s.t.Errorf("a cursor of before: %s", got)
 	}
 	if got := s.ok("feed bump kv"); !strings.HasPrefix(got, "kv: generation ") {
@@ -129,7 +133,8 @@ func TestSurvivesTheDatabase(t *testing.T) {
 		db.Exec(t, createServerKV)
 		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
 		t.Chdir(t.TempDir())
-		s := &shell{t: t, env: map[string]string{"ROWFEED_DB": db.URL}} // leaks are not looked for: a server's goroutines come and go
+		// leaks are not looked for: a server's goroutines come and go
+		s := &shell{t: t, env: map[string]string{"ROWFEED_DB": db.URL}}
 		s.ok("init")
 		s.ok("feed add kv --table kv")
 		ctx, interrupt := context.WithCancel(t.Context())

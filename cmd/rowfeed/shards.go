@@ -14,7 +14,8 @@ type shardFlags struct {
 }
 
 func (o *shardFlags) add(cmd *cobra.Command) {
-	cmd.Flags().IntVar(&o.shard, "shard", 0, "only this data `shard`, or with --shard-count this part, from 0; of a feed with ULIDs any number")
+	cmd.Flags().IntVar(&o.shard, "shard", 0,
+		"only this data `shard`, or with --shard-count this part, from 0; of a feed with ULIDs any number")
 	cmd.Flags().IntVar(&o.count, "shard-count", 1, "the `number` of parts that the feed is divided into")
 	o.shardGiven = func() bool { return cmd.Flags().Changed("shard") }
 	o.countGiven = func() bool { return cmd.Flags().Changed("shard-count") }
@@ -27,11 +28,14 @@ func (o *shardFlags) shards(feed string) (rowfeed.Shards, error) {
 	case o.shardGiven == nil || !o.shardGiven() && !o.countGiven():
 		return shards, nil
 	case !o.shardGiven():
-		return shards, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count", Object: fmt.Sprintf("feed %q", feed),
-			Cause: "--shard-count has no --shard beside it", Next: "say which of them, from 0"}
+		return shards, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count",
+			Object: fmt.Sprintf("feed %q", feed),
+			Cause:  "--shard-count has no --shard beside it", Next: "say which of them, from 0"}
 	case o.countGiven() && o.count < 1: // to the library 0 of 0 is everything
-		return shards, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count", Object: fmt.Sprintf("feed %q", feed),
-			Cause: fmt.Sprintf("--shard-count %d is not between 1 and %d", o.count, rowfeed.MaxDataShards), Next: "give the number of readers that share the feed"}
+		return shards, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count",
+			Object: fmt.Sprintf("feed %q", feed),
+			Cause:  fmt.Sprintf("--shard-count %d is not between 1 and %d", o.count, rowfeed.MaxDataShards),
+			Next:   "give the number of readers that share the feed"}
 	case o.countGiven():
 		shards = rowfeed.Part(o.shard, o.count)
 	default:

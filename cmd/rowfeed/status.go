@@ -133,49 +133,40 @@ func printStatus(a *app, all []*admin.Status) error {
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})
 		if p := s.Publisher; p != nil {
-			notes = append(notes, fmt.Sprintf("%s: published by %s since %s (epoch %d)", s.Name, process(p.Owner), p.Since.Format(time.RFC3339), p.Epoch))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"%s: published by %s since %s (epoch %d)",
+					s.Name,
+					process(p.Owner),
+					p.Since.Format(time.RFC3339),
+					p.Epoch,
+				),
+			)
 		}
 		for _, p := range s.Problems {
 			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
 		}
 		for _, b := range s.Blockers {
-			if slices.ContainsFunc(s.Shards, func(shard admin.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session }) {
+			if slices.ContainsFunc(
+				s.Shards,
+				func(shard admin.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session },
+			) {
 				continue // is named with the shard
 			}
 			notes = append(notes, s.Name+": session "+blockerLine(b))
 		}
 		if u := s.BlockersUnseen; u != nil {
-			notes = append(notes, fmt.Sprintf("%s: who holds it up is not told in full: %s. Next: %s", s.Name, u.Cause, u.Next))
+			notes = append(
+				notes,
+				fmt.Sprintf("%s: who holds it up is not told in full: %s. Next: %s", s.Name, u.Cause, u.Next),
+			)
 		}
 		for _, line := range newShardsPaused(s.Consumers) {
 			notes = append(notes, s.Name+": consumer "+line)
 		}
 		for _, c := range s.Consumers {
-			who := c.Consumer
-			switch {
-			case c.Worker != nil:
-				who += fmt.Sprintf(", shard %d,", c.Shard)
-			case c.ShardCount > 1:
-				who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
-			}
-			where := "is " + behind(c, " (%s)") + " behind"
-			if c.Behind == nil && c.BehindSeconds == nil {
-				where = "stands elsewhere (another generation, ahead of the feed, or a time to begin at)"
-			}
-			note := fmt.Sprintf("%s: consumer %s %s, cursor %q", s.Name, who, where, string(c.Cursor))
-			if l := c.Lease; l != nil {
-				note += fmt.Sprintf(", at %s since %s", process(l.Owner), l.Since.Format(time.RFC3339))
-			}
-			if c.Paused {
-				note += ", paused"
-			}
-			if c.Failure != "" {
-				note += ", " + a.rests(c)
-			}
-			if c.DeadLetters > 0 {
-				note += ", " + plural(c.DeadLetters, "dead letter")
-			}
-			notes = append(notes, note)
+			notes = append(notes, a.consumerNote(s.Name, c))
 		}
 	}
 	err := a.printTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)
@@ -185,6 +176,35 @@ func printStatus(a *app, all []*admin.Status) error {
 		}
 	}
 	return err
+}
+
+// consumerNote is the line of a status that says how far a consumer of the feed has come.
+func (a *app) consumerNote(feed string, c admin.ConsumerStatus) string {
+	who := c.Consumer
+	switch {
+	case c.Worker != nil:
+		who += fmt.Sprintf(", shard %d,", c.Shard)
+	case c.ShardCount > 1:
+		who += fmt.Sprintf(", shard %d of %d,", c.Shard, c.ShardCount)
+	}
+	where := "is " + behind(c, " (%s)") + " behind"
+	if c.Behind == nil && c.BehindSeconds == nil {
+		where = "stands elsewhere (another generation, ahead of the feed, or a time to begin at)"
+	}
+	note := fmt.Sprintf("%s: consumer %s %s, cursor %q", feed, who, where, string(c.Cursor))
+	if l := c.Lease; l != nil {
+		note += fmt.Sprintf(", at %s since %s", process(l.Owner), l.Since.Format(time.RFC3339))
+	}
+	if c.Paused {
+		note += ", paused"
+	}
+	if c.Failure != "" {
+		note += ", " + a.rests(c)
+	}
+	if c.DeadLetters > 0 {
+		note += ", " + plural(c.DeadLetters, "dead letter")
+	}
+	return note
 }
 
 // blockerLine names a session with an open transaction.
@@ -218,11 +238,17 @@ func shardNotes(s *admin.Status) (head string, notes []string) {
 		}
 		notes = append(notes, note)
 		for i := range shard.Waiting {
-			notes = append(notes, fmt.Sprintf("%s: shard %d: %s waits", s.Name, shard.Shard, holderLine(&shard.Waiting[i])))
+			notes = append(
+				notes,
+				fmt.Sprintf("%s: shard %d: %s waits", s.Name, shard.Shard, holderLine(&shard.Waiting[i])),
+			)
 		}
 	}
 	if idle > shardsShown {
-		notes = append(notes, fmt.Sprintf("%s: and %s more, see --json", s.Name, plural(int64(idle-shardsShown), "shard")))
+		notes = append(
+			notes,
+			fmt.Sprintf("%s: and %s more, see --json", s.Name, plural(int64(idle-shardsShown), "shard")),
+		)
 	}
 	switch s.HoldersTold {
 	case admin.HoldersWaitedFor:

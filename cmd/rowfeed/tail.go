@@ -64,8 +64,10 @@ any number (--shard=-5); while there is only one it need not be named.`,
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().StringVar(&o.after, "after", "", `a `+"`cursor`"+`, "now", or "at:" with an RFC 3339 time (default: the beginning)`)
-	cmd.Flags().IntVar(&o.limit, "limit", 1000, fmt.Sprintf("at most so many entries a page, 1 to %d", feedtype.MaxLimit))
+	cmd.Flags().StringVar(&o.after, "after", "",
+		`a `+"`cursor`"+`, "now", or "at:" with an RFC 3339 time (default: the beginning)`)
+	cmd.Flags().IntVar(&o.limit, "limit", 1000,
+		fmt.Sprintf("at most so many entries a page, 1 to %d", feedtype.MaxLimit))
 	cmd.Flags().StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
 	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, which stands in env:NAME or file:PATH")
 	o.part.add(cmd)
@@ -84,7 +86,8 @@ func (o *tailOptions) run(ctx context.Context, a *app) error {
 		return o.follow(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.name, Token: token, Tracer: a.tracer})
 	}
 	if o.token != "" {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token", Cause: "--token is for a server, and none is named", Next: "name it with --url, or leave --token out"}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
+			Cause: "--token is for a server, and none is named", Next: "name it with --url, or leave --token out"}
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error { return o.follow(ctx, a, f) })
 }
@@ -96,12 +99,15 @@ func (a *app) secretToken(where string) (string, error) {
 		return "", nil
 	}
 	if !strings.HasPrefix(where, "env:") && !strings.HasPrefix(where, "file:") {
-		return "", &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token", Cause: "token: it is neither env:NAME nor file:PATH; here, others on this machine could read it",
-			Next: "put the token into a file, or a variable of the environment, and name that"}
+		return "", &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
+			Cause: "token: it is neither env:NAME nor file:PATH; here, others on this machine could read it",
+			Next:  "put the token into a file, or a variable of the environment, and name that"}
 	}
 	text, err := sinks.Resolve("token", where, a.getenv)
 	if err == nil && !admin.IsTokenText(text) {
-		err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token", Cause: "token: what stands there is no token", Next: "put there what `rowfeed token add` has printed, and nothing else"}
+		err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
+			Cause: "token: what stands there is no token",
+			Next:  "put there what `rowfeed token add` has printed, and nothing else"}
 	}
 	return text, err
 }
@@ -154,7 +160,9 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 
 // ask fetches, and says so when no answer comes. It goes on waiting: what ends that is
 // the source's own bound.
-func (o *tailOptions) ask(ctx context.Context, a *app, source rowfeed.Source, req rowfeed.Request) (page rowfeed.Page, err error) {
+func (o *tailOptions) ask(
+	ctx context.Context, a *app, source rowfeed.Source, req rowfeed.Request,
+) (page rowfeed.Page, err error) {
 	silence := o.silence
 	if silence == 0 {
 		silence = tailSilence
@@ -175,7 +183,8 @@ func (o *tailOptions) ask(ctx context.Context, a *app, source rowfeed.Source, re
 	if o.url != "" {
 		where = "the server"
 	}
-	fmt.Fprintf(a.stderr, "rowfeed: feed %q: %s has not answered for %s; still waiting\n", o.name, where, req.Wait+silence)
+	fmt.Fprintf(a.stderr, "rowfeed: feed %q: %s has not answered for %s; still waiting\n", o.name, where,
+		req.Wait+silence)
 	<-answered
 	return page, err
 }
@@ -184,7 +193,10 @@ func (o *tailOptions) ask(ctx context.Context, a *app, source rowfeed.Source, re
 // its driver said that has no name of its own, on its way down or up: what was
 // followed so far is worth another try.
 func passes(err error) bool {
-	for _, code := range []rowfeed.Code{rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.DatabaseChanged, rowfeed.ReadOnly, rowfeed.Sharding, rowfeed.Filling} {
+	for _, code := range []rowfeed.Code{
+		rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.DatabaseChanged, rowfeed.ReadOnly,
+		rowfeed.Sharding, rowfeed.Filling,
+	} {
 		if errors.Is(err, code) {
 			return true
 		}

@@ -23,14 +23,19 @@ func TestTail(t *testing.T) {
 	a.stdout = out
 	ended := make(chan error, 1)
 	go func() { ended <- (&tailOptions{name: "kv", limit: 2}).run(ctx, a) }()
-	for _, want := range []string{`{"position":"1"`, `{"position":"2"`, `{"cursor":"2@3","more":true,`, `{"position":"3"`, `{"cursor":"3","more":false,`} {
+	for _, want := range []string{
+		`{"position":"1"`, `{"position":"2"`, `{"cursor":"2@3","more":true,`, `{"position":"3"`,
+		`{"cursor":"3","more":false,`,
+	} {
 		if line := out.next(t); !strings.HasPrefix(line, want) {
 			t.Errorf("got %s, want %s…", line, want)
 		}
 	}
 	s.sql("DELETE FROM kv WHERE id = 2")
 	s.ok("publish --once")
-	for _, want := range []string{`{"position":"4","shard":0,"op":"delete","key":{"id":2}}`, `{"cursor":"4","more":false,"base64":[]}`} {
+	for _, want := range []string{
+		`{"position":"4","shard":0,"op":"delete","key":{"id":2}}`, `{"cursor":"4","more":false,"base64":[]}`,
+	} {
 		if line := out.next(t); line != want {
 			t.Errorf("got %s, want %s", line, want)
 		}
@@ -120,7 +125,8 @@ func TestTailOutlivesItsSource(t *testing.T) {
 		}
 	}
 	a, errs := quietApp(t)
-	source := &script{steps: []func() (rowfeed.Page, error){page("7"), fail(rowfeed.Unavailable), fail(rowfeed.Unavailable), fail(rowfeed.Locked), page("9"), fail(rowfeed.CursorAhead)}}
+	source := &script{steps: []func() (rowfeed.Page, error){page("7"), fail(rowfeed.Unavailable),
+		fail(rowfeed.Unavailable), fail(rowfeed.Locked), page("9"), fail(rowfeed.CursorAhead)}}
 	err := (&tailOptions{name: "kv", limit: 1, after: "5"}).follow(t.Context(), a, source)
 	if !errors.Is(err, rowfeed.CursorAhead) {
 		t.Errorf("ended with %v", err)

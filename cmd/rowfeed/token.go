@@ -15,7 +15,8 @@ import (
 )
 
 func newToken(a *app) *cobra.Command {
-	cmd := group("token", "Make, list and revoke the tokens of those who come over HTTP", `A token says who sends a request to "rowfeed serve --auth tokens", and what they may do
+	cmd := group("token", "Make, list and revoke the tokens of those who come over HTTP",
+		`A token says who sends a request to "rowfeed serve --auth tokens", and what they may do
 with which feed: read it, publish it (fetch with consistent=true, republish and
 unpublish keys), or administer it (pause and move consumers, release leases, retry and
 drop dead letters). It is sent as Authorization: Bearer. The database has its SHA-256
@@ -92,7 +93,8 @@ With --json: the token as "token list --json" shows it, and its text as "token".
 	f.StringSliceVar(&o.feeds, "feed", nil, "a `feed` that the rights are on, or '*' for all; several with commas")
 	f.StringSliceVar(&o.rights, "right", nil, "a `right`: read, publish or administer; several with commas")
 	f.Var(&o.expires, "expires", "how long it holds, like 90d (default: until it is revoked)")
-	f.StringArrayVar(&o.where, "where", nil, "show only rows with these values in a column of the key, as `column=value,…`; may be repeated")
+	f.StringArrayVar(&o.where, "where", nil,
+		"show only rows with these values in a column of the key, as `column=value,…`; may be repeated")
 	f.StringSliceVar(&o.mask, "mask", nil, "leave these `columns` out")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
@@ -101,7 +103,8 @@ With --json: the token as "token list --json" shows it, and its text as "token".
 func (o *tokenAddOptions) spec() (admin.TokenSpec, error) {
 	spec := admin.TokenSpec{Name: o.name, Expires: o.expires.Duration, View: feedtype.View{Mask: o.mask}}
 	missing := func(param, next string) (admin.TokenSpec, error) {
-		return spec, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("token %q", o.name), Cause: "--" + param + " is missing, or is not what it should be", Next: next}
+		return spec, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("token %q", o.name),
+			Cause: "--" + param + " is missing, or is not what it should be", Next: next}
 	}
 	switch {
 	case len(o.feeds) == 0:
@@ -150,7 +153,8 @@ func (o *tokenAddOptions) run(ctx context.Context, a *app) error {
 			Text string `json:"token"`
 		}{token, text})
 	}
-	fmt.Fprintf(a.stderr, "token %s: %s%s; it is shown this once\n", token.Name, grantsText(token.Grants), expiryText(token))
+	fmt.Fprintf(a.stderr, "token %s: %s%s; it is shown this once\n", token.Name, grantsText(token.Grants),
+		expiryText(token))
 	return a.say("%s", text)
 }
 
@@ -167,7 +171,8 @@ func grantsText(grants []admin.TokenGrant) string {
 	last := ""
 	for _, g := range grants { // sorted by feed
 		if g.Feed == last {
-			parts[len(parts)-1] = strings.TrimSuffix(parts[len(parts)-1], " of "+last) + ", " + string(g.Right) + " of " + g.Feed
+			parts[len(parts)-1] = strings.TrimSuffix(parts[len(parts)-1], " of "+last) + ", " + string(g.Right) +
+				" of " + g.Feed
 			continue
 		}
 		last = g.Feed
@@ -214,7 +219,8 @@ func (o *tokenListOptions) run(ctx context.Context, a *app) error {
 		if t.ExpiresAt != nil {
 			expires = t.ExpiresAt.Format(time.RFC3339)
 		}
-		rows = append(rows, table.Row{t.Name, t.State, grantsText(t.Grants), viewText(t.View), t.CreatedAt.Format(time.RFC3339), expires})
+		rows = append(rows, table.Row{t.Name, t.State, grantsText(t.Grants), viewText(t.View),
+			t.CreatedAt.Format(time.RFC3339), expires})
 	}
 	return a.printTable(table.Row{"token", "state", "rights", "view", "made", "expires"}, rows)
 }

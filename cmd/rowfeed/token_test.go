@@ -16,7 +16,8 @@ func TestToken(t *testing.T) {
 	s.prints("token list", "there are no tokens; `rowfeed token add` makes one\n")
 	r := s.run("token", "add", "shop", "--feed", "kv", "--right", "read,publish", "--expires", "90d")
 	text := strings.TrimSpace(r.out)
-	if r.code != exitDone || !admin.IsTokenText(text) || r.out != text+"\n" || strings.Contains(r.err, text) || !strings.Contains(r.err, "publish, read of kv") {
+	if r.code != exitDone || !admin.IsTokenText(text) || r.out != text+"\n" || strings.Contains(r.err, text) ||
+		!strings.Contains(r.err, "publish, read of kv") {
 		t.Fatalf("%+v", r)
 	}
 	for _, line := range []string{"token list", "token list --json", "audit list", "audit list --json"} {
@@ -26,7 +27,8 @@ func TestToken(t *testing.T) {
 	}
 	var made struct{ Name, Token, State string }
 	r = s.run("token", "add", "acme", "--feed", "kv", "--right", "read", "--where", `id="1",2`, "--mask", "v", "--json")
-	if err := json.Unmarshal([]byte(r.out), &made); err != nil || made.Name != "acme" || !admin.IsTokenText(made.Token) {
+	if err := json.Unmarshal([]byte(r.out), &made); err != nil || made.Name != "acme" ||
+		!admin.IsTokenText(made.Token) {
 		t.Errorf("%v %+v", err, r)
 	}
 	s.fails(exitUsage, "token add x --feed kv")
@@ -48,12 +50,16 @@ func TestToken(t *testing.T) {
 // that would let nobody in does not begin.
 func TestServeAuth(t *testing.T) {
 	s := withFeed(t)
-	for _, line := range []string{"serve --listen 127.0.0.1:0 --auth tokens", "serve --listen :0", "serve --listen 0.0.0.0:0", "serve --listen example.com:0"} {
+	for _, line := range []string{
+		"serve --listen 127.0.0.1:0 --auth tokens", "serve --listen :0", "serve --listen 0.0.0.0:0",
+		"serve --listen example.com:0",
+	} {
 		if err := s.fails(exitFailed, line); !strings.Contains(err, "rowfeed token add") {
 			t.Error(line, err)
 		}
 	}
-	if err := s.fails(exitUsage, "serve --listen 127.0.0.1:0 --auth some"); !strings.Contains(err, `"some" is neither tokens nor none`) {
+	if err := s.fails(exitUsage,
+		"serve --listen 127.0.0.1:0 --auth some"); !strings.Contains(err, `"some" is neither tokens nor none`) {
 		t.Error(err)
 	}
 	writeFile(t, "rowfeed.yaml", "auth: tokens\n")
@@ -74,7 +80,8 @@ func TestTokenOfTail(t *testing.T) {
 	address, ended := make(chan string, 1), make(chan error, 1)
 	a.serving = func(at string) { address <- at }
 	go func() {
-		ended <- (&serveOptions{auth: optionalText{value: new("tokens")}, listen: optionalText{value: new("127.0.0.1:0")}}).run(ctx, a)
+		ended <- (&serveOptions{auth: optionalText{value: new("tokens")},
+			listen: optionalText{value: new("127.0.0.1:0")}}).run(ctx, a)
 	}()
 	url := "http://" + <-address
 	writeFile(t, "token", text+"\n")
@@ -98,7 +105,10 @@ func TestTokenOfTail(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, line := range []string{"tail kv --token " + text + " --url " + url, "tail kv --token file:rowfeed.db --url " + url, "tail kv --token env:NOTHING --url " + url, "tail kv --token env:ROWFEED_TOKEN"} {
+	for _, line := range []string{
+		"tail kv --token " + text + " --url " + url, "tail kv --token file:rowfeed.db --url " + url,
+		"tail kv --token env:NOTHING --url " + url, "tail kv --token env:ROWFEED_TOKEN",
+	} {
 		if err := s.fails(exitUsage, line); strings.Contains(err, "rf_") {
 			t.Error(err)
 		}

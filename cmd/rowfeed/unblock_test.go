@@ -14,12 +14,15 @@ import (
 func TestUnblockOnServers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
-		db.Exec(t, "CREATE TABLE ev (id BIGINT NOT NULL PRIMARY KEY, shard BIGINT NOT NULL, u "+map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "BINARY(16)"}[e.Family]+" NOT NULL)")
+		db.Exec(t, "CREATE TABLE ev (id BIGINT NOT NULL PRIMARY KEY, shard BIGINT NOT NULL, u "+
+			map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "BINARY(16)"}[e.Family]+" NOT NULL)")
 		db.Exec(t, "CREATE UNIQUE INDEX ev_feed ON ev (shard, u)")
 		s := newShell(t)
 		s.env["ROWFEED_DB"] = db.URL
 		s.ok("init")
-		db.Exec(t, "INSERT INTO ev VALUES (1, 5, "+map[string]string{"sqlite": "x'01857302da88ffffbfffffffffffffff'", "postgres": "'01857302da88ffffbfffffffffffffff'", "mysql": "x'01857302da88ffffbfffffffffffffff'"}[e.Family]+")")
+		db.Exec(t, "INSERT INTO ev VALUES (1, 5, "+map[string]string{"sqlite": "x'01857302da88ffffbfffffffffffffff'",
+			"postgres": "'01857302da88ffffbfffffffffffffff'",
+			"mysql":    "x'01857302da88ffffbfffffffffffffff'"}[e.Family]+")")
 		s.ok("feed add ev --table ev --mode blocking --position-column u --shard-column shard")
 		const head = "ev: shard 5: head 01GNSG5PM8ZZZVZZZZZZZZZZZZ of 2023-01-02T15:04:05Z"
 		if out := s.ok("status ev"); !strings.Contains(out, head+"\n") {
@@ -29,7 +32,8 @@ func TestUnblockOnServers(t *testing.T) {
 			t.Error(got)
 		}
 		if e.Family == "sqlite" {
-			if got := s.fails(exitFailed, "unblock ev --shard 5"); !strings.Contains(got, "SQLite has no sessions that somebody else could end") {
+			if got := s.fails(exitFailed,
+				"unblock ev --shard 5"); !strings.Contains(got, "SQLite has no sessions that somebody else could end") {
 				t.Error(got)
 			}
 			return
@@ -41,20 +45,29 @@ func TestUnblockOnServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		var id string
-		if err := tx.QueryRow(map[string]string{"postgres": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID()"}[e.Family]).Scan(&id); err != nil {
+		if err := tx.QueryRow(map[string]string{
+			"postgres": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID()",
+		}[e.Family]).Scan(&id); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Exec(map[string]string{"postgres": "SELECT rowfeed_lock_ev(5)", "mysql": "CALL rowfeed_lock_ev(5, NULL, @u, @h, @l)"}[e.Family]); err != nil {
+		if _, err := tx.Exec(map[string]string{
+			"postgres": "SELECT rowfeed_lock_ev(5)", "mysql": "CALL rowfeed_lock_ev(5, NULL, @u, @h, @l)",
+		}[e.Family]); err != nil {
 			t.Fatal(err)
 		}
-		held := regexp.MustCompile(fmt.Sprintf(`^ev: shard 5 is held by session %s \(.*\) since 20[0-9TZ:-]+, for [0-9.µms]+, \S.*\n$`, id))
+		held := regexp.MustCompile(
+			fmt.Sprintf(`^ev: shard 5 is held by session %s \(.*\) since 20[0-9TZ:-]+, for [0-9.µms]+, \S.*\n$`, id),
+		)
 		if out := s.ok("unblock ev --shard 5 --dry-run"); !held.MatchString(out) {
 			t.Errorf("--dry-run: %s", out)
 		}
-		if out := s.ok("status ev"); e != testdb.MariaDB && !strings.Contains(out, head+"; held by session "+id+" (") || e == testdb.MariaDB && !strings.Contains(out, "ev: who has a shard is known only while somebody waits for it\n") {
+		if out := s.ok("status ev"); e != testdb.MariaDB && !strings.Contains(out, head+"; held by session "+id+" (") ||
+			e == testdb.MariaDB &&
+				!strings.Contains(out, "ev: who has a shard is known only while somebody waits for it\n") {
 			t.Errorf("status: %s", out)
 		}
-		if got := s.fails(exitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got, "session 0 does not hold the shard; its holder is session "+id) {
+		if got := s.fails(exitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
+			"session 0 does not hold the shard; its holder is session "+id) {
 			t.Error(got)
 		}
 		var ended struct {

@@ -21,10 +21,14 @@ func TestUnreadableFeedCommands(t *testing.T) {
 	if out := s.ok("status"); !strings.Contains(out, "late: problem: "+words) {
 		t.Errorf("status:\n%s", out)
 	}
-	if r := s.run("publish", "--once"); r.code != exitFailed || !strings.Contains(r.out, "kv: 1 key published, head 1\n") || !strings.Contains(r.err, words) {
+	if r := s.run("publish", "--once"); r.code != exitFailed ||
+		!strings.Contains(r.out, "kv: 1 key published, head 1\n") || !strings.Contains(r.err, words) {
 		t.Errorf("published: %+v", r)
 	}
-	for _, command := range []string{"feed show late", "status late", "fetch late", "check late", "repair late", "feed upgrade late", "feed drop late"} {
+	for _, command := range []string{
+		"feed show late", "status late", "fetch late", "check late", "repair late", "feed upgrade late",
+		"feed drop late",
+	} {
 		if r := s.run(strings.Fields(command)...); r.code != exitFailed || !strings.Contains(r.err, words) {
 			t.Errorf("%s: %+v", command, r)
 		}

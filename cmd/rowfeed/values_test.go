@@ -8,13 +8,16 @@ import (
 
 func TestDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"30d": 30 * 24 * time.Hour, "1d12h": 36 * time.Hour, "90m": 90 * time.Minute, "0": 0, "0d": 0, "1.5h": 90 * time.Minute,
+		"30d": 30 * 24 * time.Hour, "1d12h": 36 * time.Hour, "90m": 90 * time.Minute, "0": 0, "0d": 0,
+		"1.5h": 90 * time.Minute,
 	} {
 		if got, err := parseDuration(text); err != nil || got != want {
 			t.Errorf("%q is %s (%v), want %s", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "d", "30", "-1d", "1d24h", "1d-1h", "1.5d", "1h1d", "999999d", "99999999999999999999d", "soon"} {
+	for _, text := range []string{
+		"", "d", "30", "-1d", "1d24h", "1d-1h", "1.5d", "1h1d", "999999d", "99999999999999999999d", "soon",
+	} {
 		if got, err := parseDuration(text); err == nil {
 			t.Errorf("%q is %s, want an error", text, got)
 		}
@@ -38,7 +41,8 @@ func TestSpeed(t *testing.T) {
 
 func TestNameList(t *testing.T) {
 	for text, want := range map[string][]string{
-		"a": {"a"}, "a,b": {"a", "b"}, " a , b ": {"a", "b"}, "id:numeric(10,2),b": {"id:numeric(10,2)", "b"}, `"odd,name",b`: {"odd,name", "b"},
+		"a": {"a"}, "a,b": {"a", "b"}, " a , b ": {"a", "b"}, "id:numeric(10,2),b": {"id:numeric(10,2)", "b"},
+		`"odd,name",b`: {"odd,name", "b"},
 	} {
 		var l nameList
 		if err := l.Set(text); err != nil || !slices.Equal(l.names, want) {

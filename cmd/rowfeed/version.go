@@ -47,7 +47,8 @@ func (o *versionOptions) run(a *app) error {
 	if !b.time.IsZero() {
 		at = b.time.Format(time.RFC3339)
 	}
-	return a.printJSON(map[string]any{"version": b.version, "commit": b.commit, "time": at, "modified": b.modified, "go": b.goVersion, "platform": b.platform})
+	return a.printJSON(map[string]any{"version": b.version, "commit": b.commit, "time": at, "modified": b.modified,
+		"go": b.goVersion, "platform": b.platform})
 }
 
 // build is what a binary knows of how it came to be.

@@ -35,7 +35,9 @@ func BenchmarkAuthentication(b *testing.B) {
 		b.Fatal(err)
 	}
 	database.Exec(b, "CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT)")
-	database.Exec(b, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO kv SELECT i, 'value ' || i FROM n")
+	database.Exec(b,
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO kv SELECT i, "+
+			"'value ' || i FROM n")
 	feed, err := db.AddFeed(b.Context(), rowfeed.FeedSpec{Name: "kv", Table: "kv"}, nil)
 	if err != nil {
 		b.Fatal(err)
@@ -43,7 +45,8 @@ func BenchmarkAuthentication(b *testing.B) {
 	if _, err := feed.Publish(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	token, _, err := db.Admin().AddToken(b.Context(), admin.TokenSpec{Name: "bench", Grants: []admin.TokenGrant{{Right: admin.RightRead, Feed: "kv"}}})
+	token, _, err := db.Admin().AddToken(b.Context(),
+		admin.TokenSpec{Name: "bench", Grants: []admin.TokenGrant{{Right: admin.RightRead, Feed: "kv"}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -58,7 +61,9 @@ func BenchmarkAuthentication(b *testing.B) {
 		for c := range clients {
 			group.Go(func() {
 				for i := range requests {
-					if err := page(b.Context(), client, fmt.Sprintf("%s/_feeds/fetch/kv?limit=10&after=%d", url, (c*requests+i)%900), token); err != nil {
+					if err := page(b.Context(), client,
+						fmt.Sprintf("%s/_feeds/fetch/kv?limit=10&after=%d", url, (c*requests+i)%900),
+						token); err != nil {
 						b.Error(err)
 						return
 					}

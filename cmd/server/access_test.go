@@ -19,7 +19,8 @@ func TestTokensAreAskedFor(t *testing.T) {
 	tokens := access.NewTokens(x.db)
 	r := run(t, server.Config{DB: x.db, Publish: true, Access: access.Identify(tokens)})
 	token := func(name, feed string) string {
-		text, _, err := x.db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: name, Grants: []access.Grant{{Right: access.Read, Feed: feed}}})
+		text, _, err := x.db.Admin().AddToken(t.Context(),
+			admin.TokenSpec{Name: name, Grants: []access.Grant{{Right: access.Read, Feed: feed}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,8 +31,12 @@ func TestTokensAreAskedFor(t *testing.T) {
 		page, err := reader.Fetch(t.Context(), rowfeed.Request{})
 		return err == nil && len(page.Entries) == 1
 	}, func() string { return "the row" })
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/_feeds": 401, "/_feeds/kv": 401, "/_feeds/fetch/kv": 401, "/_feeds/stream/kv": 401} {
-		if status, body := r.get(t, path); status != want || strings.Contains(body, "kv") || strings.Contains(body, "reasons") {
+	for path, want := range map[string]int{
+		"/healthz": 200, "/readyz": 200, "/_feeds": 401, "/_feeds/kv": 401, "/_feeds/fetch/kv": 401,
+		"/_feeds/stream/kv": 401,
+	} {
+		if status, body := r.get(t, path); status != want || strings.Contains(body, "kv") ||
+			strings.Contains(body, "reasons") {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
@@ -53,7 +58,8 @@ func TestTokensAreAskedFor(t *testing.T) {
 // trigger is the name of one of the feed's.
 func (x *fixture) trigger(t *testing.T) (name string) {
 	t.Helper()
-	if err := x.sql.QueryRowContext(t.Context(), "SELECT name FROM sqlite_schema WHERE type = 'trigger' LIMIT 1").Scan(&name); err != nil {
+	if err := x.sql.QueryRowContext(t.Context(),
+		"SELECT name FROM sqlite_schema WHERE type = 'trigger' LIMIT 1").Scan(&name); err != nil {
 		t.Fatal(err)
 	}
 	return name

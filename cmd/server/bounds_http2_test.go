@@ -40,7 +40,8 @@ func TestSlowHeaders(t *testing.T) {
 func TestHTTP2TakesLittle(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{})
-	c, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	c, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"),
+		&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func TestHTTP2TakesLittle(t *testing.T) {
 	frame := func(kind byte, body ...byte) string {
 		return string(append([]byte{0, 0, byte(len(body)), kind, 0, 0, 0, 0, 0}, body...))
 	}
-	if _, err := io.WriteString(c, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(settings)+frame(ping, 1, 2, 3, 4, 5, 6, 7, 8)); err != nil {
+	if _, err := io.WriteString(c,
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(settings)+frame(ping, 1, 2, 3, 4, 5, 6, 7, 8)); err != nil {
 		t.Fatal(err)
 	}
 	window := 65_535 // as HTTP/2 begins

@@ -56,7 +56,9 @@ func TestWaitingIsBounded(t *testing.T) {
 	if status := waits("c"); status != 503 {
 		t.Errorf("a third client: %d", status)
 	}
-	for _, path := range []string{"/_feeds/fetch/kv?wait=1ms", "/_feeds/http-feeds/kv?timeout=1", "/_feeds/shards/kv?wait=1ms"} {
+	for _, path := range []string{
+		"/_feeds/fetch/kv?wait=1ms", "/_feeds/http-feeds/kv?timeout=1", "/_feeds/shards/kv?wait=1ms",
+	} {
 		if status, body := r.get(t, path); status != 503 || !strings.Contains(body, "urn:rowfeed:problem:overloaded") {
 			t.Errorf("%s, which waits: %d %s", path, status, body)
 		}
@@ -146,13 +148,15 @@ func TestSlowloris(t *testing.T) {
 			t.Errorf("%q: %q", beginning, got)
 		}
 	}
-	body := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Hour, BodyTimeout: time.Millisecond}})
+	body := run(t,
+		server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Hour, BodyTimeout: time.Millisecond}})
 	for beginning, want := range map[string]string{
-		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx":                         "HTTP/1.1 405",
-		"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx":            "HTTP/1.1 405",
-		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx":                    "HTTP/1.1 413",
-		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx":       "HTTP/1.1 413",
-		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n": "HTTP/1.1 400", // whose length?
+		"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx":                   "HTTP/1.1 405",
+		"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx":      "HTTP/1.1 405",
+		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx":              "HTTP/1.1 413",
+		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx": "HTTP/1.1 413",
+		// whose length?
+		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n": "HTTP/1.1 400",
 	} {
 		if got := silent(t, body, beginning); !strings.HasPrefix(got, want) {
 			t.Errorf("%q: %q", beginning, got)

@@ -37,8 +37,9 @@ func (c Config) exposed(at net.Addr) error {
 		return nil
 	}
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "listen", Object: "address " + at.String(),
-		Cause: "others than this machine can reach it, and nobody is asked who they are: everyone could read every feed",
-		Next:  "listen on 127.0.0.1, or ask for tokens (--auth tokens), or say that this is meant (--auth none)"}
+		Cause: "others than this machine can reach it, and nobody is asked who they are: " +
+			"everyone could read every feed",
+		Next: "listen on 127.0.0.1, or ask for tokens (--auth tokens), or say that this is meant (--auth none)"}
 }
 
 // everyone lets all requests through as everyone's: nobody is asked who they are.
@@ -62,9 +63,11 @@ func (c Config) onlyHosts(at net.Addr, next http.Handler) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// Without any host, as only HTTP/1.0 allows it, no browser asks.
-		if host := hostOf(r.Host); host != "" && !isOwn(host) && !slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(n, host) }) {
+		if host := hostOf(r.Host); host != "" && !isOwn(host) &&
+			!slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(n, host) }) {
 			refuse(w, r, &rowfeed.Error{Code: feedhttp.Misdirected, Cause: fmt.Sprintf("this server is not %q", host),
-				Next: "ask for it by its address; or start it with --allow-host and the name, where a proxy hands requests on"}, 0)
+				Next: "ask for it by its address; " +
+					"or start it with --allow-host and the name, where a proxy hands requests on"}, 0)
 			return
 		}
 		next.ServeHTTP(w, r)

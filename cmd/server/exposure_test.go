@@ -28,7 +28,8 @@ func TestExposed(t *testing.T) {
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		err := refusal(t, server.Config{DB: x.db, Listen: listen})
 		var e *rowfeed.Error
-		if !errors.As(err, &e) || e.Code != rowfeed.InvalidRequest || e.Param != "listen" || !strings.Contains(e.Next, "--auth none") {
+		if !errors.As(err, &e) || e.Code != rowfeed.InvalidRequest || e.Param != "listen" ||
+			!strings.Contains(e.Next, "--auth none") {
 			t.Errorf("%s: %v", listen, err)
 		}
 	}

@@ -76,8 +76,9 @@ func (l Limits) withDefaults() Limits {
 // check refuses what is no number.
 func (l Limits) check() error {
 	if math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0) || l.Rate > 1e9 {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "rate", Cause: fmt.Sprintf("rate: %g is no number of requests a second", l.Rate),
-			Next: "give one up to 1e9, or a negative one for no bound"}
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "rate",
+			Cause: fmt.Sprintf("rate: %g is no number of requests a second", l.Rate),
+			Next:  "give one up to 1e9, or a negative one for no bound"}
 	}
 	return nil
 }
@@ -118,7 +119,8 @@ type arrival struct {
 func (l *limiter) first(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.RequestURI) > maxURI {
-			refuse(w, r, &rowfeed.Error{Code: feedhttp.URITooLong, Cause: fmt.Sprintf("the address has %d bytes, at most %d are taken", len(r.RequestURI), maxURI)}, 0)
+			refuse(w, r, &rowfeed.Error{Code: feedhttp.URITooLong,
+				Cause: fmt.Sprintf("the address has %d bytes, at most %d are taken", len(r.RequestURI), maxURI)}, 0)
 			return
 		}
 		most := l.BodyBytes
@@ -128,7 +130,9 @@ func (l *limiter) first(next http.Handler) http.Handler {
 		if l.BodyBytes >= 0 && r.ContentLength != 0 {
 			if r.ContentLength > most || r.ContentLength < 0 && most == 0 {
 				w.Header().Set("Connection", "close") // lest the body be read to its end
-				refuse(w, r, &rowfeed.Error{Code: feedhttp.TooLarge, Cause: fmt.Sprintf("the request has a body of more than %d bytes", most), Next: "leave the body out"}, 0)
+				refuse(w, r, &rowfeed.Error{Code: feedhttp.TooLarge,
+					Cause: fmt.Sprintf("the request has a body of more than %d bytes", most),
+					Next:  "leave the body out"}, 0)
 				return
 			}
 			r.Body = http.MaxBytesReader(w, r.Body, most)
@@ -160,7 +164,8 @@ func (l *limiter) second(next http.Handler) http.Handler {
 }
 
 func tooMany(cause string) error {
-	return &rowfeed.Error{Code: feedhttp.TooManyRequests, Cause: cause, Next: "wait for as long as Retry-After says; ask for more entries at a time, or wait for them (wait, or a stream) instead of asking again and again"}
+	return &rowfeed.Error{Code: feedhttp.TooManyRequests, Cause: cause, Next: "wait for as long as Retry-After says; " +
+		"ask for more entries at a time, or wait for them (wait, or a stream) instead of asking again and again"}
 }
 
 // refuse answers a request with an error; after, where it is not 0, is when to ask again.
@@ -205,8 +210,9 @@ func (l *limiter) wait(ctx context.Context) (leave func(), err error) {
 	defer l.mu.Unlock()
 	switch {
 	case l.Waiting >= 0 && l.waiting >= l.Waiting:
-		return nil, &rowfeed.Error{Code: feedhttp.Overloaded, Cause: "as many requests wait for entries as this server carries",
-			Next: "ask without wait, or another server; servers carry more with --max-waiting"}
+		return nil, &rowfeed.Error{Code: feedhttp.Overloaded,
+			Cause: "as many requests wait for entries as this server carries",
+			Next:  "ask without wait, or another server; servers carry more with --max-waiting"}
 	case who != "" && l.WaitingPerClient >= 0 && l.waits[who] >= l.WaitingPerClient:
 		return nil, tooMany("more requests that wait for entries than one client may have")
 	}

@@ -32,7 +32,8 @@ func newAsker(l Limits) *asker {
 		} else if name != "" {
 			who.Name = name
 		}
-		limiter.second(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w, r.WithContext(access.With(r.Context(), who)))
+		limiter.second(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})).ServeHTTP(w,
+			r.WithContext(access.With(r.Context(), who)))
 	}))
 	return a
 }
@@ -58,7 +59,8 @@ func TestRate(t *testing.T) {
 			if w.Code != status {
 				t.Fatalf("%s %q: %d, want %d", address, who, w.Code, status)
 			}
-			if status == 429 && (w.Header().Get("Retry-After") != "10" || !strings.Contains(w.Body.String(), `"type":"urn:rowfeed:problem:too-many-requests"`) ||
+			if status == 429 && (w.Header().Get("Retry-After") != "10" ||
+				!strings.Contains(w.Body.String(), `"type":"urn:rowfeed:problem:too-many-requests"`) ||
 				w.Header().Get("Content-Type") != "application/problem+json") {
 				t.Errorf("%v %s", w.Header(), w.Body)
 			}

@@ -46,7 +46,8 @@ func newFixture(t *testing.T, params ...string) *fixture {
 		return nil
 	}}, params...)
 	var err error
-	if x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(), &rowfeed.Config{PublisherLease: time.Hour}); err != nil {
+	if x.db, err = rowfeed.Open(t.Context(), x.sql, sqlite.New(),
+		&rowfeed.Config{PublisherLease: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = x.db.Migrate(t.Context()); err != nil {

@@ -66,7 +66,8 @@ type publisher struct {
 }
 
 func newPublishers(cfg Config) *publishers {
-	return &publishers{db: cfg.DB, log: cfg.Log, every: cfg.DiscoverEvery, enabled: cfg.Publish, running: make(map[string]*publisher)}
+	return &publishers{db: cfg.DB, log: cfg.Log, every: cfg.DiscoverEvery, enabled: cfg.Publish,
+		running: make(map[string]*publisher)}
 }
 
 // list finds the feeds to publish.
@@ -182,7 +183,8 @@ func (p *publisher) run(ctx context.Context, all *publishers) {
 		}
 		wait := pause/2 + rand.N(pause/2+1)
 		p.fail(err, wait)
-		log.ErrorContext(ctx, "publisher stopped; it will be started again", "feed", p.feed.Name(), "error", err, "pause", wait)
+		log.ErrorContext(ctx, "publisher stopped; it will be started again", "feed", p.feed.Name(), "error", err,
+			"pause", wait)
 		t := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():

@@ -58,7 +58,8 @@ func TestReadyWhileStandingBy(t *testing.T) {
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	first.waitEntries(t, 1)
 	m := metrics.New(&metrics.Config{Every: 1})
-	db, err := rowfeed.Open(t.Context(), x.database.OpenTapped(t, testdb.Hooks{}), sqlite.New(), &rowfeed.Config{Observer: m.Observer()})
+	db, err := rowfeed.Open(t.Context(), x.database.OpenTapped(t, testdb.Hooks{}), sqlite.New(),
+		&rowfeed.Config{Observer: m.Observer()})
 	if err != nil {
 		t.Fatal(err)
 	}

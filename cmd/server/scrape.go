@@ -82,14 +82,17 @@ func StartMetrics(ctx context.Context, what Scraping) (address string, stop func
 	go func() {
 		defer close(served)
 		// Publishing and delivering go on without it.
-		if err := srv.Serve(newCountedListener(listener, cfg.Limits, cfg.tellRefused(requests))); !errors.Is(err, http.ErrServerClosed) {
+		if err := srv.Serve(newCountedListener(listener, cfg.Limits, cfg.tellRefused(requests))); !errors.Is(err,
+			http.ErrServerClosed) {
 			cfg.Log.ErrorContext(requests, "metrics are told no more", "error", err)
 		}
 	}()
 	address = listener.Addr().String()
 	cfg.Log.InfoContext(ctx, "telling metrics", "address", address)
 	if !isLoopback(listener.Addr()) {
-		cfg.Log.WarnContext(ctx, "everyone who can reach this address can read the metrics, which name all feeds and consumers", "address", address)
+		cfg.Log.WarnContext(ctx,
+			"everyone who can reach this address can read the metrics, which name all feeds and consumers", "address",
+			address)
 	}
 	return address, func() {
 		end()

@@ -161,7 +161,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}()
 
 	limiter := newLimiter(cfg.Limits)
-	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(cfg.DB)), &feedhttp.Config{Log: cfg.Log, NoPublish: !cfg.Publish, NoCompression: cfg.NoCompression, Wait: limiter.wait, Tracer: cfg.Tracer})
+	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(cfg.DB)), &feedhttp.Config{Log: cfg.Log,
+		NoPublish: !cfg.Publish, NoCompression: cfg.NoCompression, Wait: limiter.wait, Tracer: cfg.Tracer})
 	srv := cfg.newHTTPServer(requests, cfg.inFront(listener.Addr(), limiter, newMux(cfg, publishers, feeds)))
 	srv.RegisterOnShutdown(feeds.Close) // nobody waits for what waits for an entry
 	connections := newCountedListener(listener, cfg.Limits, cfg.tellRefused(life))
@@ -216,7 +217,8 @@ func (c Config) tellRefused(ctx context.Context) func(cause string) {
 	refusals := rate.Sometimes{First: 1, Interval: time.Minute}
 	return func(cause string) {
 		refusals.Do(func() {
-			c.Log.WarnContext(ctx, "a connection was closed at once: there are "+cause+"; more such are told of once a minute")
+			c.Log.WarnContext(ctx,
+				"a connection was closed at once: there are "+cause+"; more such are told of once a minute")
 		})
 	}
 }
@@ -237,8 +239,9 @@ func (c Config) finish(life context.Context, srv *http.Server, cutOff context.Ca
 func listen(ctx context.Context, param, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Cause: fmt.Sprintf("%s: %q is no address", param, address),
-			Next: "write it as host:port, like " + DefaultListen, Err: err}
+		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param,
+			Cause: fmt.Sprintf("%s: %q is no address", param, address),
+			Next:  "write it as host:port, like " + DefaultListen, Err: err}
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err == nil {
@@ -271,14 +274,16 @@ func (c Config) inFront(at net.Addr, l *limiter, next http.Handler) http.Handler
 
 // newMux puts the parts of the server at their paths.
 func newMux(cfg Config, p *publishers, feeds http.Handler) http.Handler {
-	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, timeout: cfg.readyTimeout, asking: make(chan struct{}, 1), verified: make(map[string]verification)}
+	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, timeout: cfg.readyTimeout,
+		asking: make(chan struct{}, 1), verified: make(map[string]verification)}
 	mux := http.NewServeMux()
 	feeds = access.Required(feeds)
 	mux.Handle("/_feeds", feeds)
 	mux.Handle("/_feeds/", feeds)
 	mux.HandleFunc("/healthz", onlyGet(health.alive))
 	mux.HandleFunc("/readyz", onlyGet(health.ready))
-	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(cfg.DB)), console.Of(cfg.DB), &console.Config{Problems: health.known, Login: cfg.Login, Log: cfg.Log}))
+	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(cfg.DB)), console.Of(cfg.DB),
+		&console.Config{Problems: health.known, Login: cfg.Login, Log: cfg.Log}))
 	if cfg.Metrics != nil {
 		mux.HandleFunc("/metrics", onlyGet(scrape(cfg.Metrics.Handler())))
 	}

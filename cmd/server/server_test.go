@@ -104,7 +104,8 @@ func TestWithoutPublishing(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	r.waitEntries(t, 1)
-	if status, body := r.get(t, "/_feeds/fetch/kv?consistent=true"); status != 400 || !strings.Contains(body, `"parameter":"consistent"`) {
+	if status, body := r.get(t, "/_feeds/fetch/kv?consistent=true"); status != 400 ||
+		!strings.Contains(body, `"parameter":"consistent"`) {
 		t.Errorf("consistent, from a server that does not publish: %d %s", status, body)
 	}
 	x.exec(t, `DROP TRIGGER `+trigger(t, x))
@@ -113,7 +114,8 @@ func TestWithoutPublishing(t *testing.T) {
 
 func trigger(t *testing.T, x *fixture) (name string) {
 	t.Helper()
-	err := x.sql.QueryRowContext(t.Context(), `SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name LIMIT 1`).Scan(&name)
+	err := x.sql.QueryRowContext(t.Context(),
+		`SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name LIMIT 1`).Scan(&name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +145,9 @@ func TestReadiness(t *testing.T) {
 	}
 	r.waitReasons(t)
 
-	x.hooks.Store(&testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error { return errors.Join(driver.ErrBadConn, errDown) }})
+	x.hooks.Store(&testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
+		return errors.Join(driver.ErrBadConn, errDown)
+	}})
 	r.waitReasons(t, "check that the database runs")
 	if _, body := r.get(t, "/readyz"); strings.Contains(body, "secret") {
 		t.Errorf("it tells: %s", body)
@@ -284,7 +288,8 @@ func TestInFlightRequestFinishes(t *testing.T) {
 	default:
 	}
 	held.Release()
-	if answer := <-got; !strings.HasPrefix(answer, `200 {"feed":"kv","entries":[{`) || !strings.HasSuffix(answer, "}\n<nil>") {
+	if answer := <-got; !strings.HasPrefix(answer, `200 {"feed":"kv","entries":[{`) ||
+		!strings.HasSuffix(answer, "}\n<nil>") {
 		t.Error(answer)
 	}
 	r.end(t)
@@ -368,12 +373,14 @@ func TestListen(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	err = server.Run(t.Context(), server.Config{DB: x.db, Listen: address})
-	if !errors.Is(err, rowfeed.Failed) || !errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), address) ||
+	if !errors.Is(err, rowfeed.Failed) || !errors.Is(err, syscall.EADDRINUSE) ||
+		!strings.Contains(err.Error(), address) ||
 		!strings.Contains(err.Error(), "--listen 127.0.0.1:0") && !strings.Contains(err.Error(), "127.0.0.1:0") {
 		t.Errorf("port in use: %v", err)
 	}
 	for _, bad := range []string{"8080", "localhost", "[::1", "a:b:c"} {
-		if err := server.Run(t.Context(), server.Config{DB: x.db, Listen: bad}); !errors.Is(err, rowfeed.InvalidRequest) {
+		if err := server.Run(t.Context(),
+			server.Config{DB: x.db, Listen: bad}); !errors.Is(err, rowfeed.InvalidRequest) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -399,7 +406,8 @@ func TestLargeHeaderIsRefused(t *testing.T) {
 	}
 	defer c.Close()
 	// The server does not take all of it, and is gone when somebody is slow in sending it; its answer is there.
-	_, _ = io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
+	_, _ = io.WriteString(c,
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -47,8 +47,9 @@ type stamp struct {
 func readCertificates(t TLS, log *slog.Logger) (*certificates, error) {
 	c := &certificates{TLS: t, log: log}
 	if (t.Cert == "") != (t.Key == "") || t.Cert == "" {
-		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tls-cert", Cause: "TLS: a certificate and its private key belong together",
-			Next: "give both, --tls-cert and --tls-key"}
+		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tls-cert",
+			Cause: "TLS: a certificate and its private key belong together",
+			Next:  "give both, --tls-cert and --tls-key"}
 	}
 	c.seen = c.stamps()
 	config, err := c.read()
@@ -69,14 +70,16 @@ func (c *certificates) stamps() (all [3]stamp) {
 // new one: crypto/tls keeps the client's chain in it, and looks for its authority among those of now.
 func (c *certificates) read() (*tls.Config, error) {
 	failed := func(param, path string, err error) error {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("file %q", path), Cause: "TLS: it cannot be used", Err: err,
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("file %q", path),
+			Cause: "TLS: it cannot be used", Err: err,
 			Next: "give PEM files that belong together, and that this user may read"}
 	}
 	pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 	if err != nil {
 		return nil, failed("tls-cert", c.Cert, err)
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair},
+		NextProtos: []string{"h2", "http/1.1"}}
 	if c.ClientCA == "" {
 		return config, nil
 	}

@@ -36,7 +36,8 @@ type secured struct {
 func runSecured(t *testing.T, x *fixture, cfg server.Config) *secured {
 	t.Helper()
 	folder := t.TempDir()
-	s := &secured{of: testtls.New(t, "servers"), cert: filepath.Join(folder, "cert.pem"), key: filepath.Join(folder, "key.pem")}
+	s := &secured{of: testtls.New(t, "servers"), cert: filepath.Join(folder, "cert.pem"),
+		key: filepath.Join(folder, "key.pem")}
 	s.of.Sign(t, "first.example", s.cert, s.key)
 	if cfg.TLS == nil {
 		cfg.TLS = &server.TLS{}
@@ -85,7 +86,8 @@ func TestTLS(t *testing.T) {
 	if err != nil || resp.TLS.Version != tls.VersionTLS12 {
 		t.Fatal(resp, err)
 	}
-	_, err = s.ask(t, "first.example", func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
+	_, err = s.ask(t, "first.example",
+		func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 })
 	if err == nil || !strings.Contains(err.Error(), "remote error: tls: protocol version not supported") {
 		t.Errorf("TLS 1.1: %v", err)
 	}
@@ -229,7 +231,9 @@ func TestClientCertificates(t *testing.T) {
 	if resp, err := s.ask(t, "first.example", with(clients)); err != nil || resp.StatusCode != 200 {
 		t.Errorf("a client: %v", err)
 	}
-	for who, change := range map[string]func(*tls.Config){"nobody": nil, "a stranger": with(strangers), "the server": with(s.of)} {
+	for who, change := range map[string]func(*tls.Config){
+		"nobody": nil, "a stranger": with(strangers), "the server": with(s.of),
+	} {
 		if resp, err := s.ask(t, "first.example", change); err == nil {
 			t.Errorf("%s got %s", who, resp.Status)
 		}
@@ -262,7 +266,8 @@ func TestTLSRefused(t *testing.T) {
 	x := newFixture(t)
 	folder := t.TempDir()
 	of := testtls.New(t, "servers")
-	cert, key, other, empty := filepath.Join(folder, "c"), filepath.Join(folder, "k"), filepath.Join(folder, "o"), filepath.Join(folder, "e")
+	cert, key, other, empty := filepath.Join(folder,
+		"c"), filepath.Join(folder, "k"), filepath.Join(folder, "o"), filepath.Join(folder, "e")
 	of.Sign(t, "a.example", cert, other)
 	of.Sign(t, "a.example", cert, key)
 	write(t, empty, "")

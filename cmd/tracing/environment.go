@@ -25,7 +25,8 @@ const shutdownTimeout = 5 * time.Second
 func FromEnvironment(ctx context.Context, getenv func(string) string) (t feedtype.Tracer, shutdown func(), err error) {
 	none := func() {}
 	exporter := getenv("OTEL_TRACES_EXPORTER")
-	asked := exporter == "otlp" || getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+	asked := exporter == "otlp" || getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" ||
+		getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 	switch {
 	case !asked || exporter == "none" || strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true"):
 		return nil, none, nil
@@ -39,11 +40,14 @@ func FromEnvironment(ctx context.Context, getenv func(string) string) (t feedtyp
 	}
 	sender, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return nil, none, &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry", Cause: "no exporter can be made of the variables OTEL_EXPORTER_OTLP_…", Err: err}
+		return nil, none, &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry",
+			Cause: "no exporter can be made of the variables OTEL_EXPORTER_OTLP_…", Err: err}
 	}
-	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "rowfeed")), resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", "rowfeed")),
+		resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithHost())
 	if err != nil {
-		return nil, none, &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry", Cause: "OTEL_RESOURCE_ATTRIBUTES cannot be read", Err: err}
+		return nil, none, &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry",
+			Cause: "OTEL_RESOURCE_ATTRIBUTES cannot be read", Err: err}
 	}
 	provider := sdk.NewTracerProvider(sdk.WithBatcher(sender), sdk.WithResource(about))
 	return New(provider), func() {
@@ -54,5 +58,6 @@ func FromEnvironment(ctx context.Context, getenv func(string) string) (t feedtyp
 }
 
 func unfit(name, value, fit string) error {
-	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry", Cause: fmt.Sprintf("%s: %q is not supported", name, value), Next: "set it to " + fit + ", or leave it out"}
+	return &feedtype.Error{Code: feedtype.InvalidRequest, Object: "OpenTelemetry",
+		Cause: fmt.Sprintf("%s: %q is not supported", name, value), Next: "set it to " + fit + ", or leave it out"}
 }

@@ -107,7 +107,8 @@ func TestSpans(t *testing.T) {
 	to, err := webhook.New(webhook.Config{URL: receiver.URL, AllowPrivate: true})
 	must(t, err)
 	defer to.Close()
-	r := &relay.Relay{Name: "hook", Source: &feedhttp.Client{URL: server.URL, Feed: "kv", Tracer: tracer}, DB: db, Sink: to}
+	r := &relay.Relay{Name: "hook", Source: &feedhttp.Client{URL: server.URL, Feed: "kv", Tracer: tracer}, DB: db,
+		Sink: to}
 	must(t, r.RunOnce(t.Context()))
 	serving.Wait()
 
@@ -117,22 +118,28 @@ func TestSpans(t *testing.T) {
 		feedtype.SpanDeliver: {"2", "hook", "producer"},
 	} {
 		s := span(t, spans, op)
-		if attributeOf(s, "rowfeed.feed") != "kv" || attributeOf(s, "rowfeed.entries") != want[0] || attributeOf(s, "rowfeed.consumer") != want[1] || s.SpanKind().String() != want[2] {
+		if attributeOf(s, "rowfeed.feed") != "kv" || attributeOf(s, "rowfeed.entries") != want[0] ||
+			attributeOf(s, "rowfeed.consumer") != want[1] || s.SpanKind().String() != want[2] {
 			t.Errorf("%s: %v, %s", op, s.Attributes(), s.SpanKind())
 		}
 	}
-	for child, parent := range map[string]string{feedtype.SpanServe: feedtype.SpanRequest, feedtype.SpanFetch: feedtype.SpanServe, feedtype.SpanDeliver: feedtype.SpanConsume} {
+	for child, parent := range map[string]string{
+		feedtype.SpanServe: feedtype.SpanRequest, feedtype.SpanFetch: feedtype.SpanServe,
+		feedtype.SpanDeliver: feedtype.SpanConsume,
+	} {
 		c, p := span(t, spans, child), span(t, spans, parent)
 		if c.Parent().SpanID() != p.SpanContext().SpanID() || c.SpanContext().TraceID() != p.SpanContext().TraceID() {
 			t.Errorf("%s does not belong to %s: %v, %v", child, parent, c.Parent(), p.SpanContext())
 		}
 	}
 	read := span(t, spans, feedtype.SpanRequest).SpanContext()
-	if links := span(t, spans, feedtype.SpanConsume).Links(); len(links) != 1 || links[0].SpanContext.SpanID() != read.SpanID() || links[0].SpanContext.TraceID() != read.TraceID() {
+	if links := span(t, spans, feedtype.SpanConsume).Links(); len(links) != 1 ||
+		links[0].SpanContext.SpanID() != read.SpanID() || links[0].SpanContext.TraceID() != read.TraceID() {
 		t.Errorf("what was consumed does not lead to its page: %v, not %v", links, read)
 	}
 	delivered := span(t, spans, feedtype.SpanDeliver).SpanContext()
-	if want := "00-" + delivered.TraceID().String() + "-" + delivered.SpanID().String() + "-01"; len(sent) != 1 || sent[0] != want {
+	if want := "00-" + delivered.TraceID().String() + "-" + delivered.SpanID().String() + "-01"; len(sent) != 1 ||
+		sent[0] != want {
 		t.Errorf("the receiver got %v, not %s", sent, want)
 	}
 
@@ -143,7 +150,8 @@ func TestSpans(t *testing.T) {
 	}
 	serving.Wait()
 	for _, op := range []string{feedtype.SpanServe, feedtype.SpanRequest} {
-		if s := span(t, spans, op); attributeOf(s, "error.type") != "unknown-feed" || s.Status().Description != "unknown-feed" {
+		if s := span(t, spans, op); attributeOf(s, "error.type") != "unknown-feed" ||
+			s.Status().Description != "unknown-feed" {
 			t.Errorf("%s: %v %v", op, s.Attributes(), s.Status())
 		}
 	}
@@ -154,7 +162,8 @@ func TestSpans(t *testing.T) {
 	must(t, err)
 	resp.Body.Close()
 	serving.Wait()
-	if s := span(t, spans, feedtype.SpanServe); s.Parent().IsValid() || attributeOf(s, "rowfeed.feed") != "" || len(spans.Ended()) <= before {
+	if s := span(t, spans, feedtype.SpanServe); s.Parent().IsValid() || attributeOf(s, "rowfeed.feed") != "" ||
+		len(spans.Ended()) <= before {
 		t.Errorf("a stranger's: %v %v", s.Parent(), s.Attributes())
 	}
 }
@@ -166,7 +175,8 @@ func TestSpansReadAhead(t *testing.T) {
 	d.Exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
 	_, err := f.Publish(t.Context())
 	must(t, err)
-	c := &rowfeed.Consumer{Name: "copy", Source: f, DB: db, Limit: 1, Handle: func(context.Context, *sql.Tx, []feedtype.Entry) error { return nil }}
+	c := &rowfeed.Consumer{Name: "copy", Source: f, DB: db, Limit: 1,
+		Handle: func(context.Context, *sql.Tx, []feedtype.Entry) error { return nil }}
 	must(t, c.RunOnce(t.Context()))
 	read, led := map[trace.SpanID]bool{}, map[trace.SpanID]bool{}
 	for _, s := range spans.Ended() {
@@ -209,11 +219,13 @@ func TestFromEnvironment(t *testing.T) {
 	tracer, shutdown, err := tracing.FromEnvironment(t.Context(), os.Getenv)
 	must(t, err)
 	_, end := feedtype.StartSpan(t.Context(), tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: "kv"})
-	end(feedtype.SpanEnd{Err: &feedtype.Error{Code: feedtype.Unavailable, Cause: "hunter2", Err: errors.New("password=hunter2")}})
+	end(feedtype.SpanEnd{Err: &feedtype.Error{Code: feedtype.Unavailable, Cause: "hunter2",
+		Err: errors.New("password=hunter2")}})
 	shutdown()
 	mu.Lock()
 	defer mu.Unlock()
-	if path != "/v1/traces" || header != "abc" || len(got.ResourceSpans) != 1 || len(got.ResourceSpans[0].ScopeSpans) != 1 {
+	if path != "/v1/traces" || header != "abc" || len(got.ResourceSpans) != 1 ||
+		len(got.ResourceSpans[0].ScopeSpans) != 1 {
 		t.Fatalf("%s %s %v", path, header, &got)
 	}
 	text := got.ResourceSpans[0].String()
@@ -236,10 +248,13 @@ func TestFromEnvironment(t *testing.T) {
 		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": at.URL}, true, nil},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_SDK_DISABLED": "true"}, false, nil},
 		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_TRACES_EXPORTER": "none"}, false, nil},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, feedtype.InvalidRequest},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_TRACES_EXPORTER": "zipkin"}, false, feedtype.InvalidRequest},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false,
+			feedtype.InvalidRequest},
+		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": at.URL, "OTEL_TRACES_EXPORTER": "zipkin"}, false,
+			feedtype.InvalidRequest},
 	} {
-		tracer, shutdown, err := tracing.FromEnvironment(context.Background(), func(name string) string { return c.env[name] })
+		tracer, shutdown, err := tracing.FromEnvironment(context.Background(),
+			func(name string) string { return c.env[name] })
 		if (tracer != nil) != c.on || !errors.Is(err, c.err) {
 			t.Errorf("%v: %v, %v", c.env, tracer, err)
 		}

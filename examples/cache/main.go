@@ -15,7 +15,9 @@ import (
 )
 
 func main() {
-	c := &cache{source: &feedhttp.Client{URL: "http://127.0.0.1:8080", Feed: "kv"}, load: func(_ context.Context, id int64) (string, error) {
+	c := &cache{source: &feedhttp.Client{
+		URL: "http://127.0.0.1:8080", Feed: "kv",
+	}, load: func(_ context.Context, id int64) (string, error) {
 		return fmt.Sprintf("what your database has of %d", id), nil
 	}}
 	log.Fatal(c.follow(context.Background()))
@@ -79,7 +81,8 @@ func (c *cache) follow(ctx context.Context) error {
 		case err == nil:
 			after = page.Cursor
 			continue
-		case errors.Is(err, rowfeed.UnknownFeed), errors.Is(err, rowfeed.Unauthorized), errors.Is(err, rowfeed.Forbidden):
+		case errors.Is(err, rowfeed.UnknownFeed), errors.Is(err, rowfeed.Unauthorized),
+			errors.Is(err, rowfeed.Forbidden):
 			return err // which waiting does not mend
 		}
 		select {

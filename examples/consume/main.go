@@ -18,7 +18,8 @@ import (
 
 func main() {
 	ctx := context.Background()
-	db, err := sql.Open("sqlite", "file:stock.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:stock.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,7 +36,8 @@ type order struct {
 }
 
 func stock(ctx context.Context, db *sql.DB, orders rowfeed.Source) (*rowfeed.Consumer, error) {
-	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS taken (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"); err != nil {
+	if _, err := db.ExecContext(ctx,
+		"CREATE TABLE IF NOT EXISTS taken (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"); err != nil {
 		return nil, err
 	}
 	warehouse, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
@@ -52,7 +54,8 @@ func stock(ctx context.Context, db *sql.DB, orders rowfeed.Source) (*rowfeed.Con
 				_, err := tx.ExecContext(ctx, "DELETE FROM taken WHERE id = ?", o.ID)
 				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO taken VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item", o.ID, o.Item)
+			_, err := tx.ExecContext(ctx,
+				"INSERT INTO taken VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item", o.ID, o.Item)
 			return err
 		}),
 	}, nil

@@ -54,7 +54,8 @@ func TestStock(t *testing.T) {
 			t.Fatal(err)
 		}
 		var pieces int
-		if err := db.QueryRow("SELECT count(*) FROM taken WHERE item = 'lamp'").Scan(&pieces); err != nil || pieces != step.want {
+		if err := db.QueryRow("SELECT count(*) FROM taken WHERE item = 'lamp'").Scan(&pieces); err != nil ||
+			pieces != step.want {
 			t.Errorf("%s: %d lamps taken, want %d, %v", step.write, pieces, step.want, err)
 		}
 	}

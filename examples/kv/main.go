@@ -17,7 +17,8 @@ import (
 
 func main() {
 	ctx := context.Background()
-	db, err := sql.Open("sqlite", "file:replica.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:replica.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -34,7 +35,9 @@ type row struct {
 }
 
 func replica(ctx context.Context, db *sql.DB, source rowfeed.Source) (*rowfeed.Consumer, error) {
-	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS kv (id INTEGER PRIMARY KEY, v TEXT, stale INTEGER NOT NULL DEFAULT 0)"); err != nil {
+	if _, err := db.ExecContext(
+		ctx, "CREATE TABLE IF NOT EXISTS kv (id INTEGER PRIMARY KEY, v TEXT, stale INTEGER NOT NULL DEFAULT 0)",
+	); err != nil {
 		return nil, err
 	}
 	to, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
@@ -60,7 +63,9 @@ func replica(ctx context.Context, db *sql.DB, source rowfeed.Source) (*rowfeed.C
 				_, err := tx.ExecContext(ctx, "DELETE FROM kv WHERE id = ?", r.ID)
 				return err
 			}
-			_, err := tx.ExecContext(ctx, "INSERT INTO kv (id, v) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET v = excluded.v, stale = 0", r.ID, r.V)
+			_, err := tx.ExecContext(ctx,
+				"INSERT INTO kv (id, v) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET v = excluded.v, stale = 0", r.ID,
+				r.V)
 			return err
 		}),
 	}, nil

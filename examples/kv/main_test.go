@@ -57,7 +57,10 @@ func TestReplica(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got string
-		if err := db.QueryRow("SELECT coalesce(group_concat(id || coalesce(v, '-'), ' '), '') FROM (SELECT * FROM kv ORDER BY id)").Scan(&got); err != nil || got != step.want {
+		if err := db.QueryRow(
+			"SELECT coalesce(group_concat(id || coalesce(v, '-'), ' '), '') FROM (SELECT * FROM kv ORDER BY id)",
+		).Scan(&got); err != nil ||
+			got != step.want {
 			t.Errorf("%s: the copy is %q, want %q, %v", step.write, got, step.want, err)
 		}
 	}

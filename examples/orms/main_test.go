@@ -16,7 +16,9 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 // republished in one transaction of theirs comes once, and a transaction that was rolled back not at all.
 func TestORMs(t *testing.T) {
 	testdb.Postgres15.Require(t)
-	for name, run := range map[string]func(context.Context, *sql.DB, *rowfeed.Feed) error{"GORM": withGORM, "ent": withEnt} {
+	for name, run := range map[string]func(context.Context, *sql.DB, *rowfeed.Feed) error{
+		"GORM": withGORM, "ent": withEnt,
+	} {
 		t.Run(name, func(t *testing.T) {
 			database := testdb.Postgres15.New(t)
 			db, err := sql.Open("pgx", database.URL)

@@ -41,7 +41,9 @@ type mail struct {
 }
 
 func open(ctx context.Context, db *sql.DB) (*rowfeed.DB, *rowfeed.Feed, error) {
-	for _, table := range []string{"orders (id INTEGER PRIMARY KEY)", "mails (id INTEGER PRIMARY KEY, receiver TEXT NOT NULL, body TEXT NOT NULL)"} {
+	for _, table := range []string{
+		"orders (id INTEGER PRIMARY KEY)", "mails (id INTEGER PRIMARY KEY, receiver TEXT NOT NULL, body TEXT NOT NULL)",
+	} {
 		if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table); err != nil {
 			return nil, nil, err
 		}
@@ -78,7 +80,9 @@ func order(ctx context.Context, db *sql.DB, mails *rowfeed.Feed, id int64, recei
 
 // sender sends each mail, in the order in which they were written. A mail's transaction is
 // open while it is sent: bound how long send may take, on SQLite all writers wait for it.
-func sender(feeds *rowfeed.DB, mails rowfeed.Source, send func(ctx context.Context, id string, m mail) error) *rowfeed.Consumer {
+func sender(
+	feeds *rowfeed.DB, mails rowfeed.Source, send func(ctx context.Context, id string, m mail) error,
+) *rowfeed.Consumer {
 	handle := rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, m mail) error {
 		first, err := feeds.MarkProcessed(ctx, rowfeed.InTx(tx), "mailer", "mails", e)
 		if err != nil || !first {
@@ -86,5 +90,7 @@ func sender(feeds *rowfeed.DB, mails rowfeed.Source, send func(ctx context.Conte
 		}
 		return send(ctx, fmt.Sprintf("<%d.%d.%s@shop>", e.Generation, e.Shard, e.Position), m)
 	})
-	return &rowfeed.Consumer{Name: "mailer", Source: mails, DB: feeds, Limit: 1, OnFailure: rowfeed.SetAside, Handle: handle} // a mail, a transaction
+	// a mail, a transaction
+	return &rowfeed.Consumer{Name: "mailer", Source: mails, DB: feeds, Limit: 1, OnFailure: rowfeed.SetAside,
+		Handle: handle}
 }

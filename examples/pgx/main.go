@@ -57,13 +57,15 @@ func shop(ctx context.Context, url string, id int64, write string) error {
 		return err
 	}
 	// An order that is changed comes again: its line on the bill is kept by its key.
-	bill := &rowfeed.Consumer{Name: "bill", Source: orders, DB: feeds, Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
-		if e.Op == rowfeed.Delete {
-			_, err := tx.ExecContext(ctx, "DELETE FROM bill WHERE id = $1", o.ID)
+	bill := &rowfeed.Consumer{Name: "bill", Source: orders, DB: feeds,
+		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
+			if e.Op == rowfeed.Delete {
+				_, err := tx.ExecContext(ctx, "DELETE FROM bill WHERE id = $1", o.ID)
+				return err
+			}
+			_, err := tx.ExecContext(ctx,
+				"INSERT INTO bill VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET item = excluded.item", o.ID, o.Item)
 			return err
-		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO bill VALUES ($1, $2) ON CONFLICT (id) DO UPDATE SET item = excluded.item", o.ID, o.Item)
-		return err
-	})}
+		})}
 	return bill.RunOnce(ctx) // or Run
 }

@@ -27,7 +27,8 @@ func TestShop(t *testing.T) {
 			t.Fatal(err)
 		}
 		var bill string
-		if err := d.Admin().QueryRow("SELECT coalesce(string_agg(id || ' ' || item, ', ' ORDER BY id), '') FROM bill").Scan(&bill); err != nil || bill != step.want {
+		if err := d.Admin().QueryRow("SELECT coalesce(string_agg(id || ' ' || item, ', ' ORDER BY id), '') FROM bill").
+			Scan(&bill); err != nil || bill != step.want {
 			t.Errorf("%s: the bill is %q, want %q, %v", step.write, bill, step.want, err)
 		}
 	}

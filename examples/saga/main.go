@@ -41,8 +41,10 @@ type payment struct {
 }
 
 func saga(ctx context.Context, db *sql.DB) ([]*rowfeed.Feed, []*rowfeed.Consumer, error) {
-	for _, table := range []string{"orders (id INTEGER PRIMARY KEY, amount INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'new')",
-		"payments (order_id INTEGER PRIMARY KEY, amount INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'asked')"} {
+	for _, table := range []string{
+		"orders (id INTEGER PRIMARY KEY, amount INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'new')",
+		"payments (order_id INTEGER PRIMARY KEY, amount INTEGER NOT NULL, state TEXT NOT NULL DEFAULT 'asked')",
+	} {
 		if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table); err != nil {
 			return nil, nil, err
 		}
@@ -66,7 +68,8 @@ func saga(ctx context.Context, db *sql.DB) ([]*rowfeed.Feed, []*rowfeed.Consumer
 		if e.Op == rowfeed.Delete || o.State != "new" {
 			return nil // an order comes again when its state changes
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO payments (order_id, amount) VALUES (?, ?) ON CONFLICT DO NOTHING", o.ID, o.Amount)
+		_, err := tx.ExecContext(ctx, "INSERT INTO payments (order_id, amount) VALUES (?, ?) ON CONFLICT DO NOTHING",
+			o.ID, o.Amount)
 		return err
 	})
 	settle := rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, p payment) error {
@@ -77,7 +80,8 @@ func saga(ctx context.Context, db *sql.DB) ([]*rowfeed.Feed, []*rowfeed.Consumer
 		_, err := tx.ExecContext(ctx, "UPDATE orders SET state = ? WHERE id = ? AND state = 'new'", state, p.OrderID)
 		return err
 	})
-	return feeds, []*rowfeed.Consumer{{Name: "ask", Source: feeds[0], DB: own, Handle: ask}, {Name: "settle", Source: feeds[1], DB: own, Handle: settle}}, nil
+	return feeds, []*rowfeed.Consumer{{Name: "ask", Source: feeds[0], DB: own, Handle: ask},
+		{Name: "settle", Source: feeds[1], DB: own, Handle: settle}}, nil
 }
 
 func publish(ctx context.Context, feeds []*rowfeed.Feed) error {

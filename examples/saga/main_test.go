@@ -39,7 +39,8 @@ func TestSaga(t *testing.T) {
 		}
 		var got string
 		err := db.QueryRow(`SELECT group_concat(id || ' ' || o || ' ' || p, ', ') FROM (
-			SELECT id, orders.state AS o, payments.state AS p FROM orders JOIN payments ON order_id = id ORDER BY id)`).Scan(&got)
+			SELECT id, orders.state AS o, payments.state AS p FROM orders JOIN payments ON order_id = id ORDER BY id)`).
+			Scan(&got)
 		if err != nil || got != step.want {
 			t.Errorf("%s: %q, want %q, %v", step.write, got, step.want, err)
 		}

@@ -19,7 +19,8 @@ import (
 
 func main() {
 	ctx := context.Background()
-	db, err := sql.Open("sqlite", "file:index.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:index.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +40,8 @@ type article struct {
 }
 
 func index(ctx context.Context, db *sql.DB, articles rowfeed.Source) (*rowfeed.Consumer, error) {
-	if _, err := db.ExecContext(ctx, "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (title, body, tokenize = 'porter')"); err != nil {
+	if _, err := db.ExecContext(ctx,
+		"CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (title, body, tokenize = 'porter')"); err != nil {
 		return nil, err
 	}
 	own, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
@@ -60,7 +62,8 @@ func index(ctx context.Context, db *sql.DB, articles rowfeed.Source) (*rowfeed.C
 		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, a article) error {
 			_, err := tx.ExecContext(ctx, "DELETE FROM words WHERE rowid = ?", a.ID)
 			if err == nil && e.Op == rowfeed.Upsert {
-				_, err = tx.ExecContext(ctx, "INSERT INTO words (rowid, title, body) VALUES (?, ?, ?)", a.ID, a.Title, a.Body)
+				_, err = tx.ExecContext(ctx, "INSERT INTO words (rowid, title, body) VALUES (?, ?, ?)", a.ID, a.Title,
+					a.Body)
 			}
 			return err
 		}),

@@ -32,7 +32,8 @@ func TestSearch(t *testing.T) {
 		write string
 		lamps []int64
 	}{
-		{"INSERT INTO articles VALUES (1, 'Lamps', 'A lamp gives light'), (2, 'Chairs', 'One sits on a chair, by a lamp, if there is one')", []int64{1, 2}},
+		{"INSERT INTO articles VALUES (1, 'Lamps', 'A lamp gives light'), (2, 'Chairs', 'One sits on a chair, " +
+			"by a lamp, if there is one')", []int64{1, 2}},
 		{"UPDATE articles SET body = 'One sits on a chair' WHERE id = 2", []int64{1}},
 		{"INSERT INTO articles VALUES (3, 'Light', 'lamps'), (4, 'Nothing', '')", []int64{1, 3}},
 		{"DELETE FROM articles WHERE id = 1", []int64{3}},

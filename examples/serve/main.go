@@ -30,7 +30,8 @@ func main() {
 }
 
 func serve(ctx context.Context, db *sql.DB, listener net.Listener) error {
-	if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"); err != nil {
+	if _, err := db.ExecContext(ctx,
+		"CREATE TABLE IF NOT EXISTS orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"); err != nil {
 		return err
 	}
 	feeds, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
@@ -50,7 +51,8 @@ func serve(ctx context.Context, db *sql.DB, listener net.Listener) error {
 	mux := http.NewServeMux()
 	mux.Handle("/_feeds/", feedhttp.NewHandler(feedhttp.Of(feeds), nil))
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := db.ExecContext(r.Context(), "INSERT INTO orders (item) VALUES (?)", r.FormValue("item")); err != nil {
+		if _, err := db.ExecContext(r.Context(), "INSERT INTO orders (item) VALUES (?)",
+			r.FormValue("item")); err != nil {
 			http.Error(w, "the order was not taken", http.StatusInternalServerError)
 			return
 		}

@@ -15,7 +15,8 @@ import (
 )
 
 func main() {
-	db, err := sql.Open("sqlite", "file:totals.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:totals.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -30,7 +31,9 @@ type order struct {
 // total orders something and answers how many orders of it there are. An order that is
 // changed comes again: what is counted is kept by its key.
 func total(ctx context.Context, db *sql.DB, item string) (int64, error) {
-	for _, table := range []string{"orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)", "counted (id INTEGER PRIMARY KEY, item TEXT NOT NULL)"} {
+	for _, table := range []string{
+		"orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)", "counted (id INTEGER PRIMARY KEY, item TEXT NOT NULL)",
+	} {
 		if _, err := db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+table); err != nil {
 			return 0, err
 		}

@@ -21,7 +21,8 @@ func (q *Queries) CreateOrder(ctx context.Context, item string) error {
 }
 
 func (q *Queries) CountOrder(ctx context.Context, id int64, item string) error {
-	_, err := q.db.ExecContext(ctx, "INSERT INTO counted VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item", id, item)
+	_, err := q.db.ExecContext(ctx,
+		"INSERT INTO counted VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item", id, item)
 	return err
 }
 

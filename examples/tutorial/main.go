@@ -22,7 +22,8 @@ type order struct {
 }
 
 func main() {
-	db, err := sql.Open("sqlite", "file:rowfeed.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:rowfeed.db?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -44,17 +45,25 @@ func tally(ctx context.Context, db *sql.DB, dieAt string) error {
 	consumer := &rowfeed.Consumer{Name: "tally", Source: orders, DB: feeds,
 		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
 			// The order as it was when it came last, if it ever came.
-			if _, err := tx.ExecContext(ctx, "UPDATE totals SET n = n - (SELECT n FROM counted WHERE id = ?) WHERE item = (SELECT item FROM counted WHERE id = ?)", o.ID, o.ID); err != nil {
+			if _, err := tx.ExecContext(ctx,
+				"UPDATE totals SET n = n - (SELECT n FROM counted WHERE id = ?) WHERE item = (SELECT item FROM "+
+					"counted WHERE id = ?)",
+				o.ID, o.ID); err != nil {
 				return err
 			}
 			if e.Op == rowfeed.Delete {
 				_, err := tx.ExecContext(ctx, "DELETE FROM counted WHERE id = ?", o.ID)
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, "INSERT INTO counted VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item, n = excluded.n", o.ID, o.Item, o.N); err != nil {
+			if _, err := tx.ExecContext(ctx,
+				"INSERT INTO counted VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET item = excluded.item, "+
+					"n = excluded.n",
+				o.ID, o.Item, o.N); err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, "INSERT INTO totals VALUES (?, ?) ON CONFLICT (item) DO UPDATE SET n = n + excluded.n", o.Item, o.N); err != nil {
+			if _, err := tx.ExecContext(ctx,
+				"INSERT INTO totals VALUES (?, ?) ON CONFLICT (item) DO UPDATE SET n = n + excluded.n", o.Item,
+				o.N); err != nil {
 				return err
 			}
 			if o.Item == dieAt {

@@ -2,85 +2,66 @@ package consume
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// letter is a row of the table of dead letters: a key that a consumer has set aside,
-// and where its latest version stands.
+// letter is a row of the table rowfeed_dead_letters: a key that a consumer has set aside, and its latest version.
 type letter struct {
 	digest string
 	key    string // JSON
-	// generation of the position: below 0 where the consumer has begun again since, and
-	// the position says nothing any more. op is then Delete where the new pass has ended
-	// without the key.
+	// generation of the position. It is negative if the consumer has restarted since: the position is
+	// then invalid, and op becomes Delete when the new pass has ended without the key.
 	generation int64
 	position   string
 	op         feedtype.Op
-	dataShard  *int64 // of its entry; nil of letters from before tables version 5
+	dataShard  *int64 // of its entry; nil for letters from before schema version 5
 }
 
-// letters is the condition that a dead letter is of this consumer's.
-func (r *consuming) letters(b *dialect.Builder) string {
-	return "consumer = " + b.Arg(r.c.Name) + " AND feed = " + b.Arg(r.feed) + " AND shard = " + b.Arg(r.row.Shard)
+// deadLetters reads and changes the dead letters of one shard.
+type deadLetters struct {
+	*assignment
+	cursor *cursorState
 }
 
-func (r *consuming) lettersTable() string { return r.c.DB.Store.Table("dead_letters") }
+// where returns the condition that a dead letter belongs to this shard.
+func (d *deadLetters) where(b *dialect.Builder) string {
+	return "consumer = " + b.Arg(d.c.Name) + " AND feed = " + b.Arg(d.feed) + " AND shard = " +
+		b.Arg(d.cursor.row.Shard)
+}
 
-// setAside makes a dead letter of an entry and moves the cursor past it.
-func (r *consuming) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cursor, attempts int, cause error) error {
-	err := r.inTx(ctx, func(tx *sql.Tx, t *consumerTx) error {
-		key := e.Key.AppendJSON(nil)
-		now := r.c.DB.Store.Dialect.Now()
-		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
-		n, err := t.q.Exec(ctx, r.c.DB.Store.Dialect.InsertNew(r.lettersTable(),
-			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state", "attempts", "collapsed", "error", "first_at", "last_at", "data_shard"},
-			[]string{b.Arg(r.c.Name), b.Arg(r.feed), b.Arg(r.row.Shard), b.Arg(keyDigest(key)), b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
-				b.Arg(string(e.Op)), b.Arg(feedtype.LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now, now, b.Arg(e.Shard)},
-			[]string{"consumer", "feed", "shard", "key_digest"}), b.Args()...)
-		switch {
-		case err != nil:
-			return err
-		case n != 1:
-			return errOvertaken
+func (d *deadLetters) table() string { return d.db.table("dead_letters") }
+
+// indexesAside returns the indexes of the entries whose keys are set aside. It sends no statement if the shard has no
+// dead letters.
+func (d *deadLetters) indexesAside(ctx context.Context, entries []feedtype.Entry) (map[int]bool, error) {
+	if d.cursor.row.Aside == 0 {
+		return nil, nil
+	}
+	digests := keyDigests(entries)
+	found, err := d.among(ctx, d.db.Store.On(), digests)
+	if err != nil {
+		return nil, err
+	}
+	aside := map[int]bool{}
+	for i, digest := range digests {
+		if found[digest] {
+			aside[i] = true
 		}
-		if err := t.complete(ctx, tx, to, 1); err != nil {
-			return err
-		}
-		return t.advance(ctx, to, 1)
-	})
-	if err == nil {
-		r.complete = true
-		r.c.DB.Store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: r.c.Name, Feed: r.feed, Shard: max(r.shard, 0), ShardCount: r.count, Attempts: attempts})
 	}
-	return err
+	return aside, nil
 }
 
-// letterText is an error as a dead letter keeps it: valid text of bounded length.
-func letterText(err error) string {
-	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
-	const most = 4000
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + " …"
-	}
-	return text
-}
-
-// collapse takes the entries of keys that are set aside out of a batch and joins them
-// to their dead letters, so that no version of a key overtakes another.
-func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []feedtype.Entry) ([]feedtype.Entry, error) {
-	digests := make([]string, len(entries))
-	for i, e := range entries {
-		digests[i] = keyDigest(e.Key.AppendJSON(nil))
-	}
-	aside, err := r.asideAmong(ctx, q, digests)
+// collapse removes the entries of keys that are set aside from a batch, and records them in their dead letters. So no
+// version of a key overtakes another.
+func (d *deadLetters) collapse(ctx context.Context, q dialect.Querier,
+	entries []feedtype.Entry) ([]feedtype.Entry, error) {
+	digests := keyDigests(entries)
+	aside, err := d.among(ctx, q, digests)
 	if err != nil {
 		return nil, err
 	}
@@ -93,31 +74,28 @@ func (r *consuming) collapse(ctx context.Context, q dialect.Querier, entries []f
 			rest = append(rest, e)
 			continue
 		}
-		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
-		n, err := q.Exec(ctx, "UPDATE "+r.lettersTable()+" SET generation = "+b.Arg(e.Generation)+", position = "+b.Arg(e.Position)+
-			", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+", collapsed = collapsed + 1, last_at = "+r.c.DB.Store.Dialect.Now()+
-			" WHERE "+r.letters(b)+" AND key_digest = "+b.Arg(digests[i]), b.Args()...)
-		switch {
-		case err != nil:
-			return nil, err
-		case n != 1:
-			return nil, errOvertaken // dropped meanwhile: it is to be handed over after all
+		b := d.db.builder()
+		n, err := q.Exec(ctx, "UPDATE "+d.table()+" SET generation = "+b.Arg(e.Generation)+", position = "+
+			b.Arg(e.Position)+", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+
+			", collapsed = collapsed + 1, last_at = "+d.db.now()+" WHERE "+d.where(b)+" AND key_digest = "+
+			b.Arg(digests[i]), b.Args()...)
+		if err = oneRow(n, err); err != nil {
+			return nil, err // dropped meanwhile: the entry must be handed over
 		}
 	}
 	return rest, nil
 }
 
-// asideAmong answers keys that are set aside, those of the digests among them, and notes
-// whether an operator has asked for the release of any letter: one statement, unless both
-// keys and letters are many.
-func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests []string) (map[string]bool, error) {
-	const chunk = 500 // letters, or parameters, of which databases take a limited number
+// among returns which of the digests are of keys that are set aside. It also notes whether an operator has asked for a
+// release. It sends one statement, unless both keys and letters are many.
+func (d *deadLetters) among(ctx context.Context, q dialect.Querier, digests []string) (map[string]bool, error) {
+	const chunk = 500 // of letters, or of parameters, whose number databases limit
 	type found struct{ digest, state string }
 	aside := map[string]bool{}
 	for from := 0; from < len(digests); from += chunk {
-		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
-		query := "SELECT key_digest, state FROM " + r.lettersTable() + " WHERE " + r.letters(b)
-		few := r.row.Aside <= chunk
+		b := d.db.builder()
+		query := "SELECT key_digest, state FROM " + d.table() + " WHERE " + d.where(b)
+		few := d.cursor.row.Aside <= chunk
 		if !few {
 			query += " AND (state = " + b.Arg(feedtype.LetterRetry) + " OR key_digest IN ("
 			for i, d := range digests[from:min(from+chunk, len(digests))] {
@@ -136,7 +114,7 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 		}
 		for _, l := range letters {
 			aside[l.digest] = true
-			r.releases = r.releases || l.state == feedtype.LetterRetry
+			d.cursor.releases = d.cursor.releases || l.state == feedtype.LetterRetry
 		}
 		if few {
 			break
@@ -145,121 +123,63 @@ func (r *consuming) asideAmong(ctx context.Context, q dialect.Querier, digests [
 	return aside, nil
 }
 
-// release hands the latest version of one key over for which an operator has asked
-// that; released is false when there is none. It is part of the consumer's own loop:
-// the cursor stands still meanwhile, or the compare-and-set says so, and no newer
-// version can come between.
-func (r *consuming) release(ctx context.Context) (released bool, err error) {
-	b := dialect.NewBuilder(r.c.DB.Store.Dialect)
-	var l letter
-	err = dialect.QueryRow(ctx, r.c.DB.Store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard FROM "+r.lettersTable()+
-		" WHERE "+r.letters(b)+" AND state = "+b.Arg(feedtype.LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1", b.Args(),
-		&l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
-	if errors.Is(err, sql.ErrNoRows) {
-		r.releases = false
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	started := time.Now()
-	batch, err := r.reread(ctx, l)
-	if isRefusal(err) {
-		return false, nil // so is the cursor: the next page says so, and knows what to do
-	}
-	if errors.Is(err, feedtype.Conflict) {
-		r.trouble(err)
-		return true, r.keepAside(ctx, l, err)
-	}
-	if err != nil {
-		return true, err
-	}
-	at := r.row.Value
-	handled := func(tx *sql.Tx, t *consumerTx) error {
-		if len(batch) > 0 && r.c.Deliver == nil {
-			if err := t.handle(ctx, func() error { return r.c.Handle(ctx, tx, batch) }); err != nil {
-				return err
-			}
-		}
-		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
-		n, err := t.q.Exec(ctx, "DELETE FROM "+r.lettersTable()+" WHERE "+r.exactly(b, l), b.Args()...)
-		switch {
-		case err != nil:
-			return err
-		case n != 1:
-			return errOvertaken // a newer version has joined it
-		}
-		return t.advance(ctx, at, -1)
-	}
-	if err = r.deliverLetter(ctx, batch); err == nil {
-		err = r.inTx(ctx, handled)
-	}
-	var failed *handlerError
-	switch {
-	case err == nil:
-		r.consumed(len(batch), 0, at, started)
-		return true, nil
-	case !errors.As(err, &failed):
-		return true, err
-	}
-	r.trouble(failed.err)
-	r.denials = 0
-	return true, r.keepAside(ctx, l, failed.err)
+// exactly returns the condition that a dead letter is unchanged since it was read.
+func (d *deadLetters) exactly(b *dialect.Builder, l letter) string {
+	return d.where(b) + " AND key_digest = " + b.Arg(l.digest) +
+		" AND generation = " + b.Arg(l.generation) +
+		" AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(feedtype.LetterRetry)
 }
 
-// exactly is the condition that a dead letter is still the one that was read.
-func (r *consuming) exactly(b *dialect.Builder, l letter) string {
-	return r.letters(b) + " AND key_digest = " + b.Arg(l.digest) +
-		" AND generation = " + b.Arg(l.generation) + " AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(feedtype.LetterRetry)
-}
-
-// keepAside notes that another attempt has failed.
-func (r *consuming) keepAside(ctx context.Context, l letter, cause error) error {
-	return r.c.DB.Store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(r.c.DB.Store.Dialect)
-		_, err := tx.Exec(ctx, "UPDATE "+r.lettersTable()+" SET state = "+b.Arg(feedtype.LetterAside)+", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
-			", last_at = "+r.c.DB.Store.Dialect.Now()+" WHERE "+r.exactly(b, l), b.Args()...)
+// keep records another failed attempt of a dead letter.
+func (d *deadLetters) keep(ctx context.Context, l letter, cause error) error {
+	return d.db.Store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
+		b := d.db.builder()
+		_, err := tx.Exec(ctx, "UPDATE "+d.table()+" SET state = "+b.Arg(feedtype.LetterAside)+
+			", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
+			", last_at = "+d.db.now()+" WHERE "+d.exactly(b, l), b.Args()...)
 		return err
 	})
 }
 
-// reread asks the source for the key's version at the position of its dead letter, as
-// the row is now. None there means that a newer one is on its way, above the cursor:
-// versions up to the cursor have joined the letter; that much only a source can say
-// that is not behind the letter. Of a letter from before the consumer began again, only
-// a whole pass without the key tells anything: that the key is gone.
-func (r *consuming) reread(ctx context.Context, l letter) ([]feedtype.Entry, error) {
+// reread asks the source for the current version of the key at the position of its dead letter. If there is none, a
+// newer version is above the cursor, since versions below it have joined the letter. The source must not lag behind
+// the letter. A letter from before a restart becomes a delete once a whole pass has not delivered its key.
+func (d *deadLetters) reread(ctx context.Context, l letter) ([]feedtype.Entry, error) {
 	position, err := feedtype.ParsePosition(l.position)
 	if err != nil {
 		return nil, fmt.Errorf("position of a dead letter: %w", err)
 	}
 	switch {
 	case l.generation < 0 && l.op == feedtype.Delete:
-		return r.gone(l)
-	case l.generation != r.row.Generation:
-		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "nothing tells whether the key " + l.key + " of a dead letter is still there: the consumer's cursor was set to another history, or past what the key stood in",
-			Next: "republish the key with `rowfeed republish`, and it comes again, or drop it with `rowfeed dead drop`"}
+		return d.asDelete(l)
+	case l.generation != d.cursor.row.Generation:
+		return nil, d.fail(feedtype.Conflict, "it is unknown whether the key "+l.key+
+			" of a dead letter still exists: the consumer's cursor was set to another generation, or past the "+
+			"position of the key",
+			"republish the key with `rowfeed republish` to have it delivered again, or drop it with `rowfeed dead "+
+				"drop`")
 	}
 	below := feedtype.CursorState{Generation: l.generation, Position: position.Before()}
 	if below.Position.IsZero() {
-		below.Mark = position // the beginning itself would mean something else
+		below.Mark = position // without a mark this would be the beginning
 	}
-	page, err := r.c.Source.Fetch(ctx, feedtype.Request{After: below.Cursor(), Limit: 1, Shards: r.whole()})
+	page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: below.Cursor(), Limit: 1, Shards: d.whole()})
 	if errors.Is(err, feedtype.TombstonesExpired) {
 		if l.op == feedtype.Delete {
-			return r.gone(l)
+			return d.asDelete(l)
 		}
-		// The consumer's own cursor has seen those deletes, or it would be refused too.
+		// The cursor has seen those deletes. Otherwise it would be refused too.
 		var at feedtype.CursorState
-		if at, err = r.row.Value.State(); err != nil {
+		if at, err = d.cursor.row.Value.State(); err != nil {
 			return nil, err
 		}
 		below.Mark = at.Seen().Max(position)
-		page, err = r.c.Source.Fetch(ctx, feedtype.Request{After: below.Cursor(), Limit: 1, Shards: r.whole()})
+		page, err = d.c.Source.Fetch(ctx, feedtype.Request{After: below.Cursor(), Limit: 1, Shards: d.whole()})
 	}
 	if errors.Is(err, feedtype.EntriesExpired) {
-		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "the entry of the dead letter " + l.key + ", at position " + l.position + ", was purged: the feed keeps entries for a time",
-			Next: "take the row from the table, and drop the dead letter with `rowfeed dead drop`"}
+		return nil, d.fail(feedtype.Conflict, "the entry of the dead letter "+l.key+", at position "+l.position+
+			", was purged: the feed keeps entries for a time",
+			"read the current row from the table yourself, then delete the dead letter with `rowfeed dead drop`")
 	}
 	if err != nil {
 		return nil, err
@@ -272,40 +192,33 @@ func (r *consuming) reread(ctx context.Context, l letter) ([]feedtype.Entry, err
 	case err != nil:
 		return nil, err
 	case reached.Generation != l.generation || position.Above(reached.Position):
-		return nil, &feedtype.Error{Code: feedtype.Unavailable, Object: r.object(), Cause: "the source is behind the dead letter of " + l.key + ", at position " + l.position + ": it is a replica that lags",
-			Next: "wait for it"}
+		return nil, d.fail(feedtype.Unavailable, "the source is behind the dead letter of "+l.key+", at position "+
+			l.position+": it is a replica that lags", "wait for it")
 	case l.op == feedtype.Delete && !below.Mark.IsZero():
-		return r.gone(l) // what the mark leaves out
+		return d.asDelete(l) // a source does not return deletes below the mark
 	}
 	return nil, nil
 }
 
-// gone makes a delete of a dead letter.
-func (r *consuming) gone(l letter) ([]feedtype.Entry, error) {
+// asDelete turns a dead letter into a delete of its key.
+func (d *deadLetters) asDelete(l letter) ([]feedtype.Entry, error) {
 	shard := int64(0)
 	if l.dataShard != nil {
 		shard = *l.dataShard
 	}
-	wire, err := json.Marshal(map[string]any{"position": l.position, "shard": shard, "op": feedtype.Delete, "key": json.RawMessage(l.key)})
+	wire, err := json.Marshal(map[string]any{"position": l.position, "shard": shard, "op": feedtype.Delete,
+		"key": json.RawMessage(l.key)})
 	if err != nil {
 		return nil, err
 	}
-	// In the letter's own history no other entry stands at its position.
-	e, ok, err := feedtype.ParseEntry(wire, max(l.generation, -l.generation), &feedtype.Info{Key: r.key})
+	// Use the generation of the letter: no other entry has this position there.
+	e, ok, err := feedtype.ParseEntry(wire, max(l.generation, -l.generation), &feedtype.Info{Key: d.key})
 	if err == nil && !ok {
 		err = errors.New("it has not the feed's key columns")
 	}
 	if err != nil {
-		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: "the key of dead letter " + l.key + " cannot be read", Err: err,
-			Next: "drop it with `rowfeed dead drop`"}
+		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: d.object(), Cause: "the key of dead letter " +
+			l.key + " cannot be read", Err: err, Next: "drop it with `rowfeed dead drop`"}
 	}
 	return []feedtype.Entry{e}, nil
-}
-
-// ForgetPlaces says of dead letters that their positions are of a pass that is over:
-// the next one brings every key that is there.
-func (db *Consumers) ForgetPlaces(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	_, err := tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET generation = -ABS(generation), op = "+b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
-	return err
 }

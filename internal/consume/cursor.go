@@ -8,61 +8,82 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// CursorRow is a row of the table of cursors.
+// Consumers runs the statements on the tables of consumers in one database.
+type Consumers struct {
+	Store  *store.Store
+	Tracer feedtype.Tracer
+}
+
+func (db *Consumers) builder() *dialect.Builder { return dialect.NewBuilder(db.Store.Dialect) }
+
+func (db *Consumers) table(name string) string { return db.Store.Table(name) }
+
+// now is the database's time, as SQL.
+func (db *Consumers) now() string { return db.Store.Dialect.Now() }
+
+func consumerObject(name, feed string) string {
+	return fmt.Sprintf("consumer %q of feed %q", name, feed)
+}
+
+// CursorRow is a row of the table rowfeed_cursors.
 type CursorRow struct {
 	Consumer, Feed    string
 	Shard, ShardCount int
 	Value             feedtype.Cursor
-	Generation        int64 // of value; 0 where it has none
-	Epoch             int64 // of the lease under which the row is written; 0 without one
+	Generation        int64 // of Value; 0 if it has none
+	Epoch             int64 // of the lease under which the row was claimed; 0 without a lease
 	Paused            bool
-	Aside             int64 // dead letters of this shard
+	Aside             int64 // number of dead letters of this shard
 	UpdatedAt         int64
-	Failure           string // why the shard rests; empty where it does not
-	version           int64  // counts the writes
+	Failure           string // why the shard rests; else empty
+	version           int64  // incremented by every write
 }
 
-const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure"
+const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, " +
+	"version, failure"
 
 func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
 	r := &CursorRow{}
 	var paused int
 	var failure sql.NullString
-	err := rows.Scan(&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch, &paused, &r.Aside, &r.UpdatedAt, &r.version, &failure)
+	err := rows.Scan(&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch, &paused,
+		&r.Aside, &r.UpdatedAt, &r.version, &failure)
 	r.Paused, r.Failure = paused != 0, failure.String
 	return r, err
 }
 
-// CursorsOf reads the cursors of a consumer of a feed, in the order of their shards.
+// CursorsOf reads the cursors of a consumer of a feed, ordered by shard.
 func (db *Consumers) CursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*CursorRow, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.Store.Table("cursors")+
+	b := db.builder()
+	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
 		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), ScanCursor)
 }
 
-// cursorOf reads a shard's cursor; nil where there is none.
-func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string, shard int) (*CursorRow, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.Store.Table("cursors")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(), ScanCursor)
+// cursorOf reads the cursor of one shard. It returns nil if there is none.
+func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string,
+	shard int) (*CursorRow, error) {
+	b := db.builder()
+	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(),
+		ScanCursor)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	return rows[0], nil
 }
 
-// ConsumerShardCount is the number of shards that a consumer has, 1 where it is new: see
-// Consumer.ShardCount.
+// ConsumerShardCount returns the number of shards of a consumer, and 1 for a new consumer. See Consumer.ShardCount.
 func (db *Consumers) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
 	n, err := db.countOf(ctx, consumer, feed)
 	return max(n, 1), db.Store.Fail(consumerObject(consumer, feed), "read its cursors", err)
 }
 
-// countOf is that number, 0 where the consumer is new.
+// countOf returns the number of shards of a consumer, and 0 for a new consumer.
 func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, error) {
-	whole, err := db.wholeOf(ctx, db.Store.On(), consumer, feed)
+	whole, err := db.consumerRowOf(ctx, db.Store.On(), consumer, feed)
 	if err != nil || whole != nil {
 		return whole.count(), err
 	}
@@ -73,56 +94,7 @@ func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, e
 	return rows[0].ShardCount, nil
 }
 
-// loadCursor reads the shard's cursor. It is there since the consumer was started: if it
-// is not, the consumer was dropped, and begins anew, or another instance has changed the
-// number of shards.
-func (r *consuming) loadCursor(ctx context.Context) (*CursorRow, error) {
-	db := r.c.DB
-	for made := false; ; made = true {
-		row, err := db.cursorOf(ctx, db.Store.On(), r.c.Name, r.feed, r.shard)
-		switch {
-		case err != nil:
-			return nil, err
-		case row != nil && row.ShardCount != r.count:
-			return nil, r.recounted(row.ShardCount)
-		case row != nil:
-			return row, nil
-		case made: // and dropped again at once
-			return nil, errOvertaken
-		}
-		if err := r.open(ctx, false); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// recounted is the error of an instance that finds another number of shards than it has.
-func (r *consuming) recounted(count int) error {
-	return &feedtype.Error{Code: feedtype.Conflict, Object: r.object(), Cause: fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d: one that was started later has divided them anew", count, r.count),
-		Next: "give all instances the same number of shards, then start this one again"}
-}
-
-// compareAndSet writes next where the row is still as it was read, and answers the
-// number of rows affected. What a row means depends on its shard_count and generation
-// as much as on its value, so all of them are compared. version, which every write counts
-// up, tells of a cursor that was elsewhere meanwhile, and makes the row count as affected on
-// every database. A paused consumer is at rest.
-func (db *Consumers) compareAndSet(ctx context.Context, tx dialect.Querier, was, next *CursorRow) (int64, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
-	return tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+
-		" SET value = "+b.Arg(string(next.Value))+", generation = "+b.Arg(next.Generation)+", aside = "+b.Arg(next.Aside)+
-		", version = version + 1, failure = NULL, updated_at = "+db.Store.Dialect.Now()+
-		" WHERE consumer = "+b.Arg(was.Consumer)+" AND feed = "+b.Arg(was.Feed)+" AND shard = "+b.Arg(was.Shard)+
-		" AND shard_count = "+b.Arg(was.ShardCount)+
-		" AND version = "+b.Arg(was.version)+
-		" AND value = "+b.Arg(string(was.Value))+
-		" AND generation = "+b.Arg(was.Generation)+
-		" AND epoch = "+b.Arg(was.Epoch)+
-		" AND aside = "+b.Arg(was.Aside)+
-		" AND paused = 0", b.Args()...)
-}
-
-// where is the condition that a row is one of those named.
+// WhereID returns the condition that selects the rows of the consumers, feeds and shards that id names.
 func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
 	conditions := []string{"1 = 1"}
 	if id.Consumer != "" {
@@ -137,26 +109,29 @@ func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
 	return strings.Join(conditions, " AND ")
 }
 
-// knowsConsumer answers an error where there is no cursor of those named.
+// knowsConsumer returns an error if no cursor matches id.
 func (db *Consumers) knowsConsumer(ctx context.Context, id feedtype.ConsumerID) error {
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	var n int64
-	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, id), b.Args(), &n)
+	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id),
+		b.Args(), &n)
 	if err == nil && n == 0 {
 		err = db.UnknownConsumer(ctx, db.Store.On(), id)
 	}
 	return db.Store.Fail(id.String(), "look for its cursors", err)
 }
 
-// UnknownConsumer says what there is instead.
+// UnknownConsumer returns the error for an unknown consumer. Its text names the feeds that this consumer does read.
 func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) error {
-	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor", Next: "`rowfeed consumer list` shows the consumers"}
-	b := dialect.NewBuilder(db.Store.Dialect)
+	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor",
+		Next: "`rowfeed consumer list` shows the consumers"}
+	b := db.builder()
 	workers, failed := db.Workers(ctx, q, feedtype.ConsumerID{Consumer: id.Consumer})
 	if failed != nil {
 		return e
 	}
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.Store.Table("cursors")+" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
 		func(rows dialect.Rows) (feed string, err error) {
 			var shards int
 			err = rows.Scan(&feed, &shards)
@@ -173,4 +148,69 @@ func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id 
 		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
 	}
 	return e
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// consumerRow is a row of the table rowfeed_consumers: what a consumer of a ULID feed has once for all its shards. A
+// transaction that creates, moves or claims a cursor locks this row first. So all cursors have the same number of
+// workers.
+type consumerRow struct {
+	shardCount int
+	Paused     bool // new shards are paused too
+}
+
+func (r *consumerRow) count() int {
+	if r == nil {
+		return 0
+	}
+	return r.shardCount
+}
+
+func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer,
+	feed string) (*consumerRow, error) {
+	b := db.builder()
+	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.table("consumers")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(),
+		func(rows dialect.Rows) (*consumerRow, error) {
+			r, paused := &consumerRow{}, 0
+			err := rows.Scan(&r.shardCount, &paused)
+			r.Paused = paused != 0
+			return r, err
+		})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// Workers returns the consumers of ULID feeds, by name and feed.
+func (db *Consumers) Workers(ctx context.Context, q dialect.Querier,
+	id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
+	b := db.builder()
+	found := map[[2]string]*consumerRow{}
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+
+		" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
+		func(rows dialect.Rows) (struct{}, error) {
+			var who [2]string
+			r, paused := &consumerRow{}, 0
+			err := rows.Scan(&who[0], &who[1], &r.shardCount, &paused)
+			r.Paused = paused != 0
+			found[who] = r
+			return struct{}{}, err
+		})
+	return found, err
+}
+
+// LockWhole locks the rows of the consumers that id names, and returns how many there are. It increments their
+// version, so that workers read their cursors again: see checkCursors.
+func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
+	b := db.builder()
+	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+
+		WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
 }

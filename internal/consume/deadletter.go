@@ -14,40 +14,52 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// keyDigest stands for a key of any length.
+// keyDigest returns a digest of fixed length for a key of any length.
 func keyDigest(key []byte) string {
 	sum := sha256.Sum256(key)
 	return hex.EncodeToString(sum[:])
 }
 
-// DeadLetters lists a consumer's dead letters, the oldest first; those of every
-// consumer where id names none. key, where it is not nil, is one key, as JSON object.
-func (db *Consumers) DeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) ([]feedtype.DeadLetter, error) {
+func keyDigests(entries []feedtype.Entry) []string {
+	digests := make([]string, len(entries))
+	for i, e := range entries {
+		digests[i] = keyDigest(e.Key.AppendJSON(nil))
+	}
+	return digests
+}
+
+// DeadLetters lists dead letters, the oldest first. An id without a consumer lists those of all consumers. A key that
+// is not nil selects one key, as a JSON object.
+func (db *Consumers) DeadLetters(ctx context.Context, id feedtype.ConsumerID,
+	key json.RawMessage) ([]feedtype.DeadLetter, error) {
 	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(db.Store.Dialect)
-	all, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
-		db.Store.Table("dead_letters")+" WHERE "+WhereID(b, id)+" ORDER BY consumer, feed, shard, first_at, key_digest", b.Args(), func(rows dialect.Rows) (l feedtype.DeadLetter, err error) {
-		var text string
-		var first, last int64
-		err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op, &l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
-		l.Generation = max(l.Generation, 0)
-		l.Key, l.FirstAt, l.LastAt = json.RawMessage(text), time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
-		return l, err
-	})
+	b := db.builder()
+	all, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT consumer, feed, shard, data_shard, key_json, "+
+		"generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
+		db.table("dead_letters")+" WHERE "+WhereID(b, id)+" ORDER BY consumer, feed, shard, first_at, key_digest",
+		b.Args(), func(rows dialect.Rows) (l feedtype.DeadLetter, err error) {
+			var text string
+			var first, last int64
+			err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op,
+				&l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
+			l.Generation = max(l.Generation, 0)
+			l.Key, l.FirstAt, l.LastAt = json.RawMessage(text), time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
+			return l, err
+		})
 	if err != nil {
 		return nil, db.Store.Fail(id.String(), "read its dead letters", err)
 	}
 	all = slices.DeleteFunc(all, func(l feedtype.DeadLetter) bool { return key != nil && !SameKey(l.Key, key) })
 	if key != nil && len(all) == 0 {
-		return nil, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no dead letter with key " + string(key),
-			Next: "`rowfeed dead list` shows those there are"}
+		return nil, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(),
+			Cause: "there is no dead letter with key " + string(key), Next: "`rowfeed dead list` shows those there are"}
 	}
 	return all, nil
 }
 
-// SameKey tells whether two JSON objects are one key, however they are written.
+// SameKey reports whether two JSON objects are the same key, independent of order and white space.
 func SameKey(a, b json.RawMessage) bool {
 	read := func(text json.RawMessage) (members map[string]any) {
 		d := json.NewDecoder(bytes.NewReader(text))
@@ -61,41 +73,43 @@ func SameKey(a, b json.RawMessage) bool {
 	return x != nil && reflect.DeepEqual(x, read(b))
 }
 
-// RetryDeadLetters asks the consumer to try keys again: one, or all where key is nil.
-// The consumer does so in its own loop, with each row as it is then; a key that fails
-// again stays aside. It answers how many dead letters there are to retry.
+// RetryDeadLetters asks the consumer to handle one key again, or all keys if key is nil. The consumer does so in its
+// own loop, with the current row. A key that fails again stays set aside. It returns the number of dead letters to
+// retry.
 func (db *Consumers) RetryDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "retry", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		return tx.Exec(ctx, "UPDATE "+db.Store.Table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+", last_at = "+db.Store.Dialect.Now()+" WHERE "+whereLetter(b, l), b.Args()...)
+		b := db.builder()
+		return tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+
+			", last_at = "+db.now()+" WHERE "+whereLetter(b, l), b.Args()...)
 	})
 }
 
-// DropDeadLetters gives keys up: one, or all where key is nil. Their versions so far
-// are never handed over; the next one is again.
+// DropDeadLetters deletes the dead letter of one key, or of all keys if key is nil. The versions so far are never
+// handed over. The next version is.
 func (db *Consumers) DropDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
 	return db.changeLetters(ctx, id, key, "drop", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
-		b := dialect.NewBuilder(db.Store.Dialect)
-		n, err := tx.Exec(ctx, "DELETE FROM "+db.Store.Table("dead_letters")+" WHERE "+whereLetter(b, l), b.Args()...)
+		b := db.builder()
+		n, err := tx.Exec(ctx, "DELETE FROM "+db.table("dead_letters")+" WHERE "+whereLetter(b, l), b.Args()...)
 		if err != nil || n == 0 {
 			return n, err
 		}
-		// The cursor's row comes second, as in the consumer, so that the two cannot wait
-		// for each other.
-		b = dialect.NewBuilder(db.Store.Dialect)
-		_, err = tx.Exec(ctx, "UPDATE "+db.Store.Table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE consumer = "+b.Arg(l.Consumer)+
-			" AND feed = "+b.Arg(l.Feed)+" AND shard = "+b.Arg(l.Shard), b.Args()...)
+		// Dead letter first, then cursor, as in the consumer: this order prevents deadlocks.
+		b = db.builder()
+		_, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE "+
+			"consumer = "+b.Arg(l.Consumer)+" AND feed = "+b.Arg(l.Feed)+" AND shard = "+b.Arg(l.Shard), b.Args()...)
 		return n, err
 	})
 }
 
 func whereLetter(b *dialect.Builder, l feedtype.DeadLetter) string {
-	return "consumer = " + b.Arg(l.Consumer) + " AND feed = " + b.Arg(l.Feed) + " AND shard = " + b.Arg(l.Shard) + " AND key_digest = " + b.Arg(keyDigest(l.Key))
+	return "consumer = " + b.Arg(l.Consumer) + " AND feed = " + b.Arg(l.Feed) + " AND shard = " + b.Arg(l.Shard) +
+		" AND key_digest = " + b.Arg(keyDigest(l.Key))
 }
 
-// changeLetters changes dead letters, each in a transaction of its own: a consumer at
-// work is held up by one of them at most.
-func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage, doing string, fn func(dialect.Querier, feedtype.DeadLetter) (int64, error)) (total int64, err error) {
+// changeLetters changes dead letters, each in a transaction of its own, so that it delays a running consumer by at
+// most one of them.
+func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage, doing string,
+	fn func(dialect.Querier, feedtype.DeadLetter) (int64, error)) (total int64, err error) {
 	if id.Consumer == "" {
 		return 0, feedtype.Invalid("consumer", "name the consumer")
 	}
@@ -120,4 +134,13 @@ func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, 
 		total += n
 	}
 	return total, nil
+}
+
+// ForgetLetterPositions marks the positions of dead letters as positions of an earlier pass. The next pass delivers
+// every key that still exists.
+func (db *Consumers) ForgetLetterPositions(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
+	b := db.builder()
+	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = -ABS(generation), op = "+
+		b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
+	return err
 }

@@ -1,6 +1,11 @@
-// Package consume reads a source for a named consumer and hands its entries over, batch by batch. It decides what a
-// batch is, which transaction its cursor is stored in, what becomes of a failure (another try, a dead letter, a shard
-// that rests), who works on which shard, and what happens to cursors when the number of shards changes or the source
-// refuses one. It uses lease, store, dialect and feedtype; of the feed it knows what a feedtype.Source tells.
-// Begin with run.go, then apply.go.
+// Package consume reads a source for a named consumer and hands its entries over, batch by batch.
+//
+// It decides what a batch is, in which transaction its cursor is stored, and what happens after a failure: another
+// attempt, a dead letter, or a shard that rests. It decides which instance works on which shard, and what happens to
+// cursors when the shard count changes or the source refuses one.
+//
+// It may use lease, store, dialect and feedtype. It knows of a feed only what a feedtype.Source tells.
+//
+// Begin reading with instance.go (which shards), then run.go (the loop of one shard), then tx.go (the transaction).
+// ULID feeds replace the loop by a worker: ulid_worker.go. DESIGN.md explains ordering and locking.
 package consume

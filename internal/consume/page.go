@@ -7,99 +7,101 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Without Consumer.Limit the number of entries asked for adapts: it doubles while batches are
-// quick and more waits, and halves when one was slow, since for so long its transaction is open.
+// Without Consumer.Limit the number of entries to ask for adapts. It doubles while batches are quick and more entries
+// wait. It halves after a slow batch, whose transaction was open for that long.
 const (
 	mostAsked             = 5000
 	quickBatch, slowBatch = 100 * time.Millisecond, 500 * time.Millisecond
-	// staleAhead is how long a page that was read ahead may lie: who takes longer for a batch
-	// gains little by it, and gets rows as they are now.
+	// staleAhead is the maximum age of a page that was read ahead. A batch that takes longer gains little
+	// from reading ahead, and its consumer should get current rows.
 	staleAhead = time.Second
 )
 
-// limit is the number of entries to ask for.
-func (r *consuming) limit() int {
-	if r.c.Limit > 0 {
-		return r.c.Limit
-	}
-	return max(r.asked, feedtype.DefaultLimit)
+// pageReader reads the pages of a shard, and the next page ahead.
+type pageReader struct {
+	*assignment
+	limit   int                 // the number of entries to ask for
+	slow    bool                // the last batch took at least staleAhead
+	next    *ahead              // the page that is read ahead, or nil
+	reading *feedtype.FirstSpan // span of the page that is handled; nil without a tracer
 }
 
-// learn adapts it to what became of a batch.
-func (r *consuming) learn(page feedtype.Page, took time.Duration, err error) {
-	r.slow = took >= staleAhead
+// learn adapts the number of entries to ask for after a batch.
+func (p *pageReader) learn(page feedtype.Page, took time.Duration, err error) {
+	p.slow = took >= staleAhead
 	switch {
+	case p.c.Limit > 0:
 	case err != nil:
-		r.asked = 0 // whatever is at fault is found sooner among few
+		p.limit = feedtype.DefaultLimit // the entry at fault is found sooner among few
 	case took > slowBatch:
-		r.asked = max(r.limit()/2, feedtype.DefaultLimit)
+		p.limit = max(p.limit/2, feedtype.DefaultLimit)
 	case page.More && took < quickBatch:
-		r.asked = min(r.limit()*2, mostAsked)
+		p.limit = min(p.limit*2, mostAsked)
 	}
 }
 
-// ahead is the page behind the batch that is being handled, read meanwhile. It is good for
-// the cursor that this batch leaves, and for no other: see DESIGN.md.
+// ahead is the next page, read while a batch is handled. It is valid only for the cursor that this batch stores: see
+// DESIGN.md.
 type ahead struct {
 	after feedtype.Cursor
 	end   context.CancelFunc
 	done  chan struct{}
 	span  *feedtype.FirstSpan
 
-	// Once done is closed:
+	// Valid after done is closed:
 	page feedtype.Page
 	err  error
-	at   time.Time // when it had been read
+	at   time.Time // when the page was complete
 }
 
-// readAhead has the next page read while this one is handled, where there is one: a page that
-// came to the head has none, after a failure this one may have to be read again, and behind a slow batch
-// it would be too old. Shards that take turns do without: each would keep a page until its next turn.
-func (r *consuming) readAhead(page feedtype.Page) {
-	if !page.More || len(page.Entries) == 0 || r.failures > 0 || r.slow || r.ofShard || r.c.NoReadAhead {
+// readAhead starts reading the next page while this one is handled. It does not do so at the head, after a slow batch
+// (the page would be too old), and for shards of ULID feeds (each would keep a page until its next turn).
+func (p *pageReader) readAhead(page feedtype.Page) {
+	if !page.More || len(page.Entries) == 0 || p.slow || p.ulidShard || p.c.NoReadAhead {
 		return
 	}
-	ctx, end := context.WithCancel(r.until)
-	ctx, span := r.traced(ctx)
-	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{}), span: span}
-	req := feedtype.Request{After: page.Cursor, Limit: r.limit(), Shards: r.shards()}
+	ctx, end := context.WithCancel(p.until)
+	a := &ahead{after: page.Cursor, end: end, done: make(chan struct{})}
+	req := feedtype.Request{After: page.Cursor, Limit: p.limit, Shards: p.shards()}
 	go func() {
 		defer close(a.done)
-		a.page, a.err = r.c.Source.Fetch(ctx, req)
+		a.page, a.span, a.err = p.read(ctx, req)
 		a.at = time.Now()
 	}()
-	r.next = a
+	p.next = a
 }
 
-// fetch reads the page above the cursor, unless it was read ahead.
-func (r *consuming) fetch(after feedtype.Cursor, wait time.Duration) (feedtype.Page, error) {
-	if a := r.next; a != nil && a.after == after {
+// fetch returns the page above the cursor: the page that was read ahead, if it is valid.
+func (p *pageReader) fetch(after feedtype.Cursor, wait time.Duration) (page feedtype.Page, err error) {
+	if a := p.next; a != nil && a.after == after {
 		<-a.done
-		// An error is met again, if it has not passed, and at the head there is waiting.
+		// After an error, and at the head, fetch again: now with a wait.
 		if a.err == nil && len(a.page.Entries) > 0 && time.Since(a.at) < staleAhead {
-			r.next, r.reading = nil, a.span
+			p.next, p.reading = nil, a.span
 			a.end()
 			return a.page, nil
 		}
 	}
-	r.dropAhead()
-	ctx, span := r.traced(r.until)
-	r.reading = span
-	return r.c.Source.Fetch(ctx, feedtype.Request{After: after, Limit: r.limit(), Shards: r.shards(), Wait: wait})
+	p.drop()
+	page, p.reading, err = p.read(p.until, feedtype.Request{After: after, Limit: p.limit, Shards: p.shards(),
+		Wait: wait})
+	return page, err
 }
 
-// traced is ctx for the reading of a page, whose span is told to those that the entries get.
-func (r *consuming) traced(ctx context.Context) (context.Context, *feedtype.FirstSpan) {
-	if r.c.DB == nil || r.c.DB.Tracer == nil {
-		return ctx, nil
+// read asks the source for a page. The span of the request is linked to the spans of its entries.
+func (p *pageReader) read(ctx context.Context, req feedtype.Request) (feedtype.Page, *feedtype.FirstSpan, error) {
+	var span *feedtype.FirstSpan
+	if p.db != nil && p.db.Tracer != nil {
+		ctx, span = feedtype.WithFirstSpan(ctx)
 	}
-	return feedtype.WithFirstSpan(ctx)
+	page, err := p.c.Source.Fetch(ctx, req)
+	return page, span, err
 }
 
-// dropAhead forgets the page that was read ahead, and waits until nobody reads it any more.
-func (r *consuming) dropAhead() {
-	if a := r.next; a != nil {
-		r.next = nil
+// drop discards the page that was read ahead, and waits until its goroutine has ended.
+func (p *pageReader) drop() {
+	if a := p.next; a != nil {
+		p.next = nil
 		a.end()
 		<-a.done
 	}

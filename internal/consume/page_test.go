@@ -26,8 +26,9 @@ func (p *pages) Info(context.Context) (*feedtype.Info, error) {
 	return nil, errors.New("not asked for")
 }
 
-func reads(p *pages) *consuming {
-	return &consuming{c: &Consumer{Source: p}, count: 1, until: context.Background()}
+func reads(p *pages) *pageReader {
+	return &pageReader{assignment: &assignment{c: &Consumer{Source: p}, count: 1, until: context.Background()},
+		limit: feedtype.DefaultLimit}
 }
 
 // TestReadAheadGrowsStale: a page that lay ready for long is read again, and so is one that
@@ -67,7 +68,7 @@ func TestReadAheadNotInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pages{}
 		r := reads(p)
-		r.c.Limit = 10
+		r.c.Limit, r.limit = 10, 10
 		const batches = 20
 		for after := range batches {
 			page, err := r.fetch(feedtype.Cursor(fmt.Sprint(after)), 0)
@@ -79,7 +80,7 @@ func TestReadAheadNotInVain(t *testing.T) {
 			<-time.After(staleAhead)
 			r.learn(page, time.Since(begun), nil)
 		}
-		if r.dropAhead(); p.read != batches+1 { // the first one could not know
+		if r.drop(); p.read != batches+1 { // the first one could not know
 			t.Errorf("%d pages were read for %d batches", p.read, batches)
 		}
 		page, _ := r.fetch("20", 0)
@@ -87,7 +88,7 @@ func TestReadAheadNotInVain(t *testing.T) {
 		if r.readAhead(page); r.next == nil {
 			t.Error("none is read ahead where batches are quick again")
 		}
-		r.dropAhead()
+		r.drop()
 	})
 }
 
@@ -109,15 +110,16 @@ func TestBatchesAdapt(t *testing.T) {
 		{full, slowBatch + 1, nil, 200},
 		{full, slowBatch + 1, nil, 100},
 		{full, slowBatch + 1, nil, 100},
-		{full, 0, nil, 200}, {full, 0, nil, 400}, {full, 0, nil, 800}, {full, 0, nil, 1600}, {full, 0, nil, 3200}, {full, 0, nil, 5000}, {full, 0, nil, 5000},
+		{full, 0, nil, 200}, {full, 0, nil, 400}, {full, 0, nil, 800}, {full, 0, nil, 1600}, {full, 0, nil, 3200},
+		{full, 0, nil, 5000}, {full, 0, nil, 5000},
 		{full, 0, errors.New("failed"), 100},
 	} {
-		if r.learn(step.page, step.took, step.err); r.limit() != step.want {
-			t.Errorf("after step %d %d entries are asked for, want %d", i, r.limit(), step.want)
+		if r.learn(step.page, step.took, step.err); r.limit != step.want {
+			t.Errorf("after step %d %d entries are asked for, want %d", i, r.limit, step.want)
 		}
 	}
-	r.c.Limit = 7
-	if r.learn(full, 0, nil); r.limit() != 7 {
-		t.Errorf("%d entries are asked for where 7 are the limit", r.limit())
+	r.c.Limit, r.limit = 7, 7
+	if r.learn(full, 0, nil); r.limit != 7 {
+		t.Errorf("%d entries are asked for where 7 are the limit", r.limit)
 	}
 }

@@ -12,16 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// MarkProcessed notes, in the transaction of a receiver's effects, that an entry has
-// been processed, and answers whether it is the first time. It is for receivers that
-// get entries at least once, from a relay or by their own fetching, and whose effects
-// must not happen twice: skip the effects when it is not the first time. Two receivers
-// of one entry at once take turns.
-//
-// consumer is any name for who processes, as in Consumer.Name. The entry is told by
-// feed, generation, shard and position. A Consumer needs none of this for what its
-// Handle does in its transaction.
-func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, consumer, feed string, e feedtype.Entry) (first bool, err error) {
+// MarkProcessed is documented at rowfeed.DB.MarkProcessed.
+func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, consumer, feed string,
+	e feedtype.Entry) (first bool, err error) {
 	switch {
 	case !feedtype.ValidConsumer(consumer):
 		return false, feedtype.Invalid("consumer", "%q is no name of a consumer", consumer)
@@ -36,13 +29,13 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 		return false, err
 	}
 	columns := []string{"consumer", "feed", "generation", "shard", "position", "processed_at"}
-	b := dialect.NewBuilder(db.Store.Dialect)
-	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.Store.Dialect.Now()}
-	n, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.Store.Table("processed"), columns, values, columns[:5]), b.Args()...)
+	b := db.builder()
+	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.now()}
+	n, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("processed"), columns, values, columns[:5]), b.Args()...)
 	return n == 1, db.Store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
 }
 
-// orderedPosition is a position as text that sorts as positions do.
+// orderedPosition returns a position as text that sorts like positions do.
 func orderedPosition(position string) (string, error) {
 	p, err := feedtype.ParsePosition(position)
 	if err != nil {
@@ -51,13 +44,14 @@ func orderedPosition(position string) (string, error) {
 	return p.Ordered(), nil
 }
 
-// purgeSize is the number of processed ids that one transaction forgets.
+// purgeSize is the number of processed ids that one transaction deletes.
 const purgeSize = 2000
 
-// PurgeProcessed forgets the processed ids up to a cursor, behind which no entry can
-// come again, and those of older generations. Without a cursor (Beginning) it is that
-// of the consumer of this name in this database. It answers how many there were.
-func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string, upTo feedtype.Cursor) (total int64, err error) {
+// PurgeProcessed deletes the processed ids up to a cursor, and those of older generations. No entry at or below the
+// cursor can come again. Beginning stands for the lowest cursor of the consumer of this name. It returns the number of
+// deleted ids.
+func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string,
+	upTo feedtype.Cursor) (total int64, err error) {
 	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
 		return 0, err
 	}
@@ -75,9 +69,10 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string, 
 		return 0, nil
 	}
 	type part struct{ generation, shard int64 }
-	b := dialect.NewBuilder(db.Store.Dialect)
-	parts, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT generation, shard FROM "+db.Store.Table("processed")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.Generation), b.Args(),
+	b := db.builder()
+	parts, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT generation, shard FROM "+db.table("processed")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.Generation),
+		b.Args(),
 		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
 	if err != nil {
 		return 0, db.Store.Fail(object, "purge processed ids", err)
@@ -100,27 +95,29 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string, 
 	return total, nil
 }
 
-// purgeBatch deletes the lowest positions up to last, a batch of them at most.
-func (db *Consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64, last string) (int64, error) {
+// purgeBatch deletes the lowest positions up to last, at most purgeSize of them.
+func (db *Consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64,
+	last string) (int64, error) {
 	where := func(b *dialect.Builder, last string) string {
-		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " + b.Arg(generation) +
-			" AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
+		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " +
+			b.Arg(generation) + " AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
 	}
-	b := dialect.NewBuilder(db.Store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.Store.Table("processed")+where(b, last)+
+	b := db.builder()
+	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.table("processed")+where(b, last)+
 		fmt.Sprintf(" ORDER BY position LIMIT 1 OFFSET %d", purgeSize-1), b.Args(), &last)
 	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return 0, err
 	}
-	b = dialect.NewBuilder(db.Store.Dialect)
-	return tx.Exec(ctx, "DELETE FROM "+db.Store.Table("processed")+where(b, last), b.Args()...)
+	b = db.builder()
+	return tx.Exec(ctx, "DELETE FROM "+db.table("processed")+where(b, last), b.Args()...)
 }
 
-// lowestCursor is the cursor of a consumer's shard that is furthest behind.
+// lowestCursor returns the cursor of the shard that is furthest behind.
 func (db *Consumers) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
-	b := dialect.NewBuilder(db.Store.Dialect)
+	b := db.builder()
 	id := feedtype.ConsumerID{Consumer: consumer, Feed: feed}
-	values, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT value FROM "+db.Store.Table("cursors")+" WHERE "+WhereID(b, id), b.Args(),
+	values, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT value FROM "+db.table("cursors")+" WHERE "+
+		WhereID(b, id), b.Args(),
 		func(rows dialect.Rows) (c feedtype.Cursor, err error) { return c, rows.Scan(&c) })
 	if err != nil {
 		return "", db.Store.Fail(id.String(), "read its cursors", err)
@@ -134,7 +131,8 @@ func (db *Consumers) lowestCursor(ctx context.Context, consumer, feed string) (f
 		if err != nil { // "now" or "at:…": nothing has been read
 			return feedtype.Beginning, nil
 		}
-		if !found || at.Generation < lowest.Generation || at.Generation == lowest.Generation && lowest.Position.Above(at.Position) {
+		if !found || at.Generation < lowest.Generation || at.Generation == lowest.Generation &&
+			lowest.Position.Above(at.Position) {
 			lowest, found = at, true
 		}
 	}

@@ -1,71 +1,46 @@
 package consume
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// consuming is one shard of a Consumer at work, in one goroutine.
-type consuming struct {
-	c            *Consumer
-	once         bool
-	shard, count int   // it has shard of count
-	epoch        int64 // of the lease under which it works, see Consumer.Epoch
-	// until ends when run is to end with what it has in hand, and nothing is waited for any
-	// more. It is made of the context that run gets.
-	until context.Context
+// shardRun is the work on one shard, in one goroutine.
+type shardRun struct {
+	*assignment
+	cursor  cursorState
+	retry   retry
+	pages   pageReader
+	applier applier
+	owners  staleOwners
 
-	// slots, where there is one, has room for the transactions that this instance's shards
-	// may have open at once.
-	slots chan struct{}
-	// setBack, if once, is where a shard notes that it has set all of them back.
-	setBack *bool
+	idle    time.Duration // the next pause, if the source does not wait by itself
+	setBack bool          // this run has set back the cursors of all shards
 
-	// What open has learnt of the feed; feed is empty before.
-	feed       string
-	byShard    bool              // each shard of the feed is one by itself: see worker
-	key        []feedtype.Column // to read dead letters' keys
-	generation int64
-
-	// Of a shard that is a feed by itself, and has its turns:
-	ofShard   bool
-	standing  string    // how far it was when a page came to its end
-	notBefore time.Time // when it is to have its next turn
-	parked    bool      // paused: until somebody writes the cursor there is no turn
-
-	// row is the cursor as this run read or wrote it last; nil when the database has to
-	// be asked, as after every error: what a failed COMMIT did is known there alone.
-	row    *CursorRow
-	readAt time.Time // when the database was asked last
-	// version is that of the row as it was read or written last, also where row is nil by now.
-	version int64
-	// releases: a dead letter may be there for whose release an operator has asked. What a
-	// batch's keys are looked up with tells that as well.
-	releases bool
-
-	// alone: nobody delivers under a term that is over, see awaitDeposed; told that it has
-	// said for whom it waits.
-	alone, told bool
-
-	failedAt feedtype.Cursor     // the cursor above which the handler failed
-	failures int                 // how often in a row
-	outages  int                 // of the source or the database, in a row
-	missed   int                 // calls of Deliver without a decision, in a row
-	denials  int                 // deadlocks, locks and the like in the handler's way, in a row
-	idle     time.Duration       // the next pause, where the source does not wait by itself
-	asked    int                 // entries, where Consumer.Limit does not say: see limit
-	slow     bool                // the last batch took so long that a page read ahead would be too old
-	next     *ahead              // the page behind the one that was handled last
-	reading  *feedtype.FirstSpan // of the page that is handled; nil where nobody traces
-	complete bool                // OnComplete has been called for a feed without entries
+	// For shards of ULID feeds:
+	watermark string // of the last page that reached the head
+	parked    bool   // paused: no turn until the cursor is written
 }
 
-// run works until the head is reached, if once, or until the shard is to be handed over.
-func (r *consuming) run(ctx context.Context) error {
-	defer r.dropAhead()
+// newShardRun prepares the work on an assignment.
+func newShardRun(a *assignment, slots chan struct{}) *shardRun {
+	r := &shardRun{assignment: a, cursor: cursorState{assignment: a}, retry: retry{assignment: a},
+		pages: pageReader{assignment: a, limit: cmp.Or(a.c.Limit, feedtype.DefaultLimit)}, idle: firstIdle}
+	r.applier = applier{assignment: a, cursor: &r.cursor, retry: &r.retry, pages: &r.pages,
+		dead: &deadLetters{a, &r.cursor}, deliver: a.c.Deliver, slots: slots}
+	r.owners = staleOwners{assignment: a, retry: &r.retry, alone: a.c.Handle != nil || a.count == 1 || a.ulidShard}
+	return r
+}
+
+// run works until the head is reached (RunOnce), or until the shard is to be handed over.
+func (r *shardRun) run(ctx context.Context) error {
+	defer r.pages.drop()
 	for r.until.Err() == nil {
 		done, err := r.step(ctx)
 		switch {
@@ -80,139 +55,197 @@ func (r *consuming) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// step does one thing: opens, releases a dead letter, or handles a page. done says
-// that the head was reached and nothing is left to do.
-func (r *consuming) step(ctx context.Context) (done bool, err error) {
+// step does one thing: it opens the feed, releases a dead letter, or handles a page. done reports that the head is
+// reached and nothing is left to do.
+func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 	if r.feed == "" {
-		return false, r.survive(ctx, r.open(ctx, false))
+		return false, r.retry.survive(ctx, r.open(ctx, false))
 	}
-	if r.row == nil {
-		row, err := r.loadCursor(ctx)
-		if err == nil {
-			row, err = r.claim(ctx, row)
+	if r.cursor.row == nil {
+		row, err := r.cursor.load(ctx)
+		if err == nil && r.epoch != 0 {
+			row, err = r.cursor.claim(ctx, row)
 		}
-		if err == nil && !row.Paused {
-			var alone bool
-			if alone, err = r.awaitDeposed(ctx); err == nil && !alone {
-				return false, nil // the cursor is read again meanwhile
+		if err == nil && !row.Paused && !r.owners.alone {
+			if err = r.owners.waitForStale(ctx); err == nil && !r.owners.alone {
+				return false, nil // the next step reads the cursor again
 			}
 		}
 		if err != nil {
-			return false, r.survive(ctx, err)
+			return false, r.retry.survive(ctx, err)
 		}
-		r.row, r.version, r.readAt, r.releases = row, row.version, time.Now(), true
+		r.cursor.known(row)
 	}
-	if r.row.Paused {
-		r.row = nil
-		r.dropAhead()
+	if r.cursor.row.Paused {
+		r.cursor.row = nil
+		r.pages.drop()
 		if r.once {
 			return false, r.isPaused()
 		}
-		r.parked = r.ofShard
-		return false, r.pause(ctx, store.Jitter(pausedPoll))
+		r.parked = r.ulidShard
+		return false, r.retry.pause(ctx, store.Jitter(pausedPoll))
 	}
-	if r.row.Aside > 0 && r.releases && r.row.Value.Settled() {
-		if released, err := r.release(ctx); released || err != nil {
-			return false, r.settle(ctx, err)
+	if r.cursor.row.Aside > 0 && r.cursor.releases && r.cursor.row.Value.Settled() {
+		if released, err := r.applier.release(ctx); released || err != nil {
+			return false, r.afterFailure(ctx, err)
 		}
 	}
 	return r.turn(ctx)
 }
 
-func (r *consuming) isPaused() error {
-	return &feedtype.Error{Code: feedtype.ConsumerPaused, Object: r.object(), Cause: "it is paused", Next: "run `rowfeed consumer resume " + r.c.Name + " --feed " + r.feed + "`"}
-}
-
 // turn fetches a page outside any transaction and applies it.
-func (r *consuming) turn(ctx context.Context) (done bool, err error) {
-	after, wait := r.row.Value, r.wait()
+func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
+	after, wait := r.cursor.row.Value, r.wait()
 	started := time.Now()
-	page, err := r.fetch(after, wait)
+	page, err := r.pages.fetch(after, wait)
 	if r.until.Err() != nil && ctx.Err() == nil {
 		return false, nil
 	}
-	if err == nil {
+	if err == nil && r.count > 1 && !r.ulidShard && after.IsBeginning() {
 		err = r.leftBehind(ctx, page)
 	}
 	if err != nil {
 		if r.c.OnRefused != nil && isRefusal(err) {
-			return false, r.settle(ctx, r.restart(ctx, err))
+			return false, r.afterFailure(ctx, r.restart(ctx, err))
 		}
-		r.row = nil // it may be paused by the time that the source is back
-		return false, r.survive(ctx, err)
+		r.cursor.row = nil // an operator may pause the consumer meanwhile
+		return false, r.retry.survive(ctx, err)
 	}
-	if g := page.Cursor.Generation(); r.count > 1 && !r.ofShard && g != 0 && g != r.generation {
-		// The keys may be divided in another way: dead letters go first where they belong.
+	if g := page.Cursor.Generation(); r.count > 1 && !r.ulidShard && g != 0 && g != r.generation {
+		// Keys may belong to other data shards in a new generation: first reassign the dead letters.
 		if err := r.open(ctx, false); err != nil {
-			r.row = nil
-			return false, r.survive(ctx, err)
+			r.cursor.row = nil
+			return false, r.retry.survive(ctx, err)
 		}
-		r.row, r.generation = nil, g
+		r.cursor.row, r.generation = nil, g
 		return false, nil
 	}
 	if len(page.Entries) == 0 {
-		r.releases = true // no batch tells
+		r.cursor.releases = true // no batch has looked for releases
 	}
 	if !page.More {
-		r.standing = page.Standing
+		r.watermark = page.Standing
 	}
 	if len(page.Entries) > 0 || page.Cursor != after || r.ends(page) {
-		if after != r.failedAt {
-			r.failedAt, r.failures = after, 0
+		if after != r.retry.failedAt {
+			r.retry.failedAt, r.retry.failures = after, 0
 		}
-		held := r.row.Aside > 0 && !after.Settled()
+		held := r.cursor.row.Aside > 0 && !after.Settled()
 		begun := time.Now()
-		if r.failures >= r.attempts() && len(page.Entries) > 0 && r.c.Deliver == nil {
-			err = r.oneByOne(ctx, after, page)
+		if r.retry.failures >= r.c.Retry.MaxAttempts && len(page.Entries) > 0 && r.applier.deliver == nil {
+			err = r.applier.oneByOne(ctx, after, page)
 		} else {
-			r.readAhead(page)
-			err = r.apply(ctx, page.Entries, page.Cursor)
+			if r.retry.failures == 0 {
+				r.pages.readAhead(page)
+			}
+			err = r.applier.apply(ctx, page.Entries, page.Cursor)
 		}
-		r.learn(page, time.Since(begun), err)
+		r.pages.learn(page, time.Since(begun), err)
 		r.idle = firstIdle
 		if err != nil {
-			return false, r.settle(ctx, err)
+			return false, r.afterFailure(ctx, err)
 		}
-		r.outages, r.failures = 0, 0
-		return !page.More && !held, nil // a pass that is through lets dead letters be released
+		r.retry.outages, r.retry.failures = 0, 0
+		return !page.More && !held, nil // after a pass, releases are possible: not done yet
 	}
-	r.outages = 0
-	if time.Since(r.readAt) >= cursorPoll && !r.ofShard {
-		r.row = nil // it may have been moved, and the consumer has nothing else to do
+	return r.nothingNew(ctx, page, started, wait)
+}
+
+// nothingNew ends a turn whose page has brought nothing. It pauses if the source did not wait by itself.
+func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started time.Time,
+	wait time.Duration) (done bool, err error) {
+	r.retry.outages = 0
+	if time.Since(r.cursor.readAt) >= cursorPoll && !r.ulidShard {
+		r.cursor.row = nil // read it again: an operator may have moved it
 	}
 	switch {
 	case page.More:
-		return false, nil // a page without anything to show, and more behind it
+		return false, nil // an empty page with more behind it
 	case r.once:
 		return true, nil
 	case time.Since(started) < wait/2:
-		// The source answers an empty page at once: pause in its place.
+		// The source did not wait: pause here.
 		idle := r.idle
 		r.idle = min(idle+idle/2+firstIdle, maxIdle)
-		return true, r.pause(ctx, store.Jitter(idle))
+		return true, r.retry.pause(ctx, store.Jitter(idle))
 	}
 	return true, nil
 }
 
-// ends tells whether a page that brings nothing, and no cursor either, ends a pass: it
-// is one of a feed that has no entry.
-func (r *consuming) ends(page feedtype.Page) bool {
-	return r.c.OnComplete != nil && !r.complete && !page.More && page.Cursor == feedtype.Beginning
+// ends reports whether an empty page completes a pass: that of a feed without entries.
+func (r *shardRun) ends(page feedtype.Page) bool {
+	return r.c.OnComplete != nil && !r.applier.complete && !page.More && page.Cursor == feedtype.Beginning
 }
 
-func (r *consuming) wait() time.Duration {
-	if _, err := r.row.Value.State(); err != nil {
-		return 0 // "now" or "at:…": first of all the place that it means is stored
+func (r *shardRun) wait() time.Duration {
+	if _, err := r.cursor.row.Value.State(); err != nil {
+		return 0 // "now" or a time: first store the position that it means
 	}
 	switch {
-	case r.once, r.ofShard:
+	case r.once, r.ulidShard:
 		return 0
-	case r.row.Aside > 0 && r.c.Wait > 0:
+	case r.cursor.row.Aside > 0:
 		return min(r.c.Wait, asideWait)
-	case r.row.Aside > 0:
-		return asideWait
-	case r.c.Wait > 0:
-		return r.c.Wait
 	}
-	return defaultWait
+	return r.c.Wait
+}
+
+// afterFailure decides after an error of a page: continue, pause and continue, or end.
+func (r *shardRun) afterFailure(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	var failed *handlerError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, errTxEnded):
+		return r.fail(feedtype.HandlerFailed, "the handler ended the transaction that it was handed: what it did "+
+			"may be committed without the cursor",
+			"leave Commit and Rollback to the consumer, run no statement that commits by itself (DDL, on some "+
+				"databases), and answer every error of a statement")
+	case errors.Is(err, errOvertaken):
+		return r.retry.pause(ctx, store.Backoff(1))
+	case errors.As(err, &failed):
+		r.retry.failures++
+		r.cursor.row = nil // an operator may have paused the consumer or moved its cursor
+		if errors.Is(err, errIncomplete) && r.retry.failures >= r.c.Retry.MaxAttempts {
+			return &feedtype.Error{Code: feedtype.HandlerFailed, Object: r.object(),
+				Cause: fmt.Sprintf("OnComplete failed %d times", r.retry.failures), Err: failed.err,
+				Next: "mend it and start again; the pass is complete but for it"}
+		}
+		if r.retry.failures == r.c.Retry.MaxAttempts {
+			r.retry.denials, r.retry.outages = 0, 0 // each single entry gets the full number of attempts
+		}
+		r.trouble(failed.err)
+		return r.retry.pause(ctx, r.retry.backoff(r.retry.failures))
+	}
+	return r.retry.survive(ctx, err)
+}
+
+// rest stores why the shard cannot continue, and waits until it is to be tried again: after Retry.MaxBackoff, or when
+// an operator changes the cursor.
+func (r *shardRun) rest(ctx context.Context, why error) error {
+	noted, err := r.cursor.noteFailure(ctx, why)
+	switch {
+	case err == nil && !noted:
+		return nil // the cursor has changed: try again at once
+	case err != nil && ctx.Err() == nil:
+		r.trouble(err)
+	}
+	for left := store.Jitter(r.c.Retry.MaxBackoff); left > 0 && r.until.Err() == nil; {
+		step := min(left, store.Jitter(pausedPoll))
+		left -= step
+		if err := r.retry.pause(ctx, step); err != nil {
+			return err
+		}
+		wanted, err := r.cursor.wasChanged(ctx)
+		if wanted {
+			return nil
+		}
+		if err := r.retry.survive(ctx, err); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// TestSeqsAreASet: whatever is taken out of Seqs, in whatever order, they hold the numbers that
-// a set would, however rough a few more.
-func TestSeqsAreASet(t *testing.T) {
+// TestPossibleNumbersAreASet: after any operations the numbers are those of a
+// plain set; coarsen may only add some.
+func TestPossibleNumbersAreASet(t *testing.T) {
 	for seed := range uint64(100) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		const top = 2500
 		var s dialect.Seqs
-		gone := map[int64]bool{} // what must have gone, or may have come back
+		gone := map[int64]bool{} // removed; coarsen may add it again
 		exact := true
 		for range 12 {
 			var seqs []int64
@@ -32,14 +32,14 @@ func TestSeqsAreASet(t *testing.T) {
 			switch random.IntN(6) {
 			case 0:
 				settled := random.Int64N(top)
-				s = onlyAbove(s, settled)
+				s = removeUpTo(s, settled)
 				for seq := int64(1); seq <= settled; seq++ {
 					gone[seq] = true
 				}
 			case 1:
 				before := s
-				s, exact = coarse(s), false
-				if len(s.Gaps) > maxGaps {
+				s, exact = coarsen(s), false
+				if len(s.Gaps) > maxScanGaps {
 					t.Fatalf("seed %d: %d gaps", seed, len(s.Gaps))
 				}
 				for seq := int64(1); seq <= top; seq++ {
@@ -48,7 +48,7 @@ func TestSeqsAreASet(t *testing.T) {
 					}
 				}
 			default:
-				s = without(s, seqs)
+				s = remove(s, seqs)
 				for _, seq := range seqs {
 					gone[seq] = true
 				}
@@ -67,9 +67,9 @@ func TestSeqsAreASet(t *testing.T) {
 	}
 }
 
-// TestRoughKeepsLongStretches: gaps far from each other stay apart, up to the number that one
-// statement looks at, and those near each other become one.
-func TestRoughKeepsLongStretches(t *testing.T) {
+// TestCoarsenKeepsLongRunsApart: coarsen keeps gaps apart that are far from each other, up to the
+// number that one statement reads, and joins gaps that are near each other.
+func TestCoarsenKeepsLongRunsApart(t *testing.T) {
 	gap := func(first, n int64) dialect.Run { return dialect.Run{First: first, N: n} }
 	for _, c := range []struct{ s, want dialect.Seqs }{
 		{dialect.Seqs{Above: 10_000}, dialect.Seqs{Above: 10_000}},
@@ -78,8 +78,8 @@ func TestRoughKeepsLongStretches(t *testing.T) {
 		{dialect.Seqs{Gaps: []dialect.Run{gap(5, 1), gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Gaps: []dialect.Run{gap(5, 1)}, Above: 9_989}},
 		{dialect.Seqs{Gaps: []dialect.Run{gap(9_990, 1)}, Above: 10_000}, dialect.Seqs{Above: 9_989}},
 	} {
-		if got := coarse(c.s); got.Above != c.want.Above || !slices.Equal(got.Gaps, c.want.Gaps) {
-			t.Errorf("coarse(%v) is %v, want %v", c.s, got, c.want)
+		if got := coarsen(c.s); got.Above != c.want.Above || !slices.Equal(got.Gaps, c.want.Gaps) {
+			t.Errorf("coarsen(%v) is %v, want %v", c.s, got, c.want)
 		}
 	}
 	var many dialect.Seqs
@@ -87,15 +87,15 @@ func TestRoughKeepsLongStretches(t *testing.T) {
 		many.Gaps = append(many.Gaps, gap(1+i*1000, 1))
 	}
 	many.Above = 100_000
-	got := coarse(many)
-	if len(got.Gaps) > maxGaps || got.Above != many.Above {
+	got := coarsen(many)
+	if len(got.Gaps) > maxScanGaps || got.Above != many.Above {
 		t.Errorf("%d gaps above %d of 40", len(got.Gaps), got.Above)
 	}
 }
 
-// TestWhoIsWaitedFor: a writer is over when its transaction is. One that had no name yet when it
-// was seen may be the one that its session has now; and an orphan may be anybody.
-func TestWhoIsWaitedFor(t *testing.T) {
+// TestStillOpen: a writer is waited for until its transaction has ended. A transaction that had no name when it
+// was listed may be the one that its session has now. An orphan may be any listed transaction.
+func TestStillOpen(t *testing.T) {
 	w := func(session, transaction string) dialect.Writer {
 		return dialect.Writer{Session: session, Transaction: transaction}
 	}
@@ -104,16 +104,16 @@ func TestWhoIsWaitedFor(t *testing.T) {
 		what              string
 		before, now, open []dialect.Writer
 	}{
-		{"it goes on", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1"), w("b", "2")}, []dialect.Writer{w("a", "1")}},
+		{"still open", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1"), w("b", "2")}, []dialect.Writer{w("a", "1")}},
 		{"it has ended", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "2")}, nil},
-		{"its session has begun another", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "2")}, nil},
-		{"another session has it", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "1")}, []dialect.Writer{w("a", "1")}},
+		{"its session has begun another transaction", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "2")}, nil},
+		{"another session has the transaction", []dialect.Writer{w("a", "1")}, []dialect.Writer{w("b", "1")}, []dialect.Writer{w("a", "1")}},
 		{"still without a name", []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "")}},
 		{"it has got its name", []dialect.Writer{w("a", "")}, []dialect.Writer{w("a", "1")}, []dialect.Writer{w("a", "1")}},
-		{"its session is at nothing", []dialect.Writer{w("a", "")}, []dialect.Writer{w("b", "1")}, nil},
+		{"its session has no transaction", []dialect.Writer{w("a", "")}, []dialect.Writer{w("b", "1")}, nil},
 		{"an orphan", []dialect.Writer{w("a", "1")}, []dialect.Writer{orphan}, []dialect.Writer{orphan}},
 		{"an orphan of before", []dialect.Writer{orphan}, []dialect.Writer{orphan}, []dialect.Writer{orphan}},
-		{"it was nobody's", nil, []dialect.Writer{w("a", "1")}, nil},
+		{"no writer before", nil, []dialect.Writer{w("a", "1")}, nil},
 	} {
 		if got := stillOpen(c.before, c.now); !slices.Equal(got, c.open) {
 			t.Errorf("%s: waits for %v, want %v", c.what, got, c.open)
@@ -121,148 +121,148 @@ func TestWhoIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWhoIsAskedAboutAFeedMadeAnew: how far the seqs of the old one went says nothing of the new
-// one's, whoever hears first of it.
-func TestWhoIsAskedAboutAFeedMadeAnew(t *testing.T) {
-	var u Tracker
+// TestRecreatedFeedHasItsOwnWriters: the numbers of a dropped feed say nothing about a feed of the
+// same name that was added later.
+func TestRecreatedFeedHasItsOwnWriters(t *testing.T) {
+	var tr Tracker
 	const over, anew = 1, 2
 	var seqs []int64
 	for seq := int64(2); seq <= 1000; seq++ {
 		seqs = append(seqs, seq)
 	}
-	u.took(u.begin(over), seqs, true)
-	u.took(u.begin(over), []int64{1002}, true)
-	u.took(u.begin(over), []int64{2000}, true)
-	if len(u.left.Gaps) == 0 {
-		t.Fatalf("no gaps in %v", u.left)
+	tr.committed(tr.newScan(over), seqs, true)
+	tr.committed(tr.newScan(over), []int64{1002}, true)
+	tr.committed(tr.newScan(over), []int64{2000}, true)
+	if len(tr.possible.Gaps) == 0 {
+		t.Fatalf("no gaps in %v", tr.possible)
 	}
-	q, due := u.due(anew)
-	u.took(u.begin(anew), []int64{1}, true)
+	q, due := tr.nextQuery(anew)
+	tr.committed(tr.newScan(anew), []int64{1}, true)
 	if due {
-		u.asked(q, nil)
+		tr.setWriters(q, nil)
 	}
-	u.took(u.begin(anew), nil, true)
-	if !u.left.Has(2) {
-		t.Errorf("a seq that nobody has drawn yet is given up: %v", u.left)
+	tr.committed(tr.newScan(anew), nil, true)
+	if !tr.possible.Has(2) {
+		t.Errorf("a number that was not drawn yet is closed: %v", tr.possible)
 	}
-	if _, due := u.due(over); due {
-		t.Error("somebody is asked about a feed that is gone")
+	if _, due := tr.nextQuery(over); due {
+		t.Error("a writer query is due for a feed that is gone")
 	}
 }
 
-// TestTakenFromAFeedMadeAnew: what a look at the old one takes from the new one, whose record came
-// in between, is no surprise, and says nothing of what may come of either.
-func TestTakenFromAFeedMadeAnew(t *testing.T) {
+// TestScanOfADroppedFeedIsIgnored: a scan that began before a feed was dropped and
+// added again reports no late number, and closes no gap.
+func TestScanOfADroppedFeedIsIgnored(t *testing.T) {
 	var troubles []error
-	feed := &catalog.Feed{Name: "kv", Store: &store.Store{Observer: &feedtype.Observer{Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}
-	u := New(feed)
+	feed := &catalog.Feed{Name: "kv", Store: &store.Store{Observer: &feedtype.Observer{
+		Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}
+	tr := New(feed)
 	feed.Record.Store(&catalog.Record{Name: "kv", Mode: feedtype.ModeSequence})
 	const over, anew = 1, 2
-	u.took(u.begin(over), []int64{1, 2, 3}, true)
-	l := u.begin(over)
-	u.Scanned(l, anew, []int64{1}, true, nil)
-	if len(troubles) > 0 || u.left.Above != 3 {
-		t.Errorf("told %v, and looks above %d", troubles, u.left.Above)
+	tr.committed(tr.newScan(over), []int64{1, 2, 3}, true)
+	l := tr.newScan(over)
+	tr.Scanned(l, anew, []int64{1}, true, nil)
+	if len(troubles) > 0 || tr.possible.Above != 3 {
+		t.Errorf("reported %v, scans above %d", troubles, tr.possible.Above)
 	}
-	u.Scanned(l, over, []int64{1}, true, nil)
-	if len(troubles) != 1 || !u.left.All() {
-		t.Errorf("of a number that was set back: told %v, and looks among %v", troubles, u.left)
+	tr.Scanned(l, over, []int64{1}, true, nil)
+	if len(troubles) != 1 || !tr.possible.All() {
+		t.Errorf("after a sequence reset: reported %v, scans %v", troubles, tr.possible)
 	}
 }
 
-// TestAnswersThatWereOvertaken: two looks of a process ask who is at work, and the first answer comes
-// last: a writer that had drawn in between is not in it, and is at work still.
-func TestAnswersThatWereOvertaken(t *testing.T) {
+// TestOvertakenWriterListIsIgnored: two scans list the open writers, and the answer of the first
+// comes last. A writer that began between the two is missing in that answer, and is still open.
+func TestOvertakenWriterListIsIgnored(t *testing.T) {
 	const generation = 1
 	between := []dialect.Writer{{Session: "a", Transaction: "1"}}
 	for _, inOrder := range []bool{true, false} {
-		var u Tracker
-		u.took(u.begin(generation), []int64{1}, true)
-		u.took(u.begin(generation), []int64{2000}, true)
+		var tr Tracker
+		tr.committed(tr.newScan(generation), []int64{1}, true)
+		tr.committed(tr.newScan(generation), []int64{2000}, true)
 		for seq := int64(2001); seq < 3000; seq++ {
-			u.took(u.begin(generation), []int64{seq}, true)
+			tr.committed(tr.newScan(generation), []int64{seq}, true)
 		}
-		first, due := u.due(generation)
+		first, due := tr.nextQuery(generation)
 		if !due {
-			t.Fatalf("nobody asks about the gaps in %v", u.left)
+			t.Fatalf("no writer query is due for the gaps in %v", tr.possible)
 		}
-		for seq := int64(3001); seq < 3500; seq++ { // 3000 was drawn, by the one between
-			u.took(u.begin(generation), []int64{seq}, true)
+		for seq := int64(3001); seq < 3500; seq++ { // 3000 was drawn by the writer that began between
+			tr.committed(tr.newScan(generation), []int64{seq}, true)
 		}
-		u.open.next = time.Time{}
-		second, _ := u.due(generation)
+		tr.open.next = time.Time{}
+		second, _ := tr.nextQuery(generation)
 		if inOrder {
-			u.asked(first, nil)
-			u.asked(second, between)
+			tr.setWriters(first, nil)
+			tr.setWriters(second, between)
 		} else {
-			u.asked(second, between)
-			u.asked(first, nil)
+			tr.setWriters(second, between)
+			tr.setWriters(first, nil)
 		}
-		u.took(u.begin(generation), nil, true)
-		if !u.left.Has(3000) {
-			t.Errorf("in order %v: a seq is given up whose writer is at work: %v", inOrder, u.left)
+		tr.committed(tr.newScan(generation), nil, true)
+		if !tr.possible.Has(3000) {
+			t.Errorf("in order %v: a number is closed while its writer is open: %v", inOrder, tr.possible)
 		}
 	}
 }
 
-// TestFewAtATimeBehindAGap: what is published little by little behind a gap is passed over like what
-// comes at once. The clock is the bubble's.
-func TestFewAtATimeBehindAGap(t *testing.T) {
+// TestGapWithFewChangesAtATime: numbers above a gap that were published in small batches are not
+// read again.
+func TestGapWithFewChangesAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var u Tracker
+		var tr Tracker
 		for seq := int64(1); seq < 2000; seq++ {
 			if seq != 100 {
-				u.took(u.begin(1), []int64{seq}, true)
+				tr.committed(tr.newScan(1), []int64{seq}, true)
 			}
 		}
-		if l := u.begin(1); !l.Among.Has(100) || l.Among.Has(101) || l.Among.Has(1999) || !u.Since(1).Has(2000) {
-			t.Errorf("it looks among %v", l.Among)
+		if l := tr.newScan(1); !l.Among.Has(100) || l.Among.Has(101) || l.Among.Has(1999) || !tr.Since(1).Has(2000) {
+			t.Errorf("the scan reads %v", l.Among)
 		}
-		if q, due := u.due(1); !due || q.upTo != 1999 {
-			t.Errorf("nobody asks about the gap: %v, %v", q, due)
+		if q, due := tr.nextQuery(1); !due || q.upTo != 1999 {
+			t.Errorf("no writer query is due for the gap: %v, %v", q, due)
 		}
 	})
 }
 
-// TestGlances: who reads one shard leaves out what a publisher of his process does, as long as that looks
-// everywhere in time. What he takes is taken; that the whole table was looked at, or that nothing comes
-// up to a number, is told by none of his looks, nor by what a publisher finds in one shard.
-func TestGlances(t *testing.T) {
-	var u Tracker
-	if l := u.beginShard(1); !l.Among.All() || !l.part {
-		t.Errorf("the first glance: %+v", l)
+// TestShardScanClosesNoGap: the scan of one shard leaves numbers out only while the process makes full scans in time.
+// It removes the numbers that it has moved. It closes no gap, and does not count as a full scan.
+func TestShardScanClosesNoGap(t *testing.T) {
+	var tr Tracker
+	if l := tr.newShardScan(1); !l.Among.All() || !l.oneShard {
+		t.Errorf("the first scan of a shard: %+v", l)
 	}
-	u.took(u.begin(1), []int64{1, 2, 3}, false)
-	if l := u.beginShard(1); l.Among.All() || l.Among.Above != 3 {
-		t.Errorf("beside a publisher he looks at %+v", l.Among)
+	tr.committed(tr.newScan(1), []int64{1, 2, 3}, false)
+	if l := tr.newShardScan(1); l.Among.All() || l.Among.Above != 3 {
+		t.Errorf("after a full scan it reads %+v", l.Among)
 	}
-	if l := u.beginShard(2); !l.Among.All() {
-		t.Errorf("in another generation he looks at %+v", l.Among)
+	if l := tr.newShardScan(2); !l.Among.All() {
+		t.Errorf("in another generation it reads %+v", l.Among)
 	}
-	u.took(u.beginShard(1), []int64{5}, false)
-	if l := u.begin(1); l.left.Above != 5 || !l.left.Has(4) {
-		t.Errorf("what he has taken is looked for: %+v", l.left)
+	tr.committed(tr.newShardScan(1), []int64{5}, false)
+	if l := tr.newScan(1); l.possible.Above != 5 || !l.possible.Has(4) {
+		t.Errorf("numbers that were moved are read again: %+v", l.possible)
 	}
-	u.open.upTo, u.open.settled = 5, 5
-	all := u.begin(1)
-	for _, l := range []Scan{u.beginShard(1), all.OfShard()} {
-		if u.took(l, []int64{6}, true); !u.left.Has(4) {
-			t.Fatalf("4 is given up by a look into one shard")
+	tr.open.upTo, tr.open.closable = 5, 5
+	all := tr.newScan(1)
+	for _, l := range []Scan{tr.newShardScan(1), all.OfShard()} {
+		if tr.committed(l, []int64{6}, true); !tr.possible.Has(4) {
+			t.Fatalf("4 is closed by the scan of one shard")
 		}
-		u.left = without(all.left, nil)
+		tr.possible = remove(all.possible, nil)
 	}
-	if u.took(all, nil, true); u.left.Has(4) {
-		t.Error("4 is not given up by a look everywhere")
+	if tr.committed(all, nil, true); tr.possible.Has(4) {
+		t.Error("4 is not closed by a scan of all shards")
 	}
-	u.whole = time.Now().Add(-wholeEvery)
-	l := u.beginShard(1)
-	if !l.Among.All() || l.left.All() {
-		t.Errorf("when nobody looks everywhere any more he looks at %+v", l.Among)
+	tr.fullScanAt = time.Now().Add(-fullScanEvery)
+	l := tr.newShardScan(1)
+	if !l.Among.All() || l.possible.All() {
+		t.Errorf("when full scans are overdue it reads %+v", l.Among)
 	}
-	if u.took(l, []int64{7}, true); time.Now().Before(u.whole) {
-		t.Error("a look into one shard counts as one everywhere")
+	if tr.committed(l, []int64{7}, true); time.Now().Before(tr.fullScanAt) {
+		t.Error("the scan of one shard counts as a full scan")
 	}
-	if surprise := u.took(l, []int64{2}, true); surprise != 2 || !u.left.All() {
-		t.Errorf("surprised by %d, left %+v", surprise, u.left)
+	if late := tr.committed(l, []int64{2}, true); late != 2 || !tr.possible.All() {
+		t.Errorf("late number %d, possible %+v", late, tr.possible)
 	}
 }

@@ -17,7 +17,7 @@ func (ulidKind) repair(_ context.Context, f *Checker) (int64, error) {
 	return 0, &feedtype.Error{
 		Code:   feedtype.Refused,
 		Object: feedtype.FeedObject(f.Name),
-		Cause:  "repair: the rows of this feed have their own positions, so there is nothing to record",
+		Cause:  "repair: rows are only appended and have their own positions, so there is nothing to record",
 		Err:    errors.ErrUnsupported,
 		Next:   "run `rowfeed check " + f.Name + "`: each finding says what to do",
 	}

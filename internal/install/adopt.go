@@ -26,7 +26,9 @@ type formerCursor struct {
 }
 
 // adopt reads what a new feed is to take over, and refuses what it cannot be.
-func (db *Database) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (a adopted, err error) {
+func (db *Database) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (
+	a adopted, err error,
+) {
 	if a.first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err == nil {
 		a.cursors, err = db.formerCursors(ctx, q, r, spec.AdoptCursors, a.first)
 	}
@@ -35,17 +37,20 @@ func (db *Database) adopt(ctx context.Context, q dialect.Querier, r *catalog.Rec
 
 // firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
 // highest position that a row has or that the former sequence has given.
-func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (int64, error) {
+func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (
+	int64, error,
+) {
 	if !r.Adopt {
 		return 0, nil
 	}
 	source := dialect.Qualified(db.Dialect, r.Source)
 	refuse := func(format string, args ...any) (int64, error) {
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf(format, args...),
-			Next: "set such positions to NULL, for the publisher to give new ones"}
+		return 0, tableError(feedtype.Refused, r.Source,
+			"set such positions to NULL, for the publisher to give new ones", format, args...)
 	}
 	var lowest, highest, twice *int64
-	if err := dialect.QueryRow(ctx, q, "SELECT min(feed_sync_id), max(feed_sync_id) FROM "+source, nil, &lowest, &highest); err != nil {
+	bounds := "SELECT min(feed_sync_id), max(feed_sync_id) FROM " + source
+	if err := dialect.QueryRow(ctx, q, bounds, nil, &lowest, &highest); err != nil {
 		return 0, err
 	}
 	if highest == nil {
@@ -58,7 +63,9 @@ func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *cat
 	case *highest == math.MaxInt64:
 		return refuse("position %d in column %s leaves none for what comes", *highest, dialect.PositionColumn)
 	}
-	err := dialect.QueryRow(ctx, q, "SELECT feed_sync_id FROM "+source+" WHERE feed_sync_id IS NOT NULL GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1", nil, &twice)
+	duplicate := "SELECT feed_sync_id FROM " + source + " WHERE feed_sync_id IS NOT NULL GROUP BY feed_sync_id" +
+		" HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1"
+	err := dialect.QueryRow(ctx, q, duplicate, nil, &twice)
 	switch {
 	case err == nil:
 		return refuse("position %d was given to several rows", *twice)
@@ -85,14 +92,30 @@ func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed,
 	object := fmt.Sprintf("table %q", table.String())
 	var value int64
 	b := dialect.NewBuilder(db.Dialect)
-	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.Dialect, table)+" WHERE name = "+b.Arg(name), b.Args(), &value)
+	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.Dialect, table)+" WHERE name = "+
+		b.Arg(name), b.Args(), &value)
 	switch {
 	case errors.Is(err, store.ErrNoRows):
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf("it has no row with name %q", name), Next: "say which with --adopt-sequence TABLE:NAME"}
+		return 0, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: object,
+			Cause:  fmt.Sprintf("it has no row with name %q", name),
+			Next:   "say which with --adopt-sequence TABLE:NAME",
+		}
 	case err != nil:
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "its columns name and value cannot be read", Err: err, Next: "--adopt-sequence takes a table of sequences with these columns"}
+		return 0, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: object,
+			Cause:  "its columns name and value cannot be read",
+			Err:    err,
+			Next:   "--adopt-sequence takes a table of sequences with these columns",
+		}
 	case value < 0 || value == math.MaxInt64:
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf("its value %d leaves no positions", value)}
+		return 0, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: object,
+			Cause:  fmt.Sprintf("its value %d leaves no positions", value),
+		}
 	}
 	return value, nil
 }
@@ -100,7 +123,8 @@ func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed,
 // formerCursors reads an in-house table of cursors: name, and value or position, the
 // last position that was consumed. Where it has a column feed, only the rows of this
 // feed are taken.
-func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string, head int64) ([]formerCursor, error) {
+func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string,
+	head int64) ([]formerCursor, error) {
 	if from == "" {
 		return nil, nil
 	}
@@ -113,21 +137,23 @@ func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *cat
 		return nil, err
 	}
 	refuse := func(next, format string, args ...any) ([]formerCursor, error) {
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+		return nil, tableError(feedtype.Refused, table.Name, next, format, args...)
 	}
 	value := "value"
 	if table.Column(value) == nil {
 		value = "position"
 	}
 	if table.Column("name") == nil || table.Column(value) == nil {
-		return refuse("--adopt-cursors takes a table of cursors with these columns", "it lacks a column name, or value, or position")
+		return refuse("--adopt-cursors takes a table of cursors with these columns",
+			"it lacks a column name, or value, or position")
 	}
 	b := dialect.NewBuilder(db.Dialect)
 	query := "SELECT name, " + db.Dialect.Quote(value) + " FROM " + dialect.Qualified(db.Dialect, table.Name)
 	if table.Column("feed") != nil {
 		query += " WHERE feed = " + b.Arg(r.Name)
 	}
-	cursors, err := dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (formerCursor, error) {
+	cursors, err := dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (formerCursor,
+		error) {
 		c := formerCursor{at: feedtype.CursorState{Generation: r.Generation}}
 		var position *int64
 		err := rows.Scan(&c.consumer, &position)
@@ -145,7 +171,8 @@ func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *cat
 		case !feedtype.ValidConsumer(c.consumer):
 			return refuse("rename it", "%q cannot be a consumer's name", c.consumer)
 		case c.position < 0 || c.position > head:
-			return refuse("correct it, or say with --adopt-sequence where the sequence stood", "the cursor %d of %q is not between 0 and the feed's head %d", c.position, c.consumer, head)
+			return refuse("correct it, or say with --adopt-sequence where the sequence stood",
+				"the cursor %d of %q is not between 0 and the feed's head %d", c.position, c.consumer, head)
 		}
 	}
 	return cursors, nil
@@ -153,13 +180,16 @@ func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *cat
 
 // saveCursors makes consumers of former cursors. Those that are known already stay
 // where they are.
-func (db *Database) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, cursors []formerCursor) error {
+func (db *Database) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record,
+	cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()
 		b := dialect.NewBuilder(db.Dialect)
-		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()), "0", "0", "0", "0", db.Dialect.Now()}
+		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()),
+			"0", "0", "0", "0", db.Dialect.Now()}
 		_, err := q.Exec(ctx, db.Dialect.InsertNew(db.Table("cursors"),
-			[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused", "aside", "updated_at"},
+			[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused",
+				"aside", "updated_at"},
 			values, []string{"consumer", "feed", "shard"}), b.Args()...)
 		if err != nil {
 			return err

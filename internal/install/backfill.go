@@ -36,8 +36,13 @@ type OutboxRows struct {
 // the rows. progress may be nil; it is told the number of rows placed so far.
 func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
 	if !f.DialectFeed().Outbox {
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "back-fill: its rows are not placed by rowfeed", Err: errors.ErrUnsupported,
-			Next: "`rowfeed repair " + f.Name + "` records what is missing from a feed with positions of a sequence"}
+		return 0, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "back-fill: its rows are not placed by rowfeed",
+			Err:    errors.ErrUnsupported,
+			Next:   "`rowfeed repair " + f.Name + "` records what is missing from a feed with positions of a sequence",
+		}
 	}
 	err = f.Store.WithSchemaLock(ctx, "feed backfill "+f.Name, func(q dialect.Querier) error {
 		if err := f.Reload(ctx); err != nil {
@@ -66,10 +71,12 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+
+		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
 	if err == nil && n > 0 {
-		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": entries of it were purged, and rows that had them cannot be told from rows that never had a place",
-			Next: f.RecordYourself()}
+		err = feedError(feedtype.Refused, f.Name, f.RecordYourself(),
+			"%s: entries of it were purged, and rows that had them cannot be told from rows that never had a place",
+			doing)
 	}
 	return err
 }
@@ -78,7 +85,8 @@ func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing s
 func (f *OutboxRows) RecordYourself() string {
 	feed := f.DialectFeed()
 	columns := append([]string{"shard"}, feed.StoredKey()...)
-	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s WHERE …; a row whose place was kept is delivered once more",
+	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s "+
+		"WHERE …; a row whose place was kept is delivered once more",
 		feed.Records(), strings.Join(columns, ", "), feed.Source)
 }
 
@@ -89,14 +97,18 @@ func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error
 	case r.State == catalog.StateFilling:
 		return nil
 	case r.State != catalog.StateActive:
-		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: "it is " + r.State, Next: "run the `rowfeed feed add` again that makes it"}
+		return feedError(feedtype.Conflict, f.Name, "run the `rowfeed feed add` again that makes it",
+			"it is %s", r.State)
 	case r.Runs >= dialect.MaxRuns:
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "it was filled too often", Next: "`rowfeed repair " + f.Name + "` appends records for rows that have none"}
+		return feedError(feedtype.Refused, f.Name, "`rowfeed repair "+f.Name+
+			"` appends records for rows that have none", "it was filled too often")
 	}
 	r.Runs++
 	b := dialect.NewBuilder(f.Store.Dialect)
-	_, err := q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = "+b.Arg(catalog.StateFilling)+", fill_after = NULL, options = "+b.Arg(r.OptionsText())+
-		" WHERE name = "+b.Arg(f.Name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+b.Arg(catalog.StateActive), b.Args()...)
+	_, err := q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = "+b.Arg(catalog.StateFilling)+
+		", fill_after = NULL, options = "+b.Arg(r.OptionsText())+
+		" WHERE name = "+b.Arg(f.Name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+
+		b.Arg(catalog.StateActive), b.Args()...)
 	return err
 }
 
@@ -112,7 +124,8 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	feed, behind := f.DialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
 	if r.TimeColumn != "" {
 		if problem := timeColumnProblem(f.Store.Dialect, l.Table, r.TimeColumn); problem != nil {
-			return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "its table " + r.Source.String() + " is not as it was: " + problem.What, Next: "give the column its name and type back"}
+			return 0, feedError(feedtype.Refused, f.Name, "give the column its name and type back",
+				"its table %s is not as it was: %s", r.Source, problem.What)
 		}
 		behind.Time = l.Table.Column(r.TimeColumn)
 	}
@@ -142,9 +155,10 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 		return 0, err
 	}
 	for _, shard := range unready {
-		err := f.Store.InTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.Name, func(tx dialect.Querier) error {
-			return f.Rows.beginFilling(ctx, tx, feed, shard, behind.Run)
-		})
+		err := f.Store.InTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.Name,
+			func(tx dialect.Querier) error {
+				return f.Rows.beginFilling(ctx, tx, feed, shard, behind.Run)
+			})
 		if err != nil {
 			return 0, err
 		}
@@ -164,7 +178,8 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 		return err
 	})
 	if errors.Is(err, feedtype.Refused) { // for good: the run ends with what it has placed
-		ended := f.Store.InTx(ctx, dialect.ForRecord, "end back-fill of "+f.Name, func(tx dialect.Querier) error { return filled(ctx, f.Feed, tx, r, nil) })
+		ended := f.Store.InTx(ctx, dialect.ForRecord, "end back-fill of "+f.Name,
+			func(tx dialect.Querier) error { return filled(ctx, f.Feed, tx, r, nil) })
 		return 0, errors.Join(err, ended)
 	}
 	return n, err
@@ -176,14 +191,16 @@ func (f *OutboxRows) moveFirst(ctx context.Context) {
 	if !f.Store.Publishes() {
 		return
 	}
-	if _, err := f.Outbox.Pass(ctx, shards.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) && !errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
+	if _, err := f.Outbox.Pass(ctx, shards.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) &&
+		!errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
 		f.Trouble(err)
 	}
 }
 
 // beginFilling makes a shard ready for the run that comes to it first, under the shard's lock. Where the shard has given no ULID yet its live
 // part begins at the time of the feed's making, whatever hints its records have.
-func (f *OutboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, run int64) error {
+func (f *OutboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
+	run int64) error {
 	d := f.Store.Dialect
 	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
 	if err != nil {
@@ -192,7 +209,8 @@ func (f *OutboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed 
 	if row.ULIDState == (dialect.ULIDState{}) {
 		var created int64
 		b := dialect.NewBuilder(d)
-		if err := dialect.QueryRow(ctx, tx, "SELECT created_at FROM "+f.Store.Table("feeds")+" WHERE name = "+b.Arg(f.Name), b.Args(), &created); err != nil {
+		query := "SELECT created_at FROM " + f.Store.Table("feeds") + " WHERE name = " + b.Arg(f.Name)
+		if err := dialect.QueryRow(ctx, tx, query, b.Args(), &created); err != nil {
 			return err
 		}
 		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), shards.NewULIDRandom(), 1)
@@ -207,6 +225,7 @@ func (f *OutboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed 
 		}
 	}
 	b := dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+b.Arg(f.Name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
+	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+
+		b.Arg(f.Name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
 	return err
 }

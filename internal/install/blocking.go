@@ -20,7 +20,7 @@ type blocking struct{}
 func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
 	columns, problems := catalog.UlidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
 	if len(problems) > 0 {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].What, Next: problems[0].Next}
+		return tableError(feedtype.Refused, table.Name, problems[0].Next, "%s", problems[0].What)
 	}
 	r.ULIDs, r.ShardColumn = columns, columns.Shard.Name // as the table has it
 	return nil
@@ -57,9 +57,12 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
 	return shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
-			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
-				Cause: fmt.Sprintf("shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, more than a minute ahead of the database's clock", shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339)),
-				Next:  "random UUIDs are no ULIDs: such a table takes --mode outbox; of a table of ULIDs delete this row, or give it a ULID of its time"}
+			return tableError(feedtype.Refused, r.Source,
+				"random UUIDs are no ULIDs: such a table takes --mode outbox; of a table of ULIDs delete this row, "+
+					"or give it a ULID of its time",
+				"shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, "+
+					"more than a minute ahead of the database's clock",
+				shard, last, last.High, last.Low, time.UnixMilli(ms).UTC().Format(time.RFC3339))
 		}
 		return nil
 	})
@@ -71,15 +74,18 @@ func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *c
 		state := dialect.ULIDsAbove(last)
 		b := dialect.NewBuilder(db.Dialect)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
-		values := []string{b.Arg(r.Name), b.Arg(shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low), "''"}
+		values := []string{b.Arg(r.Name), b.Arg(shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low),
+			"''"}
 		n, err := q.Exec(ctx, db.Dialect.InsertNew(db.Table("shards"), columns, values, columns[:2]), b.Args()...)
 		if err != nil || n == 1 {
 			return err
 		}
 		// One that is left over may be above the rows, or below them; the millisecond tells.
 		b = dialect.NewBuilder(db.Dialect)
-		_, err = q.Exec(ctx, "UPDATE "+db.Table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
-			" WHERE feed = "+b.Arg(r.Name)+" AND shard = "+b.Arg(shard)+" AND time_ms < "+b.Arg(state.TimeMillis), b.Args()...)
+		_, err = q.Exec(ctx, "UPDATE "+db.Table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+
+			b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
+			" WHERE feed = "+b.Arg(r.Name)+" AND shard = "+b.Arg(shard)+" AND time_ms < "+
+			b.Arg(state.TimeMillis), b.Args()...)
 		return err
 	})
 	if err != nil {
@@ -88,7 +94,8 @@ func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *c
 	return catalog.StateActive, nil
 }
 
-func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) ([]string, error) {
 	all, other, err := db.Dialect.ULIDProblems(ctx, q, r.Feed(db.Names))
 	if err != nil {
 		return nil, err
@@ -103,21 +110,24 @@ func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *
 		all = append(all, p.What+"; "+p.Next)
 	}
 	if columns != nil && !strings.EqualFold(columns.Position.Type, r.ULIDs.Position.Type) {
-		all = append(all, fmt.Sprintf("position column %q is %s, and was %s when the feed was made", columns.Position.Name, columns.Position.Type, r.ULIDs.Position.Type))
+		all = append(all, fmt.Sprintf("position column %q is %s, and was %s when the feed was made",
+			columns.Position.Name, columns.Position.Type, r.ULIDs.Position.Type))
 	}
 	return all, nil
 }
 
 func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
-	return d.LockRights(f), []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")), dialect.May("SELECT", f.Names.Table("shards"))}
+	return d.LockRights(f), []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")),
+		dialect.May("SELECT", f.Names.Table("shards"))}
 }
 
 // mend makes the functions anew; the table is its owner's. A function that answers another
 // type takes no other's place.
-func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) error {
 	columns, problems := catalog.UlidsAgain(db.Dialect, table, r.ULIDs)
 	if len(problems) > 0 {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problems[0].What, Next: problems[0].Next}
+		return tableError(feedtype.Refused, table.Name, problems[0].Next, "%s", problems[0].What)
 	}
 	if columns.Position.Type != r.ULIDs.Position.Type {
 		if err := run(ctx, q, db.Dialect.ULIDDown(r.Feed(db.Names))); err != nil {
@@ -144,8 +154,9 @@ func (db *Database) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *cat
 	if err := dialect.QueryRow(ctx, q, "SELECT count(*)"+from, nil, &n); err != nil || n == 0 {
 		return err
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
-		Cause: fmt.Sprintf("in %d of its rows %q holds no ULID of 16 bytes, or %q no integer", n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name), Next: catalog.FindWithoutULID(db.Dialect, feed)}
+	return tableError(feedtype.Refused, r.Source, catalog.FindWithoutULID(db.Dialect, feed),
+		"in %d of its rows %q holds no ULID of 16 bytes, or %q no integer",
+		n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
 }
 
 // declare takes the index for granted: `rowfeed check` looks for it.
@@ -160,7 +171,8 @@ func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	if spec.PositionColumn, err = t.column("position-column", name); err != nil {
 		return err
 	}
-	t.Unique = append(t.Unique, dialect.Index{Columns: []dialect.IndexColumn{{Name: spec.ShardColumn}, {Name: spec.PositionColumn}}})
+	t.Unique = append(t.Unique, dialect.Index{Columns: []dialect.IndexColumn{{Name: spec.ShardColumn},
+		{Name: spec.PositionColumn}}})
 	return nil
 }
 
@@ -169,13 +181,20 @@ func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 func (blocking) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	d, feed := db.Dialect, r.Feed(db.Names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
-		return nil, "", "", feedtype.Invalid("schema", "without a server say both where the table is (--table schema.table) and where rowfeed's tables are (--schema), or neither: the feed's functions name both")
+		return nil, "", "", feedtype.Invalid("schema",
+			"without a server say both where the table is (--table schema.table) and where rowfeed's tables are "+
+				"(--schema), or neither: the feed's functions name both")
 	}
-	position, shard, source := dialect.Ref(d, "g", feed.ULIDs.Position.Name), dialect.Ref(d, "g", feed.ULIDs.Shard.Name), dialect.Qualified(d, feed.Source)+" g"
+	position, shard := dialect.Ref(d, "g", feed.ULIDs.Position.Name), dialect.Ref(d, "g", feed.ULIDs.Shard.Name)
+	source := dialect.Qualified(d, feed.Source) + " g"
 	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")
-	return []dialect.Step{{Note: "shards that have rows already go on above them; the unique index on both columns, the shard first, must be there",
+	return []dialect.Step{{
+		Note: "shards that have rows already go on above them; " +
+			"the unique index on both columns, the shard first, must be there",
 		SQL: "INSERT INTO " + db.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
 			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
-			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard ORDER BY " + position + " DESC LIMIT 1) AS highest" +
-			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x"}}, catalog.StateActive, "the feed is ready", nil
+			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard" +
+			" ORDER BY " + position + " DESC LIMIT 1) AS highest" +
+			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x",
+	}}, catalog.StateActive, "the feed is ready", nil
 }

@@ -3,7 +3,6 @@ package install
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,10 +18,11 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 		return nil
 	}
 	refuse := func(next, format string, args ...any) error {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+		return tableError(feedtype.Refused, table.Name, next, format, args...)
 	}
 	if len(table.OnUpdate) > 0 && !r.AcceptTriggers {
-		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or accept with --accept-triggers that they run once more for every position given",
+		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or "+
+			"accept with --accept-triggers that they run once more for every position given",
 			"publishing updates rows, and these triggers fire for that: %s", strings.Join(table.OnUpdate, ", "))
 	}
 	feed := r.Feed(dialect.Names{})
@@ -31,11 +31,13 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
 	switch {
 	case !r.Adopt && position != nil:
-		return refuse("keep its positions with --adopt, or rename it", "it has a column %s already", dialect.PositionColumn)
+		return refuse("keep its positions with --adopt, or rename it", "it has a column %s already",
+			dialect.PositionColumn)
 	case !r.Adopt && shard != nil:
 		return refuse("rename it", "it has a column %s already", dialect.ShardColumn)
 	case r.Adopt && position == nil:
-		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt", dialect.PositionColumn)
+		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt",
+			dialect.PositionColumn)
 	case position != nil && position.PositionProblem() != "":
 		return refuse("", "its column %s %s", position.Name, position.PositionProblem())
 	case shard != nil && !number(shard):
@@ -50,11 +52,11 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 func HoldsExactKeys(r *catalog.Record) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
-			return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", r.Source.String()),
-				Cause: fmt.Sprintf("capture column cannot follow key column %q (%s): its values can be equal although their text differs",
-					c.Name, cmp.Or(strings.TrimSpace(c.Decl+c.Collate), "no type")),
-				Next: "use --capture trigger, or name a unique index of other columns with --key, or give the column a type or collation " +
-					"in which equal values have the same text"}
+			return tableError(feedtype.Refused, r.Source,
+				"use --capture trigger, or name a unique index of other columns with --key, "+
+					"or give the column a type or collation in which equal values have the same text",
+				"capture column cannot follow key column %q (%s): its values can be equal although their text differs",
+				c.Name, cmp.Or(strings.TrimSpace(c.Decl+c.Collate), "no type"))
 		}
 	}
 	return nil
@@ -75,7 +77,9 @@ func (db *Database) leaveOurs(ctx context.Context, q dialect.Querier, table *dia
 			continue
 		}
 		ours := db.Dialect.TriggerNames(r.Feed(db.Names))
-		table.OnUpdate = slices.DeleteFunc(table.OnUpdate, func(name string) bool { return slices.Contains(ours, name) })
+		table.OnUpdate = slices.DeleteFunc(table.OnUpdate, func(name string) bool {
+			return slices.Contains(ours, name)
+		})
 	}
 	return nil
 }
@@ -90,11 +94,12 @@ func (db *Database) mustBeAlone(ctx context.Context, q dialect.Querier, r *catal
 		return err
 	}
 	i := slices.IndexFunc(all, func(other *catalog.Record) bool {
-		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture && other.Source == r.Source
+		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
+			other.Source == r.Source
 	})
 	if i < 0 {
 		return nil
 	}
-	return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", r.Source.String()), Cause: fmt.Sprintf("its rows hold the positions of feed %q", all[i].Name),
-		Next: "read that one, or make the second feed with --capture trigger"}
+	return tableError(feedtype.Conflict, r.Source, "read that one, or make the second feed with --capture trigger",
+		"its rows hold the positions of feed %q", all[i].Name)
 }

@@ -38,7 +38,8 @@ func (db *Database) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 // createFeed makes everything but the changes of the rows that are there, or a part of
 // it that must be committed before it is called again for the rest. Every step can be
 // repeated, for databases where DDL commits by itself.
-func (db *Database) createFeed(ctx context.Context, q dialect.Querier, spec feedtype.FeedSpec, source feedtype.TableName) (whole bool, err error) {
+func (db *Database) createFeed(ctx context.Context, q dialect.Querier, spec feedtype.FeedSpec,
+	source feedtype.TableName) (whole bool, err error) {
 	table, err := catalog.DescribeTable(ctx, db.Store, q, source)
 	if err != nil || len(table.Refusals) > 0 {
 		err = cmp.Or(db.perhapsDotted(ctx, q, spec.Table, source), err)
@@ -65,12 +66,13 @@ func (db *Database) createFeed(ctx context.Context, q dialect.Querier, spec feed
 			return false, err
 		}
 		if diffs := differences(known[0], r); len(diffs) > 0 {
-			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(spec.Name), Cause: "it exists with other settings: " + strings.Join(diffs, "; "),
-				Next: "take another name, or drop the feed first"}
+			return false, feedError(feedtype.Conflict, spec.Name, "take another name, or drop the feed first",
+				"it exists with other settings: %s", strings.Join(diffs, "; "))
 		}
 		switch known[0].State {
 		case catalog.StateDropping:
-			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(spec.Name), Cause: "it is being dropped", Next: "run `rowfeed feed drop " + spec.Name + "` again, then add it"}
+			return false, feedError(feedtype.Conflict, spec.Name, "run `rowfeed feed drop "+spec.Name+
+				"` again, then add it", "it is being dropped")
 		case catalog.StateCreating:
 			r.Added = known[0].Added // the table may have them by now
 			r.Generation = known[0].Generation
@@ -112,26 +114,30 @@ func (db *Database) createFeed(ctx context.Context, q dialect.Querier, spec feed
 			return false, err
 		}
 		b := dialect.NewBuilder(db.Dialect)
-		if _, err := q.Exec(ctx, r.Save(b, db.Table("feeds"), db.Names.Schema, exists, db.Dialect.Now()), b.Args()...); err != nil {
+		if _, err := q.Exec(ctx, r.Save(b, db.Table("feeds"), db.Names.Schema, exists, db.Dialect.Now()),
+			b.Args()...); err != nil {
 			return false, err
 		}
 	}
 	var sequences int64
 	b := dialect.NewBuilder(db.Dialect)
-	err = dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+db.Table("sequences")+" WHERE name = "+b.Arg(spec.Name), b.Args(), &sequences)
+	err = dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+db.Table("sequences")+" WHERE name = "+b.Arg(spec.Name),
+		b.Args(), &sequences)
 	if err != nil {
 		return false, err
 	}
 	if sequences == 0 {
 		b := dialect.NewBuilder(db.Dialect)
-		if _, err := q.Exec(ctx, insertSequence(b, db.Table("sequences"), spec.Name, former.first, db.Dialect.Now()), b.Args()...); err != nil {
+		if _, err := q.Exec(ctx, insertSequence(b, db.Table("sequences"), spec.Name, former.first, db.Dialect.Now()),
+			b.Args()...); err != nil {
 			return false, err
 		}
 	}
 	if sequences > 0 && r.Adopt {
 		// An earlier try broke off, and the former publisher may have gone on since.
 		b := dialect.NewBuilder(db.Dialect)
-		if _, err := q.Exec(ctx, "UPDATE "+db.Table("sequences")+" SET value = "+b.Arg(former.first)+", version = version + 1 WHERE name = "+b.Arg(spec.Name)+
+		if _, err := q.Exec(ctx, "UPDATE "+db.Table("sequences")+" SET value = "+b.Arg(former.first)+
+			", version = version + 1 WHERE name = "+b.Arg(spec.Name)+
 			" AND value < "+b.Arg(former.first), b.Args()...); err != nil {
 			return false, err
 		}
@@ -158,7 +164,8 @@ func (db *Database) createFeed(ctx context.Context, q dialect.Querier, spec feed
 
 // perhapsDotted says so when "a.b" cannot be taken as a table b in a schema a, but there
 // is a table whose name holds the dot.
-func (db *Database) perhapsDotted(ctx context.Context, q dialect.Querier, text string, source feedtype.TableName) error {
+func (db *Database) perhapsDotted(ctx context.Context, q dialect.Querier, text string,
+	source feedtype.TableName) error {
 	if source.Schema == "" || strings.Contains(text, `"`) {
 		return nil
 	}
@@ -167,14 +174,25 @@ func (db *Database) perhapsDotted(ctx context.Context, q dialect.Querier, text s
 		return nil // what is known already is the better answer
 	}
 	quoted := `"` + text + `"`
-	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", text), Cause: fmt.Sprintf("read as table %q in schema %q it cannot be followed, but there is a table of the whole name", source.Name, source.Schema),
-		Next: "write the name in double quotes, and those in single ones for a shell: --table '" + quoted + "'"}
+	return &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: fmt.Sprintf("table %q", text),
+		Cause: fmt.Sprintf("read as table %q in schema %q it cannot be followed, but "+
+			"there is a table of the whole name",
+			source.Name, source.Schema),
+		Next: "write the name in double quotes, and those in single ones for a shell: --table '" + quoted + "'",
+	}
 }
 
 func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	steps, err := db.Dialect.FeedUp(r.Feed(db.Names), table)
 	if err != nil {
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "no triggers can be made", Err: err}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: fmt.Sprintf("table %q", table.Name.String()),
+			Cause:  "no triggers can be made",
+			Err:    err,
+		}
 	}
 	return steps, nil
 }
@@ -185,8 +203,9 @@ func (db *Database) mustBeFree(ctx context.Context, q dialect.Querier, f *dialec
 	for _, name := range f.Tables() {
 		_, err := db.Dialect.Describe(ctx, q, name)
 		if err == nil {
-			return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", name.String()), Cause: "it exists already, and is not of a feed",
-				Next: "give the feed another name, or rowfeed's tables another --prefix"}
+			return tableError(feedtype.Conflict, name,
+				"give the feed another name, or rowfeed's tables another --prefix",
+				"it exists already, and is not of a feed")
 		}
 		if db.Dialect.Classify(err) != dialect.ClassUndefined {
 			return err
@@ -197,8 +216,12 @@ func (db *Database) mustBeFree(ctx context.Context, q dialect.Querier, f *dialec
 	}
 	missing, _, err := db.Dialect.ULIDProblems(ctx, q, f)
 	if err == nil && len(missing) < len(db.Dialect.ULIDDown(f)) {
-		err = &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()), Cause: "one of them exists already, and is not of a feed",
-			Next: "give the feed another name, or rowfeed's tables another --prefix"}
+		err = &feedtype.Error{
+			Code:   feedtype.Conflict,
+			Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()),
+			Cause:  "one of them exists already, and is not of a feed",
+			Next:   "give the feed another name, or rowfeed's tables another --prefix",
+		}
 	}
 	return err
 }
@@ -218,7 +241,7 @@ func (db *Database) mustNotBeOurs(ctx context.Context, q dialect.Querier, source
 		ours = append(ours, r.Feed(db.Names).Tables()...)
 	}
 	if slices.Contains(ours, source) {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", source.String()), Cause: "it is one of rowfeed's own", Next: "make feeds of your tables"}
+		return tableError(feedtype.Refused, source, "make feeds of your tables", "it is one of rowfeed's own")
 	}
 	return nil
 }
@@ -235,7 +258,8 @@ func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
 // setState is for those who hold the schema lock.
 func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state string) error {
 	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+b.Arg(name), b.Args()...)
+	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+
+		b.Arg(name), b.Args()...)
 	return err
 }
 
@@ -253,7 +277,7 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 			return err
 		}
 		if len(known) == 0 {
-			return &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds"}
+			return feedError(feedtype.UnknownFeed, name, "`rowfeed feed list` shows the feeds", "there is no such feed")
 		}
 		if known[0].State == catalog.StateDropped {
 			return nil
@@ -276,7 +300,8 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 			return err
 		}
 		b := dialect.NewBuilder(db.Dialect)
-		if _, err := q.Exec(ctx, "DELETE FROM "+db.Table("sequences")+" WHERE name = "+b.Arg(name), b.Args()...); err != nil {
+		if _, err := q.Exec(ctx, "DELETE FROM "+db.Table("sequences")+" WHERE name = "+b.Arg(name),
+			b.Args()...); err != nil {
 			return err
 		}
 		return db.setState(ctx, q, name, catalog.StateDropped)

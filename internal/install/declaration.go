@@ -16,8 +16,13 @@ func checkDeclaration(param, name, declaration string, kind feedtype.Kind) error
 		object = "key column"
 	}
 	bad := func(what string) error {
-		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Object: fmt.Sprintf("%s %q", object, name),
-			Cause: fmt.Sprintf("%q is no type of a column: %s", declaration, what), Next: `write it like id:bigint, id:numeric(10,2) or id:enum('a','b')`}
+		return &feedtype.Error{
+			Code:   feedtype.InvalidRequest,
+			Param:  param,
+			Object: fmt.Sprintf("%s %q", object, name),
+			Cause:  fmt.Sprintf("%q is no type of a column: %s", declaration, what),
+			Next:   `write it like id:bigint, id:numeric(10,2) or id:enum('a','b')`,
+		}
 	}
 	if strings.TrimSpace(declaration) == "" {
 		if kind == feedtype.Dynamic { // a column may have no type there

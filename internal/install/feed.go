@@ -50,7 +50,8 @@ func filled(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog
 	} else {
 		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
 	}
-	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(catalog.StateFilling)
+	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
+		b.Arg(catalog.StateFilling)
 	if r.FillMark == nil {
 		query += " AND fill_after IS NULL"
 	} else {

@@ -5,7 +5,8 @@ import (
 )
 
 func FuzzTableName(f *testing.F) {
-	for _, seed := range []string{"kv", "a.b", `"a.b"."c""d"`, `"`, `""`, ".", "a.", "a.b.c", "\x00", "kv; DROP TABLE kv"} {
+	for _, seed := range []string{"kv", "a.b", `"a.b"."c""d"`, `"`, `""`, ".", "a.", "a.b.c", "\x00",
+		"kv; DROP TABLE kv"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -43,7 +43,8 @@ func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 // changes nothing. The owner of rowfeed's objects is refused. Databases without logins answer
 // [errors.ErrUnsupported].
 func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
-	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
+		logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
 		more, err := f.DB.rights(r, logins)
@@ -71,7 +72,8 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 // Revoke takes the rights of logins on the feed away. What they need for other feeds they keep, and
 // what they own. Revoking again changes nothing.
 func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
-	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
+		logins feedtype.Grants) error {
 		less, err := f.DB.rights(r, logins)
 		if err != nil {
 			return err
@@ -99,7 +101,8 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 	if err != nil {
 		return nil, err
 	}
-	d, note := f.Store.Dialect, "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
+	d := f.Store.Dialect
+	note := "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
 	if revoke {
 		r.Grants, note = minus(r.Grants, logins), "the feed forgets them"
 		if all, err = f.DB.unneeded(ctx, f.Store.On(), all, append(others, r)); err != nil {
@@ -125,7 +128,8 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 
 // changeGrants hands change the feed's record as it is, those of the other feeds, and the logins by
 // the names that they are known by.
-func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants, change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
+func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants,
+	change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
@@ -139,7 +143,8 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 			return err
 		}
 		if r.State == catalog.StateCreating {
-			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: doing + ": it is being made", Next: "run `rowfeed feed add` to its end first"}
+			return feedError(feedtype.Conflict, f.Name, "run `rowfeed feed add` to its end first",
+				"%s: it is being made", doing)
 		}
 		return change(q, r, others, logins)
 	})
@@ -150,7 +155,8 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 }
 
 // recordsBeside reads a feed's record, and those of the other feeds.
-func (db *Database) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record, others []*catalog.Record, err error) {
+func (db *Database) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record,
+	others []*catalog.Record, err error) {
 	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return nil, nil, err
@@ -167,7 +173,8 @@ func (db *Database) recordsBeside(ctx context.Context, q dialect.Querier, name s
 	if r != nil {
 		err = r.Unreadable
 	} else {
-		err = &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedtype.FeedObject(name), Cause: "there is no such feed", Next: "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one"}
+		err = feedError(feedtype.UnknownFeed, name, "`rowfeed feed list` shows the feeds, `rowfeed feed add` makes one",
+			"there is no such feed")
 	}
 	return r, others, err
 }
@@ -183,9 +190,20 @@ func (f *Grants) checkLogins(logins feedtype.Grants) error {
 			var refusal *dialect.Refusal
 			switch {
 			case errors.Is(err, errors.ErrUnsupported):
-				return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "this database has no logins: whoever may open it may do everything", Err: err}
+				return &feedtype.Error{
+					Code:   feedtype.Refused,
+					Object: feedtype.FeedObject(f.Name),
+					Cause:  "this database has no logins: whoever may open it may do everything",
+					Err:    err,
+				}
 			case errors.As(err, &refusal):
-				return &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause), Next: refusal.Next}
+				return &feedtype.Error{
+					Code:   feedtype.InvalidRequest,
+					Param:  param,
+					Object: feedtype.FeedObject(f.Name),
+					Cause:  fmt.Sprintf("%s: %q: %s", param, name, refusal.Cause),
+					Next:   refusal.Next,
+				}
 			case err != nil:
 				return err
 			}
@@ -195,7 +213,8 @@ func (f *Grants) checkLogins(logins feedtype.Grants) error {
 }
 
 // accounts are the logins by the names that they are known by, each once.
-func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants, err error) {
+func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants,
+	err error) {
 	if err := f.checkLogins(logins); err != nil {
 		return known, err
 	}
@@ -221,8 +240,13 @@ func (f *Grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []l
 				return err
 			}
 			if owns {
-				return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.Name, l.name), Cause: fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
-					Next: "let it write and read as it is; or, for it to have no more than a writer or a reader, let another role own rowfeed's tables and functions"}
+				return &feedtype.Error{
+					Code:   feedtype.Refused,
+					Object: fmt.Sprintf("feed %q, login %q", f.Name, l.name),
+					Cause:  fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
+					Next: "let it write and read as it is; or, for it to have no more than a writer or a reader, " +
+						"let another role own rowfeed's tables and functions",
+				}
 			}
 		}
 	}
@@ -232,7 +256,12 @@ func (f *Grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []l
 func (f *Grants) grantError(login string, err error) error {
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", f.Name, login), Cause: refusal.Cause, Next: refusal.Next}
+		return &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: fmt.Sprintf("feed %q, login %q", f.Name, login),
+			Cause:  refusal.Cause,
+			Next:   refusal.Next,
+		}
 	}
 	return err
 }
@@ -249,10 +278,12 @@ func (db *Database) rights(r *catalog.Record, logins feedtype.Grants) (all []log
 		return nil, r.Unreadable
 	}
 	byLogin := map[string][]dialect.Right{}
-	shared := []dialect.Right{dialect.May("SELECT", db.Names.Table("schema_version")), dialect.May("SELECT", db.Names.Table("feeds"))}
+	shared := []dialect.Right{dialect.May("SELECT", db.Names.Table("schema_version")),
+		dialect.May("SELECT", db.Names.Table("feeds"))}
 	writing, reading := kinds[r.Mode].rights(db.Dialect, r.Feed(db.Names))
 	if len(writing) == 0 && len(logins.Writers) > 0 {
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: "its writers need no right on rowfeed's tables: what they write is recorded for them", Next: "grant them what they need on table " + r.Source.String()}
+		return nil, feedError(feedtype.Refused, r.Name, "grant them what they need on table "+r.Source.String(),
+			"its writers need no right on rowfeed's tables: what they write is recorded for them")
 	}
 	for _, name := range logins.Writers {
 		byLogin[name] = slices.Concat(shared, writing)
@@ -290,7 +321,8 @@ func (db *Database) revoke(ctx context.Context, q dialect.Querier, less []loginR
 }
 
 // unneeded leaves out what feeds give, and what a login has by owning it.
-func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) ([]loginRights, error) {
+func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []loginRights,
+	feeds []*catalog.Record) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
 		all, err := db.rights(r, r.Grants)
@@ -302,7 +334,8 @@ func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []logi
 	for i, l := range less {
 		less[i].rights = nil
 		for _, right := range l.rights {
-			if slices.ContainsFunc(needed, func(n loginRights) bool { return n.sql == l.sql && slices.ContainsFunc(n.rights, right.Equal) }) {
+			isNeeded := func(n loginRights) bool { return n.sql == l.sql && slices.ContainsFunc(n.rights, right.Equal) }
+			if slices.ContainsFunc(needed, isNeeded) {
 				continue
 			}
 			owns, err := db.Dialect.Owns(ctx, q, l.sql, right)
@@ -331,7 +364,8 @@ func (db *Database) revokeAll(ctx context.Context, q dialect.Querier, r *catalog
 	if err != nil {
 		return err
 	}
-	return db.revoke(ctx, q, less, slices.DeleteFunc(records, func(other *catalog.Record) bool { return other.Name == r.Name || other.Gone() }))
+	return db.revoke(ctx, q, less, slices.DeleteFunc(records,
+		func(other *catalog.Record) bool { return other.Name == r.Name || other.Gone() }))
 }
 
 // grantAgain gives the logins of a feed their rights where objects were made anew.
@@ -344,7 +378,12 @@ func (db *Database) grantAgain(ctx context.Context, q dialect.Querier, r *catalo
 		err := db.Dialect.Grant(ctx, q, l.sql, l.rights)
 		var refusal *dialect.Refusal
 		if errors.As(err, &refusal) {
-			err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name), Cause: refusal.Cause, Next: refusal.Next + "; or run `rowfeed feed revoke` for it"}
+			err = &feedtype.Error{
+				Code:   feedtype.Refused,
+				Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name),
+				Cause:  refusal.Cause,
+				Next:   refusal.Next + "; or run `rowfeed feed revoke` for it",
+			}
 		}
 		if err != nil {
 			return err

@@ -44,7 +44,8 @@ func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 
 // ownTables are rowfeed's own tables beside those of the feeds, the first to be made
 // first.
-var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes", "leases", "shards", "consumers", "tokens", "audit"}
+var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes",
+	"leases", "shards", "consumers", "tokens", "audit"}
 
 // mustBeOurs refuses to take tables of the user's own for rowfeed's. A version that
 // broke off where statements commit by themselves has left tables of ours: the first
@@ -59,8 +60,8 @@ func (db *Schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int
 		return table, err
 	}
 	taken := func(base string) error {
-		return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("table %q", db.Names.Table(base).String()), Cause: "it exists already, and is not rowfeed's",
-			Next: "give rowfeed's tables another --prefix, or another --schema"}
+		return tableError(feedtype.Conflict, db.Names.Table(base),
+			"give rowfeed's tables another --prefix, or another --schema", "it exists already, and is not rowfeed's")
 	}
 	first, err := find("schema_version")
 	if err != nil {
@@ -79,7 +80,11 @@ func (db *Schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int
 	for _, later := range []struct {
 		version      int
 		base, column string
-	}{{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"}, {3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"}, {7, "consumers", "shard_count"}, {8, "tokens", "sha256"}, {8, "audit", "outcome"}} {
+	}{
+		{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"},
+		{3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"},
+		{7, "consumers", "shard_count"}, {8, "tokens", "sha256"}, {8, "audit", "outcome"},
+	} {
 		if current >= later.version {
 			continue
 		}
@@ -110,8 +115,12 @@ func (db *Schema) MigrateDown(ctx context.Context) error {
 			}
 		}
 		if len(names) > 0 {
-			return &feedtype.Error{Code: feedtype.Conflict, Object: "rowfeed's tables", Cause: "there are feeds: " + strings.Join(names, ", "),
-				Next: "drop them first with `rowfeed feed drop NAME`"}
+			return &feedtype.Error{
+				Code:   feedtype.Conflict,
+				Object: "rowfeed's tables",
+				Cause:  "there are feeds: " + strings.Join(names, ", "),
+				Next:   "drop them first with `rowfeed feed drop NAME`",
+			}
 		}
 		all := db.Dialect.Migrations(db.Names)
 		for i := len(all) - 1; i >= 0; i-- {

@@ -21,10 +21,11 @@ func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedS
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
 	}
 	if problem != nil {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: problem.What, Next: problem.Next}
+		return tableError(feedtype.Refused, table.Name, problem.Next, "%s", problem.What)
 	}
 	r.TimeColumn, r.Runs = spec.TimeColumn, 1
-	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: dialect.Column{Name: "shard", Type: "bigint", Kind: feedtype.Integer}, Index: "place"}
+	shard := dialect.Column{Name: "shard", Type: "bigint", Kind: feedtype.Integer}
+	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: shard, Index: "place"}
 	return nil
 }
 
@@ -38,7 +39,8 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Reco
 	c := table.Column(name)
 	switch {
 	case c == nil:
-		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name), Next: "--shard-column takes the integer column that says which shard a row is in"}
+		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name),
+			Next: "--shard-column takes the integer column that says which shard a row is in"}
 	case c.Nullable:
 		return &catalog.Problem{What: fmt.Sprintf("shard column %q may be NULL", name), Next: "declare it NOT NULL"}
 	case !catalog.HoldsIntegers(c):
@@ -54,9 +56,11 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ca
 	}
 	switch c := table.Column(name); {
 	case c == nil:
-		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name), Next: "--time-column takes the column with the times that rows of before the feed are to have"}
+		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name),
+			Next: "--time-column takes the column with the times that rows of before the feed are to have"}
 	case d.Millis(*c, "") == "":
-		return &catalog.Problem{What: fmt.Sprintf("column %q is %s, and tells no time", name, c.Type), Next: "name a column of dates or times, or leave --time-column out"}
+		return &catalog.Problem{What: fmt.Sprintf("column %q is %s, and tells no time", name, c.Type),
+			Next: "name a column of dates or times, or leave --time-column out"}
 	}
 	return nil
 }
@@ -70,7 +74,8 @@ func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *cat
 }
 
 // mustHaveShards refuses rows that are to be placed or recorded, and are in no shard.
-func (f *OutboxRows) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed, rows func(*dialect.Builder) []string) error {
+func (f *OutboxRows) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
+	rows func(*dialect.Builder) []string) error {
 	return inNoShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
 	})
@@ -78,7 +83,8 @@ func (f *OutboxRows) mustHaveShards(ctx context.Context, q dialect.Querier, feed
 
 // inNoShard refuses the rows of the source (alias t) that a query finds, given from its FROM on,
 // where the shard column of one holds no integer.
-func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, from func(b *dialect.Builder, condition string) string) error {
+func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
+	from func(b *dialect.Builder, condition string) string) error {
 	condition := d.NoShard(dialect.Ref(d, "t", feed.RecordShard))
 	if feed.RecordShard == "" || condition == "" {
 		return nil
@@ -99,15 +105,19 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	if err != nil {
 		return err
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", feed.Source.String()), Cause: fmt.Sprintf("row %s is in no shard: its column %q holds no integer", row.AppendJSON(nil), feed.RecordShard),
-		Next: "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + d.NoShard(d.Quote(feed.RecordShard)) + ", give them a shard, and run this again; a CHECK keeps others out"}
+	return tableError(feedtype.Refused, feed.Source,
+		"find such rows with SELECT * FROM "+dialect.Qualified(d, feed.Source)+
+			" WHERE "+d.NoShard(d.Quote(feed.RecordShard))+
+			", give them a shard, and run this again; a CHECK keeps others out",
+		"row %s is in no shard: its column %q holds no integer", row.AppendJSON(nil), feed.RecordShard)
 }
 
 func (outbox) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) error {
 	if err := run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table)); err != nil {
 		return err
 	}
@@ -121,16 +131,19 @@ func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.Record
 // rights: a writer cannot say where in the order its record stands.
 func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
 	if f.Capture == feedtype.CaptureApp {
-		writing = []dialect.Right{dialect.May("INSERT", f.Records(), append([]string{"shard", "time_hint"}, f.StoredKey()...)...)}
+		columns := append([]string{"shard", "time_hint"}, f.StoredKey()...)
+		writing = []dialect.Right{dialect.May("INSERT", f.Records(), columns...)}
 	}
-	for _, table := range []feedtype.TableName{f.Names.Table("sequences"), f.Names.Table("shards"), f.Records(), f.Placed()} {
+	tables := []feedtype.TableName{f.Names.Table("sequences"), f.Names.Table("shards"), f.Records(), f.Placed()}
+	for _, table := range tables {
 		reading = append(reading, dialect.May("SELECT", table))
 	}
 	return writing, reading
 }
 
 // verify looks at the tables and at the trigger.
-func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
 		return nil, err
@@ -139,7 +152,8 @@ func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return append(problems, elsewhere...), err
 }
 
-func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) error {
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
 
@@ -167,7 +181,9 @@ func (f *OutboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
 // recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
 // that are at the same rows one finds what the other has committed. Places that the INSERT's snapshot lacks
 // because they were purged have left their mark, which is looked for behind it.
-func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (recorded int64, last []any, err error) {
+func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (
+	recorded int64, last []any, err error,
+) {
 	if err := f.lockActive(ctx, tx); err != nil {
 		return 0, nil, err
 	}
@@ -179,7 +195,8 @@ func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 		return 0, nil, err
 	}
 	b := dialect.NewBuilder(f.Store.Dialect)
-	if recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect, b, f.DialectFeed(), rows), b.Args()...); err != nil {
+	recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect, b, f.DialectFeed(), rows), b.Args()...)
+	if err != nil {
 		return 0, nil, err
 	}
 	return recorded, last, f.KnowsPlaces(ctx, tx, "repair")
@@ -202,9 +219,10 @@ func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
 	case err != nil && !errors.Is(err, store.ErrNoRows):
 		return err
 	case state == catalog.StateFilling:
-		return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.Name), Cause: "its rows are being placed", Next: "run `rowfeed feed backfill " + f.Name + "`, should that have broken off"}
+		return feedError(feedtype.Filling, f.Name, "run `rowfeed feed backfill "+f.Name+
+			"`, should that have broken off", "its rows are being placed")
 	case state != catalog.StateActive:
-		return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: "it has become another meanwhile", Next: "try again"}
+		return feedError(feedtype.Conflict, f.Name, "try again", "it has become another meanwhile")
 	}
 	return nil
 }
@@ -224,7 +242,10 @@ func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 
 // script leaves the rows that are there to back-fill, which goes through them in batches.
 func (outbox) script(_ *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
-	return nil, catalog.StateFilling, "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
-		"`rowfeed feed add` with the same arguments, or by `rowfeed feed backfill " + r.Name + "`: run one of them now,\n" +
-		"also where there are none, since until it is done whoever starts at the beginning of a shard is refused (503 filling)", nil
+	note = "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
+		"`rowfeed feed add` with the same arguments, or by `rowfeed feed backfill " + r.Name +
+		"`: run one of them now,\n" +
+		"also where there are none, since until it is done whoever starts at the beginning of a shard is refused " +
+		"(503 filling)"
+	return nil, catalog.StateFilling, note, nil
 }

@@ -77,11 +77,13 @@ func (f *Partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
 }
 
 func uncaptured(p dialect.NewPartition) string {
-	return fmt.Sprintf("partition %s has no trigger for TRUNCATE, so that a TRUNCATE of it alone is not captured; other writes are",
-		p.Name)
+	return fmt.Sprintf("partition %s has no trigger for TRUNCATE, so that a TRUNCATE of it alone is not captured; "+
+		"other writes are", p.Name)
 }
 
-func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]dialect.NewPartition, error) {
+func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) (
+	[]dialect.NewPartition, error,
+) {
 	if r.Capture != feedtype.CaptureTrigger {
 		return nil, nil
 	}
@@ -129,9 +131,13 @@ func (f *Partitions) takeInAll(ctx context.Context) error {
 			})
 		}
 		if err != nil && f.Store.Dialect.Classify(err) == dialect.ClassLockTimeout {
-			err = &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.Name), Err: err,
-				Cause: uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
-				Next:  "wait: the publisher tries again within a minute"}
+			err = &feedtype.Error{
+				Code:   feedtype.Locked,
+				Object: feedtype.FeedObject(f.Name),
+				Err:    err,
+				Cause:  uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
+				Next:   "wait: the publisher tries again within a minute",
+			}
 		}
 		first = cmp.Or(first, f.Fail("make the trigger of partition "+p.Name.String(), err))
 	}
@@ -148,15 +154,15 @@ func (f *Partitions) mayTakeIn(fresh ...dialect.NewPartition) error {
 		if p.ByOwner {
 			next += ". Or run `rowfeed feed upgrade " + f.Name + "` as a member of " + p.Owner
 		}
-		return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: uncaptured(p) + ": " + p.Lacks, Next: next}
+		return feedError(feedtype.Refused, f.Name, next, "%s: %s", uncaptured(p), p.Lacks)
 	}
 	return nil
 }
 
 // takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
 // followPartitions looks for the changes that were missed. It answers what was wrong.
-func (f *Partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record, fresh []dialect.NewPartition) (taken []string,
-	err error) {
+func (f *Partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record,
+	fresh []dialect.NewPartition) (taken []string, err error) {
 	if len(fresh) == 0 {
 		return nil, nil
 	}
@@ -255,9 +261,15 @@ func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	if f.Store.Dialect.Classify(err) != dialect.ClassPermission {
 		return f.Explain(ctx, doing, err)
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing, Err: err,
-		Next: "run `rowfeed feed upgrade " + f.Name + "` as the login that made the feed; or let the publisher do it: " +
-			"grant it INSERT on " + f.DialectFeed().Written().String() + " and SELECT on the table's partitions"}
+	return &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: feedtype.FeedObject(f.Name),
+		Cause:  doing,
+		Err:    err,
+		Next: "run `rowfeed feed upgrade " + f.Name + "` as the login that made the feed; " +
+			"or let the publisher do it: grant it INSERT on " + f.DialectFeed().Written().String() +
+			" and SELECT on the table's partitions",
+	}
 }
 
 // followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
@@ -295,13 +307,16 @@ func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error)
 
 // recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
 // than before: the partition can be a copy that was rewritten and has taken the place of the former one.
-func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (total int64, err error) {
+func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (
+	total int64, err error,
+) {
 	// The partition as a table with a feed of its own, whose changes are the feed's.
 	of := *r
 	of.Source = p.Name
 	part := f.of(&of)
 	if r.Outbox() {
-		if err := f.Rows.KnowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String()); errors.Is(err, feedtype.Refused) {
+		err := f.Rows.KnowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String())
+		if errors.Is(err, feedtype.Refused) {
 			f.Trouble(err) // once: only a person can know
 			return 0, nil
 		} else if err != nil {
@@ -329,8 +344,10 @@ func (f *Partitions) of(r *catalog.Record) *Partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
-	outbox := &shards.Outbox{Feed: feed, History: f.Rows.Outbox.History, Watch: f.Rows.Outbox.Watch, Gaps: gap.New(feed)}
-	part := &Partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: &OutboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}}
+	known := f.Rows.Outbox
+	outbox := &shards.Outbox{Feed: feed, History: known.History, Watch: known.Watch, Gaps: gap.New(feed)}
+	rows := &OutboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}
+	part := &Partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: rows}
 	feed.Diagnose = func(ctx context.Context, doing string, err error) error {
 		return f.DB.Diagnose(ctx, feed, doing, err)
 	}
@@ -369,7 +386,8 @@ func (f *Partitions) recordGone(ctx context.Context, tx dialect.Querier, above, 
 	gone := from + b.Arg(above) + " AND p.feed_sync_id <= " + b.Arg(last) + " AND p.deleted = 0 AND (SELECT 1 FROM " +
 		dialect.Qualified(d, feed.Source) + " t WHERE " + dialect.SourceJoin(d, feed, "t", "p") +
 		" LIMIT 1) IS NULL LIMIT " + b.Arg(int64(math.MaxInt64))
-	n, err = tx.Exec(ctx, publish.RecordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Changed, gone), b.Args()...)
+	n, err = tx.Exec(ctx, publish.RecordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Changed, gone),
+		b.Args()...)
 	return n, last, err
 }
 
@@ -377,10 +395,11 @@ func (f *Partitions) recordGone(ctx context.Context, tx dialect.Querier, above, 
 // others for half of the time.
 func (f *Partitions) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
 	begun := time.Now()
-	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) (err error) {
-		n, err = step(tx)
-		return err
-	})
+	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name,
+		func(tx dialect.Querier) (err error) {
+			n, err = step(tx)
+			return err
+		})
 	if err != nil {
 		return 0, err
 	}

@@ -43,9 +43,10 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 	if identity := d.IdentitySQL(db.Names); identity != "" {
 		set += ", database_identity = " + identity
 	}
+	record := r.Save(dialect.NewScript(d), db.Table("feeds"), db.Names.Schema, false, d.Now())
 	first, last := d.Frame()
 	return slices.Concat(first, []dialect.Step{
-		{Note: "the feed's record", SQL: r.Save(dialect.NewScript(d), db.Table("feeds"), db.Names.Schema, false, d.Now())},
+		{Note: "the feed's record", SQL: record},
 		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.Table("sequences"), r.Name, 0, d.Now())},
 	}, up, begin, []dialect.Step{
 		{Note: note, SQL: "UPDATE " + db.Table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
@@ -69,7 +70,8 @@ func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *di
 		return nil, nil, err
 	}
 	if len(spec.Key) == 0 {
-		return nil, nil, feedtype.Invalid("key", "without a server the key columns and their types must be given, like --key id:bigint")
+		return nil, nil, feedtype.Invalid("key",
+			"without a server the key columns and their types must be given, like --key id:bigint")
 	}
 	if source.Schema == "" {
 		source.Schema = db.Home
@@ -82,7 +84,8 @@ func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *di
 			return nil, nil, err
 		}
 		c := t.Column(spec.Key[i])
-		index.Columns = append(index.Columns, dialect.IndexColumn{Name: c.Name, Collation: strings.TrimPrefix(c.Collate, " COLLATE "), Exact: c.Exact})
+		collation := strings.TrimPrefix(c.Collate, " COLLATE ")
+		index.Columns = append(index.Columns, dialect.IndexColumn{Name: c.Name, Collation: collation, Exact: c.Exact})
 	}
 	t.Unique = []dialect.Index{index}
 	if err := kinds[spec.Mode].declare(t, &spec); err != nil {

@@ -56,8 +56,14 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
 	}
 	if f.DialectFeed().ULIDs != nil {
-		return false, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "divide by data shards: its rows are only appended, and every integer is a shard of its own", Err: errors.ErrUnsupported,
-			Next: "give rows other shards, where readers are to have more of them; workers share those that there are (ShardCount, `rowfeed relay --shard-count`)"}
+		return false, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "divide by data shards: its rows are only appended, and every integer is a shard of its own",
+			Err:    errors.ErrUnsupported,
+			Next: "give rows other shards, where readers are to have more of them; " +
+				"workers share those that there are (ShardCount, `rowfeed relay --shard-count`)",
+		}
 	}
 	if err := f.Recorder.ByKey("divide by data shards"); err != nil {
 		return false, err
@@ -68,15 +74,17 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 		}
 		r := f.Record.Load()
 		conflict := func(next, format string, args ...any) (bool, error) {
-			return false, &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf(format, args...), Next: next}
+			return false, feedError(feedtype.Conflict, f.Name, next, format, args...)
 		}
 		switch {
 		case r.State == catalog.StateSharding && r.DataShards != dataShards:
-			return conflict(catalog.FinishSharding(f.Name, r.DataShards), "its keys are being given their shards among %d", r.DataShards)
+			return conflict(catalog.FinishSharding(f.Name, r.DataShards),
+				"its keys are being given their shards among %d", r.DataShards)
 		case r.State == catalog.StateSharding:
 			return true, f.giveShards(ctx, dataShards, progress)
 		case r.State != catalog.StateActive:
-			return conflict("run `rowfeed feed add "+f.Name+"` again with its options, which completes it", "it is not complete, but %s", r.State)
+			return conflict("run `rowfeed feed add "+f.Name+"` again with its options, which completes it",
+				"it is not complete, but %s", r.State)
 		case r.DataShards == dataShards:
 			return changed, nil
 		}
@@ -111,8 +119,10 @@ func (f *Resharding) beginSharding(ctx context.Context, r *catalog.Record, dataS
 			return err
 		}
 		b := dialect.NewBuilder(f.Store.Dialect)
-		n, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = "+b.Arg(catalog.StateSharding)+", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
-			" WHERE name = "+b.Arg(f.Name)+" AND state = "+b.Arg(catalog.StateActive)+" AND generation = "+b.Arg(r.Generation), b.Args()...)
+		n, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = "+b.Arg(catalog.StateSharding)+
+			", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
+			" WHERE name = "+b.Arg(f.Name)+" AND state = "+b.Arg(catalog.StateActive)+" AND generation = "+
+			b.Arg(r.Generation), b.Args()...)
 		if err != nil {
 			return err
 		}
@@ -136,8 +146,8 @@ func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(i
 		r := f.Record.Load()
 		switch {
 		case r.DataShards != wanted:
-			return &feedtype.Error{Code: feedtype.Conflict, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("another has divided it among %d data shards meanwhile", r.DataShards),
-				Next: "agree on a number, then run `rowfeed feed upgrade " + f.Name + " --data-shards N`"}
+			return feedError(feedtype.Conflict, f.Name, "agree on a number, then run `rowfeed feed upgrade "+f.Name+
+				" --data-shards N`", "another has divided it among %d data shards meanwhile", r.DataShards)
 		case r.State != catalog.StateSharding:
 			return nil // another has done the rest
 		}
@@ -152,14 +162,16 @@ func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(i
 			continue
 		}
 		var looked, late int64
-		err := f.Store.InTx(ctx, dialect.ForPublish, "give keys of "+f.Name+" their shards", func(tx dialect.Querier) (err error) {
-			looked, late, err = f.shardBatch(ctx, tx, r)
-			return err
-		})
+		err := f.Store.InTx(ctx, dialect.ForPublish, "give keys of "+f.Name+" their shards",
+			func(tx dialect.Querier) (err error) {
+				looked, late, err = f.shardBatch(ctx, tx, r)
+				return err
+			})
 		switch {
 		case errors.Is(err, ErrRecordChanged):
 			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
-		case errors.Is(err, store.ErrNoRows) || err != nil && f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
+		case errors.Is(err, store.ErrNoRows) || err != nil &&
+			f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
 			if err := f.Reload(ctx); err != nil {
 				return err
 			}
@@ -173,8 +185,10 @@ func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(i
 			}
 			former = late
 			if denied++; denied == heldTries {
-				return &feedtype.Error{Code: feedtype.Locked, Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late),
-					Next: "`rowfeed status " + f.Name + "` names the transactions; then " + catalog.FinishSharding(f.Name, r.DataShards)}
+				return feedError(feedtype.Locked, f.Name,
+					"`rowfeed status "+f.Name+"` names the transactions; then "+
+						catalog.FinishSharding(f.Name, r.DataShards),
+					"%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late)
 			}
 			if err := store.Pause(ctx, store.Backoff(denied)); err != nil {
 				return err
@@ -193,7 +207,9 @@ func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(i
 
 // shardBatch gives the next keys of the walk their shards. It answers how many it looked
 // at, and how many rows others held: then the walk stays where it is.
-func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (looked, late int64, err error) {
+func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (
+	looked, late int64, err error,
+) {
 	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, 0, err
@@ -217,7 +233,8 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 			return 0, 0, err
 		}
 		if late = int64(len(wrong)) - n; late > 0 && !rows {
-			return 0, 0, fmt.Errorf("%d of %d positions could not be given their shards: somebody else writes %s", late, len(wrong), feed.Positions())
+			return 0, 0, fmt.Errorf("%d of %d positions could not be given their shards: somebody else writes %s", late,
+				len(wrong), feed.Positions())
 		}
 	}
 	mark := []any{int64(stage)}
@@ -275,7 +292,8 @@ func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect
 // generation, still being sharded, and at the same mark of the walk. A feed of the same
 // name and number may be another's walk, at its beginning.
 func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
-	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " + b.Arg(catalog.StateSharding)
+	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
+		b.Arg(catalog.StateSharding)
 	if r.FillMark == nil {
 		return where + " AND fill_after IS NULL"
 	}
@@ -287,7 +305,8 @@ func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
 func (f *Resharding) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
+	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(),
+		&n); err != nil {
 		return err
 	}
 	if n != 1 {
@@ -308,7 +327,8 @@ func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		var n int64
-		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(), &n); err != nil {
+		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(),
+			&n); err != nil {
 			return err
 		}
 		if n != 1 {
@@ -338,7 +358,7 @@ func holdsShards(r *catalog.Record, table *dialect.Table) error {
 		return nil
 	}
 	refuse := func(next, format string, args ...any) error {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: fmt.Sprintf(format, args...), Next: next}
+		return tableError(feedtype.Refused, table.Name, next, format, args...)
 	}
 	shard := table.Kept(dialect.ShardColumn)
 	if shard == nil {

@@ -33,7 +33,8 @@ func (f *Feed) SameAsBefore(ctx context.Context) error {
 func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
 	err := f.Store.InTx(ctx, dialect.ForRecord, "note the database of "+f.Name, func(tx dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
-		query := "UPDATE " + f.Store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) + " WHERE name = " + b.Arg(f.Name)
+		query := "UPDATE " + f.Store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) +
+			" WHERE name = " + b.Arg(f.Name)
 		if onlyUnknown {
 			query += " AND database_identity IS NULL"
 		}
@@ -102,7 +103,8 @@ func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) 
 	if adopt {
 		b := dialect.NewScript(d)
 		steps = []dialect.Step{{Note: "the next publisher notes which database it is in",
-			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) + " SET database_identity = NULL WHERE name = " + b.Arg(feed)}}
+			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
+				" SET database_identity = NULL WHERE name = " + b.Arg(feed)}}
 	}
 	first, last := d.Frame()
 	return append(append(first, steps...), last...)
@@ -112,12 +114,15 @@ func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) 
 func bumpSteps(d dialect.Dialect, names dialect.Names, feed string, identity any) []dialect.Step {
 	seconds := "ROUND(" + d.Now() + " / 1000000)"
 	b := dialect.NewScript(d)
-	lock := "UPDATE " + dialect.Qualified(d, names.Table("sequences")) + " SET version = version + 1 WHERE name = " + b.Arg(feed)
+	lock := "UPDATE " + dialect.Qualified(d, names.Table("sequences")) + " SET version = version + 1 WHERE name = " +
+		b.Arg(feed)
 	b = dialect.NewScript(d)
 	return []dialect.Step{
 		{Note: "wait for a publisher in the middle of a pass", SQL: lock},
 		{Note: "from now on cursors of the generation before are refused",
-			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) + "\nSET generation = CASE WHEN " + seconds + " > generation + 1 THEN " + seconds +
-				" ELSE generation + 1 END,\n  database_identity = " + b.Arg(identity) + "\nWHERE name = " + b.Arg(feed)},
+			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
+				"\nSET generation = CASE WHEN " + seconds + " > generation + 1 THEN " + seconds +
+				" ELSE generation + 1 END,\n  database_identity = " + b.Arg(identity) +
+				"\nWHERE name = " + b.Arg(feed)},
 	}
 }

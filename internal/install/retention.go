@@ -12,7 +12,8 @@ import (
 // none refuses any where entries are rows of the table.
 func noRetention(r feedtype.Retention) error {
 	if !r.ForEver() {
-		return feedtype.Invalid("retain", "only a feed with an outbox has entries of its own to purge: here they are rows of the table")
+		return feedtype.Invalid("retain",
+			"only a feed with an outbox has entries of its own to purge: here they are rows of the table")
 	}
 	return nil
 }

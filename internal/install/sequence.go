@@ -14,9 +14,13 @@ func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
 
 func (sequenced) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	if feed := r.Feed(db.Names); !feed.InRows() {
-		steps = []dialect.Step{{Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
-			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" + strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " + dialect.Qualified(db.Dialect, feed.Source)}}
+		steps = []dialect.Step{{
+			Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
+			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" +
+				strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
+				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " +
+				dialect.Qualified(db.Dialect, feed.Source),
+		}}
 	}
 	return steps, catalog.StateActive, "the feed is ready", nil
 }
@@ -26,13 +30,16 @@ type sequenced struct{}
 
 func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
 	if len(table.Untriggered) > 0 && spec.Capture == feedtype.CaptureTrigger && !spec.AcceptUntriggered {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()), Cause: "some writes fire no trigger: " + strings.Join(table.Untriggered, "; "),
-			Next: "remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` find such writes"}
+		return tableError(feedtype.Refused, table.Name,
+			"remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` "+
+				"find such writes",
+			"some writes fire no trigger: %s", strings.Join(table.Untriggered, "; "))
 	}
-	if c := r.ShardIndex(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != feedtype.Integer && r.Key[c].Kind != feedtype.Dynamic) {
-		return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.Name.String()),
-			Cause: fmt.Sprintf("%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(catalog.KeyNames(r.Key), ", ")),
-			Next:  "`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key"}
+	if c := r.ShardIndex(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != feedtype.Integer &&
+		r.Key[c].Kind != feedtype.Dynamic) {
+		return tableError(feedtype.Refused, table.Name,
+			"`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key",
+			"%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(catalog.KeyNames(r.Key), ", "))
 	}
 	return nil
 }
@@ -45,7 +52,8 @@ func (sequenced) up(db *Database, r *catalog.Record, table *dialect.Table) ([]di
 	return db.feedUp(r, table)
 }
 
-func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) error {
 	return run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table))
 }
 
@@ -72,7 +80,8 @@ func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n in
 	return n, err
 }
 
-func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error {
+func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) error {
 	steps, err := db.Dialect.Repair(ctx, q, r.Feed(db.Names), table)
 	if err == nil {
 		err = run(ctx, q, steps)
@@ -85,11 +94,13 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 	if f.Capture != feedtype.CaptureTrigger {
 		writing = []dialect.Right{dialect.May("INSERT", f.Changes(), append(f.StoredKey(), "kind")...)}
 	}
-	return writing, []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")), dialect.May("SELECT", f.Positions())}
+	return writing, []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")),
+		dialect.May("SELECT", f.Positions())}
 }
 
 // verify adds to the dialect's findings what triggers do.
-func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
 		return nil, err

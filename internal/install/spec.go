@@ -35,7 +35,8 @@ type kind interface {
 	// script is begin in a printed script, and note what is then said of the state.
 	script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
 	// verify says what is not as the feed needs it, and mend does what can be done about it.
-	verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error)
+	verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+		table *dialect.Table) ([]string, error)
 	mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
 	// rights are what logins need on rowfeed's own tables and functions, besides what all need: writers (nothing if what
 	// they write is recorded for them), and readers.
@@ -45,7 +46,8 @@ type kind interface {
 	backfill(ctx context.Context, f *Feed, r *catalog.Record) (int64, error)
 }
 
-var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{}, feedtype.ModeOutbox: outbox{}}
+var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{},
+	feedtype.ModeOutbox: outbox{}}
 
 // kindOf is the kind of a feed, or why this version cannot read its record.
 func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadable }
@@ -82,7 +84,8 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	case s.Table == "":
 		err = feedtype.Invalid("table", "name the table that the feed follows")
 	case k == nil:
-		err = feedtype.Invalid("mode", "%q is not one of: %s", s.Mode, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+		err = feedtype.Invalid("mode", "%q is not one of: %s", s.Mode,
+			strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 	default:
 		err = cmp.Or(keeps(s.Mode, s.Retain), k.check(&s))
 	}
@@ -97,7 +100,12 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.Record, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*catalog.Record, error) {
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: object,
+			Cause:  fmt.Sprintf(format, args...),
+			Next:   next,
+		}
 	}
 	if len(table.Refusals) > 0 {
 		return refuse("", "%s", strings.Join(table.Refusals, "; "))
@@ -114,11 +122,16 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 		names, _ = index.Names()
 	case index == nil:
 		return refuse("remove rows that share a key, and create a unique index on just these columns",
-			"no unique index has the columns (%s) and no others: two rows could share a place in the feed", strings.Join(names, ", "))
+			"no unique index has the columns (%s) and no others: two rows could share a place in the feed",
+			strings.Join(names, ", "))
 	}
-	r := &catalog.Record{Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: catalog.StateCreating, Generation: 1,
-		Source: table.Name, Columns: spec.Columns, Tombstones: spec.Tombstones, Retain: spec.Retain, AcceptUntriggered: spec.AcceptUntriggered, PrimaryKey: index.Primary, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
-		AcceptTriggers: spec.AcceptTriggers, Adopt: spec.Adopt, AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors}
+	r := &catalog.Record{
+		Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: catalog.StateCreating, Generation: 1,
+		Source: table.Name, PrimaryKey: index.Primary, Columns: spec.Columns, Tombstones: spec.Tombstones,
+		Retain: spec.Retain, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
+		AcceptUntriggered: spec.AcceptUntriggered, AcceptTriggers: spec.AcceptTriggers,
+		Adopt: spec.Adopt, AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors,
+	}
 	stored := map[string]bool{}
 	for _, name := range names {
 		c := table.Column(name)
@@ -126,7 +139,8 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 			return refuse("`--key` takes the names of columns", "it has no column %q", name)
 		}
 		if c.Nullable {
-			return refuse("declare the column NOT NULL", "key column %q may be NULL, and a NULL is equal to nothing", name)
+			return refuse("declare the column NOT NULL", "key column %q may be NULL, and a NULL is equal to nothing",
+				name)
 		}
 		if c.NoKey != "" {
 			return refuse("use another unique index with --key", "key column %q %s", name, c.NoKey)
@@ -140,7 +154,8 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 			}
 		}
 		if folded := strings.ToLower(key.Stored); stored[folded] {
-			return refuse("use another unique index with --key", "key columns would share the name %q in rowfeed's tables", key.Stored)
+			return refuse("use another unique index with --key",
+				"key columns would share the name %q in rowfeed's tables", key.Stored)
 		} else {
 			stored[folded] = true
 		}
@@ -191,7 +206,8 @@ func differences(r *catalog.Record, other *catalog.Record) []string {
 }
 
 func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {
-	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " + b.Arg(value) + ", 0, " + now + ")"
+	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " + b.Arg(value) +
+		", 0, " + now + ")"
 }
 
 func (sequenced) check(s *feedtype.FeedSpec) error {
@@ -206,7 +222,8 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 		return feedtype.Invalid("position-column", "only mode blocking has positions in a column of your own")
 	case s.TimeColumn != "":
 		return feedtype.Invalid("time-column", "only mode outbox gives rows the times of before the feed")
-	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureColumn:
+	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
+		s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
 	case s.Adopt && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("adopt", "only capture column has positions to adopt")
@@ -245,7 +262,8 @@ func (outbox) check(s *feedtype.FeedSpec) error {
 	}
 	switch {
 	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column", "with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
+		return feedtype.Invalid("position-column",
+			"with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
 	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
 		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
 	}
@@ -256,13 +274,15 @@ func (outbox) check(s *feedtype.FeedSpec) error {
 func appendedTo(s *feedtype.FeedSpec) error {
 	switch {
 	case s.Tombstones != 0:
-		return feedtype.Invalid("tombstones", "with ULIDs rows are only appended, and no deletes are kept: leave it out")
+		return feedtype.Invalid("tombstones",
+			"with ULIDs rows are only appended, and no deletes are kept: leave it out")
 	case s.DataShards != 1:
 		return feedtype.Invalid("data-shards", "with ULIDs any integer is a shard: leave it out")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
 		return feedtype.Invalid("adopt", "with ULIDs shards begin above the ULIDs that are there anyway: leave it out")
 	case s.AcceptTriggers || s.AcceptUntriggered:
-		return feedtype.Invalid("accept-triggers", "with ULIDs rows are only appended, which triggers see: leave it out")
+		return feedtype.Invalid("accept-triggers",
+			"with ULIDs rows are only appended, which triggers see: leave it out")
 	}
 	return nil
 }

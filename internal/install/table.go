@@ -48,7 +48,8 @@ func parseTable(text string) (feedtype.TableName, error) {
 	case 2:
 		return feedtype.TableName{Schema: parts[0], Name: parts[1]}, nil
 	}
-	return feedtype.TableName{}, feedtype.Invalid("table", `%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
+	return feedtype.TableName{}, feedtype.Invalid("table",
+		`%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
 }
 
 // uniqueOn finds the unique index on just these columns; nil when there is none.

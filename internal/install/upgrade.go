@@ -60,8 +60,8 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	}
 	left, err := f.Verify(ctx)
 	if err == nil && len(left) > 0 {
-		err = &feedtype.Error{Code: feedtype.Failed, Object: feedtype.FeedObject(f.Name), Cause: "the upgrade could not mend this: " + strings.Join(left, "; "),
-			Next: "mend it by hand, then run `rowfeed feed upgrade " + f.Name + "` again"}
+		err = feedError(feedtype.Failed, f.Name, "mend it by hand, then run `rowfeed feed upgrade "+f.Name+
+			"` again", "%s", "the upgrade could not mend this: "+strings.Join(left, "; "))
 	}
 	f.SetProblems(left)
 	mended = slices.DeleteFunc(mended, func(problem string) bool { return slices.Contains(left, problem) })
@@ -111,7 +111,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 	err = kinds[r.Mode].mend(ctx, f.DB, q, &now, table)
 	var refusal *dialect.Refusal
 	if errors.As(err, &refusal) {
-		err = &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: refusal.Cause, Next: refusal.Next}
+		err = feedError(feedtype.Refused, f.Name, refusal.Next, "%s", refusal.Cause)
 	}
 	if err != nil {
 		return nil, err
@@ -128,12 +128,14 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 		return nil, err
 	}
 	b := dialect.NewBuilder(f.Store.Dialect)
-	_, err = q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+b.Arg(f.Name), b.Args()...)
+	_, err = q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+
+		b.Arg(f.Name), b.Args()...)
 	return mended, err
 }
 
 // follow is the record with the schema in which the feed's table is by now, and writes that down.
-func (db *Database) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string, err error) {
+func (db *Database) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string,
+	err error) {
 	now := *r
 	_, err = db.Dialect.Describe(ctx, q, r.Source)
 	switch {

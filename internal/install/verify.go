@@ -61,7 +61,8 @@ func (db *Database) readsOthers(ctx context.Context) bool {
 // verify adds to the mode's findings what has become of the table itself: it may
 // have turned into one that feed add would refuse. A login that is not shown all that there is
 // finds nothing wrong: whoever publishes does.
-func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string, error) {
+func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string,
+	error) {
 	if shown, err := db.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
@@ -88,7 +89,8 @@ func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Re
 // it would refuse the table: since the feed was added the key's index may have been dropped, or a column of
 // the key have become nullable. It runs no statement.
 func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catalog.Record, error) {
-	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key), Columns: r.Columns,
+	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key),
+		Columns:    r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
 	if r.State != catalog.StateActive { // only back-fill reads the times of rows
 		spec.TimeColumn = r.TimeColumn
@@ -100,9 +102,12 @@ func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catal
 		now, err = newRecord(d, spec, table)
 	}
 	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.Feed(dialect.Names{}).KeyedBy) {
-		err = &feedtype.Error{Code: feedtype.Refused, Cause: "its unique index on (" + strings.Join(catalog.KeyNames(r.Key), ", ") +
-			") has another collation than the feed's key",
-			Next: "create a unique index on just these columns with the former collation"}
+		err = &feedtype.Error{
+			Code: feedtype.Refused,
+			Cause: "its unique index on (" + strings.Join(catalog.KeyNames(r.Key), ", ") +
+				") has another collation than the feed's key",
+			Next: "create a unique index on just these columns with the former collation",
+		}
 	}
 	var refused *feedtype.Error
 	if !errors.As(err, &refused) {
@@ -150,6 +155,11 @@ func (db *Database) Diagnose(ctx context.Context, f *catalog.Feed, doing string,
 		}
 		return unfit
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: doing + ": " + strings.Join(problems, "; "), Err: err,
-		Next: "run `rowfeed feed upgrade " + f.Name + "`"}
+	return &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: feedtype.FeedObject(f.Name),
+		Cause:  doing + ": " + strings.Join(problems, "; "),
+		Err:    err,
+		Next:   "run `rowfeed feed upgrade " + f.Name + "`",
+	}
 }

@@ -78,7 +78,8 @@ func groupObject(name string) string { return fmt.Sprintf("group %q", name) }
 func (g *Group) validate() error {
 	switch {
 	case !leaseNamePattern.MatchString(g.name) || len(g.name) > MaxGroupName:
-		return feedtype.Invalid("group", "%q is no name of a group: 1 to %d printable ASCII characters without blanks", g.name, MaxGroupName)
+		return feedtype.Invalid("group", "%q is no name of a group: 1 to %d printable ASCII characters without blanks",
+			g.name, MaxGroupName)
 	case g.jobs < 1 || g.jobs > feedtype.MaxDataShards:
 		return feedtype.Invalid("jobs", "%d must be from 1 to %d", g.jobs, feedtype.MaxDataShards)
 	}
@@ -158,7 +159,8 @@ func (m *member) run() error {
 // end forgets a job that is not done here any more.
 func (m *member) end(e ending) error {
 	delete(m.jobs, e.job.number)
-	event := feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: e.job.number, Owner: e.job.term.owner, Epoch: e.job.term.epoch, Kind: feedtype.JobEnded}
+	event := feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: e.job.number, Owner: e.job.term.owner,
+		Epoch: e.job.term.epoch, Kind: feedtype.JobEnded}
 	switch {
 	case e.lost || errors.Is(e.err, feedtype.LeaseLost):
 		event.Kind = feedtype.JobLost
@@ -187,7 +189,8 @@ func (m *member) leave() {
 func (m *member) begin(number int, t *Term) {
 	j := &Job{number: number, term: t, handOver: make(chan struct{})}
 	m.jobs[number] = j
-	m.g.store.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner, Epoch: t.epoch, Kind: feedtype.JobBegun})
+	m.g.store.Observer.Job(feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: number, Owner: t.owner,
+		Epoch: t.epoch, Kind: feedtype.JobBegun})
 	work, stop := context.WithCancelCause(m.ctx)
 	detach := context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })
 	go func() {
@@ -211,7 +214,9 @@ func (m *member) beat() (time.Duration, error) {
 	}
 	if err != nil {
 		err = m.g.store.Fail(groupObject(m.g.name), "renew and look", err)
-		for _, fatal := range []feedtype.Code{feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.Refused, feedtype.InvalidRequest} {
+		for _, fatal := range []feedtype.Code{
+			feedtype.NotInitialized, feedtype.SchemaVersion, feedtype.Refused, feedtype.InvalidRequest,
+		} {
 			if errors.Is(err, fatal) {
 				return 0, err
 			}

@@ -32,7 +32,8 @@ func (g *Group) Look(ctx context.Context) (*groupLook, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &groupLook{asked: asked, seats: map[int]*feedtype.LeaseStatus{}, Jobs: map[int]*feedtype.LeaseStatus{}, rows: map[string]*feedtype.LeaseStatus{}}
+	l := &groupLook{asked: asked, seats: map[int]*feedtype.LeaseStatus{}, Jobs: map[int]*feedtype.LeaseStatus{},
+		rows: map[string]*feedtype.LeaseStatus{}}
 	for _, s := range rows {
 		l.rows[s.Name] = s
 		of, text := l.Jobs, strings.TrimPrefix(s.Name, prefix)
@@ -114,7 +115,9 @@ func (l *groupLook) share(jobs int, instance string) (share, place, members int)
 }
 
 // take takes a lease that was seen to be free; nil when somebody else was faster.
-func (m *member) take(ctx context.Context, name string, seen *feedtype.LeaseStatus, above func(context.Context) (int64, error)) (*Term, error) {
+func (m *member) take(
+	ctx context.Context, name string, seen *feedtype.LeaseStatus, above func(context.Context) (int64, error),
+) (*Term, error) {
 	if seen == nil {
 		seen = &feedtype.LeaseStatus{Name: name, State: feedtype.LeaseFree}
 	}

@@ -71,7 +71,8 @@ func leaseObject(name string) string { return fmt.Sprintf("lease %q", name) }
 func (l *Lease) validate() error {
 	switch {
 	case !leaseNamePattern.MatchString(l.Name):
-		return feedtype.Invalid("lease", "%q is no name of a lease: 1 to 100 printable ASCII characters without blanks", l.Name)
+		return feedtype.Invalid("lease", "%q is no name of a lease: 1 to 100 printable ASCII characters without blanks",
+			l.Name)
 	case l.TTL < MinTTL || l.TTL > MaxTTL:
 		return feedtype.Invalid("ttl", "%s must be from %s to %s", l.TTL, MinTTL, MaxTTL)
 	case l.LookEvery < 0:
@@ -87,8 +88,9 @@ func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
 	t, taken, err := l.try(ctx)
 	if taken != nil {
 		return nil, &feedtype.Error{Code: feedtype.LeaseTaken, Object: leaseObject(l.Name),
-			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)", taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
-			Next:  "wait for its release or its end, or take another name"}
+			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)",
+				taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
+			Next: "wait for its release or its end, or take another name"}
 	}
 	return t, err
 }
@@ -154,8 +156,11 @@ func (l *Lease) take(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, er
 	b := dialect.NewBuilder(l.store.Dialect)
 	var query string
 	if seen.Epoch == 0 { // there is no row yet; of two inserts one fails
-		query = "INSERT INTO " + l.store.Table("leases") + " (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
-			b.Arg(l.Name) + ", " + b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
+		query = "INSERT INTO " + l.store.Table("leases") +
+			" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" +
+			b.Arg(
+				l.Name,
+			) + ", " + b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
 	} else {
 		query = "UPDATE " + l.store.Table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
 			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
@@ -206,7 +211,8 @@ func (l *Lease) take(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, er
 func (l *Lease) prolong(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
 	b := dialect.NewBuilder(l.store.Dialect)
 	now := l.store.Dialect.Now()
-	query := "UPDATE " + l.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.TTL.Microseconds()) + ", renewals = renewals + 1" +
+	query := "UPDATE " + l.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.TTL.Microseconds()) +
+		", renewals = renewals + 1" +
 		" WHERE " + anyOf(b, terms) + " AND expires_at > " + now
 	err = l.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.Name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()

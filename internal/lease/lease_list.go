@@ -14,7 +14,8 @@ import (
 func Held(s *feedtype.LeaseStatus) bool { return s.State == feedtype.LeaseHeld }
 
 func Columns(st *store.Store) string {
-	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + st.Dialect.Now() + " FROM " + st.Table("leases")
+	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + st.Dialect.Now() + " FROM " +
+		st.Table("leases")
 }
 
 func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
@@ -64,7 +65,8 @@ func All(ctx context.Context, st *store.Store) ([]*feedtype.LeaseStatus, error) 
 // come again.
 func freeLease(ctx context.Context, st *store.Store, which func(*dialect.Builder) string) (n int64, err error) {
 	b := dialect.NewBuilder(st.Dialect)
-	query := "UPDATE " + st.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE " + which(b)
+	query := "UPDATE " + st.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE " +
+		which(b)
 	err = st.InTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
 		n, err = tx.Exec(ctx, query, b.Args()...)
 		return err
@@ -87,7 +89,8 @@ func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*f
 	case err != nil:
 		return nil, st.Fail(leaseObject(name), "look who holds it", err)
 	case seen.Epoch == 0:
-		return nil, &feedtype.Error{Code: feedtype.UnknownLease, Object: leaseObject(name), Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
+		return nil, &feedtype.Error{Code: feedtype.UnknownLease, Object: leaseObject(name),
+			Cause: "nobody has ever acquired it", Next: "`rowfeed lease list` shows the leases"}
 	case epoch != 0 && epoch != seen.Epoch:
 		return nil, changedHands(name, fmt.Sprintf("its epoch is %d, not %d", seen.Epoch, epoch))
 	case seen.State == feedtype.LeaseFree:
@@ -106,5 +109,6 @@ func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*f
 }
 
 func changedHands(name, cause string) *feedtype.Error {
-	return &feedtype.Error{Code: feedtype.Conflict, Object: leaseObject(name), Cause: cause, Next: "look again with `rowfeed lease list`"}
+	return &feedtype.Error{Code: feedtype.Conflict, Object: leaseObject(name), Cause: cause,
+		Next: "look again with `rowfeed lease list`"}
 }

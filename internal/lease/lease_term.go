@@ -81,8 +81,9 @@ func (t *Term) lose(why string) *feedtype.Error {
 }
 
 func (t *Term) lost(why string) *feedtype.Error {
-	return &feedtype.Error{Code: feedtype.LeaseLost, Object: leaseObject(t.lease.Name), Cause: fmt.Sprintf("the term with epoch %d is over: %s", t.epoch, why),
-		Next: "stop what it guarded, roll back what is not committed, and acquire it again"}
+	return &feedtype.Error{Code: feedtype.LeaseLost, Object: leaseObject(t.lease.Name),
+		Cause: fmt.Sprintf("the term with epoch %d is over: %s", t.epoch, why),
+		Next:  "stop what it guarded, roll back what is not committed, and acquire it again"}
 }
 
 // Epoch is the term's number: 1 at first, higher with every acquire.
@@ -198,7 +199,8 @@ func (t *Term) Release(ctx context.Context) error {
 		return nil
 	}
 	if unknown == nil {
-		if seen, failed := Look(ctx, st, st.On(), t.lease.Name); failed == nil && seen.Epoch == t.epoch && seen.Owner == "" {
+		if seen, failed := Look(ctx, st, st.On(), t.lease.Name); failed == nil && seen.Epoch == t.epoch &&
+			seen.Owner == "" {
 			return nil
 		}
 	}

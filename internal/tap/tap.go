@@ -58,9 +58,9 @@ type Hooks struct {
 // driver.ErrBadConn, the connection is given up, as it would be after a real
 // failure; the database then rolls back what was open.
 //
-// The wrapped driver's connections must have BeginTx, and its statements ExecContext and
-// QueryContext. Other optional interfaces are forwarded if the wrapped driver has them and
-// declined the way database/sql expects if it does not, except the deprecated ColumnConverter. In sql.Conn.Raw use Unwrap to get at the driver's own
+// The wrapped driver's connections must have BeginTx, and its statements ExecContext and QueryContext. Other optional
+// interfaces are forwarded if the wrapped driver has them. Otherwise they are declined in the way that database/sql
+// expects. The deprecated ColumnConverter is never forwarded. In sql.Conn.Raw, Unwrap returns the driver's own
 // connection.
 func Connector(connector driver.Connector, h Hooks) driver.Connector {
 	return &tap{Connector: connector, hooks: h}

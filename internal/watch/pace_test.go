@@ -54,7 +54,8 @@ func TestPace(t *testing.T) {
 		looks, mean, most := paced(c.perSecond, c.burst)
 		t.Logf("%s: %d looks a second, a change waits for %s, at most %s", c.name, looks/60, mean, most)
 		if looks/60 > c.looks || mean > c.mean || most > c.longest {
-			t.Errorf("%s: %d looks a second, a change waits for %s, at most %s; want at most %d, %s and %s", c.name, looks/60, mean, most, c.looks, c.mean, c.longest)
+			t.Errorf("%s: %d looks a second, a change waits for %s, at most %s; want at most %d, %s and %s",
+				c.name, looks/60, mean, most, c.looks, c.mean, c.longest)
 		}
 	}
 }

@@ -47,9 +47,9 @@ func looksInAMinute(t *testing.T, waiting, asleep int, serving bool, what func(n
 	return looks
 }
 
-// TestLooksInAMinute: in a quiet minute those who wait and those who sleep share 20 looks a second, however many they are; looks
-// that bring news come as fast as news, unless it was a publisher of this process that was about to tell;
-// and looks that fail become rare.
+// TestLooksInAMinute: in an idle minute all waiters and sleepers together share 20 polls a second, however many there
+// are. Polls that find something new come as fast as the changes, unless a publisher of this process was about to report
+// them. Polls that fail become rare.
 func TestLooksInAMinute(t *testing.T) {
 	quiet := func(int) (answer, error) { return answer{At: map[Key]Standing{{Feed: "kv"}: {}}}, nil }
 	news := func(n int) (answer, error) {
@@ -96,13 +96,21 @@ func TestSleepEnds(t *testing.T) {
 	}{
 		{"when its time is over", nil, nil, time.Minute},
 		{"when it is woken", func(_ *Watcher, wake chan struct{}, _ func()) { wake <- struct{}{} }, nil, 0},
-		{"with its context", func(_ *Watcher, _ chan struct{}, end func()) { time.AfterFunc(time.Second, end) }, nil, time.Second},
-		{"by a change", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"kv": true}}) }, 3 * watchTestPause},
-		{"not by another feed's", nil, func() (answer, error) { return finds(answer{changed: map[string]bool{"other": true}}) }, time.Minute},
+		{"with its context", func(_ *Watcher, _ chan struct{}, end func()) {
+			time.AfterFunc(time.Second, end)
+		}, nil, time.Second},
+		{"by a change", nil, func() (answer, error) {
+			return finds(answer{changed: map[string]bool{"kv": true}})
+		}, 3 * watchTestPause},
+		{"not by another feed's", nil, func() (answer, error) {
+			return finds(answer{changed: map[string]bool{"other": true}})
+		}, time.Minute},
 		{"by a commit", nil, func() (answer, error) { return finds(answer{stirred: true}) }, 3 * watchTestPause},
 		{"by a failure", nil, func() (answer, error) { return answer{}, errors.New("away") }, 3 * watchTestPause},
 		{"before it begins", func(w *Watcher, _ chan struct{}, _ func()) { w.ended, w.stirred = 1, 1 }, nil, 0},
-		{"asking itself, while looks fail", func(w *Watcher, _ chan struct{}, _ func()) { w.outage = time.Second }, nil, watchTestPause},
+		{"asking itself, while looks fail", func(w *Watcher, _ chan struct{}, _ func()) {
+			w.outage = time.Second
+		}, nil, watchTestPause},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			looks := 0

@@ -61,7 +61,8 @@ func (t *Table) Print() { fmt.Println(t.Markdown()) }
 // Markdown is the table with its title.
 func (t *Table) Markdown() string {
 	var b strings.Builder
-	b.WriteString("\n### " + t.Title + "\n\n| " + strings.Join(t.Head, " | ") + " |\n|" + strings.Repeat("---|", len(t.Head)) + "\n")
+	b.WriteString("\n### " + t.Title + "\n\n| " + strings.Join(t.Head, " | ") + " |\n|" +
+		strings.Repeat("---|", len(t.Head)) + "\n")
 	for _, cells := range t.Rows {
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}

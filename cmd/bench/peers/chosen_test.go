@@ -29,7 +29,8 @@ var chosen = map[string]string{
 	"first postgres watermill-sql":        "queue-1ms",
 	"idle postgres watermill-sql":         "queue-1ms",
 	"held postgres watermill-sql":         "queue-1ms",
-	"hang postgres watermill-sql":         "deadline-1s", // topics hang together: the one's transaction holds the others' snapshot back
+	// topics hang together: the one's transaction holds the others' snapshot back
+	"hang postgres watermill-sql": "deadline-1s",
 
 	// On MariaDB and MySQL its ordinary adapters lost rows of writers at full speed (cost, latency-1000): committed,
 	// below the offset that was acked, never handed over. Most likely a row is inserted after one whose number was

@@ -28,6 +28,7 @@ var drainMeasure = peerMeasure{
 		if s.went(who).Stopped > 0 {
 			rate += " (stopped after " + drainLimit.String() + ")"
 		}
-		return append([]string{rate, over(s.of(s.first(&rowfeedPeer), "rows"), s.of(who, "rows"))}, s.went(who).cells()...)
+		return append([]string{rate, over(s.of(s.first(&rowfeedPeer), "rows"), s.of(who, "rows"))},
+			s.went(who).cells()...)
 	},
 }

@@ -28,10 +28,12 @@ func (c *cell) beside(stand func()) {
 // heldMeasure: somebody's transaction has written and stays open; the figures are everyone else's.
 var heldMeasure = peerMeasure{
 	name: "held", tune: true,
-	title: "A foreign transaction is held open for 5 s (-hold): everyone else's longest delivery, and longest transaction",
+	title: "A foreign transaction is held open for 5 s (-hold): " +
+		"everyone else's longest delivery, and longest transaction",
 	head: append([]string{"it has written what they write: delivery, ms", "÷ hold", "transaction, ms",
 		"it has written to another table: delivery, ms", "÷ hold", "transaction, ms"}, wrongs...),
-	plot: dots{axis: "longest delivery, ms", of: []string{"same", "other"}, named: []string{"it has written what they write", "another table"}, least: 0.1},
+	plot: dots{axis: "longest delivery, ms", of: []string{"same", "other"},
+		named: []string{"it has written what they write", "another table"}, least: 0.1},
 	cell: func(c *cell) {
 		c.SQL("CREATE TABLE others (id bigint PRIMARY KEY)")
 		c.start()
@@ -46,7 +48,8 @@ var heldMeasure = peerMeasure{
 	row: func(s *standings, who entrant) (cells []string) {
 		for _, where := range []string{"same", "other"} {
 			waited := s.of(who, where).Median()
-			cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)), ms(s.of(who, where+" write").Median()))
+			cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)),
+				ms(s.of(who, where+" write").Median()))
 		}
 		return append(cells, s.went(who).cells()...)
 	},
@@ -74,8 +77,9 @@ func (c *cell) hold(where string) {
 var hangMeasure = peerMeasure{
 	name: "hang", tune: true,
 	title: "A handler hangs with one row for 5 s (-hold)",
-	head: append([]string{"of the rows committed meanwhile so many were handled meanwhile", "longest delivery of the others, ms",
-		"longest transaction of a writer, ms", "the row was handed over, times"}, wrongs...),
+	head: append([]string{"of the rows committed meanwhile so many were handled meanwhile",
+		"longest delivery of the others, ms", "longest transaction of a writer, ms",
+		"the row was handed over, times"}, wrongs...),
 	plot: dots{axis: "longest delivery of the others, ms", of: []string{"longest"}, least: 0.1},
 	cell: func(c *cell) {
 		c.start()
@@ -99,7 +103,8 @@ var hangMeasure = peerMeasure{
 		c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
 	},
 	row: func(s *standings, who entrant) []string {
-		return append([]string{fmt.Sprintf("%.0f %%", 100*s.of(who, "share").Median()), ms(s.of(who, "longest").Median()),
+		return append([]string{fmt.Sprintf("%.0f %%", 100*s.of(who, "share").Median()),
+			ms(s.of(who, "longest").Median()),
 			ms(s.of(who, "write").Median()), count(s.of(who, "times").Max())}, s.went(who).cells()...)
 	},
 }

@@ -6,7 +6,9 @@ import (
 )
 
 // nobody reads nothing: what the server does by itself.
-var nobodyPeer = contestant{name: "nobody", configurations: []configuration{{"–", "", func() peer { return nobody{} }}}}
+var nobodyPeer = contestant{name: "nobody", configurations: []configuration{
+	{"–", "", func() peer { return nobody{} }},
+}}
 
 type nobody struct{}
 
@@ -58,7 +60,8 @@ var idleMeasure = peerMeasure{
 func (c *cell) statements() int64 {
 	c.Helper()
 	if c.Family == "postgres" {
-		return c.Number("SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE query NOT LIKE '%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
+		return c.Number("SELECT coalesce(sum(calls), 0)::bigint FROM pg_stat_statements WHERE query NOT LIKE " +
+			"'%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())")
 	}
 	return c.status("Questions") - 1
 }

@@ -27,7 +27,8 @@ func latencyMeasure(perSecond int) peerMeasure {
 			c.p.add(c.entrant, "reached", reached)
 		},
 		row: func(s *standings, who entrant) []string {
-			return append([]string{ms(s.of(who, "p50").Median()), ms(s.of(who, "p99").Median()), ms(s.of(who, "longest").Max()),
+			return append([]string{ms(s.of(who, "p50").Median()), ms(s.of(who, "p99").Median()),
+				ms(s.of(who, "longest").Max()),
 				count(s.of(who, "reached").Median())}, s.went(who).cells()...)
 		},
 	}
@@ -61,7 +62,8 @@ var racingMeasure = peerMeasure{
 		c.p.add(c.entrant, "p99", c.ledger.waits().Quantile(0.99))
 	},
 	row: func(s *standings, who entrant) []string {
-		return append([]string{count(float64(s.went(who).Committed)), ms(s.of(who, "p50").Median()), ms(s.of(who, "p99").Median())}, s.went(who).cells()...)
+		return append([]string{count(float64(s.went(who).Committed)), ms(s.of(who, "p50").Median()),
+			ms(s.of(who, "p99").Median())}, s.went(who).cells()...)
 	},
 }
 

@@ -118,7 +118,8 @@ func (l *ledger) handle(payload string) {
 func (l *ledger) arm(writer int) (begun <-chan struct{}, release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hang = hang{writer: writer, seq: len(l.writers[writer]) + 1, begun: make(chan struct{}), release: make(chan struct{})}
+	l.hang = hang{writer: writer, seq: len(l.writers[writer]) + 1, begun: make(chan struct{}),
+		release: make(chan struct{})}
 	return l.hang.begun, sync.OnceFunc(func() { close(l.hang.release) })
 }
 

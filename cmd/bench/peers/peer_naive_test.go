@@ -10,7 +10,9 @@ import (
 
 // naivePeer reads rows above the highest id that it has seen: nothing is cheaper, and it passes over every row
 // that is committed after one with a higher id. It is the floor of all costs.
-var naivePeer = contestant{name: "naive", families: []string{"postgres", "mysql"}, loses: true, configurations: []configuration{
+var naivePeer = contestant{name: "naive", families: []string{
+	"postgres", "mysql",
+}, loses: true, configurations: []configuration{
 	{"default", "pages of 1,000, a look every 50 ms", naive(1000, 50*time.Millisecond)},
 	{"poll-10ms", "a look every 10 ms", naive(1000, 10*time.Millisecond)},
 	{"poll-1ms", "a look every millisecond", naive(1000, time.Millisecond)},
@@ -60,7 +62,8 @@ func (n *naivePoller) run(ctx context.Context, handle handler) error {
 }
 
 func (n *naivePoller) next(ctx context.Context, cursor *int64, handle handler) (handled int, err error) {
-	rows, err := n.pool.QueryContext(ctx, fmt.Sprintf("SELECT id, payload FROM items WHERE id > %d ORDER BY id LIMIT %d", *cursor, n.page))
+	rows, err := n.pool.QueryContext(ctx,
+		fmt.Sprintf("SELECT id, payload FROM items WHERE id > %d ORDER BY id LIMIT %d", *cursor, n.page))
 	if err != nil {
 		return 0, err
 	}

@@ -16,12 +16,20 @@ import (
 // pglogreplPeer is logical replication, read as pglogrepl's example does. Writers write nothing more; the server
 // decodes its log, and keeps it while the slot's reader is away.
 var pglogreplPeer = contestant{name: "pglogrepl", families: []string{"postgres"}, configurations: []configuration{
-	{"default", "as in pglogrepl's example: the server is told every 10 s how far it was read", pglogreplWith(pglogreplSettings{confirm: 10 * time.Second})},
-	{"tuned-1", "values as bytes, told every second", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true})},
-	{"tuned-2", "as tuned-1, one context for all messages until it is told", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true})},
-	{"tuned-3", "as tuned-2, told every 100 ms, so that little comes twice after a crash", pglogreplWith(pglogreplSettings{confirm: 100 * time.Millisecond, binary: true, oneContext: true})},
-	{"beside", "as tuned-2, rows are handled in another goroutine than the one that reads", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, workers: 1, ahead: 10_000})},
-	{"workers-8", "as beside, eight goroutines, among which the writers are divided", pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, workers: 8, ahead: 10_000})},
+	{"default", "as in pglogrepl's example: the server is told every 10 s how far it was read",
+		pglogreplWith(pglogreplSettings{confirm: 10 * time.Second})},
+	{"tuned-1", "values as bytes, told every second",
+		pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true})},
+	{"tuned-2", "as tuned-1, one context for all messages until it is told",
+		pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true})},
+	{"tuned-3", "as tuned-2, told every 100 ms, so that little comes twice after a crash",
+		pglogreplWith(pglogreplSettings{confirm: 100 * time.Millisecond, binary: true, oneContext: true})},
+	{"beside", "as tuned-2, rows are handled in another goroutine than the one that reads", pglogreplWith(
+		pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, workers: 1, ahead: 10_000},
+	)},
+	{"workers-8", "as beside, eight goroutines, among which the writers are divided", pglogreplWith(pglogreplSettings{
+		confirm: time.Second, binary: true, oneContext: true, workers: 8, ahead: 10_000,
+	})},
 }}
 
 type pglogreplSettings struct {
@@ -53,7 +61,8 @@ func (p *pglogreplRun) begin(c *cell) {
 	conn, err := p.connect(c.Context())
 	c.Must(err)
 	defer conn.Close(context.Background())
-	_, err = pglogrepl.CreateReplicationSlot(c.Context(), conn, p.slot, "pgoutput", pglogrepl.CreateReplicationSlotOptions{})
+	_, err = pglogrepl.CreateReplicationSlot(c.Context(), conn, p.slot, "pgoutput",
+		pglogrepl.CreateReplicationSlotOptions{})
 	c.Must(err)
 }
 
@@ -79,7 +88,8 @@ func (p *pglogreplRun) run(ctx context.Context, handle handler) error {
 	if p.binary {
 		arguments = append(arguments, "binary 'true'")
 	}
-	if err := pglogrepl.StartReplication(ctx, conn, p.slot, 0, pglogrepl.StartReplicationOptions{PluginArgs: arguments}); err != nil {
+	if err := pglogrepl.StartReplication(ctx, conn, p.slot, 0,
+		pglogrepl.StartReplicationOptions{PluginArgs: arguments}); err != nil {
 		return unlessEnded(ctx, err)
 	}
 	row, committed, wait := (func(string))(handle), func(at pglogrepl.LSN) { p.handled.Store(uint64(at)) }, func() {}
@@ -176,7 +186,9 @@ func (b *besides) wait() {
 }
 
 // receive reads messages until ctx ends, and tells the server now and then how far it got.
-func (p *pglogreplRun) receive(ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN)) error {
+func (p *pglogreplRun) receive(
+	ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN),
+) error {
 	for {
 		err := p.receiveFor(ctx, conn, row, committed)
 		if err == nil && ctx.Err() == nil {
@@ -189,7 +201,9 @@ func (p *pglogreplRun) receive(ctx context.Context, conn *pgconn.PgConn, row fun
 }
 
 // receiveFor reads messages until the server is to be told, or asks.
-func (p *pglogreplRun) receiveFor(ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN)) error {
+func (p *pglogreplRun) receiveFor(
+	ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN),
+) error {
 	until, cancel := context.WithTimeout(ctx, p.confirm)
 	defer cancel()
 	for {
@@ -225,7 +239,8 @@ func (p *pglogreplRun) next(until context.Context, conn *pgconn.PgConn) (pgproto
 
 // tell makes the server keep its log no longer than is needed.
 func (p *pglogreplRun) tell(ctx context.Context, conn *pgconn.PgConn) error {
-	return pglogrepl.SendStandbyStatusUpdate(ctx, conn, pglogrepl.StandbyStatusUpdate{WALWritePosition: pglogrepl.LSN(p.handled.Load())})
+	return pglogrepl.SendStandbyStatusUpdate(ctx, conn,
+		pglogrepl.StandbyStatusUpdate{WALWritePosition: pglogrepl.LSN(p.handled.Load())})
 }
 
 var errNotText = errors.New("a payload that is no text")

@@ -14,14 +14,23 @@ import (
 
 // riverPeer is River: a job is inserted in the user's transaction. Jobs run side by side, and no order of them is
 // promised.
-var riverPeer = contestant{name: "river", families: []string{"postgres"}, message: true, configurations: []configuration{
-	{"default", "100 workers as in River's examples, at most ten fetches a second", riverWith(riverSettings{workers: 100})},
-	{"tuned-1", "1,000 workers, a fetch every millisecond", riverWith(riverSettings{workers: 1000, cooldown: time.Millisecond, poll: 10 * time.Millisecond})},
-	{"tuned-2", "200 workers, a fetch every 5 ms", riverWith(riverSettings{workers: 200, cooldown: 5 * time.Millisecond, poll: 50 * time.Millisecond})},
-	{"tuned-3", "as many workers as River allows, a fetch every millisecond", riverWith(riverSettings{workers: 10_000, cooldown: time.Millisecond, poll: 10 * time.Millisecond})},
-	{"tuned-4", "100 workers, a fetch every millisecond", riverWith(riverSettings{workers: 100, cooldown: time.Millisecond, poll: 10 * time.Millisecond})},
-	{"fast", "as tuned-1, jobs inserted by COPY, which answers nothing of them", riverWith(riverSettings{workers: 1000, cooldown: time.Millisecond, poll: 10 * time.Millisecond, fast: true})},
-	{"poll-only", "as tuned-1, no LISTEN and NOTIFY", riverWith(riverSettings{workers: 1000, cooldown: time.Millisecond, poll: 10 * time.Millisecond, pollOnly: true})},
+var riverPeer = contestant{name: "river", families: []string{
+	"postgres",
+}, message: true, configurations: []configuration{
+	{"default", "100 workers as in River's examples, at most ten fetches a second",
+		riverWith(riverSettings{workers: 100})},
+	{"tuned-1", "1,000 workers, a fetch every millisecond",
+		riverWith(riverSettings{workers: 1000, cooldown: time.Millisecond, poll: 10 * time.Millisecond})},
+	{"tuned-2", "200 workers, a fetch every 5 ms",
+		riverWith(riverSettings{workers: 200, cooldown: 5 * time.Millisecond, poll: 50 * time.Millisecond})},
+	{"tuned-3", "as many workers as River allows, a fetch every millisecond",
+		riverWith(riverSettings{workers: 10_000, cooldown: time.Millisecond, poll: 10 * time.Millisecond})},
+	{"tuned-4", "100 workers, a fetch every millisecond",
+		riverWith(riverSettings{workers: 100, cooldown: time.Millisecond, poll: 10 * time.Millisecond})},
+	{"fast", "as tuned-1, jobs inserted by COPY, which answers nothing of them",
+		riverWith(riverSettings{workers: 1000, cooldown: time.Millisecond, poll: 10 * time.Millisecond, fast: true})},
+	{"poll-only", "as tuned-1, no LISTEN and NOTIFY", riverWith(riverSettings{workers: 1000, cooldown: time.Millisecond,
+		poll: 10 * time.Millisecond, pollOnly: true})},
 }}
 
 // riverSettings are those that differ from the defaults.

@@ -15,9 +15,11 @@ import (
 var rowfeedPeer = contestant{name: "rowfeed", families: []string{"postgres", "mysql"}, configurations: []configuration{
 	{"default", "nothing is set", rowfeedWith(rowfeedSettings{})},
 	{"large", "batches and pages of 5,000", rowfeedWith(rowfeedSettings{batch: 5000, limit: 5000})},
-	{"poll-10ms", "the publisher looks every 10 ms instead of every 50", rowfeedWith(rowfeedSettings{poll: 10 * time.Millisecond})},
+	{"poll-10ms", "the publisher looks every 10 ms instead of every 50",
+		rowfeedWith(rowfeedSettings{poll: 10 * time.Millisecond})},
 	{"wake", "writers are in the publisher's process and wake it", rowfeedWith(rowfeedSettings{wake: true})},
-	{"shards-8", "eight shards, among which the writers are divided, handled at the same time", rowfeedWith(rowfeedSettings{shards: 8})},
+	{"shards-8", "eight shards, among which the writers are divided, handled at the same time",
+		rowfeedWith(rowfeedSettings{shards: 8})},
 }}
 
 // rowfeedSettings are those that differ from the defaults.
@@ -50,10 +52,11 @@ type rowfeedWoken struct{ *rowfeedRun }
 func (r rowfeedWoken) committed() { r.feed.Wake() }
 
 func (r *rowfeedRun) begin(c *cell) {
-	r.db = c.Rowfeed(c.Pool, &rowfeed.Config{BatchSize: r.batch, IdlePoll: r.poll, WatchPoll: r.poll, Observer: &rowfeed.Observer{
-		Trouble: func(e rowfeed.TroubleEvent) { c.Errorf("rowfeed: %v", e.Err) },
-		Retried: func(e rowfeed.RetryEvent) { c.Logf("rowfeed retried: %+v", e) },
-	}})
+	r.db = c.Rowfeed(c.Pool,
+		&rowfeed.Config{BatchSize: r.batch, IdlePoll: r.poll, WatchPoll: r.poll, Observer: &rowfeed.Observer{
+			Trouble: func(e rowfeed.TroubleEvent) { c.Errorf("rowfeed: %v", e.Err) },
+			Retried: func(e rowfeed.RetryEvent) { c.Logf("rowfeed retried: %+v", e) },
+		}})
 	spec := rowfeed.FeedSpec{Name: "items", Table: "items"}
 	if r.shards > 1 {
 		spec.DataShards, spec.ShardColumn = r.shards, "writer"

@@ -14,26 +14,39 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// watermillPeer is watermill-sql: a message is published in the user's transaction. Each message is handled in a goroutine, as
-// Watermill's router does; the next one comes when it was acked.
-var watermillPeer = contestant{name: "watermill-sql", families: []string{"postgres", "mysql"}, message: true, configurations: []configuration{
+// watermillPeer is watermill-sql. A message is published in the user's transaction. Each message is handled in a
+// goroutine, as Watermill's router does. The next message is delivered when the one before was acknowledged.
+var watermillPeer = contestant{name: "watermill-sql", families: []string{
+	"postgres", "mysql",
+}, message: true, configurations: []configuration{
 	{"default", "nothing is set: batches of 100, a look every second, JSON", watermillWith(watermillSettings{})},
 	{"tuned-1", "batches of 1,000, a look every 10 ms, bytes in place of JSON",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true})},
-	{"tuned-2", "as tuned-1, a look every millisecond", watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true})},
+	{"tuned-2", "as tuned-1, a look every millisecond",
+		watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true})},
 	{"tuned-3", "as tuned-1, and no deadline for acks, which costs a timer each",
-		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, deadline: new(time.Duration)})},
-	{"large", "as tuned-3, batches of 5,000", watermillWith(watermillSettings{batch: 5000, poll: 10 * time.Millisecond, bytes: true, deadline: new(time.Duration)})},
+		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true,
+			deadline: new(time.Duration)})},
+	{"large", "as tuned-3, batches of 5,000", watermillWith(watermillSettings{batch: 5000, poll: 10 * time.Millisecond,
+		bytes: true, deadline: new(time.Duration)})},
 	{"queue", "the queue's adapters, which delete what was acked and need no order of transactions",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, queue: true})},
-	{"queue-1ms", "as queue, a look every millisecond", watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true, queue: true})},
-	{"queue-large", "as queue, batches of 5,000 and no deadline", watermillWith(watermillSettings{batch: 5000, poll: 10 * time.Millisecond, bytes: true, queue: true, deadline: new(time.Duration)})},
-	{"queue-topics-8", "as queue, eight topics as with topics-8", watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, queue: true, topics: 8})},
+	{"queue-1ms", "as queue, a look every millisecond",
+		watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true, queue: true})},
+	{"queue-large", "as queue, batches of 5,000 and no deadline", watermillWith(watermillSettings{batch: 5000,
+		poll: 10 * time.Millisecond, bytes: true, queue: true, deadline: new(time.Duration)})},
+	{
+		"queue-topics-8", "as queue, eight topics as with topics-8",
+		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, queue: true, topics: 8}),
+	},
 	{"deadline-1s", "as tuned-1, and a message that is not acked within a second is handed over again",
-		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, deadline: ptr(time.Second)})},
+		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true,
+			deadline: ptr(time.Second)})},
 	{"queue-deadline", "as queue, and a message that is not acked within a second is handed over again",
-		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, queue: true, deadline: ptr(time.Second)})},
-	{"topics-8-deadline", "as topics-8 and deadline-1s", watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, topics: 8, deadline: ptr(time.Second)})},
+		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, queue: true,
+			deadline: ptr(time.Second)})},
+	{"topics-8-deadline", "as topics-8 and deadline-1s", watermillWith(watermillSettings{batch: 1000,
+		poll: 10 * time.Millisecond, bytes: true, topics: 8, deadline: ptr(time.Second)})},
 	{"topics-8", "as tuned-1, eight topics, among which the writers are divided, handled at the same time",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, topics: 8})},
 }}
@@ -104,7 +117,8 @@ func (w *watermillRun) prepares(e testdb.Engine) bool { return e == testdb.MySQL
 func (w *watermillRun) topic(n int) string { return fmt.Sprintf("items_%d", n) }
 
 func (w *watermillRun) subscriber() (*wsql.Subscriber, error) {
-	return wsql.NewSubscriber(w.db, wsql.SubscriberConfig{AckDeadline: w.deadline, PollInterval: w.poll, SchemaAdapter: w.schema, OffsetsAdapter: w.offsets}, watermillLog{w.trouble})
+	return wsql.NewSubscriber(w.db, wsql.SubscriberConfig{AckDeadline: w.deadline, PollInterval: w.poll,
+		SchemaAdapter: w.schema, OffsetsAdapter: w.offsets}, watermillLog{w.trouble})
 }
 
 func (w *watermillRun) record(ctx context.Context, tx userTx, payloads []string) error {

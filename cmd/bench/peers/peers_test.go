@@ -96,7 +96,8 @@ type peerMeasure struct {
 	plot dots
 }
 
-var peerMeasures = []peerMeasure{drainMeasure, costMeasure, latencyMeasure(200), latencyMeasure(1000), racingMeasure, firstMeasure, idleMeasure, heldMeasure, hangMeasure}
+var peerMeasures = []peerMeasure{drainMeasure, costMeasure, latencyMeasure(200), latencyMeasure(1000), racingMeasure,
+	firstMeasure, idleMeasure, heldMeasure, hangMeasure}
 
 // TestPeers compares rowfeed with others that tell of committed rows: on the same server, with the
 // same rows of 200 bytes and the same durability, in turns. Each has the configuration that chosen
@@ -170,7 +171,9 @@ type comparison struct {
 }
 
 // compare runs a measure on each server and prints its table.
-func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, entrants func(e testdb.Engine) []entrant) {
+func (m peerMeasure) compare(
+	t *testing.T, servers *peerServers, tuning bool, entrants func(e testdb.Engine) []entrant,
+) {
 	var all []string
 	out := m.table()
 	testdb.Quick(t)
@@ -187,7 +190,8 @@ func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, en
 				p.entrants = append(p.entrants, m.also(p.entrants)...)
 			}
 			p.server = servers.start(t, e, m)
-			version, _, _ := strings.Cut(measuring.On(t, p.server.NewDatabase(t)).Version(), " (") // without the compiler's
+			// without the compiler's
+			version, _, _ := strings.Cut(measuring.On(t, p.server.NewDatabase(t)).Version(), " (")
 			all = append(all, e.Name+" "+version)
 			p.turns()
 			p.rows(&out, tuning)
@@ -198,7 +202,8 @@ func (m peerMeasure) compare(t *testing.T, servers *peerServers, tuning bool, en
 	}
 	if len(out.Rows) > 0 {
 		fmt.Println(out.Markdown())
-		fmt.Printf("%s, %s, %d cores\n", strings.Join(append(all, versions(t)...), ", "), runtime.Version(), runtime.NumCPU())
+		fmt.Printf("%s, %s, %d cores\n", strings.Join(append(all, versions(t)...), ", "), runtime.Version(),
+			runtime.NumCPU())
 	}
 }
 
@@ -213,7 +218,9 @@ func versions(t *testing.T) (versions []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range regexp.MustCompile(`(?m)^\s*github\.com/\S*(watermill-sql/v4|riverqueue/river|pglogrepl|pgx/v5|go-sql-driver/mysql) (v\S+)`).FindAllStringSubmatch(string(data), -1) {
+	for _, m := range regexp.MustCompile(
+		`(?m)^\s*github\.com/\S*(watermill-sql/v4|riverqueue/river|pglogrepl|pgx/v5|go-sql-driver/mysql) (v\S+)`,
+	).FindAllStringSubmatch(string(data), -1) {
 		versions = append(versions, m[1]+" "+m[2])
 	}
 	return versions
@@ -326,7 +333,8 @@ type cell struct {
 // cell prepares the table items and the peer.
 func (p *comparison) cell(t *testing.T, who entrant) *cell {
 	t.Helper()
-	c := &cell{Bed: measuring.On(t, p.server.NewDatabase(t)), entrant: who, p: p, peer: who.configuration.make(), ledger: newLedger()}
+	c := &cell{Bed: measuring.On(t, p.server.NewDatabase(t)), entrant: who, p: p, peer: who.configuration.make(),
+		ledger: newLedger()}
 	key, id := "id", "GENERATED ALWAYS AS IDENTITY"
 	if p.engine.Family == "mysql" {
 		id = "AUTO_INCREMENT"
@@ -334,7 +342,8 @@ func (p *comparison) cell(t *testing.T, who entrant) *cell {
 	if k, ok := c.peer.(keyed); ok {
 		key = k.key()
 	}
-	c.SQL("CREATE TABLE items (id bigint NOT NULL " + id + ", writer int NOT NULL, payload varchar(200) NOT NULL, PRIMARY KEY (" + key + "))")
+	c.SQL("CREATE TABLE items (id bigint NOT NULL " + id +
+		", writer int NOT NULL, payload varchar(200) NOT NULL, PRIMARY KEY (" + key + "))")
 	prepared := false
 	if x, ok := c.peer.(preparer); ok {
 		prepared = x.prepares(p.engine)

@@ -45,12 +45,14 @@ func (p *comparison) save(t *testing.T, server string) {
 	if testing.Short() {
 		t.Fatal("-record: a short run has no figures")
 	}
-	r := recorded{Day: time.Now().UTC().Format(time.DateOnly), Server: server, Versions: versions(t), Go: runtime.Version(), Machine: machine(t), Hold: hold.String()}
+	r := recorded{Day: time.Now().UTC().Format(time.DateOnly), Server: server, Versions: versions(t),
+		Go: runtime.Version(), Machine: machine(t), Hold: hold.String()}
 	for _, who := range p.entrants {
 		if p.went(who) == nil {
 			t.Fatalf("-record: %s has not run; nothing is recorded", who.key())
 		}
-		e := recordedEntrant{Peer: who.name, Configuration: who.configuration.name, Alone: who.alone, Counts: *p.went(who), Figures: map[string]figure{}}
+		e := recordedEntrant{Peer: who.name, Configuration: who.configuration.name, Alone: who.alone,
+			Counts: *p.went(who), Figures: map[string]figure{}}
 		for name, f := range p.figures {
 			if what, ok := strings.CutPrefix(name, who.key()+" "); ok {
 				e.Figures[what] = f
@@ -60,7 +62,8 @@ func (p *comparison) save(t *testing.T, server string) {
 	}
 	text, err := json.MarshalIndent(r, "", "\t")
 	if err == nil {
-		err = errors.Join(os.MkdirAll("results", 0o755), os.WriteFile(p.measure.file(p.engine), append(text, '\n'), 0o644))
+		err = errors.Join(os.MkdirAll("results", 0o755),
+			os.WriteFile(p.measure.file(p.engine), append(text, '\n'), 0o644))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -14,9 +14,10 @@ import (
 
 const (
 	reportFile  = "../../../docs/PERFORMANCE.md"
-	reportBegin = "<!-- The tables and plots from here on are written by TestPeersReport, from cmd/bench/peers/results. -->\n"
-	reportEnd   = "<!-- Up to here. -->\n"
-	plotFolder  = "../../../docs/performance"
+	reportBegin = "<!-- The tables and plots from here on are written by TestPeersReport, " +
+		"from cmd/bench/peers/results. -->\n"
+	reportEnd  = "<!-- Up to here. -->\n"
+	plotFolder = "../../../docs/performance"
 )
 
 // reported are the servers that a report has room for.

@@ -68,7 +68,8 @@ func (t pgxTx) insert(ctx context.Context, writer int, payloads []string) error 
 	if len(payloads) == 1 {
 		_, err = t.Exec(ctx, "INSERT INTO items (writer, payload) VALUES ($1, $2)", writer, payloads[0])
 	} else {
-		_, err = t.Exec(ctx, "INSERT INTO items (writer, payload) SELECT $1::int, p FROM unnest($2::text[]) WITH ORDINALITY u(p, n) ORDER BY n", writer, payloads)
+		_, err = t.Exec(ctx, "INSERT INTO items (writer, payload) SELECT $1::int, "+
+			"p FROM unnest($2::text[]) WITH ORDINALITY u(p, n) ORDER BY n", writer, payloads)
 	}
 	return err
 }
@@ -78,7 +79,8 @@ func (t sqlTx) insert(ctx context.Context, writer int, payloads []string) error 
 	for _, p := range payloads {
 		args = append(args, writer, p)
 	}
-	_, err := t.ExecContext(ctx, "INSERT INTO items (writer, payload) VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(payloads)-1), args...)
+	_, err := t.ExecContext(ctx,
+		"INSERT INTO items (writer, payload) VALUES (?, ?)"+strings.Repeat(", (?, ?)", len(payloads)-1), args...)
 	return err
 }
 
@@ -164,7 +166,8 @@ func (c *cell) settled() {
 		c.SQL("ANALYZE")
 		return
 	}
-	rows, err := c.Admin().QueryContext(c.Context(), "SELECT table_name FROM information_schema.tables WHERE table_schema = database()")
+	rows, err := c.Admin().QueryContext(c.Context(),
+		"SELECT table_name FROM information_schema.tables WHERE table_schema = database()")
 	c.Must(err)
 	defer rows.Close()
 	var tables []string

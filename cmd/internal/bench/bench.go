@@ -168,7 +168,12 @@ func (r *run) library(ctx context.Context, pool *sql.DB, cfg rowfeed.Config) (*r
 }
 
 // follow makes a feed of one of the run's tables.
-func (r *run) follow(ctx context.Context, db *rowfeed.DB, feed, table string, capture feedtype.Capture) (*rowfeed.Feed, error) {
+func (r *run) follow(
+	ctx context.Context,
+	db *rowfeed.DB,
+	feed, table string,
+	capture feedtype.Capture,
+) (*rowfeed.Feed, error) {
 	return db.AddFeed(ctx, rowfeed.FeedSpec{Name: feed, Table: r.given(table), Capture: capture}, nil)
 }
 

@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 
 // tiny is a run of seconds, on whatever server there is.
 func tiny(url string) Config {
-	return Config{URL: url, DB: rowfeed.Config{UnsafeDurability: true}, Rows: 1200, Payload: 20, Writers: 3, Repetitions: 2, Window: 10 * time.Millisecond, Rate: 1000}
+	return Config{URL: url, DB: rowfeed.Config{UnsafeDurability: true}, Rows: 1200, Payload: 20, Writers: 3,
+		Repetitions: 2, Window: 10 * time.Millisecond, Rate: 1000}
 }
 
 // user is somebody's database: a table with a feed, and changes that wait in it, which a bench
@@ -60,7 +61,8 @@ type user struct {
 func each(t *testing.T, test func(u *user)) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		u := &user{T: t, Database: e.New(t)}
-		testleaks.None(t, goleak.IgnoreAnyFunction("github.com/rowfeed/rowfeed/internal/test/testdb.init.func1.1")) // which starts child processes
+		// which starts child processes
+		testleaks.None(t, goleak.IgnoreAnyFunction("github.com/rowfeed/rowfeed/internal/test/testdb.init.func1.1"))
 		db := u.library("")
 		_, err := db.Migrate(t.Context())
 		u.must(err)
@@ -95,8 +97,11 @@ func (u *user) library(prefix string) *rowfeed.DB {
 func (u *user) content() string {
 	u.Helper()
 	var all []string
-	for _, query := range []string{"SELECT id, v, '' FROM kv ORDER BY id", "SELECT name, state, generation FROM rowfeed_feeds", "SELECT id, kind, seq FROM rowfeed_changes_kv ORDER BY seq",
-		"SELECT name, value, version FROM rowfeed_sequences", "SELECT id, feed_sync_id, '' FROM rowfeed_positions_kv", "SELECT consumer, feed, '' FROM rowfeed_cursors", "SELECT name, owner, epoch FROM rowfeed_leases"} {
+	for _, query := range []string{"SELECT id, v, '' FROM kv ORDER BY id",
+		"SELECT name, state, generation FROM rowfeed_feeds",
+		"SELECT id, kind, seq FROM rowfeed_changes_kv ORDER BY seq",
+		"SELECT name, value, version FROM rowfeed_sequences", "SELECT id, feed_sync_id, '' FROM rowfeed_positions_kv",
+		"SELECT consumer, feed, '' FROM rowfeed_cursors", "SELECT name, owner, epoch FROM rowfeed_leases"} {
 		rows, err := u.Admin().Query(query)
 		u.must(err)
 		for rows.Next() {
@@ -145,7 +150,8 @@ func TestRun(t *testing.T) {
 		}
 		report, err := Run(u.Context(), cfg)
 		u.must(err)
-		if report.Kept != plan.Prefix || plan.Tables != 5 || plan.Rows != cfg.Rows || plan.Bytes == 0 || plan.Duration <= 0 || plan.Database != report.Database.Version {
+		if report.Kept != plan.Prefix || plan.Tables != 5 || plan.Rows != cfg.Rows || plan.Bytes == 0 ||
+			plan.Duration <= 0 || plan.Database != report.Database.Version {
 			u.Errorf("planned: %+v", plan)
 		}
 		db := u.library(plan.Prefix)
@@ -170,7 +176,8 @@ func TestRun(t *testing.T) {
 			u.Errorf("%d rows are there, the report says %+v", written, report.Rows)
 		}
 		u.figures(cfg, report)
-		if cleaned := u.clean(); len(cleaned.Removed) != 1 || cleaned.Removed[0].Prefix != plan.Prefix || len(cleaned.AtWork) > 0 {
+		if cleaned := u.clean(); len(cleaned.Removed) != 1 || cleaned.Removed[0].Prefix != plan.Prefix ||
+			len(cleaned.AtWork) > 0 {
 			u.Errorf("cleaned: %+v", cleaned)
 		}
 		u.untouched()
@@ -193,7 +200,10 @@ func (u *user) figures(cfg Config, r *Report) {
 			u.Errorf("writers: %+v", w)
 		}
 	}
-	if want := []string{"INSERT none", "INSERT trigger", "INSERT app", "INSERT column", "UPDATE none", "UPDATE trigger", "UPDATE app", "UPDATE column"}; !slices.Equal(lines, want) {
+	if want := []string{
+		"INSERT none", "INSERT trigger", "INSERT app", "INSERT column", "UPDATE none", "UPDATE trigger", "UPDATE app",
+		"UPDATE column",
+	}; !slices.Equal(lines, want) {
 		u.Errorf("writers: %v", lines)
 	}
 	for i, d := range r.Drain {
@@ -201,7 +211,8 @@ func (u *user) figures(cfg Config, r *Report) {
 			u.Errorf("drain: %+v", d)
 		}
 	}
-	if len(r.Drain) != len(batches) || r.Pages == nil || r.Pages.Entries != cfg.Rows || r.Pages.Speed <= 0 || r.Pages.EndMS <= 0 {
+	if len(r.Drain) != len(batches) || r.Pages == nil || r.Pages.Entries != cfg.Rows || r.Pages.Speed <= 0 ||
+		r.Pages.EndMS <= 0 {
 		u.Errorf("drain: %+v, pages: %+v", r.Drain, r.Pages)
 	}
 	if r.Consume == nil || r.Consume.Entries != cfg.Rows || r.Consume.Speed <= 0 {
@@ -225,7 +236,8 @@ func TestSomeMeasures(t *testing.T) {
 		cfg.Measures = []string{Idle, Pages}
 		report, err := Run(u.Context(), cfg)
 		u.must(err)
-		if report.Writers != nil || report.Drain != nil || report.Latency != nil || report.Consume != nil || report.Pages == nil || report.Idle == nil || !slices.Equal(report.Options.Measures, []string{Pages, Idle}) {
+		if report.Writers != nil || report.Drain != nil || report.Latency != nil || report.Consume != nil ||
+			report.Pages == nil || report.Idle == nil || !slices.Equal(report.Options.Measures, []string{Pages, Idle}) {
 			u.Errorf("taken: %+v", report)
 		}
 		u.untouched()
@@ -233,8 +245,15 @@ func TestSomeMeasures(t *testing.T) {
 }
 
 // steps are what a run begins, one of each kind, with a measure in which it does.
-var steps = []struct{ what, measure string }{{"making rowfeed's tables", Idle}, {"filling", Pages}, {"publishing the rows", Writers}, {"writers: capture trigger", Writers},
-	{"writers: reading", Writers}, {"drain:", Drain}, {"pages: publishing", Pages}, {"pages: reading", Pages}, {"consume: reading", Consume}, {"latency:", Latency}, {"idle: a publisher of", Idle}, {"idle: a publisher and", Idle}}
+var steps = []struct{ what, measure string }{
+	{"making rowfeed's tables", Idle},
+	{"filling", Pages},
+	{"publishing the rows", Writers},
+	{"writers: capture trigger", Writers},
+	{"writers: reading", Writers}, {"drain:", Drain}, {"pages: publishing", Pages}, {"pages: reading", Pages}, {
+		"consume: reading", Consume,
+	}, {"latency:", Latency}, {"idle: a publisher of", Idle}, {"idle: a publisher and", Idle},
+}
 
 // TestInterrupted ends a run in each of its steps: everything is removed.
 func TestInterrupted(t *testing.T) {
@@ -348,7 +367,11 @@ func TestCleanLeavesOthers(t *testing.T) {
 // TestLost: a row that was written and is not read ends the run, which says so.
 func TestLost(t *testing.T) {
 	each(t, func(u *user) {
-		for _, c := range []struct{ measure, at, feed string }{{Pages, "pages: reading", "pages"}, {Consume, "consume: reading", "consume"}, {Writers, "writers: reading what they wrote, capture app", "app"}} {
+		for _, c := range []struct{ measure, at, feed string }{
+			{Pages, "pages: reading", "pages"},
+			{Consume, "consume: reading", "consume"},
+			{Writers, "writers: reading what they wrote, capture app", "app"},
+		} {
 			cfg := tiny(u.URL)
 			cfg.Measures = []string{c.measure}
 			var prefix string
@@ -359,7 +382,8 @@ func TestLost(t *testing.T) {
 				}
 			}
 			_, err := Run(u.Context(), cfg)
-			if !errors.Is(err, rowfeed.Failed) || !strings.Contains(err.Error(), "rows were written to") || !strings.Contains(err.Error(), "entries read from its feed") {
+			if !errors.Is(err, rowfeed.Failed) || !strings.Contains(err.Error(), "rows were written to") ||
+				!strings.Contains(err.Error(), "entries read from its feed") {
 				u.Errorf("%s: ended with %v", c.measure, err)
 			}
 			u.untouched()
@@ -398,8 +422,10 @@ func TestStillAtWork(t *testing.T) {
 		flavour := flavours[u.Family]
 		created := make(chan error, 1)
 		// The statement waits for a lock, until the removal has seen it.
-		waits := map[string]string{"postgres": "pg_advisory_lock(1)::text", "mysql": "GET_LOCK(DATABASE(), 1000)"}[u.Family]
-		frees := map[string]string{"postgres": "SELECT pg_advisory_unlock(1)", "mysql": "SELECT RELEASE_LOCK(DATABASE())"}[u.Family]
+		waits := map[string]string{"postgres": "pg_advisory_lock(1)::text",
+			"mysql": "GET_LOCK(DATABASE(), 1000)"}[u.Family]
+		frees := map[string]string{"postgres": "SELECT pg_advisory_unlock(1)",
+			"mysql": "SELECT RELEASE_LOCK(DATABASE())"}[u.Family]
 		holder, err := u.Admin().Conn(u.Context())
 		u.must(err)
 		defer holder.Close()
@@ -424,7 +450,8 @@ func TestStillAtWork(t *testing.T) {
 				created <- err
 			}()
 			for n := 0; n == 0; {
-				u.must(u.Admin().QueryRow(strings.NewReplacer("$1", "'"+late+"'", "?", "'"+late+"'").Replace(flavour.busy)).Scan(&n))
+				u.must(u.Admin().QueryRow(strings.NewReplacer("$1",
+					"'"+late+"'", "?", "'"+late+"'").Replace(flavour.busy)).Scan(&n))
 				u.must(pause(u.Context(), time.Millisecond))
 			}
 		}
@@ -477,7 +504,9 @@ func TestLeft(t *testing.T) {
 		if !errors.As(err, &left) || !errors.Is(err, testdb.ErrInjected) {
 			u.Fatalf("ended with %v", err)
 		}
-		for _, want := range []string{"table " + plan.Prefix + rowsTable + ", table " + plan.Prefix + marker, "Next: run `rowfeed bench --clean`"} {
+		for _, want := range []string{
+			"table " + plan.Prefix + rowsTable + ", table " + plan.Prefix + marker, "Next: run `rowfeed bench --clean`",
+		} {
 			if !strings.Contains(left.Error(), want) {
 				u.Errorf("%q lacks %q", left, want)
 			}
@@ -498,7 +527,8 @@ func TestStatementsAreCounted(t *testing.T) {
 		d, err := open.Dialect(u.URL)
 		u.must(err)
 		var sent int
-		pool, _, err := open.Open(u.Context(), u.URL, open.Options{Tap: &tap.Hooks{Before: func(context.Context, tap.Event) error { sent++; return nil }}})
+		pool, _, err := open.Open(u.Context(), u.URL,
+			open.Options{Tap: &tap.Hooks{Before: func(context.Context, tap.Event) error { sent++; return nil }}})
 		u.must(err)
 		defer pool.Close()
 		tx, err := pool.BeginTx(u.Context(), nil)

@@ -32,7 +32,9 @@ type Cleaned struct {
 // Clean removes the sets of runs that have ended. Whether one has is seen by its beats: a run
 // that has said nothing for the patience given is no more. waiting, where it is set, is told
 // before it is waited for.
-func Clean(ctx context.Context, url string, cfg rowfeed.Config, patience time.Duration, waiting func(sets int)) (Cleaned, error) {
+func Clean(
+	ctx context.Context, url string, cfg rowfeed.Config, patience time.Duration, waiting func(sets int),
+) (Cleaned, error) {
 	c := Cleaned{Removed: []Leftover{}, AtWork: []Leftover{}}
 	s, err := openSite(ctx, url, cfg.Schema, nil)
 	if err != nil {
@@ -107,7 +109,8 @@ func (s *set) look(ctx context.Context) (known bool, err error) {
 		owner        string
 		began, beats int64
 	}
-	rows, err := dialect.QueryAll(ctx, dialect.On(s.pool), "SELECT owner, began_at, beats FROM "+s.quoted(marker), nil, func(rows dialect.Rows) (r row, err error) {
+	rows, err := dialect.QueryAll(ctx, dialect.On(s.pool), "SELECT owner, began_at, beats FROM "+
+		s.quoted(marker), nil, func(rows dialect.Rows) (r row, err error) {
 		return r, rows.Scan(&r.owner, &r.began, &r.beats)
 	})
 	switch {

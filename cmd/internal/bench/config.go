@@ -22,12 +22,14 @@ const (
 func (c Config) validate() error {
 	outside := func(flag string, given, least, most any) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: flag, Object: "bench",
-			Cause: fmt.Sprintf("--%s %v is not between %v and %v", flag, given, least, most), Next: "give a number between them, or leave it out"}
+			Cause: fmt.Sprintf("--%s %v is not between %v and %v", flag, given, least, most),
+			Next:  "give a number between them, or leave it out"}
 	}
 	for _, m := range c.Measures {
 		if !slices.Contains(Measures, m) {
 			return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "measure", Object: "bench",
-				Cause: fmt.Sprintf("there is no measure %q", m), Next: "name some of " + strings.Join(Measures, ", ") + ", or none for all"}
+				Cause: fmt.Sprintf("there is no measure %q", m),
+				Next:  "name some of " + strings.Join(Measures, ", ") + ", or none for all"}
 		}
 	}
 	switch {
@@ -44,9 +46,13 @@ func (c Config) validate() error {
 	case !(c.Rate >= 0.1 && c.Rate <= maxRate):
 		return outside("rate", c.Rate, 0.1, maxRate)
 	case c.DB.Replica:
-		return &rowfeed.Error{Code: rowfeed.ReadOnly, Object: "bench", Cause: "it writes, and the database was opened as a replica", Next: "connect to the primary, without --replica"}
+		return &rowfeed.Error{Code: rowfeed.ReadOnly, Object: "bench",
+			Cause: "it writes, and the database was opened as a replica",
+			Next:  "connect to the primary, without --replica"}
 	case c.DB.NoPublish:
-		return &rowfeed.Error{Code: rowfeed.Refused, Object: "bench", Cause: "it publishes what it writes, and was told to publish nothing", Next: "leave --no-publish out: the user's feeds are not touched"}
+		return &rowfeed.Error{Code: rowfeed.Refused, Object: "bench",
+			Cause: "it publishes what it writes, and was told to publish nothing",
+			Next:  "leave --no-publish out: the user's feeds are not touched"}
 	}
 	return nil
 }

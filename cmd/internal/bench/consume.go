@@ -26,10 +26,11 @@ func (r *run) consume(ctx context.Context) error {
 	for rep := range r.Repetitions {
 		r.doing(fmt.Sprintf("consume: reading, %d of %d", rep+1, r.Repetitions), r.bulk(1))
 		handled := 0
-		c := &rowfeed.Consumer{Name: fmt.Sprint("bench", rep), Source: f, DB: r.db, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
-			handled += len(entries)
-			return nil
-		}}
+		c := &rowfeed.Consumer{Name: fmt.Sprint("bench", rep), Source: f, DB: r.db,
+			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+				handled += len(entries)
+				return nil
+			}}
 		began := time.Now()
 		if err := c.RunOnce(ctx); err != nil {
 			return err
@@ -37,7 +38,8 @@ func (r *run) consume(ctx context.Context) error {
 		speeds = append(speeds, perSecond(handled, time.Since(began)))
 		// A batch that was rolled back and delivered again is counted twice, and no row is missing then.
 		if handled < r.Config.Rows {
-			return lost("%d rows were written to %s, and %d entries read from its feed", r.Config.Rows, r.name(rowsTable), handled)
+			return lost("%d rows were written to %s, and %d entries read from its feed",
+				r.Config.Rows, r.name(rowsTable), handled)
 		}
 	}
 	r.report.Consume = &ConsumeFigures{Entries: r.Config.Rows, Speed: rounded(Median(speeds), 0)}

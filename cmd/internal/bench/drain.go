@@ -73,7 +73,8 @@ func (r *run) drain(ctx context.Context) error {
 	}
 	r.report.Drain = []DrainFigure{}
 	for i, size := range batches {
-		r.report.Drain = append(r.report.Drain, DrainFigure{Batch: size, Keys: r.Rows, New: rounded(Median(fresh[i]), 0), Again: rounded(Median(again[i]), 0)})
+		r.report.Drain = append(r.report.Drain, DrainFigure{Batch: size, Keys: r.Rows,
+			New: rounded(Median(fresh[i]), 0), Again: rounded(Median(again[i]), 0)})
 	}
 	return nil
 }
@@ -95,7 +96,8 @@ func (r *run) backlogs(ctx context.Context, p *Passes, feed string) (speeds [2]f
 			return speeds, err
 		}
 		if keys != r.Rows {
-			return speeds, lost("a backlog of %d keys was recorded of %s, and %d published", r.Rows, r.name(rowsTable), keys)
+			return speeds, lost("a backlog of %d keys was recorded of %s, and %d published",
+				r.Rows, r.name(rowsTable), keys)
 		}
 		speeds[i] = perSecond(keys, took)
 	}

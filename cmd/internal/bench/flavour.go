@@ -37,17 +37,24 @@ var flavours = map[string]flavour{
 		version: "SELECT 'SQLite ' || sqlite_version()",
 		settings: []setting{
 			{"journal_mode", "SELECT journal_mode FROM pragma_journal_mode"},
-			{"synchronous", "SELECT CASE synchronous WHEN 0 THEN 'OFF' WHEN 1 THEN 'NORMAL' WHEN 2 THEN 'FULL' WHEN 3 THEN 'EXTRA' ELSE synchronous END FROM pragma_synchronous"},
+			{"synchronous",
+				"SELECT CASE synchronous WHEN 0 THEN 'OFF' WHEN 1 THEN 'NORMAL' WHEN 2 THEN 'FULL' WHEN 3 THEN " +
+					"'EXTRA' ELSE synchronous END FROM pragma_synchronous"},
 		},
 	},
 	"postgres": {
-		key:       "bigint",
-		tables:    "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'r' AND c.relname LIKE '" + stem + "%' AND n.nspname = $1",
-		functions: "SELECT p.proname::text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.proname LIKE '" + stem + "%' AND n.nspname = $1",
-		busy:      "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle' AND strpos(query, $1) > 0",
-		standby:   "SELECT pg_catalog.pg_is_in_recovery()",
-		analyze:   "ANALYZE %s",
-		version:   "SELECT 'PostgreSQL ' || current_setting('server_version')",
+		key: "bigint",
+		tables: "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = " +
+			"c.relnamespace WHERE c.relkind = 'r' AND c.relname LIKE '" +
+			stem + "%' AND n.nspname = $1",
+		functions: "SELECT p.proname::text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = " +
+			"p.pronamespace WHERE p.proname LIKE '" +
+			stem + "%' AND n.nspname = $1",
+		busy: "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid() AND " +
+			"backend_type = 'client backend' AND state <> 'idle' AND strpos(query, $1) > 0",
+		standby: "SELECT pg_catalog.pg_is_in_recovery()",
+		analyze: "ANALYZE %s",
+		version: "SELECT 'PostgreSQL ' || current_setting('server_version')",
 		settings: []setting{
 			{"fsync", "SELECT current_setting('fsync')"},
 			{"full_page_writes", "SELECT current_setting('full_page_writes')"},
@@ -59,10 +66,13 @@ var flavours = map[string]flavour{
 	"mysql": {
 		key:       "bigint",
 		parameter: "interpolateParams=true",
-		tables:    "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' AND table_name LIKE '" + stem + "%' AND table_schema = ?",
-		busy:      "SELECT count(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND INSTR(info, ?) > 0",
-		analyze:   "ANALYZE NO_WRITE_TO_BINLOG TABLE %s",
-		version:   "SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION())",
+		tables: "SELECT table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' " +
+			"AND table_name LIKE '" +
+			stem + "%' AND table_schema = ?",
+		busy: "SELECT count(*) FROM information_schema.processlist WHERE id <> CONNECTION_ID() " +
+			"AND INSTR(info, ?) > 0",
+		analyze: "ANALYZE NO_WRITE_TO_BINLOG TABLE %s",
+		version: "SELECT CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), VERSION())",
 		settings: []setting{
 			{"innodb_flush_log_at_trx_commit", "SELECT @@GLOBAL.innodb_flush_log_at_trx_commit"},
 			{"log_bin", "SELECT @@GLOBAL.log_bin"},

@@ -30,10 +30,11 @@ const quietTable = "quiet"
 // would take rights.
 func (r *run) idle(ctx context.Context) error {
 	var sent atomic.Int64
-	pool, _, err := open.Open(ctx, r.url, open.Options{MustExist: true, Tap: &tap.Hooks{Before: func(context.Context, tap.Event) error {
-		sent.Add(1)
-		return nil
-	}}})
+	pool, _, err := open.Open(ctx, r.url,
+		open.Options{MustExist: true, Tap: &tap.Hooks{Before: func(context.Context, tap.Event) error {
+			sent.Add(1)
+			return nil
+		}}})
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,9 @@ type company struct {
 }
 
 // accompany starts a feed's publisher and, with a handler, a consumer of it.
-func (r *run) accompany(ctx context.Context, db *rowfeed.DB, f *rowfeed.Feed, handle func(context.Context, *sql.Tx, []rowfeed.Entry) error) *company {
+func (r *run) accompany(
+	ctx context.Context, db *rowfeed.DB, f *rowfeed.Feed, handle func(context.Context, *sql.Tx, []rowfeed.Entry) error,
+) *company {
 	ctx, stop := context.WithCancel(ctx)
 	c := &company{stop: stop, ended: make(chan error, 2), many: 1}
 	go func() { c.ended <- f.RunPublisher(ctx) }()
@@ -107,7 +109,8 @@ func (c *company) deserted(ctx context.Context, err error) error {
 
 func (r *run) latency(ctx context.Context) error {
 	if err := r.exec(ctx, "create the table "+r.name(lateTable).String(), fmt.Sprintf(
-		"CREATE TABLE %s (id %s NOT NULL PRIMARY KEY, payload varchar(%d) NOT NULL)", r.quoted(lateTable), r.flavour.key, r.Payload)); err != nil {
+		"CREATE TABLE %s (id %s NOT NULL PRIMARY KEY, payload varchar(%d) NOT NULL)",
+		r.quoted(lateTable), r.flavour.key, r.Payload)); err != nil {
 		return err
 	}
 	f, err := r.follow(ctx, r.db, "latency", lateTable, feedtype.CaptureTrigger)
@@ -143,7 +146,8 @@ func (r *run) latency(ctx context.Context) error {
 
 // late commits at the rate, and waits until the handler has had it all.
 func (r *run) late(ctx context.Context, pool *sql.DB, c *company, warm, d *deliveries) (*LatencyFigure, error) {
-	insert := "INSERT INTO " + r.quoted(lateTable) + " (id, payload) VALUES (" + r.d.Placeholder(1) + ", " + r.d.Placeholder(2) + ")"
+	insert := "INSERT INTO " + r.quoted(lateTable) + " (id, payload) VALUES (" + r.d.Placeholder(1) + ", " +
+		r.d.Placeholder(2) + ")"
 	if _, err := pool.ExecContext(ctx, insert, 0, text(0, r.Payload)); err != nil {
 		return nil, r.fail("write to the table "+r.name(lateTable).String(), err)
 	}
@@ -169,7 +173,8 @@ func (r *run) late(ctx context.Context, pool *sql.DB, c *company, warm, d *deliv
 		waits[i] = Milliseconds(max(d.at[i+1].Sub(committed[i+1]), 0))
 	}
 	return &LatencyFigure{Rate: r.Rate, Reached: rounded(perSecond(len(waits), took), 1), Commits: len(waits),
-		P50MS: rounded(Median(waits), 2), P99MS: rounded(Quantile(waits, 0.99), 2), MaxMS: rounded(Quantile(waits, 1), 2)}, nil
+		P50MS: rounded(Median(waits), 2), P99MS: rounded(Quantile(waits, 0.99), 2), MaxMS: rounded(Quantile(waits, 1),
+			2)}, nil
 }
 
 // pace calls do for 0 to n-1, each at its time, whether or not those before have ended: as
@@ -224,7 +229,8 @@ func (c *company) await(ctx context.Context, d *deliveries) error {
 		missing := d.missing
 		d.mu.Unlock()
 		if missing == before {
-			return lost("%d of %d rows have not come to the handler, and none has for %s", missing, len(d.at), undelivered)
+			return lost("%d of %d rows have not come to the handler, and none has for %s",
+				missing, len(d.at), undelivered)
 		}
 		before = missing
 	}

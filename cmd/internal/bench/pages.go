@@ -53,6 +53,7 @@ func (r *run) pages(ctx context.Context) error {
 		return err
 	}
 	ms := func(i int) float64 { return rounded(Median(times[i]), 2) }
-	r.report.Pages = &PageFigures{Entries: r.Config.Rows, Page: pageSize, Speed: rounded(Median(speeds), 0), StartMS: ms(0), MiddleMS: ms(1), EndMS: ms(2)}
+	r.report.Pages = &PageFigures{Entries: r.Config.Rows, Page: pageSize, Speed: rounded(Median(speeds), 0),
+		StartMS: ms(0), MiddleMS: ms(1), EndMS: ms(2)}
 	return r.db.DropFeed(ctx, f.Name())
 }

@@ -35,7 +35,8 @@ const (
 )
 
 func (r *run) plan() Plan {
-	p := Plan{Database: r.report.Database.Version, Schema: r.schema, Prefix: r.prefix, Rows: r.Rows, Connections: r.Writers + 4, Duration: r.whole}
+	p := Plan{Database: r.report.Database.Version, Schema: r.schema, Prefix: r.prefix, Rows: r.Rows,
+		Connections: r.Writers + 4, Duration: r.whole}
 	if r.takes(Writers) {
 		p.Tables += len(lanes)
 	}
@@ -61,7 +62,8 @@ func (p Plan) Size() string {
 // duration is what all measures are thought to take together.
 func (c Config) duration() (sum time.Duration) {
 	costs := map[string]time.Duration{
-		Writers: c.fillCost()*time.Duration(len(lanes)) + time.Duration(len(lanes)-1)*c.bulk(2) + time.Duration(c.Repetitions*len(lanes)*len(writes))*c.laneCost(),
+		Writers: c.fillCost()*time.Duration(len(lanes)) + time.Duration(len(lanes)-1)*c.bulk(2) +
+			time.Duration(c.Repetitions*len(lanes)*len(writes))*c.laneCost(),
 		Drain:   time.Duration(c.Repetitions*len(batches)) * c.drainCost(),
 		Pages:   c.bulk(2) + time.Duration(c.Repetitions)*c.bulk(1),
 		Consume: c.bulk(2) + time.Duration(c.Repetitions)*c.bulk(1),

@@ -78,7 +78,8 @@ func TestForgetful(t *testing.T) {
 	}
 	cfg.URL, cfg.DB.UnsafeDurability = d.URL, false
 	report, err = Run(t.Context(), cfg)
-	if err != nil || !report.Database.Durable || report.Database.Settings["synchronous"] != "FULL" || report.Database.Settings["journal_mode"] != "wal" {
+	if err != nil || !report.Database.Durable || report.Database.Settings["synchronous"] != "FULL" ||
+		report.Database.Settings["journal_mode"] != "wal" {
 		t.Errorf("durable: %+v, %v", report, err)
 	}
 }
@@ -107,14 +108,16 @@ func TestReadOnly(t *testing.T) {
 			d.Exec(t, "REVOKE CREATE ON SCHEMA public FROM PUBLIC") // as it is from PostgreSQL 15 on
 			t.Cleanup(func() { d.Exec(t, "DROP ROLE bench_poor") })
 			before = d.Dump(t)
-			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table", "the rights to create and drop tables")
+			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table",
+				"the rights to create and drop tables")
 		default:
 			d.Exec(t, "DROP USER IF EXISTS bench_poor@'%'")
 			d.Exec(t, "CREATE USER bench_poor@'%'")
 			d.Exec(t, "GRANT SELECT ON "+d.Name+".* TO bench_poor@'%'")
 			t.Cleanup(func() { d.Exec(t, "DROP USER bench_poor@'%'") })
 			before = d.Dump(t)
-			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table", "the rights to create and drop tables")
+			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table",
+				"the rights to create and drop tables")
 		}
 		if after := d.Dump(t); after != before {
 			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)

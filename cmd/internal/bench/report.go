@@ -69,6 +69,8 @@ func (r *run) begin(ctx context.Context) (*Report, error) {
 		host = "unknown"
 	}
 	return &Report{Began: time.Now().UTC().Truncate(time.Second), Database: server,
-		Machine: Machine{Host: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version()},
-		Options: Options{Measures: r.taken(), Rows: r.Config.Rows, Payload: r.Payload, Writers: r.Writers, Seconds: seconds(r.Window), Rate: r.Rate, Repetitions: r.Repetitions}}, nil
+		Machine: Machine{Host: host, OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
+			Go: runtime.Version()},
+		Options: Options{Measures: r.taken(), Rows: r.Config.Rows, Payload: r.Payload, Writers: r.Writers,
+			Seconds: seconds(r.Window), Rate: r.Rate, Repetitions: r.Repetitions}}, nil
 }

@@ -47,7 +47,10 @@ func (s *site) refuse(ctx context.Context, unsafe bool) error {
 	}
 	s.durable = forgets == nil
 	if forgets != nil && !unsafe {
-		return &rowfeed.Error{Code: rowfeed.UnsafeDurability, Object: s.object(), Cause: "rowfeed would not publish here, since a power cut could take back positions that consumers have stored", Err: forgets,
+		return &rowfeed.Error{Code: rowfeed.UnsafeDurability, Object: s.object(),
+			Cause: "rowfeed would not publish here, " +
+				"since a power cut could take back positions that consumers have stored",
+			Err:  forgets,
 			Next: "change the setting, or measure it as it is with --unsafe-durability"}
 	}
 	return nil
@@ -79,7 +82,8 @@ func (s *site) forgets(ctx context.Context) (forgets, err error) {
 	defer tx.Rollback()
 	q := dialect.On(tx)
 	for _, setting := range s.d.Settings(dialect.ForPublish, s.names()) {
-		if _, err := q.Exec(ctx, setting); err != nil && s.d.Classify(err) != dialect.ClassUndefined { // tables come later
+		// tables come later
+		if _, err := q.Exec(ctx, setting); err != nil && s.d.Classify(err) != dialect.ClassUndefined {
 			return nil, err
 		}
 	}
@@ -95,7 +99,8 @@ func (s *site) fail(doing string, err error) error {
 	e := &rowfeed.Error{Code: rowfeed.Failed, Object: s.object(), Cause: doing, Err: err}
 	switch s.d.Classify(err) {
 	case dialect.ClassPermission:
-		e.Code, e.Next = rowfeed.Refused, "give the user the rights to create and drop tables and triggers there (of a file, to write the file and its directory), or name another database on the same server with --db"
+		e.Code, e.Next = rowfeed.Refused, "give the user the rights to create and drop tables and triggers there (of "+
+			"a file, to write the file and its directory), or name another database on the same server with --db"
 	case dialect.ClassReadOnly:
 		e.Code, e.Next = rowfeed.ReadOnly, "connect to the primary: a bench writes"
 	case dialect.ClassConnection:
@@ -103,7 +108,8 @@ func (s *site) fail(doing string, err error) error {
 	case dialect.ClassFull:
 		e.Code, e.Next = rowfeed.Unavailable, "free space for the database, or give fewer --rows"
 	case dialect.ClassRetry, dialect.ClassLockTimeout:
-		e.Code, e.Next = rowfeed.Locked, "others were in the way for too long: try again when the database has less to do"
+		e.Code, e.Next = rowfeed.Locked,
+			"others were in the way for too long: try again when the database has less to do"
 	}
 	if ctxErr := contextError(err); ctxErr != nil {
 		return fmt.Errorf("%s: %s: %w", e.Object, doing, ctxErr)

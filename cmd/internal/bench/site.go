@@ -88,7 +88,8 @@ func (s *site) choose(ctx context.Context) error {
 // claim makes the marker.
 func (s *site) claim(ctx context.Context) error {
 	doing := "create the table " + s.name(marker).String()
-	if err := s.exec(ctx, doing, "CREATE TABLE "+s.quoted(marker)+" (id bigint NOT NULL PRIMARY KEY, owner varchar(200) NOT NULL, began_at bigint NOT NULL, beats bigint NOT NULL)"); err != nil {
+	if err := s.exec(ctx, doing, "CREATE TABLE "+s.quoted(marker)+" (id bigint NOT NULL PRIMARY KEY, "+
+		"owner varchar(200) NOT NULL, began_at bigint NOT NULL, beats bigint NOT NULL)"); err != nil {
 		return err
 	}
 	host, err := os.Hostname()
@@ -120,15 +121,18 @@ func (s *site) sayAlive(ctx context.Context) (silent func()) {
 
 // fill makes a table of so many rows, with the ids from 1.
 func (r *run) fill(ctx context.Context, table string, rows int) error {
-	r.doing(fmt.Sprintf("filling %s with %d rows", r.name(table), rows), r.bulk(1)*time.Duration(rows)/time.Duration(r.Rows))
+	r.doing(fmt.Sprintf("filling %s with %d rows", r.name(table), rows),
+		r.bulk(1)*time.Duration(rows)/time.Duration(r.Rows))
 	doing, t := "fill the table "+r.name(table).String(), r.quoted(table)
 	statements := []string{
-		fmt.Sprintf("CREATE TABLE %s (id %s NOT NULL PRIMARY KEY, payload varchar(%d) NOT NULL)", t, r.flavour.key, r.Payload),
+		fmt.Sprintf("CREATE TABLE %s (id %s NOT NULL PRIMARY KEY, payload varchar(%d) NOT NULL)",
+			t, r.flavour.key, r.Payload),
 		fmt.Sprintf("INSERT INTO %s (id, payload) VALUES (1, '%s')", t, text(0, r.Payload)),
 	}
 	for have := 1; have < rows; {
 		n := min(have, fillBatch, rows-have)
-		statements = append(statements, fmt.Sprintf("INSERT INTO %s (id, payload) SELECT id + %d, payload FROM %s WHERE id <= %d", t, have, t, n))
+		statements = append(statements,
+			fmt.Sprintf("INSERT INTO %s (id, payload) SELECT id + %d, payload FROM %s WHERE id <= %d", t, have, t, n))
 		have += n
 	}
 	if r.flavour.analyze != "" {
@@ -158,13 +162,17 @@ type thing struct{ kind, name string }
 // function after the tables whose triggers call it, the marker last.
 func (s *site) things(ctx context.Context, prefix string) (all []thing, err error) {
 	var last []thing
-	for _, list := range []struct{ kind, query string }{{"TABLE", s.flavour.tables}, {"FUNCTION", s.flavour.functions}} {
+	for _, list := range []struct{ kind, query string }{
+		{"TABLE", s.flavour.tables},
+		{"FUNCTION", s.flavour.functions},
+	} {
 		if list.query == "" {
 			continue
 		}
-		names, err := dialect.QueryAll(ctx, dialect.On(s.pool), list.query, []any{s.schema}, func(rows dialect.Rows) (name string, err error) {
-			return name, rows.Scan(&name)
-		})
+		names, err := dialect.QueryAll(ctx, dialect.On(s.pool), list.query, []any{s.schema},
+			func(rows dialect.Rows) (name string, err error) {
+				return name, rows.Scan(&name)
+			})
 		if err != nil {
 			return nil, s.fail("list tables", err)
 		}
@@ -228,7 +236,8 @@ func (s *site) busy(ctx context.Context) error {
 func (s *site) drop(ctx context.Context, t thing) error {
 	ctx, cancel := context.WithTimeout(ctx, dropping)
 	defer cancel()
-	_, err := s.pool.ExecContext(ctx, "DROP "+t.kind+" "+dialect.Qualified(s.d, feedtype.TableName{Schema: s.schema, Name: t.name}))
+	_, err := s.pool.ExecContext(ctx,
+		"DROP "+t.kind+" "+dialect.Qualified(s.d, feedtype.TableName{Schema: s.schema, Name: t.name}))
 	return err
 }
 
@@ -249,7 +258,8 @@ func (s *site) left(all []thing, unknown, failed error) error {
 		}
 		what = strings.Join(names, ", ")
 	}
-	return &LeftError{&rowfeed.Error{Code: rowfeed.Failed, Object: s.object(), Cause: "what the bench has made could not be removed, and is left: " + what, Err: failed,
+	return &LeftError{&rowfeed.Error{Code: rowfeed.Failed, Object: s.object(),
+		Cause: "what the bench has made could not be removed, and is left: " + what, Err: failed,
 		Next: "run `rowfeed bench --clean` with the same --db and --schema when nothing is in the way"}}
 }
 

@@ -84,7 +84,10 @@ func (r *run) writers(ctx context.Context) error {
 		for i := range all {
 			for _, write := range writes {
 				l := all[(i+rep)%len(all)] // each comes first once
-				r.doing(fmt.Sprintf("writers: capture %s, %s, %d of %d", l.name, write, rep+1, r.Repetitions), r.laneCost())
+				r.doing(
+					fmt.Sprintf("writers: capture %s, %s, %d of %d", l.name, write, rep+1, r.Repetitions),
+					r.laneCost(),
+				)
 				c := r.crew(l, pool)
 				speed, err := c.work(ctx, write)
 				if err != nil {
@@ -102,9 +105,15 @@ func (r *run) writers(ctx context.Context) error {
 		for _, l := range all {
 			name := write + l.name
 			ratios := Over(commits[name], commits[write+"none"])
-			r.report.Writers = append(r.report.Writers, WriterFigure{Write: write, Capture: l.name, Commits: rounded(Median(commits[name]), 1),
-				Ratio: rounded(Median(ratios), 3), RatioLow: rounded(slices.Min(ratios), 3), RatioHigh: rounded(slices.Max(ratios), 3),
-				LongestMS: rounded(Milliseconds(longest[name]), 1), Retries: retries[name]})
+			r.report.Writers = append(
+				r.report.Writers,
+				WriterFigure{Write: write, Capture: l.name, Commits: rounded(Median(commits[name]), 1),
+					Ratio: rounded(
+						Median(ratios),
+						3,
+					), RatioLow: rounded(slices.Min(ratios), 3), RatioHigh: rounded(slices.Max(ratios), 3),
+					LongestMS: rounded(Milliseconds(longest[name]), 1), Retries: retries[name]},
+			)
 		}
 	}
 	for _, l := range all {
@@ -160,7 +169,13 @@ func (r *run) crew(l *lane, pool *sql.DB) *crew {
 		insert: "INSERT INTO " + t + " (id, payload) VALUES (" + mark(1) + ", " + mark(2) + ")",
 		update: "UPDATE " + t + " SET payload = " + mark(1) + " WHERE id = " + mark(2)}
 	if l.capture == feedtype.CaptureColumn {
-		c.update = "UPDATE " + t + " SET " + r.d.Quote(dialect.PositionColumn) + " = NULL, payload = " + mark(1) + " WHERE id = " + mark(2)
+		c.update = "UPDATE " + t + " SET " + r.d.Quote(
+			dialect.PositionColumn,
+		) + " = NULL, payload = " + mark(
+			1,
+		) + " WHERE id = " + mark(
+			2,
+		)
 	}
 	return c
 }

@@ -103,7 +103,8 @@ func Load(path string) (*File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &Error{Path: path, Cause: "there is no such file", Next: "check the path given with --config"}
 	case err != nil:
-		return nil, &Error{Path: path, Cause: fmt.Sprintf("it cannot be read: %v", err), Next: "check the file's rights"}
+		return nil, &Error{Path: path, Cause: fmt.Sprintf("it cannot be read: %v", err),
+			Next: "check the file's rights"}
 	}
 	return Parse(path, data)
 }
@@ -138,7 +139,8 @@ func keys() string {
 		names = append(names, p.name)
 	}
 	last := len(names) - 1
-	return "the keys are " + strings.Join(names[:last], ", ") + " and " + names[last] + "; `rowfeed config reference` explains them"
+	return "the keys are " + strings.Join(names[:last], ", ") + " and " + names[last] +
+		"; `rowfeed config reference` explains them"
 }
 
 // explain names line and key, and shows nothing else of the file, which may hold a

@@ -23,11 +23,13 @@ func TestLoad(t *testing.T) {
 	if *f.DB != "postgres://me@localhost/shop" || *f.Prefix != "" || f.Schema != nil || *f.Listen != "127.0.0.1:9000" {
 		t.Errorf("loaded %q, %q, %v, %q", *f.DB, *f.Prefix, f.Schema, *f.Listen)
 	}
-	write(t, FileName, "relays:\n  - feed: kv\n    to: env:HOOK\n    secret: [env:A, file:b]\n    set_aside: true\n    rate: 2.5\n  - {feed: kv, to: 'stdout:', consumer: lines, after: now, limit: 7, lease: 1m30s}\n")
+	write(t, FileName, "relays:\n  - feed: kv\n    to: env:HOOK\n    secret: [env:A, file:b]\n    set_aside: "+
+		"true\n    rate: 2.5\n  - {feed: kv, to: 'stdout:', consumer: lines, after: now, limit: 7, lease: 1m30s}\n")
 	if f, err = Load(""); err != nil {
 		t.Fatal(err)
 	}
-	want := []Relay{{Feed: "kv", To: "env:HOOK", Secret: []string{"env:A", "file:b"}, SetAside: true, Rate: 2.5}, {Feed: "kv", To: "stdout:", Consumer: "lines", After: "now", Limit: 7, Lease: 90 * time.Second}}
+	want := []Relay{{Feed: "kv", To: "env:HOOK", Secret: []string{"env:A", "file:b"}, SetAside: true, Rate: 2.5},
+		{Feed: "kv", To: "stdout:", Consumer: "lines", After: "now", Limit: 7, Lease: 90 * time.Second}}
 	if f.Path != FileName || !reflect.DeepEqual(f.Relays, want) {
 		t.Errorf("relays: %+v", f.Relays)
 	}
@@ -44,12 +46,16 @@ func TestLoad(t *testing.T) {
 func TestBad(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
-		"db: postgres://u:hunter22@h/d\ncolour: red\n":         `config rowfeed.yaml:2: there is no key "colour". Next: ` + keys(),
-		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: ` + keys(),
-		"db:\n  - hunter22\n":                                  `config rowfeed.yaml:2: the value is not of the type that the key asks for. Next: ` + keys(),
-		"db: [hunter22\n":                                      `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
-		"just hunter22\n":                                      `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: ` + keys(),
-		"\tdb: hunter22\n":                                     `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
+		"db: postgres://u:hunter22@h/d\ncolour: red\n": `config rowfeed.yaml:2: there is no key "colour". Next: ` +
+			keys(),
+		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: ` +
+			keys(),
+		"db:\n  - hunter22\n": `config rowfeed.yaml:2: the value is not of the type that the key asks for. Next: ` +
+			keys(),
+		"db: [hunter22\n": `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
+		"just hunter22\n": `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: ` +
+			keys(),
+		"\tdb: hunter22\n": `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
 	} {
 		write(t, FileName, text)
 		_, err := Load("")
@@ -64,7 +70,8 @@ func TestBad(t *testing.T) {
 			t.Errorf("a password is shown: %v", err)
 		}
 	}
-	if _, err := Load("absent.yaml"); err == nil || !strings.Contains(err.Error(), "absent.yaml: there is no such file. Next: check the path given with --config") {
+	if _, err := Load("absent.yaml"); err == nil ||
+		!strings.Contains(err.Error(), "absent.yaml: there is no such file. Next: check the path given with --config") {
 		t.Errorf("an absent file: %v", err)
 	}
 	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be read") {
@@ -76,9 +83,11 @@ func TestBad(t *testing.T) {
 func TestBadShardCount(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, value := range []string{"-1", "0", "1.5", "65537", "99999999999"} {
-		write(t, FileName, "relays:\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: 4\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: "+value+"\n")
+		write(t, FileName, "relays:\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: "+
+			"4\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: "+value+"\n")
 		_, err := Load("")
-		want := "config rowfeed.yaml:7: relays[1].shard_count: " + value + " is not a whole number between 1 and 65536. Next: give a whole number between"
+		want := "config rowfeed.yaml:7: relays[1].shard_count: " + value +
+			" is not a whole number between 1 and 65536. Next: give a whole number between"
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s\n got: %v\nwant: %s", value, err, want)
 		}

@@ -7,8 +7,11 @@ import (
 
 // FuzzConfig: whatever the file has, it is read, or what is wrong is said.
 func FuzzConfig(f *testing.F) {
-	for _, seed := range []string{"", "db: sqlite:x.db\n", "relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 4\n    lease: 10s\n", "relays: [{shard_count: 1.5}]", "a: &a [*a]", "? x", "\t", "db: !!binary x",
-		"relays: &r\n - &x {feed: a}\n - *x\n", "<<: {db: x}", "rate: .nan", "max_waiting: 99999999999999999999", "tls_cert: [a]", "%YAML 9.9\n---\ndb: x\n---\ndb: y", "\xff\xfe", "{{{{", "relays: !000 00"} {
+	for _, seed := range []string{"", "db: sqlite:x.db\n",
+		"relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 4\n    lease: 10s\n", "relays: [{shard_count: 1.5}]",
+		"a: &a [*a]", "? x", "\t", "db: !!binary x", "relays: &r\n - &x {feed: a}\n - *x\n", "<<: {db: x}",
+		"rate: .nan", "max_waiting: 99999999999999999999", "tls_cert: [a]", "%YAML 9.9\n---\ndb: x\n---\ndb: y",
+		"\xff\xfe", "{{{{", "relays: !000 00"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

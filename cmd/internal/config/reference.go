@@ -17,8 +17,10 @@ func Reference() (string, error) {
 
 %s
 
-`+"`rowfeed config check`"+` says whether a file is in order, and where it is not. The [JSON schema](../cmd/internal/config/schema.json)
-(`+"`rowfeed config schema`"+`) is what this page is made of, and what the file is compared with whenever it is read. Editors that
+`+"`rowfeed config check`"+
+		` says whether a file is in order, and where it is not. The [JSON schema](../cmd/internal/config/schema.json)
+(`+"`rowfeed config schema`"+
+		`) is what this page is made of, and what the file is compared with whenever it is read. Editors that
 know YAML's language server complete keys where a file says so:
 
 `+"```yaml"+`
@@ -32,7 +34,8 @@ relays:
 `+"```"+`
 
 A key that is left empty counts as not given. `, top.Title, top.Description)
-	fmt.Fprintf(&out, "Secrets need not stand in the file: where a key says so, env:NAME is the value of an environment variable, file:PATH the content of a file.\n")
+	fmt.Fprintf(&out, "Secrets need not stand in the file: "+
+		"where a key says so, env:NAME is the value of an environment variable, file:PATH the content of a file.\n")
 	writeKeys(&out, top, top, "", 2)
 	return out.String(), nil
 }
@@ -59,7 +62,8 @@ func writeKeys(out *strings.Builder, top, object *property, path string, depth i
 		} else if required {
 			otherwise = "must be given"
 		}
-		fmt.Fprintf(out, "| `%s%s` | %s | %s | %s |\n", path, p.name, takes, otherwise, strings.ReplaceAll(text, "|", "\\|"))
+		fmt.Fprintf(out, "| `%s%s` | %s | %s | %s |\n", path, p.name, takes, otherwise,
+			strings.ReplaceAll(text, "|", "\\|"))
 	}
 	for _, p := range object.Properties {
 		inner, at := p.resolved(top), path+p.name+"."
@@ -69,7 +73,8 @@ func writeKeys(out *strings.Builder, top, object *property, path string, depth i
 		if len(inner.Properties) == 0 {
 			continue
 		}
-		fmt.Fprintf(out, "\n%s `%s`\n\n%s\n", strings.Repeat("#", depth), strings.TrimSuffix(at, "."), inner.Description)
+		fmt.Fprintf(out, "\n%s `%s`\n\n%s\n", strings.Repeat("#", depth), strings.TrimSuffix(at, "."),
+			inner.Description)
 		writeKeys(out, top, inner, at, depth+1)
 	}
 }

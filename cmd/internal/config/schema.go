@@ -30,7 +30,8 @@ func validate(path string, data []byte) error {
 	}
 	text, err := json.Marshal(decoded)
 	if err != nil { // .nan and .inf, which YAML knows
-		return &Error{Path: path, Cause: "it has a value that is no number, text, list or list of keys", Next: "write numbers in digits; `rowfeed config reference` explains every key"}
+		return &Error{Path: path, Cause: "it has a value that is no number, text, list or list of keys",
+			Next: "write numbers in digits; `rowfeed config reference` explains every key"}
 	}
 	var instance any
 	if err := json.Unmarshal(text, &instance); err != nil {
@@ -59,7 +60,9 @@ func fits(place string, value any) (bool, error) {
 		return false, err
 	}
 	part := jsonschema.Schema{Ref: all.ID + "#" + place}
-	resolved, err := part.Resolve(&jsonschema.ResolveOptions{Loader: func(*url.URL) (*jsonschema.Schema, error) { return &all, nil }})
+	resolved, err := part.Resolve(&jsonschema.ResolveOptions{Loader: func(*url.URL) (*jsonschema.Schema, error) {
+		return &all, nil
+	}})
 	if err != nil {
 		return false, err
 	}
@@ -76,7 +79,8 @@ func misfit(top, p *property, place string, value any, at []string) ([]string, e
 	case map[string]any:
 		for _, next := range p.Properties {
 			if inner, given := v[next.name]; given {
-				if found, err := misfit(top, next.property, place+"/properties/"+next.name, inner, append(slices.Clip(at), next.name)); found != nil || err != nil {
+				if found, err := misfit(top, next.property, place+"/properties/"+
+					next.name, inner, append(slices.Clip(at), next.name)); found != nil || err != nil {
 					return found, err
 				}
 			}
@@ -86,7 +90,8 @@ func misfit(top, p *property, place string, value any, at []string) ([]string, e
 			if p.Items == nil {
 				break
 			}
-			if found, err := misfit(top, p.Items, place+"/items", inner, append(slices.Clip(at), strconv.Itoa(i))); found != nil || err != nil {
+			if found, err := misfit(top, p.Items, place+
+				"/items", inner, append(slices.Clip(at), strconv.Itoa(i))); found != nil || err != nil {
 				return found, err
 			}
 		}
@@ -113,7 +118,8 @@ func unfit(path string, data []byte, instance any, location []string) error {
 	object, isObject := value.(map[string]any)
 	for _, name := range p.Required {
 		if _, given := object[name]; isObject && found && !given {
-			e.Cause, e.Next = fmt.Sprintf("%s: %s is missing", at, name), "give it; a relay needs "+strings.Join(p.Required, " and ")
+			e.Cause, e.Next = fmt.Sprintf("%s: %s is missing", at, name), "give it; a relay needs "+
+				strings.Join(p.Required, " and ")
 			return e
 		}
 	}
@@ -212,7 +218,8 @@ func (t *types) UnmarshalJSON(data []byte) error {
 
 // expects is what the key takes, as a message says it.
 func (p *property) expects() string {
-	kinds := map[string]string{"string": "text", "boolean": "true or false", "integer": "a whole number", "number": "a number", "array": "a list", "object": "a list of keys and values"}
+	kinds := map[string]string{"string": "text", "boolean": "true or false", "integer": "a whole number",
+		"number": "a number", "array": "a list", "object": "a list of keys and values"}
 	switch {
 	case p.Expects != "":
 		return p.Expects

@@ -47,7 +47,9 @@ func compare(t *testing.T, top, object *property, of reflect.Type, path string) 
 		if kind.Kind() == reflect.Pointer {
 			kind = kind.Elem()
 		}
-		want := map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer", reflect.Int64: "integer", reflect.Float64: "number", reflect.Slice: "array", reflect.Struct: "object"}[kind.Kind()]
+		want := map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "boolean", reflect.Int: "integer",
+			reflect.Int64: "integer", reflect.Float64: "number", reflect.Slice: "array",
+			reflect.Struct: "object"}[kind.Kind()]
 		if kind == reflect.TypeFor[time.Duration]() {
 			want = "string"
 		}
@@ -94,7 +96,8 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 		{"relays: []\n", true},
 		{relay + "consumer: c\n", true},
 		{relay + "after: at:2026-01-31T12:00:00Z\n    limit: 10000\n    rate: 2.5\n", true},
-		{relay + "lease: 1m30s\n    secret: [env:A, file:b]\n    set_aside: true\n    restart: false\n    allow_private: true\n", true},
+		{relay + "lease: 1m30s\n    secret: [env:A, file:b]\n    set_aside: true\n    restart: " +
+			"false\n    allow_private: true\n", true},
 		{relay + "rate: 3\n", true},
 		{relay + "lease: 1.5h\n", true},
 		{"- db\n", false},
@@ -153,11 +156,16 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 // key.
 func TestUnfitValuesAreNotShown(t *testing.T) {
 	for text, want := range map[string]string{
-		"relays:\n  - feed: kv\n    to: stdout\n    lease: hunter22\n":                       "config rowfeed.yaml:4: relays[0].lease: it is not a time as 10s or 1m30s. Next: give a time as 10s or 1m30s, or see `rowfeed config reference`",
-		"relays:\n  - feed: kv\n    secret: [hunter22]\n":                                    "config rowfeed.yaml:2: relays[0]: to is missing. Next: give it; a relay needs feed and to",
-		"relays:\n  - feed: kv\n    to: https://u:hunter22@h/\n    lease: hunter22\n":        "relays[0].lease: it is not a time",
-		"relays:\n  - {feed: kv, to: 'https://u:hunter22@h/', limit: 99999}\n":               "config rowfeed.yaml:2: relays[0].limit: 99999 is not a whole number between 1 and 10000",
-		"relays:\n  - feed: kv\n    to: stdout\n    secret:\n      - hunter22\n      - ''\n": "relays[0].secret[1]: it is not text",
+		"relays:\n  - feed: kv\n    to: stdout\n    lease: hunter22\n": "config rowfeed.yaml:4: relays[0].lease: " +
+			"it is not a time as 10s or 1m30s. Next: give a time as 10s or 1m30s, or see `rowfeed config reference`",
+		"relays:\n  - feed: kv\n    secret: [hunter22]\n": "config rowfeed.yaml:2: relays[0]: to is missing. " +
+			"Next: give it; a relay needs feed and to",
+		"relays:\n  - feed: kv\n    to: https://u:hunter22@h/\n    lease: hunter22\n": "relays[0].lease: " +
+			"it is not a time",
+		"relays:\n  - {feed: kv, to: 'https://u:hunter22@h/', limit: 99999}\n": "config rowfeed.yaml:2: " +
+			"relays[0].limit: 99999 is not a whole number between 1 and 10000",
+		"relays:\n  - feed: kv\n    to: stdout\n    secret:\n      - hunter22\n      - ''\n": "relays[0].secret[1]: " +
+			"it is not text",
 	} {
 		_, err := Parse(FileName, []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter") {
@@ -177,7 +185,9 @@ func TestConfigReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("docs/CONFIG.md is not what the schema says; run `go run ./cmd/rowfeed config reference > docs/CONFIG.md`")
+		t.Errorf(
+			"docs/CONFIG.md is not what the schema says; run `go run ./cmd/rowfeed config reference > docs/CONFIG.md`",
+		)
 	}
 }
 

@@ -66,7 +66,8 @@ func (c check) level() string {
 
 // checks are all, in the order of the protocol.
 func checks() []check {
-	return slices.Concat(ofFeeds(), ofPages(), ofCursors(), ofShards(), ofWaiting(), ofStreams(), ofProblems(), ofForms(), ofCaches(), ofCodings())
+	return slices.Concat(ofFeeds(), ofPages(), ofCursors(), ofShards(), ofWaiting(), ofStreams(), ofProblems(),
+		ofForms(), ofCaches(), ofCodings())
 }
 
 // untried is why a sentence cannot be shown by this feed.
@@ -122,19 +123,23 @@ func (p *probe) with(pairs ...string) url.Values {
 
 func ofFeeds() []check {
 	return []check{
-		{"1.1", "`GET /_feeds` MUST answer a JSON object whose member feeds lists the feeds, each with its name.", func(ctx context.Context, p *probe) error {
-			names, err := p.list(ctx)
-			if err == nil && !slices.Contains(names, p.feed) {
-				err = fmt.Errorf("%q is not listed", p.feed)
-			}
-			return err
-		}},
-		{"1.2", "`GET /_feeds/{feed}` MUST answer a JSON object with the feed's name, mode, generation, head, key, columns, base64 and data_shards.", func(ctx context.Context, p *probe) error {
+		{"1.1", "`GET /_feeds` MUST answer a JSON object whose member feeds lists the feeds, each with its name.",
+			func(ctx context.Context, p *probe) error {
+				names, err := p.list(ctx)
+				if err == nil && !slices.Contains(names, p.feed) {
+					err = fmt.Errorf("%q is not listed", p.feed)
+				}
+				return err
+			}},
+		{"1.2", "`GET /_feeds/{feed}` MUST answer a JSON object with the feed's name, mode, generation, head, key, " +
+			"columns, base64 and data_shards.", func(ctx context.Context, p *probe) error {
 			members := map[string]any{}
 			if err := p.json(ctx, "/_feeds/"+url.PathEscape(p.feed), nil, &members); err != nil {
 				return err
 			}
-			for _, name := range []string{"name", "mode", "generation", "head", "key", "columns", "base64", "data_shards"} {
+			for _, name := range []string{
+				"name", "mode", "generation", "head", "key", "columns", "base64", "data_shards",
+			} {
 				if members[name] == nil {
 					return fmt.Errorf("%s is missing", name)
 				}

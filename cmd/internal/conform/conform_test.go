@@ -111,7 +111,8 @@ func TestOurServerConforms(t *testing.T) {
 			}
 		}
 		// Shards that are feeds by themselves are no parts of one, and have any number: 4.1, 4.3.
-		if most := map[string]int{"kv": 0, "log": 2}; slices.Contains([]string{"kv", "log"}, feed) && untried > most[feed] {
+		if most := map[string]int{"kv": 0, "log": 2}; slices.Contains([]string{"kv", "log"}, feed) &&
+			untried > most[feed] {
 			t.Errorf("%q: %d were not tried", feed, untried)
 		}
 	}
@@ -161,7 +162,9 @@ func changed(h http.Handler, alter func(r *http.Request, w *httptest.ResponseRec
 // pages alters JSON pages.
 func pages(h http.Handler, alter func(r *http.Request, page map[string]any)) http.Handler {
 	return changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
-		if !strings.Contains(r.URL.Path, "/fetch/") || w.Code != 200 || w.Header().Get("Content-Type") != "application/json" || w.Header().Get("Content-Encoding") != "" {
+		if !strings.Contains(r.URL.Path, "/fetch/") || w.Code != 200 ||
+			w.Header().Get("Content-Type") != "application/json" ||
+			w.Header().Get("Content-Encoding") != "" {
 			return
 		}
 		var page map[string]any
@@ -414,7 +417,17 @@ func TestBrokenServersAreCaught(t *testing.T) {
 			t.Parallel()
 			s := httptest.NewServer(c.server)
 			defer s.Close()
-			results, err := conform.Run(t.Context(), conform.Options{URL: s.URL, Feed: "kv", Only: []string{c.catches}, Patience: patience, Hold: hold, Tries: 1})
+			results, err := conform.Run(
+				t.Context(),
+				conform.Options{
+					URL:      s.URL,
+					Feed:     "kv",
+					Only:     []string{c.catches},
+					Patience: patience,
+					Hold:     hold,
+					Tries:    1,
+				},
+			)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,47 +35,54 @@ func (p *probe) batch(ctx context.Context, path string, query url.Values) (all [
 		return nil, nil, err
 	}
 	for _, e := range all {
-		if e.SpecVersion != "1.0" || e.ID == "" || e.Source == "" || e.Type == "" || e.Subject == "" || (e.Method == "DELETE") != (e.Data == nil) {
+		if e.SpecVersion != "1.0" || e.ID == "" || e.Source == "" || e.Type == "" || e.Subject == "" ||
+			(e.Method == "DELETE") != (e.Data == nil) {
 			return nil, nil, fmt.Errorf("the event %q is not whole", e.ID)
 		}
 	}
 	return all, a, nil
 }
 
+// pageOfLines reads the feed as NDJSON and compares it with the feed that was read as JSON.
+func pageOfLines(ctx context.Context, p *probe) error {
+	return p.compared(ctx, func(upto string) (all []entry, err error) {
+		for query := p.with("limit", "500"); ; {
+			a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), query, "Accept", linesType)
+			if err != nil {
+				return nil, err
+			}
+			if a.status != http.StatusOK || a.mediaType() != linesType ||
+				!bytes.HasSuffix(a.body, []byte("\n")) {
+				return nil, fmt.Errorf("status %d, Content-Type %q", a.status, a.header.Get("Content-Type"))
+			}
+			lines := strings.Split(strings.TrimSuffix(string(a.body), "\n"), "\n")
+			for _, line := range lines[:len(lines)-1] {
+				var e entry
+				if err := json.Unmarshal([]byte(line), &e); err != nil || e.Position == "" {
+					return nil, fmt.Errorf("a line is no entry: %.200s", line)
+				}
+				if above(e.Position, upto) {
+					return all, nil
+				}
+				all = append(all, e)
+			}
+			var end page
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil || end.Cursor == nil ||
+				end.More == nil || end.Base64 == nil {
+				return nil, fmt.Errorf("the last line is %.200s", lines[len(lines)-1])
+			}
+			if !*end.More {
+				return all, nil
+			}
+			query.Set("after", *end.Cursor)
+		}
+	})
+}
+
 func ofForms() []check {
 	return []check{
-		{"8.1", "With `Accept: application/x-ndjson` a page MUST be an entry a line, and a last line with cursor, more and base64.", func(ctx context.Context, p *probe) error {
-			return p.compared(ctx, func(upto string) (all []entry, err error) {
-				for query := p.with("limit", "500"); ; {
-					a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), query, "Accept", linesType)
-					if err != nil {
-						return nil, err
-					}
-					if a.status != http.StatusOK || a.mediaType() != linesType || !bytes.HasSuffix(a.body, []byte("\n")) {
-						return nil, fmt.Errorf("status %d, Content-Type %q", a.status, a.header.Get("Content-Type"))
-					}
-					lines := strings.Split(strings.TrimSuffix(string(a.body), "\n"), "\n")
-					for _, line := range lines[:len(lines)-1] {
-						var e entry
-						if err := json.Unmarshal([]byte(line), &e); err != nil || e.Position == "" {
-							return nil, fmt.Errorf("a line is no entry: %.200s", line)
-						}
-						if above(e.Position, upto) {
-							return all, nil
-						}
-						all = append(all, e)
-					}
-					var end page
-					if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil || end.Cursor == nil || end.More == nil || end.Base64 == nil {
-						return nil, fmt.Errorf("the last line is %.200s", lines[len(lines)-1])
-					}
-					if !*end.More {
-						return all, nil
-					}
-					query.Set("after", *end.Cursor)
-				}
-			})
-		}},
+		{"8.1", "With `Accept: application/x-ndjson` a page MUST be an entry a line, and a last line with cursor, " +
+			"more and base64.", pageOfLines},
 		{"8.2", "HEAD MUST be answered like GET, without a body.", func(ctx context.Context, p *probe) error {
 			get, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "1"))
 			if err != nil {
@@ -83,18 +90,21 @@ func ofForms() []check {
 			}
 			head, err := p.ask(ctx, http.MethodHead, p.fetchPath(), p.with("limit", "1"))
 			if err == nil && (head.status != get.status || head.mediaType() != get.mediaType() || len(head.body) > 0) {
-				err = fmt.Errorf("status %d, Content-Type %q, %d bytes; GET: %d, %q", head.status, head.mediaType(), len(head.body), get.status, get.mediaType())
+				err = fmt.Errorf("status %d, Content-Type %q, %d bytes; GET: %d, %q",
+					head.status, head.mediaType(), len(head.body), get.status, get.mediaType())
 			}
 			return err
 		}},
-		{"8.3", "With `Accept: application/cloudevents-batch+json` a page SHOULD be a batch of CloudEvents, with the cursor in Rowfeed-Cursor and more in Rowfeed-More.", func(ctx context.Context, p *probe) error {
+		{"8.3", "With `Accept: application/cloudevents-batch+json` a page SHOULD be a batch of CloudEvents, " +
+			"with the cursor in Rowfeed-Cursor and more in Rowfeed-More.", func(ctx context.Context, p *probe) error {
 			all, a, err := p.batch(ctx, p.fetchPath(), p.with("limit", "5"))
 			if err != nil {
 				return err
 			}
 			more, err := strconv.ParseBool(a.header.Get("Rowfeed-More"))
 			if _, given := a.header["Rowfeed-Cursor"]; err != nil || !given {
-				return fmt.Errorf("Rowfeed-Cursor %q, Rowfeed-More %q", a.header.Get("Rowfeed-Cursor"), a.header.Get("Rowfeed-More"))
+				return fmt.Errorf("Rowfeed-Cursor %q, Rowfeed-More %q",
+					a.header.Get("Rowfeed-Cursor"), a.header.Get("Rowfeed-More"))
 			}
 			if more {
 				next, _, err := p.batch(ctx, p.fetchPath(), p.with("after", a.header.Get("Rowfeed-Cursor")))
@@ -104,7 +114,8 @@ func ofForms() []check {
 			}
 			return nil
 		}},
-		{"8.4", "`/_feeds/http-feeds/{feed}` SHOULD have the feed as http-feeds.org does: a batch of CloudEvents behind `lastEventId`, an empty one at the end.", func(ctx context.Context, p *probe) error {
+		{"8.4", "`/_feeds/http-feeds/{feed}` SHOULD have the feed as http-feeds.org does: a batch of CloudEvents " +
+			"behind `lastEventId`, an empty one at the end.", func(ctx context.Context, p *probe) error {
 			path, query, seen := "/_feeds/http-feeds/"+url.PathEscape(p.feed), p.with("limit", "500"), map[string]bool{}
 			for len(seen) < p.most {
 				all, _, err := p.batch(ctx, path, query)
@@ -121,16 +132,17 @@ func ofForms() []check {
 			}
 			return nil
 		}},
-		{"8.5", "`GET /_feeds/openapi.json` SHOULD be an OpenAPI description of the server.", func(ctx context.Context, p *probe) error {
-			var doc struct {
-				OpenAPI string         `json:"openapi"`
-				Paths   map[string]any `json:"paths"`
-			}
-			err := p.json(ctx, "/_feeds/openapi.json", nil, &doc)
-			if err == nil && (doc.OpenAPI == "" || doc.Paths["/_feeds/fetch/{feed}"] == nil) {
-				err = fmt.Errorf("it does not describe /_feeds/fetch/{feed}")
-			}
-			return err
-		}},
+		{"8.5", "`GET /_feeds/openapi.json` SHOULD be an OpenAPI description of the server.",
+			func(ctx context.Context, p *probe) error {
+				var doc struct {
+					OpenAPI string         `json:"openapi"`
+					Paths   map[string]any `json:"paths"`
+				}
+				err := p.json(ctx, "/_feeds/openapi.json", nil, &doc)
+				if err == nil && (doc.OpenAPI == "" || doc.Paths["/_feeds/fetch/{feed}"] == nil) {
+					err = fmt.Errorf("it does not describe /_feeds/fetch/{feed}")
+				}
+				return err
+			}},
 	}
 }

@@ -41,7 +41,8 @@ func inflated(a *answer) ([]byte, error) {
 		}
 		return io.ReadAll(io.LimitReader(z, maxBody))
 	case "zstd":
-		z, err := zstd.NewReader(bytes.NewReader(a.body), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderConcurrency(1))
+		z, err := zstd.NewReader(bytes.NewReader(a.body), zstd.WithDecoderMaxWindow(maxWindow),
+			zstd.WithDecoderConcurrency(1))
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,8 @@ func (p *probe) coded(ctx context.Context, accept string, may string) error {
 			if coding == "identity" {
 				return untried("the page changes all the time")
 			}
-			again, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "500"), "Accept-Encoding", "identity")
+			again, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "500"), "Accept-Encoding",
+				"identity")
 			if err != nil {
 				return err
 			}
@@ -93,55 +95,64 @@ func (p *probe) coded(ctx context.Context, accept string, may string) error {
 
 func ofCaches() []check {
 	return []check{
-		{"9.1", "A page MUST NOT be shown again without asking, however old its positions are: its rows change. Cache-Control has no-cache or no-store, and neither public nor an age.", func(ctx context.Context, p *probe) error {
-			for _, limit := range []string{"1", "500"} {
-				page, err := p.fetch(ctx, p.with("limit", limit))
-				if err != nil {
-					return err
-				}
-				if err := unkept(page.answer); err != nil {
-					return err
-				}
-			}
-			return nil
-		}},
-		{"9.2", "A page SHOULD have an ETag, with which If-None-Match is answered by 304 while the page is the same.", func(ctx context.Context, p *probe) error {
-			page, err := p.fetch(ctx, p.with("limit", "1"))
-			if err != nil {
-				return err
-			}
-			tag := page.header.Get("ETag")
-			if tag == "" {
-				return fmt.Errorf("there is none")
-			}
-			again, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "1"), "Accept", jsonType, "If-None-Match", tag)
-			if err == nil && (again.status != http.StatusNotModified || len(again.body) > 0 || again.header.Get("ETag") != tag) {
-				err = fmt.Errorf("status %d, ETag %q, %d bytes", again.status, again.header.Get("ETag"), len(again.body))
-			}
-			return err
-		}},
-		{"9.3", "Two pages that are not the same MUST NOT have the same ETag, nor two forms of one.", func(ctx context.Context, p *probe) error {
-			all, _, _, err := p.beginning(ctx, 2)
-			if err != nil {
-				return err
-			}
-			tags := map[string]string{}
-			for _, accept := range []string{jsonType, linesType} {
-				for _, limit := range []int{1, 2, min(len(all), 50)} {
-					a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", fmt.Sprint(limit)), "Accept", accept)
+		{"9.1", "A page MUST NOT be shown again without asking, however old its positions are: its rows change. " +
+			"Cache-Control has no-cache or no-store, and neither public nor an age.",
+			func(ctx context.Context, p *probe) error {
+				for _, limit := range []string{"1", "500"} {
+					page, err := p.fetch(ctx, p.with("limit", limit))
 					if err != nil {
 						return err
 					}
-					tag := strings.TrimPrefix(a.header.Get("ETag"), "W/")
-					if other, known := tags[tag]; tag != "" && known && other != string(a.body) {
-						return fmt.Errorf("%s is that of two", tag)
+					if err := unkept(page.answer); err != nil {
+						return err
 					}
-					tags[tag] = string(a.body)
 				}
-			}
-			return nil
-		}},
-		{"9.4", "`Vary` MUST name Accept, and Accept-Encoding where pages are compressed.", func(ctx context.Context, p *probe) error {
+				return nil
+			}},
+		{"9.2", "A page SHOULD have an ETag, with which If-None-Match is answered by 304 while the page is the same.",
+			func(ctx context.Context, p *probe) error {
+				page, err := p.fetch(ctx, p.with("limit", "1"))
+				if err != nil {
+					return err
+				}
+				tag := page.header.Get("ETag")
+				if tag == "" {
+					return fmt.Errorf("there is none")
+				}
+				again, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "1"), "Accept", jsonType,
+					"If-None-Match", tag)
+				if err == nil &&
+					(again.status != http.StatusNotModified || len(again.body) > 0 || again.header.Get("ETag") != tag) {
+					err = fmt.Errorf("status %d, ETag %q, %d bytes",
+						again.status, again.header.Get("ETag"), len(again.body))
+				}
+				return err
+			}},
+		{"9.3", "Two pages that are not the same MUST NOT have the same ETag, nor two forms of one.",
+			func(ctx context.Context, p *probe) error {
+				all, _, _, err := p.beginning(ctx, 2)
+				if err != nil {
+					return err
+				}
+				tags := map[string]string{}
+				for _, accept := range []string{jsonType, linesType} {
+					for _, limit := range []int{1, 2, min(len(all), 50)} {
+						a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", fmt.Sprint(limit)),
+							"Accept", accept)
+						if err != nil {
+							return err
+						}
+						tag := strings.TrimPrefix(a.header.Get("ETag"), "W/")
+						if other, known := tags[tag]; tag != "" && known && other != string(a.body) {
+							return fmt.Errorf("%s is that of two", tag)
+						}
+						tags[tag] = string(a.body)
+					}
+				}
+				return nil
+			}},
+		{"9.4", "`Vary` MUST name Accept, " +
+			"and Accept-Encoding where pages are compressed.", func(ctx context.Context, p *probe) error {
 			a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "500"), "Accept-Encoding", "zstd, gzip")
 			if err != nil {
 				return err
@@ -160,12 +171,16 @@ func ofCaches() []check {
 
 func ofCodings() []check {
 	return []check{
-		{"10.1", "A page MUST NOT be compressed for who does not ask for it.", func(ctx context.Context, p *probe) error {
-			return p.coded(ctx, "identity", "")
+		{"10.1", "A page MUST NOT be compressed for who does not ask for it.",
+			func(ctx context.Context, p *probe) error {
+				return p.coded(ctx, "identity", "")
+			}},
+		{"10.2", "A page in gzip MUST be the page.", func(ctx context.Context, p *probe) error {
+			return p.coded(ctx, "gzip", "gzip")
 		}},
-		{"10.2", "A page in gzip MUST be the page.", func(ctx context.Context, p *probe) error { return p.coded(ctx, "gzip", "gzip") }},
-		{"10.3", "A page in zstd MUST be the page, with a window of at most 8 MiB.", func(ctx context.Context, p *probe) error {
-			return p.coded(ctx, "zstd", "zstd")
-		}},
+		{"10.3", "A page in zstd MUST be the page, with a window of at most 8 MiB.",
+			func(ctx context.Context, p *probe) error {
+				return p.coded(ctx, "zstd", "zstd")
+			}},
 	}
 }

@@ -47,7 +47,9 @@ type probe struct {
 }
 
 func newProbe(ctx context.Context, o Options) (*probe, error) {
-	p := &probe{http: o.HTTP, base: strings.TrimRight(o.URL, "/"), token: o.Token, feed: o.Feed, most: cmp.Or(o.MaxEntries, defaultEntries), patience: cmp.Or(o.Patience, defaultPatience), hold: cmp.Or(o.Hold, defaultHold)}
+	p := &probe{http: o.HTTP, base: strings.TrimRight(o.URL, "/"), token: o.Token, feed: o.Feed,
+		most: cmp.Or(o.MaxEntries, defaultEntries), patience: cmp.Or(o.Patience, defaultPatience),
+		hold: cmp.Or(o.Hold, defaultHold)}
 	if p.http == nil {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.DisableCompression = true // what is compressed is asked for, and looked at
@@ -86,7 +88,9 @@ func (a *answer) mediaType() string {
 }
 
 // request sends a request; the header is in pairs.
-func (p *probe) request(ctx context.Context, method, path string, query url.Values, header ...string) (*http.Response, error) {
+func (p *probe) request(
+	ctx context.Context, method, path string, query url.Values, header ...string,
+) (*http.Response, error) {
 	address := p.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()

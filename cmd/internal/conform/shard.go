@@ -13,14 +13,16 @@ const shardsTried = 8
 // parts reads a feed part by part, and wants of each the data shards that are its.
 func (p *probe) parts(ctx context.Context, count int, upto string) (all []entry, err error) {
 	for i := range count {
-		some, _, _, err := p.window(ctx, p.with("shard", strconv.Itoa(i), "shard_count", strconv.Itoa(count)), 500, upto)
+		some, _, _, err := p.window(ctx, p.with("shard", strconv.Itoa(i), "shard_count", strconv.Itoa(count)), 500,
+			upto)
 		if err != nil {
 			return nil, err
 		}
 		low, high := int64(i*p.info.DataShards/count), int64((i+1)*p.info.DataShards/count)
 		for _, e := range some {
 			if *e.Shard < low || *e.Shard >= high {
-				return nil, fmt.Errorf("part %d of %d has position %s of data shard %d, and is of %d to %d", i, count, e.Position, *e.Shard, low, high-1)
+				return nil, fmt.Errorf("part %d of %d has position %s of data shard %d, and is of %d to %d",
+					i, count, e.Position, *e.Shard, low, high-1)
 			}
 		}
 		all = append(all, some...)
@@ -30,59 +32,63 @@ func (p *probe) parts(ctx context.Context, count int, upto string) (all []entry,
 
 func ofShards() []check {
 	return []check{
-		{"4.1", "Parts that together are the feed (`shard` from 0 to `shard_count`-1) MUST have all its entries, each of them once; part i of c has the data shards from floor(i*D/c) to below floor((i+1)*D/c).", func(ctx context.Context, p *probe) error {
-			if p.info.ShardIDs != nil {
-				return untried("the feed's shards are feeds by themselves")
-			}
-			for _, count := range []int{2, 3} {
-				err := p.compared(ctx, func(upto string) ([]entry, error) { return p.parts(ctx, count, upto) })
-				if err != nil {
-					return fmt.Errorf("%d parts: %w", count, err)
+		{"4.1", "Parts that together are the feed (`shard` from 0 to `shard_count`-1) MUST have all its entries, " +
+			"each of them once; part i of c has the data shards from floor(i*D/c) to below floor((i+1)*D/c).",
+			func(ctx context.Context, p *probe) error {
+				if p.info.ShardIDs != nil {
+					return untried("the feed's shards are feeds by themselves")
 				}
-			}
-			return nil
-		}},
-		{"4.2", "`shard` alone MUST answer the entries of that data shard, and no others.", func(ctx context.Context, p *probe) error {
-			all, _, _, err := p.beginning(ctx, 1)
-			if err != nil {
-				return err
-			}
-			shards := slices.Clone(p.info.ShardIDs)
-			for _, e := range all {
-				if len(shards) < shardsTried && !slices.Contains(shards, *e.Shard) {
-					shards = append(shards, *e.Shard)
+				for _, count := range []int{2, 3} {
+					err := p.compared(ctx, func(upto string) ([]entry, error) { return p.parts(ctx, count, upto) })
+					if err != nil {
+						return fmt.Errorf("%d parts: %w", count, err)
+					}
 				}
-			}
-			for _, shard := range shards[:min(len(shards), shardsTried)] {
-				page, err := p.fetch(ctx, p.with("shard", strconv.FormatInt(shard, 10), "limit", "500"))
+				return nil
+			}},
+		{"4.2", "`shard` alone MUST answer the entries of that data shard, and no others.",
+			func(ctx context.Context, p *probe) error {
+				all, _, _, err := p.beginning(ctx, 1)
 				if err != nil {
 					return err
 				}
-				for _, e := range page.Entries {
-					if e.Shard == nil || *e.Shard != shard {
-						return fmt.Errorf("shard %d has position %s of another", shard, e.Position)
+				shards := slices.Clone(p.info.ShardIDs)
+				for _, e := range all {
+					if len(shards) < shardsTried && !slices.Contains(shards, *e.Shard) {
+						shards = append(shards, *e.Shard)
 					}
 				}
-			}
-			if p.info.ShardIDs != nil {
-				return nil
-			}
-			one := *all[0].Shard
-			of := func(all []entry) []entry {
-				return slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return *e.Shard != one })
-			}
-			upto := all[len(all)-1].Position
-			between, _, _, err := p.window(ctx, p.with("shard", strconv.FormatInt(one, 10)), 500, upto)
-			if err != nil {
-				return err
-			}
-			after, _, _, err := p.window(ctx, nil, 500, upto)
-			if err != nil {
-				return err
-			}
-			return same(of(all), between, of(after))
-		}},
-		{"4.3", "A shard that there is not, in the feed or among shard_count, MUST be refused with 400 and the parameter shard.", func(ctx context.Context, p *probe) error {
+				for _, shard := range shards[:min(len(shards), shardsTried)] {
+					page, err := p.fetch(ctx, p.with("shard", strconv.FormatInt(shard, 10), "limit", "500"))
+					if err != nil {
+						return err
+					}
+					for _, e := range page.Entries {
+						if e.Shard == nil || *e.Shard != shard {
+							return fmt.Errorf("shard %d has position %s of another", shard, e.Position)
+						}
+					}
+				}
+				if p.info.ShardIDs != nil {
+					return nil
+				}
+				one := *all[0].Shard
+				of := func(all []entry) []entry {
+					return slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return *e.Shard != one })
+				}
+				upto := all[len(all)-1].Position
+				between, _, _, err := p.window(ctx, p.with("shard", strconv.FormatInt(one, 10)), 500, upto)
+				if err != nil {
+					return err
+				}
+				after, _, _, err := p.window(ctx, nil, 500, upto)
+				if err != nil {
+					return err
+				}
+				return same(of(all), between, of(after))
+			}},
+		{"4.3", "A shard that there is not, in the feed or among shard_count, " +
+			"MUST be refused with 400 and the parameter shard.", func(ctx context.Context, p *probe) error {
 			if p.info.ShardIDs != nil {
 				return untried("the feed's shards are feeds by themselves, of any number")
 			}

@@ -28,12 +28,14 @@ func (p *probe) listen(ctx context.Context, query url.Values, lastID string, n i
 	if lastID != "" {
 		header = append(header, "Last-Event-ID", lastID)
 	}
-	resp, err := p.request(ctx, http.MethodGet, strings.Replace(p.fetchPath(), "/fetch/", "/stream/", 1), query, header...)
+	resp, err := p.request(ctx, http.MethodGet, strings.Replace(p.fetchPath(), "/fetch/", "/stream/", 1), query,
+		header...)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(kind, streamType) {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(kind, streamType) {
 		return nil, fmt.Errorf("status %d, Content-Type %q", resp.StatusCode, kind)
 	}
 	lines := bufio.NewScanner(resp.Body)
@@ -73,7 +75,8 @@ func (p *probe) events(ctx context.Context, least int) (all []event, shown []ent
 
 func ofStreams() []check {
 	return []check{
-		{"6.1", "A stream MUST be text/event-stream and have the entries that pages have, in their order, an entry an event.", func(ctx context.Context, p *probe) error {
+		{"6.1", "A stream MUST be text/event-stream and have the entries that pages have, in their order, " +
+			"an entry an event.", func(ctx context.Context, p *probe) error {
 			all, shown, err := p.events(ctx, 1)
 			if err != nil {
 				return err
@@ -104,7 +107,8 @@ func ofStreams() []check {
 					return err
 				}
 				if len(page.Entries) == 0 || !above(page.Entries[0].Position, e.entry.Position) {
-					return fmt.Errorf("behind the id %q of position %s the page is not the rest", e.id, e.entry.Position)
+					return fmt.Errorf("behind the id %q of position %s the page is not the rest",
+						e.id, e.entry.Position)
 				}
 			}
 			return nil

@@ -8,7 +8,8 @@ import (
 
 func ofWaiting() []check {
 	return []check{
-		{"5.1", "`wait` at the head MUST hold the request until there is an entry, or its time is over; before that nothing is sent, no status either.", func(ctx context.Context, p *probe) error {
+		{"5.1", "`wait` at the head MUST hold the request until there is an entry, or its time is over; " +
+			"before that nothing is sent, no status either.", func(ctx context.Context, p *probe) error {
 			now, err := p.fetch(ctx, p.with("after", "now"))
 			if err != nil {
 				return err

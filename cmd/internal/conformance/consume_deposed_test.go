@@ -80,7 +80,7 @@ func TestDeliveredOverReshard(t *testing.T) {
 		case <-early:
 			x.Fatal("the other shard delivers the key's next version before")
 		case text := <-waits:
-			if !strings.Contains(text, "waits for") || !strings.Contains(text, "on what was set back") || !strings.Contains(text, admin.JobLease(testGroup, 2, 0)) {
+			if !strings.Contains(text, "still delivers") || !strings.Contains(text, "of a shard that was set back") || !strings.Contains(text, admin.JobLease(testGroup, 2, 0)) {
 				x.Errorf("it waits: %s", text)
 			}
 		case <-time.After(patience()):

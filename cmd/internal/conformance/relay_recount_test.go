@@ -171,7 +171,7 @@ func TestDivisionWaits(t *testing.T) {
 			case <-early:
 				x.Fatalf("%v shards: nobody waits", counts)
 			case text := <-waits:
-				if !strings.Contains(text, "still works on a shard of before") {
+				if !strings.Contains(text, "still delivers entries of a shard of the former shard count") {
 					x.Errorf("%v shards: %s", counts, text)
 				}
 			case <-time.After(patience()):

@@ -54,7 +54,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 		cfg.URL = "sqlite:" + (&url.URL{Path: filepath.Join(folder, "demo.db")}).EscapedPath()
 	}
 	var published atomic.Int64
-	cfg.DB.Observer = rowfeed.Observers(cfg.DB.Observer, &rowfeed.Observer{Published: func(e rowfeed.PublishEvent) { published.Add(int64(e.Keys)) }})
+	cfg.DB.Observer = rowfeed.Observers(cfg.DB.Observer,
+		&rowfeed.Observer{Published: func(e rowfeed.PublishEvent) { published.Add(int64(e.Keys)) }})
 	pool, d, err := open.Open(ctx, cfg.URL, open.Options{})
 	if err != nil {
 		return err
@@ -79,7 +80,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 }
 
 // play serves while the writers write.
-func play(ctx context.Context, cfg Config, db *rowfeed.DB, feed *rowfeed.Feed, w *writers, published *atomic.Int64) error {
+func play(
+	ctx context.Context, cfg Config, db *rowfeed.DB, feed *rowfeed.Feed, w *writers, published *atomic.Int64,
+) error {
 	// The server outlives the writers, so that it shows their last writes.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
@@ -153,7 +156,9 @@ Try:
 }
 
 // finish publishes what the last writes left and compares feed and table.
-func finish(ctx context.Context, cfg Config, feed *rowfeed.Feed, w *writers, published *atomic.Int64, took time.Duration) error {
+func finish(
+	ctx context.Context, cfg Config, feed *rowfeed.Feed, w *writers, published *atomic.Int64, took time.Duration,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	if _, err := feed.Publish(ctx); err != nil {
@@ -167,7 +172,8 @@ func finish(ctx context.Context, cfg Config, feed *rowfeed.Feed, w *writers, pub
 	if len(findings) > 0 {
 		verdict = fmt.Sprintf("rowfeed check finds %d things wrong, first: %s", len(findings), findings[0].Problem)
 	}
-	fmt.Fprintf(cfg.Out, "\nIn %s: %s; %d positions published; %s.\n", took.Round(100*time.Millisecond), w.summary(), published.Load(), verdict)
+	fmt.Fprintf(cfg.Out, "\nIn %s: %s; %d positions published; %s.\n", took.Round(100*time.Millisecond), w.summary(),
+		published.Load(), verdict)
 	if len(findings) > 0 {
 		return errors.New("demo: the feed is not in order. Next: report this as a bug of rowfeed")
 	}

@@ -24,7 +24,8 @@ const (
 
 var (
 	spaces = []string{"colours", "fruit", "towns"}
-	words  = []string{"amber", "birch", "cedar", "dill", "elder", "fern", "ginger", "hazel", "iris", "juniper", "kale", "lime"}
+	words  = []string{"amber", "birch", "cedar", "dill", "elder", "fern", "ginger", "hazel", "iris", "juniper", "kale",
+		"lime"}
 )
 
 // flavour is what the table and the odd write look like on a database.
@@ -46,8 +47,9 @@ var flavourOf = map[string]flavour{
 		moves:   true,
 	},
 	"postgres": {
-		table:   "id bigint PRIMARY KEY, ns text NOT NULL, k text NOT NULL, v text, UNIQUE (ns, k)",
-		replace: "INSERT INTO kv (id, ns, k, v) SELECT CAST(%s AS bigint), ns, k, CAST(%s AS text) FROM kv WHERE id = %s ON CONFLICT (ns, k) DO UPDATE SET v = excluded.v",
+		table: "id bigint PRIMARY KEY, ns text NOT NULL, k text NOT NULL, v text, UNIQUE (ns, k)",
+		replace: "INSERT INTO kv (id, ns, k, v) SELECT CAST(%s AS bigint), ns, k, " +
+			"CAST(%s AS text) FROM kv WHERE id = %s ON CONFLICT (ns, k) DO UPDATE SET v = excluded.v",
 	},
 	"mysql": {
 		table:   "id bigint PRIMARY KEY, ns varchar(100) NOT NULL, k varchar(100) NOT NULL, v text, UNIQUE (ns, k)",
@@ -89,10 +91,12 @@ func (w *writers) prepare(ctx context.Context, url string) error {
 		return nil
 	}
 	var strangers int64
-	err = w.pool.QueryRowContext(ctx, "SELECT count(*) FROM kv WHERE ns NOT LIKE '"+spacePrefix+"%' OR (k IS NULL AND v IS NULL)").Scan(&strangers)
+	err = w.pool.QueryRowContext(ctx,
+		"SELECT count(*) FROM kv WHERE ns NOT LIKE '"+spacePrefix+"%' OR (k IS NULL AND v IS NULL)").Scan(&strangers)
 	if err != nil || strangers > 0 {
 		return &rowfeed.Error{Code: rowfeed.Refused, Object: "database " + open.Redact(url),
-			Cause: "its table kv is not the demo's, which would write into it", Next: "leave --db out, or name a database without a table kv"}
+			Cause: "its table kv is not the demo's, which would write into it",
+			Next:  "leave --db out, or name a database without a table kv"}
 	}
 	rows, err := w.pool.QueryContext(ctx, "SELECT id FROM kv")
 	if err != nil {

@@ -66,7 +66,8 @@ func TestCampaign(t *testing.T) {
 			t.Skip("no server, and no connections to it")
 		}
 		t.Logf("ROWFEED_FAULTS_SEED=%d", seed)
-		c := &campaign{T: t, seed: seed, shards: shards, lease: lease, program: program, db: e.Dedicated(t, testdb.Durable()).NewDatabase(t)}
+		c := &campaign{T: t, seed: seed, shards: shards, lease: lease, program: program,
+			db: e.Dedicated(t, testdb.Durable()).NewDatabase(t)}
 		c.prepare()
 		if !c.wait("the receiver has the first rows", c.drained) {
 			t.FailNow()
@@ -126,14 +127,16 @@ func (c *campaign) prepare() {
 	c.Cleanup(server.CloseClientConnections)
 	p := newProxies(c.T)
 	for i := range instances {
-		in := &instance{t: c.T, i: i, database: p.to(fmt.Sprint("database", i), "127.0.0.1:"+strconv.Itoa(c.db.Server().Port)),
+		in := &instance{t: c.T, i: i,
+			database: p.to(fmt.Sprint("database", i), "127.0.0.1:"+strconv.Itoa(c.db.Server().Port)),
 			receiver: p.to(fmt.Sprint("receiver", i), server.Listener.Addr().String())}
 		db, err := through(in.database, c.db.URL)
 		if err != nil {
 			c.Fatal(err)
 		}
 		in.hook = "http://" + in.receiver.Listen
-		in.program = []string{c.program, "--db", db, "relay", "kv", "--consumer", consumer, "--allow-private", "--limit", "200", "--lease", c.lease.String()}
+		in.program = []string{c.program, "--db", db, "relay", "kv", "--consumer", consumer, "--allow-private",
+			"--limit", "200", "--lease", c.lease.String()}
 		if c.shards > 1 {
 			in.program = append(in.program, "--shard-count", strconv.Itoa(c.shards))
 		}
@@ -172,7 +175,8 @@ func (c *campaign) faults(length time.Duration) {
 	}
 	rng := rand.New(rand.NewPCG(c.seed, 99))
 	began := time.Now()
-	for tick := time.NewTicker(time.Second); time.Since(began) < length || !c.happened() && time.Since(began) < patience; {
+	for tick := time.NewTicker(time.Second); time.Since(began) < length ||
+		!c.happened() && time.Since(began) < patience; {
 		<-tick.C
 		c.reviveAll()
 		c.killOne(rng)
@@ -246,7 +250,8 @@ func (c *campaign) drained() error {
 	}
 	for what, query := range map[string]string{
 		"changes not published": "SELECT count(*) FROM rowfeed_changes_kv",
-		"cursors not there":     "SELECT count(*) FROM rowfeed_cursors c, rowfeed_sequences s WHERE c.feed = 'kv' AND s.name = 'kv' AND c.value <> CAST(s.value AS CHAR(20))",
+		"cursors not there": "SELECT count(*) FROM rowfeed_cursors c, " +
+			"rowfeed_sequences s WHERE c.feed = 'kv' AND s.name = 'kv' AND c.value <> CAST(s.value AS CHAR(20))",
 	} {
 		var n int
 		if err := c.db.Admin().QueryRow(query).Scan(&n); err != nil {
@@ -261,7 +266,8 @@ func (c *campaign) drained() error {
 		return err
 	}
 	if got := c.inbox.Rows(); !maps.Equal(got, want) {
-		return fmt.Errorf("the receiver has %d rows, the table %d; %d versions differ", len(got), len(want), differ(got, want))
+		return fmt.Errorf("the receiver has %d rows, the table %d; %d versions differ",
+			len(got), len(want), differ(got, want))
 	}
 	return nil
 }
@@ -315,9 +321,13 @@ func (c *campaign) judge(history History) {
 	for _, in := range c.relays {
 		ended += len(in.ended)
 	}
-	c.Logf("%d kills, %d pauses, %d cuts, %d restarts of the database; %d processes could not start meanwhile", c.kills.Load(), c.pauses.Load(), c.cuts.Load(), c.restarts.Load(), ended)
-	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome", c.writers.committed, c.writers.failed, c.writers.unknown)
-	c.Logf("%d arrivals in %d terms: %d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up, %d perhaps", v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp, v.Unknown)
+	c.Logf("%d kills, %d pauses, %d cuts, %d restarts of the database; %d processes could not start meanwhile",
+		c.kills.Load(), c.pauses.Load(), c.cuts.Load(), c.restarts.Load(), ended)
+	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome",
+		c.writers.committed, c.writers.failed, c.writers.unknown)
+	c.Logf("%d arrivals in %d terms: "+
+		"%d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up, %d perhaps",
+		v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp, v.Unknown)
 	c.Logf("%s", c.takeOvers.report(c.lease))
 	if !c.happened() || c.restarts.Load() != 2 || v.Epochs < 2 {
 		c.Errorf("not every kind of fault has happened; %d take-overs were measured", c.takeOvers.measured())

@@ -60,7 +60,8 @@ type late struct {
 
 // NewInbox makes an empty one.
 func NewInbox(key, version string) *Inbox {
-	return &Inbox{Key: key, Version: version, Patience: 20 * time.Second, epochs: map[int]int64{}, keys: map[int64]known{}, terms: map[term]*sent{}}
+	return &Inbox{Key: key, Version: version, Patience: 20 * time.Second, epochs: map[int]int64{},
+		keys: map[int64]known{}, terms: map[term]*sent{}}
 }
 
 // SetMood says how requests fare from now on: nil takes them in at once.

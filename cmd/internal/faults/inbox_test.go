@@ -20,13 +20,17 @@ func send(ctx context.Context, url string, epoch int, entries ...string) (status
 		if _, err := fmt.Sscan(text, &position, &shard, &key, &version); err != nil {
 			return 0, err
 		}
-		e := fmt.Sprintf(`{"position":%q,"shard":%d,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":%s}}`, position, shard, key, key, version)
+		e := fmt.Sprintf(`{"position":%q,"shard":%d,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":%s}}`,
+			position, shard, key, key, version)
 		if version == "-" {
 			e = fmt.Sprintf(`{"position":%q,"shard":%d,"op":"delete","key":{"id":%d}}`, position, shard, key)
 		}
 		all = append(all, e)
 	}
-	body := fmt.Sprintf(`{"type":"rowfeed.entries","data":{"feed":"kv","generation":1,"epoch":%d,"entries":[%s],"base64":[]}}`, epoch, strings.Join(all, ","))
+	body := fmt.Sprintf(
+		`{"type":"rowfeed.entries","data":{"feed":"kv","generation":1,"epoch":%d,"entries":[%s],"base64":[]}}`, epoch,
+		strings.Join(all, ","),
+	)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
 	if err != nil {
 		return 0, err
@@ -69,7 +73,8 @@ func TestInbox(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if want := "1 took, 2 took, 2 repeated, 3 took, 3 repeated, 4 took, 5 superseded, 6 took, 7 busy"; strings.Join(got, ", ") != want {
+	if want := "1 took, 2 took, 2 repeated, 3 took, 3 repeated, 4 took, 5 superseded, 6 took, 7 busy"; strings.Join(got,
+		", ") != want {
 		t.Errorf("got %s", strings.Join(got, ", "))
 	}
 	if rows := b.Rows(); !reflect.DeepEqual(rows, map[int64]int64{8: 2}) {
@@ -187,7 +192,8 @@ func TestInboxWrong(t *testing.T) {
 	defer s.Close()
 	for _, entries := range [][]string{{}, {"one 0 7 1"}, {`1 0 7 "x"`}} {
 		b.wrong = nil
-		if status, err := send(t.Context(), s.URL, 1, entries...); err != nil || status != http.StatusInternalServerError {
+		if status, err := send(t.Context(), s.URL, 1, entries...); err != nil ||
+			status != http.StatusInternalServerError {
 			t.Errorf("%v: %d, %v", entries, status, err)
 		}
 		if log, err := b.Log(); err == nil || len(log) > 0 {

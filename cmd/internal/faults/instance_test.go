@@ -121,7 +121,8 @@ func (in *instance) revive() {
 	}
 	in.child.Kill() // waits until its output is read
 	in.ended = append(in.ended, in.child.Output())
-	if out := in.child.Output(); strings.Contains(out, "relaying") || strings.Contains(out, "this process has a shard") {
+	if out := in.child.Output(); strings.Contains(out, "relaying") ||
+		strings.Contains(out, "this process has a shard") {
 		in.t.Errorf("run %d of instance %d has ended by itself:\n%s", in.run, in.i, tail(in.child.Output(), 20))
 	}
 	in.start()

@@ -94,7 +94,8 @@ const maxFaults = 50
 // newer one), invented (a version that was never committed), epoch (a term of two
 // processes, or an entry taken in from an earlier term than one before it).
 func Judge(log []Arrival, part func(shard int) int, history History, final map[int64]int64) Verdict {
-	j := &judging{part: part, history: history, terms: map[term]*termSeen{}, epochs: map[int]int64{}, state: map[int64]state{}}
+	j := &judging{part: part, history: history, terms: map[term]*termSeen{}, epochs: map[int]int64{},
+		state: map[int64]state{}}
 	for i, a := range log {
 		j.arrived(i, a)
 	}
@@ -171,7 +172,8 @@ func (j *judging) inTerm(i int, a Arrival) {
 		j.terms[of] = t
 	}
 	if t.sender != a.Sender {
-		j.fault(a.Key, "epoch: arrival %d: epoch %d of shard %d is one of %s and of %s", i, a.Epoch, of.shard, t.sender, a.Sender)
+		j.fault(a.Key, "epoch: arrival %d: epoch %d of shard %d is one of %s and of %s", i, a.Epoch, of.shard, t.sender,
+			a.Sender)
 	}
 	again := t.seen[a.Position] || slices.ContainsFunc(j.history[a.Key], func(w Write) bool { return w.Delete })
 	earlier := a.Position < t.keys[a.Key] || a.Position < t.top && !again
@@ -182,13 +184,16 @@ func (j *judging) inTerm(i int, a Arrival) {
 	case earlier && a.Fate == Unknown:
 		j.Unknown++
 		if t.unknown[a.Position]++; t.unknown[a.Position] == maxUnknown+1 {
-			j.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d came after a later one %d times", i, a.Epoch, of.shard, a.Position, maxUnknown+1)
+			j.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d came after a later one %d times",
+				i, a.Epoch, of.shard, a.Position, maxUnknown+1)
 		}
 		return // it may have been sent long ago
 	case a.Position < t.keys[a.Key]:
-		j.fault(a.Key, "order: arrival %d: within epoch %d key %d came at position %d after %d", i, a.Epoch, a.Key, a.Position, t.keys[a.Key])
+		j.fault(a.Key, "order: arrival %d: within epoch %d key %d came at position %d after %d", i, a.Epoch, a.Key,
+			a.Position, t.keys[a.Key])
 	case earlier:
-		j.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d came after %d", i, a.Epoch, of.shard, a.Position, t.top)
+		j.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d came after %d", i, a.Epoch, of.shard,
+			a.Position, t.top)
 	}
 	t.seen[a.Position] = true
 	t.top = max(t.top, a.Position)
@@ -198,12 +203,14 @@ func (j *judging) inTerm(i int, a Arrival) {
 // took follows what the receiver knows of a key.
 func (j *judging) took(i int, a Arrival) {
 	if top := j.epochs[a.Shard]; a.Epoch < top {
-		j.fault(a.Key, "epoch: arrival %d: key %d was taken in from epoch %d after one of epoch %d", i, a.Key, a.Epoch, top)
+		j.fault(a.Key, "epoch: arrival %d: key %d was taken in from epoch %d after one of epoch %d", i, a.Key, a.Epoch,
+			top)
 	}
 	j.epochs[a.Shard] = max(j.epochs[a.Shard], a.Epoch)
 	old := j.state[a.Key]
 	if a.Position <= old.position {
-		j.fault(a.Key, "order: arrival %d: key %d was taken in at position %d after %d", i, a.Key, a.Position, old.position)
+		j.fault(a.Key, "order: arrival %d: key %d was taken in at position %d after %d", i, a.Key, a.Position,
+			old.position)
 	}
 	writes := j.history[a.Key]
 	now := state{version: a.Version, deleted: a.Delete, position: a.Position}
@@ -215,7 +222,8 @@ func (j *judging) took(i int, a Arrival) {
 		return !w.Delete && w.Version == a.Version
 	}); {
 	case at < 0 && a.Delete:
-		j.fault(a.Key, "order: arrival %d: key %d came as deleted, and no deletion follows version %d", i, a.Key, old.version)
+		j.fault(a.Key, "order: arrival %d: key %d came as deleted, and no deletion follows version %d", i, a.Key,
+			old.version)
 		now.version = old.version
 	case at < 0:
 		j.fault(a.Key, "invented: arrival %d: key %d has no version %d", i, a.Key, a.Version)
@@ -243,11 +251,14 @@ func (j *judging) compare(final map[int64]int64) {
 		case there && !known:
 			j.fault(key, "lost: key %d never came; its version is %d", key, version)
 		case there && got.deleted:
-			j.fault(key, "lost: key %d came last as deleted, at position %d; its version is %d", key, got.position, version)
+			j.fault(key, "lost: key %d came last as deleted, at position %d; its version is %d", key, got.position,
+				version)
 		case there && got.version != version:
-			j.fault(key, "stale: key %d came last as version %d, at position %d; its version is %d", key, got.version, got.position, version)
+			j.fault(key, "stale: key %d came last as version %d, at position %d; its version is %d", key, got.version,
+				got.position, version)
 		case !there && !got.deleted:
-			j.fault(key, "ghost: key %d came last as version %d, at position %d; it has no row", key, got.version, got.position)
+			j.fault(key, "ghost: key %d came last as version %d, at position %d; it has no row", key, got.version,
+				got.position)
 		}
 	}
 }

@@ -46,7 +46,8 @@ func same(shard int) int { return shard }
 
 func TestJudge(t *testing.T) {
 	v := Judge(rightLog(), same, rightHistory, rightFinal)
-	if len(v.Faults) > 0 || v.Arrivals != 14 || v.Taken != 9 || v.Repeated != 2 || v.Superseded != 1 || v.Busy != 2 || v.GivenUp != 1 || v.Epochs != 4 {
+	if len(v.Faults) > 0 || v.Arrivals != 14 || v.Taken != 9 || v.Repeated != 2 || v.Superseded != 1 || v.Busy != 2 ||
+		v.GivenUp != 1 || v.Epochs != 4 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -66,25 +67,54 @@ func TestJudgeFinds(t *testing.T) {
 		spoil func([]Arrival) []Arrival
 		want  []string
 	}{
-		"lost: a key's last entry":             {without(4), []string{"order: arrival 7: within epoch 2 of shard 1 position 4 came after 6", "stale: key 1 came last as version 1"}},
-		"lost: a delete":                       {without(6), []string{"ghost: key 2 came last as version 1"}},
-		"lost: all that ever came":             {func([]Arrival) []Arrival { return nil }, []string{"lost: key 1 never", "lost: key 3 never"}},
-		"lost: the row that was there again":   {without(9), []string{"lost: key 3 came last as deleted"}},
-		"lost: not taken in":                   {change(4, func(a *Arrival) { a.Answer = Busy }), []string{"stale: key 1 came last as version 1"}},
-		"swapped: two versions of a key":       {func(l []Arrival) []Arrival { l[7], l[9] = l[9], l[7]; return l }, []string{"order: arrival 9: within epoch 2 key 3", "order: arrival 9: key 3 was taken in at position 6 after 7", "order: arrival 9: key 3 came as deleted", "lost: key 3"}},
-		"swapped: versions at right positions": {func(l []Arrival) []Arrival { l[0].Version, l[4].Version = 2, 1; return l }, []string{"order: arrival 4: version 1 of key 1 came after 2", "stale: key 1"}},
-		"swapped: two of one term":             {func(l []Arrival) []Arrival { l[0], l[3] = l[3], l[0]; return l }, []string{"order: arrival 3: within epoch 1 of shard 1 position 1 came after 3"}},
-		"stale: an earlier term is taken in":   {change(5, func(a *Arrival) { a.Answer = Took }), []string{"epoch: arrival 5: key 1 was taken in from epoch 1 after one of epoch 2", "order: arrival 5: key 1 was taken in at position 1 after 4", "order: arrival 5: version 1 of key 1 came after 2", "stale: key 1"}},
-		"stale: a sender that still waits":     {change(10, func(a *Arrival) { a.Fate = Awaited }), []string{"order: arrival 10: within epoch 2 key 3 came at position 6 after 7"}},
-		"stale: an old version in the end":     {add(Arrival{Key: 1, Version: 1, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"order: arrival 14: version 1 of key 1 came after 2", "stale: key 1"}},
+		"lost: a key's last entry": {without(4), []string{
+			"order: arrival 7: within epoch 2 of shard 1 position 4 came after 6",
+			"stale: key 1 came last as version 1",
+		}},
+		"lost: a delete": {without(6), []string{"ghost: key 2 came last as version 1"}},
+		"lost: all that ever came": {func([]Arrival) []Arrival {
+			return nil
+		}, []string{"lost: key 1 never", "lost: key 3 never"}},
+		"lost: the row that was there again": {without(9), []string{"lost: key 3 came last as deleted"}},
+		"lost: not taken in": {change(4, func(a *Arrival) { a.Answer = Busy }),
+			[]string{"stale: key 1 came last as version 1"}},
+		"swapped: two versions of a key": {func(l []Arrival) []Arrival { l[7], l[9] = l[9], l[7]; return l }, []string{
+			"order: arrival 9: within epoch 2 key 3", "order: arrival 9: key 3 was taken in at position 6 after 7",
+			"order: arrival 9: key 3 came as deleted", "lost: key 3",
+		}},
+		"swapped: versions at right positions": {func(l []Arrival) []Arrival {
+			l[0].Version, l[4].Version = 2, 1
+			return l
+		}, []string{"order: arrival 4: version 1 of key 1 came after 2", "stale: key 1"}},
+		"swapped: two of one term": {func(l []Arrival) []Arrival { l[0], l[3] = l[3], l[0]; return l },
+			[]string{"order: arrival 3: within epoch 1 of shard 1 position 1 came after 3"}},
+		"stale: an earlier term is taken in": {change(5, func(a *Arrival) { a.Answer = Took }), []string{
+			"epoch: arrival 5: key 1 was taken in from epoch 1 after one of epoch 2",
+			"order: arrival 5: key 1 was taken in at position 1 after 4",
+			"order: arrival 5: version 1 of key 1 came after 2", "stale: key 1",
+		}},
+		"stale: a sender that still waits": {change(10, func(a *Arrival) { a.Fate = Awaited }),
+			[]string{"order: arrival 10: within epoch 2 key 3 came at position 6 after 7"}},
+		"stale: an old version in the end": {
+			add(Arrival{Key: 1, Version: 1, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}),
+			[]string{"order: arrival 14: version 1 of key 1 came after 2", "stale: key 1"},
+		},
 		"swapped: again and again": {func(l []Arrival) []Arrival {
 			l[10].Fate = Unknown
 			return append(l, l[10], l[10], l[10])
 		}, []string{"order: arrival 16: within epoch 2 of shard 1 position 6 came after a later one 4 times"}},
-		"a term of two processes":        {change(8, func(a *Arrival) { a.Sender = "c" }), []string{"epoch: arrival 8: epoch 2 of shard 1 is one of b and of c"}},
-		"a version that was rolled back": {add(Arrival{Key: 1, Version: 3, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"invented: arrival 14: key 1 has no version 3", "stale: key 1"}},
-		"a deletion that was none":       {add(Arrival{Key: 1, Delete: true, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}), []string{"order: arrival 14: key 1 came as deleted", "lost: key 1 came last as deleted"}},
-		"taken in twice":                 {change(8, func(a *Arrival) { a.Answer = Took }), []string{"order: arrival 8: key 1 was taken in at position 4 after 4"}},
+		"a term of two processes": {change(8, func(a *Arrival) { a.Sender = "c" }),
+			[]string{"epoch: arrival 8: epoch 2 of shard 1 is one of b and of c"}},
+		"a version that was rolled back": {
+			add(Arrival{Key: 1, Version: 3, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}),
+			[]string{"invented: arrival 14: key 1 has no version 3", "stale: key 1"},
+		},
+		"a deletion that was none": {
+			add(Arrival{Key: 1, Delete: true, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}),
+			[]string{"order: arrival 14: key 1 came as deleted", "lost: key 1 came last as deleted"},
+		},
+		"taken in twice": {change(8, func(a *Arrival) { a.Answer = Took }),
+			[]string{"order: arrival 8: key 1 was taken in at position 4 after 4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Judge(c.spoil(rightLog()), same, rightHistory, rightFinal)

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	})
-	setDefault("ROWFEED_TEST_ENGINES", map[bool]string{false: "postgres15", true: "postgres15,mariadb"}[os.Getenv(secondsVariable) != ""])
+	setDefault("ROWFEED_TEST_ENGINES",
+		map[bool]string{false: "postgres15", true: "postgres15,mariadb"}[os.Getenv(secondsVariable) != ""])
 	testdb.Main(m)
 }
 

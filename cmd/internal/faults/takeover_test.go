@@ -52,7 +52,8 @@ func (o *takeOvers) watch(ctx context.Context, db *sql.DB) {
 func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	rows, err := db.QueryContext(ctx, "SELECT name, owner, epoch, acquired_at FROM rowfeed_leases WHERE name LIKE '"+o.leases+"%' AND name NOT LIKE '%/seat/%' AND owner <> ''")
+	rows, err := db.QueryContext(ctx, "SELECT name, owner, epoch, acquired_at FROM rowfeed_leases WHERE name LIKE '"+
+		o.leases+"%' AND name NOT LIKE '%/seat/%' AND owner <> ''")
 	if err != nil {
 		return
 	}
@@ -148,7 +149,8 @@ func (o *takeOvers) report(term time.Duration) string {
 	for kind, all := range kinds {
 		slices.Sort(all)
 		at := func(share float64) float64 { return all[min(int(share*float64(len(all))), len(all)-1)] }
-		lines = append(lines, fmt.Sprintf("take-over %s, in terms of %s: %d times, median %.2f, p90 %.2f, max %.2f", kind, term, len(all), at(0.5), at(0.9), at(1)))
+		lines = append(lines, fmt.Sprintf("take-over %s, in terms of %s: %d times, median %.2f, p90 %.2f, max %.2f",
+			kind, term, len(all), at(0.5), at(0.9), at(1)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

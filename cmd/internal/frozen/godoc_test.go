@@ -23,9 +23,10 @@ func TestFrozenGoDoc(t *testing.T) {
 			continue // only tests
 		}
 		path := strings.TrimPrefix(words[1]+"/", all)
-		if words[0] == "main" || slices.ContainsFunc([]string{"/internal/", "/examples/", "/bench/"}, func(hidden string) bool {
-			return strings.Contains(path, hidden)
-		}) {
+		if words[0] == "main" ||
+			slices.ContainsFunc([]string{"/internal/", "/examples/", "/bench/"}, func(hidden string) bool {
+				return strings.Contains(path, hidden)
+			}) {
 			continue
 		}
 		text, err := exec.Command("go", "doc", "-all", words[1]).Output()

@@ -44,7 +44,8 @@ var requests = map[string][][]string{
 		{"/_feeds/fetch/kv", "Accept", "application/cloudevents-batch+json"}, {"/_feeds/http-feeds/kv"},
 		{"/_feeds/http-feeds/kv?lastEventId=kv:1:0:2"}, {"/_feeds/http-feeds/kv?lastEventId=nothing"},
 	},
-	"stream": {{"/_feeds/stream/kv"}, {"/_feeds/stream/kv?after=2"}, {"/_feeds/stream/kv?after=0", "Last-Event-ID", "2"}},
+	"stream": {{"/_feeds/stream/kv"}, {"/_feeds/stream/kv?after=2"},
+		{"/_feeds/stream/kv?after=0", "Last-Event-ID", "2"}},
 	"refused": {
 		{"/nothing"}, {"/_feeds/fetch/nothing"}, {"POST /_feeds/fetch/kv"},
 		{"/_feeds/fetch/kv", "Accept", "text/html"},
@@ -84,7 +85,8 @@ func TestFrozenHTTP(t *testing.T) {
 	guard := access.Identify(access.NewTokens(db))(access.Required(guarded))
 	bearer := []string{"Authorization", "Bearer " + text}
 	texts["tokens.txt"] = exchange(t, guard, [][]string{{"/_feeds"}, {"/_feeds", "Authorization", "Bearer wrong"},
-		append([]string{"/_feeds/fetch/kv?after=3"}, bearer...), append([]string{"/_feeds/fetch/ev?shard=7"}, bearer...)})
+		append([]string{"/_feeds/fetch/kv?after=3"}, bearer...), append([]string{"/_feeds/fetch/ev?shard=7"},
+			bearer...)})
 
 	var b strings.Builder
 	for _, code := range codes(t) {

@@ -42,10 +42,13 @@ func TestSilentPort(t *testing.T) {
 	at := listener.Addr().String()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // where nothing bounds the handshake
 	defer cancel()
-	for _, rawURL := range []string{"mysql://u:hunter22@" + at + "/d?timeout=200ms", "postgres://u:hunter22@" + at + "/d?connect_timeout=1"} {
+	for _, rawURL := range []string{
+		"mysql://u:hunter22@" + at + "/d?timeout=200ms", "postgres://u:hunter22@" + at + "/d?connect_timeout=1",
+	} {
 		_, _, err := Open(ctx, rawURL, Options{})
 		wantNext(t, err, rowfeed.Unavailable, "check that the database runs there")
-		if text := err.Error(); !strings.Contains(text, "did not answer in time") || !strings.Contains(text, at) || strings.Contains(text, "hunter") {
+		if text := err.Error(); !strings.Contains(text, "did not answer in time") || !strings.Contains(text, at) ||
+			strings.Contains(text, "hunter") {
 			t.Errorf("%s: %s", rawURL, text)
 		}
 	}

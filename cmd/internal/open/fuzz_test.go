@@ -10,8 +10,11 @@ import (
 
 // FuzzURL: whatever a database's URL is, it is understood, or refused with a code.
 func FuzzURL(f *testing.F) {
-	for _, seed := range []string{"", "sqlite:absent.db", "sqlite://?", "sqlite:a%00b", "postgres://u:p@h:5432/d?sslmode=disable", "postgres://u:p@h/d?connect_timeout=x", "mysql://u@h/d?timeout=1s", "mysql://u@h/d?socket=/x",
-		"mariadb://[::1]:3306/d", "postgresql://h/d?host=a,b&port=1,2", "postgres://%zz", "mysql://u:p@tcp(h)/d", "sqlserver://h", "sqlite:" + strings.Repeat("../", 50) + "etc/passwd?mode=ro", "postgres://h/d?service=x", "postgres://h/d?passfile=/etc/shadow"} {
+	for _, seed := range []string{"", "sqlite:absent.db", "sqlite://?", "sqlite:a%00b",
+		"postgres://u:p@h:5432/d?sslmode=disable", "postgres://u:p@h/d?connect_timeout=x", "mysql://u@h/d?timeout=1s",
+		"mysql://u@h/d?socket=/x", "mariadb://[::1]:3306/d", "postgresql://h/d?host=a,b&port=1,2", "postgres://%zz",
+		"mysql://u:p@tcp(h)/d", "sqlserver://h", "sqlite:" + strings.Repeat("../", 50) + "etc/passwd?mode=ro",
+		"postgres://h/d?service=x", "postgres://h/d?passfile=/etc/shadow"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, rawURL string) {
@@ -28,7 +31,10 @@ func FuzzURL(f *testing.F) {
 
 // FuzzPassword: no message shows a database's password, wherever it has strange characters.
 func FuzzPassword(f *testing.F) {
-	for _, seed := range []string{"hunter22", "p@ss:w/rd?", "%40%zz", "a b c d e f", "#fragment", "\n\x00pass", "pass\\word", "'; DROP TABLE kv; --", "://@://@", "A@00?00000"} {
+	for _, seed := range []string{
+		"hunter22", "p@ss:w/rd?", "%40%zz", "a b c d e f", "#fragment", "\n\x00pass", "pass\\word",
+		"'; DROP TABLE kv; --", "://@://@", "A@00?00000",
+	} {
 		f.Add(seed, "")
 		f.Add(seed, "?sslmode=perhaps")
 		f.Add(seed, "?timeout=soon")

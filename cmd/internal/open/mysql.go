@@ -92,8 +92,9 @@ func mysqlConfig(rawURL string) (*mysqldriver.Config, error) {
 		"wait_timeout":     mysqlWaitTimeout,
 		"autocommit":       "1",                    // rowfeed says itself where a transaction begins
 		"sql_select_limit": "18446744073709551615", // none: a list of triggers must not be cut short
-		"sql_big_selects":  "1",                    // nor a page refused by the planner's guess, where max_join_size is set
-		"sql_safe_updates": "0",                    // rows are updated by a join with a list of their keys
+		// nor a page refused by the planner's guess, where max_join_size is set
+		"sql_big_selects":  "1",
+		"sql_safe_updates": "0", // rows are updated by a join with a list of their keys
 		// Whatever the server's own mode is: no value is read or compared in another way, or bent to fit.
 		"sql_mode": "'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'",
 	} {

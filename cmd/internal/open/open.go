@@ -73,10 +73,12 @@ func Open(ctx context.Context, url string, o Options) (*sql.DB, dialect.Dialect,
 		if ctx.Err() != nil {
 			return nil, nil, fmt.Errorf("%s: connect: %w", object, ctx.Err())
 		}
-		e := &rowfeed.Error{Code: rowfeed.Failed, Object: object, Cause: "no connection to " + d.where, Err: Scrub(url, err),
+		e := &rowfeed.Error{Code: rowfeed.Failed, Object: object, Cause: "no connection to " + d.where,
+			Err:  Scrub(url, err),
 			Next: "check the URL's names and password, and the rights of its user"}
 		if d.dialect.Classify(err) == dialect.ClassConnection {
-			e.Code, e.Next = rowfeed.Unavailable, "check that the database runs there and can be reached, then try again"
+			e.Code, e.Next = rowfeed.Unavailable,
+				"check that the database runs there and can be reached, then try again"
 		}
 		if d.advise != nil {
 			e.Cause, e.Next = d.advise(err)

@@ -56,10 +56,13 @@ func TestScrub(t *testing.T) {
 // what to do.
 func TestMalformed(t *testing.T) {
 	for _, rawURL := range []string{
-		"", "nonsense", "oracle://u:hunter22@h/d", "sqlite", "sqlite:", "sqlite://", "sqlite::memory:", "sqlite:x.db?mode=memory", "sqlite:what?.db",
-		"sqlite:x.db?%zz", "sqlite:a%00b", "postgres:u:hunter22@h", "postgres://u:hunter22/x@h/d", "postgres://u:1/hunter22@h/d", "postgres://u:1?hunter22@h/d",
-		"postgres://u:hunter22%@h/d", "postgres://u:hunter22@h:port/d", "postgres://u:hunter22@h/d?sslmode=perhaps", "postgres://u:hunter22#x@h/d",
-		"mysql://u:hunter22@h", "mysql://u:hunter22@h/", "mysql://u:hunter22@h/d?timeout=soon", "mysql:u:hunter22@tcp(h)/d", "u:hunter22@tcp(h)/d", "host=h password=hunter22", "sqlserver://sa:hunter22@h/d",
+		"", "nonsense", "oracle://u:hunter22@h/d", "sqlite", "sqlite:", "sqlite://", "sqlite::memory:",
+		"sqlite:x.db?mode=memory", "sqlite:what?.db", "sqlite:x.db?%zz", "sqlite:a%00b", "postgres:u:hunter22@h",
+		"postgres://u:hunter22/x@h/d", "postgres://u:1/hunter22@h/d", "postgres://u:1?hunter22@h/d",
+		"postgres://u:hunter22%@h/d", "postgres://u:hunter22@h:port/d", "postgres://u:hunter22@h/d?sslmode=perhaps",
+		"postgres://u:hunter22#x@h/d", "mysql://u:hunter22@h", "mysql://u:hunter22@h/",
+		"mysql://u:hunter22@h/d?timeout=soon", "mysql:u:hunter22@tcp(h)/d", "u:hunter22@tcp(h)/d",
+		"host=h password=hunter22", "sqlserver://sa:hunter22@h/d",
 	} {
 		pool, _, err := Open(t.Context(), rawURL, Options{})
 		if err == nil {
@@ -82,14 +85,16 @@ func TestMalformed(t *testing.T) {
 
 // TestUnreachable names the server's address, and no password.
 func TestUnreachable(t *testing.T) {
-	for _, rawURL := range []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d", "mariadb://u:hunter22@127.0.0.1:1/d",
-		"mysql://u:hunter22@localhost/d?socket=/absent.sock", "postgres://u:hunter22@/d?host=/absent"} {
+	for _, rawURL := range []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d",
+		"mariadb://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@localhost/d?socket=/absent.sock",
+		"postgres://u:hunter22@/d?host=/absent"} {
 		_, _, err := Open(t.Context(), rawURL, Options{})
 		if !errors.Is(err, rowfeed.Unavailable) {
 			t.Errorf("%s: %v", rawURL, err)
 			continue
 		}
-		if text := err.Error(); strings.Contains(text, "hunter") || strings.Contains(text, "\n") || !strings.Contains(text, "127.0.0.1:1") && !strings.Contains(text, "/absent") {
+		if text := err.Error(); strings.Contains(text, "hunter") || strings.Contains(text, "\n") ||
+			!strings.Contains(text, "127.0.0.1:1") && !strings.Contains(text, "/absent") {
 			t.Errorf("%s: %s", rawURL, text)
 		}
 	}
@@ -97,7 +102,8 @@ func TestUnreachable(t *testing.T) {
 
 func TestDialect(t *testing.T) {
 	for rawURL, want := range map[string]string{
-		"sqlite:x.db": "sqlite", "postgres:": "postgres", "postgresql://h/d": "postgres", "mysql://h/d": "mysql", "mariadb:": "mysql", "SQLite:x.db": "sqlite",
+		"sqlite:x.db": "sqlite", "postgres:": "postgres", "postgresql://h/d": "postgres", "mysql://h/d": "mysql",
+		"mariadb:": "mysql", "SQLite:x.db": "sqlite",
 	} {
 		d, err := Dialect(rawURL)
 		if err != nil || d.Name() != want {
@@ -163,7 +169,9 @@ func TestSQLiteSettings(t *testing.T) {
 		}
 		return value
 	}
-	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "busy_timeout": "10000", "foreign_keys": "0"} {
+	for pragma, want := range map[string]string{
+		"journal_mode": "wal", "synchronous": "2", "busy_timeout": "10000", "foreign_keys": "0",
+	} {
 		if got := read("sqlite:"+path, pragma); got != want {
 			t.Errorf("%s is %s, want %s", pragma, got, want)
 		}
@@ -212,7 +220,9 @@ func TestMustExist(t *testing.T) {
 
 // TestMySQLConfig asserts what the driver is told.
 func TestMySQLConfig(t *testing.T) {
-	for _, rawURL := range []string{"mysql://us%40er:p%2Fw@h:3307/shop?parseTime=true&wait_timeout=9", "mysql://root@/shop?socket=/run/x.sock"} {
+	for _, rawURL := range []string{
+		"mysql://us%40er:p%2Fw@h:3307/shop?parseTime=true&wait_timeout=9", "mysql://root@/shop?socket=/run/x.sock",
+	} {
 		if _, err := parse(rawURL, Options{}); err != nil {
 			t.Errorf("%s: %v", rawURL, err)
 		}
@@ -221,7 +231,8 @@ func TestMySQLConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if config.User != "us@er" || config.Passwd != "p/w" || config.Addr != "[::1]:3306" || config.DBName != "shop" || config.ParseTime || config.Params["wait_timeout"] != "60" {
+	if config.User != "us@er" || config.Passwd != "p/w" || config.Addr != "[::1]:3306" || config.DBName != "shop" ||
+		config.ParseTime || config.Params["wait_timeout"] != "60" {
 		t.Errorf("config: %+v", config)
 	}
 	config, err = mysqlConfig("mariadb://root@/shop?socket=/run/x.sock&wait_timeout=9")

@@ -48,11 +48,13 @@ func TestSQLiteRights(t *testing.T) {
 	must(os.Mkdir(empty, 0o555))
 	asNobody(t)
 	for path, want := range map[string]string{
-		unreadable: "may not be read and written", closed: "may not be", filepath.Join(empty, "new.db"): "no files may be made",
+		unreadable: "may not be read and written", closed: "may not be",
+		filepath.Join(empty, "new.db"): "no files may be made",
 	} {
 		_, _, err := Open(t.Context(), "sqlite:"+path, Options{})
 		var e *rowfeed.Error
-		if !errors.As(err, &e) || !strings.Contains(e.Cause, want) || !strings.Contains(e.Next, "the right to read and write the file and its directory") {
+		if !errors.As(err, &e) || !strings.Contains(e.Cause, want) ||
+			!strings.Contains(e.Next, "the right to read and write the file and its directory") {
 			t.Errorf("%s: %v", path, err)
 		}
 		if err != nil && strings.Contains(err.Error(), "password") {

@@ -60,12 +60,16 @@ func (f *sameFile) look() error {
 	case err == nil && f.first == nil:
 		f.first = now
 	case err == nil && !os.SameFile(f.first, now):
-		return &rowfeed.Error{Code: rowfeed.DatabaseChanged, Object: "database", Cause: "its file was replaced by another one while it was in use",
-			Err:  fmt.Errorf("%s is not the file that was opened", f.path),
-			Next: "stop rowfeed; where the file is a copy from before, run `rowfeed feed bump NAME` for each feed; then start again"}
+		return &rowfeed.Error{Code: rowfeed.DatabaseChanged, Object: "database",
+			Cause: "its file was replaced by another one while it was in use",
+			Err:   fmt.Errorf("%s is not the file that was opened", f.path),
+			Next: "stop rowfeed; where the file is a copy from before, run `rowfeed feed bump NAME` for each feed; " +
+				"then start again"}
 	case errors.Is(err, fs.ErrNotExist):
-		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "database", Cause: "its file is gone: it was moved or deleted while it was in use", Err: err,
-			Next: "put it back together with its -wal and -shm files, or stop rowfeed and start it with the file's new path"}
+		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "database",
+			Cause: "its file is gone: it was moved or deleted while it was in use", Err: err,
+			Next: "put it back together with its -wal and -shm files, " +
+				"or stop rowfeed and start it with the file's new path"}
 	}
 	return err
 }

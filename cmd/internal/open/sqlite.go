@@ -43,7 +43,8 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 	case strings.ContainsRune(path, 0):
 		return nil, malformed(rawURL, "a file's name has no NUL")
 	case strings.Contains(path, ":memory:") || query.Get("mode") == "memory":
-		return nil, malformed(rawURL, "a database in memory would be another one for each connection; rowfeed needs a file")
+		return nil, malformed(rawURL,
+			"a database in memory would be another one for each connection; rowfeed needs a file")
 	}
 	for name := range query {
 		switch name {
@@ -90,7 +91,8 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 
 // adviseSQLite says what is the matter with a file that cannot be used, and what to do.
 func adviseSQLite(path string, readOnly bool, err error) (cause, next string) {
-	const rights = "give the user that rowfeed runs as the right to read and write the file and its directory, where SQLite keeps a -wal and a -shm file beside it"
+	const rights = "give the user that rowfeed runs as the right to read and write the file and its directory, " +
+		"where SQLite keeps a -wal and a -shm file beside it"
 	if denied := accessible(path, !readOnly); denied != nil {
 		return fmt.Sprintf("file %s may not be read and written (%v)", path, denied), rights
 	}
@@ -103,11 +105,13 @@ func adviseSQLite(path string, readOnly bool, err error) (cause, next string) {
 		case sqlite3.SQLITE_NOTADB:
 			return fmt.Sprintf("file %s is no SQLite database, or it is encrypted", path), "check the path"
 		case sqlite3.SQLITE_CORRUPT:
-			return fmt.Sprintf("file %s is damaged", path), "restore it from a backup, and run `rowfeed feed bump` for its feeds"
+			return fmt.Sprintf("file %s is damaged",
+				path), "restore it from a backup, and run `rowfeed feed bump` for its feeds"
 		case sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_AUTH:
 			return fmt.Sprintf("file %s may not be written", path), rights
 		case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR:
-			return fmt.Sprintf("file %s cannot be opened", path), "check the file, its directory and the file system they are on"
+			return fmt.Sprintf("file %s cannot be opened",
+				path), "check the file, its directory and the file system they are on"
 		}
 	}
 	return fmt.Sprintf("file %s cannot be used", path), "check the file, and the parameters in the URL"

@@ -12,8 +12,10 @@ import (
 // FuzzURL: whatever a receiver's URL is, it has a name, and what is wrong with it is said
 // without a password.
 func FuzzURL(f *testing.F) {
-	for _, seed := range []string{"", "stdout:", "https://u:hunter22@example.com/hook", "nats://h/subject?creds=x&tls=true", "kafka://u:hunter22@a:9092,b:9092/topic?mechanism=scram-sha-256", "postgres://h/d?table=t", "sqlite:x.db?table=%zz",
-		"http://[::1", "kafka://?tls=perhaps", "https://127.0.0.1/", "http://2130706433/", "http://0x7f.1/", "https://user@@host/", "HTTPS://EXAMPLE.COM"} {
+	for _, seed := range []string{"", "stdout:", "https://u:hunter22@example.com/hook",
+		"nats://h/subject?creds=x&tls=true", "kafka://u:hunter22@a:9092,b:9092/topic?mechanism=scram-sha-256",
+		"postgres://h/d?table=t", "sqlite:x.db?table=%zz", "http://[::1", "kafka://?tls=perhaps", "https://127.0.0.1/",
+		"http://2130706433/", "http://0x7f.1/", "https://user@@host/", "HTTPS://EXAMPLE.COM"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, to string) {
@@ -30,7 +32,8 @@ func FuzzURL(f *testing.F) {
 			t.Errorf("%q: %v", to, err)
 		}
 		for _, scheme := range []string{"https://", "nats://", "kafka://"} {
-			if _, _, err := parse(scheme+"u:"+mark+strings.ReplaceAll(to, "@", "")+"@host", "tls"); err != nil && strings.Contains(err.Error(), mark) {
+			if _, _, err := parse(scheme+"u:"+mark+strings.ReplaceAll(to, "@", "")+"@host", "tls"); err != nil &&
+				strings.Contains(err.Error(), mark) {
 				t.Errorf("%q: %v", to, err)
 			}
 		}

@@ -30,7 +30,8 @@ import (
 )
 
 // Forms names the URLs that are understood, for messages.
-const Forms = "stdout:, https://host/path, nats://host:4222/subject, kafka://host:9092/topic or a database's URL with ?table=NAME"
+const Forms = "stdout:, https://host/path, nats://host:4222/subject, " +
+	"kafka://host:9092/topic or a database's URL with ?table=NAME"
 
 // Options of Open. Only To is needed.
 type Options struct {
@@ -125,14 +126,16 @@ func Open(ctx context.Context, o Options) (sink.Sink, error) {
 
 // malformed quotes nothing: what is wrong may be a part of a password.
 func malformed(cause string) error {
-	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Cause: "to: " + cause, Next: "write it like " + Forms}
+	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Cause: "to: " + cause,
+		Next: "write it like " + Forms}
 }
 
 // parse takes a URL apart, and refuses parameters that it does not know.
 func parse(to string, known ...string) (*url.URL, url.Values, error) {
 	u, err := url.Parse(to)
 	if err != nil || u.Host == "" || u.Fragment != "" {
-		return nil, nil, malformed("it cannot be read; characters such as @ : / ? # % in a user or password must be percent-encoded (@ as %40)")
+		return nil, nil, malformed("it cannot be read; " +
+			"characters such as @ : / ? # % in a user or password must be percent-encoded (@ as %40)")
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -163,7 +166,8 @@ func openNATS(to string) (sink.Sink, error) {
 	if secure {
 		servers.Scheme = "tls"
 	}
-	return nats.New(nats.Config{URL: servers.String(), Subject: strings.TrimPrefix(u.Path, "/"), CredentialsFile: values.Get("creds")})
+	return nats.New(nats.Config{URL: servers.String(), Subject: strings.TrimPrefix(u.Path, "/"),
+		CredentialsFile: values.Get("creds")})
 }
 
 func openKafka(to string) (sink.Sink, error) {
@@ -171,7 +175,8 @@ func openKafka(to string) (sink.Sink, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := kafka.Config{Brokers: strings.Split(u.Host, ","), Topic: strings.TrimPrefix(u.Path, "/"), Mechanism: values.Get("mechanism")}
+	c := kafka.Config{Brokers: strings.Split(u.Host, ","), Topic: strings.TrimPrefix(u.Path, "/"),
+		Mechanism: values.Get("mechanism")}
 	if c.TLS, err = truth(values, "tls"); err != nil {
 		return nil, err
 	}

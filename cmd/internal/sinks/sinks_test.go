@@ -15,7 +15,8 @@ import (
 // showing a password.
 func TestForms(t *testing.T) {
 	folder := t.TempDir()
-	for _, to := range []string{"stdout:", "stdout", "https://me:hunter2@example.com/hook?token=x", "kafka://me:hunter2@a:9092,b:9092/topic?tls=true&mechanism=scram-sha-512",
+	for _, to := range []string{"stdout:", "stdout", "https://me:hunter2@example.com/hook?token=x",
+		"kafka://me:hunter2@a:9092,b:9092/topic?tls=true&mechanism=scram-sha-512",
 		"nats://me:hunter2@127.0.0.1:1/a.b"} {
 		s, err := Open(t.Context(), Options{To: to, Stdout: &bytes.Buffer{}})
 		if err != nil {
@@ -26,8 +27,10 @@ func TestForms(t *testing.T) {
 			t.Errorf("close %s: %v", to, err)
 		}
 	}
-	for _, to := range []string{"", "stdout:x", "ftp://hunter2/x", "http://", "nats://hunter2", "nats://h/a b", "nats://h/a?colour=hunter2", "nats://h/a?tls=hunter2",
-		"kafka://h:9092", "kafka://h:9092/t?mechanism=hunter2x&user=1", "kafka://u:hunter2%@h/t", "sqlite:" + folder + "/x.db", "postgres://u:hunter2@127.0.0.1:1/d", "hunter2"} {
+	for _, to := range []string{"", "stdout:x", "ftp://hunter2/x", "http://", "nats://hunter2", "nats://h/a b",
+		"nats://h/a?colour=hunter2", "nats://h/a?tls=hunter2", "kafka://h:9092",
+		"kafka://h:9092/t?mechanism=hunter2x&user=1", "kafka://u:hunter2%@h/t", "sqlite:" + folder + "/x.db",
+		"postgres://u:hunter2@127.0.0.1:1/d", "hunter2"} {
 		_, err := Open(t.Context(), Options{To: to})
 		if !errors.Is(err, rowfeed.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", to, err)
@@ -42,7 +45,10 @@ func TestForms(t *testing.T) {
 // TestDefaultName: one name for one receiver, whoever asks.
 func TestDefaultName(t *testing.T) {
 	names := map[string]string{}
-	for _, to := range []string{"stdout:", "https://example.com/a", "https://example.com/b", "nats://h:4222/a", "postgres://h/d?table=a", "postgres://h/d?table=b", "sqlite:x.db?table=a"} {
+	for _, to := range []string{
+		"stdout:", "https://example.com/a", "https://example.com/b", "nats://h:4222/a", "postgres://h/d?table=a",
+		"postgres://h/d?table=b", "sqlite:x.db?table=a",
+	} {
 		name := DefaultName(to)
 		if other, taken := names[name]; taken {
 			t.Errorf("%s and %s are both %s", to, other, name)
@@ -66,7 +72,9 @@ func TestResolve(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := func(name string) string { return map[string]string{"URL": "from outside"}[name] }
-	for text, want := range map[string]string{"as it stands": "as it stands", "env:URL": "from outside", "file:" + file: "from a file"} {
+	for text, want := range map[string]string{
+		"as it stands": "as it stands", "env:URL": "from outside", "file:" + file: "from a file",
+	} {
 		if got, err := Resolve("to", text, env); err != nil || got != want {
 			t.Errorf("%s: %q, %v", text, got, err)
 		}

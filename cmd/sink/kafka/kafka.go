@@ -110,7 +110,8 @@ func (c Config) login() (kgo.Opt, error) {
 	case "scram-sha-512":
 		return kgo.SASL(hashed.AsSha512Mechanism()), nil
 	}
-	return nil, invalid(fmt.Sprintf("%q is no mechanism to log in", c.Mechanism), "take plain, scram-sha-256 or scram-sha-512")
+	return nil, invalid(fmt.Sprintf("%q is no mechanism to log in", c.Mechanism),
+		"take plain, scram-sha-256 or scram-sha-512")
 }
 
 func invalid(cause, next string) error {
@@ -194,7 +195,8 @@ func (s *Sink) leave(batch []sink.Entry, producing *sync.WaitGroup) {
 func (s *Sink) giveUp(results []sink.Result, decided int, err error) []sink.Result {
 	for i, r := range results {
 		if r.State == sink.Undecided && r.Err == nil {
-			results[i] = sink.Retry(0, fmt.Errorf("%d of %d records were acknowledged in time: %w", decided, len(results), s.why(err)))
+			results[i] = sink.Retry(0,
+				fmt.Errorf("%d of %d records were acknowledged in time: %w", decided, len(results), s.why(err)))
 		}
 	}
 	return results
@@ -205,8 +207,13 @@ func record(ctx context.Context, e sink.Entry) *kgo.Record {
 	if e.Op == feedtype.Upsert {
 		r.Value = e.AppendJSON(nil)
 	}
-	for _, h := range [][2]string{{"id", e.ID()}, {"feed", e.Feed}, {"op", string(e.Op)}, {"generation", strconv.FormatInt(e.Generation, 10)},
-		{"shard", strconv.Itoa(e.Shard)}, {"position", e.Position}, {"epoch", strconv.FormatInt(e.Epoch, 10)}} {
+	for _, h := range [][2]string{
+		{"id", e.ID()},
+		{"feed", e.Feed},
+		{"op", string(e.Op)},
+		{"generation", strconv.FormatInt(e.Generation, 10)},
+		{"shard", strconv.Itoa(e.Shard)}, {"position", e.Position}, {"epoch", strconv.FormatInt(e.Epoch, 10)},
+	} {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: "rowfeed-" + h[0], Value: []byte(h[1])})
 	}
 	feedtype.TraceHeaders(ctx, func(name, value string) {

@@ -30,7 +30,8 @@ type cluster struct {
 const partitions = 3
 
 func newCluster(t *testing.T) *cluster {
-	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "rows"), kfake.BrokerConfigs(map[string]string{"message.max.bytes": fmt.Sprint(5 << 20)}))
+	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(partitions, "rows"),
+		kfake.BrokerConfigs(map[string]string{"message.max.bytes": fmt.Sprint(5 << 20)}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,8 @@ func (c *cluster) sink(cfg Config) *Sink {
 // records reads the topic up to its end.
 func (c *cluster) records() (all []*kgo.Record) {
 	c.t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics("rows"), kgo.FetchMaxPartitionBytes(16<<20), kgo.FetchMaxBytes(64<<20))
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics("rows"),
+		kgo.FetchMaxPartitionBytes(16<<20), kgo.FetchMaxBytes(64<<20))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -169,7 +171,8 @@ func TestOnePartitionPerKey(t *testing.T) {
 
 // TestNew refuses what cannot be.
 func TestNew(t *testing.T) {
-	for _, cfg := range []Config{{}, {Brokers: []string{"a:1"}}, {Topic: "a"}, {Brokers: []string{"a:1"}, Topic: "a", Timeout: -1},
+	for _, cfg := range []Config{{}, {Brokers: []string{"a:1"}}, {Topic: "a"}, {Brokers: []string{"a:1"}, Topic: "a",
+		Timeout: -1},
 		{Brokers: []string{"a:1"}, Topic: "a", User: "u", Password: "hunter2", Mechanism: "guess"}} {
 		_, err := New(cfg)
 		if !errors.Is(err, feedtype.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {

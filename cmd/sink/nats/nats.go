@@ -59,7 +59,8 @@ func New(cfg Config) (*Sink, error) {
 	case cfg.URL == "":
 		return nil, invalid("it names no server", "write it like nats://host:4222/subject")
 	case !validSubject(cfg.Subject):
-		return nil, invalid(fmt.Sprintf("%q is no subject to publish to", cfg.Subject), "name one without wildcards and blanks, like orders.changes")
+		return nil, invalid(fmt.Sprintf("%q is no subject to publish to", cfg.Subject),
+			"name one without wildcards and blanks, like orders.changes")
 	case cfg.Timeout < 0 || cfg.MaxInFlight < 0:
 		return nil, invalid("its bounds must not be negative", "leave them at 0 for the defaults")
 	}
@@ -81,9 +82,11 @@ func New(cfg Config) (*Sink, error) {
 	}
 	conn, err := nats.Connect(cfg.URL, options...)
 	if err != nil {
-		return nil, invalid("no connection can be made with its URL", "check its form, its credentials, and the server's certificate")
+		return nil, invalid("no connection can be made with its URL",
+			"check its form, its credentials, and the server's certificate")
 	}
-	js, err := jetstream.New(conn, jetstream.WithPublishAsyncTimeout(cfg.Timeout), jetstream.WithPublishAsyncMaxPending(cfg.MaxInFlight))
+	js, err := jetstream.New(conn, jetstream.WithPublishAsyncTimeout(cfg.Timeout),
+		jetstream.WithPublishAsyncMaxPending(cfg.MaxInFlight))
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -131,7 +134,8 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 			continue
 		}
 		var err error
-		acks[i], err = s.js.PublishMsgAsync(s.message(ctx, e), jetstream.WithMsgID(e.ID()), jetstream.WithStallWait(s.cfg.Timeout),
+		acks[i], err = s.js.PublishMsgAsync(s.message(ctx, e), jetstream.WithMsgID(e.ID()),
+			jetstream.WithStallWait(s.cfg.Timeout),
 			jetstream.WithRetryAttempts(0))
 		if err != nil {
 			if results[i] = judge(err); results[i].State == sink.Undecided {
@@ -192,7 +196,8 @@ func (s *Sink) message(ctx context.Context, e sink.Entry) *nats.Msg {
 // judge tells an entry that no stream would take from a stream that takes none now.
 func judge(err error) sink.Result {
 	var refused *jetstream.APIError
-	if errors.Is(err, nats.ErrMaxPayload) || errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum {
+	if errors.Is(err, nats.ErrMaxPayload) ||
+		errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum {
 		return sink.Reject(err)
 	}
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {

@@ -39,8 +39,9 @@ func newBroker(t *testing.T) *broker {
 }
 
 func (b *broker) start() {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.folder, SyncAlways: true,
-		NoLog: true, NoSigs: true, MaxPayload: 4 << 20, MaxPending: 64 << 20})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.folder,
+		SyncAlways: true,
+		NoLog:      true, NoSigs: true, MaxPayload: 4 << 20, MaxPending: 64 << 20})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -59,7 +60,8 @@ func (b *broker) stop() {
 // connect is the test's own connection, which sees the stream.
 func (b *broker) connect() jetstream.JetStream {
 	b.t.Helper()
-	conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(time.Minute), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(time.Minute), nats.MaxReconnects(-1),
+		nats.ReconnectWait(10*time.Millisecond))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -73,7 +75,8 @@ func (b *broker) connect() jetstream.JetStream {
 
 func (b *broker) stream(maxSize int32) {
 	b.t.Helper()
-	_, err := b.connect().CreateStream(b.t.Context(), jetstream.StreamConfig{Name: "changes", Subjects: []string{"rows.>"}, Storage: jetstream.FileStorage, MaxMsgSize: maxSize})
+	_, err := b.connect().CreateStream(b.t.Context(), jetstream.StreamConfig{Name: "changes",
+		Subjects: []string{"rows.>"}, Storage: jetstream.FileStorage, MaxMsgSize: maxSize})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -106,8 +109,10 @@ func (b *broker) received() (all []sinktest.Delivery) {
 			b.t.Fatal(err)
 		}
 		h := m.Header
-		if h.Get("Rowfeed-Position") != e.Position || h.Get("Rowfeed-Op") != string(e.Op) || h.Get("Rowfeed-Epoch") != "7" ||
-			h.Get("Rowfeed-Generation") != "1" || h.Get("Rowfeed-Feed") != "kv" || h.Get("Nats-Msg-Id") != "kv:1:"+h.Get("Rowfeed-Shard")+":"+h.Get("Rowfeed-Position") {
+		if h.Get("Rowfeed-Position") != e.Position || h.Get("Rowfeed-Op") != string(e.Op) ||
+			h.Get("Rowfeed-Epoch") != "7" ||
+			h.Get("Rowfeed-Generation") != "1" || h.Get("Rowfeed-Feed") != "kv" ||
+			h.Get("Nats-Msg-Id") != "kv:1:"+h.Get("Rowfeed-Shard")+":"+h.Get("Rowfeed-Position") {
 			b.t.Errorf("headers: %v", h)
 		}
 		all = append(all, sinktest.Delivery{ID: h.Get("Nats-Msg-Id"), Key: e.Key.ID, V: e.Row.V, Op: e.Op})
@@ -137,7 +142,8 @@ func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		b := newBroker(t)
 		b.stream(-1)
-		return sinktest.Receiver{Sink: b.sink(Config{MaxInFlight: 8, Timeout: 5 * time.Minute}), Received: b.received, Down: b.stop, Up: b.start,
+		return sinktest.Receiver{Sink: b.sink(Config{MaxInFlight: 8, Timeout: 5 * time.Minute}), Received: b.received,
+			Down: b.stop, Up: b.start,
 			Idempotent: true, Large: 3 << 20, TooLarge: 5 << 20}
 	})
 }
@@ -146,7 +152,8 @@ func TestSink(t *testing.T) {
 func TestTrace(t *testing.T) {
 	b := newBroker(t)
 	b.stream(-1)
-	if r := b.sink(Config{}).Deliver(sinktest.Traced(t.Context()), []sink.Entry{sinktest.Upsert(t, 1, 1, "a")})[0]; r.State != sink.Accepted {
+	if r := b.sink(Config{}).Deliver(sinktest.Traced(t.Context()),
+		[]sink.Entry{sinktest.Upsert(t, 1, 1, "a")})[0]; r.State != sink.Accepted {
 		t.Fatal(r.Err)
 	}
 	stream, err := b.connect().Stream(t.Context(), "changes")
@@ -165,7 +172,8 @@ func TestStreams(t *testing.T) {
 	b := newBroker(t)
 	s := b.sink(Config{})
 	small, large := sinktest.Upsert(t, 1, 1, "a"), sinktest.Upsert(t, 2, 2, strings.Repeat("x", 2000))
-	if r := s.Deliver(t.Context(), []sink.Entry{small})[0]; r.State != sink.Undecided || !strings.Contains(r.Err.Error(), "is there a stream") {
+	if r := s.Deliver(t.Context(), []sink.Entry{small})[0]; r.State != sink.Undecided ||
+		!strings.Contains(r.Err.Error(), "is there a stream") {
 		t.Errorf("without a stream: %+v", r)
 	}
 	b.stream(1000)
@@ -174,7 +182,9 @@ func TestStreams(t *testing.T) {
 		t.Errorf("a stream with a limit: %+v", r)
 	}
 	js := b.connect()
-	if _, err := js.UpdateStream(t.Context(), jetstream.StreamConfig{Name: "changes", Subjects: []string{"rows.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew}); err != nil {
+	if _, err := js.UpdateStream(t.Context(), jetstream.StreamConfig{
+		Name: "changes", Subjects: []string{"rows.>"}, MaxMsgs: 1, Discard: jetstream.DiscardNew,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if r := s.Deliver(t.Context(), []sink.Entry{sinktest.Upsert(t, 3, 3, "c")})[0]; r.State != sink.Undecided {
@@ -185,11 +195,13 @@ func TestStreams(t *testing.T) {
 // TestNew refuses what cannot be.
 func TestNew(t *testing.T) {
 	for _, subject := range []string{"", ".", "a.", ".a", "a..b", "a.*", ">", "a b", "a\n"} {
-		if _, err := New(Config{URL: "nats://127.0.0.1:1", Subject: subject}); !errors.Is(err, feedtype.InvalidRequest) {
+		if _, err := New(Config{URL: "nats://127.0.0.1:1", Subject: subject}); !errors.Is(err,
+			feedtype.InvalidRequest) {
 			t.Errorf("subject %q: %v", subject, err)
 		}
 	}
-	if _, err := New(Config{URL: "nats://hunter2@%zz", Subject: "a"}); !errors.Is(err, feedtype.InvalidRequest) || strings.Contains(err.Error(), "hunter2") {
+	if _, err := New(Config{URL: "nats://hunter2@%zz", Subject: "a"}); !errors.Is(err, feedtype.InvalidRequest) ||
+		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a bad URL: %v", err)
 	}
 }

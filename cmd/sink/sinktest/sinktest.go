@@ -48,8 +48,9 @@ type Delivery struct {
 // Info describes the feed of the suite's entries: a table with the columns id and v.
 var Info = feedtype.Info{
 	Name: "kv", Generation: 1,
-	Key:     []feedtype.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}},
-	Columns: []feedtype.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}, {Name: "v", Type: "text", Kind: feedtype.Text}},
+	Key: []feedtype.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}},
+	Columns: []feedtype.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer},
+		{Name: "v", Type: "text", Kind: feedtype.Text}},
 }
 
 // Upsert makes an entry.
@@ -62,7 +63,8 @@ func Upsert(t testing.TB, position, id int64, v string) sink.Entry {
 // Delete makes an entry.
 func Delete(t testing.TB, position, id int64) sink.Entry {
 	t.Helper()
-	return entry(t, map[string]any{"position": fmt.Sprint(position), "shard": 0, "op": "delete", "key": map[string]any{"id": id}})
+	return entry(t,
+		map[string]any{"position": fmt.Sprint(position), "shard": 0, "op": "delete", "key": map[string]any{"id": id}})
 }
 
 func entry(t testing.TB, wire map[string]any) sink.Entry {
@@ -236,7 +238,8 @@ func (s *suite) down() {
 	}
 	s.Up()
 	// A connection may need a moment: that is what retries are for.
-	for results = s.deliver(Upsert(s, 2, 1, "b"), Upsert(s, 3, 2, "b")); results[0].State == sink.Undecided || results[1].State == sink.Undecided; {
+	for results = s.deliver(Upsert(s, 2, 1, "b"), Upsert(s, 3, 2, "b")); results[0].State == sink.Undecided ||
+		results[1].State == sink.Undecided; {
 		results = s.deliver(Upsert(s, 2, 1, "b"), Upsert(s, 3, 2, "b"))
 	}
 	s.wantAll(results, sink.Accepted)
@@ -271,7 +274,8 @@ func (s *suite) tooLarge() {
 	if s.TooLarge == 0 {
 		s.Skip("the receiver names no limit")
 	}
-	results := s.deliver(Upsert(s, 1, 1, "a"), Upsert(s, 2, 2, strings.Repeat("wide ", s.TooLarge/5)), Upsert(s, 3, 3, "c"))
+	results := s.deliver(Upsert(s, 1, 1, "a"), Upsert(s, 2, 2, strings.Repeat("wide ", s.TooLarge/5)),
+		Upsert(s, 3, 3, "c"))
 	if got := states(results); !slices.Equal(got, []sink.State{sink.Accepted, sink.Rejected, sink.Accepted}) {
 		s.Errorf("results: %v (%v)", got, results[1].Err)
 	}

@@ -103,8 +103,9 @@ func (s *Sink) sameKey(key feedtype.Row) error {
 	for i := range key.Len() {
 		names = append(names, key.Column(i).Name)
 	}
-	return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: fmt.Sprintf("its primary key is (%s), the feed's key is (%s)",
-		strings.Join(s.key, ", "), strings.Join(names, ", ")), Next: "give the table the feed's key as primary key"}
+	return &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
+		Cause: fmt.Sprintf("its primary key is (%s), the feed's key is (%s)",
+			strings.Join(s.key, ", "), strings.Join(names, ", ")), Next: "give the table the feed's key as primary key"}
 }
 
 // others are the table's unique indexes besides its primary key, as far as a row's values
@@ -138,7 +139,8 @@ func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(s.name)+" WHERE "+same+" AND NOT ("+own+")", b.Args()...); err != nil {
+			if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(s.name)+" WHERE "+same+" AND NOT ("+own+")",
+				b.Args()...); err != nil {
 				return err
 			}
 		}
@@ -184,7 +186,8 @@ func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from feedtype.TableName, 
 			}
 			any = append(any, "("+one+")")
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(from)+" WHERE "+strings.Join(any, " OR "), b.Args()...); err != nil {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(from)+" WHERE "+strings.Join(any, " OR "),
+			b.Args()...); err != nil {
 			return err
 		}
 		keys = keys[n:]
@@ -255,7 +258,8 @@ func (s *Sink) respell(ctx context.Context, tx *sql.Tx, r row) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "UPDATE "+s.quoted(s.name)+" SET "+strings.Join(sets, ", ")+" WHERE "+known+" AND "+own, b.Args()...)
+	_, err = tx.ExecContext(ctx,
+		"UPDATE "+s.quoted(s.name)+" SET "+strings.Join(sets, ", ")+" WHERE "+known+" AND "+own, b.Args()...)
 	return err
 }
 
@@ -308,7 +312,8 @@ func (s *Sink) param(b *dialect.Builder, name string, v any) (string, error) {
 	}
 	v, err = convert(*c, v)
 	if err != nil {
-		return "", &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: fmt.Sprintf("column %q (%s)", name, c.Type), Err: err,
+		return "", &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
+			Cause: fmt.Sprintf("column %q (%s)", name, c.Type), Err: err,
 			Next: "give it a type that holds the feed's values"}
 	}
 	return s.d.Store(*c, b.Arg(v)), nil
@@ -330,6 +335,7 @@ func (s *Sink) column(name string) (*dialect.Column, error) {
 	if c := find(); c != nil {
 		return c, nil
 	}
-	return nil, &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: fmt.Sprintf("it has no column %q, which the feed delivers", name),
-		Next: "add the column, or make the feed with --columns"}
+	return nil, &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
+		Cause: fmt.Sprintf("it has no column %q, which the feed delivers", name),
+		Next:  "add the column, or make the feed with --columns"}
 }

@@ -65,7 +65,8 @@ func New(ctx context.Context, cfg Config) (*Sink, error) {
 		s.name = feedtype.TableName{Schema: schema, Name: name}
 	}
 	if s.name.Name == "" {
-		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "to", Object: "mirror", Cause: "it names no table", Next: "add table=NAME to its URL"}
+		return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "to", Object: "mirror",
+			Cause: "it names no table", Next: "add table=NAME to its URL"}
 	}
 	if err := s.describe(ctx); err != nil {
 		return nil, err
@@ -77,7 +78,8 @@ func New(ctx context.Context, cfg Config) (*Sink, error) {
 		columns = append(columns, strings.TrimSpace(s.d.Quote(name)+" "+c.Decl)+" NOT NULL")
 		key = append(key, s.d.Quote(name))
 	}
-	_, err := cfg.Pool.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+s.quoted(s.sweep)+" ("+strings.Join(columns, ", ")+", PRIMARY KEY ("+strings.Join(key, ", ")+"))")
+	_, err := cfg.Pool.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+s.quoted(s.sweep)+" ("+
+		strings.Join(columns, ", ")+", PRIMARY KEY ("+strings.Join(key, ", ")+"))")
 	if err != nil {
 		return nil, s.fail("make the table "+s.sweep.String()+" beside it", err)
 	}
@@ -120,11 +122,13 @@ func (s *Sink) describe(ctx context.Context) error {
 	}
 	primary := t.PrimaryKey()
 	if primary == nil {
-		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: "it has no primary key", Next: "give it the feed's key as one"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: "it has no primary key",
+			Next: "give it the feed's key as one"}
 	}
 	key, ok := primary.Names()
 	if !ok {
-		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(), Cause: "its primary key is not of columns alone", Next: "give it the feed's key as one"}
+		return &feedtype.Error{Code: feedtype.Refused, Object: s.object(),
+			Cause: "its primary key is not of columns alone", Next: "give it the feed's key as one"}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +169,8 @@ func (s *Sink) Complete(ctx context.Context, tx *sql.Tx) error {
 		same = append(same, s.quoted(s.name)+"."+s.d.Quote(k)+" = s."+s.d.Quote(k))
 	}
 	for _, statement := range []string{
-		"DELETE FROM " + s.quoted(s.name) + " WHERE EXISTS (SELECT 1 FROM " + s.quoted(s.sweep) + " s WHERE " + strings.Join(same, " AND ") + ")",
+		"DELETE FROM " + s.quoted(s.name) + " WHERE EXISTS (SELECT 1 FROM " + s.quoted(s.sweep) + " s WHERE " +
+			strings.Join(same, " AND ") + ")",
 		"DELETE FROM " + s.quoted(s.sweep),
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
@@ -240,7 +245,8 @@ func (s *Sink) passes(err error) bool {
 		return true
 	}
 	class := s.d.Classify(err)
-	return slices.Contains([]dialect.Class{dialect.ClassConnection, dialect.ClassRetry, dialect.ClassLockTimeout, dialect.ClassFull,
+	return slices.Contains([]dialect.Class{dialect.ClassConnection, dialect.ClassRetry, dialect.ClassLockTimeout,
+		dialect.ClassFull,
 		dialect.ClassPermission, dialect.ClassUndefined}, class)
 }
 

@@ -94,7 +94,8 @@ func TestVersionsOfAKey(t *testing.T) {
 	db := testdb.SQLite.New(t)
 	db.Exec(t, "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY, v text)")
 	s := openSink(t, db, db.OpenTapped(t, testdb.Hooks{}))
-	batch := []sink.Entry{sinktest.Upsert(t, 1, 1, "a"), sinktest.Delete(t, 2, 1), sinktest.Upsert(t, 3, 1, "b"), sinktest.Upsert(t, 4, 2, "c"), sinktest.Delete(t, 5, 2)}
+	batch := []sink.Entry{sinktest.Upsert(t, 1, 1, "a"), sinktest.Delete(t, 2, 1), sinktest.Upsert(t, 3, 1, "b"),
+		sinktest.Upsert(t, 4, 2, "c"), sinktest.Delete(t, 5, 2)}
 	for _, r := range s.Deliver(t.Context(), batch) {
 		if r.State != sink.Accepted {
 			t.Fatal(r.Err)

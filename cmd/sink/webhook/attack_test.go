@@ -17,7 +17,10 @@ import (
 func TestSpellingsOfThisMachine(t *testing.T) {
 	e, server := newEndpoint(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
-	for _, host := range []string{"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.1.", "LOCALHOST", "localhost.", "[::127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "127.0.0.1%2eexample", "0"} {
+	for _, host := range []string{
+		"2130706433", "0x7f000001", "0177.0.0.1", "127.1", "127.0.0.1.", "LOCALHOST", "localhost.", "[::127.0.0.1]",
+		"[::ffff:7f00:1]", "[0:0:0:0:0:0:0:1]", "127.0.0.1%2eexample", "0",
+	} {
 		s, err := New(Config{URL: "http://" + host + ":" + port + "/"})
 		if err != nil {
 			continue // it is no URL: good

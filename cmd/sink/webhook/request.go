@@ -100,7 +100,8 @@ func messageID(batch []sink.Entry) string {
 // payload is a request's body. The entries of a batch are of one feed and generation.
 func payload(batch []sink.Entry) []byte {
 	first := batch[0]
-	b := fmt.Appendf(nil, `{"type":"rowfeed.entries","data":{"feed":%q,"generation":%d,"epoch":%d,"entries":[`, first.Feed, first.Generation, first.Epoch)
+	b := fmt.Appendf(nil, `{"type":"rowfeed.entries","data":{"feed":%q,"generation":%d,"epoch":%d,"entries":[`,
+		first.Feed, first.Generation, first.Epoch)
 	binary := []string{}
 	for i, e := range batch {
 		if i > 0 {
@@ -130,8 +131,10 @@ func payload(batch []sink.Entry) []byte {
 // and would not be mended by setting every entry aside.
 func aboutEntries(status int) bool {
 	switch status {
-	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
-		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusGone, http.StatusMisdirectedRequest, http.StatusTooEarly,
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
+		http.StatusMethodNotAllowed,
+		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusGone, http.StatusMisdirectedRequest,
+		http.StatusTooEarly,
 		http.StatusUpgradeRequired, http.StatusTooManyRequests:
 		return false
 	}

@@ -89,7 +89,8 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 		return
 	}
-	if err := json.Unmarshal(body, &message); err != nil || message.Type != "rowfeed.entries" || message.Data.Epoch != 7 || message.Data.Base64 == nil {
+	if err := json.Unmarshal(body, &message); err != nil || message.Type != "rowfeed.entries" ||
+		message.Data.Epoch != 7 || message.Data.Base64 == nil {
 		e.t.Errorf("body %.200s: %v", body, err)
 	}
 	e.requests = append(e.requests, len(message.Data.Entries))
@@ -101,8 +102,9 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	for _, entry := range message.Data.Entries {
-		e.log = append(e.log, sinktest.Delivery{ID: fmt.Sprintf("%s:%d:0:%s", message.Data.Feed, message.Data.Generation, entry.Position),
-			Key: entry.Key.ID, V: entry.Row.V, Op: entry.Op})
+		e.log = append(e.log,
+			sinktest.Delivery{ID: fmt.Sprintf("%s:%d:0:%s", message.Data.Feed, message.Data.Generation, entry.Position),
+				Key: entry.Key.ID, V: entry.Row.V, Op: entry.Op})
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -124,9 +126,12 @@ func TestSink(t *testing.T) {
 			e, server := newEndpoint(t)
 			with := func(change func()) { e.mu.Lock(); defer e.mu.Unlock(); change() }
 			return sinktest.Receiver{
-				Sink:     open(t, Config{URL: server.URL, Secrets: []string{secret}, AllowPrivate: true, MaxEntries: 7, MaxInFlight: inFlight, Timeout: 5 * time.Minute}),
+				Sink: open(t, Config{URL: server.URL, Secrets: []string{secret}, AllowPrivate: true, MaxEntries: 7,
+					MaxInFlight: inFlight, Timeout: 5 * time.Minute}),
 				Received: func() []sinktest.Delivery { e.mu.Lock(); defer e.mu.Unlock(); return e.log },
-				Down:     func() { with(func() { e.down = true }) }, Up: func() { with(func() { e.down = false }) }, After: 2 * time.Minute,
+				Down: func() {
+					with(func() { e.down = true })
+				}, Up: func() { with(func() { e.down = false }) }, After: 2 * time.Minute,
 				Refuse: func(id int64) { with(func() { e.refuse[id] = true }) },
 				Large:  3 << 20, TooLarge: 6 << 20,
 			}
@@ -148,11 +153,15 @@ func TestAnswers(t *testing.T) {
 		rest   time.Duration
 	}{
 		{200, "", sink.Accepted, 0}, {202, "", sink.Accepted, 0}, {204, "9", sink.Accepted, 0},
-		{400, "", sink.Rejected, 0}, {409, "", sink.Rejected, 0}, {413, "", sink.Rejected, 0}, {415, "", sink.Rejected, 0}, {422, "7", sink.Rejected, 0},
+		{400, "", sink.Rejected, 0}, {409, "", sink.Rejected,
+			0}, {413, "", sink.Rejected, 0}, {415, "", sink.Rejected, 0}, {422, "7", sink.Rejected, 0},
 		{301, "", sink.Undecided, 0}, {307, "", sink.Undecided, 0},
-		{401, "", sink.Undecided, 0}, {403, "", sink.Undecided, 0}, {404, "", sink.Undecided, 0}, {405, "", sink.Undecided, 0},
+		{401, "", sink.Undecided,
+			0}, {403, "", sink.Undecided, 0}, {404, "", sink.Undecided, 0}, {405, "", sink.Undecided, 0},
 		{408, "", sink.Undecided, 0}, {410, "", sink.Undecided, 0}, {425, "", sink.Undecided, 0},
-		{429, "7", sink.Undecided, 7 * time.Second}, {429, "", sink.Undecided, 0}, {429, "-3", sink.Undecided, 0}, {429, "soon", sink.Undecided, 0},
+		{
+			429, "7", sink.Undecided, 7 * time.Second,
+		}, {429, "", sink.Undecided, 0}, {429, "-3", sink.Undecided, 0}, {429, "soon", sink.Undecided, 0},
 		{500, "", sink.Undecided, 0}, {502, "", sink.Undecided, 0}, {503, " 120 ", sink.Undecided, 2 * time.Minute},
 		{503, now.Add(time.Minute).Format(http.TimeFormat), sink.Undecided, time.Minute},
 		{503, now.Add(-time.Minute).Format(http.TimeFormat), sink.Undecided, 0},
@@ -168,7 +177,8 @@ func TestAnswers(t *testing.T) {
 		}
 		r := s.Deliver(t.Context(), []sink.Entry{sinktest.Upsert(t, 1, 1, "a")})[0]
 		if r.State != c.want || r.After != c.rest {
-			t.Errorf("%d, Retry-After %q: %s after %s (%v), want %s after %s", c.status, c.after, r.State, r.After, r.Err, c.want, c.rest)
+			t.Errorf("%d, Retry-After %q: %s after %s (%v), want %s after %s",
+				c.status, c.after, r.State, r.After, r.Err, c.want, c.rest)
 		}
 	}
 }
@@ -178,7 +188,8 @@ func TestAnswers(t *testing.T) {
 func TestRequests(t *testing.T) {
 	e, server := newEndpoint(t)
 	other := "whsec_" + base64.StdEncoding.EncodeToString([]byte("the next one"))
-	s := open(t, Config{URL: strings.Replace(server.URL, "http://", "http://me:hunter2@", 1) + "/hunter3", Secrets: []string{other, secret}, AllowPrivate: true, MaxEntries: 4, MaxBytes: 1000})
+	s := open(t, Config{URL: strings.Replace(server.URL, "http://", "http://me:hunter2@", 1) + "/hunter3",
+		Secrets: []string{other, secret}, AllowPrivate: true, MaxEntries: 4, MaxBytes: 1000})
 	var batch []sink.Entry
 	for id := range int64(10) {
 		v := "x"
@@ -204,7 +215,8 @@ func TestRequests(t *testing.T) {
 	}
 	e.answer = func(_ http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
-		if signatures := strings.Fields(r.Header.Get("webhook-signature")); user != "me" || password != "hunter2" || len(signatures) != 2 {
+		if signatures := strings.Fields(r.Header.Get("webhook-signature")); user != "me" || password != "hunter2" ||
+			len(signatures) != 2 {
 			t.Errorf("user %q, %d signatures", user, len(signatures))
 		}
 	}
@@ -287,11 +299,12 @@ func TestPrivateTargets(t *testing.T) {
 		t.Error("a request went through")
 	}
 	for address, public := range map[string]bool{
-		"8.8.8.8": true, "2606:4700::1111": true, "172.32.0.1": true, "100.128.0.1": true,
-		"10.1.2.3": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false, "0.1.2.3": false,
+		"8.8.8.8": true, "2606:4700::1111": true, "172.32.0.1": true, "100.128.0.1": true, "10.1.2.3": false,
+		"172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false, "0.1.2.3": false,
 		"224.0.0.1": false, "255.255.255.255": false, "240.0.0.1": false, "198.18.0.1": false, "192.0.0.192": false,
-		"fe80::1": false, "fe80::1%eth0": false, "fd00::1": false, "ff02::1": false, "::": false, "::1": false, "::7f00:1": false,
-		"::ffff:10.0.0.1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false, "2001:0:1::1": false, "fec0::1": false,
+		"fe80::1": false, "fe80::1%eth0": false, "fd00::1": false, "ff02::1": false, "::": false, "::1": false,
+		"::7f00:1": false, "::ffff:10.0.0.1": false, "64:ff9b::a00:1": false, "2002:a00:1::": false,
+		"2001:0:1::1": false, "fec0::1": false,
 	} {
 		if got := isPublic(netip.MustParseAddr(address)); got != public {
 			t.Errorf("%s is public: %v", address, got)
@@ -302,8 +315,13 @@ func TestPrivateTargets(t *testing.T) {
 // TestNew refuses what cannot be, and shows no secret.
 func TestNew(t *testing.T) {
 	for _, cfg := range []Config{
-		{}, {URL: "ftp://hunter2.example/x"}, {URL: "https://"}, {URL: "http://hunter2@%zz/"}, {URL: "https://example.com/#hunter2"},
-		{URL: "https://example.com", Secrets: []string{"whsec_not/base64!hunter2"}}, {URL: "https://example.com", Secrets: []string{""}},
+		{},
+		{URL: "ftp://hunter2.example/x"},
+		{URL: "https://"},
+		{URL: "http://hunter2@%zz/"},
+		{URL: "https://example.com/#hunter2"},
+		{URL: "https://example.com", Secrets: []string{"whsec_not/base64!hunter2"}},
+		{URL: "https://example.com", Secrets: []string{""}},
 		{URL: "https://example.com", Timeout: -1},
 	} {
 		_, err := New(cfg)

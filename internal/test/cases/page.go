@@ -13,7 +13,8 @@ var (
 	notRun = regexp.MustCompile(`^not (run|yet|planned)($|[ ,;:(])`)
 )
 
-const pageHead = "<!-- go run ./internal/test/cases makes this page of capabilities.txt and the labels of the tests. -->\n\n"
+const pageHead = "<!-- go run ./internal/test/cases makes this page of capabilities.txt and the labels of the tests. " +
+	"-->\n\n"
 
 // page makes docs/CAPABILITIES.md: each row of the template's tables that begin with "row" gets the databases
 // that its cases run on, and their names.
@@ -55,7 +56,9 @@ func page(template string, cases []Case) (text string, problems []string) {
 			case notRun.MatchString(state) && len(of) > 0:
 				say("the row %s says that it was not run, and %s has its label", row, of[0].path())
 			case !wasRun.MatchString(state) && !notRun.MatchString(state):
-				say(`the state of row %s begins with none of "run", "run against a fake", "not run", "not yet", "not planned"`, row)
+				say(`the state of row %s begins with none of `+
+					`"run", "run against a fake", "not run", "not yet", "not planned"`,
+					row)
 			}
 			line = strings.TrimRight(line, " ") + " " + databases(of) + " | " + names(of, count) + " |"
 		}

@@ -44,7 +44,8 @@ func main() {
 	)
 	flag.Parse()
 	rules := judge.Rules{Key: strings.Split(*key, ","), Writer: *writer, Number: *number, After: *after}
-	verdict, err := run(*feedURL, *logPath, *table, rules, judge.Follower{Limit: *limit, Patience: *patience, Quiet: *quiet})
+	verdict, err := run(*feedURL, *logPath, *table, rules,
+		judge.Follower{Limit: *limit, Patience: *patience, Quiet: *quiet})
 	if err != nil {
 		fmt.Printf("verdict: none: %s\n", strings.Join(strings.Fields(err.Error()), " "))
 		os.Exit(2)
@@ -52,7 +53,8 @@ func main() {
 	for _, fault := range verdict.Faults {
 		fmt.Println(fault)
 	}
-	fmt.Printf("verdict: %d faults; %d entries, %d of them in a causal order, %d keys\n", len(verdict.Faults), verdict.Entries, verdict.Ordered, verdict.Keys)
+	fmt.Printf("verdict: %d faults; %d entries, %d of them in a causal order, %d keys\n",
+		len(verdict.Faults), verdict.Entries, verdict.Ordered, verdict.Keys)
 	if len(verdict.Faults) > 0 {
 		os.Exit(1)
 	}

@@ -6,7 +6,8 @@
 //	                                  It has all blocks in "sh" and "sql" up to the next such comment.
 //	<!-- fails: text -->              the block's last command fails, and the text is in what it prints
 //	<!-- shows -->                    these lines are in what the block before printed, in this order; … is anything
-//	<!-- file: path -->               these lines are in that file of the repository, which tests compile; … is anything
+//	<!-- file: path -->               these lines are in that file of the repository, which tests compile;
+//	                                  … is anything
 //	<!-- run by: TestName -->         that test runs it
 //	<!-- not run: reason -->          it is not run; its rowfeed commands are still looked up
 package docs
@@ -35,7 +36,8 @@ var comment = regexp.MustCompile(`^<!-- (run|fails|shows|file|run by|not run)(?:
 // Documents are the paths of all documents below a repository's root.
 func Documents(root string) (paths []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() && slices.Contains([]string{".git", ".engines", "node_modules", "testdata"}, d.Name()) {
+		if err == nil && d.IsDir() &&
+			slices.Contains([]string{".git", ".engines", "node_modules", "testdata"}, d.Name()) {
 			return filepath.SkipDir
 		}
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".md") {
@@ -117,7 +119,8 @@ func Commands(script, program string) (commands [][]string) {
 	}
 	endCommand := func() {
 		endWord()
-		for len(words) > 0 && assignment.MatchString(words[0]) || len(words) > 0 && slices.Contains([]string{"!", "until", "while", "if", "then", "do", "time"}, words[0]) {
+		for len(words) > 0 && assignment.MatchString(words[0]) ||
+			len(words) > 0 && slices.Contains([]string{"!", "until", "while", "if", "then", "do", "time"}, words[0]) {
 			words = words[1:]
 		}
 		if len(words) > 0 && words[0] == program {

@@ -27,13 +27,16 @@ func TestStand(t *testing.T) {
 
 // TestCommands: a program's command lines, wherever they stand in a script.
 func TestCommands(t *testing.T) {
-	script := "rowfeed init # rowfeed comment\nA=1 B=\"2 3\" rowfeed feed add kv --table 'a b' && rowfeed x | sort\necho rowfeed no\n" +
-		"x=$(rowfeed fetch kv --after \"$c\")\nrowfeed serve & sleep 1\nrowfeed tail kv \\\n  --after now > rowfeed.out\n! rowfeed y; until rowfeed z; do :; done\n"
+	script := "rowfeed init # rowfeed comment\nA=1 B=\"2 3\" rowfeed feed add kv --table 'a b' && rowfeed x | " +
+		"sort\necho rowfeed no\n" +
+		"x=$(rowfeed fetch kv --after \"$c\")\nrowfeed serve & sleep 1\nrowfeed tail kv \\\n  --after now > " +
+		"rowfeed.out\n! rowfeed y; until rowfeed z; do :; done\n"
 	var got []string
 	for _, words := range docs.Commands(script, "rowfeed") {
 		got = append(got, strings.Join(words, "|"))
 	}
-	want := []string{"init", "feed|add|kv|--table|a b", "x", "fetch|kv|--after|$c", "serve", "tail|kv|--after|now", "y", "z"}
+	want := []string{"init", "feed|add|kv|--table|a b", "x", "fetch|kv|--after|$c", "serve", "tail|kv|--after|now", "y",
+		"z"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
@@ -42,7 +45,8 @@ func TestCommands(t *testing.T) {
 // TestRead: a document's blocks with what is said of them, and the prose without.
 func TestRead(t *testing.T) {
 	folder := t.TempDir()
-	text := "# A\n<!-- run: sqlite -->\n```sh\nrowfeed init\n```\nProse.\n<!-- fails: no such feed -->\n\n```sh\nrowfeed fetch x\n```\n````\n```\n````\n<!-- a remark -->\n"
+	text := "# A\n<!-- run: sqlite -->\n```sh\nrowfeed init\n```\nProse.\n<!-- fails: " +
+		"no such feed -->\n\n```sh\nrowfeed fetch x\n```\n````\n```\n````\n<!-- a remark -->\n"
 	if err := os.WriteFile(filepath.Join(folder, "a.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,8 @@ func TestSnippets(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			} else if missing, all := docs.Stand(string(data), b.Text); !all {
-				t.Errorf("%s:%d shows %q of %s, which is not there, or not in this order", document, b.Line, missing, b.Detail)
+				t.Errorf("%s:%d shows %q of %s, which is not there, or not in this order",
+					document, b.Line, missing, b.Detail)
 			}
 		}
 	}

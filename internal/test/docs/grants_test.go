@@ -50,18 +50,21 @@ func (s *session) withoutEach() {
 		if strings.Contains(g.command, "lease release") { // of one that somebody has
 			s.db.Exec(s.t, "UPDATE rowfeed_leases SET expires_at = 9000000000000000000")
 		}
-		if g.privilege == "INSERT" && (g.on == "rowfeed_leases" || g.on == "rowfeed_cursors") { // nobody has inserted the row before
+		// nobody has inserted the row before
+		if g.privilege == "INSERT" && (g.on == "rowfeed_leases" || g.on == "rowfeed_cursors") {
 			s.db.Exec(s.t, "DELETE FROM "+g.on)
 		}
 		s.db.Exec(s.t, fmt.Sprintf("REVOKE %s ON %s FROM %s", g.privilege, g.on, g.to))
 		command := g.command + " --db '" + u.String() + "'"
 		typed := command + " 2>&1 || true\n"
 		if g.command == "rowfeed publish" { // which goes on, and says it in its log
-			typed = "timeout 300 grep -m1 'Next: grant' <(exec " + command + " 2>&1) || true; kill $! 2>/dev/null && wait $! || true\n"
+			typed = "timeout 300 grep -m1 'Next: grant' <(exec " + command +
+				" 2>&1) || true; kill $! 2>/dev/null && wait $! || true\n"
 		}
 		printed := s.typed(typed, false)
 		// What MariaDB and MySQL do not let a login see may also be gone.
-		told := strings.Contains(printed, "Next: grant the missing right") || strings.Contains(printed, "or this login a right on it")
+		told := strings.Contains(printed, "Next: grant the missing right") ||
+			strings.Contains(printed, "or this login a right on it")
 		if !told || !strings.Contains(printed, g.on) {
 			s.t.Errorf("without %s on %s for %s: %s printed\n%s", g.privilege, g.on, g.to, command, printed)
 		}

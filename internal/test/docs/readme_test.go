@@ -16,7 +16,8 @@ import (
 func TestReadmeInGo(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	database := testdb.Postgres15.New(t)
-	database.Exec(t, "CREATE TABLE kv (id bigint PRIMARY KEY, v text); INSERT INTO kv VALUES (1, 'jim'); CREATE TABLE seen (id bigint, op text)")
+	database.Exec(t, "CREATE TABLE kv (id bigint PRIMARY KEY, v text); INSERT INTO kv VALUES (1, 'jim'); "+
+		"CREATE TABLE seen (id bigint, op text)")
 	url, cursor := database.URL, rowfeed.Cursor("")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

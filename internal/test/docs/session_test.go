@@ -108,7 +108,9 @@ func (s *session) typed(lines string, fails bool) string {
 // here is the text with this machine's addresses, and with what is on the machine already left out.
 func (s *session) here(text string) string {
 	text = doneBefore.ReplaceAllString(text, "")
-	text = serving.ReplaceAllString(text, fmt.Sprintf("rowfeed serve$1 --listen %s &\nuntil curl -s -o /dev/null %s/readyz; do kill -0 $$!; done\n", s.address, s.address))
+	text = serving.ReplaceAllString(text,
+		fmt.Sprintf("rowfeed serve$1 --listen %s &\nuntil curl -s -o /dev/null %s/readyz; do kill -0 $$!; done\n",
+			s.address, s.address))
 	text = strings.ReplaceAll(text, "kill $!\n", "kill $! && wait $! || true\n")
 	text = strings.ReplaceAll(text, "127.0.0.1:8080", s.address)
 	if u, err := url.Parse(s.db.URL); err == nil && s.db.HasServer() {
@@ -118,7 +120,9 @@ func (s *session) here(text string) string {
 }
 
 var (
-	doneBefore = regexp.MustCompile(`(?m)^(apt-get install .*|go build -o rowfeed \./cmd/rowfeed|export ROWFEED_SOURCE="\$PWD"|export PATH="\$PWD:\$PATH" && cd "\$\(mktemp -d\)")$`)
+	doneBefore = regexp.MustCompile(
+		`(?m)^(apt-get install .*|go build -o rowfeed \./cmd/rowfeed|export ROWFEED_SOURCE="\$PWD"|export PATH="\$PWD:\$PATH" && cd "\$\(mktemp -d\)")$`,
+	)
 	serving    = regexp.MustCompile(`rowfeed serve( [^&\n]*?)? *& sleep 1`)
 	server     = regexp.MustCompile(`127\.0\.0\.1:(5432|3306)/shop\b`)
 	shop       = regexp.MustCompile(`\bshop\b`)
@@ -168,7 +172,8 @@ func (s *session) follow(b docs.Block) {
 	switch {
 	case b.Verb == "shows":
 		if missing, all := docs.Stand(s.printed, b.Text); !all {
-			s.t.Errorf("%s:%d shows\n%s\nwhich is not in, or not in this order,\n%s", b.Document, b.Line, missing, s.printed)
+			s.t.Errorf("%s:%d shows\n%s\nwhich is not in, or not in this order,\n%s",
+				b.Document, b.Line, missing, s.printed)
 		}
 	case b.Verb == "fails":
 		if s.printed = s.typed(b.Text, true); !strings.Contains(s.printed, b.Detail) {

@@ -122,7 +122,8 @@ func (l layers) compare(packages []pkg) (wrong []string) {
 	needed := map[arrow]bool{}
 	for _, p := range packages {
 		if _, ok := l.name(p.Path); !ok {
-			say("%s has no layer: add it to layers.txt, below all packages that import it and above all that it imports", p.Path)
+			say("%s has no layer: "+
+				"add it to layers.txt, below all packages that import it and above all that it imports", p.Path)
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -215,17 +216,32 @@ func TestLayersComplain(t *testing.T) {
 		want   string // of the only complaint
 	}{
 		{"the tree as it is to be", func(map[string][]string) {}, ""},
-		{"an import upwards", func(m map[string][]string) { m["low"] = append(m["low"], module+"/top") }, "low imports top: top is in no lower layer"},
-		{"an import of the same layer", func(m map[string][]string) { m["low"] = append(m["low"], module+"/dialect/x") }, "low imports dialect/x: dialect/x is in no lower layer"},
-		{"an import that is not listed", func(m map[string][]string) { m["right"] = []string{module + "/dialect/x"} }, "right imports dialect/x: of this repository it may import only [low]"},
+		{"an import upwards", func(m map[string][]string) {
+			m["low"] = append(m["low"], module+"/top")
+		}, "low imports top: top is in no lower layer"},
+		{"an import of the same layer", func(m map[string][]string) {
+			m["low"] = append(m["low"], module+"/dialect/x")
+		}, "low imports dialect/x: dialect/x is in no lower layer"},
+		{"an import that is not listed", func(m map[string][]string) {
+			m["right"] = []string{module + "/dialect/x"}
+		}, "right imports dialect/x: of this repository it may import only [low]"},
 		{"an unknown package", func(m map[string][]string) { m["new"] = nil }, "new has no layer: add it"},
-		{"an import of an unknown package", func(m map[string][]string) { m["top"] = append(m["top"], module+"/new") }, "top imports new: new has no layer"},
-		{"an import from outside", func(m map[string][]string) { m["low"] = append(m["low"], "example.com/ab") }, "low imports example.com/ab, which"},
-		{"an exception that is not needed", func(m map[string][]string) { m["left"] = nil }, "left needs no permission to import right any more: remove it"},
-		{"a module that is not imported", func(m map[string][]string) { m["low"] = nil }, "low needs no permission to import example.com/a any more: remove it"},
+		{"an import of an unknown package", func(m map[string][]string) {
+			m["top"] = append(m["top"], module+"/new")
+		}, "top imports new: new has no layer"},
+		{"an import from outside", func(m map[string][]string) {
+			m["low"] = append(m["low"], "example.com/ab")
+		}, "low imports example.com/ab, which"},
+		{"an exception that is not needed", func(m map[string][]string) {
+			m["left"] = nil
+		}, "left needs no permission to import right any more: remove it"},
+		{"a module that is not imported", func(m map[string][]string) {
+			m["low"] = nil
+		}, "low needs no permission to import example.com/a any more: remove it"},
 	} {
 		wrong := l.compare(tree(try.change))
-		if got := strings.Join(wrong, "\n"); len(wrong) > 1 || !strings.HasPrefix(got, try.want) || (got == "") != (try.want == "") {
+		if got := strings.Join(wrong, "\n"); len(wrong) > 1 || !strings.HasPrefix(got, try.want) ||
+			(got == "") != (try.want == "") {
 			t.Errorf("%s: got %q, want %q", try.name, got, try.want)
 		}
 	}

@@ -18,7 +18,8 @@ func TestDatabaseNames(t *testing.T) {
 	branch := regexp.MustCompile(`(==|!=|case)\s*"(sqlite|postgres|postgresql|mysql|mariadb|sqlserver)"`)
 	for _, p := range packages(t) {
 		below := p.Path
-		if strings.HasPrefix(below, "dialect/") || below == "cmd/internal/open" || below == "internal/test/testdb" || below == "internal/test/lint" {
+		if strings.HasPrefix(below, "dialect/") || below == "cmd/internal/open" || below == "internal/test/testdb" ||
+			below == "internal/test/lint" {
 			continue
 		}
 		eachLine(t, p, func(file string, n int, line string) {
@@ -40,13 +41,15 @@ func TestHouseStyle(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := string(data)
-			if regexp.MustCompile(`(?m)^// .*\n(//.*\n)*package `).MatchString(text) || regexp.MustCompile(`(?m)^\*/\npackage `).MatchString(text) {
+			if regexp.MustCompile(`(?m)^// .*\n(//.*\n)*package `).MatchString(text) ||
+				regexp.MustCompile(`(?m)^\*/\npackage `).MatchString(text) {
 				documented = true
 			}
 			if n := strings.Count(text, "\n"); n > 450 {
 				t.Errorf("%s/%s has %d lines: split it by verb", p.Path, file, n)
 			}
-			if strings.Contains(text, "time.Sleep(") && !strings.HasSuffix(p.Path, "internal/test/testdb") { // which waits for servers, bounded
+			// which waits for servers, bounded
+			if strings.Contains(text, "time.Sleep(") && !strings.HasSuffix(p.Path, "internal/test/testdb") {
 				t.Errorf("%s/%s sleeps: wait for what it waits for", p.Path, file)
 			}
 			if strings.Contains(text, "\nfunc init()") {

@@ -15,11 +15,11 @@ import (
 // attributes of the log, the same everywhere: who looks for a consumer's lines looks for one name.
 // docs/OBSERVABILITY.md says what they are.
 var attributes = map[string]bool{
-	"feed": true, "consumer": true, "shard": true, "shard_count": true, "group": true, "owner": true, "epoch": true, "since": true,
-	"error": true, "panic": true, "stack": true, "took": true, "pause": true, "at_most": true, "doing": true, "attempt": true,
-	"changes": true, "keys": true, "head": true, "entries": true, "vanished": true, "accepted": true, "rejected": true,
-	"address": true, "publishing": true, "tls": true, "path": true, "status": true, "state": true, "certificate_ends": true, "actor": true,
-	"act": true, "object": true, "client": true,
+	"feed": true, "consumer": true, "shard": true, "shard_count": true, "group": true, "owner": true, "epoch": true,
+	"since": true, "error": true, "panic": true, "stack": true, "took": true, "pause": true, "at_most": true,
+	"doing": true, "attempt": true, "changes": true, "keys": true, "head": true, "entries": true, "vanished": true,
+	"accepted": true, "rejected": true, "address": true, "publishing": true, "tls": true, "path": true, "status": true,
+	"state": true, "certificate_ends": true, "actor": true, "act": true, "object": true, "client": true,
 }
 
 var logging = regexp.MustCompile(`^(Debug|Info|Warn|Error|Log)(Context)?$`)
@@ -73,7 +73,8 @@ func TestLogAttributes(t *testing.T) {
 						}
 					}
 				case *ast.CallExpr:
-					if isNamed(n.Fun, "append") && len(n.Args) > 1 && isNamed(n.Args[0], "attributes") && strings.Contains(p.Path, "cmd/rowfeed") {
+					if isNamed(n.Fun, "append") && len(n.Args) > 1 && isNamed(n.Args[0], "attributes") &&
+						strings.Contains(p.Path, "cmd/rowfeed") {
 						for i := 1; i < len(n.Args); i += 2 {
 							check(t, files, n.Args[i], known)
 						}
@@ -121,6 +122,7 @@ func check(t *testing.T, files *token.FileSet, x ast.Expr, known map[string]bool
 	}
 	name, _ := strconv.Unquote(literal.Value)
 	if known[name] = true; !attributes[name] {
-		t.Errorf("%s: the attribute %q is none of those that logs have: take one of them, or add it there and to docs/OBSERVABILITY.md", files.Position(x.Pos()), name)
+		t.Errorf("%s: the attribute %q is none of those that logs have: "+
+			"take one of them, or add it there and to docs/OBSERVABILITY.md", files.Position(x.Pos()), name)
 	}
 }

@@ -34,7 +34,8 @@ func packages(t *testing.T) []pkg {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); file != top && (strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
+			if name := d.Name(); file != top &&
+				(strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules") {
 				return filepath.SkipDir
 			}
 			return nil

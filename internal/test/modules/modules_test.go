@@ -32,7 +32,8 @@ func main() {
 `
 
 // old are versions of the program's own, below those that the binary is built with.
-var old = []string{"github.com/jackc/pgx/v5 v5.5.5", "github.com/nats-io/nats.go v1.34.0", "go.opentelemetry.io/otel v1.28.0"}
+var old = []string{"github.com/jackc/pgx/v5 v5.5.5", "github.com/nats-io/nats.go v1.34.0",
+	"go.opentelemetry.io/otel v1.28.0"}
 
 // TestLibraryRaisesNothing: a program that imports the library keeps its versions of pgx, nats and otel, and inherits
 // one module, ulid. (feedhttp needs klauspost/compress as well, in a version that nats brings already.)
@@ -61,7 +62,8 @@ func TestLibraryRaisesNothing(t *testing.T) {
 	requires := "module example.com/program\n\ngo 1.26\n\nrequire (\n" + strings.Join(old, "\n") + "\n"
 	write("go.mod", requires+")\n")
 	before := strings.Split(run("list", "-m", "all"), "\n")
-	write("go.mod", requires+"github.com/rowfeed/rowfeed v0.0.0\n)\nreplace github.com/rowfeed/rowfeed => "+library+"\n")
+	write("go.mod",
+		requires+"github.com/rowfeed/rowfeed v0.0.0\n)\nreplace github.com/rowfeed/rowfeed => "+library+"\n")
 	all := run("list", "-m", "all")
 	var inherited []string
 	for line := range strings.Lines(all) {

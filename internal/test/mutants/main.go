@@ -4,8 +4,8 @@
 //	go run ./internal/test/mutants              run all mutants; about an hour
 //	go run ./internal/test/mutants --short      run the mutants that CI runs
 //	go run ./internal/test/mutants --run lease  run the mutants whose id matches
-//	go run ./internal/test/mutants --compile    check only that every mutant applies and compiles, that its test exists,
-//	                                       and that every guarantee has a mutant; seconds
+//	go run ./internal/test/mutants --compile    check only that every mutant applies and compiles, that its test
+//	                                            exists, and that every guarantee has a mutant; seconds
 //	go run ./internal/test/mutants --list       print which mutants keep each guarantee and hazard
 //
 // The edit is laid over the sources by `go test -overlay`; no file is changed. Most mutants are linked with packages
@@ -26,11 +26,12 @@
 //	+	the lines that it puts there
 //	 	a line that stays; only to make the text unique
 //
-// The test is a pattern, as go test -run takes it. The identifiers behind keeps are those of guarantees.txt. Paths are from the repository's root. The lines that begin
-// with a minus or a blank must be in the file exactly once, with the white space as it is there. The line engines
-// (the value of ROWFEED_TEST_ENGINES) is left out if the test needs no database. The line short is for mutants that
-// CI runs; all of them together take no more than two minutes. Choose the fastest test that fails, on SQLite or
-// PostgreSQL if the SQL does not differ. Leave out a mutant that shows the same as another one.
+// The test is a pattern, as go test -run takes it. The identifiers behind keeps are those of guarantees.txt. Paths are
+// from the repository's root. The lines that begin with a minus or a blank must be in the file exactly once, with the
+// white space as it is there. The line engines (the value of ROWFEED_TEST_ENGINES) is left out if the test needs no
+// database. The line short is for mutants that CI runs; all of them together take no more than two minutes. Choose the
+// fastest test that fails, on SQLite or PostgreSQL if the SQL does not differ. Leave out a mutant that shows the same
+// as another one.
 // Then run it once: go run ./internal/test/mutants --run '^id$'.
 package main
 
@@ -108,15 +109,25 @@ func main() {
 	if !*green && !baseline(linker, chosen) {
 		os.Exit(1)
 	}
+	results := tryAll(linker, chosen, *parallel)
+	survivors := report(chosen, results, *verbose)
+	if survivors > 0 || len(chosen) == 0 {
+		os.Exit(1)
+	}
+}
+
+// tryAll tries the chosen mutants, several at once.
+func tryAll(linker *linker, chosen []mutant, parallel int) []result {
 	results := make([]result, len(chosen))
 	next := make(chan int)
 	var group sync.WaitGroup
-	for range *parallel {
+	for range parallel {
 		group.Go(func() {
 			for i := range next {
 				results[i] = try(linker, chosen[i])
 				how := map[bool]string{true: ", linked"}[results[i].linked]
-				fmt.Fprintf(os.Stderr, "%-45s %s (%.0f s%s)\n", chosen[i].ID, results[i].outcome, results[i].took.Seconds(), how)
+				fmt.Fprintf(os.Stderr, "%-45s %s (%.0f s%s)\n", chosen[i].ID, results[i].outcome,
+					results[i].took.Seconds(), how)
 			}
 		})
 	}
@@ -125,7 +136,11 @@ func main() {
 	}
 	close(next)
 	group.Wait()
-	survivors := 0
+	return results
+}
+
+// report prints the outcome of each mutant, and returns the number of those that survive.
+func report(chosen []mutant, results []result, verbose bool) (survivors int) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(table, "mutant\tkeeps\ttest\toutcome")
 	for i, m := range chosen {
@@ -136,16 +151,14 @@ func main() {
 	}
 	table.Flush()
 	fmt.Printf("%d mutants, %d killed, %d not\n", len(chosen), len(chosen)-survivors, survivors)
-	if *verbose {
+	if verbose {
 		for i, m := range chosen {
 			if !results[i].killed {
 				fmt.Printf("\n=== %s\n%s\n", m.ID, results[i].output)
 			}
 		}
 	}
-	if survivors > 0 || len(chosen) == 0 {
-		os.Exit(1)
-	}
+	return survivors
 }
 
 func fail(problem ...any) {

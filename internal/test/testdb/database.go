@@ -81,7 +81,8 @@ func (d *Database) Admin() *sql.DB {
 	d.t.Helper()
 	d.once.Do(func() {
 		// Whoever writes to SQLite at the same time may take his time.
-		db, err := openURL(d.URL, nil, "multiStatements=true", fmt.Sprintf("_pragma=busy_timeout(%d)", patience.Milliseconds()))
+		db, err := openURL(d.URL, nil, "multiStatements=true",
+			fmt.Sprintf("_pragma=busy_timeout(%d)", patience.Milliseconds()))
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -170,7 +171,8 @@ func connector(rawURL string, params []string) (driver.Connector, error) {
 				kept = append(kept, p)
 			}
 		}
-		config, err := mysql.ParseDSN(fmt.Sprintf("%s@tcp(%s)%s?%s", u.User.Username(), u.Host, u.Path, strings.Join(kept, "&")))
+		config, err := mysql.ParseDSN(fmt.Sprintf("%s@tcp(%s)%s?%s",
+			u.User.Username(), u.Host, u.Path, strings.Join(kept, "&")))
 		if err != nil {
 			return nil, err
 		}
@@ -242,7 +244,8 @@ func (s *Server) drop(name string) error {
 func disconnectPostgres(ctx context.Context, db *sql.DB, name string) error {
 	for range 500 {
 		var left int
-		err := db.QueryRowContext(ctx, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1", name).Scan(&left)
+		err := db.QueryRowContext(ctx,
+			"SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = $1", name).Scan(&left)
 		if err != nil || left == 0 {
 			return err
 		}

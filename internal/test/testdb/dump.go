@@ -33,7 +33,8 @@ func (d *Database) Dump(t testing.TB) string {
 			var rights string
 			u, _ := url.Parse(d.URL)
 			text, err = d.dumpWith(p.dump, "--no-defaults", "--no-data", "--routines", "--triggers", "--events",
-				"--skip-dump-date", "--skip-lock-tables", "--host=127.0.0.1", "--port="+u.Port(), "--user=root", "--databases", d.Name)
+				"--skip-dump-date", "--skip-lock-tables", "--host=127.0.0.1", "--port="+
+					u.Port(), "--user=root", "--databases", d.Name)
 			text = mariadbDumpNoise.ReplaceAllString(text, "")
 			if err == nil {
 				rights, err = d.dumpQueries(mysqlDumpRights)
@@ -132,7 +133,8 @@ func rowLines(db *sql.DB, query string, args ...any) ([]string, error) {
 func (d *Database) dumpSQLite() (string, error) {
 	return d.dumpQueries([]dumpQuery{
 		// SQLite makes sqlite_sequence with the first AUTOINCREMENT, and lets nobody drop it.
-		{"schema", "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE name <> 'sqlite_sequence' ORDER BY type, name, tbl_name"},
+		{"schema", "SELECT type, name, tbl_name, " +
+			"sql FROM sqlite_schema WHERE name <> 'sqlite_sequence' ORDER BY type, name, tbl_name"},
 		{"user_version", "PRAGMA user_version"},
 		{"application_id", "PRAGMA application_id"},
 	})

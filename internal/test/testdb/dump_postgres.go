@@ -30,32 +30,40 @@ var postgresDump = []dumpQuery{
 		FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 		WHERE ` + userSchema + ` AND a.attnum > 0 AND NOT a.attisdropped ORDER BY 1, 2, a.attnum`},
-	{"constraints", `SELECT n.nspname, c.conrelid::regclass, c.conname, c.contype, c.convalidated, pg_get_constraintdef(c.oid),
+	{"constraints",
+		`SELECT n.nspname, c.conrelid::regclass, c.conname, c.contype, c.convalidated, pg_get_constraintdef(c.oid),
 			obj_description(c.oid, 'pg_constraint')
 		FROM pg_constraint c JOIN pg_namespace n ON n.oid = c.connamespace
 		WHERE ` + userSchema + ` ORDER BY 1, 2, 3`},
-	{"indexes", `SELECT n.nspname, c.relname, i.indisvalid, i.indisclustered, i.indisreplident, pg_get_indexdef(i.indexrelid)
+	{"indexes",
+		`SELECT n.nspname, c.relname, i.indisvalid, i.indisclustered, i.indisreplident, pg_get_indexdef(i.indexrelid)
 		FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE ` + userSchema + ` ORDER BY 1, 2`},
-	{"sequences", `SELECT s.seqrelid::regclass, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmax, s.seqmin,
+	{"sequences",
+		`SELECT s.seqrelid::regclass, format_type(s.seqtypid, NULL), s.seqstart, s.seqincrement, s.seqmax, s.seqmin,
 			s.seqcache, s.seqcycle,
 			(SELECT d.refobjid::regclass || '.' || d.refobjsubid || ' ' || d.deptype::text FROM pg_depend d
 				WHERE d.classid = 'pg_class'::regclass AND d.objid = s.seqrelid AND d.refclassid = 'pg_class'::regclass
 				AND d.refobjsubid > 0 AND d.deptype IN ('a', 'i'))
 		FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE ` + userSchema + ` ORDER BY 1`},
-	{"routines", `SELECT n.nspname, p.proname, pg_get_function_identity_arguments(p.oid), p.prokind, pg_get_userbyid(p.proowner),
+	{"routines",
+		`SELECT n.nspname, p.proname, pg_get_function_identity_arguments(p.oid), p.prokind, pg_get_userbyid(p.proowner),
 			p.proacl, CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_get_functiondef(p.oid) END, obj_description(p.oid, 'pg_proc')
 		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-		WHERE ` + userSchema + ` AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
+		WHERE ` + userSchema +
+			` AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
 		ORDER BY 1, 2, 3`},
-	{"triggers", `SELECT t.tgrelid::regclass, t.tgname, t.tgenabled, pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger')
+	{"triggers",
+		`SELECT t.tgrelid::regclass, t.tgname, t.tgenabled, pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger')
 		FROM pg_trigger t WHERE NOT t.tgisinternal ORDER BY 1, 2`},
-	{"event triggers", `SELECT evtname, evtevent, evtfoid::regprocedure, evtenabled, evttags FROM pg_event_trigger ORDER BY 1`},
+	{"event triggers",
+		`SELECT evtname, evtevent, evtfoid::regprocedure, evtenabled, evttags FROM pg_event_trigger ORDER BY 1`},
 	{"rules", `SELECT ev_class::regclass, rulename, ev_enabled, pg_get_ruledef(r.oid)
 		FROM pg_rewrite r JOIN pg_class c ON c.oid = ev_class JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE ` + userSchema + ` ORDER BY 1, 2`},
-	{"policies", `SELECT polrelid::regclass, polname, polcmd, polpermissive, polroles::regrole[], pg_get_expr(polqual, polrelid),
+	{"policies",
+		`SELECT polrelid::regclass, polname, polcmd, polpermissive, polroles::regrole[], pg_get_expr(polqual, polrelid),
 			pg_get_expr(polwithcheck, polrelid) FROM pg_policy ORDER BY 1, 2`},
 	{"default rights", `SELECT pg_get_userbyid(defaclrole), defaclnamespace::regnamespace, defaclobjtype, defaclacl
 		FROM pg_default_acl ORDER BY 1, 2, 3`},

@@ -26,7 +26,8 @@ func (d *Database) Save(t testing.TB) string {
 	case d.Family == "postgres":
 		text, err = d.dumpWith(p.dump, "--inserts", "--no-owner", "--no-privileges", "--dbname="+d.URL)
 		// What psql alone understands, and a search path that stays with the session.
-		text = regexp.MustCompile(`(?m)^\\.*\n|^SELECT pg_catalog.set_config\('search_path', '', false\);\n`).ReplaceAllString(text, "")
+		text = regexp.MustCompile(`(?m)^\\.*\n|^SELECT pg_catalog.set_config\('search_path', '', false\);\n`).
+			ReplaceAllString(text, "")
 	default:
 		// A trigger that was made with its database's name keeps it, and could be loaded there only.
 		// An older rowfeed notes in which database a feed's table is.
@@ -63,7 +64,8 @@ func (d *Database) Load(t testing.TB, text string) {
 	}
 	// Bodies of routines stand between delimiters that the client alone understands.
 	u, _ := url.Parse(d.URL)
-	client := d.server.command("mariadb", "--no-defaults", "--host=127.0.0.1", "--port="+u.Port(), "--user=root", d.Name)
+	client := d.server.command("mariadb", "--no-defaults", "--host=127.0.0.1", "--port="+u.Port(), "--user=root",
+		d.Name)
 	client.Stdin = strings.NewReader(strings.ReplaceAll(text, databaseName, "'"+d.Name+"'"))
 	if _, err := output(client); err != nil {
 		t.Fatalf("testdb: load %s: %v", d.Name, err)

@@ -13,7 +13,9 @@ func TestLanes(t *testing.T) {
 	want := func(step string, engines ...testdb.Engine) {
 		t.Helper()
 		var runs []testdb.Engine
-		for _, e := range []testdb.Engine{testdb.SQLite, testdb.Postgres15, testdb.Postgres18, testdb.MariaDB, testdb.MySQL} {
+		for _, e := range []testdb.Engine{
+			testdb.SQLite, testdb.Postgres15, testdb.Postgres18, testdb.MariaDB, testdb.MySQL,
+		} {
 			if testdb.Excluded(t, e) == "" {
 				runs = append(runs, e)
 			}

@@ -35,7 +35,8 @@ func (d *Database) Pooled(t testing.TB) *Database {
 	}
 	d.Admin() // opened by the URL that goes past it
 	pooled := &Database{Engine: d.Engine, Name: d.Name, server: d.server, t: d.t, admin: d.admin,
-		URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable&default_query_exec_mode=exec", port, d.Name)}
+		URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable&default_query_exec_mode=exec",
+			port, d.Name)}
 	pooled.once.Do(func() {})
 	return pooled
 }

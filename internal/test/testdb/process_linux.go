@@ -196,7 +196,8 @@ func removeSharedMemory(data string) {
 	}
 	// The id may be another segment's by now.
 	var segment unix.SysvShmDesc
-	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || int(segment.Perm.Key) != key || segment.Nattch > 0 {
+	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || int(segment.Perm.Key) != key ||
+		segment.Nattch > 0 {
 		return
 	}
 	_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
@@ -216,9 +217,10 @@ func lockFile(path string) *os.File {
 	return f
 }
 
-// reserve keeps a port from the other test processes of this machine, until the function that it returns is called or this
-// process ends; nil when another one has it. It is a name among sockets, of which there is one of each, and nothing in the
-// file system: several suites run at a time, and a server that was killed is not to find another suite's at its port.
+// reserve reserves a port among the test processes of this machine, until release is called or this process ends. It
+// returns nil if another process has reserved the port. Several suites run at a time, and a server that was killed must
+// not find another suite's server at its port. The reservation is the name of an abstract socket, which is unique and
+// leaves nothing in the file system.
 func reserve(port int) (release func()) {
 	l, err := net.Listen("unix", "@rowfeed-testdb-port-"+strconv.Itoa(port))
 	if err != nil {

@@ -47,7 +47,8 @@ func (s *Server) Replica(t testing.TB) *Server {
 	})
 	if s.Engine.Family == "mysql" {
 		for _, statement := range []string{
-			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", s.Port),
+			fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=%d, MASTER_USER='root', "+
+				"MASTER_CONNECT_RETRY=1, MASTER_USE_GTID=slave_pos", s.Port),
 			"START SLAVE",
 		} {
 			if err := r.administer(statement); err != nil {
@@ -91,7 +92,8 @@ func (s *Server) Promote(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	s.options.settings = slices.DeleteFunc(slices.Clone(s.options.settings), func(setting string) bool { return setting == readOnly })
+	s.options.settings = slices.DeleteFunc(slices.Clone(s.options.settings),
+		func(setting string) bool { return setting == readOnly })
 }
 
 // HoldReplication keeps what the primary writes from being shown on a replica, until

@@ -69,10 +69,12 @@ var productionSettings = map[string][]string{
 	Postgres15.Name: productionPostgres,
 	Postgres18.Name: productionPostgres,
 	MariaDB.Name:    {"innodb-buffer-pool-size=1G", "innodb-flush-log-at-trx-commit=1", "innodb-log-file-size=512M"},
-	MySQL.Name:      {"innodb-buffer-pool-size=1G", "innodb-flush-log-at-trx-commit=1", "innodb-redo-log-capacity=512M"},
+	MySQL.Name: {"innodb-buffer-pool-size=1G", "innodb-flush-log-at-trx-commit=1",
+		"innodb-redo-log-capacity=512M"},
 }
 
-var productionPostgres = []string{"shared_buffers=1GB", "max_wal_size=1GB", "fsync=on", "synchronous_commit=on", "autovacuum=on"}
+var productionPostgres = []string{"shared_buffers=1GB", "max_wal_size=1GB", "fsync=on", "synchronous_commit=on",
+	"autovacuum=on"}
 
 // sharedServer starts a server at most once per process.
 type sharedServer struct {
@@ -139,7 +141,8 @@ func startServer(e Engine, o options, install func(*Server) error) (*Server, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Engine: e, programs: p, options: o, folder: folder, data: filepath.Join(folder, "data"), release: func() {}}
+	s := &Server{Engine: e, programs: p, options: o, folder: folder, data: filepath.Join(folder, "data"),
+		release: func() {}}
 	serversMu.Lock()
 	servers[s] = struct{}{}
 	serversMu.Unlock()

@@ -73,10 +73,11 @@ func TestTapSees(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := kv(t, e)
 		seen, answered := &recorder{}, &recorder{}
-		db := d.OpenTapped(t, testdb.Hooks{Before: seen.before, After: func(ctx context.Context, ev testdb.TapEvent, err error) error {
-			_ = answered.before(ctx, ev)
-			return err
-		}})
+		db := d.OpenTapped(t,
+			testdb.Hooks{Before: seen.before, After: func(ctx context.Context, ev testdb.TapEvent, err error) error {
+				_ = answered.before(ctx, ev)
+				return err
+			}})
 		ctx := t.Context()
 		tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 		must(t, err)

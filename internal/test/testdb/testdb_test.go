@@ -85,7 +85,8 @@ func TestServerSettings(t *testing.T) {
 	testdb.Quick(t)
 	settings := map[string]map[string]string{
 		"postgres": {"synchronous_commit": "on", "max_connections": "200", "listen_addresses": "127.0.0.1"},
-		"mysql":    {"innodb_flush_log_at_trx_commit": "1", "max_connections": "300", "log_bin": "0", "bind_address": "127.0.0.1"},
+		"mysql": {"innodb_flush_log_at_trx_commit": "1", "max_connections": "300", "log_bin": "0",
+			"bind_address": "127.0.0.1"},
 	}
 	versions := map[string]string{"postgres15": "15.", "postgres18": "18.", "mariadb": "MariaDB", "mysql": "9."}
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -93,7 +94,8 @@ func TestServerSettings(t *testing.T) {
 			t.Skip("no server")
 		}
 		d := e.New(t)
-		show := map[string]string{"postgres": "SELECT current_setting($1)", "mysql": "SELECT variable_value FROM performance_schema.global_variables WHERE variable_name = ?"}
+		show := map[string]string{"postgres": "SELECT current_setting($1)",
+			"mysql": "SELECT variable_value FROM performance_schema.global_variables WHERE variable_name = ?"}
 		if e == testdb.MariaDB {
 			show["mysql"] = "SELECT variable_value FROM information_schema.global_variables WHERE variable_name = ?"
 		}
@@ -203,7 +205,8 @@ func TestDump(t *testing.T) {
 		},
 		"postgres": {
 			{"CREATE FUNCTION fn() RETURNS trigger LANGUAGE plpgsql AS 'begin return null; end'", "DROP FUNCTION fn"},
-			{"CREATE FUNCTION fn() RETURNS trigger LANGUAGE plpgsql AS 'begin return null; end'; CREATE TRIGGER tr AFTER INSERT ON kv FOR EACH ROW EXECUTE FUNCTION fn()", "DROP FUNCTION fn CASCADE"},
+			{"CREATE FUNCTION fn() RETURNS trigger LANGUAGE plpgsql AS 'begin return null; end'; " +
+				"CREATE TRIGGER tr AFTER INSERT ON kv FOR EACH ROW EXECUTE FUNCTION fn()", "DROP FUNCTION fn CASCADE"},
 			{"ALTER TABLE kv ADD COLUMN extra bigint", "ALTER TABLE kv DROP COLUMN extra"},
 			{"CREATE INDEX ix ON kv (v)", "DROP INDEX ix"},
 			{"GRANT SELECT ON kv TO PUBLIC", "REVOKE SELECT ON kv FROM PUBLIC; ALTER TABLE kv OWNER TO postgres"},
@@ -223,7 +226,8 @@ func TestDump(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := e.New(t)
 		identity := map[string]string{
-			"sqlite": "integer PRIMARY KEY", "postgres": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY", "mysql": "bigint AUTO_INCREMENT PRIMARY KEY",
+			"sqlite": "integer PRIMARY KEY", "postgres": "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+			"mysql": "bigint AUTO_INCREMENT PRIMARY KEY",
 		}[e.Family]
 		d.Exec(t, "CREATE TABLE kv (id "+identity+", v varchar(20) NOT NULL DEFAULT 'é')")
 		before := d.Dump(t)

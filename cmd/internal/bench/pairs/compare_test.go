@@ -35,7 +35,8 @@ type figure struct {
 var measures = []measure{
 	{bench.Drain, []string{"--rows", "50000", "--repetitions", "1"}, func(r *bench.Report) (all []figure) {
 		for _, d := range r.Drain {
-			all = append(all, figure{name: fmt.Sprintf("publish first, batches of %d", d.Batch), unit: "keys/s", value: d.New},
+			all = append(all,
+				figure{name: fmt.Sprintf("publish first, batches of %d", d.Batch), unit: "keys/s", value: d.New},
 				figure{name: fmt.Sprintf("publish again, batches of %d", d.Batch), unit: "keys/s", value: d.Again})
 		}
 		return all
@@ -46,7 +47,9 @@ var measures = []measure{
 	{bench.Consume, []string{"--rows", "50000", "--repetitions", "3"}, func(r *bench.Report) []figure {
 		return []figure{{name: "consume", unit: "entries/s", value: r.Consume.Speed}}
 	}},
-	{bench.Latency, []string{"--rate", "200/s", "--seconds", "5", "--repetitions", "1"}, func(r *bench.Report) []figure {
+	{bench.Latency, []string{
+		"--rate", "200/s", "--seconds", "5", "--repetitions", "1",
+	}, func(r *bench.Report) []figure {
 		return []figure{{name: "commit to handler, median", unit: "ms", value: r.Latency.P50MS, less: true},
 			{name: "commit to handler, p99", unit: "ms", value: r.Latency.P99MS, less: true}}
 	}},
@@ -134,14 +137,17 @@ func (c *comparison) series(engine string, f figure) *series {
 			return s
 		}
 	}
-	s := &series{Measure: f.name, Engine: engine, Unit: f.unit, Base: []float64{}, New: []float64{}, Ratios: []float64{}}
+	s := &series{Measure: f.name, Engine: engine, Unit: f.unit, Base: []float64{}, New: []float64{},
+		Ratios: []float64{}}
 	c.Figures = append(c.Figures, s)
 	return s
 }
 
 // print writes a table with one line for each measure and engine.
 func (c *comparison) print(w io.Writer) error {
-	fmt.Fprintf(w, "base: %s\nnew:  %s\nmedians (pairs: %d); ratio: speed of new ÷ speed of base, above 1 is faster\n\n", c.Base, c.New, c.Pairs)
+	fmt.Fprintf(w,
+		"base: %s\nnew:  %s\nmedians (pairs: %d); ratio: speed of new ÷ speed of base, above 1 is faster\n\n", c.Base,
+		c.New, c.Pairs)
 	out := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "measure\tengine\tbase\tnew\tunit\tratio\tof the pairs")
 	for _, s := range c.Figures {
@@ -153,7 +159,8 @@ func (c *comparison) print(w io.Writer) error {
 				slower = "  slower"
 			}
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", s.Measure, s.Engine, base, number(bench.Median(s.New)), s.Unit, ratio, spread, slower)
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\t%s%s\n", s.Measure, s.Engine, base, number(bench.Median(s.New)),
+			s.Unit, ratio, spread, slower)
 	}
 	return out.Flush()
 }

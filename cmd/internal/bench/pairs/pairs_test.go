@@ -99,10 +99,12 @@ func TestCompare(t *testing.T) {
 	c := &comparison{Base: "1111111 before", New: "2222222 after", Pairs: 3}
 	for i, pair := range [][2]float64{{100, 90}, {200, 220}, {400, 380}} {
 		speed := func(side int) []figure {
-			return []figure{{name: "consume", unit: "entries/s", value: pair[side] * 1000}, {name: "idle", unit: "statements/s", value: pair[side] / 10, less: true}}
+			return []figure{{name: "consume", unit: "entries/s", value: pair[side] * 1000},
+				{name: "idle", unit: "statements/s", value: pair[side] / 10, less: true}}
 		}
 		ratios := c.add("sqlite", speed(0), speed(1))
-		if want := [][]float64{{0.9, 10. / 9}, {1.1, 10. / 11}, {0.95, 1 / 0.95}}[i]; fmt.Sprintf("%.3f", ratios) != fmt.Sprintf("%.3f", want) {
+		if want := [][]float64{{0.9, 10. / 9}, {1.1, 10. / 11}, {0.95, 1 / 0.95}}[i]; fmt.Sprintf("%.3f",
+			ratios) != fmt.Sprintf("%.3f", want) {
 			t.Errorf("pair %d: %.3f, want %.3f", i, ratios, want)
 		}
 	}
@@ -129,7 +131,8 @@ consume  mariadb  not in base  5,000    entries/s     –      –
 func TestRun(t *testing.T) {
 	testdb.SQLite.Require(t)
 	b := build{"itself", filepath.Join(t.TempDir(), "rowfeed")}
-	if out, err := exec.Command("go", "build", "-o", b.binary, "github.com/rowfeed/rowfeed/cmd/rowfeed").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", b.binary,
+		"github.com/rowfeed/rowfeed/cmd/rowfeed").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	c := &comparison{Pairs: 1}
@@ -141,16 +144,19 @@ func TestRun(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	want := []string{"publish first, batches of 100", "publish again, batches of 100", "publish first, batches of 1000", "publish again, batches of 1000",
-		"publish first, batches of 5000", "publish again, batches of 5000", "pages of 1000", "consume",
-		"commit to handler, median", "commit to handler, p99", "idle publisher", "idle publisher and consumer"}
+	want := []string{"publish first, batches of 100", "publish again, batches of 100", "publish first, batches of 1000",
+		"publish again, batches of 1000", "publish first, batches of 5000", "publish again, batches of 5000",
+		"pages of 1000", "consume", "commit to handler, median", "commit to handler, p99", "idle publisher",
+		"idle publisher and consumer"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the measures are %q, want %q", names, want)
 	}
-	if _, err := b.take(t.Context(), measure{name: "later"}, t.TempDir(), "sqlite:absent.db"); !errors.Is(err, errNoMeasure) {
+	if _, err := b.take(t.Context(), measure{name: "later"}, t.TempDir(),
+		"sqlite:absent.db"); !errors.Is(err, errNoMeasure) {
 		t.Errorf("of a build without the measure: %v", err)
 	}
-	if _, err := b.take(t.Context(), measures[0], t.TempDir(), "sqlite:absent.db"); err == nil || !strings.Contains(err.Error(), "there is no file absent.db") {
+	if _, err := b.take(t.Context(), measures[0], t.TempDir(), "sqlite:absent.db"); err == nil ||
+		!strings.Contains(err.Error(), "there is no file absent.db") {
 		t.Errorf("of a database that is not there: %v", err)
 	}
 }

@@ -50,7 +50,8 @@ func TestFollow(t *testing.T) {
 		}
 	}, "503 away", firstPage, "500 away", noPage, lastPage, noPage)
 	var positions []string
-	f := Follower{URL: s.URL + "/?shard=-5", Limit: 2, Wait: time.Second, Patience: time.Minute, Got: func(e Entry) error { positions = append(positions, e.Position); return nil }}
+	f := Follower{URL: s.URL + "/?shard=-5", Limit: 2, Wait: time.Second, Patience: time.Minute,
+		Got: func(e Entry) error { positions = append(positions, e.Position); return nil }}
 	stats, err := f.Follow(t.Context(), finish)
 	if err != nil || stats.Pages != 4 || stats.Failures != 2 {
 		t.Errorf("%+v, %v", stats, err)
@@ -76,9 +77,10 @@ func TestFollowFails(t *testing.T) {
 		"refused":           {"409 cursor-ahead", time.Minute, nil, "cursor-ahead"},
 		"away for too long": {"503 away", 0, nil, "503"},
 		"more is missing":   {`{"entries":[],"cursor":""}`, time.Minute, nil, "missing"},
-		"no cursor":         {strings.Replace(lastPage, `"cursor":"9"`, `"cursor":""`, 1), time.Minute, nil, "no cursor"},
-		"no JSON":           {"<html>", time.Minute, nil, "invalid character"},
-		"cannot be kept":    {lastPage, time.Minute, broken, "disk is full"},
+		"no cursor": {strings.Replace(lastPage, `"cursor":"9"`, `"cursor":""`, 1), time.Minute, nil,
+			"no cursor"},
+		"no JSON":        {"<html>", time.Minute, nil, "invalid character"},
+		"cannot be kept": {lastPage, time.Minute, broken, "disk is full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := script(t, nil, c.answer)
@@ -96,7 +98,8 @@ func TestFollowQuiet(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	n := 0
-	f := Follower{URL: s.URL, Limit: 2, Patience: time.Minute, Quiet: time.Millisecond, Got: func(Entry) error { n++; return nil }}
+	f := Follower{URL: s.URL, Limit: 2, Patience: time.Minute, Quiet: time.Millisecond,
+		Got: func(Entry) error { n++; return nil }}
 	if _, err := f.Follow(ctx, nil); err != nil || n != 1 {
 		t.Errorf("%d entries, %v", n, err)
 	}

@@ -155,7 +155,8 @@ func (j *judging) checkOrder(position, key string, row map[string]any) {
 	}
 	before, err := j.keyOf(map[string]any{j.rules.Key[0]: row[j.rules.After]})
 	if _, seen := j.last[before]; err != nil || !seen {
-		j.fault("causality: position %s: key %s came before key %s, which had been committed before it began", position, key, before)
+		j.fault("causality: position %s: key %s came before key %s, which had been committed before it began",
+			position, key, before)
 	}
 }
 
@@ -189,7 +190,8 @@ func (j *judging) compare(table []json.RawMessage) {
 		if last.op == upsert {
 			j.known++
 			if !final[key] {
-				ghosts = append(ghosts, fmt.Sprintf("ghost: key %s was last received at %s as %s; it has no row", key, last.position, last.row))
+				ghosts = append(ghosts, fmt.Sprintf("ghost: key %s was last received at %s as %s; it has no row",
+					key, last.position, last.row))
 			}
 		}
 	}

@@ -17,9 +17,9 @@ func TestRecount(t *testing.T) {
 		dataShards := 1 + r.IntN(64)
 		count := 1 + r.IntN(64) // may be above a former number of data shards
 		n := 1 + r.IntN(dataShards)
-		places := make([]feedtype.CursorState, count) // the zero place: never started
-		var all []former
-		for i := range places {
+		states := make([]feedtype.CursorState, count) // the zero state: never started
+		var all []oldCursor
+		for i := range states {
 			if r.IntN(9+1) == 0 {
 				continue
 			}
@@ -30,14 +30,14 @@ func TestRecount(t *testing.T) {
 			if r.IntN(5+1) == 0 {
 				p = feedtype.CursorState{Start: true}
 			}
-			places[i] = p
+			states[i] = p
 			from, to, err := feedtype.Part(i, count).Range(dataShards)
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, former{from: from, to: to, value: p.Cursor(), paused: i%2 == 0})
+			all = append(all, oldCursor{from: from, to: to, value: p.Cursor(), paused: i%2 == 0})
 		}
-		next, err := recount(all, dataShards, n, feedtype.Beginning, nil)
+		next, err := rebalanced(all, dataShards, n, feedtype.Beginning, nil)
 		if err != nil || len(next) != n {
 			t.Fatal(len(next), err)
 		}
@@ -56,7 +56,7 @@ func TestRecount(t *testing.T) {
 			least[i] = bound{feedtype.LastPosition, feedtype.LastPosition}
 		}
 		for shard := range dataShards {
-			old, i := places[owner(shard, count)], owner(shard, n)
+			old, i := states[owner(shard, count)], owner(shard, n)
 			seen := old.Seen()
 			if old.Position.IsZero() { // it has seen nothing
 				seen = feedtype.LastPosition
@@ -72,8 +72,10 @@ func TestRecount(t *testing.T) {
 			if got.Start {
 				seen = feedtype.LastPosition
 			}
-			if err != nil || got.Position != want.position || seen != want.seen || next[i].Shard != i || next[i].ShardCount != n {
-				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].Value, want.position, want.seen, err)
+			if err != nil || got.Position != want.position || seen != want.seen || next[i].Shard != i ||
+				next[i].ShardCount != n {
+				t.Fatalf("shard %d of %d is at %q, want position %s, seen %s (%v)", i, n, next[i].Value, want.position,
+					want.seen, err)
 			}
 		}
 	}
@@ -82,7 +84,8 @@ func TestRecount(t *testing.T) {
 // TestLowest (M22): cursors that are no places yet, marks, and generations.
 func TestLowest(t *testing.T) {
 	early, late := feedtype.At(time.Unix(1000, 0)), feedtype.At(time.Unix(2000, 0))
-	at := map[feedtype.Cursor]feedtype.CursorState{early: {Generation: 1}, late: {Generation: 1, Position: feedtype.Numbered(30)}}
+	at := map[feedtype.Cursor]feedtype.CursorState{early: {Generation: 1},
+		late: {Generation: 1, Position: feedtype.Numbered(30)}}
 	for _, c := range []struct {
 		want feedtype.Cursor
 		of   []feedtype.Cursor

@@ -7,25 +7,24 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// former is a cursor that a consumer had before the number of its shards was changed, for
-// the data shards from, inclusive, to to.
-type former struct {
+// oldCursor is a cursor of the former shard count. It covers the data shards from (inclusive) to to (exclusive).
+type oldCursor struct {
 	from, to int
 	value    feedtype.Cursor
 	paused   bool
 }
 
-// recount divides dataShards data shards among n shards of a consumer that has had other
-// ones. Each new cursor is the lowest of the former ones that share a data shard with it,
-// and start stands for data shards that had none: entries come again, and none is passed
-// over. It is paused where one of them was. at has the places of cursors "at:".
-func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) ([]CursorRow, error) {
+// rebalanced computes the n cursors of the new shard count. Each one is the lowest of the old cursors that share a
+// data shard with it, and of start for data shards without an old cursor. So entries may come again, and none is
+// skipped. A new cursor is paused if one of its old cursors was. at holds the cursor states of cursors that are times.
+func rebalanced(all []oldCursor, dataShards, n int, start feedtype.Cursor,
+	at map[feedtype.Cursor]feedtype.CursorState) ([]CursorRow, error) {
 	overlap := make([][]feedtype.Cursor, n)
 	next := make([]CursorRow, n)
 	covered := make([]bool, dataShards)
 	for _, f := range all {
 		if f.from >= f.to {
-			continue // fewer data shards than shards: it never had an entry
+			continue // more shards than data shards: this one never had an entry
 		}
 		for i := partOf(f.from, n, dataShards); i <= partOf(f.to-1, n, dataShards); i++ {
 			overlap[i] = append(overlap[i], f.value)
@@ -48,26 +47,24 @@ func recount(all []former, dataShards, n int, start feedtype.Cursor, at map[feed
 	return next, nil
 }
 
-// partOf tells which of n parts of dataShards a data shard is in, see Part. n is not
-// greater than dataShards.
+// partOf returns which of n parts a data shard belongs to: see feedtype.Part. n is at most dataShards.
 func partOf(shard, n, dataShards int) int {
 	return min(((shard+1)*n-1)/dataShards, n-1)
 }
 
-// lowest is a cursor that is at or below each of several, and has seen no delete that one
-// of them has not: its start mark is the lowest of their marks, or of their positions where
-// they have none. Who has seen nothing at all, at the beginning or at "now", needs no
-// delete that the others have seen. A cursor of an older generation than others makes the
-// feed refuse all of it, as it would refuse that one.
+// lowest returns a cursor that is at or below each of several, and has seen no delete that one of them has not seen.
+// Its start mark is the lowest of their marks, or of their positions if they have none. A cursor at the beginning or
+// at "now" has seen nothing, and needs no delete that the others have seen. A cursor of an older generation wins: the
+// feed refuses the result, as it would refuse that cursor.
 func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) (feedtype.Cursor, error) {
 	if len(slices.Compact(slices.Clone(cursors))) == 1 {
 		return cursors[0], nil
 	}
-	var places []feedtype.CursorState
+	var states []feedtype.CursorState
 	generation := int64(math.MaxInt64)
 	for _, c := range cursors {
 		if c == feedtype.Now {
-			continue // no place of the others' is above it
+			continue // the others are below it
 		}
 		p, known := at[c]
 		if !known {
@@ -82,10 +79,10 @@ func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorSta
 		if !p.Start {
 			generation = min(generation, p.Generation)
 		}
-		places = append(places, p)
+		states = append(states, p)
 	}
 	low := feedtype.CursorState{Generation: generation, Position: feedtype.LastPosition, Mark: feedtype.LastPosition}
-	for _, p := range places {
+	for _, p := range states {
 		switch {
 		case p.Start:
 			low.Position = feedtype.Position{}
@@ -94,10 +91,10 @@ func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorSta
 		}
 	}
 	if low.Mark == feedtype.LastPosition {
-		return feedtype.Beginning, nil // nobody has seen anything
+		return feedtype.Beginning, nil // no cursor has seen anything
 	}
 	if low.Seen().IsZero() {
-		// Below every position, and yet every delete is wanted: only a time says so.
+		// The result is below every position and needs every delete: only a time means that.
 		for c, p := range at {
 			if p.Position.IsZero() && slices.Contains(cursors, c) {
 				return c, nil

@@ -21,7 +21,8 @@ func TestBackoff(t *testing.T) {
 		{3 * time.Hour, 4 * time.Hour, 4 * time.Hour, 21},
 		{1 << 60, 1 << 61, 1 << 61, 5},
 	} {
-		r := &consuming{c: &Consumer{Retry: feedtype.Retry{Backoff: c.first, MaxBackoff: c.most}}}
+		consumer := &Consumer{Retry: feedtype.Retry{Backoff: c.first, MaxBackoff: c.most}}
+		r := &retry{assignment: &assignment{c: consumer.withDefaults()}}
 		if got := r.backoff(c.n); got < c.want/2 || got > c.want/2+c.want {
 			t.Errorf("%+v: %s", c, got)
 		}

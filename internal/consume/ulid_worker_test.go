@@ -28,13 +28,14 @@ func (s *told) Standings(_ context.Context, since string, _ time.Duration) (*fee
 // than the look before it.
 func TestWorkerAtWork(t *testing.T) {
 	source := &told{}
-	r := &consuming{c: &Consumer{Source: source}, until: t.Context(), count: 1}
-	own := &ownShard{one: &consuming{shard: 1, standing: "a"}}
-	w := &worker{r: r, shards: map[int]*ownShard{1: own}, standings: &feedtype.Standings{Digest: "0", Shards: map[int]string{1: "a"}}}
+	in := &instance{assignment: &assignment{c: &Consumer{Source: source}, count: 1}}
+	own := &workerShard{run: &shardRun{assignment: &assignment{shard: 1}, watermark: "a"}}
+	w := in.newWorker(t.Context(), 0, 0)
+	w.shards[1], w.watermarks = own, &feedtype.Standings{Digest: "0", Shards: map[int]string{1: "a"}}
 	look := func(digest, at string) {
 		t.Helper()
 		source.now = &feedtype.Standings{Digest: digest, Shards: map[int]string{1: at}}
-		if err := w.meet(t.Context(), 0); err != nil {
+		if err := w.meetShards(t.Context(), 0); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,12 +49,12 @@ func TestWorkerAtWork(t *testing.T) {
 	want(true, 0)
 	look("2", "c") // while it is at it
 	want(true, 0)
-	own.one.standing = "d" // the page has brought more
-	w.settle(own, true)
+	own.run.watermark = "d" // the page has brought more
+	w.afterPage(own, true)
 	want(false, 0)
-	w.standings.Shards[2] = "new" // beside it, a page of a server that lags
-	lagging := &ownShard{one: &consuming{shard: 2, standing: "old"}}
-	if w.settle(lagging, false); !lagging.due || lagging.vain != 1 {
+	w.watermarks.Shards[2] = "new" // beside it, a page of a server that lags
+	lagging := &workerShard{run: &shardRun{assignment: &assignment{shard: 2}, watermark: "old"}}
+	if w.afterPage(lagging, false); !lagging.due || lagging.vain != 1 {
 		t.Errorf("the shard beside it: due %t, vain %d; want true, 1", lagging.due, lagging.vain)
 	}
 	look("3", "d")
@@ -67,7 +68,7 @@ func TestWorkerAtWork(t *testing.T) {
 	want(false, 2)
 	look("6", "e")
 	want(true, 0)
-	w.settle(own, false) // a page of a server that lags
+	w.afterPage(own, false) // a page of a server that lags
 	look("7", "f")
 	want(true, 1)
 }

@@ -1,0 +1,101 @@
+package consume
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+// storedLetter is a dead letter whose shard is to be computed.
+type storedLetter struct {
+	shard      int
+	digest     string
+	key        string // JSON
+	generation int64
+	position   string
+	dataShard  *int64 // of its entry; nil if the letter is older than this column
+}
+
+// letters reads the dead letters of the consumer.
+func (d *rebalance) letters(ctx context.Context, q dialect.Querier) ([]storedLetter, error) {
+	b := d.db.builder()
+	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+
+		d.db.table("dead_letters")+
+		" WHERE "+d.where(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(),
+		func(rows dialect.Rows) (l storedLetter, err error) {
+			return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
+		})
+}
+
+// owner returns the shard to which the key of a dead letter belongs. The stored data shard is valid only for the
+// generation of the letter. For another generation it is computed from the key.
+func (d *rebalance) owner(l storedLetter) int {
+	if d.count == 1 {
+		return 0
+	}
+	if l.dataShard != nil && max(l.generation, -l.generation) == d.info.Generation {
+		return partOf(int(*l.dataShard), d.count, d.dataShards())
+	}
+	shard, err := d.dataShardOf(l.key)
+	if err != nil { // the key columns have changed: it can only be dropped
+		return min(l.shard, d.count-1)
+	}
+	return partOf(shard, d.count, d.dataShards())
+}
+
+// reassign gives every dead letter to the shard of its key, and returns the number of dead letters of each shard.
+func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []*CursorRow) ([]int64, error) {
+	aside := make([]int64, d.count)
+	if !slices.ContainsFunc(cursors, func(r *CursorRow) bool { return r.Aside > 0 }) {
+		return aside, nil
+	}
+	letters, err := d.letters(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	table := d.db.table("dead_letters")
+	for i, l := range letters {
+		b := d.db.builder()
+		home, set := d.owner(l), ""
+		here := func() string {
+			return d.where(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)
+		}
+		switch {
+		case i+1 < len(letters) && letters[i+1].digest == l.digest:
+			// Two shards have set the key aside, in two generations. The later letter stays.
+			set = "DELETE FROM " + table + " WHERE " + here()
+		case home != l.shard:
+			set = "UPDATE " + table + " SET shard = " + b.Arg(home) + " WHERE " + here()
+			fallthrough
+		default:
+			aside[home]++
+		}
+		if set == "" {
+			continue
+		}
+		if _, err := tx.Exec(ctx, set, b.Args()...); err != nil {
+			return nil, err
+		}
+	}
+	return aside, nil
+}
+
+// dataShardOf computes the data shard of the key of a dead letter.
+func (d *rebalance) dataShardOf(key string) (int, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(key), &members); err != nil {
+		return 0, err
+	}
+	row, ok, err := feedtype.ParseRow(members, d.info.Key)
+	if err == nil && !ok {
+		err = errors.New("it has not the feed's key columns")
+	}
+	if err != nil {
+		return 0, err
+	}
+	return feedtype.ShardBy(d.info.ShardColumn, row, d.info.DataShards), nil
+}

@@ -1,0 +1,98 @@
+package rowfeed
+
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/gap"
+	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/inspect"
+	"github.com/rowfeed/rowfeed/internal/install"
+	"github.com/rowfeed/rowfeed/internal/publish"
+	"github.com/rowfeed/rowfeed/internal/read"
+	"github.com/rowfeed/rowfeed/internal/shards"
+)
+
+// kind is what reads the positions of a feed, and what gives them. The kinds of installing and of inspecting are tables
+// of their own packages.
+type kind struct {
+	read.Pager
+	publish.Positioner
+}
+
+// newFeed composes a feed of its parts. Only here do implementations meet the interfaces of packages that do not know
+// them.
+func (db *DB) newFeed(name string) *Feed {
+	cfg, database := db.cfg, &install.Database{Store: db.store}
+	c := &catalog.Feed{Name: name, Store: db.store}
+	c.Gone = func() { db.forget(name) }
+	c.Diagnose = func(ctx context.Context, doing string, err error) error {
+		return database.Diagnose(ctx, c, doing, err)
+	}
+	f := &Feed{db: db, catalog: c}
+	past, gaps := history.New(c, db.flushes, cfg.Replica, cfg.UnsafeDurability), gap.New(c)
+	pager := func() (read.Pager, error) { k, err := f.kind(); return k.Pager, err }
+	positioner := func() (publish.Positioner, error) { k, err := f.kind(); return k.Positioner, err }
+
+	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: pager,
+		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
+	f.publisher = publish.New(c, db.watch, gaps, positioner)
+	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
+	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
+	f.locks = &shards.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
+	f.shards = &shards.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
+	outbox := &shards.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
+	f.kinds = map[string]kind{
+		ModeSequence: {
+			read.SequencePager{Reader: f.reader},
+			&publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize},
+		},
+		ModeBlocking: {f.shards, shards.Blocking{Feed: name}},
+		ModeOutbox:   {shards.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
+	}
+
+	rows := &install.OutboxRows{Feed: c, Recorder: f.recorder, Outbox: outbox}
+	f.installed = &install.Feed{
+		Feed:        c,
+		DB:          database,
+		History:     past,
+		Reader:      f.reader,
+		Recorder:    f.recorder,
+		Rows:        rows,
+		Partitions:  &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
+		Division:    &install.Resharding{Feed: c, Recorder: f.recorder},
+		SetProblems: f.publisher.SetProblems,
+	}
+	f.publisher.Keeper = f.installed
+	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
+		Consumers: db.Admin().Consumers}
+	return f
+}
+
+// kind is that of the feed's mode, as last read. The error says why this version cannot read the feed's record.
+func (f *Feed) kind() (kind, error) {
+	r := f.catalog.Record.Load()
+	return f.kinds[r.Mode], r.Unreadable
+}
+
+// waitingFeeds tells the watcher which feeds have something to publish.
+type waitingFeeds struct{ db *DB }
+
+// FirstWaiting implements watch.Feeds.
+func (w waitingFeeds) FirstWaiting(feed string) string {
+	if f := w.db.known(feed); f != nil {
+		if k, err := f.kind(); err == nil {
+			return k.Pending()
+		}
+	}
+	return ""
+}
+
+// Filled implements watch.Feeds. A process that publishes nothing may not move records, so it finds none.
+func (w waitingFeeds) Filled(ctx context.Context, feed string, shards []int) []int {
+	f := w.db.known(feed)
+	if f == nil || !w.db.store.Publishes() {
+		return nil
+	}
+	return f.shards.Filled(ctx, shards)
+}
