@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Admin is what operators do with the feeds of one database. It is safe for concurrent use.
+// Admin has the operations on the feeds of one database. It is safe for concurrent use.
 type Admin struct {
 	store     *store.Store
 	consumers *consume.Consumers
@@ -20,42 +20,48 @@ type Admin struct {
 	waiting   func() map[string]int
 }
 
-// Database is what an Admin works on. Applications get theirs from rowfeed.DB.Admin.
+// Database is what New needs. Applications do not need it: they call rowfeed.DB.Admin.
 type Database struct {
 	SQL      *sql.DB
 	Dialect  dialect.Dialect
 	Names    dialect.Names
 	Observer *feedtype.Observer
-	// Feed answers a feed by its name, or an error with code UnknownFeed; Feeds answers all of them.
+	// Feed returns a feed by its name, or an error with the code UnknownFeed. Feeds returns all feeds.
 	Feed  func(ctx context.Context, name string) (Source, error)
 	Feeds func(context.Context) ([]Source, error)
-	// Waiting counts those who wait for an entry in this process, by feed.
+	// Waiting counts the requests of this process that wait for an entry, by feed.
 	Waiting func() map[string]int
 }
 
-// Source is what an Admin needs of a feed for consumers and tokens.
+// Source is the part of a feed that consumers and tokens need.
 type Source interface {
 	feedtype.Source
-	// ShardsAreFeeds tells whether each shard is a feed by itself.
+	// ShardsAreFeeds tells whether each shard is a feed by itself, as with ULIDs.
 	ShardsAreFeeds() bool
-	// Locate answers the cursor that a request for a place means now, and the feed's refusal where it would refuse
-	// that place.
+	// Locate resolves a cursor, which may be Now or At a time, to the cursor that a request with it would get now. The
+	// error is the one with which the feed would refuse the request.
 	Locate(ctx context.Context, to feedtype.Cursor, s feedtype.Shards) (feedtype.Cursor, error)
-	// Lag completes Behind and BehindSeconds of cursors.
+	// Lag sets Behind and BehindSeconds of cursors.
 	Lag(ctx context.Context, cursors []*ConsumerStatus) error
 }
 
-// New makes an Admin; nothing is asked of the database yet.
+// New makes an Admin. It sends nothing to the database.
 func New(db Database) *Admin {
 	s := &store.Store{SQL: db.SQL, Dialect: db.Dialect, Names: db.Names, Observer: db.Observer}
-	return &Admin{store: s, consumers: &consume.Consumers{Store: s}, feed: db.Feed, feeds: db.Feeds, waiting: db.Waiting}
+	return &Admin{
+		store:     s,
+		consumers: &consume.Consumers{Store: s},
+		feed:      db.Feed,
+		feeds:     db.Feeds,
+		waiting:   db.Waiting,
+	}
 }
 
-// Readers counts those who wait for an entry at this moment, in this process (Request.Wait), by the feed's name. Feeds for
-// whose entries nobody waits are left out.
+// Readers counts the requests of this process that wait for an entry now (Request.Wait), by the feed's name. Feeds
+// without such requests are left out.
 func (db *Admin) Readers() map[string]int { return db.waiting() }
 
-// Migrations lists every version of rowfeed's own tables and whether the database has it.
+// Migrations lists every schema version of rowfeed's own tables, and whether the database has it.
 func (db *Admin) Migrations(ctx context.Context) ([]feedtype.MigrationStatus, error) {
 	return (&install.Schema{Store: db.store}).Migrations(ctx)
 }

@@ -14,49 +14,49 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// Act is something that an operator has done to feeds, consumers, leases or tokens, as the
-// audit log has it. No secret belongs into it.
+// Act is one entry of the audit log: an operator's action on feeds, consumers, leases or tokens. It must not contain
+// secrets.
 type Act struct {
 	ID int64     `json:"id"`
 	At time.Time `json:"at"` // on the database's clock
-	// Actor is who: the name of a token, or of a user as user@host.
+	// Actor is the name of a token, or of a user as user@host.
 	Actor string `json:"actor"`
-	// Act is what, as the command is called that does it: "consumer pause".
+	// Act is the command that does the same, for example "consumer pause".
 	Act    string `json:"act"`
-	Object string `json:"object"` // done to what
-	Detail string `json:"detail"` // and how; may be empty
-	// Outcome is "done", or "refused: " and the error's code. It is "begun" while it is
-	// done, and stays so where whoever did it was killed.
+	Object string `json:"object"` // the name of the feed, consumer, lease or token
+	Detail string `json:"detail"` // options of the action; may be empty
+	// Outcome is "begun" while the action runs, then "done", or "refused: " and the error's code. It stays "begun" if
+	// the process was killed.
 	Outcome string `json:"outcome"`
 }
 
-// The outcomes of an act, see Act.Outcome.
+// Values of Act.Outcome.
 const (
 	actBegun   = "begun"
 	actDone    = "done"
 	actRefused = "refused: "
 )
 
-// maxActText bounds each text of an act, in bytes.
+// maxActText is the maximum length of each text of an act, in bytes.
 const maxActText = 1000
 
-// Audited does something in an operator's name, and has it in the audit log: before it is
-// done, so that nothing is done unnoticed, and its outcome afterwards. ID, At and Outcome of
-// the act are not asked for. The error is that of do, or why nothing was done.
+// Audited runs do and records it in the audit log. It writes the act before it calls do, so that nothing is done
+// without a record, and the outcome afterwards. It sets ID, At and Outcome of the act itself. It returns the error of
+// do, or the error of the audit log; if the act cannot be recorded, do is not called.
 func (db *Admin) Audited(ctx context.Context, act Act, do func(context.Context) error) error {
 	end, err := db.BeginAct(ctx, act)
 	if err != nil {
 		return err
 	}
 	err = do(ctx)
-	if unsaid := end(err); err == nil {
-		return unsaid
+	if unrecorded := end(err); err == nil {
+		return unrecorded
 	}
 	return err
 }
 
-// BeginAct writes into the audit log that something is about to be done. end is to be called
-// with how it ended, once; it also writes where ctx is over.
+// BeginAct writes into the audit log that an action is about to begin. The caller calls end once, with the error of the
+// action or nil. end also writes if ctx has ended meanwhile.
 func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, err error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
@@ -67,16 +67,15 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 		b := dialect.NewBuilder(db.store.Dialect)
 		values := []string{b.Arg(mark), db.store.Dialect.Now(), b.Arg(plainText(act.Actor)), b.Arg(plainText(act.Act)),
 			b.Arg(plainText(act.Object)), b.Arg(plainText(act.Detail)), b.Arg(actBegun)}
-		if _, err := tx.Exec(ctx, "INSERT INTO "+db.store.Table("audit")+
-			" (mark, at, actor, act, object, detail, outcome) VALUES ("+strings.Join(values, ", ")+
-			")", b.Args()...); err != nil {
+		query := "INSERT INTO " + db.store.Table("audit") +
+			" (mark, at, actor, act, object, detail, outcome) VALUES (" + strings.Join(values, ", ") + ")"
+		if _, err := tx.Exec(ctx, query, b.Args()...); err != nil {
 			return err
 		}
-		// From the newest back, which it is, or nearly: no index is needed.
+		// The record is the newest or nearly the newest, so reading backwards needs no index.
 		b = dialect.NewBuilder(db.store.Dialect)
-		return dialect.QueryRow(ctx, tx,
-			"SELECT id FROM "+db.store.Table("audit")+" WHERE mark = "+b.Arg(mark)+" ORDER BY id DESC LIMIT 1",
-			b.Args(), &id)
+		return dialect.QueryRow(ctx, tx, "SELECT id FROM "+db.store.Table("audit")+" WHERE mark = "+b.Arg(mark)+
+			" ORDER BY id DESC LIMIT 1", b.Args(), &id)
 	})
 	if err != nil {
 		return nil, db.store.Fail("audit log", "record "+act.Act, err)
@@ -86,16 +85,15 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 		defer cancel()
 		err := db.store.InTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
 			b := dialect.NewBuilder(db.store.Dialect)
-			_, err := tx.Exec(bounded,
-				"UPDATE "+db.store.Table("audit")+" SET outcome = "+b.Arg(outcomeOf(outcome))+" WHERE id = "+b.Arg(id),
-				b.Args()...)
+			_, err := tx.Exec(bounded, "UPDATE "+db.store.Table("audit")+" SET outcome = "+b.Arg(outcomeOf(outcome))+
+				" WHERE id = "+b.Arg(id), b.Args()...)
 			return err
 		})
 		return db.store.FailOwn(bounded, "audit log", "record how "+act.Act+" ended", err)
 	}, nil
 }
 
-// outcomeOf names an error by its code: its text may have what does not belong into a log.
+// outcomeOf names an error by its code, since its text may contain secrets.
 func outcomeOf(err error) string {
 	var known *feedtype.Error
 	switch {
@@ -109,7 +107,7 @@ func outcomeOf(err error) string {
 	return actRefused + string(feedtype.Failed)
 }
 
-// plainText is one line of valid UTF-8, and not too much of it.
+// plainText returns one line of printable UTF-8, at most maxActText long.
 func plainText(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -123,8 +121,8 @@ func plainText(text string) string {
 	return text
 }
 
-// Acts lists the audit log, the newest first, at most limit of it (0: DefaultLimit): those
-// below the id before, or from the newest on where that is 0.
+// Acts lists acts of the audit log, the newest first: at most limit (0: feedtype.DefaultLimit), and only those with an
+// id below before, unless before is 0.
 func (db *Admin) Acts(ctx context.Context, before int64, limit int) ([]Act, error) {
 	limit, err := feedtype.Request{Limit: limit}.EffectiveLimit()
 	if err != nil {
@@ -149,32 +147,38 @@ func (db *Admin) Acts(ctx context.Context, before int64, limit int) ([]Act, erro
 }
 
 const (
-	// AuditRetention is how long acts are kept where nobody says otherwise: a year, and time to ask about it.
+	// AuditRetention is the default of `rowfeed audit purge`: acts are kept for 400 days, a year and some time for
+	// questions.
 	AuditRetention = 400 * 24 * time.Hour
-	// minAuditRetention lets nobody forget what was just done.
+	// minAuditRetention keeps PurgeActs from removing recent acts.
 	minAuditRetention = 24 * time.Hour
-	// actsAtOnce is the number of acts that one transaction looks at.
+	// actsAtOnce is the number of acts that one transaction reads.
 	actsAtOnce = 1000
 )
 
-// PurgeActs forgets acts of longer ago than this on the database's clock, a day at least, and answers how
-// many there were. Nothing forgets them by itself: who runs all the time needs no right to delete from the log.
+// PurgeActs deletes acts that are older than olderThan (at least 24 hours) on the database's clock, and returns how
+// many. rowfeed never deletes acts by itself, so that logins of servers and publishers need no right to delete from the
+// log.
 func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total int64, err error) {
 	if olderThan < minAuditRetention {
-		return 0, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "older-than", Object: "audit log",
-			Cause: fmt.Sprintf("older-than: %s: what was done within a day stays", olderThan),
-			Next:  "give a duration like 400d"}
+		return 0, &feedtype.Error{
+			Code:   feedtype.InvalidRequest,
+			Param:  "older-than",
+			Object: "audit log",
+			Cause:  fmt.Sprintf("older-than: %s is less than 24h, for which acts are always kept", olderThan),
+			Next:   "give a duration like 400d",
+		}
 	}
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
 	var now, after int64
 	if err := dialect.QueryRow(ctx, db.store.On(), "SELECT "+db.store.Dialect.Now(), nil, &now); err != nil {
-		return 0, db.store.Fail("audit log", "ask for the time", err)
+		return 0, db.store.Fail("audit log", "read the database's time", err)
 	}
 	before := now - olderThan.Microseconds()
 	for n := int64(1); n > 0; total += n {
-		// Ids grow with time, so that nothing is read behind the first that stay.
+		// Ids grow with time, so the first batch without an old act is the last one to read.
 		b := dialect.NewBuilder(db.store.Dialect)
 		ids, err := dialect.QueryAll(ctx, db.store.On(), "SELECT id FROM "+db.store.Table("audit")+" WHERE id > "+
 			b.Arg(after)+fmt.Sprintf(" ORDER BY id LIMIT %d", actsAtOnce), b.Args(),
@@ -184,8 +188,8 @@ func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total 
 		}
 		err = db.store.InTx(ctx, dialect.ForRecord, "purge the audit log", func(tx dialect.Querier) (err error) {
 			b := dialect.NewBuilder(db.store.Dialect)
-			n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table("audit")+" WHERE id >= "+b.Arg(ids[0])+
-				" AND id <= "+b.Arg(ids[len(ids)-1])+" AND at < "+b.Arg(before), b.Args()...)
+			n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table("audit")+" WHERE id >= "+b.Arg(ids[0])+" AND id <= "+
+				b.Arg(ids[len(ids)-1])+" AND at < "+b.Arg(before), b.Args()...)
 			return err
 		})
 		if err != nil {

@@ -13,42 +13,42 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// ConsumerStatus is how one shard of a consumer stands.
+// ConsumerStatus is the state of one shard of a consumer.
 type ConsumerStatus struct {
 	Consumer   string `json:"consumer"`
 	Feed       string `json:"feed"`
 	Shard      int    `json:"shard"`
 	ShardCount int    `json:"shard_count"`
-	// Worker is the one of ShardCount that has the shard, where each shard is a feed by
-	// itself; nil where it is a part of one.
+	// Worker is the number of the worker that reads the shard, below ShardCount. It is nil unless each shard is a feed
+	// by itself.
 	Worker      *int            `json:"worker,omitempty"`
 	Cursor      feedtype.Cursor `json:"cursor"`
-	Generation  int64           `json:"generation"` // of the cursor; 0 at the beginning
+	Generation  int64           `json:"generation"` // of the cursor; 0 at the beginning of the feed
 	Epoch       int64           `json:"epoch"`
 	Paused      bool            `json:"paused"`
 	DeadLetters int64           `json:"dead_letters"`
-	MovedAt     time.Time       `json:"moved_at"` // when the row was last written
-	// Failure says why a shard of several rests: its next entry cannot be handled, and nothing
-	// is passed over (see Stop). Empty where it does not. It is tried again now and then.
+	MovedAt     time.Time       `json:"moved_at"` // when the cursor's row was last written
+	// Failure says why the shard is stopped: its next entry cannot be handled, and the consumer skips none (see
+	// rowfeed.Stop). The consumer tries again from time to time. It is empty if the shard is not stopped, and for
+	// consumers with one shard.
 	Failure string `json:"failure"`
-	// Lease is that of the shard, where it has one and somebody holds it: who works on it,
-	// and since when.
+	// Lease is the shard's lease with its holder; nil if the shard has none, or if no process holds it.
 	Lease *feedtype.LeaseStatus `json:"lease"`
-	// Behind is the number of positions between the cursor and the feed's head. It counts positions of all shards,
-	// and there are at most as many entries. Behind is nil if the feed is not in this database or has another
-	// generation, if the cursor is ahead of the head, and if positions are ULIDs.
+	// Behind is the number of positions between the cursor and the feed's head. It counts positions of all shards, so
+	// it is an upper bound of the entries behind. It is nil for feeds with ULIDs, for feeds that are not in this
+	// database, and if the cursor is of another generation or ahead of the feed.
 	Behind *int64 `json:"behind"`
-	// BehindSeconds is the age of the oldest position not yet consumed; nil also with
-	// column capture, where nothing tells it, and of the others where more than 1,000 shards of
-	// a feed are behind.
+	// BehindSeconds is the age of the oldest position that was not consumed, in seconds. It is 0 at the head, and nil
+	// if it is not known: in the cases of Behind except ULIDs; with capture "column", unless the cursor is at the head;
+	// and for the remaining shards if more than 1,000 shards of a feed with ULIDs are behind.
 	BehindSeconds *float64 `json:"behind_seconds"`
-	// NewPaused: the consumer was paused as a whole, and shards that come are paused, too, until
-	// it is resumed as a whole.
+	// NewPaused means that the consumer was paused as a whole. New shards are then paused, too, until the consumer is
+	// resumed as a whole.
 	NewPaused bool `json:"new_paused,omitempty"`
 }
 
-// Consumers tells how consumers stand, in the order of their names; all of them where
-// id names none.
+// Consumers returns the state of each shard of consumers, sorted by consumer, feed and shard. Empty fields of id select
+// all.
 func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]ConsumerStatus, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
@@ -68,14 +68,23 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 	if err != nil {
 		return nil, err
 	}
-	var feeds []string // in their order
+	var feeds []string // in the order of rows
 	byFeed := map[string][]*ConsumerStatus{}
 	all := make([]ConsumerStatus, len(rows))
 	for i, row := range rows {
-		s := ConsumerStatus{Consumer: row.Consumer, Feed: row.Feed, Shard: row.Shard, ShardCount: row.ShardCount,
-			Cursor: row.Value, Generation: row.Generation,
-			Epoch: row.Epoch, Paused: row.Paused, DeadLetters: row.Aside, MovedAt: time.UnixMicro(row.UpdatedAt).UTC(),
-			Failure: row.Failure}
+		s := ConsumerStatus{
+			Consumer:    row.Consumer,
+			Feed:        row.Feed,
+			Shard:       row.Shard,
+			ShardCount:  row.ShardCount,
+			Cursor:      row.Value,
+			Generation:  row.Generation,
+			Epoch:       row.Epoch,
+			Paused:      row.Paused,
+			DeadLetters: row.Aside,
+			MovedAt:     time.UnixMicro(row.UpdatedAt).UTC(),
+			Failure:     row.Failure,
+		}
 		job := row.Shard
 		if whole := workers[[2]string{row.Consumer, row.Feed}]; whole != nil {
 			job = consume.JobOf(row.Shard, row.ShardCount)
@@ -102,7 +111,7 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 	return all, nil
 }
 
-// PausedShards are the shards of a consumer that are paused.
+// PausedShards returns the paused shards of a consumer, in ascending order.
 func (db *Admin) PausedShards(ctx context.Context, id feedtype.ConsumerID) ([]int, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
 	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+
@@ -111,24 +120,26 @@ func (db *Admin) PausedShards(ctx context.Context, id feedtype.ConsumerID) ([]in
 	return paused, db.store.Fail(id.String(), "read its cursors", err)
 }
 
-// PauseConsumer makes a consumer stand still, in whatever process it runs, without a
-// restart: what it is handling is rolled back. It answers the number of shards.
+// PauseConsumer pauses a consumer, or one shard of it, in every process without a restart. Entries that are being
+// handled are rolled back. It returns the number of shards. An unknown consumer is an error with the code
+// UnknownConsumer.
 func (db *Admin) PauseConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
 	return db.setPaused(ctx, id, "pause", 1)
 }
 
-// ResumeConsumer lets a paused consumer go on.
+// ResumeConsumer ends a pause. It returns the number of shards.
 func (db *Admin) ResumeConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
 	return db.setPaused(ctx, id, "resume", 0)
 }
 
-// setPaused says it of shards that are still to come, too, unless one is named.
+// setPaused applies to new shards as well, unless id names a shard.
 func (db *Admin) setPaused(ctx context.Context, id feedtype.ConsumerID, doing string, paused int) (int64, error) {
 	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
 		if id.Shard == nil {
 			b := dialect.NewBuilder(db.store.Dialect)
-			if _, err := tx.Exec(ctx, "UPDATE "+db.store.Table("consumers")+" SET paused = "+b.Arg(paused)+
-				", version = version + 1 WHERE "+consume.WhereID(b, id), b.Args()...); err != nil {
+			query := "UPDATE " + db.store.Table("consumers") + " SET paused = " + b.Arg(paused) +
+				", version = version + 1 WHERE " + consume.WhereID(b, id)
+			if _, err := tx.Exec(ctx, query, b.Args()...); err != nil {
 				return "", err
 			}
 		}
@@ -136,11 +147,10 @@ func (db *Admin) setPaused(ctx context.Context, id feedtype.ConsumerID, doing st
 	})
 }
 
-// ResetConsumer sets a consumer back to the beginning: it will be handed the whole
-// feed again. Rows that are gone by then are not named in such a pass: the receiver is
-// to remove what the pass did not bring. Shards of several end what they have in hand and
-// begin anew, under epochs above all before: the feed may have divided its keys in another
-// way by now.
+// ResetConsumer sets a consumer back to the beginning: it receives the whole feed again. That pass does not name rows
+// that are gone by then, so the receiver has to remove what the pass did not bring. A consumer with several shards
+// finishes the entries in hand and begins again under higher epochs, since the feed may have another number of data
+// shards by now. It returns the number of shards.
 func (db *Admin) ResetConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
 	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
 		if err := db.consumers.ForgetLetterPositions(ctx, tx, id); err != nil {
@@ -150,10 +160,9 @@ func (db *Admin) ResetConsumer(ctx context.Context, id feedtype.ConsumerID) (int
 	})
 }
 
-// SeekConsumer sets a consumer's cursor: to one that the feed gave, to Now or At a
-// time. Between an earlier cursor and the present one it is handed entries again; what
-// is between the present one and a later one it is never told. Where the feed is in
-// this database its refusals come at once, and Now and At are settled at once.
+// SeekConsumer sets a consumer's cursor to a cursor that the feed gave, to Now, or to At a time. With an earlier cursor
+// the consumer receives entries again; with a later one it misses the entries between. If the feed is in this database,
+// it resolves Now and At and refuses wrong cursors at once. It returns the number of shards.
 func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to feedtype.Cursor) (int64, error) {
 	if id.Feed == "" {
 		return 0, feedtype.Invalid("feed", "name the feed that the cursor is of")
@@ -167,10 +176,10 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	}
 	f, err := db.feed(ctx, id.Feed)
 	switch {
-	case errors.Is(err, feedtype.UnknownFeed): // it is somewhere else
+	case errors.Is(err, feedtype.UnknownFeed): // the feed is in another database
 	case err != nil:
 		return 0, err
-	case len(workers) > 0 && f.ShardsAreFeeds() && !to.IsBeginning(): // else another feed has its name
+	case len(workers) > 0 && f.ShardsAreFeeds() && !to.IsBeginning(): // else another feed has the name
 		return db.seekShards(ctx, id, f, to)
 	default:
 		if to, err = f.Locate(ctx, to, feedtype.Shards{}); err != nil {
@@ -185,8 +194,7 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	})
 }
 
-// seekShards sets cursors of shards each of which is a feed by itself: all, or none where one
-// of them refuses.
+// seekShards sets the cursors of shards each of which is a feed by itself. If one shard refuses, it sets none.
 func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Source, to feedtype.Cursor) (int64, error) {
 	rows, err := db.consumers.CursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
 	if err != nil {
@@ -225,8 +233,7 @@ func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Sourc
 	return n, db.store.Fail(id.String(), "seek", err)
 }
 
-// moveCursors changes rows of cursors. A consumer at work notices by its
-// compare-and-set, whatever was changed.
+// moveCursors changes rows of cursors. A running consumer notices the change by its compare-and-set.
 func (db *Admin) moveCursors(
 	ctx context.Context, id feedtype.ConsumerID, doing string,
 	set func(dialect.Querier, *dialect.Builder) (string, error),
@@ -253,7 +260,7 @@ func (db *Admin) moveCursors(
 			return err
 		}
 		workers, err := db.consumers.Workers(ctx, tx, id)
-		if err == nil && (len(workers) == 0 || id.Shard != nil) { // one without a shard yet has no cursor
+		if err == nil && (len(workers) == 0 || id.Shard != nil) { // a consumer without a shard has no cursor yet
 			err = db.consumers.UnknownConsumer(ctx, tx, id)
 		}
 		return err
@@ -261,22 +268,22 @@ func (db *Admin) moveCursors(
 	return n, db.store.Fail(id.String(), doing, err)
 }
 
-// DropConsumer forgets a consumer, all shards of it: its cursors, dead letters and
-// processed ids. One that still runs begins anew. Its epochs do not, whatever the number
-// of its shards will be: receivers remember the highest.
+// DropConsumer deletes a consumer with all its shards: cursors, dead letters and processed ids. It returns the number
+// of cursors. A consumer that still runs begins at the beginning. Epochs continue to grow if the consumer is added
+// again, with any number of shards: receivers remember the highest epoch.
 func (db *Admin) DropConsumer(ctx context.Context, id feedtype.ConsumerID) (n int64, err error) {
 	switch {
 	case id.Consumer == "":
 		return 0, feedtype.Invalid("consumer", "name the consumer")
 	case id.Shard != nil:
-		return 0, feedtype.Invalid("shard", "a consumer is dropped as a whole; reset sets one shard back")
+		return 0, feedtype.Invalid("shard", "a consumer can only be dropped as a whole; use reset for one shard")
 	}
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
-	// Processed ids may be many: one statement takes as long as they do.
+	// ForRepair has no limit for a statement's time: there may be many processed ids.
 	err = db.store.InTx(ctx, dialect.ForRepair, "drop "+id.String(), func(tx dialect.Querier) error {
-		// Before all others: who makes cursors of new shards begins with it, too.
+		// This lock comes first, as in transactions that create cursors of new shards.
 		whole, err := db.consumers.LockWhole(ctx, tx, id)
 		if err != nil {
 			return err
@@ -288,12 +295,12 @@ func (db *Admin) DropConsumer(ctx context.Context, id feedtype.ConsumerID) (n in
 				}
 			}
 			b := dialect.NewBuilder(db.store.Dialect)
-			if n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table(table)+" WHERE "+consume.WhereID(b, id),
-				b.Args()...); err != nil {
+			query := "DELETE FROM " + db.store.Table(table) + " WHERE " + consume.WhereID(b, id)
+			if n, err = tx.Exec(ctx, query, b.Args()...); err != nil {
 				return err
 			}
 		}
-		if n == 0 && whole == 0 { // one without a shard yet has no cursor
+		if n == 0 && whole == 0 { // a consumer without a shard has no cursor yet
 			return db.consumers.UnknownConsumer(ctx, tx, id)
 		}
 		return nil

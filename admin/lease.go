@@ -17,9 +17,9 @@ func (db *Admin) Leases(ctx context.Context) ([]*feedtype.LeaseStatus, error) {
 	return lease.All(ctx, db.store)
 }
 
-// CurrentLeases lists them without what is left of consumers' shards that are over: nobody
-// holds them, and the consumer has another number of shards by now, or was dropped. Their
-// rows stay, since no epoch ever comes again.
+// CurrentLeases lists leases by name, without unused leases of consumers: those that no process holds, of consumers
+// that have another number of shards now or were dropped. Their rows are never deleted, so that an epoch is never used
+// twice.
 func (db *Admin) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, error) {
 	all, err := db.Leases(ctx)
 	if err != nil || !slices.ContainsFunc(all, isConsumers) {
@@ -43,26 +43,24 @@ func (db *Admin) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, er
 	}), nil
 }
 
-// isConsumers tells whether it is of a consumer's shard, or its seat.
+// isConsumers tells whether a lease belongs to a consumer's group: to one of its jobs or members.
 func isConsumers(s *feedtype.LeaseStatus) bool {
 	return strings.HasPrefix(s.Name, consume.ConsumerLeases)
 }
 
-// ReleaseLease takes a lease from whoever holds it, for operators who know that the
-// holder is gone or stuck, and answers the term that it ended: its State is what it was
-// before. A holder that still lives learns of it when it next renews or asserts its term;
-// what it does outside of the database until then is not fenced. epoch 0 ends the term
-// that there is; another one that term only, and the code Conflict says that it is over.
-// A lease that is free stays so.
+// ReleaseLease ends the claim on a lease. It is for operators who know that the holder is gone or stuck. A holder that
+// still runs learns of it when it next renews or asserts its claim; what it does outside of the database until then is
+// not fenced. It ends the claim with the given epoch only, and any claim if epoch is 0. If the claim with that epoch
+// has ended the error has the code Conflict. It returns the claim as it was before. A free lease stays free.
 func (db *Admin) ReleaseLease(ctx context.Context, name string, epoch int64) (*feedtype.LeaseStatus, error) {
 	return lease.Release(ctx, db.store, name, epoch)
 }
 
-// PublisherLease is the name of the lease through which the publishers of a feed take turns.
+// PublisherLease returns the name of the lease through which the publishers of a feed take turns.
 func PublisherLease(feed string) string { return publish.LeaseName(feed) }
 
-// ConsumerGroup is the name of the group whose jobs are the shards of a consumer.
+// ConsumerGroup returns the name of the group whose jobs are the shards of a consumer.
 func ConsumerGroup(consumer, feed string) string { return consume.ConsumerGroup(consumer, feed) }
 
-// JobLease is the name of the lease of a job of a group.
+// JobLease returns the name of the lease of job number job of a group with so many jobs.
 func JobLease(group string, jobs, job int) string { return lease.JobLease(group, jobs, job) }

@@ -8,37 +8,37 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Finding is something wrong with a feed, or with one of its keys.
+// Finding is a problem of a feed, or of one of its keys.
 type Finding struct {
-	Rule    string        `json:"rule"`
-	Key     *feedtype.Row `json:"key,omitempty"`
-	Problem string        `json:"problem"`
-	// Note says that nothing is known to be wrong: Problem is what was not looked for, and why.
+	Rule    string        `json:"rule"`          // RuleTriggers, RuleUnique, …
+	Key     *feedtype.Row `json:"key,omitempty"` // nil if the problem is not of one key
+	Problem string        `json:"problem"`       // a sentence
+	// Note means that nothing is known to be wrong: Problem says what was not checked, and why.
 	Note bool `json:"note,omitempty"`
 }
 
-// ByRepair tells whether Repair is for it. Triggers, functions and indexes are Upgrade's, and where
-// rows of yours hold what they should not nobody else can mend it.
+// ByRepair tells whether Repair corrects the finding. Upgrade restores triggers, functions and indexes. Wrong values in
+// the application's own rows have to be corrected by the application.
 func (x Finding) ByRepair() bool {
 	return !x.Note && !slices.Contains([]string{RuleTriggers, RuleParts, RuleULID, RuleBytes}, x.Rule)
 }
 
-// The rules of Check.
+// Rules of Check, see Finding.Rule.
 const (
-	RuleTriggers = "triggers"
-	RuleUnique   = "positions-unique"
-	RuleSequence = "positions-below-sequence"
-	RuleRow      = "row-has-position"
-	RuleVanished = "position-has-row"
-	RuleRisen    = "deleted-has-no-row"
-	RuleShard    = "shard-of-key"
-	RuleParts    = "index-by-bucket"
-	RuleULID     = "ulid-was-given"
-	RuleBytes    = "row-has-ulid"
-	RulePlace    = "row-has-place"
+	RuleTriggers = "triggers"                 // triggers, functions or tables are not as they should be
+	RuleUnique   = "positions-unique"         // two keys have the same position
+	RuleSequence = "positions-below-sequence" // a position is above the feed's sequence
+	RuleRow      = "row-has-position"         // a row has neither a position nor a waiting change
+	RuleVanished = "position-has-row"         // a row is gone, but its position is not deleted
+	RuleRisen    = "deleted-has-no-row"       // a row exists, but its position is deleted
+	RuleShard    = "shard-of-key"             // a key is in the wrong data shard
+	RuleParts    = "index-by-bucket"          // parts of the feed cannot be read, or only slowly
+	RuleULID     = "ulid-was-given"           // a row has a ULID that rowfeed never gave
+	RuleBytes    = "row-has-ulid"             // a row has no valid ULID or shard
+	RulePlace    = "row-has-place"            // a row has neither a place nor a record in the outbox
 )
 
-// Status is how a feed stands.
+// Status is the state of a feed.
 type Status struct {
 	Name       string `json:"name"`
 	Mode       string `json:"mode"`
@@ -48,29 +48,33 @@ type Status struct {
 	Generation int64  `json:"generation"`
 	Backlog
 	TombstonesBelow int64 `json:"tombstones_below"`
-	// Vanished counts keys whose rows are gone without a delete; nil when counting took
-	// too long (Check tells).
+	// Vanished counts keys whose rows are gone without a recorded delete. It is nil if counting took more than 2 s; use
+	// Check then. It is nil for feeds with ULIDs.
 	Vanished *int64 `json:"vanished"`
-	// Publisher is the lease through which publishers take turns; nil while none has it.
+	// Publisher is the lease through which publishers take turns; nil if none holds it.
 	Publisher *feedtype.LeaseStatus `json:"publisher"`
-	// Shards are those of a feed with ULIDs, in ascending order, and HoldersTold says how much of
-	// who has them the database tells; "" for other feeds.
+	// Shards are the shards of a feed with ULIDs, in ascending order, at most MaxShardStatus. HoldersTold says which
+	// holders the database names: HoldersAll, HoldersWaitedFor or HoldersNone; "" for other feeds.
 	Shards      []ShardStatus `json:"shards"`
 	HoldersTold string        `json:"holders_told"`
 	Blockers    []Blocker     `json:"blockers"`
-	// BlockersUnseen says what is not told of who holds changes back; nil where everything is.
+	// BlockersUnseen says which blockers the database does not show; nil if it shows all.
 	BlockersUnseen *Unseen  `json:"blockers_unseen"`
 	Problems       []string `json:"problems"`
-	// Consumers are those whose cursors are in this database, with how far they are behind.
+	// Consumers are the consumers whose cursors are in this database.
 	Consumers []ConsumerStatus `json:"consumers"`
 }
 
-// Backlog is what waits for a feed's publisher, and how far it has come.
+// Backlog is what waits for a feed's publisher, and the head of the feed.
 type Backlog struct {
-	Head          int64      `json:"head"`            // 0 of a feed with ULIDs, whose shards each have one
-	PublishedAt   *time.Time `json:"published_at"`    // when the head was last advanced
-	Waiting       int64      `json:"changes_waiting"` // up to a limit, MaxWaiting in a Status; of a feed with an outbox its records
-	OldestSeconds float64    `json:"oldest_seconds"`  // age of the oldest change waiting; 0 of rows that hold their positions, which do not tell
+	// Head is the highest position; 0 for a feed with ULIDs, whose shards have heads of their own.
+	Head int64 `json:"head"`
+	// PublishedAt is when the head was last advanced; nil if never, and for feeds with ULIDs.
+	PublishedAt *time.Time `json:"published_at"`
+	// Waiting counts waiting changes, or the records of an outbox, up to a limit (MaxWaiting in a Status).
+	Waiting int64 `json:"changes_waiting"`
+	// OldestSeconds is the age of the oldest waiting change in seconds; 0 with capture "column", where it is not known.
+	OldestSeconds float64 `json:"oldest_seconds"`
 }
 
 // Blocker is an open transaction that may hold back changes.
@@ -78,77 +82,74 @@ type Blocker struct {
 	Session    string   `json:"session"`
 	User       string   `json:"user"`
 	Host       string   `json:"host"`
-	AgeSeconds *float64 `json:"age_seconds"` // of the transaction; nil where nobody tells
-	Statement  string   `json:"statement"`   // the current or last one; "" where nobody tells
-	Scope      string   `json:"scope"`       // what is known of it
+	AgeSeconds *float64 `json:"age_seconds"` // of the transaction; nil if not known
+	Statement  string   `json:"statement"`   // the current or last one; "" if not known
+	Scope      string   `json:"scope"`       // why it may delay the feed, for example "holds shard 3"
 }
 
-// Unseen is what a database, or the rights of rowfeed's login, keep from being told.
+// Unseen says what the database does not show, by itself or to rowfeed's login.
 type Unseen struct {
-	Cause string `json:"cause"` // what is not told, and why
-	Next  string `json:"next"`  // what to run, or to do, so that it is
+	Cause string `json:"cause"` // what is not shown, and why
+	Next  string `json:"next"`  // what to run or do to have it shown
 }
 
-// ShardStatus is how a shard of a feed with ULIDs stands.
+// ShardStatus is the state of a shard of a feed with ULIDs.
 type ShardStatus struct {
 	Shard int `json:"shard"`
-	// Head is the greatest ULID that is there, and HeadAt its time; "" and nil where none is.
+	// Head is the greatest ULID in the shard, and HeadAt its time; "" and nil if the shard has no rows.
 	Head   string     `json:"head"`
 	HeadAt *time.Time `json:"head_at"`
-	// Holder is the transaction that has the shard, as far as Status.HoldersTold says; nil
-	// where none has.
+	// Holder is the transaction that holds the shard; nil if there is none, or if the database does not name it (see
+	// Status.HoldersTold).
 	Holder *Session `json:"holder"`
-	// Waiting are those that want it, who has waited longest first.
+	// Waiting are the transactions that wait for the shard, the longest wait first.
 	Waiting []Session `json:"waiting"`
 }
 
-// Session is a connection with an open transaction, as the database tells of it: what it
-// does not tell, or not to this login, is empty or nil.
+// Session is a connection with an open transaction. A field is empty or nil if the database does not show it to this
+// login.
 type Session struct {
-	Session     string `json:"session"` // what the database calls the connection
+	Session     string `json:"session"` // the database's id of the connection
 	User        string `json:"user"`
 	Host        string `json:"host"`
 	Application string `json:"application"`
-	// Since is when the transaction began, AgeSeconds how long ago that was.
+	// Since is when the transaction began, and AgeSeconds its age.
 	Since      *time.Time `json:"since"`
 	AgeSeconds *float64   `json:"age_seconds"`
-	// State is what the session does, in the database's words, StateSeconds for how long.
+	// State is the session's state in the database's words, and StateSeconds the time since it changed.
 	State        string   `json:"state"`
 	StateSeconds *float64 `json:"state_seconds"`
 	Statement    string   `json:"statement"` // the current or last one
 }
 
-// How much Status tells of who has the shards of a feed with ULIDs.
+// Values of Status.HoldersTold.
 const (
-	HoldersAll       = string(dialect.ToldAll)       // who has a shard is named
-	HoldersWaitedFor = string(dialect.ToldWaitedFor) // who has a shard that others wait for is named
-	HoldersNone      = string(dialect.ToldNothing)   // nobody is: the database or the login's rights do not tell
+	HoldersAll       = string(dialect.ToldAll)       // every holder is named
+	HoldersWaitedFor = string(dialect.ToldWaitedFor) // a holder is named while others wait for its shard
+	HoldersNone      = string(dialect.ToldNothing)   // no holder is named, for want of rights or by this database
 )
 
-// MaxShardStatus is the greatest number of shards that Status lists. Those that somebody has
-// or waits for are always among them.
+// MaxShardStatus is the maximum number of shards in a Status. Shards that are held or waited for are always among them.
 const MaxShardStatus = 1000
 
-// UnblockRequest says whose transaction is to be ended.
+// UnblockRequest says which session Unblock is to end.
 type UnblockRequest struct {
-	// Shard is the one to free. Nil: the only one that somebody waits for, or, where nobody waits, the
-	// only one that a transaction has.
+	// Shard is the shard to free. If it is nil, Unblock takes the only shard that a transaction waits for; if none
+	// waits, the only shard that is held.
 	Shard *int
-	// Session is who must have it, as Status names it; empty: whoever has it.
+	// Session is the id of the expected holder, as in Status. If it is empty, any holder is ended.
 	Session string
-	// DryRun only looks.
+	// DryRun finds the holder without ending its session.
 	DryRun bool
 }
 
-// Unblocked is what Unblock found and did.
+// Unblocked is the result of Unblock.
 type Unblocked struct {
 	Shard   int       `json:"shard"`
-	Holder  *Session  `json:"holder"` // nil: no transaction has the shard
+	Holder  *Session  `json:"holder"` // nil if no transaction holds the shard
 	Waiting []Session `json:"waiting"`
-	Ended   bool      `json:"ended"` // the holder's connection; its transaction is rolled back
+	Ended   bool      `json:"ended"` // whether the holder's connection was ended, and its transaction rolled back
 }
 
-const (
-	// MaxWaiting bounds the count of changes waiting.
-	MaxWaiting = 1_000_000
-)
+// MaxWaiting is the maximum of Backlog.Waiting.
+const MaxWaiting = 1_000_000

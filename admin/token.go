@@ -18,24 +18,23 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Right is what a token's holder may do with a feed.
+// Right is a right that a token gives on a feed.
 type Right string
 
-// The rights. Each is given by itself: who administers a feed need not see its rows.
+// The rights. No right includes another: RightAdminister does not include reading rows.
 const (
-	// RightRead is fetching, streaming and describing a feed.
+	// RightRead permits to fetch, stream and describe a feed.
 	RightRead Right = "read"
-	// RightPublish is making positions: consistent=true, republishing and unpublishing keys.
+	// RightPublish permits consistent=true, and to republish and unpublish keys.
 	RightPublish Right = "publish"
-	// RightAdminister is moving and pausing consumers, releasing leases, retrying and
-	// dropping dead letters.
+	// RightAdminister permits to move and pause consumers, release leases, and retry and drop dead letters.
 	RightAdminister Right = "administer"
 )
 
 // Rights are all rights.
 var Rights = []Right{RightRead, RightPublish, RightAdminister}
 
-// EveryFeed stands for all feeds, also those of later.
+// EveryFeed as TokenGrant.Feed means all feeds, also future ones.
 const EveryFeed = "*"
 
 // TokenGrant is one right, on one feed or on EveryFeed.
@@ -44,29 +43,27 @@ type TokenGrant struct {
 	Feed  string `json:"feed"`
 }
 
-// TokenSpec says what a token is to be.
+// TokenSpec describes a token to add.
 type TokenSpec struct {
-	// Name is what the token is called in lists and in the audit log. It is never given
-	// twice, so that the log stays clear.
+	// Name names the token in lists and in the audit log. A name is never used again, so that the log stays clear.
 	Name   string
 	Grants []TokenGrant
-	// View narrows what the holder sees of every feed that the token may read.
+	// View restricts what the token shows of every feed that it may read.
 	View feedtype.View
-	// Expires is how long the token holds, on the database's clock; 0 is for ever.
+	// Expires is how long the token is valid, on the database's clock: 1 s to 100 years, or 0 for ever.
 	Expires time.Duration
 }
 
-// Token is a token as the database knows it: its text is not among it.
+// Token is a token as stored in the database, which does not have its text.
 type Token struct {
 	Name      string        `json:"name"`
 	State     string        `json:"state"` // TokenHolds, TokenExpired, TokenRevoked or TokenUnreadable
 	Grants    []TokenGrant  `json:"grants"`
 	View      feedtype.View `json:"view"`
 	CreatedAt time.Time     `json:"created_at"`
-	ExpiresAt *time.Time    `json:"expires_at"` // nil: never
-	RevokedAt *time.Time    `json:"revoked_at"`
-	// Left is how long the token still holds, on the database's clock; 0 where it does not
-	// expire.
+	ExpiresAt *time.Time    `json:"expires_at"` // nil if it does not expire
+	RevokedAt *time.Time    `json:"revoked_at"` // nil if it was not revoked
+	// Left is how long the token is still valid, on the database's clock; 0 if it does not expire.
 	Left time.Duration `json:"-"`
 
 	sha256 string
@@ -77,17 +74,16 @@ const (
 	TokenHolds   = "holds"
 	TokenExpired = "expired"
 	TokenRevoked = "revoked"
-	// TokenUnreadable is a token whose record is of a newer rowfeed, or damaged: it holds no
-	// right, whatever is meant. Other tokens do not suffer from it.
+	// TokenUnreadable is a token whose record is damaged, or of a newer rowfeed. It gives no right.
 	TokenUnreadable = "unreadable"
 )
 
 const (
-	// tokenPrefix begins a token's text, so that people and scanners of secrets know it.
+	// tokenPrefix begins a token's text, so that people and secret scanners recognize it.
 	tokenPrefix = "rf_"
 	tokenBytes  = 32
 	maxExpires  = 100 * 365 * 24 * time.Hour
-	// tokensTogether is how many tokens one statement asks for.
+	// tokensTogether is how many tokens one statement reads.
 	tokensTogether = 500
 )
 
@@ -95,17 +91,16 @@ var tokenNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,99}$`)
 
 func tokenObject(name string) string { return fmt.Sprintf("token %q", name) }
 
-// IsTokenText tells whether a text has the form of a token's: whatever has not need not be
-// looked up.
+// IsTokenText tells whether a text has the form of a token's text. Other texts need not be looked up.
 func IsTokenText(text string) bool {
 	rest, ok := strings.CutPrefix(text, tokenPrefix)
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(rest)
-	// line breaks are decoded as nothing
-	return ok && err == nil && len(raw) == tokenBytes && len(rest) == base64.RawURLEncoding.EncodedLen(tokenBytes)
+	return ok && err == nil && len(raw) == tokenBytes &&
+		len(rest) == base64.RawURLEncoding.EncodedLen(tokenBytes) // the decoder ignores line breaks
 }
 
-// hashToken is what the database has of a token. It needs neither salt nor stretching: the
-// text is 256 random bits, which nobody guesses, however fast.
+// hashToken is what the database stores of a token. It needs neither salt nor stretching, since the text has 256 random
+// bits.
 func hashToken(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
@@ -115,14 +110,13 @@ func (s TokenSpec) validate() error {
 	switch {
 	case s.Name == "everyone":
 		return feedtype.Invalid("name",
-			"%q is what all are called where nobody is asked who they are, in the audit log, too", s.Name)
+			"%q is reserved: it is the name of all users of a server without authentication, also in the audit log",
+			s.Name)
 	case !tokenNamePattern.MatchString(s.Name):
 		return feedtype.Invalid("name",
-			"%q is no name of a token: a letter or digit, then up to 99 of letters, digits, '.', '_', '@' and '-'",
-			s.Name)
+			"%q is no valid name: use a letter or digit, then up to 99 letters, digits, '.', '_', '@' and '-'", s.Name)
 	case len(s.Grants) == 0:
-		return feedtype.Invalid("right",
-			"a token without a right is good for nothing: give one of read, publish, administer")
+		return feedtype.Invalid("right", "a token needs a right: give one of read, publish, administer")
 	case s.Expires < 0 || s.Expires > 0 && s.Expires < time.Second || s.Expires > maxExpires:
 		return feedtype.Invalid("expires", "%s must be from 1s to 100 years", s.Expires)
 	}
@@ -131,10 +125,14 @@ func (s TokenSpec) validate() error {
 			return feedtype.Invalid("right", "%q is none of read, publish, administer", g.Right)
 		}
 		if g.Right == RightAdminister && !s.View.IsZero() {
-			return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "right", Object: tokenObject(s.Name),
-				Cause: "a view narrows what is read, and who administers a feed sees keys of all its rows, " +
-					"in dead letters for instance",
-				Next: "make two tokens, one with the view and one with the right"}
+			return &feedtype.Error{
+				Code:   feedtype.InvalidRequest,
+				Param:  "right",
+				Object: tokenObject(s.Name),
+				Cause: "a token with a view cannot have the right to administer, which shows the keys of all rows, " +
+					"for example in dead letters",
+				Next: "make two tokens, one with the view and one with the right",
+			}
 		}
 		if g.Feed == EveryFeed {
 			continue
@@ -146,9 +144,8 @@ func (s TokenSpec) validate() error {
 	return s.View.Validate()
 }
 
-// AddToken makes a token and answers its text, which nobody can learn later: the database
-// has its SHA-256 alone. The feeds must be there, and have the columns of the view. A name
-// that there is, or was, has the code Conflict.
+// AddToken makes a token and returns its text, which cannot be read again: the database stores its SHA-256 only. The
+// feeds must exist, and have the columns of the view. A name that is or was in use is an error with the code Conflict.
 func (db *Admin) AddToken(ctx context.Context, spec TokenSpec) (text string, t *Token, err error) {
 	if err := spec.validate(); err != nil {
 		return "", nil, err
@@ -181,9 +178,12 @@ func (db *Admin) AddToken(ctx context.Context, spec TokenSpec) (text string, t *
 	err = db.store.InTx(ctx, dialect.ForRecord, "add token "+spec.Name, func(tx dialect.Querier) error {
 		n, err := tx.Exec(ctx, query, b.Args()...)
 		if err == nil && n != 1 {
-			err = &feedtype.Error{Code: feedtype.Conflict, Object: tokenObject(spec.Name),
-				Cause: "there is, or was, a token of this name",
-				Next:  "take another name: the audit log tells tokens by theirs"}
+			err = &feedtype.Error{
+				Code:   feedtype.Conflict,
+				Object: tokenObject(spec.Name),
+				Cause:  "a token of this name exists or existed",
+				Next:   "use another name: the audit log identifies tokens by name",
+			}
 		}
 		return err
 	})
@@ -194,7 +194,7 @@ func (db *Admin) AddToken(ctx context.Context, spec TokenSpec) (text string, t *
 	return text, t, err
 }
 
-// grants are the spec's, sorted, each once.
+// grants returns the spec's grants, sorted and without duplicates.
 func (s TokenSpec) grants() []TokenGrant {
 	all := slices.Clone(s.Grants)
 	slices.SortFunc(all, func(a, b TokenGrant) int {
@@ -203,7 +203,7 @@ func (s TokenSpec) grants() []TokenGrant {
 	return slices.Compact(all)
 }
 
-// viewFits refuses feeds that are not there, and a view that does not fit one of them.
+// viewFits refuses feeds that do not exist, and a view that does not fit one of the feeds.
 func (db *Admin) viewFits(ctx context.Context, spec TokenSpec) error {
 	var feeds []Source
 	for _, g := range spec.Grants {
@@ -236,10 +236,9 @@ func (db *Admin) viewFits(ctx context.Context, spec TokenSpec) error {
 	return nil
 }
 
-// TokenOf answers the token that has this text and holds now, on the database's clock; else
-// the code is UnknownToken. The texts are not compared with each other: the database looks
-// the SHA-256 up, of which nobody can choose the beginning, so that the time it takes tells
-// nothing about the texts there are.
+// TokenOf returns the token with this text if it is valid now, on the database's clock; otherwise the error has the
+// code UnknownToken. The database looks up the SHA-256, whose beginning a client cannot choose, so the time of the
+// answer tells nothing about the texts of other tokens.
 func (db *Admin) TokenOf(ctx context.Context, text string) (*Token, error) {
 	if !IsTokenText(text) {
 		return nil, errUnknownToken
@@ -247,8 +246,12 @@ func (db *Admin) TokenOf(ctx context.Context, text string) (*Token, error) {
 	return db.tokenOf(ctx, text)
 }
 
-var errUnknownToken = &feedtype.Error{Code: feedtype.UnknownToken, Object: "token",
-	Cause: "there is none of this text that holds", Next: "ask for one: `rowfeed token add` makes it"}
+var errUnknownToken = &feedtype.Error{
+	Code:   feedtype.UnknownToken,
+	Object: "token",
+	Cause:  "no valid token has this text",
+	Next:   "ask an operator for a token: `rowfeed token add` makes one",
+}
 
 func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
 	b := dialect.NewBuilder(db.store.Dialect)
@@ -263,8 +266,7 @@ func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
 	return found[0], nil
 }
 
-// StillHold answers those of the tokens that still hold. What else is known of a token
-// never changes.
+// StillHold returns those of the tokens that are still valid. Nothing else of a token ever changes.
 func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
 	for some := range slices.Chunk(tokens, tokensTogether) {
 		b := dialect.NewBuilder(db.store.Dialect)
@@ -272,10 +274,10 @@ func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Tok
 		for i, t := range some {
 			hashes[i] = b.Arg(t.sha256)
 		}
-		found, err := dialect.QueryAll(ctx, db.store.On(),
-			db.tokenColumns()+" WHERE sha256 IN ("+strings.Join(hashes, ", ")+")", b.Args(), scanToken)
+		found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 IN ("+
+			strings.Join(hashes, ", ")+")", b.Args(), scanToken)
 		if err != nil {
-			return nil, db.store.FailOwn(ctx, "tokens", "look which of them hold", err)
+			return nil, db.store.FailOwn(ctx, "tokens", "read which of them are valid", err)
 		}
 		for _, t := range found {
 			if t.State == TokenHolds {
@@ -286,10 +288,10 @@ func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Tok
 	return holding, nil
 }
 
-// Same tells whether both are of one text.
+// Same tells whether both tokens have the same text.
 func (t *Token) Same(other *Token) bool { return t.sha256 == other.sha256 }
 
-// Tokens lists all tokens, also those that hold no more, by name.
+// Tokens lists all tokens by name, also expired and revoked ones.
 func (db *Admin) Tokens(ctx context.Context) ([]*Token, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
@@ -333,15 +335,15 @@ func scanToken(rows dialect.Rows) (*Token, error) {
 	return t, nil
 }
 
-// readRecord reads a part of a token's record. What it does not know might narrow the token.
+// readRecord decodes a part of a token's record. It refuses unknown fields, since they might restrict the token.
 func readRecord(text string, into any) bool {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
 	return text != "null" && d.Decode(into) == nil
 }
 
-// RevokeToken ends a token, and answers whether it was not ended before. Servers learn of
-// it within seconds.
+// RevokeToken revokes a token, and returns whether it was not revoked before. Servers refuse the token within seconds.
+// An unknown name is an error with the code UnknownToken.
 func (db *Admin) RevokeToken(ctx context.Context, name string) (ended bool, err error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return false, err
@@ -362,8 +364,12 @@ func (db *Admin) RevokeToken(ctx context.Context, name string) (ended bool, err 
 	case err != nil:
 		return false, db.store.Fail(tokenObject(name), "revoke it", err)
 	case known == 0:
-		return false, &feedtype.Error{Code: feedtype.UnknownToken, Object: tokenObject(name),
-			Cause: "there is no token of this name", Next: "`rowfeed token list` shows those there are"}
+		return false, &feedtype.Error{
+			Code:   feedtype.UnknownToken,
+			Object: tokenObject(name),
+			Cause:  "there is no token of this name",
+			Next:   "`rowfeed token list` shows those there are",
+		}
 	}
 	return n == 1, nil
 }

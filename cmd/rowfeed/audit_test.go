@@ -82,7 +82,7 @@ func TestAudit(t *testing.T) {
 	if out := s.ok("audit list --limit 1"); !strings.Contains(out, "feed drop") || strings.Contains(out, "token add") {
 		t.Error(out)
 	}
-	if err := s.fails(exitUsage, "audit purge --older-than 1h"); !strings.Contains(err, "within a day") {
+	if err := s.fails(exitUsage, "audit purge --older-than 1h"); !strings.Contains(err, "less than 24h") {
 		t.Error(err)
 	}
 	s.sql("UPDATE rowfeed_audit SET at = at - 401 * 86400000000 WHERE act = 'init'")

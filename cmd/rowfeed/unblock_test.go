@@ -67,7 +67,7 @@ func TestUnblockOnServers(t *testing.T) {
 			t.Errorf("status: %s", out)
 		}
 		if got := s.fails(exitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
-			"session 0 does not have it; it is session "+id) {
+			"session 0 does not hold the shard; its holder is session "+id) {
 			t.Error(got)
 		}
 		var ended struct {

@@ -13,31 +13,34 @@ import (
 	"github.com/rowfeed/rowfeed/internal/install"
 )
 
-// maxFindings bounds the findings of a rule.
+// maxFindings bounds the findings of one rule.
 const maxFindings = 100
 
-// keyRule is a condition that no key may meet, over the source (t), the positions
-// (p) and the changes (c), written once for all databases.
+// keyRule is a condition that no key may meet. It is SQL over the source (t), the positions (p) and the changes (c),
+// and is the same for all databases.
 type keyRule struct {
 	rule, problem string
-	fromSource    bool // walk the source; else the positions
+	fromSource    bool // read the source, else the positions
 	where         string
-	inRows        string // the condition where rows hold their positions, if it is another
+	inRows        string // the condition with capture "column", if it differs
 }
 
-// none as a keyRule's inRows says that the rule is not about such feeds.
+// none as inRows means that the rule does not apply to capture "column".
 const none = "none"
 
 var keyRules = []keyRule{
 	{admin.RuleSequence, "its position is above the sequence", false, "p.feed_sync_id > s.value", ""},
-	{admin.RuleSequence, "its row's position is above the sequence, or below 1", true, none, "t.feed_sync_id > s.value OR t.feed_sync_id < 1"},
+	{admin.RuleSequence, "its row's position is above the sequence, or below 1", true, none,
+		"t.feed_sync_id > s.value OR t.feed_sync_id < 1"},
 	{admin.RuleRow, "its row has neither a position nor a change waiting", true, "p.feed_sync_id IS NULL", none},
-	{admin.RuleVanished, "its row is gone, but the position is not deleted and no change is waiting", false, "p.deleted = 0 AND t.row_is_missing", ""},
-	{admin.RuleRisen, "its row exists, but the position is deleted and no change is waiting", false, "p.deleted = 1 AND NOT (t.row_is_missing)",
+	{admin.RuleVanished, "its row is gone, but the position is not deleted and no change is waiting", false,
+		"p.deleted = 0 AND t.row_is_missing", ""},
+	{admin.RuleRisen, "its row exists, but the position is deleted and no change is waiting", false,
+		"p.deleted = 1 AND NOT (t.row_is_missing)",
 		"p.deleted = 1 AND p.hidden = 0 AND NOT (t.row_is_missing) AND t.feed_sync_id IS NOT NULL"},
 }
 
-// rules are the key rules of a feed, as they are for its capture.
+// rules returns the key rules for the capture of a feed.
 func rules(feed *dialect.Feed) []keyRule {
 	var all []keyRule
 	for _, rule := range keyRules {
@@ -51,25 +54,22 @@ func rules(feed *dialect.Feed) []keyRule {
 	return all
 }
 
-// checker looks for what is wrong with one feed, and repairs it.
+// Checker checks and repairs one feed.
 type Checker struct {
 	*catalog.Feed
 	Install *install.Feed
 }
 
-// Check reads the whole feed in one snapshot, under load or not, and answers what
-// is wrong: positions that are not unique or above the sequence, rows without a
-// position and without a change waiting, positions that contradict their rows,
-// triggers that are missing. Keys that are in other data shards than theirs are looked
-// for behind that, in batches; of a feed that is being divided anew a finding says that
-// they were not. At most 100 findings a rule. It writes nothing; see Repair.
+// Check is admin.Checker.Check.
 func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	if err := f.Reload(ctx); err != nil {
 		return nil, err
 	}
 	findings := []admin.Finding{}
-	for _, look := range []func(context.Context) ([]string, error){f.Install.Verify, f.strays, f.Install.Partitions.VerifyPartitions, f.inexactKeys} {
-		problems, err := look(ctx)
+	for _, check := range []func(context.Context) ([]string, error){
+		f.Install.Verify, f.foreignTriggers, f.Install.Partitions.VerifyPartitions, f.inexactKeys,
+	} {
+		problems, err := check(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,7 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	return append(append(findings, keys...), shards...), err
 }
 
-// inexactKeys tells of a feed with capture column that an older rowfeed has made of a key that AddFeed refuses now.
+// inexactKeys reports a feed with capture "column" whose key AddFeed refuses now. An older rowfeed has added it.
 func (f *Checker) inexactKeys(context.Context) ([]string, error) {
 	if err := install.HoldsExactKeys(f.Record.Load()); err != nil {
 		return []string{err.Error()}, nil
@@ -100,31 +100,30 @@ func (f *Checker) inexactKeys(context.Context) ([]string, error) {
 	return nil, nil
 }
 
-// strays are triggers elsewhere that write into the feed's tables. What they record costs positions, and is no reason
-// not to be ready.
-func (f *Checker) strays(ctx context.Context) ([]string, error) {
+// foreignTriggers reports triggers of other tables that write into the feed's tables. Their records waste positions,
+// but the feed can still be served.
+func (f *Checker) foreignTriggers(ctx context.Context) ([]string, error) {
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if err != nil {
 		return nil, err
 	}
 	found, err := f.Store.Dialect.Strays(ctx, f.Store.On(), r.Feed(f.Store.Names), table)
-	return found, f.Fail("look for triggers elsewhere", err)
+	return found, f.Fail("look for triggers of other tables", err)
 }
 
-// checkKeys finds the keys that break a rule.
+// checkKeys finds the keys that break a rule. MariaDB's snapshots are not atomic, so a key counts only if a second
+// check finds the same. A key that is really wrong stays wrong until Repair.
 func (f *Checker) checkKeys(ctx context.Context) (findings []admin.Finding, err error) {
-	view, err := viewOf(f.Record.Load())
+	kind, err := kindOf(f.Record.Load())
 	if err != nil {
 		return nil, err
 	}
-	first, err := view.check(ctx, f)
+	first, err := kind.check(ctx, f)
 	if err != nil || len(first) == 0 {
 		return nil, err
 	}
-	// MariaDB's snapshots are not atomic: a key counts only if a second one shows the
-	// same. (Keys that really are wrong stay wrong until Repair.)
-	second, err := view.check(ctx, f)
+	second, err := kind.check(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +144,15 @@ func (f *Checker) checkOnce(ctx context.Context) ([]admin.Finding, error) {
 	var findings []admin.Finding
 	err := f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) error {
 		findings = nil
-		twice, err := dialect.QueryAll(ctx, tx, f.sharedPositions(f.DialectFeed())+fmt.Sprintf(" LIMIT %d", maxFindings), nil,
+		shared, err := dialect.QueryAll(ctx, tx, f.sharedPositions(f.DialectFeed())+
+			fmt.Sprintf(" LIMIT %d", maxFindings), nil,
 			func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
 		if err != nil {
 			return err
 		}
-		for _, position := range twice {
-			findings = append(findings, admin.Finding{Rule: admin.RuleUnique, Problem: fmt.Sprintf("position %d was given more than once", position)})
+		for _, position := range shared {
+			problem := fmt.Sprintf("more than one key has position %d", position)
+			findings = append(findings, admin.Finding{Rule: admin.RuleUnique, Problem: problem})
 		}
 		for _, rule := range rules(f.DialectFeed()) {
 			found, err := f.checkRule(ctx, tx, rule)
@@ -176,8 +177,10 @@ func (f *Checker) checkRule(ctx context.Context, tx dialect.Querier, rule keyRul
 	return f.findKeys(ctx, tx, refs, from, b.Args(), admin.Finding{Rule: rule.rule, Problem: rule.problem})
 }
 
-// findKeys makes findings of the keys (refs) that a query finds; from is all of it from its FROM on.
-func (f *Checker) findKeys(ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding admin.Finding) ([]admin.Finding, error) {
+// findKeys makes a finding of each key (refs) that a query finds. From is the query from its FROM on.
+func (f *Checker) findKeys(
+	ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding admin.Finding,
+) ([]admin.Finding, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	selected, columns := make([]string, len(refs)), make([]feedtype.Column, len(refs))
 	for i, c := range feed.Key {
@@ -198,8 +201,8 @@ func (f *Checker) findKeys(ctx context.Context, tx dialect.Querier, refs []strin
 	})
 }
 
-// ruleFrom is FROM and WHERE of a rule. Waiting changes excuse a key, except for a
-// position that should not exist at all.
+// ruleFrom is FROM and WHERE of a rule. A key with a waiting change breaks no rule, except that a position is above the
+// sequence.
 func ruleFrom(f *catalog.Feed, b *dialect.Builder, rule keyRule, side string) string {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	source, positions := dialect.Qualified(d, feed.Source), dialect.Qualified(d, feed.Positions())
@@ -212,16 +215,17 @@ func ruleFrom(f *catalog.Feed, b *dialect.Builder, rule keyRule, side string) st
 	}
 	where := strings.ReplaceAll(rule.where, "t.row_is_missing", dialect.Ref(d, "t", feed.Key[0].Name)+" IS NULL")
 	if rule.rule == admin.RuleSequence {
-		return from + " JOIN " + f.Store.Table("sequences") + " s ON s.name = " + b.Arg(f.Name) + " WHERE (" + where + ")"
+		return from + " JOIN " + f.Store.Table("sequences") + " s ON s.name = " + b.Arg(f.Name) + " WHERE (" + where +
+			")"
 	}
 	waiting := dialect.StoredJoin(d, feed, "c", "p")
 	if side == "t" {
 		waiting = dialect.SourceJoin(d, feed, "t", "c")
 	}
-	// The changes have no index on the key, since writers would pay for it. A distinct
-	// list of them is one that every database makes an index or a hash of; NOT EXISTS
-	// reads all changes again for each key on SQLite and MariaDB.
+	// The changes have no index on the key, since writers would pay for it. Every database builds an index or a hash of
+	// a DISTINCT list. With NOT EXISTS, SQLite and MariaDB read all changes again for each key.
 	keys := strings.Join(dialect.StoredRefs(d, feed, ""), ", ")
-	return from + " LEFT JOIN (SELECT DISTINCT " + keys + " FROM " + dialect.Qualified(d, feed.Changes()) + ") c ON " + waiting +
+	return from + " LEFT JOIN (SELECT DISTINCT " + keys + " FROM " + dialect.Qualified(d, feed.Changes()) + ") c ON " +
+		waiting +
 		" WHERE " + where + " AND " + dialect.Ref(d, "c", feed.Key[0].Stored) + " IS NULL"
 }

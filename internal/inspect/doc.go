@@ -1,5 +1,8 @@
-// Package inspect finds out, for operators, what is wrong with a feed and how it stands: package admin has the types of its
-// answers. It decides which rules a key must meet and what repairs it, what waits and who is in the way, how far consumers
-// are behind, and whose session may be ended. It uses admin, install and what is below them. Begin with Checker.Check in
-// check.go and Inspector.Status in status.go.
+// Package inspect answers operators' questions about a feed: what is wrong with it (Checker.Check), what state it is in
+// (Inspector.Status), and how far its consumers are behind (Inspector.Lag). It repairs what Check finds
+// (Checker.Repair), and ends a session that holds a shard (Inspector.Unblock). Package admin has the types of the
+// answers.
+//
+// The package decides which rules a key must meet. What differs between sequences, ULIDs and outboxes is a kind
+// (sequence.go). It uses packages admin and install, and the packages below them. Begin with check.go and status.go.
 package inspect

@@ -12,26 +12,25 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// mostBehind is of how many shards that are behind it is looked up by how much.
+// mostBehind bounds how many shards Lag queries one by one.
 const mostBehind = 1000
 
-// lag tells the age of the next row, by its ULID, where a cursor is not at its shard's head. How
-// many there are only counting them would tell. It moves nothing, and reads a page of those
-// shards alone that are behind.
-func (m ulidView) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
+// lag sets BehindSeconds to the age of the next row, by its ULID, if a cursor is not at its shard's head. It reads one
+// page of each shard that is behind, and moves no records. The number of entries behind would cost a count.
+func (m ulidKind) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
 	_, err := m.behindHeads(ctx, f, cursors)
 	return err
 }
 
-// behindHeads answers of how many cursors more something may be looked up.
-func (ulidView) behindHeads(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) (left int, err error) {
+// behindHeads compares cursors with the heads of their shards. It returns how many more shards may be queried.
+func (ulidKind) behindHeads(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) (left int, err error) {
 	heads, err := f.headsOf(ctx, cursors)
 	if err != nil {
-		return 0, f.Fail("ask how far its shards are", err)
+		return 0, f.Fail("read the heads of its shards", err)
 	}
 	var now int64
 	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
-		return 0, f.Fail("ask for the time", err)
+		return 0, f.Fail("read the database's time", err)
 	}
 	left = mostBehind
 	for _, s := range cursors {
@@ -60,7 +59,7 @@ func (ulidView) behindHeads(ctx context.Context, f *Inspector, cursors []*admin.
 	return left, nil
 }
 
-// headsOf are the greatest ULIDs of the cursors' shards. Of rows that hold none a page says more.
+// headsOf returns the greatest ULIDs of the cursors' shards. It ignores rows without a ULID, which a page reports.
 func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus) (map[int]feedtype.Position, error) {
 	var numbers []int
 	for _, s := range cursors {
@@ -70,22 +69,24 @@ func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 	heads := make(map[int]feedtype.Position)
 	for part := range slices.Chunk(slices.Compact(numbers), shards.LookedAt) {
 		b := dialect.NewBuilder(f.Store.Dialect)
-		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part), b.Args(), func(rows dialect.Rows) (struct{}, error) {
-			var shard int
-			var last dialect.ScanULID
-			err := rows.Scan(&shard, &last)
-			heads[shard] = last.Position
-			return struct{}{}, err
-		})
-		if err != nil && !errors.Is(err, feedtype.ErrNoULID) && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
+		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part),
+			b.Args(), func(rows dialect.Rows) (struct{}, error) {
+				var shard int
+				var last dialect.ScanULID
+				err := rows.Scan(&shard, &last)
+				heads[shard] = last.Position
+				return struct{}{}, err
+			})
+		if err != nil && !errors.Is(err, feedtype.ErrNoULID) &&
+			f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
 			return nil, err
 		}
 	}
 	return heads, nil
 }
 
-// nextRow is the position of the row behind a cursor, zero where there is none; nil where the
-// feed refuses the cursor, or has no single head: the consumer says so.
+// nextRow is the position of the next row after a cursor, zero if there is none. It is nil if the feed refuses the
+// cursor; the consumer reports that.
 func (f *Inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
 	page, err := f.Reader.Look(ctx, s.Cursor, s.Shard)
 	if err != nil {
@@ -102,14 +103,13 @@ func (f *Inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feed
 	return &next, err
 }
 
-// lag counts what waits in the outbox, too: a consumer that stands at the head, and does not
-// run, would otherwise never be behind.
-func (m outboxView) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
+// lag also counts records that wait in the outbox. Otherwise a stopped consumer at the head would never be behind.
+func (m outboxKind) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
 	left, err := m.behindHeads(ctx, f, cursors)
 	if err != nil {
 		return err
 	}
-	atHead := make(map[int][]*admin.ConsumerStatus) // several consumers', by shard
+	atHead := make(map[int][]*admin.ConsumerStatus) // by shard, of several consumers
 	var shards []int
 	for _, s := range cursors {
 		if s.BehindSeconds != nil && *s.BehindSeconds == 0 {
@@ -124,7 +124,7 @@ func (m outboxView) lag(ctx context.Context, f *Inspector, cursors []*admin.Cons
 		age := int64(-1)
 		if left--; left >= 0 {
 			if _, age, err = f.Store.Dialect.Backlog(ctx, f.Store.On(), f.DialectFeed(), 0, shard); err != nil {
-				return f.Fail("look how long records wait", err)
+				return f.Fail("read the age of its records", err)
 			}
 		}
 		for _, s := range atHead[shard] {
@@ -136,11 +136,11 @@ func (m outboxView) lag(ctx context.Context, f *Inspector, cursors []*admin.Cons
 	return nil
 }
 
-// Lag completes Behind and BehindSeconds of cursors.
+// Lag sets Behind and BehindSeconds of cursors.
 func (f *Inspector) Lag(ctx context.Context, cursors []*admin.ConsumerStatus) error {
-	view, err := viewOf(f.Record.Load())
+	kind, err := kindOf(f.Record.Load())
 	if err != nil {
-		return nil // the feed says so itself
+		return nil // the feed's own status says so
 	}
-	return view.lag(ctx, f, cursors)
+	return kind.lag(ctx, f, cursors)
 }

@@ -9,15 +9,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
-// resetRows takes positions that cannot be theirs from rows, so that they are
-// published anew, and answers how many.
+// resetRows clears impossible positions in rows of the source, so that they are published again, and returns how many.
 func (f *Checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
 	feed := f.DialectFeed()
 	if !feed.InRows() {
 		return 0, nil
 	}
 	b := dialect.NewBuilder(f.Store.Dialect)
-	return f.Store.Dialect.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+f.Store.Table("sequences")+" WHERE name = "+b.Arg(f.Name)+
+	return f.Store.Dialect.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+
+		f.Store.Table("sequences")+" WHERE name = "+b.Arg(f.Name)+
 		") OR t.feed_sync_id IN (SELECT feed_sync_id FROM ("+f.sharedPositions(feed)+") shared)", b.Args())
 }
 
@@ -25,37 +25,32 @@ func (f *Checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, err
 func (f *Checker) sharedPositions(feed *dialect.Feed) string {
 	from := dialect.Qualified(f.Store.Dialect, feed.Positions())
 	if feed.InRows() {
-		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " + dialect.Qualified(f.Store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
+		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " +
+			dialect.Qualified(f.Store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
 	}
 	return "SELECT feed_sync_id FROM " + from + " GROUP BY feed_sync_id HAVING count(*) > 1"
 }
 
-// Repair records changes for the keys that Check finds missing on either side, so
-// that the publisher brings them in order, and answers how many. Keys that are in other
-// data shards than theirs get their own, and are published anew for the readers of it;
-// those who had them in the other one are not told. Rows with capture column that others
-// hold are passed over: when all else is done they are an error with the code Locked. A
-// feed that is being divided anew is one with the code Sharding. With ModeOutbox it appends records for rows that
-// have neither a record nor a place, whose entries then come as new ones.
+// Repair is admin.Checker.Repair.
 func (f *Checker) Repair(ctx context.Context) (int64, error) {
 	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
-	view, err := viewOf(f.Record.Load())
+	kind, err := kindOf(f.Record.Load())
 	if err != nil {
 		return 0, err
 	}
-	return view.repair(ctx, f)
+	return kind.repair(ctx, f)
 }
 
-// repairKeys is Repair for a feed with positions of a sequence.
+// repairKeys is Repair for a sequence feed.
 func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	var total int64
 	mend := func(doing string, fn func(dialect.Querier) error) error {
 		return f.Explain(ctx, doing, f.Store.InTx(ctx, dialect.ForRepair, doing, fn))
 	}
-	err := mend("take back positions that cannot be", func(tx dialect.Querier) (err error) {
+	err := mend("clear impossible positions", func(tx dialect.Querier) (err error) {
 		total, err = f.resetRows(ctx, tx)
 		return err
 	})
@@ -65,14 +60,15 @@ func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 	defer f.Install.Recorder.Wake()
 	for _, rule := range rules(feed) {
 		if rule.rule == admin.RuleSequence {
-			continue // what is above the sequence is brought down by resetRows or the next change
+			continue // resetRows or the next change corrects it
 		}
 		side, refs := "p", dialect.StoredRefs(d, feed, "p")
 		if rule.fromSource {
 			side, refs = "t", dialect.KeyRefs(d, feed, "t")
 		}
 		b := dialect.NewBuilder(d)
-		query := publish.RecordFrom(d, feed, refs, dialect.Changed, ruleFrom(f.Feed, b, rule, side)+" LIMIT "+b.Arg(int64(math.MaxInt64)))
+		query := publish.RecordFrom(d, feed, refs, dialect.Changed, ruleFrom(f.Feed, b, rule, side)+" LIMIT "+
+			b.Arg(int64(math.MaxInt64)))
 		var n int64
 		err := mend("record keys", func(tx dialect.Querier) (err error) {
 			n, err = tx.Exec(ctx, query, b.Args()...)

@@ -13,44 +13,48 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// view is what differs between the kinds of positions when a feed is looked at.
-type view interface {
-	// check finds the keys that are wrong, and repair puts right what it can, and answers how many keys that were.
+// kind is what differs between sequences, ULIDs and outboxes.
+type kind interface {
+	// check finds wrong keys. repair corrects what it can, and returns the number of keys.
 	check(ctx context.Context, f *Checker) ([]admin.Finding, error)
 	repair(ctx context.Context, f *Checker) (int64, error)
-	// status completes a status.
+	// status adds to a status.
 	status(ctx context.Context, f *Inspector, s *admin.Status) error
-	// backlog is what of the status may be asked for often; it counts up to limit.
+	// backlog is the part of a status that is cheap enough for metrics. It counts up to limit.
 	backlog(ctx context.Context, f *Inspector, limit int) (admin.Backlog, error)
-	// lag says of cursors how far they are behind.
+	// lag sets how far cursors are behind.
 	lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error
 }
 
-var views = map[string]view{feedtype.ModeSequence: sequenceView{}, feedtype.ModeBlocking: ulidView{}, feedtype.ModeOutbox: outboxView{}}
+var kinds = map[string]kind{
+	feedtype.ModeSequence: sequenceKind{},
+	feedtype.ModeBlocking: ulidKind{},
+	feedtype.ModeOutbox:   outboxKind{},
+}
 
-// viewOf is the view of a feed, or why this version cannot read its record.
-func viewOf(r *catalog.Record) (view, error) { return views[r.Mode], r.Unreadable }
+// kindOf returns the kind of a feed, or the reason why this version cannot read its record.
+func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadable }
 
 // vanishedBudget bounds the count of vanished rows, which reads the whole feed.
 const vanishedBudget = 2 * time.Second
 
-// sequenceView is that of a feed whose positions are numbers of one sequence.
-type sequenceView struct{}
+// sequenceKind is a feed whose positions are numbers of one sequence.
+type sequenceKind struct{}
 
-// ulidView is that of a feed whose rows hold their ULIDs, outboxView that of one with an outbox.
+// ulidKind is a feed whose rows have ULIDs, outboxKind a feed with an outbox.
 type (
-	ulidView   struct{}
-	outboxView struct{ ulidView }
+	ulidKind   struct{}
+	outboxKind struct{ ulidKind }
 )
 
-func (sequenceView) repair(ctx context.Context, f *Checker) (int64, error) { return f.repairKeys(ctx) }
+func (sequenceKind) repair(ctx context.Context, f *Checker) (int64, error) { return f.repairKeys(ctx) }
 
-func (sequenceView) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
+func (sequenceKind) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
 	return f.checkOnce(ctx)
 }
 
-// status tells what waits for the publisher, and since when.
-func (m sequenceView) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
+// status adds the publisher's backlog, and the number of vanished rows if it can be counted within vanishedBudget.
+func (m sequenceKind) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
 	if s.Backlog, err = m.backlog(ctx, f, admin.MaxWaiting); err != nil {
 		return err
 	}
@@ -62,7 +66,7 @@ func (m sequenceView) status(ctx context.Context, f *Inspector, s *admin.Status)
 	return nil
 }
 
-func (sequenceView) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
+func (sequenceKind) lag(ctx context.Context, f *Inspector, cursors []*admin.ConsumerStatus) error {
 	for _, s := range cursors {
 		if err := f.behindPosition(ctx, s); err != nil {
 			return err
@@ -74,11 +78,12 @@ func (sequenceView) lag(ctx context.Context, f *Inspector, cursors []*admin.Cons
 func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus) error {
 	at, err := s.Cursor.State()
 	if err != nil || !at.Start && at.Generation != f.Generation() {
-		return nil // "now", "at:…", or a place in another history
+		return nil // "now", "at:…", or a cursor of another generation
 	}
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var head, now int64
-	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT value, "+f.Store.Dialect.Now()+" FROM "+f.Store.Table("sequences")+" WHERE name = "+b.Arg(f.Name), b.Args(), &head, &now)
+	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT value, "+f.Store.Dialect.Now()+" FROM "+
+		f.Store.Table("sequences")+" WHERE name = "+b.Arg(f.Name), b.Args(), &head, &now)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil // dropped
 	}
@@ -86,7 +91,7 @@ func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 		return f.Fail("read its sequence", err)
 	}
 	if at.Seen().Above(feedtype.Numbered(head)) {
-		return nil // ahead of the feed: the source will refuse it
+		return nil // ahead of the feed, which refuses it
 	}
 	behind, age := head-at.Position.Number(), 0.0
 	s.Behind = &behind
@@ -98,7 +103,7 @@ func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 		switch {
 		case errors.Is(err, store.ErrNoRows):
 		case err != nil:
-			return f.Fail("look for the oldest entry not consumed", err)
+			return f.Fail("read its oldest entry not consumed", err)
 		default:
 			age = store.Seconds(max(now-publishedAt, 0))
 		}
@@ -107,7 +112,7 @@ func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 	return nil
 }
 
-// countVanished counts keys whose rows are gone although nothing has said so.
+// countVanished counts keys whose rows are gone without a recorded change.
 func (f *Inspector) countVanished(ctx context.Context) (n int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	i := slices.IndexFunc(keyRules, func(r keyRule) bool { return r.rule == admin.RuleVanished })

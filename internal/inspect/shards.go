@@ -11,35 +11,35 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// status lists the shards: who has them, and their heads.
-func (ulidView) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
+// status adds the shards with their heads and holders.
+func (ulidKind) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
 	s.Shards, s.HoldersTold, err = f.Shards(ctx)
 	for _, shard := range s.Shards {
 		if h := shard.Holder; h != nil {
-			s.Blockers = append(s.Blockers, admin.Blocker{Session: h.Session, User: h.User, Host: h.Host, AgeSeconds: h.AgeSeconds, Statement: h.Statement, Scope: fmt.Sprintf("holds shard %d", shard.Shard)})
+			s.Blockers = append(s.Blockers, admin.Blocker{Session: h.Session, User: h.User, Host: h.Host,
+				AgeSeconds: h.AgeSeconds, Statement: h.Statement, Scope: fmt.Sprintf("holds shard %d", shard.Shard)})
 		}
 	}
 	return err
 }
 
-// Shards are those of a feed with ULIDs, as Status has them: who has each, who waits for it, and
-// how much of that the database tells. There are none of other feeds.
+// Shards is admin.Inspector.Shards.
 func (f *Inspector) Shards(ctx context.Context) (shards []admin.ShardStatus, told string, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	shards = []admin.ShardStatus{}
 	if feed.ULIDs == nil {
 		return shards, "", nil
 	}
-	holdings, by, err := d.Holders(ctx, f.Store.On(), feed)
-	if err != nil && d.Classify(err) != dialect.ClassPermission { // then it tells what it may
-		return shards, "", f.Fail("look who has its shards", err)
+	holdings, level, err := d.Holders(ctx, f.Store.On(), feed)
+	if err != nil && d.Classify(err) != dialect.ClassPermission { // then the answer has what this login may see
+		return shards, "", f.Fail("list the holders of its shards", err)
 	}
 	var now int64
 	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+d.Now(), nil, &now); err != nil {
-		return shards, "", f.Fail("ask for the time", err)
+		return shards, "", f.Fail("read the database's time", err)
 	}
 	heads, err := f.heads(ctx, holdings)
-	if err != nil && d.Classify(err) != dialect.ClassUndefined { // a table that is gone is a problem of its own
+	if err != nil && d.Classify(err) != dialect.ClassUndefined { // Problems of the status report a missing table
 		return shards, "", f.Fail("read the heads of its shards", err)
 	}
 	for _, head := range heads {
@@ -58,23 +58,24 @@ func (f *Inspector) Shards(ctx context.Context) (shards []admin.ShardStatus, tol
 		}
 		shards = append(shards, shard)
 	}
-	return shards, string(by), nil
+	return shards, string(level), nil
 }
 
-// backlog: nothing waits for anybody.
-func (ulidView) backlog(context.Context, *Inspector, int) (admin.Backlog, error) {
+// backlog is empty: nothing waits for a publisher.
+func (ulidKind) backlog(context.Context, *Inspector, int) (admin.Backlog, error) {
 	return admin.Backlog{}, nil
 }
 
-// session is one as status tells of it, at a time of the database's.
+// session converts a session. Now is the database's time.
 func session(s dialect.Session, now int64) admin.Session {
-	told := admin.Session{Session: s.ID, User: s.User, Host: s.Host, Application: s.Application, State: s.State, Statement: s.Statement}
+	x := admin.Session{Session: s.ID, User: s.User, Host: s.Host, Application: s.Application, State: s.State,
+		Statement: s.Statement}
 	if s.Age >= 0 {
 		since := time.UnixMicro(now - s.Age).UTC()
-		told.Since = &since
+		x.Since = &since
 	}
-	told.AgeSeconds, told.StateSeconds = ageSeconds(s.Age), ageSeconds(s.StateAge)
-	return told
+	x.AgeSeconds, x.StateSeconds = ageSeconds(s.Age), ageSeconds(s.StateAge)
+	return x
 }
 
 // shardHead is the greatest ULID of a shard.
@@ -83,26 +84,29 @@ type shardHead struct {
 	last  dialect.ScanULID
 }
 
-// heads are those of the feed's shards: of all that holdings name, which may be too new to
-// be seen, and of the first others.
+// heads returns the heads of all shards that holdings name, whose rows may not be visible yet, and of the first others.
 func (f *Inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	b := dialect.NewBuilder(d)
 	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)
-	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
+	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " +
+		dialect.Qualified(d, feed.Held()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) +
+		" = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
 		" FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name)
 	named := make([]string, 0, len(holdings))
 	for _, h := range holdings {
 		named = append(named, b.Arg(h.Shard))
 	}
-	if len(named) > 0 { // these first
+	if len(named) > 0 { // the named shards come first
 		query += " ORDER BY CASE WHEN s.shard IN (" + strings.Join(named, ", ") + ") THEN 0 ELSE 1 END, s.shard"
 	} else {
 		query += " ORDER BY s.shard"
 	}
-	heads, err := dialect.QueryAll(ctx, f.Store.On(), query+" LIMIT "+b.Arg(max(admin.MaxShardStatus-len(holdings), len(holdings))), b.Args(), func(rows dialect.Rows) (h shardHead, err error) {
-		return h, rows.Scan(&h.shard, &h.last)
-	})
+	heads, err := dialect.QueryAll(ctx, f.Store.On(), query+" LIMIT "+
+		b.Arg(max(admin.MaxShardStatus-len(holdings), len(holdings))), b.Args(),
+		func(rows dialect.Rows) (h shardHead, err error) {
+			return h, rows.Scan(&h.shard, &h.last)
+		})
 	for _, h := range holdings {
 		if !slices.ContainsFunc(heads, func(head shardHead) bool { return head.shard == h.Shard }) {
 			heads = append(heads, shardHead{shard: h.Shard})

@@ -19,17 +19,17 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// inspector tells how one feed stands: what waits, who is in the way, and how far its consumers are behind.
+// Inspector answers the questions of admin.Inspector about one feed.
 type Inspector struct {
 	*catalog.Feed
 	Install *install.Feed
 	Reader  *read.Reader
 	ULIDs   *shards.Shards
-	// Consumers tells how consumers stand.
+	// Consumers is admin.Admin.Consumers.
 	Consumers func(ctx context.Context, id feedtype.ConsumerID) ([]admin.ConsumerStatus, error)
 }
 
-// Status tells how the feed stands, and who holds it up.
+// Status is admin.Inspector.Status.
 func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	unread := f.Reload(ctx)
 	if unread != nil && !errors.Is(unread, catalog.ErrUnreadable) {
@@ -37,7 +37,8 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	}
 	r := f.Record.Load()
 	s := &admin.Status{Name: r.Name, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
-		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []admin.ShardStatus{}, Blockers: []admin.Blocker{}, Problems: []string{}}
+		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []admin.ShardStatus{},
+		Blockers: []admin.Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*admin.Status, error) {
 		return nil, f.Fail(doing, err)
 	}
@@ -46,16 +47,16 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 		return s, nil
 	}
 
-	view, err := viewOf(r)
+	kind, err := kindOf(r)
 	if err == nil {
-		err = view.status(ctx, f, s)
+		err = kind.status(ctx, f, s)
 	}
 	if err != nil {
 		return nil, err
 	}
 	publisher, err := lease.Look(ctx, f.Store, f.Store.On(), publish.LeaseName(f.Name))
 	if err != nil {
-		return fail("look who publishes", err)
+		return fail("read the lease of its publisher", err)
 	}
 	if lease.Held(publisher) {
 		s.Publisher = publisher
@@ -66,7 +67,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	}
 	s.BlockersUnseen = unseen
 	for _, x := range blockers {
-		if !slices.ContainsFunc(s.Blockers, func(known admin.Blocker) bool { return known.Session == x.Session }) { // of whom more is known
+		if !slices.ContainsFunc(s.Blockers, func(known admin.Blocker) bool { return known.Session == x.Session }) {
 			s.Blockers = append(s.Blockers, x)
 		}
 	}
@@ -87,7 +88,8 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	}
 	s.Problems = append(s.Problems, problems...)
 	if r.State == catalog.StateSharding {
-		s.Problems = append(s.Problems, "parts of it are not served: "+catalog.FinishSharding(f.Name, r.DataShards))
+		s.Problems = append(s.Problems, "parts of the feed are not served: "+
+			catalog.FinishSharding(f.Name, r.DataShards))
 	}
 	if s.Consumers, err = f.Consumers(ctx, feedtype.ConsumerID{Feed: f.Name}); err != nil {
 		return fail("read its consumers' cursors", err)
@@ -95,9 +97,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	return s, nil
 }
 
-// Blockers are the open transactions that may hold back changes of the feed, as far as the
-// database tells, and what it does not tell of them, nil where that is nothing; who has a shard of a
-// feed with ULIDs is told by Shards.
+// Blockers is admin.Inspector.Blockers. Shards reports the holders of shards.
 func (f *Inspector) Blockers(ctx context.Context) ([]admin.Blocker, *admin.Unseen, error) {
 	found, unseen, err := f.Store.Dialect.Blockers(ctx, f.Store.On(), f.DialectFeed())
 	if err != nil && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
@@ -105,12 +105,13 @@ func (f *Inspector) Blockers(ctx context.Context) ([]admin.Blocker, *admin.Unsee
 	}
 	all := make([]admin.Blocker, len(found))
 	for i, x := range found {
-		all[i] = admin.Blocker{Session: x.Session, User: x.User, Host: x.Host, AgeSeconds: ageSeconds(x.AgeMicros), Statement: x.Statement, Scope: x.Scope}
+		all[i] = admin.Blocker{Session: x.Session, User: x.User, Host: x.Host, AgeSeconds: ageSeconds(x.AgeMicros),
+			Statement: x.Statement, Scope: x.Scope}
 	}
 	return all, (*admin.Unseen)(unseen), nil
 }
 
-// ageSeconds is an age that may not be known.
+// ageSeconds converts an age; a negative one is not known.
 func ageSeconds(micros int64) *float64 {
 	if micros < 0 {
 		return nil
@@ -119,21 +120,20 @@ func ageSeconds(micros int64) *float64 {
 	return &s
 }
 
-// Backlog tells what waits for the feed's publisher: what of Status costs little, for whoever
-// asks now and then, as metrics do. Changes are counted up to limit; 0 means MaxWaiting.
+// Backlog is admin.Inspector.Backlog.
 func (f *Inspector) Backlog(ctx context.Context, limit int) (admin.Backlog, error) {
 	if limit <= 0 || limit > admin.MaxWaiting {
 		limit = admin.MaxWaiting
 	}
-	view, err := viewOf(f.Record.Load())
+	kind, err := kindOf(f.Record.Load())
 	if err != nil {
 		return admin.Backlog{}, err
 	}
-	return view.backlog(ctx, f, limit)
+	return kind.backlog(ctx, f, limit)
 }
 
 // backlog reads the sequence, and counts changes.
-func (sequenceView) backlog(ctx context.Context, f *Inspector, limit int) (found admin.Backlog, err error) {
+func (sequenceKind) backlog(ctx context.Context, f *Inspector, limit int) (found admin.Backlog, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var updated, age int64
 	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT value, updated_at FROM "+f.Store.Table("sequences")+
@@ -145,23 +145,22 @@ func (sequenceView) backlog(ctx context.Context, f *Inspector, limit int) (found
 		at := time.UnixMicro(updated).UTC()
 		found.PublishedAt = &at
 	}
-	// The table may be gone: the rest is still worth knowing.
-	// In a transaction, for its settings: without them a plan that was made while most
-	// rows waited reads the whole table when none does.
+	// A transaction ForRead has settings for the planner. Without them a plan that was made while most rows waited
+	// reads the whole table when none waits. A missing table is ignored, since the rest of the answer is still useful.
 	err = f.Store.InTx(ctx, dialect.ForRead, "count what waits in "+f.Name, func(tx dialect.Querier) (err error) {
 		found.Waiting, age, err = f.Store.Dialect.Backlog(ctx, tx, f.DialectFeed(), limit)
 		return err
 	})
 	if err != nil && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
-		return found, f.Fail("count the changes waiting", err)
+		return found, f.Fail("count its waiting changes", err)
 	}
 	found.OldestSeconds = store.Seconds(age)
 	return found, nil
 }
 
-// status adds to that of the shards what waits in the outbox, and since when.
-func (m outboxView) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
-	if err := m.ulidView.status(ctx, f, s); err != nil {
+// status adds the backlog of the outbox to the status of the shards.
+func (m outboxKind) status(ctx context.Context, f *Inspector, s *admin.Status) (err error) {
+	if err := m.ulidKind.status(ctx, f, s); err != nil {
 		return err
 	}
 	s.Backlog, err = m.backlog(ctx, f, admin.MaxWaiting)
@@ -169,14 +168,14 @@ func (m outboxView) status(ctx context.Context, f *Inspector, s *admin.Status) (
 }
 
 // backlog counts records.
-func (outboxView) backlog(ctx context.Context, f *Inspector, limit int) (b admin.Backlog, err error) {
+func (outboxKind) backlog(ctx context.Context, f *Inspector, limit int) (b admin.Backlog, err error) {
 	var age int64
 	err = f.Read(ctx, "count the records", func(q dialect.Querier) (err error) {
 		b.Waiting, age, err = f.Store.Dialect.Backlog(ctx, q, f.DialectFeed(), limit)
 		return err
 	})
 	if err != nil && f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
-		return b, f.Fail("count the records waiting", err)
+		return b, f.Fail("count its waiting records", err)
 	}
 	b.OldestSeconds = store.Seconds(max(age, 0))
 	return b, nil

@@ -13,20 +13,24 @@ import (
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
-func (ulidView) repair(_ context.Context, f *Checker) (int64, error) {
-	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "repair: its rows are only appended, and hold their positions themselves: there is nothing to record", Err: errors.ErrUnsupported,
-		Next: "`rowfeed check " + f.Name + "` says of each problem what to do"}
+func (ulidKind) repair(_ context.Context, f *Checker) (int64, error) {
+	return 0, &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: feedtype.FeedObject(f.Name),
+		Cause:  "repair: rows are only appended and have their own positions, so there is nothing to record",
+		Err:    errors.ErrUnsupported,
+		Next:   "run `rowfeed check " + f.Name + "`: each finding says what to do",
+	}
 }
 
-// check finds ULIDs that nobody can have been given: those above the state of their shard,
-// which is read after them.
-func (ulidView) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
+// check finds ULIDs that were never given: those above the state of their shard, which is read after them.
+func (ulidKind) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
 	feed, err := f.ulidsNow(ctx)
 	if feed == nil {
 		return nil, err
 	}
 	findings, err := f.checkULIDs(ctx, feed)
-	if err != nil || len(findings) > 0 { // what they hold cannot be compared
+	if err != nil || len(findings) > 0 { // such values cannot be compared with the state
 		return findings, f.Explain(ctx, "check its ULIDs", err)
 	}
 	findings = []admin.Finding{}
@@ -38,28 +42,36 @@ func (ulidView) check(ctx context.Context, f *Checker) ([]admin.Finding, error) 
 			return err
 		}
 		if given := state.Given(); last.Above(given) {
-			findings = append(findings, admin.Finding{Rule: admin.RuleULID, Problem: fmt.Sprintf("shard %d has a row with ULID %s, and none above %s was given: it was taken under a savepoint that was rolled back, or made elsewhere. The next lock goes on above it, and nothing needs to be done but to mend who made it; whoever was shown it has passed what was written below it meanwhile", shard, last, given)})
+			findings = append(findings, admin.Finding{Rule: admin.RuleULID, Problem: fmt.Sprintf(
+				"shard %d has a row with ULID %s, and rowfeed has given none above %s. The ULID was taken under a "+
+					"savepoint that was rolled back, or was made by another program: correct that program. The next "+
+					"lock continues above the ULID, so the feed needs no repair; but readers that have seen the row "+
+					"have missed rows that were written below it meanwhile", shard, last, given)})
 		}
 		return nil
 	})
 	return findings, f.Explain(ctx, "check its ULIDs", err)
 }
 
-// check finds, besides what is wrong with ULIDs, rows that no entry will come of. Where entries
-// were purged nothing tells their rows from those, which a note says.
-func (m outboxView) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
-	findings, err := m.ulidView.check(ctx, f)
+// check also finds rows that will have no entry. Rows whose entries were purged look the same, so after a purge a note
+// says that they were not checked.
+func (m outboxKind) check(ctx context.Context, f *Checker) ([]admin.Finding, error) {
+	findings, err := m.ulidKind.check(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	if f.Record.Load().State == catalog.StateFilling {
-		return append(findings, admin.Finding{Rule: admin.RulePlace, Problem: "its rows are being placed, and those that lack a place were not looked for: `rowfeed feed backfill " + f.Name + "` goes on where that broke off"}), nil
+		return append(findings, admin.Finding{Rule: admin.RulePlace, Problem: "its rows are being placed, " +
+			"and rows without a place were not looked for: if the back-fill broke off, run " +
+			"`rowfeed feed backfill " + f.Name + "` to continue it"}), nil
 	}
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	var rows []admin.Finding
 	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
 		if err := f.Install.Rows.KnowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
-			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true, Problem: "rows that lack a record were not looked for, since entries were purged. " + f.Install.Rows.RecordYourself()}}
+			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true,
+				Problem: "rows that lack a record were not looked for, since entries were purged. " +
+					f.Install.Rows.RecordYourself()}}
 			return nil
 		} else if err != nil {
 			return err
@@ -72,8 +84,8 @@ func (m outboxView) check(ctx context.Context, f *Checker) ([]admin.Finding, err
 	return append(findings, rows...), f.Fail("check", err)
 }
 
-// ulidsNow is the feed with its columns as the table has them now, whose types may be others than
-// when it was made; nil where they hold no ULIDs any more, which Verify tells.
+// ulidsNow is the feed with its columns as they are in the table now: their types may have changed. It is nil if they
+// cannot have ULIDs any more, which Verify reports.
 func (f *Checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 	feed, r := f.DialectFeed(), f.Record.Load()
 	if feed.Outbox {
@@ -91,20 +103,23 @@ func (f *Checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 	return feed, nil
 }
 
-// checkULIDs finds such rows.
+// checkULIDs finds rows whose columns have no valid ULID or shard.
 func (f *Checker) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings []admin.Finding, err error) {
 	from := catalog.WithoutULID(f.Store.Dialect, feed)
 	if from == "" {
 		return nil, nil
 	}
 	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
-		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.Store.Dialect, feed, "t"), from, nil, admin.Finding{Rule: admin.RuleBytes,
-			Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: pages fail, or pass it over. Give it what it lacks, or delete it", feed.ULIDs.Position.Name, feed.ULIDs.Shard.Name)})
+		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.Store.Dialect, feed, "t"), from, nil,
+			admin.Finding{Rule: admin.RuleBytes,
+				Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: "+
+					"pages fail, or leave the row out. Correct the row, or delete it",
+					feed.ULIDs.Position.Name, feed.ULIDs.Shard.Name)})
 		return err
 	})
 	return findings, err
 }
 
-func (outboxView) repair(ctx context.Context, f *Checker) (int64, error) {
+func (outboxKind) repair(ctx context.Context, f *Checker) (int64, error) {
 	return f.Install.Rows.RecordMissing(ctx)
 }

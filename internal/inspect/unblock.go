@@ -16,29 +16,34 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// probeWait bounds the wait for a shard that Unblock takes part in, where only those who wait
-// are told of.
+// probeWait bounds the wait of Unblock for a shard, on a database that names only holders for which others wait.
 const probeWait = 5 * time.Second
 
-// Unblock ends the connection of the transaction that has a shard of a feed with ULIDs, so
-// that it is rolled back and the next one gets the shard. It ends nobody of whom the database
-// does not say so, and looks again right before: in the moment between the two the
-// transaction may end by itself, and its connection begin another, which is then lost.
-// Where only those holders are told that somebody waits for, Unblock waits itself.
-// Several shards that it could be, and a holder that it cannot be sure of, are refused.
-// The error wraps errors.ErrUnsupported where sessions cannot be ended.
+// Unblock is admin.Inspector.Unblock.
 func (f *Inspector) Unblock(ctx context.Context, req admin.UnblockRequest) (*admin.Unblocked, error) {
 	feed, object := f.DialectFeed(), feedtype.FeedObject(f.Name)
 	if feed.ULIDs == nil {
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: writers of it do not wait for each other", Err: errors.ErrUnsupported, Next: "`rowfeed status` names who holds it up"}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: object,
+			Cause:  "unblock: writers of this feed do not wait for each other",
+			Err:    errors.ErrUnsupported,
+			Next:   "`rowfeed status` names the transactions that delay the feed",
+		}
 	}
 	holdings, told, err := f.Store.Dialect.Holders(ctx, f.Store.On(), feed)
 	if err != nil {
-		return nil, f.Store.Fail(object, "look who has its shards", err)
+		return nil, f.Store.Fail(object, "list the holders of its shards", err)
 	}
 	if told == dialect.ToldNothing {
 		_, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), feed, dialect.Holding{})
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: nobody can tell who has a shard", Err: cmp.Or(err, errors.ErrUnsupported), Next: "end the process that has its transaction open"}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: object,
+			Cause:  "unblock: the database does not tell which session holds a shard",
+			Err:    cmp.Or(err, errors.ErrUnsupported),
+			Next:   "end the process whose transaction is open",
+		}
 	}
 	shard, err := f.toUnblock(holdings, told, req.Shard)
 	if err != nil {
@@ -64,7 +69,7 @@ func holdingOf(all []dialect.Holding, shard int) dialect.Holding {
 	return dialect.Holding{Shard: shard}
 }
 
-// toUnblock is the shard that is meant.
+// toUnblock returns the requested shard, or the only one that can be meant.
 func (f *Inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *int) (int, error) {
 	if shard != nil {
 		return *shard, nil
@@ -83,22 +88,39 @@ func (f *Inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, sha
 	case len(waited) == 1:
 		return waited[0], nil
 	case len(waited) > 1:
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "unblock: several shards are taken: " + strings.Trim(fmt.Sprint(waited), "[]"), Next: "name one of them (--shard)"}
+		return 0, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "unblock: transactions hold several shards: " + strings.Trim(fmt.Sprint(waited), "[]"),
+			Next:   "name one of them (--shard)",
+		}
 	case told == dialect.ToldAll:
-		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "unblock: nobody is seen to have a shard; a transaction that has taken a new one is not seen", Next: "name the shard (--shard) to have it tried"}
+		return 0, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause: "unblock: no transaction is known to hold a shard; " +
+				"the first transaction of a new shard is not visible",
+			Next: "name the shard (--shard): rowfeed then tries to lock it",
+		}
 	}
-	return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "unblock: nobody waits for a shard, and this database tells who has one only while somebody does", Next: "name the shard (--shard): rowfeed then waits for it itself"}
+	return 0, &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: feedtype.FeedObject(f.Name),
+		Cause: "unblock: no transaction waits for a shard, and this database names a holder only while another " +
+			"transaction waits",
+		Next: "name the shard (--shard): rowfeed then waits for it",
+	}
 }
 
-// probe waits for a shard, so that the database tells who has it. The answer is without a holder where
-// nobody has it; done ends the wait.
+// probe waits for a shard, so that the database names its holder. The answer has no holder if the shard is free. done
+// ends the wait.
 func (f *Inspector) probe(ctx context.Context, shard int) (h dialect.Holding, done func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
 		ended <- f.Store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, q dialect.Querier) error {
 			_, err := f.Store.Dialect.LockShard(ctx, q, f.DialectFeed(), shard, dialect.LockBounds{Wait: probeWait})
-			return cmp.Or(err, store.ErrNothing) // rolled back: nobody else is to wait for this
+			return cmp.Or(err, store.ErrNothing) // rolled back, so that no other transaction waits for this one
 		})
 	}()
 	done = func() { cancel(); <-ended }
@@ -110,19 +132,24 @@ func (f *Inspector) probe(ctx context.Context, shard int) (h dialect.Holding, do
 			case errors.Is(err, store.ErrNothing):
 				return dialect.Holding{Shard: shard}, done, nil
 			case f.Store.Dialect.Classify(err) == dialect.ClassLockTimeout:
-				err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard), Cause: "unblock: a transaction has it, and the database does not say which",
-					Next: "`rowfeed status` lists those that it may be; end the right one by the database's own means"}
+				err = &feedtype.Error{
+					Code:   feedtype.Refused,
+					Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard),
+					Cause:  "unblock: a transaction holds the shard, and the database does not tell which one",
+					Next: "`rowfeed status` lists the transactions that may hold it; end the right one with the " +
+						"database's own commands",
+				}
 			default:
 				err = f.Fail("wait for the shard", err)
 			}
 			done()
 			return h, nil, err
-		case <-time.After(200 * time.Millisecond): // more often some databases would not look anew
+		case <-time.After(200 * time.Millisecond): // some databases do not update their list more often
 		}
 		all, _, err := f.Store.Dialect.Holders(ctx, f.Store.On(), f.DialectFeed())
 		if err != nil {
 			done()
-			return h, nil, f.Fail("look who has its shards", err)
+			return h, nil, f.Fail("list the holders of its shards", err)
 		}
 		if h = holdingOf(all, shard); h.Holder != nil {
 			return h, done, nil
@@ -130,28 +157,40 @@ func (f *Inspector) probe(ctx context.Context, shard int) (h dialect.Holding, do
 	}
 }
 
-// endHolder ends who has been found.
-func (f *Inspector) endHolder(ctx context.Context, h dialect.Holding, req admin.UnblockRequest) (*admin.Unblocked, error) {
+// endHolder ends the session that was found.
+func (f *Inspector) endHolder(
+	ctx context.Context, h dialect.Holding, req admin.UnblockRequest,
+) (*admin.Unblocked, error) {
 	object := fmt.Sprintf("feed %q, shard %d", f.Name, h.Shard)
 	found := &admin.Unblocked{Shard: h.Shard, Waiting: []admin.Session{}}
 	var now int64
 	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
-		return nil, f.Store.Fail(object, "ask for the time", err)
+		return nil, f.Store.Fail(object, "read the database's time", err)
 	}
 	for _, w := range h.Waiting {
 		found.Waiting = append(found.Waiting, session(w, now))
 	}
-	other := &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: session " + req.Session + " does not have it", Next: "look again with `rowfeed status`"}
+	conflict := &feedtype.Error{
+		Code:   feedtype.Conflict,
+		Object: object,
+		Cause:  "unblock: session " + req.Session + " does not hold the shard",
+		Next:   "run `rowfeed status` again",
+	}
 	switch {
 	case h.Holder == nil && req.Session != "":
-		return nil, other
+		return nil, conflict
 	case h.Holder == nil:
 		return found, nil
 	case h.Holder.ID == "":
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "unblock: it is a prepared transaction that has it, which no session stands for: " + h.Holder.Statement, Next: "end it with COMMIT PREPARED or ROLLBACK PREPARED"}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: object,
+			Cause:  "unblock: a prepared transaction, which has no session, holds the shard: " + h.Holder.Statement,
+			Next:   "end it with COMMIT PREPARED or ROLLBACK PREPARED",
+		}
 	case req.Session != "" && req.Session != h.Holder.ID:
-		other.Cause += "; it is " + shards.SessionText(*h.Holder)
-		return nil, other
+		conflict.Cause += "; its holder is " + shards.SessionText(*h.Holder)
+		return nil, conflict
 	}
 	holder := session(*h.Holder, now)
 	if found.Holder = &holder; req.DryRun {
@@ -162,7 +201,13 @@ func (f *Inspector) endHolder(ctx context.Context, h dialect.Holding, req admin.
 		return nil, f.Store.Fail(object, "end "+shards.SessionText(*h.Holder), err)
 	}
 	if !ended {
-		return nil, &feedtype.Error{Code: feedtype.Conflict, Object: object, Cause: "unblock: " + shards.SessionText(*h.Holder) + " has ended its transaction meanwhile; nothing was done", Next: "look again with `rowfeed status`"}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Conflict,
+			Object: object,
+			Cause: "unblock: " + shards.SessionText(*h.Holder) + " has ended its transaction meanwhile; no session " +
+				"was ended",
+			Next: "run `rowfeed status` again",
+		}
 	}
 	found.Ended = true
 	return found, nil

@@ -1,5 +1,9 @@
-// Package shards has the feeds whose positions are ULIDs, each shard of which is a feed by itself. It decides how writers of
-// a shard take turns and which ULIDs they get (lock.go), how the records of an outbox get theirs (outbox.go, queue.go), how
-// long entries are kept (purge.go), and which shards there are (shards.go). It uses publish, read and what is below them.
-// Begin with Locks.Lock for mode blocking and Outbox.Pass for mode outbox; DESIGN.md argues locks and order.
+// Package shards handles feeds whose positions are ULIDs. Each shard of such a feed is a feed by itself.
+//
+// The package decides which ULIDs a writer gets and how writers of a shard take turns (lock.go). It moves the records
+// of an outbox to their positions (outbox.go), and tries shards that another transaction holds again (retry.go). It
+// removes entries that are older than the feed keeps them (purge.go), and lists and selects shards (shards.go).
+//
+// It uses packages publish and read, and the packages below them. Begin with Locks.Lock for mode "blocking", and with
+// Outbox.Pass for mode "outbox". DESIGN.md gives the reasons for the order of statements and locks.
 package shards

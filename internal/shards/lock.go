@@ -18,22 +18,22 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// takenULIDs are those that a transaction has taken with Feed.Lock, good for that transaction
-// alone: dialect.ULIDsPerLock of each shard.
+// ULIDs are the ranges that one call of Locks.Lock took in a transaction: dialect.ULIDsPerLock ULIDs of each shard.
+// They may be used in that transaction only.
 type ULIDs struct {
 	feed   *Locks
 	tx     dialect.Querier
-	shards []taken
+	ranges []ulidRange
 }
 
-// taken is what was taken of one shard.
-type taken struct {
-	shard   int
-	first   dialect.ULIDState
-	witness string
+// ulidRange is the range of one shard.
+type ulidRange struct {
+	shard int
+	first dialect.ULIDState
+	nonce string // written into the shard's row by this Lock; Verify looks for it
 }
 
-// locks lets the writers of one feed take turns, shard by shard, and gives them ULIDs inside their transactions.
+// Locks locks shards for the writers of one feed, inside their transactions, and gives them ULIDs.
 type Locks struct {
 	*catalog.Feed
 	Wait, Idle time.Duration // Config.LockWait and LockIdle of package rowfeed
@@ -43,11 +43,17 @@ type Locks struct {
 func (f *Locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockRequest) (*ULIDs, error) {
 	feed := f.DialectFeed()
 	if feed.ULIDs == nil || feed.Outbox {
-		next := "write to the table, and record it as the feed's mode and capture want it"
+		next := "write to the table, and record the change as the feed's mode and capture demand"
 		if feed.Outbox {
-			next = "insert the row, and append a record of it with AppendOutbox, unless triggers do"
+			next = "insert the row, and append a record of it with AppendOutbox unless triggers do so"
 		}
-		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name), Cause: "lock: positions come after the commit, not from writers", Err: errors.ErrUnsupported, Next: next}
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "lock: writers of this feed do not take positions; rowfeed gives positions after the commit",
+			Err:    errors.ErrUnsupported,
+			Next:   next,
+		}
 	}
 	shards := slices.Compact(slices.Sorted(slices.Values(req.Shards)))
 	if len(shards) == 0 {
@@ -60,17 +66,17 @@ func (f *Locks) Lock(ctx context.Context, tx dialect.Querier, req feedtype.LockR
 		if left.Wait > 0 {
 			left.Wait = max(left.Wait-time.Since(began), time.Millisecond)
 		}
-		t, err := f.lockShard(ctx, tx, feed, shard, left, req.Hint)
+		taken, err := f.lockShard(ctx, tx, feed, shard, left, req.Hint)
 		if err != nil {
 			return nil, f.lockError(ctx, tx, shard, err)
 		}
-		all.shards = append(all.shards, t)
+		all.ranges = append(all.ranges, taken)
 	}
 	return all, nil
 }
 
-// lockBounds are those that a request asks for. What nobody has asked for is done where it
-// can be.
+// lockBounds are the bounds of a request. Default bounds apply only where the database can set them; a bound that the
+// application demanded and the database cannot set is an error.
 func (f *Locks) lockBounds(req feedtype.LockRequest) (b dialect.LockBounds) {
 	wait, idle := cmp.Or(req.Wait, f.Wait), cmp.Or(req.Idle, f.Idle)
 	b.Wait, b.Tighter = max(cmp.Or(wait, dialect.LockWait), 0), wait == 0
@@ -78,117 +84,155 @@ func (f *Locks) lockBounds(req feedtype.LockRequest) (b dialect.LockBounds) {
 	return b
 }
 
-func (f *Locks) lockShard(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, bounds dialect.LockBounds, hint time.Time) (taken, error) {
+func (f *Locks) lockShard(
+	ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int, bounds dialect.LockBounds, hint time.Time,
+) (ulidRange, error) {
 	var token [12]byte
 	rand.Read(token[:])
-	t := taken{shard: shard, witness: base64.RawURLEncoding.EncodeToString(token[:])}
+	taken := ulidRange{shard: shard, nonce: base64.RawURLEncoding.EncodeToString(token[:])}
 	var hintMillis int64
 	if !hint.IsZero() {
 		hintMillis = max(hint.UnixMilli(), 1)
 	}
-	var forgetful, err error
-	t.first, forgetful, err = f.Store.Dialect.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, t.witness)
-	if errors.Is(err, dialect.ErrHintAhead) {
-		err = &feedtype.Error{Code: feedtype.InvalidRequest, Param: "hint", Object: feedtype.FeedObject(f.Name), Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock: the shard's time could not go back from it",
-			hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead), Next: "leave the hint out, or mend the clock that it comes from; then roll the transaction back and begin again"}
+	var undurable, err error
+	taken.first, undurable, err = f.Store.Dialect.TakeShard(ctx, tx, feed, shard, bounds, hintMillis, taken.nonce)
+	switch {
+	case errors.Is(err, dialect.ErrHintAhead):
+		err = &feedtype.Error{
+			Code:   feedtype.InvalidRequest,
+			Param:  "hint",
+			Object: feedtype.FeedObject(f.Name),
+			Cause: fmt.Sprintf("the hint %s is more than %s ahead of the database's clock; "+
+				"the time of the shard could not go back from it",
+				hint.UTC().Format(time.RFC3339Nano), dialect.MaxHintAhead),
+			Next: "leave the hint out, or correct the clock that it comes from; " +
+				"then roll the transaction back and begin it again",
+		}
+	case errors.Is(err, dialect.ErrNoULIDsLeft):
+		err = &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: shardObject(f.Name, shard),
+			Cause: "no ULID is left above a row of the shard, which has the highest possible ULID, " +
+				"or a ULID of the last possible millisecond",
+			Next: "rowfeed never gave that ULID. `rowfeed check " + f.Name + "` names the shard: " +
+				"delete the row, then roll the transaction back and begin it again",
+		}
+	case err == nil && undurable != nil && !f.Store.UnsafeDurability:
+		err = history.UnsafeDurability(undurable)
 	}
-	if errors.Is(err, dialect.ErrNoULIDsLeft) {
-		err = &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard), Cause: "a row of the shard has the last ULID that there is, or one of its last millisecond, and nothing is above it",
-			Next: "delete the row, which nobody was given its ULID for: `rowfeed check " + f.Name + "` names the shard; then roll the transaction back and begin again"}
-	}
-	if err == nil && forgetful != nil && !f.Store.UnsafeDurability {
-		err = history.UnsafeDurability(forgetful)
-	}
-	return t, err
+	return taken, err
 }
 
-// lockError says what a database's error means for whoever wants a lock.
+func shardObject(feed string, shard int) string { return fmt.Sprintf("feed %q, shard %d", feed, shard) }
+
+// lockError explains a database's error to the caller of Lock or Verify.
 func (f *Locks) lockError(ctx context.Context, tx dialect.Querier, shard int, err error) error {
-	object := fmt.Sprintf("feed %q, shard %d", f.Name, shard)
+	e := &feedtype.Error{Object: shardObject(f.Name, shard), Err: err}
 	switch class := f.Store.Dialect.Classify(err); {
 	case errors.Is(err, feedtype.ErrNoULID):
 		return f.HoldsNoULID(shard, err)
 	case errors.Is(err, dialect.ErrNoTransaction):
-		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "tx", Object: object, Cause: "a lock would end with its own statement", Err: err,
-			Next: "begin a transaction, lock, insert, commit"}
+		e.Code, e.Param = feedtype.InvalidRequest, "tx"
+		e.Cause = "there is no open transaction, so the lock would end with its own statement"
+		e.Next = "begin a transaction, lock, insert, commit"
 	case errors.Is(err, sql.ErrTxDone):
-		return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "tx", Object: object, Cause: "the transaction has ended, or the nested one that this is, and the ULIDs can be asked for no more", Err: err,
-			Next: "lock in the transaction that inserts the rows; in a nested one verify before it is released, or lock in the one around it"}
+		e.Code, e.Param = feedtype.InvalidRequest, "tx"
+		e.Cause = "the transaction, or this nested transaction, has ended, and its ULIDs cannot be verified any more"
+		e.Next = "lock in the transaction that inserts the rows; " +
+			"with a nested transaction, verify before it is released, or lock in the outer one"
 	case class == dialect.ClassUndefined:
-		return &feedtype.Error{Code: feedtype.UnknownFeed, Object: object, Cause: "there is no such feed any more, or it is being made, or what takes its ULIDs is missing", Err: err,
-			Next: "roll the transaction back; `rowfeed feed list` shows the feeds, `rowfeed feed upgrade " + f.Name + "` makes what is missing"}
+		e.Code = feedtype.UnknownFeed
+		e.Cause = "the feed does not exist any more, or is still being created, or its function for ULIDs is missing"
+		e.Next = "roll the transaction back; `rowfeed feed list` shows the feeds, " +
+			"`rowfeed feed upgrade " + f.Name + "` creates what is missing"
 	case class == dialect.ClassPermission:
-		return &feedtype.Error{Code: feedtype.Refused, Object: object, Cause: "this login may not take its ULIDs", Err: err, Next: "run `rowfeed feed grant " + f.Name + " --writer LOGIN`"}
+		e.Code = feedtype.Refused
+		e.Cause = "this login may not take ULIDs of the feed"
+		e.Next = "run `rowfeed feed grant " + f.Name + " --writer LOGIN`"
 	case errors.Is(err, errors.ErrUnsupported):
-		return &feedtype.Error{Code: feedtype.Refused, Param: "idle", Object: object, Cause: "the transaction cannot be bounded as it is asked for", Err: err,
-			Next: "bound the session as the message says, or leave Idle out"}
+		e.Code, e.Param = feedtype.Refused, "idle"
+		e.Cause = "the database cannot bound the idle time of a single transaction"
+		e.Next = "bound the session as the message says, or leave Idle out"
 	case errors.Is(err, dialect.ErrLockWait), class == dialect.ClassLockTimeout:
-		return f.lockedOut(ctx, tx, object, shard, err)
+		f.explainLockWait(ctx, tx, shard, e)
 	case class == dialect.ClassRetry:
-		return &feedtype.Error{Code: feedtype.Locked, Object: object, Cause: "the transaction cannot go on: a deadlock, or a serialization failure, or it has read before another one wrote", Err: err,
-			Next: "roll back, and begin the whole transaction again; take several shards with one Lock, use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"}
-	}
-	return f.Store.Fail(object, "lock", err)
-}
-
-// lockedOut is the error of a wait that has run out. Whether the transaction can go on is
-// asked of itself: some databases end it, as they are set.
-func (f *Locks) lockedOut(ctx context.Context, tx dialect.Querier, object string, shard int, err error) error {
-	e := &feedtype.Error{Code: feedtype.Locked, Object: object, Cause: "another transaction has held the shard for longer than this one may wait", Err: err,
-		Next: "the transaction is as it was before: lock again, or roll back and begin again later; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"}
-	if f.Store.Dialect.Usable(ctx, tx) != nil {
-		e.Next = "the transaction cannot go on: roll it back and begin again; `rowfeed status` shows who has the shard, `rowfeed unblock` ends it"
-	}
-	if who := holderText(ctx, f.Feed, shard); who != "" {
-		e.Cause += ": " + who
+		e.Code = feedtype.Locked
+		e.Cause = "the transaction cannot go on: there was a deadlock or a serialization failure, " +
+			"or the transaction has read before another one wrote"
+		e.Next = "roll back, and begin the whole transaction again; take several shards with one Lock, " +
+			"use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"
+	default:
+		return f.Store.Fail(e.Object, "lock", err)
 	}
 	return e
 }
 
-// At is that of rowfeed.ULIDs.
+// explainLockWait completes the error of a wait that timed out. Some databases, depending on their settings, end the
+// whole transaction; so the transaction itself is tested.
+func (f *Locks) explainLockWait(ctx context.Context, tx dialect.Querier, shard int, e *feedtype.Error) {
+	e.Code = feedtype.Locked
+	e.Cause = "another transaction has held the shard for longer than this one may wait"
+	e.Next = "the transaction can go on: lock again, or roll back and try again later"
+	if f.Store.Dialect.Usable(ctx, tx) != nil {
+		e.Next = "the transaction cannot go on: roll it back and begin it again"
+	}
+	e.Next += "; `rowfeed status` shows the session that holds the shard, `rowfeed unblock` ends it"
+	if holder := holderText(ctx, f.Feed, shard); holder != "" {
+		e.Cause += ": " + holder
+	}
+}
+
+// At is rowfeed.ULIDs.At.
 func (u *ULIDs) At(shard int, i int64) ([16]byte, error) {
-	t, err := u.of(shard)
+	r, err := u.of(shard)
 	if err != nil {
 		return [16]byte{}, err
 	}
 	if i < 0 || i >= dialect.ULIDsPerLock {
-		return [16]byte{}, feedtype.Invalid("i", "%d is not between 0 and %d: lock again for more", i, int64(dialect.ULIDsPerLock-1))
+		return [16]byte{}, feedtype.Invalid("i", "%d is not between 0 and %d: lock again to get more ULIDs",
+			i, int64(dialect.ULIDsPerLock-1))
 	}
-	t.first.Low += i
-	return t.first.Position().Bytes(), nil
+	r.first.Low += i
+	return r.first.Position().Bytes(), nil
 }
 
-// HighLow is that of rowfeed.ULIDs.
+// HighLow is rowfeed.ULIDs.HighLow.
 func (u *ULIDs) HighLow(shard int) (high, low int64, err error) {
-	t, err := u.of(shard)
-	return t.first.High, t.first.Low, err
+	r, err := u.of(shard)
+	return r.first.High, r.first.Low, err
 }
 
-// Time is that of rowfeed.ULIDs.
+// Time is rowfeed.ULIDs.Time.
 func (u *ULIDs) Time(shard int) (time.Time, error) {
-	t, err := u.of(shard)
-	return time.UnixMilli(t.first.TimeMillis).UTC(), err
+	r, err := u.of(shard)
+	return time.UnixMilli(r.first.TimeMillis).UTC(), err
 }
 
-func (u *ULIDs) of(shard int) (taken, error) {
-	i := slices.IndexFunc(u.shards, func(t taken) bool { return t.shard == shard })
+func (u *ULIDs) of(shard int) (ulidRange, error) {
+	i := slices.IndexFunc(u.ranges, func(r ulidRange) bool { return r.shard == shard })
 	if i < 0 {
-		return taken{}, feedtype.Invalid("shard", "%d was not locked by this call", shard)
+		return ulidRange{}, feedtype.Invalid("shard", "%d was not locked by this call", shard)
 	}
-	return u.shards[i], nil
+	return u.ranges[i], nil
 }
 
-// Verify is that of rowfeed.ULIDs.
+// Verify is rowfeed.ULIDs.Verify.
 func (u *ULIDs) Verify(ctx context.Context) error {
-	for _, t := range u.shards {
-		witness, err := u.feed.Store.Dialect.Witness(ctx, u.tx, u.feed.DialectFeed(), t.shard)
+	for _, r := range u.ranges {
+		nonces, err := u.feed.Store.Dialect.Witness(ctx, u.tx, u.feed.DialectFeed(), r.shard)
 		if err != nil {
-			return u.feed.lockError(ctx, u.tx, t.shard, err)
+			return u.feed.lockError(ctx, u.tx, r.shard, err)
 		}
-		if !slices.Contains(strings.Fields(witness), t.witness) {
-			return &feedtype.Error{Code: feedtype.Conflict, Object: fmt.Sprintf("feed %q, shard %d", u.feed.Name, t.shard),
-				Cause: fmt.Sprintf("its ULIDs were taken back: a savepoint from before the Lock was rolled back; or the transaction has locked the shard %d times since, and they are not known any more", dialect.Witnesses),
-				Next:  "roll the transaction back; lock outside of savepoints, and once: the ULIDs of one Lock are enough for any transaction"}
+		if !slices.Contains(strings.Fields(nonces), r.nonce) {
+			return &feedtype.Error{
+				Code:   feedtype.Conflict,
+				Object: shardObject(u.feed.Name, r.shard),
+				Cause: fmt.Sprintf("the ULIDs of this Lock may not be used: "+
+					"a savepoint from before the Lock was rolled back, "+
+					"or the transaction has locked the shard %d times since", dialect.Witnesses),
+				Next: "roll the transaction back. Lock once, and outside of savepoints: " +
+					"the ULIDs of one Lock are enough for any transaction",
+			}
 		}
 	}
 	return nil

@@ -12,16 +12,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// expiry is the highest position of a shard that need not be kept any longer, and that of
-// the batch before, zero in the first.
+// expiry is the highest position of a shard that need not be kept, and the last position of the previous batch (zero
+// before the first).
 type expiry struct {
 	shard       int
 	last, above feedtype.Position
 }
 
-// Purge forgets what need not be kept any longer, in batches, and answers how many entries.
-// Shards that others have are purged after all the others, or not at all: the error is then
-// errHeld.
+// Purge deletes entries that the feed need not keep any longer, in batches, and returns how many. A shard that another
+// transaction holds is tried again after the others. If it stays held the error is publish.ErrHeld.
 func (f *Outbox) Purge(ctx context.Context) (total int, err error) {
 	var due []expiry
 	err = f.Read(ctx, "look for expired entries", func(q dialect.Querier) (err error) {
@@ -38,13 +37,13 @@ func (f *Outbox) Purge(ctx context.Context) (total int, err error) {
 		for _, e := range due {
 			n, err := f.purgeShard(ctx, e)
 			if total += n; errors.Is(err, publish.ErrHeld) {
-				left, why = append(left, e), whyHeld(err)
+				left, why = append(left, e), heldReason(err)
 			} else if err != nil {
 				return total, f.Explain(ctx, "purge entries", err)
 			}
 		}
 		if len(left) > 0 && time.Since(since) >= publish.HeldPatience {
-			return total, f.heldError("entries of it have expired, and are not to be purged", why, shardsToPurge(left)...)
+			return total, f.heldShardsError("its expired entries cannot be purged yet", why, shardsToPurge(left)...)
 		}
 		if due = left; len(due) > 0 {
 			if err := store.Pause(ctx, store.Backoff(tries)); err != nil {
@@ -63,10 +62,9 @@ func shardsToPurge(due []expiry) []int {
 	return shards
 }
 
-// purgeShard purges a shard, batch by batch, until somebody else has it. Each batch goes on
-// behind the one before: what was deleted lingers in the index where the database has not
-// cleaned up yet, or an old snapshot is open, and would be passed over again and again. What is
-// placed behind meanwhile is left to the next purge.
+// purgeShard purges one shard, batch by batch, until it is done or the shard is held. Each batch begins above the batch
+// before. On InnoDB deleted entries stay in the index until they are cleaned up, which an old snapshot delays; a batch
+// from the beginning would read all of them. Entries that back-fill places below meanwhile are left to the next purge.
 func (f *Outbox) purgeShard(ctx context.Context, e expiry) (total int, err error) {
 	for n := publish.PurgeBatch; n == publish.PurgeBatch; {
 		var last feedtype.Position
@@ -82,7 +80,7 @@ func (f *Outbox) purgeShard(ctx context.Context, e expiry) (total int, err error
 	return total, nil
 }
 
-// expiries are the shards that have something to purge. Ages are by the database's clock.
+// expiries lists the shards that have something to purge, by the database's clock.
 func (f *Outbox) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
 	d, keep, feed := f.Store.Dialect, f.Record.Load().Retain, f.DialectFeed()
 	b := dialect.NewBuilder(d)
@@ -95,13 +93,15 @@ func (f *Outbox) expiries(ctx context.Context, q dialect.Querier) ([]expiry, err
 			return nil, err
 		}
 		last := feedtype.Position{High: uint64(max(time.UnixMicro(now).Add(-keep.Age).UnixMilli(), 1)) << 16}.Before()
-		query := "SELECT s.shard" + ofFeed + b.Arg(f.Name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " + feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
+		query := "SELECT s.shard" + ofFeed + b.Arg(f.Name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " +
+			feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
 		return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
 			e.last = last
 			return e, rows.Scan(&e.shard)
 		})
 	case keep.Count > 0:
-		query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid")) + placed + " ORDER BY g.ulid DESC LIMIT 1 OFFSET " + b.Arg(keep.Count) + ")" +
+		query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid")) + placed +
+			" ORDER BY g.ulid DESC LIMIT 1 OFFSET " + b.Arg(keep.Count) + ")" +
 			ofFeed + b.Arg(f.Name) + " ORDER BY s.shard"
 		all, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
 			var last dialect.ScanULID
@@ -114,7 +114,7 @@ func (f *Outbox) expiries(ctx context.Context, q dialect.Querier) ([]expiry, err
 	return nil, nil
 }
 
-// withEntries are the shards that have more entries than are kept.
+// withEntries drops the shards that have no more entries than are kept.
 func withEntries(all []expiry) (due []expiry) {
 	for _, e := range all {
 		if !e.last.IsZero() {
@@ -124,12 +124,13 @@ func withEntries(all []expiry) (due []expiry) {
 	return due
 }
 
-// purgePlaces is the purging transaction. Movers are kept out by the shard's lock, writers,
-// readers and back-fill are not; the mark rises before anything goes, and with it, so that
-// no cursor from before is answered with what is left.
-func (f *Outbox) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) (n int, last feedtype.Position, err error) {
+// purgePlaces is the purging transaction. The shard's lock keeps movers out, but not writers, readers or back-fill. The
+// mark rises in the same transaction, so that no cursor from before it is answered with the remaining entries.
+func (f *Outbox) purgePlaces(
+	ctx context.Context, tx dialect.Querier, e expiry,
+) (n int, last feedtype.Position, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
-	if _, err := d.LockShard(ctx, tx, feed, e.shard, atOnce); d.Classify(err) == dialect.ClassLockTimeout {
+	if _, err := d.LockShard(ctx, tx, feed, e.shard, noWait); d.Classify(err) == dialect.ClassLockTimeout {
 		return 0, last, fmt.Errorf("%w: %w", publish.ErrHeld, err)
 	} else if err != nil {
 		return 0, last, err
@@ -139,7 +140,8 @@ func (f *Outbox) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) 
 	if !e.above.IsZero() {
 		where += " AND g.ulid > " + feed.ULIDs.Arg(d, b, e.above)
 	}
-	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+" FROM "+dialect.Qualified(d, feed.Placed())+where+
+	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+
+		" FROM "+dialect.Qualified(d, feed.Placed())+where+
 		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(publish.PurgeBatch), b.Args(),
 		func(rows dialect.Rows) (u dialect.ScanULID, err error) { return u, rows.Scan(&u) })
 	if err != nil || len(batch) == 0 {
@@ -149,20 +151,24 @@ func (f *Outbox) purgePlaces(ctx context.Context, tx dialect.Querier, e expiry) 
 	var high, low int64
 	b = dialect.NewBuilder(d)
 	ofShard := " WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(e.shard)
-	if err := dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.Store.Table("shards")+ofShard, b.Args(), &high, &low); err != nil {
+	err = dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.Store.Table("shards")+ofShard,
+		b.Args(), &high, &low)
+	if err != nil {
 		return 0, last, err
 	}
-	// Rows placed behind the head may stand below what was purged before.
+	// Back-fill may have placed rows below entries that were purged before.
 	mark := feedtype.Position{High: uint64(high), Low: uint64(low)}.Max(last)
 	b = dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+", below_low = "+b.Arg(int64(mark.Low))+
+	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+
+		", below_low = "+b.Arg(int64(mark.Low))+
 		" WHERE feed = "+b.Arg(f.Name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
 	if err != nil {
 		return 0, last, err
 	}
 	b = dialect.NewBuilder(d)
-	return len(batch), last, f.beside(ctx, tx, func() error {
-		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE g.shard = "+b.Arg(e.shard)+" AND g.ulid >= "+feed.ULIDs.Arg(d, b, batch[0].Position)+
+	return len(batch), last, f.boundedKeyWait(ctx, tx, func() error {
+		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE g.shard = "+b.Arg(e.shard)+" AND g.ulid >= "+
+			feed.ULIDs.Arg(d, b, batch[0].Position)+
 			" AND g.ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
 		return err
 	})

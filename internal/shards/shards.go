@@ -16,27 +16,28 @@ import (
 	"github.com/rowfeed/rowfeed/internal/read"
 )
 
-// ulidShards lists the shards of one feed with ULIDs, and chooses the one that a page is of. It is the Pager of a feed whose
-// rows hold their ULIDs.
+// Shards lists the shards of one feed with ULIDs, and selects the shard of a page. It is the read.Pager of mode
+// "blocking".
 type Shards struct {
 	*catalog.Feed
 	Gaps   *gap.Tracker
 	Reader *read.Reader
 }
 
-// wholeShards are the first shards of the feed, of whom there must be one where all of it is asked for
-// behind a cursor. One that was locked by itself, in a client or by a program that then had nothing to
-// insert, is none beside one that has rows. A cursor of a shard whose rows are gone could be of it still: it must
-// be a row's of the one that has rows, or below all of them.
+// wholeShards lists the first shards that a request for the whole feed means. It is served if there is only one.
+// In mode "blocking" a shard without rows does not count beside a shard with rows: it may have been locked by hand. But
+// the cursor may belong to a shard whose rows are gone. So it has to be a row's position in the shard with rows, or be
+// below all of them.
 func (f *Shards) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
 	shards, err := f.shardIDs(ctx, maxShardsNamed+1)
 	feed := f.DialectFeed()
-	if err != nil || len(shards) < 2 || feed.Outbox { // whose shards are made by their records
+	if err != nil || len(shards) < 2 || feed.Outbox { // a shard of an outbox exists only with records
 		return shards, err
 	}
 	d := f.Store.Dialect
 	b := dialect.NewBuilder(d)
-	query := "SELECT s.shard FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name) + " AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " +
+	query := "SELECT s.shard FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name) +
+		" AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " +
 		dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard) ORDER BY s.shard LIMIT 2"
 	with, err := dialect.QueryAll(ctx, f.Store.On(), query, b.Args(), scanShardID)
 	if err != nil || len(with) != 1 {
@@ -56,13 +57,16 @@ func (f *Shards) wholeShards(ctx context.Context, after feedtype.Position) ([]in
 	return with, nil
 }
 
-// maxShardsNamed is how many shards a refusal lists.
+// maxShardsNamed is how many shards an error lists.
 const maxShardsNamed = 20
 
-// eachShard is told of every shard that rows have, in descending order, and of its greatest ULID.
-// It goes from shard to shard by the unique index, and reads one entry of each: the table may
-// be a large one, and only some databases find distinct values so by themselves.
-func EachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed, do func(shard int, last feedtype.Position) error) error {
+// EachShard calls do for every shard that has rows, in descending order, with the greatest ULID of the shard. It reads
+// one entry of each shard through the unique index: the table may be large, and only some databases find distinct
+// values in this way by themselves.
+func EachShard(
+	ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
+	do func(shard int, last feedtype.Position) error,
+) error {
 	for below := (*int)(nil); ; {
 		b := dialect.NewBuilder(d)
 		var shard int
@@ -81,7 +85,7 @@ func EachShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	}
 }
 
-// Select chooses one shard: the one that is asked for, or the only one that there is.
+// Select selects the requested shard, or the only shard of the feed.
 func (f *Shards) Select(ctx context.Context, _ *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
 	if shard, one := s.Single(); one {
 		q.Shard = shard
@@ -92,9 +96,9 @@ func (f *Shards) Select(ctx context.Context, _ *catalog.Layout, q *dialect.PageQ
 	case err != nil:
 		return err
 	case !s.All():
-		return f.perShard(shards, "a part of its shards cannot be asked for")
+		return f.perShard(shards, "the feed cannot be read in parts, since each of its shards is a feed by itself")
 	case len(shards) > 1:
-		return f.perShard(shards, "it has more than one shard, and each is a feed by itself")
+		return f.perShard(shards, "the feed has more than one shard, and each is a feed by itself")
 	case len(shards) == 1:
 		q.Shard = shards[0]
 	}
@@ -112,12 +116,18 @@ func (f *Shards) perShard(shards []int, cause string) error {
 	if len(names) > 0 {
 		cause += ": " + strings.Join(names, ", ")
 	}
-	return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard", Object: feedtype.FeedObject(f.Name), Cause: "shard: " + cause, Next: "name one shard, and keep a cursor for each"}
+	return &feedtype.Error{
+		Code:   feedtype.InvalidRequest,
+		Param:  "shard",
+		Object: feedtype.FeedObject(f.Name),
+		Cause:  "shard: " + cause,
+		Next:   "name one shard, and keep a cursor for each",
+	}
 }
 
 func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) }
 
-// shardIDs are the first shards of the feed, in ascending order. One that has given nothing is none.
+// shardIDs lists the first shards of the feed, in ascending order. A shard in which no ULID was given does not count.
 func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	query, feed := "SELECT shard FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name), f.DialectFeed()
@@ -126,7 +136,7 @@ func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	}
 	var waits []int
 	var err error
-	if feed.Outbox { // what was not moved yet is of a shard, too, and, asked for first, in one list or the other
+	if feed.Outbox { // asked first: a record that is moved meanwhile is then in one of both lists
 		var waiting bool
 		among := f.Gaps.ScanShard().Among
 		if waiting, err = f.Store.Dialect.HasRecords(ctx, f.Store.On(), feed, among); waiting {
@@ -135,7 +145,8 @@ func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	}
 	var shards []int
 	if err == nil {
-		shards, err = dialect.QueryAll(ctx, f.Store.On(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(), scanShardID)
+		shards, err = dialect.QueryAll(ctx, f.Store.On(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
+			scanShardID)
 	}
 	if len(waits) > 0 {
 		shards = append(shards, waits...)
@@ -144,7 +155,7 @@ func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 		shards = shards[:min(len(shards), limit)]
 	}
 	if shards == nil {
-		shards = []int{} // of other feeds it is nil
+		shards = []int{} // nil is for feeds whose shards are not feeds
 	}
 	return shards, f.Fail("list its shards", err)
 }
@@ -152,8 +163,8 @@ func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 // Accepts takes ULIDs.
 func (*Shards) Accepts(p feedtype.Position) bool { return p.IsULID() }
 
-// At is told by the time itself, which every ULID begins with, up to the greatest
-// ULID that is there.
+// At finds the cursor for a time. Every ULID begins with its time, so no row is read except the greatest ULID, which is
+// the upper bound.
 func (f *Shards) At(ctx context.Context, t time.Time, s feedtype.Shards) (feedtype.CursorState, error) {
 	page, _, err := f.Reader.ReadPage(ctx, dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}, s)
 	if err != nil {
@@ -171,8 +182,8 @@ func (f *Shards) At(ctx context.Context, t time.Time, s feedtype.Shards) (feedty
 	return at, nil
 }
 
-// List completes a description of the feed by its shards, and answers the one that all of the feed is, if there is
-// just one.
+// List adds the shards to a description of the feed. It returns the shard that a request for the whole feed means, if
+// there is only one.
 func (f *Shards) List(ctx context.Context, info *feedtype.Info) (only *int, err error) {
 	shards, err := f.shardIDs(ctx, feedtype.MaxShardIDs+1)
 	if info.MoreShardIDs = len(shards) > feedtype.MaxShardIDs; info.MoreShardIDs {
@@ -188,14 +199,14 @@ func (f *Shards) List(ctx context.Context, info *feedtype.Info) (only *int, err 
 	return &whole[0], nil
 }
 
-// Fill has nothing to do: a row is an entry when its transaction has been committed.
+// Fill does nothing: a committed row is an entry.
 func (*Shards) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
-// lookedAt is how many shards one statement looks at.
+// LookedAt is how many shards one statement asks for.
 const LookedAt = 100
 
-// Filled are those of the feed's shards, of all where none are named, in whose outbox records wait. Of what cannot be asked
-// (the feed may be gone by now) nothing is told: who waits has more than this to be woken by.
+// Filled returns those of the given shards (nil: of all shards) that have records in the outbox. It ignores errors,
+// since the feed may have been dropped: waiting readers are also woken in other ways.
 func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
 	if !f.DialectFeed().Outbox {
 		return nil
@@ -212,7 +223,8 @@ func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
 			err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
-				part, err = dialect.QueryAll(ctx, q, dialect.FirstRecords(f.Store.Dialect, f.DialectFeed(), among, part...), nil, func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
+				query := dialect.FirstRecords(f.Store.Dialect, f.DialectFeed(), among, part...)
+				part, err = dialect.QueryAll(ctx, q, query, nil, scanShardID)
 				return err
 			})
 		}
@@ -221,4 +233,21 @@ func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
 		}
 	}
 	return filled
+}
+
+// OutboxPager is the read.Pager of a feed with an outbox.
+type OutboxPager struct {
+	*Shards
+	Outbox *Outbox
+}
+
+// Select selects one shard. The page may have to be refused while back-fill places rows.
+func (p OutboxPager) Select(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
+	q.Unserved, q.Among = catalog.Unfilled, p.Gaps.ScanShard().In(l.Generation)
+	return p.Shards.Select(ctx, l, q, s)
+}
+
+// Fill moves records for the reader.
+func (p OutboxPager) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
+	return p.Outbox.Fill(ctx, shard, limit)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// holderWait bounds the question who has a shard, for an error's text.
+// holderWait bounds the query for the session that holds a shard. Its answer only completes an error's text.
 const holderWait = 3 * time.Second
 
-// holderText says who has a shard, where that can be told soon; empty else.
+// holderText describes the session that holds a shard. It is empty if the database does not tell it within holderWait.
 func holderText(ctx context.Context, f *catalog.Feed, shard int) string {
 	ctx, cancel := context.WithTimeout(ctx, holderWait)
 	defer cancel()
@@ -25,14 +25,15 @@ func holderText(ctx context.Context, f *catalog.Feed, shard int) string {
 	return SessionText(*all[i].Holder)
 }
 
-// sessionText is a session for people: "session 42 (app@10.0.0.7, billing), in a transaction for 4s, idle in transaction".
+// SessionText describes a session, for example
+// "session 42 (app@10.0.0.7, billing), in a transaction for 4s, idle in transaction".
 func SessionText(s dialect.Session) string {
 	text := "session " + s.ID
 	if s.ID == "" {
 		text = s.Statement
 	}
-	if who := strings.Trim(s.User+"@"+s.Host, "@"); who != "" {
-		text += " (" + who
+	if user := strings.Trim(s.User+"@"+s.Host, "@"); user != "" {
+		text += " (" + user
 		if s.Application != "" {
 			text += ", " + s.Application
 		}

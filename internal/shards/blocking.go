@@ -1,0 +1,22 @@
+package shards
+
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+// Blocking is the publish.Positioner of a feed whose writers take positions themselves: nothing waits for a publisher.
+type Blocking struct{ Feed string }
+
+func (Blocking) Pending() string { return "" }
+
+func (p Blocking) Pass(context.Context, int, bool) (feedtype.PublishEvent, error) {
+	return feedtype.PublishEvent{Feed: p.Feed}, nil
+}
+
+func (Blocking) Tell(context.Context, error) {}
+
+func (Blocking) CatchUp(context.Context, int) error { return nil }
+
+func (Blocking) Purge(context.Context) (int, error) { return 0, nil }
