@@ -26,18 +26,18 @@ type formerCursor struct {
 }
 
 // adopt reads what a new feed is to take over, and refuses what it cannot be.
-func (db *Database) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (
+func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (
 	a adopted, err error,
 ) {
-	if a.first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err == nil {
-		a.cursors, err = db.formerCursors(ctx, q, r, spec.AdoptCursors, a.first)
+	if a.first, err = firstPosition(ctx, db, q, r, spec.AdoptSequence); err == nil {
+		a.cursors, err = formerCursors(ctx, db, q, r, spec.AdoptCursors, a.first)
 	}
 	return a, err
 }
 
 // firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
 // highest position that a row has or that the former sequence has given.
-func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (
+func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, sequence string) (
 	int64, error,
 ) {
 	if !r.Adopt {
@@ -74,13 +74,13 @@ func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *cat
 	case sequence == "":
 		return *highest, nil
 	}
-	former, err := db.formerSequence(ctx, q, r.Name, sequence)
+	former, err := formerSequence(ctx, db, q, r.Name, sequence)
 	return max(*highest, former), err
 }
 
 // formerSequence reads the value of an in-house sequences table: TABLE for the row
 // that is named as the feed, TABLE:NAME for another.
-func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
+func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, from string) (int64, error) {
 	text, name, named := strings.Cut(from, ":")
 	if !named {
 		name = feed
@@ -123,7 +123,7 @@ func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed,
 // formerCursors reads an in-house table of cursors: name, and value or position, the
 // last position that was consumed. Where it has a column feed, only the rows of this
 // feed are taken.
-func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string,
+func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, from string,
 	head int64) ([]formerCursor, error) {
 	if from == "" {
 		return nil, nil
@@ -180,7 +180,7 @@ func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *cat
 
 // saveCursors makes consumers of former cursors. Those that are known already stay
 // where they are.
-func (db *Database) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record,
+func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
 	cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()

@@ -62,9 +62,9 @@ func HoldsExactKeys(r *catalog.Record) error {
 	return nil
 }
 
-// leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the
-// publisher: they record the row once more, for a feed of theirs, and change nothing.
-func (db *Database) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
+// ignoreOwnTriggers removes the triggers of rowfeed's feeds from those that fire when a publisher updates a row. They
+// only record the row for a feed of their own.
+func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, table *dialect.Table) error {
 	if len(table.OnUpdate) == 0 {
 		return nil
 	}
@@ -84,12 +84,13 @@ func (db *Database) leaveOurs(ctx context.Context, q dialect.Querier, table *dia
 	return nil
 }
 
-// mustBeAlone refuses a second feed that would keep its positions in the same rows.
-func (db *Database) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+// refuseSharedPositions refuses a second feed that would keep its positions in the same rows.
+func (c *creation) refuseSharedPositions(ctx context.Context) error {
+	r := c.record
 	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
 		return nil
 	}
-	all, err := catalog.Load(ctx, db.Store, q, "")
+	all, err := catalog.Load(ctx, c.db.Store, c.q, "")
 	if err != nil {
 		return err
 	}

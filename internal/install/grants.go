@@ -47,7 +47,7 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 		logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
-		more, err := f.DB.rights(r, logins)
+		more, err := rightsOf(f.DB, r, logins)
 		if err == nil {
 			err = f.mayBeGranted(ctx, q, more)
 		}
@@ -60,7 +60,7 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 		}
 		for _, l := range more {
 			if err := f.Store.Dialect.Grant(ctx, q, l.sql, l.rights); err != nil {
-				_ = f.DB.revoke(ctx, q, more, append(others, &before)) // of no use where the transaction is rolled back
+				_ = revokeUnneeded(ctx, f.DB, q, more, append(others, &before)) // of no use where the transaction is rolled back
 				_ = f.DB.saveOptions(ctx, q, &before)
 				return f.grantError(l.name, err)
 			}
@@ -74,12 +74,12 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
 		logins feedtype.Grants) error {
-		less, err := f.DB.rights(r, logins)
+		less, err := rightsOf(f.DB, r, logins)
 		if err != nil {
 			return err
 		}
 		r.Grants = minus(r.Grants, logins)
-		if err := f.DB.revoke(ctx, q, less, append(others, r)); err != nil {
+		if err := revokeUnneeded(ctx, f.DB, q, less, append(others, r)); err != nil {
 			return err
 		}
 		return f.DB.saveOptions(ctx, q, r)
@@ -93,11 +93,11 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 	if err != nil {
 		return nil, f.Fail("look for the logins", err)
 	}
-	r, others, err := f.DB.recordsBeside(ctx, f.Store.On(), f.Name)
+	r, others, err := recordAndOthers(ctx, f.DB, f.Store.On(), f.Name)
 	if err != nil {
 		return nil, f.Fail("read its record", err)
 	}
-	all, err := f.DB.rights(r, logins)
+	all, err := rightsOf(f.DB, r, logins)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 	note := "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
 	if revoke {
 		r.Grants, note = minus(r.Grants, logins), "the feed forgets them"
-		if all, err = f.DB.unneeded(ctx, f.Store.On(), all, append(others, r)); err != nil {
+		if all, err = withoutNeeded(ctx, f.DB, f.Store.On(), all, append(others, r)); err != nil {
 			return nil, f.Fail("look for what the logins need", err)
 		}
 	} else {
@@ -138,7 +138,7 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 		if err != nil {
 			return err
 		}
-		r, others, err := f.DB.recordsBeside(ctx, q, f.Name)
+		r, others, err := recordAndOthers(ctx, f.DB, q, f.Name)
 		if err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 }
 
 // recordsBeside reads a feed's record, and those of the other feeds.
-func (db *Database) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record,
+func recordAndOthers(ctx context.Context, db *Database, q dialect.Querier, name string) (r *catalog.Record,
 	others []*catalog.Record, err error) {
 	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
@@ -273,7 +273,7 @@ type loginRights struct {
 }
 
 // rights are those that logins have, or are to have, on a feed.
-func (db *Database) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
+func rightsOf(db *Database, r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
 	if r.Unreadable != nil {
 		return nil, r.Unreadable
 	}
@@ -307,8 +307,8 @@ func (db *Database) rights(r *catalog.Record, logins feedtype.Grants) (all []log
 }
 
 // revoke takes rights away that no feed of those gives.
-func (db *Database) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
-	less, err := db.unneeded(ctx, q, less, feeds)
+func revokeUnneeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
+	less, err := withoutNeeded(ctx, db, q, less, feeds)
 	if err != nil {
 		return err
 	}
@@ -321,11 +321,11 @@ func (db *Database) revoke(ctx context.Context, q dialect.Querier, less []loginR
 }
 
 // unneeded leaves out what feeds give, and what a login has by owning it.
-func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []loginRights,
+func withoutNeeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights,
 	feeds []*catalog.Record) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
-		all, err := db.rights(r, r.Grants)
+		all, err := rightsOf(db, r, r.Grants)
 		if err != nil {
 			return nil, err
 		}
@@ -352,7 +352,7 @@ func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []logi
 
 // revokeAll is for a feed that is being dropped: on some databases rights outlive the
 // tables that they are on.
-func (db *Database) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
 	if r.Grants.IsZero() {
 		return nil
 	}
@@ -360,17 +360,17 @@ func (db *Database) revokeAll(ctx context.Context, q dialect.Querier, r *catalog
 	if err != nil {
 		return err
 	}
-	less, err := db.rights(r, r.Grants)
+	less, err := rightsOf(db, r, r.Grants)
 	if err != nil {
 		return err
 	}
-	return db.revoke(ctx, q, less, slices.DeleteFunc(records,
+	return revokeUnneeded(ctx, db, q, less, slices.DeleteFunc(records,
 		func(other *catalog.Record) bool { return other.Name == r.Name || other.Gone() }))
 }
 
 // grantAgain gives the logins of a feed their rights where objects were made anew.
-func (db *Database) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	all, err := db.rights(r, r.Grants)
+func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+	all, err := rightsOf(db, r, r.Grants)
 	if err != nil {
 		return err
 	}

@@ -267,7 +267,8 @@ func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 		Cause:  doing,
 		Err:    err,
 		Next: "run `rowfeed feed upgrade " + f.Name + "` as the login that made the feed; " +
-			"or let the publisher do it: grant " + " it INSERT on " + f.DialectFeed().Written().String() + " and SELECT on the table's partitions",
+			"or let the publisher do it: grant it INSERT on " + f.DialectFeed().Written().String() +
+			" and SELECT on the table's partitions",
 	}
 }
 

@@ -106,7 +106,7 @@ func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r 
 		return nil, err
 	}
 	if r.Capture == feedtype.CaptureColumn && !r.AcceptTriggers {
-		if err := db.leaveOurs(ctx, q, table); err != nil {
+		if err := ignoreOwnTriggers(ctx, db, q, table); err != nil {
 			return nil, err
 		}
 		for _, name := range table.OnUpdate {

@@ -54,7 +54,7 @@ func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadabl
 
 // untyped is the spec without the types of its columns: they are for printing without a
 // server; here the table tells, also of columns whose names have a colon.
-func untyped(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
+func withoutTypes(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
 	s.Key = slices.Clone(s.Key)
 	names := []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn}
 	for i := range s.Key {

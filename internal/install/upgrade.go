@@ -116,7 +116,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 	if err != nil {
 		return nil, err
 	}
-	if err := f.DB.grantAgain(ctx, q, &now); err != nil {
+	if err := grantAgain(ctx, f.DB, q, &now); err != nil {
 		return nil, err
 	}
 	now.Regrant = false
