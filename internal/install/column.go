@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// planColumns decides which columns capture "column" adds to the table, and refuses
-// tables that it cannot have or, with Adopt, does not find as it should.
+// planColumns decides which columns capture "column" adds to the table. It refuses a table with triggers or columns
+// that capture "column" cannot use.
 func planColumns(r *catalog.Record, table *dialect.Table) error {
 	if r.Capture != feedtype.CaptureColumn {
 		return nil
@@ -21,9 +21,10 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 		return tableError(feedtype.Refused, table.Name, next, format, args...)
 	}
 	if len(table.OnUpdate) > 0 && !r.AcceptTriggers {
-		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or "+
-			"accept with --accept-triggers that they run once more for every position given",
-			"publishing updates rows, and these triggers fire for that: %s", strings.Join(table.OnUpdate, ", "))
+		return refuse("limit them to the columns that they need (UPDATE OF …, on PostgreSQL and SQLite), or "+
+			"accept with --accept-triggers that they also run for every position that is assigned",
+			"publishing updates rows, and these triggers fire on each such update: %s",
+			strings.Join(table.OnUpdate, ", "))
 	}
 	feed := r.Feed(dialect.Names{})
 	r.Added = feed.Lacking(table)
@@ -31,24 +32,24 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
 	switch {
 	case !r.Adopt && position != nil:
-		return refuse("keep its positions with --adopt, or rename it", "it has a column %s already",
+		return refuse("keep its positions with --adopt, or rename it", "it already has a column %s",
 			dialect.PositionColumn)
 	case !r.Adopt && shard != nil:
-		return refuse("rename it", "it has a column %s already", dialect.ShardColumn)
+		return refuse("rename it", "it already has a column %s", dialect.ShardColumn)
 	case r.Adopt && position == nil:
 		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt",
 			dialect.PositionColumn)
 	case position != nil && position.PositionProblem() != "":
 		return refuse("", "its column %s %s", position.Name, position.PositionProblem())
 	case shard != nil && !number(shard):
-		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
+		return refuse("rename it", "its column %s is %s, not an integer", dialect.ShardColumn, shard.Type)
 	}
 	return cmp.Or(HoldsExactKeys(r), holdsShards(r, table))
 }
 
-// holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
-// row itself is all that rowfeed has of a key. When an UPDATE changes the spelling, nothing is
-// left of the one that readers know, so they could never be told of its delete.
+// HoldsExactKeys refuses capture "column" for keys that can be equal although their text differs. With this capture
+// rowfeed reads the key from the row only. After an UPDATE that changes the text, the former text is lost, so readers
+// could never receive its delete.
 func HoldsExactKeys(r *catalog.Record) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
@@ -101,6 +102,6 @@ func (c *creation) refuseSharedPositions(ctx context.Context) error {
 	if i < 0 {
 		return nil
 	}
-	return tableError(feedtype.Conflict, r.Source, "read that one, or make the second feed with --capture trigger",
-		"its rows hold the positions of feed %q", all[i].Name)
+	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
+		"its rows already hold the positions of feed %q", all[i].Name)
 }

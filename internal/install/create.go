@@ -225,7 +225,7 @@ func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.S
 		return nil, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: fmt.Sprintf("table %q", table.Name.String()),
-			Cause:  "no triggers can be made",
+			Cause:  "its triggers cannot be made",
 			Err:    err,
 		}
 	}
@@ -241,7 +241,7 @@ func (c *creation) refuseTakenNames(ctx context.Context) error {
 		if err == nil {
 			return tableError(feedtype.Conflict, name,
 				"give the feed another name, or rowfeed's tables another --prefix",
-				"it exists already, and is not of a feed")
+				"it already exists, and does not belong to a feed")
 		}
 		if db.Dialect.Classify(err) != dialect.ClassUndefined {
 			return err
@@ -255,7 +255,7 @@ func (c *creation) refuseTakenNames(ctx context.Context) error {
 		err = &feedtype.Error{
 			Code:   feedtype.Conflict,
 			Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()),
-			Cause:  "one of them exists already, and is not of a feed",
+			Cause:  "one of them already exists, and does not belong to a feed",
 			Next:   "give the feed another name, or rowfeed's tables another --prefix",
 		}
 	}
@@ -277,7 +277,7 @@ func (c *creation) refuseOwnTable(ctx context.Context) error {
 		ours = append(ours, r.Feed(db.Names).Tables()...)
 	}
 	if slices.Contains(ours, source) {
-		return tableError(feedtype.Refused, source, "make feeds of your tables", "it is one of rowfeed's own")
+		return tableError(feedtype.Refused, source, "make feeds of your own tables", "it is one of rowfeed's tables")
 	}
 	return nil
 }

@@ -81,13 +81,13 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptRefused (M28): what is no position, was given twice, or leaves none for what
+// TestAdoptRefused (M28): what is not a position, was given twice, or leaves no higher one for what
 // comes is refused with the reason, and so are columns that cannot hold positions.
 func TestAdoptRefused(t *testing.T) {
 	eachColumn(t, func(x *env) {
 		x.inHouse("feed_sync_id BIGINT NULL, shard INT NULL")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		for position, reason := range map[int64]string{0: "is no position", -3: "is no position", 3: "several rows", math.MaxInt64: "leaves none"} {
+		for position, reason := range map[int64]string{0: "is not a position", -3: "is not a position", 3: "several rows", math.MaxInt64: "leaves no higher one"} {
 			x.exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
 			_, err := x.rf.AddFeed(x.ctx, spec, nil)
 			x.wantCode(err, rowfeed.Refused)

@@ -50,10 +50,10 @@ func TestKeyLosesItsIndex(t *testing.T) {
 				cursor := x.wantDrain(f, "", kv(1, "a", 0), kv(2, "b", 0))
 				x.exec(key.drop...)
 				x.exec("INSERT INTO kv VALUES (3, 'c', 0)", "INSERT INTO kv VALUES (1, 'twin', 0)", "DELETE FROM kv WHERE id = 2")
-				x.wantUnfit(f, "no unique index has the columns (id) and no others",
+				x.wantUnfit(f, "no unique index has exactly the columns (id)",
 					"remove rows that share a key, and create a unique index on just these columns")
 				if _, err := f.Publish(x.ctx); err != nil {
-					x.wantNoBareError(err, "no unique index has the columns (id)")
+					x.wantNoBareError(err, "no unique index has exactly the columns (id)")
 				}
 				x.exec("DELETE FROM kv WHERE k = 'twin'")
 				x.exec(key.make...)
@@ -161,14 +161,14 @@ func TestTableTurnsUnfit(t *testing.T) {
 		return unfit{name: "index " + index, turn: []string{drop, "CREATE UNIQUE INDEX other ON kv " + index},
 			back: []string{"DROP INDEX other" + strings.TrimPrefix(drop, "DROP INDEX kv_k"),
 				"CREATE UNIQUE INDEX kv_k ON kv (k)"},
-			key: "k", says: "no unique index has the columns (k)", next: "create a unique index"}
+			key: "k", says: "no unique index has exactly the columns (k)", next: "create a unique index"}
 	}
 	cases := map[string][]unfit{
 		"sqlite": {toView, narrowed("DROP INDEX kv_k", "(k) WHERE id > 0"), narrowed("DROP INDEX kv_k", "(k, v)"),
 			narrowed("DROP INDEX kv_k", "(k || 'x')"),
 			{name: "collation", key: "k", turn: []string{"DROP INDEX kv_k", "CREATE UNIQUE INDEX kv_k ON kv (k COLLATE NOCASE)"},
 				back: []string{"DROP INDEX kv_k", "CREATE UNIQUE INDEX kv_k ON kv (k)"},
-				says: "has another collation than the feed's key", next: "former collation"},
+				says: "does not have the collation of the feed's key", next: "former collation"},
 			{name: "nullable", key: "k", turn: []string{"DROP TABLE kv",
 				"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE UNIQUE INDEX kv_k ON kv (k)"},
 				back: []string{"DROP TABLE kv",
@@ -286,7 +286,7 @@ func TestOutboxTurnsUnfit(t *testing.T) {
 		x.wantVerified()
 		x.exec("DROP INDEX events_id" + x.by(map[string]string{"sqlite": "", "postgres": "", "mysql": " ON events"}))
 		x.exec("INSERT INTO events VALUES (2, 0)", "INSERT INTO events VALUES (2, 0)")
-		x.wantUnfit(x.feed, "no unique index has the columns (id) and no others", "remove rows that share a key")
+		x.wantUnfit(x.feed, "no unique index has exactly the columns (id)", "remove rows that share a key")
 		x.publish(x.feed) // what the publisher of above has left
 		x.exec("DELETE FROM events WHERE id = 2", "CREATE UNIQUE INDEX events_id ON events (id)",
 			"INSERT INTO events VALUES (2, 0)")
