@@ -41,7 +41,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` goes on") {
 		t.Errorf("half done: %s", out)
 	}
-	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != exitFailed || !strings.Contains(got.err, "among 8") || got.out != "" {
+	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != exitFailed || !strings.Contains(got.err, "8 data shards") || got.out != "" {
 		t.Errorf("another number: %+v", got)
 	}
 	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "given their shards among 8") || !strings.Contains(out, "Next:") {
