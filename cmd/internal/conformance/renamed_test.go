@@ -140,7 +140,7 @@ func TestSchemaRenamed(t *testing.T) {
 					problems, err := rf.feedNamed(name).Admin().Verify(x.ctx)
 					if test.former {
 						problems, n = []string{err.Error()}, 1 // it has no other table to look at
-						rf.wantAll(name, problems, n, "is now table", "rowfeed feed upgrade "+name)
+						rf.wantAll(name, problems, n, "is table", "rowfeed feed upgrade "+name)
 						continue
 					}
 					if err != nil || name == "events" && len(problems) != 2 {
