@@ -188,8 +188,8 @@ func (blocking) script(db *Database, r *catalog.Record) (steps []dialect.Step, s
 	source := dialect.Qualified(d, feed.Source) + " g"
 	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")
 	return []dialect.Step{{
-		Note: "shards that have rows already go on above them; " +
-			"the unique index on both columns, the shard first, must be there",
+		Note: "new ULIDs are above the existing rows of their shard; " +
+			"the unique index on both columns, the shard first, must exist",
 		SQL: "INSERT INTO " + db.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
 			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
 			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard" +

@@ -159,7 +159,7 @@ func (f *Resharding) assignShards(ctx context.Context, wanted int, progress func
 		case errors.Is(err, ErrRecordChanged):
 			looked, late = 0, 0 // rolled back: another process has done this batch
 		case errors.Is(err, store.ErrNoRows) || err != nil &&
-			f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
+			f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // was the feed dropped?
 			if err := f.Reload(ctx); err != nil {
 				return err
 			}
