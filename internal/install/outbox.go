@@ -241,7 +241,7 @@ func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 // script leaves existing rows to back-fill: one statement would lock all of them for its whole run.
 func (outbox) script(_ *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	note = "the feed is made, and readers at its head can start; `rowfeed feed add` with the same arguments, or\n" +
-		"`rowfeed feed backfill " + r.Name + "`, places the rows that the table already has. Run one of them now, even if\n" +
-		"there are no rows: until it is done, a reader at the beginning of a shard is refused (503 filling)"
+		"`rowfeed feed backfill " + r.Name + "`, places the rows that the table already has. Run one of them now,\n" +
+		"even if there are no rows: until it is done, a reader at the beginning of a shard is refused (503 filling)"
 	return nil, catalog.StateFilling, note, nil
 }
