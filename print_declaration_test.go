@@ -27,7 +27,7 @@ func TestDeclaration(t *testing.T) {
 			"int -- ", "int /* x */", "int # x", "enum('a'", "enum('a\\')", "char(3",
 			"int\nNULL", `"open`, "int = 3", "$$"} {
 			_, err := PrintFeed(d, nil, FeedSpec{Name: "kv", Table: "kv", Key: []string{"id:" + bad}})
-			if !errors.Is(err, feedtype.InvalidRequest) || !strings.Contains(err.Error(), "is no type of a column") ||
+			if !errors.Is(err, feedtype.InvalidRequest) || !strings.Contains(err.Error(), "is not a column type") ||
 				!strings.Contains(err.Error(), `key column "id"`) {
 				t.Errorf("%s: %q: %v", d.Name(), bad, err)
 			}

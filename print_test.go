@@ -52,13 +52,13 @@ func TestPrintRefuses(t *testing.T) {
 		refused(
 			good,
 			feedtype.InvalidRequest,
-			"is no type of a column",
+			"is not a column type",
 			func(s *FeedSpec) { s.PositionColumn += "; DROP TABLE ev" },
 		)
 		refused(
 			good,
 			feedtype.InvalidRequest,
-			"is no type of a column",
+			"is not a column type",
 			func(s *FeedSpec) { s.ShardColumn = "customer:int; --" },
 		)
 		refused(good, feedtype.InvalidRequest, "--key id:bigint", func(s *FeedSpec) { s.Key = nil })
@@ -72,7 +72,7 @@ func TestPrintRefuses(t *testing.T) {
 		refused(
 			outbox,
 			feedtype.InvalidRequest,
-			"is no type of a column",
+			"is not a column type",
 			func(s *FeedSpec) { s.TimeColumn = "made:timestamp; --" },
 		)
 		refused(outbox, feedtype.Refused, "shard column", func(s *FeedSpec) { s.ShardColumn = "customer:text" })

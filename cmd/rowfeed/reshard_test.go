@@ -46,7 +46,7 @@ func TestUpgradeDataShards(t *testing.T) {
 		t.Errorf("half done: %s", out)
 	}
 	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != exitFailed ||
-		!strings.Contains(got.err, "among 8") || got.out != "" {
+		!strings.Contains(got.err, "8 data shards") || got.out != "" {
 		t.Errorf("another number: %+v", got)
 	}
 	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "given their shards among 8") ||

@@ -13,31 +13,31 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// adopted is what a new feed takes over: nothing at all, unless it is asked to.
+// adopted is what a new feed takes over from an in-house feed. It is empty unless the spec asks for it.
 type adopted struct {
-	first   int64 // where the sequence begins
+	first   int64 // the initial value of the sequence
 	cursors []formerCursor
 }
 
 type formerCursor struct {
 	consumer string
-	position int64 // as it is there
+	position int64 // as stored in the in-house table
 	at       feedtype.CursorState
 }
 
-// adopt reads what a new feed is to take over, and refuses what it cannot be.
-func (db *Database) adopt(ctx context.Context, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (
+// adopt reads what a new feed is to take over, and refuses values that rowfeed cannot use.
+func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (
 	a adopted, err error,
 ) {
-	if a.first, err = db.firstPosition(ctx, q, r, spec.AdoptSequence); err == nil {
-		a.cursors, err = db.formerCursors(ctx, q, r, spec.AdoptCursors, a.first)
+	if a.first, err = firstPosition(ctx, db, q, r, spec.AdoptSequence); err == nil {
+		a.cursors, err = formerCursors(ctx, db, q, r, spec.AdoptCursors, a.first)
 	}
 	return a, err
 }
 
-// firstPosition is where the sequence of a new feed stands: at 0, or with Adopt at the
-// highest position that a row has or that the former sequence has given.
-func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *catalog.Record, sequence string) (
+// firstPosition answers the initial value of a feed's sequence: 0, or with Adopt the highest position that a row has
+// or that the former sequence has given.
+func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, sequence string) (
 	int64, error,
 ) {
 	if !r.Adopt {
@@ -59,9 +59,10 @@ func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *cat
 	}
 	switch {
 	case *lowest < 1:
-		return refuse("%d in column %s is no position: they begin at 1", *lowest, dialect.PositionColumn)
+		return refuse("%d in column %s is not a position: positions begin at 1", *lowest, dialect.PositionColumn)
 	case *highest == math.MaxInt64:
-		return refuse("position %d in column %s leaves none for what comes", *highest, dialect.PositionColumn)
+		return refuse("position %d in column %s leaves no higher one for later changes",
+			*highest, dialect.PositionColumn)
 	}
 	duplicate := "SELECT feed_sync_id FROM " + source + " WHERE feed_sync_id IS NOT NULL GROUP BY feed_sync_id" +
 		" HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1"
@@ -74,13 +75,13 @@ func (db *Database) firstPosition(ctx context.Context, q dialect.Querier, r *cat
 	case sequence == "":
 		return *highest, nil
 	}
-	former, err := db.formerSequence(ctx, q, r.Name, sequence)
+	former, err := formerSequence(ctx, db, q, r.Name, sequence)
 	return max(*highest, former), err
 }
 
-// formerSequence reads the value of an in-house sequences table: TABLE for the row
-// that is named as the feed, TABLE:NAME for another.
-func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed, from string) (int64, error) {
+// formerSequence reads the value of an in-house sequences table. TABLE means its row with the feed's name, TABLE:NAME
+// the row with that name.
+func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, from string) (int64, error) {
 	text, name, named := strings.Cut(from, ":")
 	if !named {
 		name = feed
@@ -100,7 +101,7 @@ func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed,
 			Code:   feedtype.Refused,
 			Object: object,
 			Cause:  fmt.Sprintf("it has no row with name %q", name),
-			Next:   "say which with --adopt-sequence TABLE:NAME",
+			Next:   "name the row with --adopt-sequence TABLE:NAME",
 		}
 	case err != nil:
 		return 0, &feedtype.Error{
@@ -120,10 +121,9 @@ func (db *Database) formerSequence(ctx context.Context, q dialect.Querier, feed,
 	return value, nil
 }
 
-// formerCursors reads an in-house table of cursors: name, and value or position, the
-// last position that was consumed. Where it has a column feed, only the rows of this
-// feed are taken.
-func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *catalog.Record, from string,
+// formerCursors reads an in-house table of cursors. Column name has the consumer, column value or position the last
+// position that it has consumed. If the table has a column feed, only rows with this feed's name are read.
+func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, from string,
 	head int64) ([]formerCursor, error) {
 	if from == "" {
 		return nil, nil
@@ -145,7 +145,7 @@ func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *cat
 	}
 	if table.Column("name") == nil || table.Column(value) == nil {
 		return refuse("--adopt-cursors takes a table of cursors with these columns",
-			"it lacks a column name, or value, or position")
+			"it has no column name, or neither value nor position")
 	}
 	b := dialect.NewBuilder(db.Dialect)
 	query := "SELECT name, " + db.Dialect.Quote(value) + " FROM " + dialect.Qualified(db.Dialect, table.Name)
@@ -171,16 +171,15 @@ func (db *Database) formerCursors(ctx context.Context, q dialect.Querier, r *cat
 		case !feedtype.ValidConsumer(c.consumer):
 			return refuse("rename it", "%q cannot be a consumer's name", c.consumer)
 		case c.position < 0 || c.position > head:
-			return refuse("correct it, or say with --adopt-sequence where the sequence stood",
+			return refuse("correct it, or name the former sequence with --adopt-sequence",
 				"the cursor %d of %q is not between 0 and the feed's head %d", c.position, c.consumer, head)
 		}
 	}
 	return cursors, nil
 }
 
-// saveCursors makes consumers of former cursors. Those that are known already stay
-// where they are.
-func (db *Database) saveCursors(ctx context.Context, q dialect.Querier, r *catalog.Record,
+// saveCursors stores former cursors as cursors of consumers. It does not change a cursor that exists.
+func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
 	cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()

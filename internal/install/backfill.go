@@ -14,34 +14,36 @@ import (
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
-// outboxRows gives places to the rows of one feed with an outbox that have none, or records them.
+// OutboxRows handles the rows of an outbox feed that have neither a record nor a place: back-fill places them, repair
+// appends records for them.
 type OutboxRows struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
 	Outbox   *shards.Outbox
 }
 
-// BackFill places the rows of the table that have neither a record nor a place, of a feed with ModeOutbox: behind the head, where
-// it disturbs nobody who reads there. AddFeed does it for rows that were there before the feed; call it for those that were imported
-// since without records. Rows get ULIDs below all that their shard has given, in batches in the order of
-// their keys, each in one transaction; when it breaks off, call it again. A row that has a record or a place is left alone,
-// so that nothing comes twice.
+// BackFill places the rows of an outbox feed that have neither a record nor a place. It places them below the live part
+// of their shard, where they do not disturb readers at the head. Adding a feed does this for the rows that the table
+// already has. Call BackFill for rows that were imported later without records.
 //
-// Their times are those of the feed's TimeColumn, where that tells one before the live part of their shard, else the last
-// millisecond before it. In a shard that was filled before they come behind all that were placed then, with that
-// last millisecond.
+// It works in batches in key order, each in one transaction. After an interruption a second call continues. Rows that
+// have a record or a place are not placed again.
 //
-// While it runs a cursor below the live part of a shard, the beginning too, is refused with the code Filling: whoever goes on
-// from there would miss rows that are placed behind him. Readers in the live part notice nothing; they are not told of
-// the rows. progress may be nil; it is told the number of rows placed so far.
+// A row gets the time in the feed's TimeColumn if that is before the live part of its shard, and otherwise the last
+// millisecond before the live part. In a shard that an earlier run has filled, all rows get that last millisecond and
+// follow the rows of that run.
+//
+// While it runs, cursors below the live part of a shard are refused with the code Filling, the beginning too: such a
+// reader would miss rows that are placed behind its cursor. Readers in the live part are not affected, and do not
+// receive these rows. progress may be nil; it receives the number of rows placed so far.
 func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
 	if !f.DialectFeed().Outbox {
 		return 0, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  "back-fill: its rows are not placed by rowfeed",
+			Cause:  "back-fill: rowfeed does not place the rows of this feed",
 			Err:    errors.ErrUnsupported,
-			Next:   "`rowfeed repair " + f.Name + "` records what is missing from a feed with positions of a sequence",
+			Next:   "`rowfeed repair " + f.Name + "` records missing keys of a feed of mode sequence",
 		}
 	}
 	err = f.Store.WithSchemaLock(ctx, "feed backfill "+f.Name, func(q dialect.Querier) error {
@@ -67,7 +69,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 	return placed, err
 }
 
-// knowsPlaces refuses what needs to know which rows never had a place, where places were purged.
+// KnowsPlaces refuses an operation that has to know which rows never had a place, if places were purged.
 func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
@@ -75,33 +77,33 @@ func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing s
 		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
 	if err == nil && n > 0 {
 		err = feedError(feedtype.Refused, f.Name, f.RecordYourself(),
-			"%s: entries of it were purged, and rows that had them cannot be told from rows that never had a place",
+			"%s: entries were purged, and purged rows look like rows that never had an entry",
 			doing)
 	}
 	return err
 }
 
-// recordYourself is what only somebody who knows the rows can do.
+// RecordYourself tells an operator how to append records for rows that rowfeed cannot identify.
 func (f *OutboxRows) RecordYourself() string {
 	feed := f.DialectFeed()
 	columns := append([]string{"shard"}, feed.StoredKey()...)
 	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s "+
-		"WHERE …; a row whose place was kept is delivered once more",
+		"WHERE …; rows that still have an entry are delivered again",
 		feed.Records(), strings.Join(columns, ", "), feed.Source)
 }
 
-// beginBackFill begins a run, or goes on with one that is under way.
+// beginBackFill begins a run, or continues the current one.
 func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error {
 	r := *f.Record.Load()
 	switch {
 	case r.State == catalog.StateFilling:
 		return nil
 	case r.State != catalog.StateActive:
-		return feedError(feedtype.Conflict, f.Name, "run the `rowfeed feed add` again that makes it",
+		return feedError(feedtype.Conflict, f.Name, "complete it first: run the same `rowfeed feed add` again",
 			"it is %s", r.State)
 	case r.Runs >= dialect.MaxRuns:
 		return feedError(feedtype.Refused, f.Name, "`rowfeed repair "+f.Name+
-			"` appends records for rows that have none", "it was filled too often")
+			"` appends records for rows that have none", "the feed has had the maximum number of back-fills")
 	}
 	r.Runs++
 	b := dialect.NewBuilder(f.Store.Dialect)
@@ -112,11 +114,10 @@ func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error
 	return err
 }
 
-// backfill places the next batch of rows. The feed's record is written first, and so locked, in the transaction that
-// places them: of two processes that are at the same batch one finds it done. Nothing else is locked
-// but the places themselves.
+// backfill places the next batch of rows. The transaction that places them writes the feed's record first, and so locks
+// it: of two processes at the same batch, the second finds it done. Apart from the record it locks only the places.
 func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
-	f.Rows.moveFirst(ctx)
+	f.Rows.moveWaiting(ctx)
 	l, err := f.CurrentLayout(ctx)
 	if err != nil {
 		return 0, err
@@ -124,8 +125,8 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	feed, behind := f.DialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
 	if r.TimeColumn != "" {
 		if problem := timeColumnProblem(f.Store.Dialect, l.Table, r.TimeColumn); problem != nil {
-			return 0, feedError(feedtype.Refused, f.Name, "give the column its name and type back",
-				"its table %s is not as it was: %s", r.Source, problem.What)
+			return 0, feedError(feedtype.Refused, f.Name, "restore the name and type of the column",
+				"its table %s has changed: %s", r.Source, problem.What)
 		}
 		behind.Time = l.Table.Column(r.TimeColumn)
 	}
@@ -133,7 +134,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	if len(r.FillAfter) > 0 {
 		batch, ok := r.FillAfter[0].(int64)
 		if !ok {
-			return 0, fmt.Errorf("the mark of back-fill is damaged: it begins with a %T", r.FillAfter[0])
+			return 0, fmt.Errorf("the stored mark of back-fill is damaged: it begins with a %T", r.FillAfter[0])
 		}
 		behind.Batch, after = batch+1, r.FillAfter[1:]
 	}
@@ -143,7 +144,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 		if behind.Rows, last, err = f.Recorder.KeyRange(ctx, tx, "", after, fillBatch); err != nil {
 			return err
 		}
-		if err := f.Rows.mustHaveShards(ctx, tx, feed, behind.Rows); err != nil {
+		if err := f.Rows.refuseUnsharded(ctx, tx, feed, behind.Rows); err != nil {
 			return err
 		}
 		b := dialect.NewBuilder(f.Store.Dialect)
@@ -157,7 +158,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	for _, shard := range unready {
 		err := f.Store.InTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.Name,
 			func(tx dialect.Querier) error {
-				return f.Rows.beginFilling(ctx, tx, feed, shard, behind.Run)
+				return f.Rows.settleBoundary(ctx, tx, feed, shard, behind.Run)
 			})
 		if err != nil {
 			return 0, err
@@ -168,26 +169,26 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 		mark = append([]any{behind.Batch}, last...)
 	}
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
-		if err := filled(ctx, f.Feed, tx, r, mark); err != nil {
+		if err := saveFillMark(ctx, f.Feed, tx, r, mark); err != nil {
 			return err
 		}
 		n, err = f.Store.Dialect.PlaceBehind(ctx, tx, feed, behind)
-		if err == nil && r.Runs > 1 { // places that its snapshot lacks because they were purged have left their mark
+		if err == nil && r.Runs > 1 { // the snapshot may lack places that were purged: their mark is visible
 			err = f.Rows.KnowsPlaces(ctx, tx, "back-fill")
 		}
 		return err
 	})
-	if errors.Is(err, feedtype.Refused) { // for good: the run ends with what it has placed
+	if errors.Is(err, feedtype.Refused) { // permanent: the run ends with what it has placed
 		ended := f.Store.InTx(ctx, dialect.ForRecord, "end back-fill of "+f.Name,
-			func(tx dialect.Querier) error { return filled(ctx, f.Feed, tx, r, nil) })
+			func(tx dialect.Querier) error { return saveFillMark(ctx, f.Feed, tx, r, nil) })
 		return 0, errors.Join(err, ended)
 	}
 	return n, err
 }
 
-// moveFirst moves what waits ahead of a batch that looks for rows without a record: all records
-// that wait are looked through for it. What cannot be moved only makes it slower.
-func (f *OutboxRows) moveFirst(ctx context.Context) {
+// moveWaiting moves waiting records before a batch. The batch compares rows with all waiting records, so fewer of them
+// make it faster. A failure to move them is therefore reported and otherwise ignored.
+func (f *OutboxRows) moveWaiting(ctx context.Context) {
 	if !f.Store.Publishes() {
 		return
 	}
@@ -197,9 +198,9 @@ func (f *OutboxRows) moveFirst(ctx context.Context) {
 	}
 }
 
-// beginFilling makes a shard ready for the run that comes to it first, under the shard's lock. Where the shard has given no ULID yet its live
-// part begins at the time of the feed's making, whatever hints its records have.
-func (f *OutboxRows) beginFilling(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
+// settleBoundary prepares a shard for the first run that places rows in it, under the shard's lock. If the shard has
+// given no ULID yet, its live part begins at the creation time of the feed, whatever time hints its records have.
+func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
 	run int64) error {
 	d := f.Store.Dialect
 	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})

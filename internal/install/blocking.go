@@ -12,9 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
-// blocking is the mode whose positions are ULIDs that writers take, see Feed.Lock. Every
-// shard is a feed by itself. There is nothing to publish: a row is an entry when its
-// transaction has been committed.
+// blocking is the mode in which writers assign ULIDs as positions, see Feed.Lock. Each shard has an order of its own.
+// Nothing is published: a row is an entry as soon as its transaction commits.
 type blocking struct{}
 
 func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
@@ -22,7 +21,7 @@ func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.F
 	if len(problems) > 0 {
 		return tableError(feedtype.Refused, table.Name, problems[0].Next, "%s", problems[0].What)
 	}
-	r.ULIDs, r.ShardColumn = columns, columns.Shard.Name // as the table has it
+	r.ULIDs, r.ShardColumn = columns, columns.Shard.Name // in the table's spelling
 	return nil
 }
 
@@ -37,17 +36,17 @@ func (blocking) down(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return db.forgetShards(ctx, q, r)
 }
 
-// forgetShards removes the states of a feed's shards.
+// forgetShards deletes a feed's rows of the table shards.
 func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	b := dialect.NewBuilder(db.Dialect)
 	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err
 }
 
-// admit refuses ULIDs of a time that has not come: whatever is taken later is above them, and
-// would be of that time for ever. Random UUIDs look like such.
+// admit refuses rows whose ULID has a time in the future. All later ULIDs of the shard would have at least that time.
+// Random UUIDs in the column look like such ULIDs.
 func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
-	if err := db.mustHoldULIDs(ctx, q, r); err != nil {
+	if err := db.refuseRowsWithoutULID(ctx, q, r); err != nil {
 		return err
 	}
 	var now int64
@@ -58,7 +57,7 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 	return shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
 			return tableError(feedtype.Refused, r.Source,
-				"random UUIDs are no ULIDs: such a table takes --mode outbox; of a table of ULIDs delete this row, "+
+				"if the column holds random UUIDs, use --mode outbox; if it holds ULIDs, delete this row "+
 					"or give it a ULID of its time",
 				"shard %d has a row with ULID %s (bytes %016x%016x), which is of %s, "+
 					"more than a minute ahead of the database's clock",
@@ -68,7 +67,7 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 	})
 }
 
-// begin lets shards that have rows already go on above them.
+// begin sets the state of each shard that already has rows, so that new ULIDs are above them.
 func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (string, error) {
 	err := shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
@@ -80,7 +79,7 @@ func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *c
 		if err != nil || n == 1 {
 			return err
 		}
-		// One that is left over may be above the rows, or below them; the millisecond tells.
+		// A state from an earlier attempt may be below rows that were written since.
 		b = dialect.NewBuilder(db.Dialect)
 		_, err = q.Exec(ctx, "UPDATE "+db.Table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+
 			b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
@@ -89,7 +88,7 @@ func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *c
 		return err
 	})
 	if err != nil {
-		return "", fmt.Errorf("read the ULIDs that are there: %w", err)
+		return "", fmt.Errorf("read the existing ULIDs: %w", err)
 	}
 	return catalog.StateActive, nil
 }
@@ -100,7 +99,7 @@ func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *
 	if err != nil {
 		return nil, err
 	}
-	elsewhere, err := db.elsewhere(ctx, q, r)
+	elsewhere, err := db.wrongDatabase(ctx, q, r)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +109,7 @@ func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *
 		all = append(all, p.What+"; "+p.Next)
 	}
 	if columns != nil && !strings.EqualFold(columns.Position.Type, r.ULIDs.Position.Type) {
-		all = append(all, fmt.Sprintf("position column %q is %s, and was %s when the feed was made",
+		all = append(all, fmt.Sprintf("position column %q is %s, but was %s when the feed was added",
 			columns.Position.Name, columns.Position.Type, r.ULIDs.Position.Type))
 	}
 	return all, nil
@@ -121,8 +120,8 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 		dialect.May("SELECT", f.Names.Table("shards"))}
 }
 
-// mend makes the functions anew; the table is its owner's. A function that answers another
-// type takes no other's place.
+// mend recreates the functions. It drops them first if the column's type has changed: PostgreSQL cannot replace a
+// function by one with another return type.
 func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
 	table *dialect.Table) error {
 	columns, problems := catalog.UlidsAgain(db.Dialect, table, r.ULIDs)
@@ -138,13 +137,13 @@ func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return run(ctx, q, db.Dialect.ULIDUp(r.Feed(db.Names)))
 }
 
-// backfill: a table has its ULIDs, or none.
+// backfill has nothing to do: the rows have their ULIDs.
 func (blocking) backfill(context.Context, *Feed, *catalog.Record) (int64, error) {
 	return 0, ErrRecordChanged
 }
 
-// mustHoldULIDs refuses a table with rows that no page could show.
-func (db *Database) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+// refuseRowsWithoutULID refuses a table with rows that no page could deliver.
+func (db *Database) refuseRowsWithoutULID(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	feed := r.Feed(db.Names)
 	from := catalog.WithoutULID(db.Dialect, feed)
 	if from == "" {
@@ -155,17 +154,17 @@ func (db *Database) mustHoldULIDs(ctx context.Context, q dialect.Querier, r *cat
 		return err
 	}
 	return tableError(feedtype.Refused, r.Source, catalog.FindWithoutULID(db.Dialect, feed),
-		"in %d of its rows %q holds no ULID of 16 bytes, or %q no integer",
+		"in %d of its rows %q is not a ULID of 16 bytes, or %q is not an integer",
 		n, r.ULIDs.Position.Name, r.ULIDs.Shard.Name)
 }
 
-// declare takes the index for granted: `rowfeed check` looks for it.
+// declare assumes that the index exists: `rowfeed check` verifies it.
 func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	if spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn); err != nil {
 		return err
 	}
 	name, declaration, typed := strings.Cut(spec.PositionColumn, ":")
-	if typed { // as the catalogs have it that are asked for it later
+	if typed { // database catalogs have type names in lower case
 		name += ":" + strings.ToLower(declaration)
 	}
 	if spec.PositionColumn, err = t.column("position-column", name); err != nil {
@@ -176,8 +175,8 @@ func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	return nil
 }
 
-// script writes the states that begin does. Without them the shards that have rows would not be
-// listed before somebody locks them; ULIDs are taken above the rows in any case.
+// script makes the same shard states as begin. Without them a shard that has rows would not be listed before a writer
+// locks it. New ULIDs are above the rows in any case.
 func (blocking) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
 	d, feed := db.Dialect, r.Feed(db.Names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
@@ -189,8 +188,8 @@ func (blocking) script(db *Database, r *catalog.Record) (steps []dialect.Step, s
 	source := dialect.Qualified(d, feed.Source) + " g"
 	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")
 	return []dialect.Step{{
-		Note: "shards that have rows already go on above them; " +
-			"the unique index on both columns, the shard first, must be there",
+		Note: "new ULIDs are above the existing rows of their shard; " +
+			"the unique index on both columns, the shard first, must exist",
 		SQL: "INSERT INTO " + db.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
 			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
 			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard" +

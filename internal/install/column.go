@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// planColumns decides which columns capture "column" adds to the table, and refuses
-// tables that it cannot have or, with Adopt, does not find as it should.
+// planColumns decides which columns capture "column" adds to the table. It refuses a table with triggers or columns
+// that capture "column" cannot use.
 func planColumns(r *catalog.Record, table *dialect.Table) error {
 	if r.Capture != feedtype.CaptureColumn {
 		return nil
@@ -21,9 +21,10 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 		return tableError(feedtype.Refused, table.Name, next, format, args...)
 	}
 	if len(table.OnUpdate) > 0 && !r.AcceptTriggers {
-		return refuse("limit them to the columns that they are about (UPDATE OF …, on PostgreSQL and SQLite), or "+
-			"accept with --accept-triggers that they run once more for every position given",
-			"publishing updates rows, and these triggers fire for that: %s", strings.Join(table.OnUpdate, ", "))
+		return refuse("limit them to the columns that they need (UPDATE OF …, on PostgreSQL and SQLite), or "+
+			"accept with --accept-triggers that they also run for every position that is assigned",
+			"publishing updates rows, and these triggers fire on each such update: %s",
+			strings.Join(table.OnUpdate, ", "))
 	}
 	feed := r.Feed(dialect.Names{})
 	r.Added = feed.Lacking(table)
@@ -31,24 +32,24 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
 	switch {
 	case !r.Adopt && position != nil:
-		return refuse("keep its positions with --adopt, or rename it", "it has a column %s already",
+		return refuse("keep its positions with --adopt, or rename it", "it already has a column %s",
 			dialect.PositionColumn)
 	case !r.Adopt && shard != nil:
-		return refuse("rename it", "it has a column %s already", dialect.ShardColumn)
+		return refuse("rename it", "it already has a column %s", dialect.ShardColumn)
 	case r.Adopt && position == nil:
 		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt",
 			dialect.PositionColumn)
 	case position != nil && position.PositionProblem() != "":
 		return refuse("", "its column %s %s", position.Name, position.PositionProblem())
 	case shard != nil && !number(shard):
-		return refuse("rename it", "its column %s is %s, and no integer", dialect.ShardColumn, shard.Type)
+		return refuse("rename it", "its column %s is %s, not an integer", dialect.ShardColumn, shard.Type)
 	}
 	return cmp.Or(HoldsExactKeys(r), holdsShards(r, table))
 }
 
-// holdsExactKeys refuses capture "column" where one key can be spelled in two ways. There the
-// row itself is all that rowfeed has of a key. When an UPDATE changes the spelling, nothing is
-// left of the one that readers know, so they could never be told of its delete.
+// HoldsExactKeys refuses capture "column" for keys that can be equal although their text differs. With this capture
+// rowfeed reads the key from the row only. After an UPDATE that changes the text, the former text is lost, so readers
+// could never receive its delete.
 func HoldsExactKeys(r *catalog.Record) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
@@ -62,9 +63,9 @@ func HoldsExactKeys(r *catalog.Record) error {
 	return nil
 }
 
-// leaveOurs takes the triggers of rowfeed's own feeds out of those that fire for the
-// publisher: they record the row once more, for a feed of theirs, and change nothing.
-func (db *Database) leaveOurs(ctx context.Context, q dialect.Querier, table *dialect.Table) error {
+// ignoreOwnTriggers removes the triggers of rowfeed's feeds from those that fire when a publisher updates a row. They
+// only record the row for a feed of their own.
+func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, table *dialect.Table) error {
 	if len(table.OnUpdate) == 0 {
 		return nil
 	}
@@ -84,12 +85,13 @@ func (db *Database) leaveOurs(ctx context.Context, q dialect.Querier, table *dia
 	return nil
 }
 
-// mustBeAlone refuses a second feed that would keep its positions in the same rows.
-func (db *Database) mustBeAlone(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+// refuseSharedPositions refuses a second feed that would keep its positions in the same rows.
+func (c *creation) refuseSharedPositions(ctx context.Context) error {
+	r := c.record
 	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
 		return nil
 	}
-	all, err := catalog.Load(ctx, db.Store, q, "")
+	all, err := catalog.Load(ctx, c.db.Store, c.q, "")
 	if err != nil {
 		return err
 	}
@@ -100,6 +102,6 @@ func (db *Database) mustBeAlone(ctx context.Context, q dialect.Querier, r *catal
 	if i < 0 {
 		return nil
 	}
-	return tableError(feedtype.Conflict, r.Source, "read that one, or make the second feed with --capture trigger",
-		"its rows hold the positions of feed %q", all[i].Name)
+	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
+		"its rows already hold the positions of feed %q", all[i].Name)
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// Create makes everything that a feed needs but the changes, or the places, of the rows that are there: see
-// Feed.Complete. What is there already it leaves alone, unless it was made with another spec.
+// Create makes everything that a feed needs, except for recording or placing the rows that the table already has:
+// [Feed.Complete] does that. It continues a creation that was interrupted. It changes nothing if the feed exists with
+// the same spec, and refuses a feed that exists with another.
 func (db *Database) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 	spec, err := checkSpec(spec)
 	if err != nil {
@@ -26,162 +27,196 @@ func (db *Database) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 	if err := db.RequireSchema(ctx, db.On()); err != nil {
 		return err
 	}
-	for whole := false; !whole && err == nil; {
+	for complete := false; !complete && err == nil; {
 		err = db.WithSchemaLock(ctx, "feed add "+spec.Name, func(q dialect.Querier) (err error) {
-			whole, err = db.createFeed(ctx, q, spec, source)
+			c := &creation{db: db, q: q, spec: spec}
+			complete, err = c.run(ctx, source)
 			return err
 		})
 	}
 	return db.Fail(feedtype.FeedObject(spec.Name), "add", err)
 }
 
-// createFeed makes everything but the changes of the rows that are there, or a part of
-// it that must be committed before it is called again for the rest. Every step can be
-// repeated, for databases where DDL commits by itself.
-func (db *Database) createFeed(ctx context.Context, q dialect.Querier, spec feedtype.FeedSpec,
-	source feedtype.TableName) (whole bool, err error) {
-	table, err := catalog.DescribeTable(ctx, db.Store, q, source)
-	if err != nil || len(table.Refusals) > 0 {
-		err = cmp.Or(db.perhapsDotted(ctx, q, spec.Table, source), err)
+// creation is one attempt to create a feed, under the schema lock. Every step can be repeated: on MySQL, MariaDB and
+// others each DDL statement commits, so an attempt that fails can leave some of its objects behind.
+type creation struct {
+	db     *Database
+	q      dialect.Querier
+	spec   feedtype.FeedSpec
+	table  *dialect.Table
+	record *catalog.Record
+	known  *catalog.Record // the record that the catalog has of this name, or nil
+	adopted
+}
+
+// run takes the steps in their order. It answers false if what it has made must be committed before the rest can be
+// made: the caller then commits and starts another attempt.
+func (c *creation) run(ctx context.Context, source feedtype.TableName) (complete bool, err error) {
+	if err := c.describe(ctx, source); err != nil {
+		return false, err
+	}
+	if c.known != nil && c.known.State != catalog.StateDropped {
+		if exists, err := c.resume(ctx); err != nil || exists {
+			return exists, err
+		}
+	} else if err := c.register(ctx); err != nil {
+		return false, err
+	}
+	if err := c.saveSequence(ctx); err != nil {
+		return false, err
+	}
+	if err := saveCursors(ctx, c.db, c.q, c.record, c.cursors); err != nil {
+		return false, err
+	}
+	return c.makeObjects(ctx)
+}
+
+// describe reads the table and the catalog, and makes the record that the spec asks for.
+func (c *creation) describe(ctx context.Context, source feedtype.TableName) (err error) {
+	c.table, err = catalog.DescribeTable(ctx, c.db.Store, c.q, source)
+	if err != nil || len(c.table.Refusals) > 0 {
+		err = cmp.Or(c.suggestQuotes(ctx, source), err)
 	}
 	if err != nil {
+		return err
+	}
+	if err := c.refuseOwnTable(ctx); err != nil {
+		return err
+	}
+	c.spec = withoutTypes(c.spec, c.table)
+	if c.record, err = newRecord(c.db.Dialect, c.spec, c.table); err != nil {
+		return err
+	}
+	known, err := catalog.Load(ctx, c.db.Store, c.q, c.spec.Name)
+	if err == nil && len(known) > 0 {
+		c.known = known[0]
+	}
+	return err
+}
+
+// resume continues a creation that was interrupted. It answers true if the feed is already complete.
+func (c *creation) resume(ctx context.Context) (exists bool, err error) {
+	if c.known.Unreadable != nil {
+		return false, c.known.Unreadable
+	}
+	if diffs := differences(c.known, c.record); len(diffs) > 0 {
+		return false, feedError(feedtype.Conflict, c.spec.Name, "take another name, or drop the feed first",
+			"it exists with other settings: %s", strings.Join(diffs, "; "))
+	}
+	switch c.known.State {
+	case catalog.StateDropping:
+		return false, feedError(feedtype.Conflict, c.spec.Name,
+			"run `rowfeed feed drop "+c.spec.Name+"` again, then add it", "it is being dropped")
+	case catalog.StateCreating:
+		c.record.Added = c.known.Added // the table may have these columns by now
+		c.record.Generation = c.known.Generation
+		c.adopted, err = adopt(ctx, c.db, c.q, c.record, c.spec)
 		return false, err
 	}
-	if err := db.mustNotBeOurs(ctx, q, table.Name); err != nil {
-		return false, err
-	}
-	spec = untyped(spec, table)
-	r, err := newRecord(db.Dialect, spec, table)
+	return true, nil
+}
+
+// register refuses what a new feed cannot have, and saves its record before anything else is made.
+func (c *creation) register(ctx context.Context) (err error) {
+	db, q, r := c.db, c.q, c.record
+	err = cmp.Or(c.refuseSharedPositions(ctx), ignoreOwnTriggers(ctx, db, q, c.table))
 	if err != nil {
-		return false, err
+		return err
 	}
-	known, err := catalog.Load(ctx, db.Store, q, spec.Name)
-	if err != nil {
-		return false, err
+	if err := planColumns(r, c.table); err != nil {
+		return err
 	}
-	exists := len(known) > 0
-	var former adopted
-	if exists && known[0].State != catalog.StateDropped {
-		if err := known[0].Unreadable; err != nil {
-			return false, err
+	if c.known != nil {
+		// Cursors of the dropped feed must not be taken for cursors of this one.
+		var now int64
+		if err := dialect.QueryRow(ctx, q, "SELECT "+db.Dialect.Now(), nil, &now); err != nil {
+			return err
 		}
-		if diffs := differences(known[0], r); len(diffs) > 0 {
-			return false, feedError(feedtype.Conflict, spec.Name, "take another name, or drop the feed first",
-				"it exists with other settings: %s", strings.Join(diffs, "; "))
-		}
-		switch known[0].State {
-		case catalog.StateDropping:
-			return false, feedError(feedtype.Conflict, spec.Name, "run `rowfeed feed drop "+spec.Name+
-				"` again, then add it", "it is being dropped")
-		case catalog.StateCreating:
-			r.Added = known[0].Added // the table may have them by now
-			r.Generation = known[0].Generation
-			if former, err = db.adopt(ctx, q, r, spec); err != nil {
-				return false, err
-			}
-		default:
-			return true, nil
-		}
-	} else {
-		if err := cmp.Or(db.mustBeAlone(ctx, q, r), db.leaveOurs(ctx, q, table)); err != nil {
-			return false, err
-		}
-		if err := planColumns(r, table); err != nil {
-			return false, err
-		}
-		if exists {
-			// Cursors of the dropped feed must not be taken for cursors of this one.
-			var now int64
-			if err := dialect.QueryRow(ctx, q, "SELECT "+db.Dialect.Now(), nil, &now); err != nil {
-				return false, err
-			}
-			r.Generation = max(now/1_000_000, known[0].Generation+1)
-		}
-		if former, err = db.adopt(ctx, q, r, spec); err != nil {
-			return false, err
-		}
-		// What FeedUp refuses must leave no record where statements commit by themselves.
-		if _, err := kinds[r.Mode].up(db, r, table); err != nil {
-			return false, err
-		}
-		if err := db.mustBeFree(ctx, q, r.Feed(db.Names)); err != nil {
-			return false, err
-		}
-		if err := kinds[r.Mode].admit(ctx, db, q, r); err != nil {
-			return false, err
-		}
-		if r.Identity, err = db.Dialect.Identity(ctx, q, db.Names); err != nil {
-			return false, err
-		}
-		b := dialect.NewBuilder(db.Dialect)
-		if _, err := q.Exec(ctx, r.Save(b, db.Table("feeds"), db.Names.Schema, exists, db.Dialect.Now()),
-			b.Args()...); err != nil {
-			return false, err
-		}
+		r.Generation = max(now/1_000_000, c.known.Generation+1)
 	}
-	var sequences int64
+	if c.adopted, err = adopt(ctx, db, q, r, c.spec); err != nil {
+		return err
+	}
+	// A table that the dialect refuses must leave no record where each statement commits.
+	if _, err := kinds[r.Mode].up(db, r, c.table); err != nil {
+		return err
+	}
+	if err := c.refuseTakenNames(ctx); err != nil {
+		return err
+	}
+	if err := kinds[r.Mode].admit(ctx, db, q, r); err != nil {
+		return err
+	}
+	if r.Identity, err = db.Dialect.Identity(ctx, q, db.Names); err != nil {
+		return err
+	}
 	b := dialect.NewBuilder(db.Dialect)
-	err = dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+db.Table("sequences")+" WHERE name = "+b.Arg(spec.Name),
-		b.Args(), &sequences)
-	if err != nil {
-		return false, err
+	save := r.Save(b, db.Table("feeds"), db.Names.Schema, c.known != nil, db.Dialect.Now())
+	_, err = q.Exec(ctx, save, b.Args()...)
+	return err
+}
+
+// saveSequence makes the feed's row of the sequences table. If the row exists from an attempt that failed, it raises
+// the sequence to what the feed adopts: the former publisher may have continued since that attempt.
+func (c *creation) saveSequence(ctx context.Context) error {
+	db, name := c.db, c.spec.Name
+	var n int64
+	b := dialect.NewBuilder(db.Dialect)
+	query := "SELECT count(*) FROM " + db.Table("sequences") + " WHERE name = " + b.Arg(name)
+	if err := dialect.QueryRow(ctx, c.q, query, b.Args(), &n); err != nil {
+		return err
 	}
-	if sequences == 0 {
-		b := dialect.NewBuilder(db.Dialect)
-		if _, err := q.Exec(ctx, insertSequence(b, db.Table("sequences"), spec.Name, former.first, db.Dialect.Now()),
-			b.Args()...); err != nil {
-			return false, err
-		}
+	b = dialect.NewBuilder(db.Dialect)
+	var statement string
+	switch {
+	case n == 0:
+		statement = insertSequence(b, db.Table("sequences"), name, c.first, db.Dialect.Now())
+	case c.record.Adopt:
+		statement = "UPDATE " + db.Table("sequences") + " SET value = " + b.Arg(c.first) +
+			", version = version + 1 WHERE name = " + b.Arg(name) + " AND value < " + b.Arg(c.first)
+	default:
+		return nil
 	}
-	if sequences > 0 && r.Adopt {
-		// An earlier try broke off, and the former publisher may have gone on since.
-		b := dialect.NewBuilder(db.Dialect)
-		if _, err := q.Exec(ctx, "UPDATE "+db.Table("sequences")+" SET value = "+b.Arg(former.first)+
-			", version = version + 1 WHERE name = "+b.Arg(spec.Name)+
-			" AND value < "+b.Arg(former.first), b.Args()...); err != nil {
-			return false, err
-		}
-	}
-	if err := db.saveCursors(ctx, q, r, former.cursors); err != nil {
-		return false, err
-	}
-	steps, err := kinds[r.Mode].up(db, r, table)
+	_, err := c.q.Exec(ctx, statement, b.Args()...)
+	return err
+}
+
+// makeObjects makes tables, triggers and functions, and sets the state that follows. It answers false after a step
+// that has to be committed before the next.
+func (c *creation) makeObjects(ctx context.Context) (complete bool, err error) {
+	kind := kinds[c.record.Mode]
+	steps, err := kind.up(c.db, c.record, c.table)
 	if err != nil {
 		return false, err
 	}
 	if i := slices.IndexFunc(steps, func(s dialect.Step) bool { return s.Commit }); i >= 0 {
-		return false, run(ctx, q, steps[:i+1])
+		return false, run(ctx, c.q, steps[:i+1])
 	}
-	if err := run(ctx, q, steps); err != nil {
+	if err := run(ctx, c.q, steps); err != nil {
 		return false, err
 	}
-	state, err := kinds[r.Mode].begin(ctx, db, q, r)
+	state, err := kind.begin(ctx, c.db, c.q, c.record)
 	if err != nil {
 		return false, err
 	}
-	return true, db.setState(ctx, q, spec.Name, state)
+	return true, c.db.setState(ctx, c.q, c.spec.Name, state)
 }
 
-// perhapsDotted says so when "a.b" cannot be taken as a table b in a schema a, but there
-// is a table whose name holds the dot.
-func (db *Database) perhapsDotted(ctx context.Context, q dialect.Querier, text string,
-	source feedtype.TableName) error {
+// suggestQuotes answers an error that tells how to write the name if "a.b" is not a table b in schema a, but there is
+// a table whose name is "a.b".
+func (c *creation) suggestQuotes(ctx context.Context, source feedtype.TableName) error {
+	text := c.spec.Table
 	if source.Schema == "" || strings.Contains(text, `"`) {
 		return nil
 	}
-	whole, err := db.Dialect.Describe(ctx, q, feedtype.TableName{Name: text})
-	if err != nil || len(whole.Refusals) > 0 {
-		return nil // what is known already is the better answer
+	dotted, err := c.db.Dialect.Describe(ctx, c.q, feedtype.TableName{Name: text})
+	if err != nil || len(dotted.Refusals) > 0 {
+		return nil // the caller's error is the better answer
 	}
-	quoted := `"` + text + `"`
-	return &feedtype.Error{
-		Code:   feedtype.Refused,
-		Object: fmt.Sprintf("table %q", text),
-		Cause: fmt.Sprintf("read as table %q in schema %q it cannot be followed, but "+
-			"there is a table of the whole name",
-			source.Name, source.Schema),
-		Next: "write the name in double quotes, and those in single ones for a shell: --table '" + quoted + "'",
-	}
+	next := "write the name in double quotes, and those in single ones for a shell: --table '\"" + text + "\"'"
+	return tableError(feedtype.Refused, feedtype.TableName{Name: text}, next,
+		"read as table %q in schema %q it cannot be followed, but there is a table of the whole name",
+		source.Name, source.Schema)
 }
 
 func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
@@ -190,22 +225,23 @@ func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.S
 		return nil, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: fmt.Sprintf("table %q", table.Name.String()),
-			Cause:  "no triggers can be made",
+			Cause:  "its triggers cannot be made",
 			Err:    err,
 		}
 	}
 	return steps, nil
 }
 
-// mustBeFree refuses names that are taken: with another prefix, or none, a table of
-// the user's own may have the name, and must not be taken for rowfeed's.
-func (db *Database) mustBeFree(ctx context.Context, q dialect.Querier, f *dialect.Feed) error {
+// refuseTakenNames refuses a feed whose tables or functions would have the names of existing ones. With another prefix,
+// or none, these can be the user's.
+func (c *creation) refuseTakenNames(ctx context.Context) error {
+	db, q, f := c.db, c.q, c.record.Feed(c.db.Names)
 	for _, name := range f.Tables() {
 		_, err := db.Dialect.Describe(ctx, q, name)
 		if err == nil {
 			return tableError(feedtype.Conflict, name,
 				"give the feed another name, or rowfeed's tables another --prefix",
-				"it exists already, and is not of a feed")
+				"it already exists, and does not belong to a feed")
 		}
 		if db.Dialect.Classify(err) != dialect.ClassUndefined {
 			return err
@@ -219,21 +255,21 @@ func (db *Database) mustBeFree(ctx context.Context, q dialect.Querier, f *dialec
 		err = &feedtype.Error{
 			Code:   feedtype.Conflict,
 			Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()),
-			Cause:  "one of them exists already, and is not of a feed",
+			Cause:  "one of them already exists, and does not belong to a feed",
 			Next:   "give the feed another name, or rowfeed's tables another --prefix",
 		}
 	}
 	return err
 }
 
-// mustNotBeOurs refuses a feed of rowfeed's own tables: publishing it would be a
-// change of it.
-func (db *Database) mustNotBeOurs(ctx context.Context, q dialect.Querier, source feedtype.TableName) error {
+// refuseOwnTable refuses a feed of one of rowfeed's tables, which publishing that feed would change.
+func (c *creation) refuseOwnTable(ctx context.Context) error {
+	db, source := c.db, c.table.Name
 	var ours []feedtype.TableName
 	for _, base := range ownTables {
 		ours = append(ours, db.Names.Table(base))
 	}
-	records, err := catalog.Load(ctx, db.Store, q, "")
+	records, err := catalog.Load(ctx, db.Store, c.q, "")
 	if err != nil {
 		return err
 	}
@@ -241,7 +277,7 @@ func (db *Database) mustNotBeOurs(ctx context.Context, q dialect.Querier, source
 		ours = append(ours, r.Feed(db.Names).Tables()...)
 	}
 	if slices.Contains(ours, source) {
-		return tableError(feedtype.Refused, source, "make feeds of your tables", "it is one of rowfeed's own")
+		return tableError(feedtype.Refused, source, "make feeds of your own tables", "it is one of rowfeed's tables")
 	}
 	return nil
 }
@@ -255,7 +291,7 @@ func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
 	return nil
 }
 
-// setState is for those who hold the schema lock.
+// setState needs the schema lock.
 func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state string) error {
 	b := dialect.NewBuilder(db.Dialect)
 	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+
@@ -263,7 +299,8 @@ func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state
 	return err
 }
 
-// Drop removes what Create has made. See rowfeed.DB.DropFeed.
+// Drop removes what Create has made, except for the feed's record: a feed that is added under the same name later gets
+// a higher generation.
 func (db *Database) Drop(ctx context.Context, name string) error {
 	if err := feedtype.ValidName(name); err != nil {
 		return err
@@ -285,7 +322,7 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 		if known[0].Unreadable != nil {
 			return known[0].Unreadable
 		}
-		// Where DDL commits by itself a drop that breaks off must not pass for a feed.
+		// Where each DDL statement commits, a drop that was interrupted must not look like a complete feed.
 		if err := db.setState(ctx, q, name, catalog.StateDropping); err != nil {
 			return err
 		}
@@ -293,7 +330,7 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 		if err != nil && db.Dialect.Classify(err) != dialect.ClassUndefined {
 			return err
 		}
-		if err := db.revokeAll(ctx, q, known[0]); err != nil {
+		if err := revokeAll(ctx, db, q, known[0]); err != nil {
 			return err
 		}
 		if err := kinds[known[0].Mode].down(ctx, db, q, known[0], table); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// checkDeclaration refuses what is no type alone: a declaration stands in the printed
-// script as it was given, and could hold anything. param names what the column is for.
+// checkDeclaration refuses a text that is more than a column type. The printed script contains the text unchanged, so
+// it could otherwise inject SQL. param is the parameter that named the column.
 func checkDeclaration(param, name, declaration string, kind feedtype.Kind) error {
 	object := strings.ReplaceAll(param, "-", " ")
 	if param == "key" {
@@ -20,12 +20,12 @@ func checkDeclaration(param, name, declaration string, kind feedtype.Kind) error
 			Code:   feedtype.InvalidRequest,
 			Param:  param,
 			Object: fmt.Sprintf("%s %q", object, name),
-			Cause:  fmt.Sprintf("%q is no type of a column: %s", declaration, what),
+			Cause:  fmt.Sprintf("%q is not a column type: %s", declaration, what),
 			Next:   `write it like id:bigint, id:numeric(10,2) or id:enum('a','b')`,
 		}
 	}
 	if strings.TrimSpace(declaration) == "" {
-		if kind == feedtype.Dynamic { // a column may have no type there
+		if kind == feedtype.Dynamic { // SQLite: a column may have no type
 			return nil
 		}
 		return bad("it is empty")
@@ -34,8 +34,8 @@ func checkDeclaration(param, name, declaration string, kind feedtype.Kind) error
 	for _, r := range declaration {
 		switch {
 		case r == '\\' || r < ' ':
-			return bad("a backslash or control character is in it")
-		case quote != 0: // a doubled quote ends the text and begins it again
+			return bad("it contains a backslash or a control character")
+		case quote != 0: // a doubled quote closes and reopens the text
 			if r == quote {
 				quote = 0
 			}
@@ -45,11 +45,11 @@ func checkDeclaration(param, name, declaration string, kind feedtype.Kind) error
 			depth++
 		case r == ')':
 			if depth--; depth < 0 {
-				return bad("a parenthesis is closed that was not opened")
+				return bad("it closes a parenthesis that it did not open")
 			}
 		case r == ',' && depth > 0, unicode.IsLetter(r), unicode.IsDigit(r), strings.ContainsRune(" _.[]", r):
 		default:
-			return bad(fmt.Sprintf("a %q has no place there", r))
+			return bad(fmt.Sprintf("%q is not allowed", r))
 		}
 	}
 	if depth != 0 || quote != 0 {

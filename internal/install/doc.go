@@ -1,6 +1,9 @@
-// Package install makes, verifies, mends and removes what rowfeed needs in a database: its own tables, and the triggers,
-// tables, functions and rights of each feed. It decides which tables can be followed, what is done for the rows that are
-// there before a feed, how keys get other data shards, how partitions are followed, and what an upgrade may change. It uses
-// shards, publish, read and what is below them. Begin with Database.Create in create.go for a new feed, and Feed.Upgrade in
-// upgrade.go for one that is there; DESIGN.md argues the order of the steps.
+// Package install makes, verifies, upgrades and removes what rowfeed needs in a database: its own tables, and the
+// triggers, tables, functions and rights of each feed. It decides which tables a feed can follow, how existing rows
+// enter a new feed, how keys get another number of data shards, how partitions are followed, and what an upgrade may
+// change. It may import packages shards, publish and read, and what is below them.
+//
+// Begin with Database.Create in create.go for a new feed, and with Feed.Upgrade in upgrade.go for an existing one. The
+// interface kind in spec.go has what differs between the modes: sequence.go, outbox.go and blocking.go implement it.
+// DESIGN.md says why the steps have their order.
 package install

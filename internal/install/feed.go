@@ -12,37 +12,37 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// installer makes, verifies, mends and removes what rowfeed needs in one database.
+// Database makes, verifies, repairs and removes the feeds of one database.
 type Database struct{ *store.Store }
 
-// installed is what rowfeed has made for one feed. It is safe for concurrent use.
+// Feed completes, verifies and upgrades one feed. It is safe for concurrent use.
 type Feed struct {
 	*catalog.Feed
-	DB       *Database
-	History  *history.History
-	Reader   *read.Reader
-	Recorder *publish.Recorder
-	// Partitions, Rows and Division are further things that are done to the feed.
+	DB         *Database
+	History    *history.History
+	Reader     *read.Reader
+	Recorder   *publish.Recorder
 	Partitions *Partitions
 	Rows       *OutboxRows
 	Division   *Resharding
-	// SetProblems tells this process's publisher of the feed what is wrong.
+	// SetProblems reports problems to this process's publisher of the feed.
 	SetProblems func([]string)
 }
 
-// Wake has this process's publisher of the feed look at once.
+// Wake makes this process's publisher poll the feed at once.
 func (f *Feed) Wake() { f.Recorder.Wake() }
 
-// fillBatch is the number of keys that one transaction records.
+// fillBatch is the number of keys that one back-fill transaction reads.
 const fillBatch = 2000
 
-// errRecordChanged means that another process has done this step, or ended the work.
-var ErrRecordChanged = errors.New("the feed's record has changed meanwhile")
+// ErrRecordChanged means that the feed's record is not as it was read: another process has taken this step, or has
+// finished the work.
+var ErrRecordChanged = errors.New("the feed's record was changed concurrently")
 
-// filled notes that back-fill has come to a key; nil: to the end. It holds no schema
-// lock, so it must not touch the mark of a drop, nor of another `feed add` that has
-// come further: the row must be as it was read.
-func filled(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog.Record, to []any) error {
+// saveFillMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
+// schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
+// generation and mark that were read, and the error is ErrRecordChanged if they differ.
+func saveFillMark(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog.Record, to []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	query := "UPDATE " + f.Store.Table("feeds") + " SET "
 	if to == nil {
@@ -64,16 +64,16 @@ func filled(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog
 	return err
 }
 
-// Complete records, or places, the rows that were there before the feed, and gives keys their data shards. It goes on where
-// it broke off when it is called again. progress may be nil.
+// Complete records or places the rows that the table had before the feed, and assigns keys to data shards. After an
+// interruption a second call continues. progress may be nil.
 func (f *Feed) Complete(ctx context.Context, progress func(rows int64)) error {
 	if err := f.fill(ctx, progress); err != nil {
 		return err
 	}
-	return f.Division.giveShards(ctx, f.Record.Load().DataShards, progress)
+	return f.Division.assignShards(ctx, f.Record.Load().DataShards, progress)
 }
 
-// fill records the keys of the rows that were there before the triggers, or gives them places.
+// fill runs back-fill, batch by batch, until the feed has left the state filling.
 func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 	var total int64
 	for {
@@ -90,7 +90,7 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 		case errors.Is(err, ErrRecordChanged):
 			n = 0
 		case err != nil:
-			return f.Explain(ctx, "record the rows that are there (run the same command again to go on)", err)
+			return f.Explain(ctx, "record the existing rows (run the same command again to continue)", err)
 		}
 		f.Wake()
 		if total += n; progress != nil && n > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// with and without are g with the logins of other, and without them.
+// joined is the union of two grants, sorted. minus is g without the logins of other.
 func joined(g, other feedtype.Grants) feedtype.Grants {
 	join := func(a, b []string) []string {
 		all := slices.Concat(a, b)
@@ -29,38 +29,39 @@ func minus(g, other feedtype.Grants) feedtype.Grants {
 	return feedtype.Grants{Writers: minus(g.Writers, other.Writers), Readers: minus(g.Readers, other.Readers)}
 }
 
-// grants lets logins of the database use one feed.
+// Grants gives logins of the database the rights that one feed needs, and takes them away.
 type Grants struct {
 	*catalog.Feed
 	DB *Database
 }
 
-// Granted are the logins that may use the feed by Grant, as last read.
+// Granted answers the logins that Grant has let use the feed, as last read from the record.
 func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 
-// Grant lets logins use the feed, by rights on rowfeed's own tables and functions: those on the
-// feed's table are its owner's to give. They outlive Upgrade, and DropFeed takes them away. Granting again
-// changes nothing. The owner of rowfeed's objects is refused. Databases without logins answer
+// Grant lets logins use the feed. It grants rights on rowfeed's tables and functions only: the owner of the feed's
+// table grants the rights on that. The rights survive Upgrade, and dropping the feed revokes them. Granting again
+// changes nothing. Grant refuses the owner of rowfeed's objects. Databases without logins answer
 // [errors.ErrUnsupported].
 func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
 		logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
-		more, err := f.DB.rights(r, logins)
+		more, err := rightsOf(f.DB, r, logins)
 		if err == nil {
-			err = f.mayBeGranted(ctx, q, more)
+			err = f.refuseOwners(ctx, q, more)
 		}
 		if err != nil {
 			return err
 		}
-		// Where statements commit by themselves a right must not be there that DropFeed knows nothing of.
+		// Where each statement commits, the record comes first, so that a drop revokes whatever was granted.
 		if err := f.DB.saveOptions(ctx, q, r); err != nil {
 			return err
 		}
 		for _, l := range more {
 			if err := f.Store.Dialect.Grant(ctx, q, l.sql, l.rights); err != nil {
-				_ = f.DB.revoke(ctx, q, more, append(others, &before)) // of no use where the transaction is rolled back
+				// These two have no effect where the transaction rolls back.
+				_ = revokeUnneeded(ctx, f.DB, q, more, append(others, &before))
 				_ = f.DB.saveOptions(ctx, q, &before)
 				return f.grantError(l.name, err)
 			}
@@ -69,35 +70,35 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 	})
 }
 
-// Revoke takes the rights of logins on the feed away. What they need for other feeds they keep, and
-// what they own. Revoking again changes nothing.
+// Revoke revokes what Grant has granted to logins. A login keeps the rights that it needs for other feeds, and those on
+// objects that it owns. Revoking again changes nothing.
 func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
 	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
 		logins feedtype.Grants) error {
-		less, err := f.DB.rights(r, logins)
+		less, err := rightsOf(f.DB, r, logins)
 		if err != nil {
 			return err
 		}
 		r.Grants = minus(r.Grants, logins)
-		if err := f.DB.revoke(ctx, q, less, append(others, r)); err != nil {
+		if err := revokeUnneeded(ctx, f.DB, q, less, append(others, r)); err != nil {
 			return err
 		}
 		return f.DB.saveOptions(ctx, q, r)
 	})
 }
 
-// PrintGrants is the script that Grant, or Revoke, would run. The feed's record is as it is now: run
-// the script before anything else is granted.
+// PrintGrants answers the script that Grant, or Revoke, would run. The script replaces the list of logins in the feed's
+// record by one made from the current list, so run it before any other grant of the feed.
 func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
 	logins, err := f.accounts(ctx, f.Store.On(), logins)
 	if err != nil {
-		return nil, f.Fail("look for the logins", err)
+		return nil, f.Fail("look up the logins", err)
 	}
-	r, others, err := f.DB.recordsBeside(ctx, f.Store.On(), f.Name)
+	r, others, err := recordAndOthers(ctx, f.DB, f.Store.On(), f.Name)
 	if err != nil {
 		return nil, f.Fail("read its record", err)
 	}
-	all, err := f.DB.rights(r, logins)
+	all, err := rightsOf(f.DB, r, logins)
 	if err != nil {
 		return nil, err
 	}
@@ -105,13 +106,13 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 	note := "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
 	if revoke {
 		r.Grants, note = minus(r.Grants, logins), "the feed forgets them"
-		if all, err = f.DB.unneeded(ctx, f.Store.On(), all, append(others, r)); err != nil {
-			return nil, f.Fail("look for what the logins need", err)
+		if all, err = withoutNeeded(ctx, f.DB, f.Store.On(), all, append(others, r)); err != nil {
+			return nil, f.Fail("determine what the logins need for other feeds", err)
 		}
 	} else {
 		r.Grants = joined(r.Grants, logins)
-		if err := f.mayBeGranted(ctx, f.Store.On(), all); err != nil {
-			return nil, f.Fail("look for what the logins own", err)
+		if err := f.refuseOwners(ctx, f.Store.On(), all); err != nil {
+			return nil, f.Fail("determine what the logins own", err)
 		}
 	}
 	first, last := d.Frame()
@@ -126,8 +127,8 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 	return append(steps, last...), nil
 }
 
-// changeGrants hands change the feed's record as it is, those of the other feeds, and the logins by
-// the names that they are known by.
+// changeGrants calls change under the schema lock. change receives the feed's record, the records of all other feeds,
+// and the logins under the names that the database knows them by.
 func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants,
 	change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
@@ -138,13 +139,13 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 		if err != nil {
 			return err
 		}
-		r, others, err := f.DB.recordsBeside(ctx, q, f.Name)
+		r, others, err := recordAndOthers(ctx, f.DB, q, f.Name)
 		if err != nil {
 			return err
 		}
 		if r.State == catalog.StateCreating {
-			return feedError(feedtype.Conflict, f.Name, "run `rowfeed feed add` to its end first",
-				"%s: it is being made", doing)
+			return feedError(feedtype.Conflict, f.Name, "complete it first: run the same `rowfeed feed add` again",
+				"%s: the feed is not complete", doing)
 		}
 		return change(q, r, others, logins)
 	})
@@ -154,8 +155,8 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 	return f.Reload(ctx)
 }
 
-// recordsBeside reads a feed's record, and those of the other feeds.
-func (db *Database) recordsBeside(ctx context.Context, q dialect.Querier, name string) (r *catalog.Record,
+// recordAndOthers reads a feed's record, and the records of all other feeds.
+func recordAndOthers(ctx context.Context, db *Database, q dialect.Querier, name string) (r *catalog.Record,
 	others []*catalog.Record, err error) {
 	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
@@ -179,7 +180,7 @@ func (db *Database) recordsBeside(ctx context.Context, q dialect.Querier, name s
 	return r, others, err
 }
 
-// checkLogins refuses what the database does not know as logins.
+// checkLogins refuses an empty list, and names that cannot be logins of this database.
 func (f *Grants) checkLogins(logins feedtype.Grants) error {
 	if logins.IsZero() {
 		return feedtype.Invalid("login", "name a writer or a reader")
@@ -193,7 +194,7 @@ func (f *Grants) checkLogins(logins feedtype.Grants) error {
 				return &feedtype.Error{
 					Code:   feedtype.Refused,
 					Object: feedtype.FeedObject(f.Name),
-					Cause:  "this database has no logins: whoever may open it may do everything",
+					Cause:  "this database has no logins: every user that can open it has all rights",
 					Err:    err,
 				}
 			case errors.As(err, &refusal):
@@ -212,7 +213,7 @@ func (f *Grants) checkLogins(logins feedtype.Grants) error {
 	return nil
 }
 
-// accounts are the logins by the names that they are known by, each once.
+// accounts answers the logins under the names that the database knows them by, without duplicates.
 func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants,
 	err error) {
 	if err := f.checkLogins(logins); err != nil {
@@ -231,8 +232,8 @@ func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtyp
 	return joined(known, feedtype.Grants{}), err
 }
 
-// mayBeGranted refuses who owns what he is to have rights on: he has them, and has more.
-func (f *Grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []loginRights) error {
+// refuseOwners refuses a login that owns an object on which it would get rights: it already has all of them.
+func (f *Grants) refuseOwners(ctx context.Context, q dialect.Querier, logins []loginRights) error {
 	for _, l := range logins {
 		for _, right := range l.rights {
 			owns, err := f.Store.Dialect.Owns(ctx, q, l.sql, right)
@@ -243,8 +244,8 @@ func (f *Grants) mayBeGranted(ctx context.Context, q dialect.Querier, logins []l
 				return &feedtype.Error{
 					Code:   feedtype.Refused,
 					Object: fmt.Sprintf("feed %q, login %q", f.Name, l.name),
-					Cause:  fmt.Sprintf("it owns %s, and needs no grant", right.On.String()),
-					Next: "let it write and read as it is; or, for it to have no more than a writer or a reader, " +
+					Cause:  fmt.Sprintf("it owns %s, so it has all rights already", right.On.String()),
+					Next: "use the login without a grant; or, to limit it to what a writer or reader needs, " +
 						"let another role own rowfeed's tables and functions",
 				}
 			}
@@ -266,14 +267,14 @@ func (f *Grants) grantError(login string, err error) error {
 	return err
 }
 
-// loginRights are what a login has by Grant.
+// loginRights are the rights of one login. name is the login, sql its spelling in a statement.
 type loginRights struct {
 	name, sql string
 	rights    []dialect.Right
 }
 
-// rights are those that logins have, or are to have, on a feed.
-func (db *Database) rights(r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
+// rightsOf answers the rights that logins need for a feed.
+func rightsOf(db *Database, r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
 	if r.Unreadable != nil {
 		return nil, r.Unreadable
 	}
@@ -283,7 +284,7 @@ func (db *Database) rights(r *catalog.Record, logins feedtype.Grants) (all []log
 	writing, reading := kinds[r.Mode].rights(db.Dialect, r.Feed(db.Names))
 	if len(writing) == 0 && len(logins.Writers) > 0 {
 		return nil, feedError(feedtype.Refused, r.Name, "grant them what they need on table "+r.Source.String(),
-			"its writers need no right on rowfeed's tables: what they write is recorded for them")
+			"its writers need no rights on rowfeed's tables: triggers record what they write")
 	}
 	for _, name := range logins.Writers {
 		byLogin[name] = slices.Concat(shared, writing)
@@ -306,9 +307,10 @@ func (db *Database) rights(r *catalog.Record, logins feedtype.Grants) (all []log
 	return all, nil
 }
 
-// revoke takes rights away that no feed of those gives.
-func (db *Database) revoke(ctx context.Context, q dialect.Querier, less []loginRights, feeds []*catalog.Record) error {
-	less, err := db.unneeded(ctx, q, less, feeds)
+// revokeUnneeded revokes rights, except for those that the given feeds still need.
+func revokeUnneeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights,
+	feeds []*catalog.Record) error {
+	less, err := withoutNeeded(ctx, db, q, less, feeds)
 	if err != nil {
 		return err
 	}
@@ -320,12 +322,12 @@ func (db *Database) revoke(ctx context.Context, q dialect.Querier, less []loginR
 	return nil
 }
 
-// unneeded leaves out what feeds give, and what a login has by owning it.
-func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []loginRights,
+// withoutNeeded leaves out rights that the given feeds need, and rights on objects that the login owns.
+func withoutNeeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights,
 	feeds []*catalog.Record) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
-		all, err := db.rights(r, r.Grants)
+		all, err := rightsOf(db, r, r.Grants)
 		if err != nil {
 			return nil, err
 		}
@@ -350,9 +352,9 @@ func (db *Database) unneeded(ctx context.Context, q dialect.Querier, less []logi
 	return less, nil
 }
 
-// revokeAll is for a feed that is being dropped: on some databases rights outlive the
-// tables that they are on.
-func (db *Database) revokeAll(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+// revokeAll revokes the rights of a feed that is being dropped. On some databases rights remain after the table is
+// dropped.
+func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
 	if r.Grants.IsZero() {
 		return nil
 	}
@@ -360,17 +362,17 @@ func (db *Database) revokeAll(ctx context.Context, q dialect.Querier, r *catalog
 	if err != nil {
 		return err
 	}
-	less, err := db.rights(r, r.Grants)
+	less, err := rightsOf(db, r, r.Grants)
 	if err != nil {
 		return err
 	}
-	return db.revoke(ctx, q, less, slices.DeleteFunc(records,
+	return revokeUnneeded(ctx, db, q, less, slices.DeleteFunc(records,
 		func(other *catalog.Record) bool { return other.Name == r.Name || other.Gone() }))
 }
 
-// grantAgain gives the logins of a feed their rights where objects were made anew.
-func (db *Database) grantAgain(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	all, err := db.rights(r, r.Grants)
+// grantAgain grants the rights of a feed's logins again, since an upgrade may have recreated objects.
+func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+	all, err := rightsOf(db, r, r.Grants)
 	if err != nil {
 		return err
 	}
@@ -382,7 +384,7 @@ func (db *Database) grantAgain(ctx context.Context, q dialect.Querier, r *catalo
 				Code:   feedtype.Refused,
 				Object: fmt.Sprintf("feed %q, login %q", r.Name, l.name),
 				Cause:  refusal.Cause,
-				Next:   refusal.Next + "; or run `rowfeed feed revoke` for it",
+				Next:   refusal.Next + "; or remove the login from the feed with `rowfeed feed revoke`",
 			}
 		}
 		if err != nil {
@@ -392,10 +394,10 @@ func (db *Database) grantAgain(ctx context.Context, q dialect.Querier, r *catalo
 	return nil
 }
 
-// saveOptions is for those who hold the schema lock and have read the record under it.
+// saveOptions saves the options of a record. The caller holds the schema lock and has read the record under it.
 func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	if r.Unreadable != nil {
-		return r.Unreadable // and would be lost in part
+		return r.Unreadable // saving would lose the options that this version does not know
 	}
 	b := dialect.NewBuilder(db.Dialect)
 	_, err := q.Exec(ctx, r.OptionsSQL(b, db.Table("feeds")), b.Args()...)

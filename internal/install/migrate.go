@@ -11,11 +11,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// schema makes rowfeed's own tables in one database, and removes them.
+// Schema makes and removes rowfeed's own tables of one database.
 type Schema struct{ *store.Store }
 
-// Migrate creates rowfeed's tables or brings them to the newest version, and
-// answers the versions applied. Several callers at once are safe: they take turns.
+// Migrate creates rowfeed's tables or brings them to the newest version, and answers the versions that it has applied.
+// Concurrent calls are safe: the schema lock lets them run one after the other.
 func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 	err = db.WithSchemaLock(ctx, "migrate", func(q dialect.Querier) error {
 		applied = nil
@@ -23,7 +23,7 @@ func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 		if err != nil {
 			return err
 		}
-		if err := db.mustBeOurs(ctx, q, current); err != nil {
+		if err := db.refuseForeignTables(ctx, q, current); err != nil {
 			return err
 		}
 		for _, m := range db.Dialect.Migrations(db.Names) {
@@ -42,16 +42,14 @@ func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 	return applied, db.Fail("rowfeed's tables", "migrate", err)
 }
 
-// ownTables are rowfeed's own tables beside those of the feeds, the first to be made
-// first.
+// ownTables are the tables that all feeds share, in the order of their creation.
 var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes",
 	"leases", "shards", "consumers", "tokens", "audit"}
 
-// mustBeOurs refuses to take tables of the user's own for rowfeed's. A version that
-// broke off where statements commit by themselves has left tables of ours: the first
-// version is known by its schema_version, which is made first, the later ones by a
-// column that no table made by somebody else has by chance.
-func (db *Schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int) error {
+// refuseForeignTables refuses to migrate if a table of the user has the name of one of rowfeed's. Where each DDL
+// statement commits, an interrupted migration leaves tables of rowfeed. The first version is recognized by its table
+// schema_version, which is made first. Later versions are recognized by a column that only rowfeed's table has.
+func (db *Schema) refuseForeignTables(ctx context.Context, q dialect.Querier, current int) error {
 	find := func(base string) (*dialect.Table, error) {
 		table, err := db.Dialect.Describe(ctx, q, db.Names.Table(base))
 		if err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined {
@@ -61,7 +59,7 @@ func (db *Schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int
 	}
 	taken := func(base string) error {
 		return tableError(feedtype.Conflict, db.Names.Table(base),
-			"give rowfeed's tables another --prefix, or another --schema", "it exists already, and is not rowfeed's")
+			"give rowfeed's tables another --prefix, or another --schema", "it already exists, and is not rowfeed's")
 	}
 	first, err := find("schema_version")
 	if err != nil {
@@ -97,7 +95,7 @@ func (db *Schema) mustBeOurs(ctx context.Context, q dialect.Querier, current int
 	return nil
 }
 
-// MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
+// MigrateDown removes rowfeed's own tables. It refuses to while feeds exist.
 func (db *Schema) MigrateDown(ctx context.Context) error {
 	err := db.WithSchemaLock(ctx, "migrate down", func(q dialect.Querier) error {
 		current, err := db.SchemaVersion(ctx, q)
@@ -138,7 +136,7 @@ func (db *Schema) MigrateDown(ctx context.Context) error {
 	return db.Fail("rowfeed's tables", "migrate down", err)
 }
 
-// Migrations lists every version and whether the database has it.
+// Migrations lists all versions, and tells which of them the database has.
 func (db *Schema) Migrations(ctx context.Context) ([]feedtype.MigrationStatus, error) {
 	current, err := db.SchemaVersion(ctx, db.On())
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// outbox is the mode whose positions are ULIDs that whoever reads first gives to the records
-// of an outbox. A shard is read as with mode blocking.
+// outbox is the mode in which the first reader, or a publisher, assigns ULIDs to the records of an outbox. Pages are
+// read as in mode blocking.
 type outbox struct{ blocking }
 
 func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
@@ -29,8 +29,8 @@ func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedS
 	return nil
 }
 
-// recordShardProblem is why a column cannot say which shard records are in. A trigger that
-// failed over it would fail the writer's INSERT.
+// recordShardProblem answers why a column cannot determine the shard of records, or nil. A value that the trigger
+// cannot use would fail the writer's INSERT.
 func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Record) *catalog.Problem {
 	name := r.ShardColumn
 	if name == "" {
@@ -40,7 +40,7 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Reco
 	switch {
 	case c == nil:
 		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name),
-			Next: "--shard-column takes the integer column that says which shard a row is in"}
+			Next: "--shard-column takes the integer column with the shard of each row"}
 	case c.Nullable:
 		return &catalog.Problem{What: fmt.Sprintf("shard column %q may be NULL", name), Next: "declare it NOT NULL"}
 	case !catalog.HoldsIntegers(c):
@@ -49,7 +49,7 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Reco
 	return catalog.ShardProblem(d, c, r.Capture == feedtype.CaptureTrigger)
 }
 
-// timeColumnProblem is why a column cannot tell the times of rows.
+// timeColumnProblem answers why a column cannot provide the times of rows, or nil.
 func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *catalog.Problem {
 	if name == "" {
 		return nil
@@ -57,33 +57,33 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ca
 	switch c := table.Column(name); {
 	case c == nil:
 		return &catalog.Problem{What: fmt.Sprintf("it has no column %q", name),
-			Next: "--time-column takes the column with the times that rows of before the feed are to have"}
+			Next: "--time-column takes the column with the times of the rows that are older than the feed"}
 	case d.Millis(*c, "") == "":
-		return &catalog.Problem{What: fmt.Sprintf("column %q is %s, and tells no time", name, c.Type),
-			Next: "name a column of dates or times, or leave --time-column out"}
+		return &catalog.Problem{What: fmt.Sprintf("column %q is %s, which is not a date or time", name, c.Type),
+			Next: "name a column with dates or times, or omit --time-column"}
 	}
 	return nil
 }
 
-// admit refuses rows that are in no shard: back-fill would stop at them.
+// admit refuses rows without a shard, at which back-fill would fail.
 func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
 	feed := r.Feed(db.Names)
-	return inNoShard(ctx, db.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
+	return refuseWithoutShard(ctx, db.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return " FROM " + dialect.Qualified(db.Dialect, feed.Source) + " t WHERE " + condition
 	})
 }
 
-// mustHaveShards refuses rows that are to be placed or recorded, and are in no shard.
-func (f *OutboxRows) mustHaveShards(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
+// refuseUnsharded refuses rows without a shard among those that are to be placed or recorded.
+func (f *OutboxRows) refuseUnsharded(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
 	rows func(*dialect.Builder) []string) error {
-	return inNoShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
+	return refuseWithoutShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
 	})
 }
 
-// inNoShard refuses the rows of the source (alias t) that a query finds, given from its FROM on,
-// where the shard column of one holds no integer.
-func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
+// refuseWithoutShard runs a query over rows of the source (alias t), given from its FROM on. It refuses a row whose
+// shard column is not an integer.
+func refuseWithoutShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
 	from func(b *dialect.Builder, condition string) string) error {
 	condition := d.NoShard(dialect.Ref(d, "t", feed.RecordShard))
 	if feed.RecordShard == "" || condition == "" {
@@ -108,8 +108,8 @@ func inNoShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *
 	return tableError(feedtype.Refused, feed.Source,
 		"find such rows with SELECT * FROM "+dialect.Qualified(d, feed.Source)+
 			" WHERE "+d.NoShard(d.Quote(feed.RecordShard))+
-			", give them a shard, and run this again; a CHECK keeps others out",
-		"row %s is in no shard: its column %q holds no integer", row.AppendJSON(nil), feed.RecordShard)
+			", give them a shard, and run this again; a CHECK constraint prevents new ones",
+		"row %s has no shard: its column %q is not an integer", row.AppendJSON(nil), feed.RecordShard)
 }
 
 func (outbox) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
@@ -128,7 +128,7 @@ func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.Record
 	return catalog.StateFilling, nil
 }
 
-// rights: a writer cannot say where in the order its record stands.
+// rights do not include the column order_sequence, so that a writer cannot choose its record's place in the order.
 func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
 	if f.Capture == feedtype.CaptureApp {
 		columns := append([]string{"shard", "time_hint"}, f.StoredKey()...)
@@ -141,14 +141,13 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 	return writing, reading
 }
 
-// verify looks at the tables and at the trigger.
 func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
 	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
 		return nil, err
 	}
-	elsewhere, err := db.elsewhere(ctx, q, r)
+	elsewhere, err := db.wrongDatabase(ctx, q, r)
 	return append(problems, elsewhere...), err
 }
 
@@ -157,11 +156,11 @@ func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
 
-// RecordMissing appends records for rows that have neither a record nor a place, in batches along the
-// key: one INSERT … SELECT keeps writers from the outbox on MariaDB, for as long as it takes.
+// RecordMissing appends records for rows that have neither a record nor a place, in batches in key order. On MariaDB
+// one INSERT … SELECT over the whole table would block writers of the outbox while it runs.
 func (f *OutboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
 	for after, more := []any(nil), true; more; {
-		f.moveFirst(ctx)
+		f.moveWaiting(ctx)
 		var recorded int64
 		var last []any
 		err = f.Store.InTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
@@ -178,9 +177,9 @@ func (f *OutboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
 	return n, nil
 }
 
-// recordBatch is a transaction of repair. It holds the feed's record, as batches of back-fill do, so that of two
-// that are at the same rows one finds what the other has committed. Places that the INSERT's snapshot lacks
-// because they were purged have left their mark, which is looked for behind it.
+// recordBatch is one transaction of a repair. It locks the feed's record, as back-fill does, so that two processes
+// never work on the same rows at a time. The INSERT's snapshot may lack places that were purged. The purge leaves a
+// mark, so the transaction looks for the mark after the INSERT.
 func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (
 	recorded int64, last []any, err error,
 ) {
@@ -191,7 +190,7 @@ func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 	if err != nil {
 		return 0, nil, err
 	}
-	if err := f.mustHaveShards(ctx, tx, f.DialectFeed(), rows); err != nil {
+	if err := f.refuseUnsharded(ctx, tx, f.DialectFeed(), rows); err != nil {
 		return 0, nil, err
 	}
 	b := dialect.NewBuilder(f.Store.Dialect)
@@ -202,7 +201,7 @@ func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 	return recorded, last, f.KnowsPlaces(ctx, tx, "repair")
 }
 
-// lockActive locks the feed's record, and refuses a feed that is being filled, or was dropped or made again.
+// lockActive locks the feed's record. It refuses a feed that is being filled, or was dropped or added again.
 func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
 	r := f.Record.Load()
 	where := func(b *dialect.Builder) string {
@@ -220,14 +219,13 @@ func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
 		return err
 	case state == catalog.StateFilling:
 		return feedError(feedtype.Filling, f.Name, "run `rowfeed feed backfill "+f.Name+
-			"`, should that have broken off", "its rows are being placed")
+			"`, if it was interrupted", "back-fill is placing its rows")
 	case state != catalog.StateActive:
-		return feedError(feedtype.Conflict, f.Name, "try again", "it has become another meanwhile")
+		return feedError(feedtype.Conflict, f.Name, "run the command again", "it was dropped or added again meanwhile")
 	}
 	return nil
 }
 
-// declare: both columns may be left out.
 func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	if spec.ShardColumn != "" {
 		if spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn); err != nil {
@@ -240,12 +238,10 @@ func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	return err
 }
 
-// script leaves the rows that are there to back-fill, which goes through them in batches.
+// script leaves existing rows to back-fill: one statement would lock all of them for its whole run.
 func (outbox) script(_ *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
-	note = "the feed is made, and readers at its head can go on; rows that are there already are placed by\n" +
-		"`rowfeed feed add` with the same arguments, or by `rowfeed feed backfill " + r.Name +
-		"`: run one of them now,\n" +
-		"also where there are none, since until it is done whoever starts at the beginning of a shard is refused " +
-		"(503 filling)"
+	note = "the feed is made, and readers at its head can start; `rowfeed feed add` with the same arguments, or\n" +
+		"`rowfeed feed backfill " + r.Name + "`, places the rows that the table already has. Run one of them now,\n" +
+		"even if there are no rows: until it is done, a reader at the beginning of a shard is refused (503 filling)"
 	return nil, catalog.StateFilling, note, nil
 }

@@ -19,22 +19,22 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Partitions of PostgreSQL come and go while a feed is there. PostgreSQL copies the trigger for rows to a new
-// partition, but not the one for TRUNCATE, and no trigger fires for the rows that ATTACH, DETACH and DROP bring or
-// remove. So a publisher compares the partitions with those that the feed's record names. It makes the missing
-// triggers, and then records the keys that came or went unseen, before the record names the new partitions.
+// PostgreSQL copies the row trigger to a new partition, but not the trigger for TRUNCATE. No trigger fires for the rows
+// that ATTACH, DETACH and DROP bring or remove. So a publisher compares the table's partitions with those in the feed's
+// record. It makes the missing triggers, then records the keys that came or went without a trigger, and then saves the
+// new partitions in the record.
 
 // followBatch is the number of keys or positions that one step of following partitions reads.
 const followBatch = 2000
 
-// attached remembers the last look that found the partitions as the record has them, and the value that the sequence
-// had before that look. The record's own [partitions.Head] may be lower.
+// attached is the result of the last comparison that found no difference, and the sequence's value before it. It is at
+// least the record's own [catalog.Partitions.Head], which is saved more rarely.
 type attached struct {
 	as   *catalog.Partitions
 	head int64
 }
 
-// partitions follows the partitions of one feed's table.
+// Partitions follows the partitions of one feed's table.
 type Partitions struct {
 	*catalog.Feed
 	DB       *Database
@@ -42,10 +42,10 @@ type Partitions struct {
 	Rows     *OutboxRows
 
 	mu       sync.Mutex
-	attached attached // what the last look found
+	attached attached
 }
 
-// attachedOf are the table's partitions that have rows of their own, sorted.
+// attachedOf answers the table's partitions that hold rows themselves, sorted.
 func attachedOf(table *dialect.Table) []string {
 	var all []string
 	for _, p := range table.Partitions {
@@ -57,17 +57,17 @@ func attachedOf(table *dialect.Table) []string {
 	return all
 }
 
-// VerifyPartitions answers one sentence for each partition of which a TRUNCATE is not captured yet, since it is new.
-// Writes to its rows are captured, so that these are not among what Verify finds.
+// VerifyPartitions answers one sentence for each new partition that lacks the trigger for TRUNCATE. Verify does not
+// report these, since other writes to the partition are captured.
 func (f *Partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
 	fresh, err := f.newPartitions(ctx, f.Store.On(), f.Record.Load())
 	if errors.Is(err, feedtype.Refused) && f.DB.readsOthers(ctx) {
-		return nil, nil // as Verify
+		return nil, nil // Verify ignores it too
 	}
 	var problems []string
 	for _, p := range fresh {
 		if p.Lacks != "" && !p.ByOwner {
-			problems = append(problems, f.mayTakeIn(p).Error())
+			problems = append(problems, f.refuseWithoutRights(p).Error())
 			continue
 		}
 		problems = append(problems, uncaptured(p)+". A publisher whose login is a member of the role "+p.Owner+
@@ -77,8 +77,8 @@ func (f *Partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
 }
 
 func uncaptured(p dialect.NewPartition) string {
-	return fmt.Sprintf("partition %s has no trigger for TRUNCATE, so that a TRUNCATE of it alone is not captured; "+
-		"other writes are", p.Name)
+	return fmt.Sprintf("partition %s has no trigger for TRUNCATE, so a TRUNCATE of this partition is not captured; "+
+		"other writes to it are", p.Name)
 }
 
 func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) (
@@ -95,10 +95,10 @@ func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *ca
 	return fresh, f.Fail("look for new partitions", err)
 }
 
-// FollowPartitions is a publisher's look at the partitions: it makes the triggers that new ones lack, and records the
-// keys that came or went with partitions.
+// FollowPartitions makes the triggers that new partitions lack, and records the keys that came or went with partitions.
+// Publishers call it.
 func (f *Partitions) FollowPartitions(ctx context.Context) {
-	err := f.takeInAll(ctx)
+	err := f.addTriggers(ctx)
 	if err == nil {
 		_, err = f.followPartitions(ctx)
 	}
@@ -107,15 +107,15 @@ func (f *Partitions) FollowPartitions(ctx context.Context) {
 	}
 }
 
-// hasPartitions tells whether there is something to follow.
+// hasPartitions tells whether the feed follows partitions.
 func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
 	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
 		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }
 
-// takeInAll takes in each new partition in a transaction of its own, so that its locks keep writers from one partition
-// only, and from that for no longer than WithSchemaLock waits for its own writers. It answers the first error.
-func (f *Partitions) takeInAll(ctx context.Context) error {
+// addTriggers makes the trigger of each new partition in a transaction of its own. So its locks block writers of one
+// partition at a time, and for no longer than WithSchemaLock waits for a lock. It answers the first error.
+func (f *Partitions) addTriggers(ctx context.Context) error {
 	r := f.Record.Load()
 	fresh, err := f.newPartitions(ctx, f.Store.On(), r)
 	if err != nil {
@@ -123,10 +123,10 @@ func (f *Partitions) takeInAll(ctx context.Context) error {
 	}
 	var first error
 	for _, p := range fresh {
-		err := f.mayTakeIn(p)
+		err := f.refuseWithoutRights(p)
 		if err == nil {
 			err = f.Store.Dialect.WithSchemaLock(ctx, f.Store.SQL, f.Store.Names, func(q dialect.Querier) error {
-				_, err := f.takeIn(ctx, q, r, []dialect.NewPartition{p})
+				_, err := f.makeTriggers(ctx, q, r, []dialect.NewPartition{p})
 				return err
 			})
 		}
@@ -135,7 +135,7 @@ func (f *Partitions) takeInAll(ctx context.Context) error {
 				Code:   feedtype.Locked,
 				Object: feedtype.FeedObject(f.Name),
 				Err:    err,
-				Cause:  uncaptured(p) + ": other transactions hold locks on it, and its trigger was not made",
+				Cause:  uncaptured(p) + ": its trigger was not made, since other transactions hold locks on it",
 				Next:   "wait: the publisher tries again within a minute",
 			}
 		}
@@ -144,8 +144,8 @@ func (f *Partitions) takeInAll(ctx context.Context) error {
 	return first
 }
 
-// mayTakeIn refuses partitions for which this login lacks a right.
-func (f *Partitions) mayTakeIn(fresh ...dialect.NewPartition) error {
+// refuseWithoutRights refuses partitions whose trigger this login has no right to make.
+func (f *Partitions) refuseWithoutRights(fresh ...dialect.NewPartition) error {
 	for _, p := range fresh {
 		if p.Lacks == "" {
 			continue
@@ -159,9 +159,9 @@ func (f *Partitions) mayTakeIn(fresh ...dialect.NewPartition) error {
 	return nil
 }
 
-// takeIn makes the triggers that new partitions lack, and has the feed's record name them as taken in, so that
-// followPartitions looks for the changes that were missed. It answers what was wrong.
-func (f *Partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.Record,
+// makeTriggers makes the triggers that new partitions lack, and lists the partitions as Taken in the feed's record, so
+// that followPartitions looks for changes that were missed. It answers one sentence for each trigger.
+func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.Record,
 	fresh []dialect.NewPartition) (taken []string, err error) {
 	if len(fresh) == 0 {
 		return nil, nil
@@ -175,7 +175,7 @@ func (f *Partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.
 	}
 	r := records[0]
 	if r.Generation != of.Generation || r.Source != of.Source {
-		return nil, f.Reload(ctx) // the feed was made anew since its partitions were read
+		return nil, f.Reload(ctx) // the feed was added again since its partitions were read
 	}
 	known := catalog.Partitions{}
 	if r.Partitions != nil {
@@ -183,13 +183,13 @@ func (f *Partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.
 	} else if table, err := catalog.DescribeSource(ctx, f.Store, q, r); err != nil {
 		return nil, err
 	} else {
-		known.Attached = attachedOf(table) // the feed was made by a version that named none
+		known.Attached = attachedOf(table) // an earlier version has made the feed, and listed none
 	}
 	for _, p := range fresh {
 		if err := run(ctx, q, p.Steps); err != nil {
 			return nil, err
 		}
-		if i := slices.Index(known.Attached, p.Attached); i >= 0 { // its trigger was there, and was dropped
+		if i := slices.Index(known.Attached, p.Attached); i >= 0 { // its trigger existed, and was dropped
 			known.Attached, known.Head = slices.Delete(slices.Clone(known.Attached), i, i+1), 0
 		}
 		if p.Attached != "" && !slices.Contains(known.Taken, p.Attached) {
@@ -201,14 +201,14 @@ func (f *Partitions) takeIn(ctx context.Context, q dialect.Querier, of *catalog.
 	return taken, f.DB.saveOptions(ctx, q, r)
 }
 
-// followPartitions records the keys that came or went with partitions since the feed's record was last brought up to
-// date, and answers how many. It does nothing while a partition lacks its trigger.
+// followPartitions records the keys that came or went with partitions since the record's list was saved, and answers
+// how many. It does nothing while a partition lacks its trigger.
 func (f *Partitions) followPartitions(ctx context.Context) (total int64, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
 	r := f.Record.Load()
-	head, err := f.sequenceValue(ctx) // before the partitions are read, see partitions.Head
+	head, err := f.sequenceValue(ctx) // before the partitions are read, see catalog.Partitions.Head
 	if err != nil {
 		return 0, err
 	}
@@ -255,7 +255,7 @@ func (f *Partitions) followPartitions(ctx context.Context) (total int64, err err
 	return total, f.savePartitions(ctx, r, now)
 }
 
-// partitionsFail says what to do where the login may not record keys, which publishers need for nothing else.
+// partitionsFail explains a missing right to record keys, which publishers need only to follow partitions.
 func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	const doing = "record the keys of partitions that were attached, detached, dropped or truncated"
 	if f.Store.Dialect.Classify(err) != dialect.ClassPermission {
@@ -272,8 +272,8 @@ func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	}
 }
 
-// followedTo is the position above which keys of rows that were in new partitions stand; 0 where rows may have gone
-// from any partition.
+// followedTo answers the position above which rows of partitions that are new have their keys. It is 0 if a partition
+// is gone, since its rows can have any position.
 func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
 	if slices.ContainsFunc(slices.Concat(known.Attached, known.Taken), gone) {
@@ -294,8 +294,8 @@ func (f *Partitions) sequenceValue(ctx context.Context) (value int64, err error)
 	return value, f.Fail("read its sequence", err)
 }
 
-// publishedUpTo is the sequence's value behind every pass that may have seen rows of partitions that are gone by now:
-// it waits for the pass that is at work.
+// publishedUpTo waits for the current publishing pass, and answers the sequence's value after it. Later passes no
+// longer see the rows of partitions that are gone.
 func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) error {
 		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
@@ -305,19 +305,19 @@ func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error)
 	return value, f.Fail("read its sequence", err)
 }
 
-// recordAttached records the keys of all rows of a partition. A key that has a position may be there with another row
-// than before: the partition can be a copy that was rewritten and has taken the place of the former one.
+// recordAttached records the keys of all rows of a partition, also of keys that have a position: the partition can be a
+// rewritten copy of a former one, with other rows under the same keys.
 func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (
 	total int64, err error,
 ) {
-	// The partition as a table with a feed of its own, whose changes are the feed's.
+	// A feed whose source is the partition, and whose changes are recorded for this feed.
 	of := *r
 	of.Source = p.Name
-	part := f.of(&of)
+	part := f.withRecord(&of)
 	if r.Outbox() {
 		err := f.Rows.KnowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String())
 		if errors.Is(err, feedtype.Refused) {
-			f.Trouble(err) // once: only a person can know
+			f.Trouble(err) // reported once: only an operator knows which rows to record
 			return 0, nil
 		} else if err != nil {
 			return 0, err
@@ -339,8 +339,8 @@ func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p di
 	return total, nil
 }
 
-// of is the feed as if it had another record, with gaps of its own.
-func (f *Partitions) of(r *catalog.Record) *Partitions {
+// withRecord answers the same feed with another record and its own gap tracking.
+func (f *Partitions) withRecord(r *catalog.Record) *Partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
@@ -354,13 +354,13 @@ func (f *Partitions) of(r *catalog.Record) *Partitions {
 	return part
 }
 
-// recordVanished records the keys whose rows are gone although their positions, above one and up to another, do not
-// say so.
+// recordVanished records the keys whose row is gone, among the positions above one and up to another that are not
+// deletes.
 func (f *Partitions) recordVanished(ctx context.Context, above, to int64) (total int64, err error) {
 	for above < to {
 		last := to
 		n, err := f.followStep(ctx, func(tx dialect.Querier) (n int64, err error) {
-			n, last, err = f.recordGone(ctx, tx, above, to)
+			n, last, err = f.recordVanishedBatch(ctx, tx, above, to)
 			return n, err
 		})
 		total += n
@@ -372,8 +372,10 @@ func (f *Partitions) recordVanished(ctx context.Context, above, to int64) (total
 	return total, nil
 }
 
-// recordGone is a step of recordVanished. It answers up to where it has looked.
-func (f *Partitions) recordGone(ctx context.Context, tx dialect.Querier, above, to int64) (n, last int64, err error) {
+// recordVanishedBatch is one step of recordVanished. last is the highest position that it has read.
+func (f *Partitions) recordVanishedBatch(ctx context.Context, tx dialect.Querier, above, to int64) (
+	n, last int64, err error,
+) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
 	b := dialect.NewBuilder(d)
@@ -391,8 +393,8 @@ func (f *Partitions) recordGone(ctx context.Context, tx dialect.Querier, above, 
 	return n, last, err
 }
 
-// followStep is one transaction of following partitions, and a pause as long as it took, which leaves the database to
-// others for half of the time.
+// followStep runs one transaction, and then pauses for as long as it took, to load the database half of the time at
+// most.
 func (f *Partitions) followStep(ctx context.Context, step func(dialect.Querier) (int64, error)) (n int64, err error) {
 	begun := time.Now()
 	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name,
@@ -409,8 +411,8 @@ func (f *Partitions) followStep(ctx context.Context, step func(dialect.Querier) 
 	return n, store.Pause(ctx, time.Since(begun))
 }
 
-// savePartitions has the record name other partitions, unless it has become another since it was read: then the next
-// look compares again.
+// savePartitions saves a new list of partitions, unless the record has changed since it was read. Then the next call of
+// followPartitions compares again.
 func (f *Partitions) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
 	err := f.Store.WithSchemaLock(ctx, "follow the partitions of "+f.Name, func(q dialect.Querier) error {
 		records, err := catalog.Load(ctx, f.Store, q, f.Name)
@@ -424,5 +426,5 @@ func (f *Partitions) savePartitions(ctx context.Context, read *catalog.Record, n
 	if err == nil {
 		err = f.Reload(ctx)
 	}
-	return f.Fail("note its partitions", err)
+	return f.Fail("save its partitions", err)
 }

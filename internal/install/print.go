@@ -11,13 +11,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Print is the script that Create would run, for a database that is not at hand. See rowfeed.PrintFeed.
+// Print answers the script that creates a feed, without a connection. See rowfeed.PrintFeed.
 func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]dialect.Step, error) {
 	spec, err := checkSpec(spec)
 	if err != nil {
 		return nil, err
 	}
-	db, err := absent(d, names)
+	db, err := withoutConnection(d, names)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,8 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 		return nil, err
 	}
 	if spec.Adopt {
-		return nil, feedtype.Invalid("adopt", "what to adopt only the table itself tells: run feed add with the server")
+		return nil, feedtype.Invalid("adopt",
+			"rowfeed must read the table to adopt its positions: run feed add with the server")
 	}
 	if err := planColumns(r, table); err != nil {
 		return nil, err
@@ -53,8 +54,8 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 	}, last), nil
 }
 
-// absent is a database that is not at hand: it spells statements, and runs none.
-func absent(d dialect.Dialect, names dialect.Names) (*Database, error) {
+// withoutConnection answers a Database that renders statements and cannot run them.
+func withoutConnection(d dialect.Dialect, names dialect.Names) (*Database, error) {
 	home, err := d.CurrentSchema(context.Background(), nil)
 	db := &Database{&store.Store{Dialect: d, Names: names, Home: home}}
 	if db.Names.Schema == "" {
@@ -63,7 +64,7 @@ func absent(d dialect.Dialect, names dialect.Names) (*Database, error) {
 	return db, err
 }
 
-// declaredRecord makes a feed's record of what the spec alone says of the table.
+// declaredRecord makes a feed's record from what the spec says about the table.
 func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *dialect.Table, error) {
 	source, err := parseTable(spec.Table)
 	if err != nil {
@@ -92,7 +93,7 @@ func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *di
 		return nil, nil, err
 	}
 	columns := spec.Columns
-	spec.Columns = nil // not to be looked up
+	spec.Columns = nil // newRecord would look for them in the table
 	r, err := newRecord(db.Dialect, spec, &t.Table)
 	if err != nil {
 		return nil, nil, err
@@ -101,25 +102,25 @@ func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *di
 	return r, &t.Table, nil
 }
 
-// declared is a table as a spec tells of it.
+// declared is a table of which only the columns in a spec are known.
 type declared struct {
 	d dialect.Dialect
 	dialect.Table
 }
 
-// column puts a column into the table that is given as name:type, and answers its name. One
-// that is there already needs no type.
+// column adds a column, given as name:type, to the table, and answers its name. A column that was declared before needs
+// no type.
 func (t *declared) column(param, text string) (string, error) {
 	name, declaration, typed := strings.Cut(text, ":")
-	there := t.Column(name)
+	known := t.Column(name)
 	switch {
-	case !typed && there != nil:
+	case !typed && known != nil:
 		return name, nil
 	case !typed:
 		return "", feedtype.Invalid(param, "%q has no type; without a server write it like id:bigint", text)
-	case there != nil && !strings.EqualFold(there.Type, declaration):
-		return "", feedtype.Invalid(param, "%q is given with two types, %s and %s", name, there.Type, declaration)
-	case there != nil:
+	case known != nil && !strings.EqualFold(known.Type, declaration):
+		return "", feedtype.Invalid(param, "%q is given with two types, %s and %s", name, known.Type, declaration)
+	case known != nil:
 		return name, nil
 	}
 	c := t.d.KeyColumn(name, declaration)

@@ -14,43 +14,31 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Another number of data shards moves nearly every key to another shard, so it is a new
-// generation: cursors of before are refused, and nobody can take a part of before for one
-// of now. The generation, the number and the state "sharding" are written in one
-// transaction, under the lock of the feed's sequence. From then on publishers give keys
-// that are new the shard that is right; a key that has one keeps it, and is given the
-// right one by a walk along the keys, in batches under the same lock: whatever becomes of
-// a key meanwhile, the walk has still to come to it, or has been there. Parts are not
-// served until the walk is over; the whole feed is.
-
-// reshardBatch is the number of keys that one transaction gives their shards.
+// reshardBatch is the number of keys that one transaction assigns to shards.
 const reshardBatch = 500
 
-// heldTries is how often rows that others hold are tried, while they become no fewer,
-// before that is an error.
-const heldTries = 60
+// maxLockedTries limits how often a batch is repeated for locked rows while their number does not fall.
+const maxLockedTries = 60
 
-// The walk's stages, in their order: the first part of the mark in feeds.fill_after,
-// before the key that it has come to.
+// The stages of the walk, in their order. The mark in feeds.fill_after has the stage, and then the last key of it.
 const (
 	walkPositions = iota // the keys of positions_<feed>
-	walkRows             // the rows, where they hold their positions
-	walkDone             // the index is next
+	walkRows             // the rows of the table, if they hold their positions
+	walkDone             // all keys have their shards; the index comes next
 )
 
-// division divides the keys of one feed among data shards.
+// Resharding changes the number of data shards of one feed. DESIGN.md says why it misses no key.
 type Resharding struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
 }
 
-// Reshard divides an existing feed by another number of data shards, and answers whether
-// that changed anything. It begins a new generation of the feed: cursors of before are
-// refused with the code GenerationChanged, and consumers start at the beginning. Writers,
-// publishers and readers of the whole feed go on; requests for a part of it are answered
-// with the code Sharding until every key has its shard. When Reshard breaks off, call it
-// again with the same number: it goes on where it stopped, also beside others that do so.
-// progress may be nil; it is told how many keys this call has looked at.
+// Reshard changes the feed's number of data shards, and answers whether that changed anything. It begins a new
+// generation: cursors of the former one are refused with the code GenerationChanged, and consumers start at the
+// beginning. Writers, publishers and readers of the whole feed continue. Requests for a part of the feed are answered
+// with the code Sharding until every key has its shard. After an interruption a second call with the same number
+// continues. Concurrent calls with the same number are safe. progress may be nil; it receives the number of keys that
+// this call has read.
 func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
 	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
@@ -59,13 +47,13 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 		return false, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: feedtype.FeedObject(f.Name),
-			Cause:  "divide by data shards: its rows are only appended, and every integer is a shard of its own",
+			Cause:  "change data shards: its rows are only appended, and every integer is a shard",
 			Err:    errors.ErrUnsupported,
-			Next: "give rows other shards, where readers are to have more of them; " +
-				"workers share those that there are (ShardCount, `rowfeed relay --shard-count`)",
+			Next: "for more shards, insert rows with other values of the shard column; " +
+				"workers share the existing shards (ShardCount, `rowfeed relay --shard-count`)",
 		}
 	}
-	if err := f.Recorder.ByKey("divide by data shards"); err != nil {
+	if err := f.Recorder.ByKey("change data shards"); err != nil {
 		return false, err
 	}
 	for {
@@ -79,25 +67,25 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 		switch {
 		case r.State == catalog.StateSharding && r.DataShards != dataShards:
 			return conflict(catalog.FinishSharding(f.Name, r.DataShards),
-				"its keys are being given their shards among %d", r.DataShards)
+				"its keys are being assigned to %d data shards", r.DataShards)
 		case r.State == catalog.StateSharding:
-			return true, f.giveShards(ctx, dataShards, progress)
+			return true, f.assignShards(ctx, dataShards, progress)
 		case r.State != catalog.StateActive:
-			return conflict("run `rowfeed feed add "+f.Name+"` again with its options, which completes it",
-				"it is not complete, but %s", r.State)
+			return conflict("run `rowfeed feed add "+f.Name+"` again with the same options, which completes the feed",
+				"the feed is not complete: its state is %s", r.State)
 		case r.DataShards == dataShards:
 			return changed, nil
 		}
 		if err := f.beginSharding(ctx, r, dataShards); err != nil && !errors.Is(err, ErrRecordChanged) {
-			return false, f.Fail("begin to give keys other data shards", err)
+			return false, f.Fail("begin to change data shards", err)
 		}
-		changed = true // by this call or by another that asks for the same
+		changed = true // by this call or by a concurrent one with the same number
 		f.Recorder.Wake()
 	}
 }
 
-// beginSharding writes the new number of data shards with a new generation, unless the
-// record is another by now.
+// beginSharding saves the new number of data shards with a new generation, unless the record has changed since it was
+// read.
 func (f *Resharding) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
@@ -138,8 +126,8 @@ func (f *Resharding) beginSharding(ctx context.Context, r *catalog.Record, dataS
 	})
 }
 
-// giveShards walks along the keys until each has its shard among the number wanted.
-func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(int64)) error {
+// assignShards walks along the keys until each has its shard among the wanted number of data shards.
+func (f *Resharding) assignShards(ctx context.Context, wanted int, progress func(int64)) error {
 	var total, former int64
 	denied := 0
 	for {
@@ -147,9 +135,9 @@ func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(i
 		switch {
 		case r.DataShards != wanted:
 			return feedError(feedtype.Conflict, f.Name, "agree on a number, then run `rowfeed feed upgrade "+f.Name+
-				" --data-shards N`", "another has divided it among %d data shards meanwhile", r.DataShards)
+				" --data-shards N`", "another process has set %d data shards meanwhile", r.DataShards)
 		case r.State != catalog.StateSharding:
-			return nil // another has done the rest
+			return nil // another process has done the rest
 		}
 		if len(r.FillAfter) > 0 && r.FillAfter[0] == int64(walkDone) {
 			err := f.endSharding(ctx, r)
@@ -169,26 +157,27 @@ func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(i
 			})
 		switch {
 		case errors.Is(err, ErrRecordChanged):
-			looked, late = 0, 0 // rolled back; rows may be free by now, or another has been there
+			looked, late = 0, 0 // rolled back: another process has done this batch
 		case errors.Is(err, store.ErrNoRows) || err != nil &&
-			f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // dropped meanwhile?
+			f.Store.Dialect.Classify(err) == dialect.ClassUndefined: // was the feed dropped?
 			if err := f.Reload(ctx); err != nil {
 				return err
 			}
-			return f.Fail("give keys their shards", err)
+			return f.Fail("assign keys to shards", err)
 		case err != nil:
-			return f.Fail("give keys their shards (run it again to go on)", err)
+			return f.Fail("assign keys to shards (run the command again to continue)", err)
 		}
 		if late > 0 {
 			if late < former {
-				denied = 0 // it gets on
+				denied = 0 // fewer rows are locked
 			}
 			former = late
-			if denied++; denied == heldTries {
+			if denied++; denied == maxLockedTries {
 				return feedError(feedtype.Locked, f.Name,
 					"`rowfeed status "+f.Name+"` names the transactions; then "+
 						catalog.FinishSharding(f.Name, r.DataShards),
-					"%d rows cannot be given their shards: other transactions hold them, or a trigger undoes it", late)
+					"%d rows cannot be assigned to shards: other transactions lock them, "+
+						"or a trigger reverts the change", late)
 			}
 			if err := store.Pause(ctx, store.Backoff(denied)); err != nil {
 				return err
@@ -205,8 +194,8 @@ func (f *Resharding) giveShards(ctx context.Context, wanted int, progress func(i
 	}
 }
 
-// shardBatch gives the next keys of the walk their shards. It answers how many it looked
-// at, and how many rows others held: then the walk stays where it is.
+// shardBatch assigns the next keys of the walk to their shards. It answers how many keys it has read, and how many rows
+// other transactions lock. In that case the walk does not advance.
 func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (
 	looked, late int64, err error,
 ) {
@@ -221,7 +210,7 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 		return 0, 0, err
 	}
 	if len(keys) > 0 && after != nil && dialect.KeyIdentity(keys[0].Key) == dialect.KeyIdentity(after) {
-		return 0, 0, fmt.Errorf("the walk along the key does not get beyond %v", after)
+		return 0, 0, fmt.Errorf("the walk along the keys does not advance beyond %v", after)
 	}
 	wrong, err := Misplaced(r, keys, rows)
 	if err != nil {
@@ -233,14 +222,14 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 			return 0, 0, err
 		}
 		if late = int64(len(wrong)) - n; late > 0 && !rows {
-			return 0, 0, fmt.Errorf("%d of %d positions could not be given their shards: somebody else writes %s", late,
-				len(wrong), feed.Positions())
+			return 0, 0, fmt.Errorf("%d of %d positions could not be assigned to shards: another program writes %s",
+				late, len(wrong), feed.Positions())
 		}
 	}
 	mark := []any{int64(stage)}
 	switch {
 	case late > 0:
-		return 0, late, f.shardsGiven(ctx, tx, r, nil)
+		return 0, late, f.saveMark(ctx, tx, r, nil)
 	case len(keys) == reshardBatch:
 		mark = append(mark, keys[len(keys)-1].Key...)
 	case stage == walkPositions && feed.InRows():
@@ -248,11 +237,10 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 	default:
 		mark[0] = int64(walkDone)
 	}
-	return int64(len(keys)), 0, f.shardsGiven(ctx, tx, r, mark)
+	return int64(len(keys)), 0, f.saveMark(ctx, tx, r, mark)
 }
 
-// walk is the stage that the walk along the keys is in, and the key behind which it goes
-// on.
+// walk answers the stage of the walk, and the last key that it has processed.
 func walk(r *catalog.Record) (stage int, after []any) {
 	if len(r.FillAfter) == 0 {
 		return walkPositions, nil
@@ -264,8 +252,8 @@ func walk(r *catalog.Record) (stage int, after []any) {
 	return int(at), after
 }
 
-// misplaced are the places of the keys whose shard is not that of the key. A row that
-// waits gets its shard with its position.
+// Misplaced answers the positions whose stored shard is not the key's shard. Keys without a position are left out: the
+// publisher assigns their shard together with the position.
 func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded
 	shardOf := r.Sharder()
@@ -288,9 +276,8 @@ func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect
 	return wrong, nil
 }
 
-// unlessChanged is the condition that the feed's record is as it was read: in the same
-// generation, still being sharded, and at the same mark of the walk. A feed of the same
-// name and number may be another's walk, at its beginning.
+// unlessChanged is a condition: the feed's record has the generation, the state and the mark that were read. Another
+// walk of the same feed, to the same number of shards, has another generation.
 func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
 	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
 		b.Arg(catalog.StateSharding)
@@ -300,9 +287,9 @@ func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
 	return where + " AND fill_after = " + b.Arg(*r.FillMark)
 }
 
-// shardsGiven notes how far the walk has come; nil: no further. The record must be as it
-// was read, or this batch was made for another division of the feed.
-func (f *Resharding) shardsGiven(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
+// saveMark saves how far the walk has come; nil leaves the mark as it is. If the record has changed since it was read,
+// this batch was made for another number of shards, and the error is ErrRecordChanged.
+func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
 	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(),
@@ -321,8 +308,8 @@ func (f *Resharding) shardsGiven(ctx context.Context, tx dialect.Querier, r *cat
 	return err
 }
 
-// endSharding makes or removes the index by bucket, and then the feed is whole: both only
-// while the record is as it was read, which the caller has to look at again.
+// endSharding makes or removes the index by bucket, and sets the feed active. It does neither if the record has changed
+// since it was read. The caller reloads the record.
 func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
@@ -344,7 +331,7 @@ func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
 		b = dialect.NewBuilder(f.Store.Dialect)
 		set := " SET state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
 		_, err = q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
-		return err // it ends nothing after a bump, which takes another lock
+		return err // changes nothing after a bump, which does not take the schema lock
 	})
 	if err == nil {
 		f.Recorder.Wake()
@@ -352,7 +339,7 @@ func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
 	return err
 }
 
-// holdsShards refuses rows that cannot hold their data shards, where they are to.
+// holdsShards refuses capture "column" with several data shards if the table's column for shards cannot hold them.
 func holdsShards(r *catalog.Record, table *dialect.Table) error {
 	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 {
 		return nil
@@ -362,12 +349,12 @@ func holdsShards(r *catalog.Record, table *dialect.Table) error {
 	}
 	shard := table.Kept(dialect.ShardColumn)
 	if shard == nil {
-		return nil // it gets one that does
+		return nil // rowfeed adds the column
 	}
 	for _, ix := range table.Unique {
 		if slices.ContainsFunc(ix.Columns, func(c dialect.IndexColumn) bool { return c.Name == shard.Name }) {
-			return refuse("drop that index, or rename the column: rowfeed then adds one of its own",
-				"publishers would write its column %s, which the unique index %q has", shard.Name, ix.Name)
+			return refuse("drop this index, or rename the column: rowfeed then adds its own",
+				"publishers would write its column %s, which is part of the unique index %q", shard.Name, ix.Name)
 		}
 	}
 	if problem := shard.ShardProblem(r.DataShards); problem != "" {

@@ -8,13 +8,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// SameAsBefore is the publisher's look at its database, when it starts and then at
-// every house-keeping. Publishing looks by itself; this tells also while nothing is
-// to be published, and writes the identity down where it is not known yet.
+// SameAsBefore refuses a database that was restored or replaced since it was last seen. A publisher calls it at its
+// start and then every minute. Publishing makes the same check; this also finds it while there is nothing to publish.
+// It saves the database's identity if the feed's record has none.
 func (f *Feed) SameAsBefore(ctx context.Context) error {
 	identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names)
 	if err != nil {
-		return f.Fail("ask which database it is in", err)
+		return f.Fail("read the identity of its database", err)
 	}
 	if r := f.Record.Load(); r.Identity == "" && identity != "" {
 		if err := f.setIdentity(ctx, identity, true); err != nil {
@@ -25,7 +25,7 @@ func (f *Feed) SameAsBefore(ctx context.Context) error {
 		return err
 	}
 	if f.DialectFeed().ULIDs != nil {
-		return nil // pages look by themselves; without a shard there is nothing to look at
+		return nil // each page makes this check for its shard
 	}
 	return f.Reader.NotSetBack(ctx)
 }
@@ -42,17 +42,15 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 		return err
 	})
 	if err != nil {
-		return f.Fail("note which database it is in", err)
+		return f.Fail("save the identity of its database", err)
 	}
 	return f.Reload(ctx)
 }
 
-// Bump gives the feed a new generation, and answers it: the database's time in
-// seconds, or one more than before where that is higher. From then on cursors of the
-// former generation are refused with code GenerationChanged; consumers start at the
-// beginning, and remove what the new pass does not bring. It is for a database in
-// which commits were lost: after restoring a backup, or a failover to a replica that
-// lagged. A database of another identity is the feed's from now on.
+// Bump gives the feed a new generation, and answers it: the database's time in seconds, or the former generation plus
+// one if that is higher. Cursors of the former generation are then refused with the code GenerationChanged. Consumers
+// start at the beginning, and remove what they do not receive again. Bump is for a database that has lost commits:
+// after a backup was restored, or after a failover to a replica that lagged. It saves the identity of the database.
 func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "bump "+f.Name, func(tx dialect.Querier) error {
 		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
@@ -76,16 +74,16 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	return f.Generation(), nil
 }
 
-// AdoptDatabase takes the database for the feed's own, with positions and cursors as
-// they are. It is for a database that has moved with all its commits: a planned
-// failover, an upgrade, a new server id. It answers whether that was needed.
+// AdoptDatabase saves the database's identity in the feed's record. Positions and cursors remain valid. It is for a
+// database that has moved with all its commits: a planned failover, an upgrade, a new server id. It answers whether
+// the identity was another one.
 func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
 	}
 	identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names)
 	if err != nil {
-		return false, f.Fail("ask which database it is in", err)
+		return false, f.Fail("read the identity of its database", err)
 	}
 	if f.Record.Load().Identity == identity {
 		return false, nil
@@ -97,7 +95,7 @@ func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// printBump is the script of Bump, or of AdoptDatabase, for a database that is not at hand. See rowfeed.PrintBump.
+// PrintBump answers the script of Bump, or of AdoptDatabase, without a connection. See rowfeed.PrintBump.
 func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
 	steps := bumpSteps(d, names, feed, nil)
 	if adopt {
@@ -110,7 +108,7 @@ func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) 
 	return append(append(first, steps...), last...)
 }
 
-// bumpSteps begin with the sequence's row, which a publisher holds to its commit.
+// bumpSteps lock the sequence's row first. A publisher holds this lock until its commit, so the bump waits for it.
 func bumpSteps(d dialect.Dialect, names dialect.Names, feed string, identity any) []dialect.Step {
 	seconds := "ROUND(" + d.Now() + " / 1000000)"
 	b := dialect.NewScript(d)

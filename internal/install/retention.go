@@ -9,11 +9,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// none refuses any where entries are rows of the table.
+// noRetention refuses a limit for feeds whose entries are rows of the user's table.
 func noRetention(r feedtype.Retention) error {
 	if !r.ForEver() {
 		return feedtype.Invalid("retain",
-			"only a feed with an outbox has entries of its own to purge: here they are rows of the table")
+			"only feeds of mode outbox can purge entries: the entries of other feeds are rows of the table")
 	}
 	return nil
 }
@@ -22,7 +22,7 @@ func validRetention(r feedtype.Retention) error {
 	switch {
 	case r.ForEver():
 	case r.Age != 0 && r.Count != 0:
-		return feedtype.Invalid("retain", "by age or by number, not both")
+		return feedtype.Invalid("retain", "limit entries by age or by number, not both")
 	case r.Age != 0 && r.Age < time.Second:
 		return feedtype.Invalid("retain", "%s is less than a second", r.Age)
 	case r.Count < 0:
@@ -31,19 +31,19 @@ func validRetention(r feedtype.Retention) error {
 	return nil
 }
 
-// SetRetention changes how long the feed's entries are kept. Its publisher knows within a
-// minute; what has been purged does not come back.
+// SetRetention changes how long the feed keeps its entries. Publishers apply the change within a minute. It does not
+// restore entries that were purged.
 func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
-	if err := f.keeps(to); err != nil {
+	if err := f.checkRetention(to); err != nil {
 		return err
 	}
 	err := f.Store.WithSchemaLock(ctx, "set the retention of "+f.Name, func(q dialect.Querier) error {
-		// While this waited for the lock the feed may have become another.
+		// The feed may have been dropped and added again while this waited for the lock.
 		if err := f.Reload(ctx); err != nil {
 			return err
 		}
 		r := *f.Record.Load()
-		if err := f.keeps(to); err != nil {
+		if err := f.checkRetention(to); err != nil {
 			return err
 		}
 		r.Retain = to
@@ -55,13 +55,13 @@ func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
 	return f.Fail("set its retention", err)
 }
 
-func (f *Feed) keeps(to feedtype.Retention) error {
+func (f *Feed) checkRetention(to feedtype.Retention) error {
 	r := f.Record.Load()
-	return cmp.Or(r.Unreadable, keeps(r.Mode, to))
+	return cmp.Or(r.Unreadable, checkRetention(r.Mode, to))
 }
 
-// keeps refuses a retention that feeds of a mode cannot have.
-func keeps(mode string, r feedtype.Retention) error {
+// checkRetention refuses a retention that feeds of a mode cannot have.
+func checkRetention(mode string, r feedtype.Retention) error {
 	if mode == feedtype.ModeOutbox {
 		return validRetention(r)
 	}

@@ -25,7 +25,7 @@ func (sequenced) script(db *Database, r *catalog.Record) (steps []dialect.Step, 
 	return steps, catalog.StateActive, "the feed is ready", nil
 }
 
-// sequenced is the mode whose positions a publisher gives.
+// sequenced is the mode in which publishers assign positions from a sequence.
 type sequenced struct{}
 
 func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
@@ -39,7 +39,7 @@ func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.Fe
 		r.Key[c].Kind != feedtype.Dynamic) {
 		return tableError(feedtype.Refused, table.Name,
 			"`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key",
-			"%q is no integer column of the key (%s)", r.ShardColumn, strings.Join(catalog.KeyNames(r.Key), ", "))
+			"%q is not an integer column of the key (%s)", r.ShardColumn, strings.Join(catalog.KeyNames(r.Key), ", "))
 	}
 	return nil
 }
@@ -60,9 +60,9 @@ func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *c
 func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *catalog.Record) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
-		return catalog.StateSharding, nil // rows that have a position have no shard of ours
+		return catalog.StateSharding, nil // adopted positions have no data shard yet
 	case r.Feed(db.Names).InRows():
-		return catalog.StateActive, nil // rows without a position wait already
+		return catalog.StateActive, nil // rows without a position are pending already
 	}
 	return catalog.StateFilling, nil
 }
@@ -75,7 +75,7 @@ func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n in
 			return err
 		}
 		n = recorded
-		return filled(ctx, f.Feed, tx, r, last)
+		return saveFillMark(ctx, f.Feed, tx, r, last)
 	})
 	return n, err
 }
@@ -89,7 +89,7 @@ func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *c
 	return err
 }
 
-// rights: writers who record their changes themselves, or delete rows that hold positions.
+// rights let writers insert change records, unless triggers do that for them.
 func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
 	if f.Capture != feedtype.CaptureTrigger {
 		writing = []dialect.Right{dialect.May("INSERT", f.Changes(), append(f.StoredKey(), "kind")...)}
@@ -98,7 +98,7 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 		dialect.May("SELECT", f.Positions())}
 }
 
-// verify adds to the dialect's findings what triggers do.
+// verify also reports triggers that fire when the publisher updates a row.
 func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
 	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
@@ -106,11 +106,11 @@ func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r 
 		return nil, err
 	}
 	if r.Capture == feedtype.CaptureColumn && !r.AcceptTriggers {
-		if err := db.leaveOurs(ctx, q, table); err != nil {
+		if err := ignoreOwnTriggers(ctx, db, q, table); err != nil {
 			return nil, err
 		}
 		for _, name := range table.OnUpdate {
-			problems = append(problems, fmt.Sprintf("trigger %s fires for the publisher's UPDATE, too", name))
+			problems = append(problems, fmt.Sprintf("trigger %s also fires for the publisher's UPDATE", name))
 		}
 	}
 	return problems, nil

@@ -16,45 +16,45 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// kind is what differs between the kinds of positions when a feed is made, verified, mended or removed.
+// kind is the part of installing that differs between the modes.
 type kind interface {
-	// check fills in what a spec leaves open, and says what is wrong with it.
+	// check fills in the defaults of a spec, and refuses what the mode does not support.
 	check(s *feedtype.FeedSpec) error
-	// complete checks what a spec asks for against the table, and puts into the record what the kind needs of it.
+	// complete checks a spec against the table, and adds to the record what the mode needs.
 	complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error
-	// admit refuses rows that the table must not have, before anything is made.
+	// admit refuses a table for the rows that it has. It runs before anything is made.
 	admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error
-	// up and down are the statements that make and remove what the feed needs in the database, besides its record.
+	// up answers the statements that make the feed's objects. down removes the objects.
 	up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error)
 	down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
-	// begin does the rest, before the feed is in the state that it answers.
+	// begin runs after the objects were made, and answers the state of the feed.
 	begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (state string, err error)
-	// declare puts into a table that is not at hand the columns and indexes which a spec names beside the key, and takes
-	// their types out of the spec.
+	// declare is for printing: it declares the columns and indexes that a spec names apart from the key, and removes
+	// the types of these columns from the spec.
 	declare(t *declared, spec *feedtype.FeedSpec) error
-	// script is begin in a printed script, and note what is then said of the state.
+	// script answers the statements of begin for a printed script. note is the comment on the state.
 	script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
-	// verify says what is not as the feed needs it, and mend does what can be done about it.
+	// verify answers one sentence for each object that is not as the feed needs it. mend repairs the objects.
 	verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
 		table *dialect.Table) ([]string, error)
 	mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
-	// rights are what logins need on rowfeed's own tables and functions, besides what all need: writers (nothing if what
-	// they write is recorded for them), and readers.
+	// rights answers the rights on rowfeed's tables and functions that writers and readers need in this mode. writing
+	// is empty if writers need none.
 	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
-	// backfill records, or places, the next batch of the rows that were there before the feed, in state filling, and
-	// answers how many there were. The error is errRecordChanged if another process has done it.
+	// backfill records or places the next batch of rows that are older than the feed, and answers their number. The
+	// error is ErrRecordChanged if another process has done this batch.
 	backfill(ctx context.Context, f *Feed, r *catalog.Record) (int64, error)
 }
 
 var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{},
 	feedtype.ModeOutbox: outbox{}}
 
-// kindOf is the kind of a feed, or why this version cannot read its record.
+// kindOf answers the kind of a feed, or why this version cannot read its record.
 func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadable }
 
-// untyped is the spec without the types of its columns: they are for printing without a
-// server; here the table tells, also of columns whose names have a colon.
-func untyped(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
+// withoutTypes removes the types from the column names of a spec (name:type): they are for printing without a
+// connection. A name that the table has remains whole, since a column's name can contain a colon.
+func withoutTypes(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
 	s.Key = slices.Clone(s.Key)
 	names := []*string{&s.PositionColumn, &s.ShardColumn, &s.TimeColumn}
 	for i := range s.Key {
@@ -68,7 +68,7 @@ func untyped(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
 	return s
 }
 
-// checkSpec is the spec with its defaults, or what is wrong with it.
+// checkSpec answers the spec with its defaults, or refuses it.
 func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	if s.Mode == "" {
 		s.Mode = feedtype.ModeSequence
@@ -87,7 +87,7 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 		err = feedtype.Invalid("mode", "%q is not one of: %s", s.Mode,
 			strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
 	default:
-		err = cmp.Or(keeps(s.Mode, s.Retain), k.check(&s))
+		err = cmp.Or(checkRetention(s.Mode, s.Retain), k.check(&s))
 	}
 	var refused *feedtype.Error
 	if errors.As(err, &refused) && refused.Object == "" {
@@ -96,7 +96,7 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	return s, err
 }
 
-// newRecord checks a spec against the table and makes a feed's record of it.
+// newRecord checks a spec against the table, and answers the feed's record.
 func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.Record, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*catalog.Record, error) {
@@ -122,7 +122,7 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 		names, _ = index.Names()
 	case index == nil:
 		return refuse("remove rows that share a key, and create a unique index on just these columns",
-			"no unique index has the columns (%s) and no others: two rows could share a place in the feed",
+			"no unique index has exactly the columns (%s): two rows could have the same key",
 			strings.Join(names, ", "))
 	}
 	r := &catalog.Record{
@@ -139,7 +139,7 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 			return refuse("`--key` takes the names of columns", "it has no column %q", name)
 		}
 		if c.Nullable {
-			return refuse("declare the column NOT NULL", "key column %q may be NULL, and a NULL is equal to nothing",
+			return refuse("declare the column NOT NULL", "key column %q may be NULL, and NULL equals no value",
 				name)
 		}
 		if c.NoKey != "" {
@@ -178,7 +178,7 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 	return r, r.MayBeSoWide(d, table)
 }
 
-// differences compares what two records were asked to be.
+// differences answers one text for each setting in which two records differ.
 func differences(r *catalog.Record, other *catalog.Record) []string {
 	var diffs []string
 	compare := func(what string, have, want any) {
@@ -219,18 +219,18 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	}
 	switch {
 	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column", "only mode blocking has positions in a column of your own")
+		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
 	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "only mode outbox gives rows the times of before the feed")
+		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
 	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
 		s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
 	case s.Adopt && s.Capture != feedtype.CaptureColumn:
-		return feedtype.Invalid("adopt", "only capture column has positions to adopt")
+		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
 	case s.AdoptSequence != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-sequence", "it is for feeds that adopt their positions")
+		return feedtype.Invalid("adopt-sequence", "it requires --adopt")
 	case s.AdoptCursors != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-cursors", "it is for feeds that adopt their positions")
+		return feedtype.Invalid("adopt-cursors", "it requires --adopt")
 	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
 		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
 	case s.Tombstones < time.Second:
@@ -245,15 +245,15 @@ func (blocking) check(s *feedtype.FeedSpec) error {
 	}
 	switch {
 	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "with mode blocking rows hold their times in their ULIDs: leave it out")
+		return feedtype.Invalid("time-column", "in mode blocking the ULIDs contain the times: omit it")
 	case s.PositionColumn == "":
-		return feedtype.Invalid("position-column", "name the column that holds a row's ULID")
+		return feedtype.Invalid("position-column", "name the column with the ULIDs")
 	case s.ShardColumn == "":
-		return feedtype.Invalid("shard-column", "name the integer column that says which shard a row is in")
+		return feedtype.Invalid("shard-column", "name the integer column with the shard of each row")
 	case s.Capture != feedtype.CaptureNone:
-		return feedtype.Invalid("capture", "with ULIDs nothing is captured: leave it out")
+		return feedtype.Invalid("capture", "mode blocking captures nothing: omit it")
 	}
-	return appendedTo(s)
+	return checkAppendOnly(s)
 }
 
 func (outbox) check(s *feedtype.FeedSpec) error {
@@ -263,26 +263,27 @@ func (outbox) check(s *feedtype.FeedSpec) error {
 	switch {
 	case s.PositionColumn != "":
 		return feedtype.Invalid("position-column",
-			"with mode outbox a row's ULID is in a table of rowfeed's own: leave it out")
+			"in mode outbox the ULIDs are in a table of rowfeed: omit it")
 	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
 		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
 	}
-	return appendedTo(s)
+	return checkAppendOnly(s)
 }
 
-// appendedTo refuses what is of no use to a feed of a table that is only appended to.
-func appendedTo(s *feedtype.FeedSpec) error {
+// checkAppendOnly refuses settings that have no effect on feeds of append-only tables.
+func checkAppendOnly(s *feedtype.FeedSpec) error {
 	switch {
 	case s.Tombstones != 0:
 		return feedtype.Invalid("tombstones",
-			"with ULIDs rows are only appended, and no deletes are kept: leave it out")
+			"feeds of append-only tables have no deletes: omit it")
 	case s.DataShards != 1:
-		return feedtype.Invalid("data-shards", "with ULIDs any integer is a shard: leave it out")
+		return feedtype.Invalid("data-shards", "in modes with ULIDs every integer is a shard: omit it")
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
-		return feedtype.Invalid("adopt", "with ULIDs shards begin above the ULIDs that are there anyway: leave it out")
+		return feedtype.Invalid("adopt",
+			"in modes with ULIDs new positions are always above the existing ones: omit it")
 	case s.AcceptTriggers || s.AcceptUntriggered:
 		return feedtype.Invalid("accept-triggers",
-			"with ULIDs rows are only appended, which triggers see: leave it out")
+			"feeds of append-only tables need no such exception: omit it")
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// parseTable splits "schema.table", with double quotes around names that hold dots.
+// parseTable splits "schema.table". Names that contain dots are in double quotes.
 func parseTable(text string) (feedtype.TableName, error) {
 	var parts []string
 	for rest := text; ; {
@@ -52,7 +52,7 @@ func parseTable(text string) (feedtype.TableName, error) {
 		`%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
 }
 
-// uniqueOn finds the unique index on just these columns; nil when there is none.
+// uniqueOn answers the unique index on exactly these columns, or nil.
 func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
 	want := slices.Sorted(slices.Values(names))
 	for i, ix := range table.Unique {

@@ -13,24 +13,23 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// Upgrade mends the feed's triggers and tables where they are not as this rowfeed
-// would make them, without a moment in which a change goes uncaptured, and answers
-// what was wrong. Changes made while triggers were missing are not known: Check
-// finds what it can of them, Repair records it. Partitions that came or went are an exception: Upgrade
-// records the keys that came or went with them.
+// Upgrade repairs the feed's triggers and tables if they differ from what this version of rowfeed would make. Capture
+// continues without a gap. It answers one sentence for each difference that it has repaired. Changes that were made
+// while a trigger was missing are lost to it: Check finds and Repair records what it can of them. For partitions that
+// came or went Upgrade records the keys itself.
 func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.Store.WithSchemaLock(ctx, "feed upgrade "+f.Name, func(q dialect.Querier) error {
-		// While this waited for the lock the feed may have been dropped.
+		// The feed may have been dropped while this waited for the lock.
 		if err := f.Reload(ctx); err != nil {
 			return err
 		}
-		r, renamed, err := f.DB.follow(ctx, q, f.Record.Load())
+		r, renamed, err := f.DB.findMovedTable(ctx, q, f.Record.Load())
 		if err != nil {
 			return err
 		}
 		fresh, err := f.Partitions.newPartitions(ctx, q, r)
 		if err == nil {
-			err = f.Partitions.mayTakeIn(fresh...)
+			err = f.Partitions.refuseWithoutRights(fresh...)
 		}
 		if err != nil {
 			return err
@@ -38,7 +37,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 		if mended, err = f.mend(ctx, q, r); err != nil {
 			return err
 		}
-		taken, err := f.Partitions.takeIn(ctx, q, r, fresh)
+		taken, err := f.Partitions.makeTriggers(ctx, q, r, fresh)
 		if err != nil {
 			return err
 		}
@@ -60,8 +59,8 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	}
 	left, err := f.Verify(ctx)
 	if err == nil && len(left) > 0 {
-		err = feedError(feedtype.Failed, f.Name, "mend it by hand, then run `rowfeed feed upgrade "+f.Name+
-			"` again", "%s", "the upgrade could not mend this: "+strings.Join(left, "; "))
+		err = feedError(feedtype.Failed, f.Name, "repair it by hand, then run `rowfeed feed upgrade "+f.Name+
+			"` again", "%s", "the upgrade could not repair this: "+strings.Join(left, "; "))
 	}
 	f.SetProblems(left)
 	mended = slices.DeleteFunc(mended, func(problem string) bool { return slices.Contains(left, problem) })
@@ -69,7 +68,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	return mended, err
 }
 
-// mend is Upgrade's work under the schema lock.
+// mend compares the feed's objects with what they should be, and repairs them. The caller holds the schema lock.
 func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
 	table, err := catalog.DescribeSource(ctx, f.Store, q, r)
 	if err != nil {
@@ -85,24 +84,25 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 	if mended = append(mended, taken...); len(mended) == 0 {
 		return nil, nil
 	}
-	// The key's types may be others by now.
+	// The types of the key's columns may have changed.
 	now := *r
 	now.Key = slices.Clone(r.Key)
 	for i, c := range now.Key {
 		current := table.Column(c.Name)
 		if !c.Exact && c.Decl != current.Decl && c.Operators == current.Operators {
-			mended = append(mended, fmt.Sprintf("key column %q was %s and is %s: what was one key can be two now, "+
+			mended = append(mended, fmt.Sprintf("key column %q was %s and is %s: "+
+				"values that were one key can be two keys now, "+
 				"and `rowfeed repair %s` publishes both", c.Name, c.Decl, current.Decl, f.Name))
 		}
 		c.Type, c.Decl, c.Kind, c.Operators = current.Type, current.Decl, current.Kind, current.Operators
 		c.Exact = current.Exact && (c.Collate == "" || c.Exact)
 		now.Key[i] = c
 	}
-	if fresh, err := asAdded(r, f.Store.Dialect, table); err == nil {
+	if fresh, err := recordAsAdded(r, f.Store.Dialect, table); err == nil {
 		now.PrimaryKey = fresh.PrimaryKey
 	}
-	// Rights may go with what is made anew. Where statements commit by themselves that must not be
-	// forgotten.
+	// Objects that are recreated lose their rights. The record notes that first, so that an interrupted upgrade is
+	// completed by the next one even where each statement commits.
 	if now.Regrant = !now.Grants.IsZero(); now.Regrant {
 		if err := f.DB.saveOptions(ctx, q, &now); err != nil {
 			return nil, err
@@ -116,7 +116,7 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 	if err != nil {
 		return nil, err
 	}
-	if err := f.DB.grantAgain(ctx, q, &now); err != nil {
+	if err := grantAgain(ctx, f.DB, q, &now); err != nil {
 		return nil, err
 	}
 	now.Regrant = false
@@ -133,9 +133,11 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 	return mended, err
 }
 
-// follow is the record with the schema in which the feed's table is by now, and writes that down.
-func (db *Database) follow(ctx context.Context, q dialect.Querier, r *catalog.Record) (_ *catalog.Record, told []string,
-	err error) {
+// findMovedTable answers the record with the current schema of the feed's table, and saves it: the schema may have been
+// renamed.
+func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *catalog.Record) (
+	_ *catalog.Record, told []string, err error,
+) {
 	now := *r
 	_, err = db.Dialect.Describe(ctx, q, r.Source)
 	switch {
@@ -144,7 +146,7 @@ func (db *Database) follow(ctx context.Context, q dialect.Querier, r *catalog.Re
 		if err != nil || !moved {
 			return r, nil, err
 		}
-		told = append(told, fmt.Sprintf("its table %s is table %s now", r.Source, source))
+		told = append(told, fmt.Sprintf("its table %s is now table %s", r.Source, source))
 		now.Source = source
 	case err != nil:
 		return nil, nil, err
@@ -153,7 +155,7 @@ func (db *Database) follow(ctx context.Context, q dialect.Querier, r *catalog.Re
 	}
 	schema := now.Source.Schema
 	if schema == db.Names.Schema {
-		schema = "" // see save
+		schema = "" // as Record.Save does
 	}
 	b := dialect.NewBuilder(db.Dialect)
 	set := "UPDATE " + db.Table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
@@ -161,7 +163,7 @@ func (db *Database) follow(ctx context.Context, q dialect.Querier, r *catalog.Re
 	return &now, told, err
 }
 
-// mendParts makes the index by bucket again, and answers what was wrong.
+// mendParts recreates the index by bucket if it differs, and answers what was wrong.
 func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
 	r := f.Record.Load()
 	if problem, err = f.VerifyPartsOn(ctx, q, r); err != nil || problem == "" {

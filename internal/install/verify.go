@@ -12,15 +12,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// Verify compares the feed's triggers and tables with what they should be, and
-// answers one sentence for each difference, sorted. By what parts of the feed are read is
-// a question of its own: see VerifyParts. So is a TRUNCATE of new partitions: see VerifyPartitions.
+// Verify compares the feed's triggers and tables with what they should be, and answers one sentence for each
+// difference, sorted. VerifyParts checks the index for parts of the feed,
+// VerifyPartitions the TRUNCATE triggers of new partitions.
 func (f *Feed) Verify(ctx context.Context) ([]string, error) {
 	_, problems, err := f.verify(ctx)
 	return problems, err
 }
 
-// verify is Verify, and answers the table too, nil where this login is not shown it.
+// verify also answers the table, or nil if this login cannot see it.
 func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
@@ -37,14 +37,14 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	return table, problems, nil
 }
 
-// VerifyWithPartitions is Verify, and tells whether the table has partitions to follow.
+// VerifyWithPartitions also tells whether the table has partitions to follow.
 func (f *Feed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
 	table, problems, err := f.verify(ctx)
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
 }
 
-// readsOthers tells of a login that was granted some feeds, and is not shown the tables of others: these
-// are none of its business.
+// readsOthers tells whether this login cannot see all objects, since it has grants for some feeds only. The feeds that
+// it cannot see are not its concern.
 func (db *Database) readsOthers(ctx context.Context) bool {
 	all, err := catalog.Load(ctx, db.Store, db.On(), "")
 	var granted []string
@@ -58,9 +58,8 @@ func (db *Database) readsOthers(ctx context.Context) bool {
 	return err == nil && !shown
 }
 
-// verify adds to the mode's findings what has become of the table itself: it may
-// have turned into one that feed add would refuse. A login that is not shown all that there is
-// finds nothing wrong: whoever publishes does.
+// verify answers what is wrong with the feed's objects and with the table itself, which may have become one that feed
+// add would refuse. It finds nothing if this login cannot see all objects: publishers find it.
 func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string,
 	error) {
 	if shown, err := db.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
@@ -75,28 +74,27 @@ func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Re
 		return nil, err
 	}
 	var unfit *feedtype.Error
-	if _, refused := asAdded(r, db.Dialect, table); errors.As(refused, &unfit) {
+	if _, refused := recordAsAdded(r, db.Dialect, table); errors.As(refused, &unfit) {
 		problems = append(problems, unfit.Cause+"; "+unfit.Next)
 	}
 	if r.Regrant {
-		problems = append(problems, "its writers and readers may lack rights on what was made anew")
+		problems = append(problems, "its writers and readers may lack rights on objects that an upgrade has recreated")
 	}
 	slices.Sort(problems)
 	return problems, nil
 }
 
-// asAdded is the record that AddFeed would make of the feed's table as it is now, or the error with which
-// it would refuse the table: since the feed was added the key's index may have been dropped, or a column of
-// the key have become nullable. It runs no statement.
-func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catalog.Record, error) {
+// recordAsAdded answers the record that adding the feed to its table would make now, or the error that would refuse the
+// table. The key's index may have been dropped, or a key column may have become nullable. It runs no statement.
+func recordAsAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catalog.Record, error) {
 	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key),
 		Columns:    r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
-	if r.State != catalog.StateActive { // only back-fill reads the times of rows
+	if r.State != catalog.StateActive { // the time column is needed until back-fill is complete
 		spec.TimeColumn = r.TimeColumn
 	}
 	now, err := r, r.MayBeSoWide(d, table)
-	// Where rows hold their ULIDs they are found by these, at which blocking.verify looks, and a key may come twice.
+	// In mode blocking pages find rows by their ULIDs, which blocking.verify checks. The key need not be unique.
 	byULID := r.PositionColumn() != "" && len(table.Refusals) == 0
 	if !byULID {
 		now, err = newRecord(d, spec, table)
@@ -105,8 +103,8 @@ func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catal
 		err = &feedtype.Error{
 			Code: feedtype.Refused,
 			Cause: "its unique index on (" + strings.Join(catalog.KeyNames(r.Key), ", ") +
-				") has another collation than the feed's key",
-			Next: "create a unique index on just these columns with the former collation",
+				") does not have the collation of the feed's key",
+			Next: "create a unique index on exactly these columns with the former collation",
 		}
 	}
 	var refused *feedtype.Error
@@ -116,9 +114,9 @@ func asAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catal
 	return nil, r.BecameUnfit(refused)
 }
 
-// elsewhere is a problem of a feed whose writers or readers give positions, and ask for no
-// identity: the database is of another one. What a replica is nobody asks.
-func (db *Database) elsewhere(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
+// wrongDatabase reports a database whose identity is not the one in the feed's record. It is for modes in which no
+// publisher asks for the identity. Replicas are not checked.
+func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
 	if db.Replica {
 		return nil, nil
 	}
@@ -133,8 +131,8 @@ func (db *Database) elsewhere(ctx context.Context, q dialect.Querier, r *catalog
 	return nil, err
 }
 
-// Diagnose finds out the error of a statement that failed where the feed's table, or what rowfeed has made for it, is
-// not as the statement needs it; nil where nothing is known to be wrong with them.
+// Diagnose explains the error of a failed statement if the feed's table or rowfeed's objects are not as the statement
+// needs them. It answers nil if it finds nothing wrong with them.
 func (db *Database) Diagnose(ctx context.Context, f *catalog.Feed, doing string, err error) error {
 	r := f.Record.Load()
 	table, failed := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
@@ -148,7 +146,7 @@ func (db *Database) Diagnose(ctx context.Context, f *catalog.Feed, doing string,
 	if failed != nil || len(problems) == 0 {
 		return nil
 	}
-	if _, unfit := asAdded(r, f.Store.Dialect, table); unfit != nil {
+	if _, unfit := recordAsAdded(r, f.Store.Dialect, table); unfit != nil {
 		var refused *feedtype.Error
 		if errors.As(unfit, &refused) {
 			refused.Err = err

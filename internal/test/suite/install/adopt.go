@@ -82,13 +82,13 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptRefused (M28): what is no position, was given twice, or leaves none for what
+// TestAdoptRefused (M28): what is not a position, was given twice, or leaves no higher one for what
 // comes is refused with the reason, and so are columns that cannot hold positions.
 func TestAdoptRefused(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL, shard INT NULL")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		for position, reason := range map[int64]string{0: "is no position", -3: "is no position", 3: "several rows", math.MaxInt64: "leaves none"} {
+		for position, reason := range map[int64]string{0: "is not a position", -3: "is not a position", 3: "several rows", math.MaxInt64: "leaves no higher one"} {
 			x.Exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)
