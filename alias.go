@@ -105,28 +105,28 @@ type (
 	// Tracer makes spans of what rowfeed does.
 	Tracer = feedtype.Tracer
 
-	PublishEvent  = feedtype.PublishEvent
-	SkipEvent     = feedtype.SkipEvent
-	FetchEvent    = feedtype.FetchEvent
-	RetryEvent    = feedtype.RetryEvent
-	ConsumeEvent  = feedtype.ConsumeEvent
-	SetAsideEvent = feedtype.SetAsideEvent
-	TermEvent     = feedtype.TermEvent
-	TermEventKind = feedtype.TermEventKind
-	TroubleEvent  = feedtype.TroubleEvent
-	LeaseEvent    = feedtype.LeaseEvent
-	JobEvent      = feedtype.JobEvent
-	JobEventKind  = feedtype.JobEventKind
+	PublishEvent   = feedtype.PublishEvent
+	SkipEvent      = feedtype.SkipEvent
+	FetchEvent     = feedtype.FetchEvent
+	RetryEvent     = feedtype.RetryEvent
+	ConsumeEvent   = feedtype.ConsumeEvent
+	SetAsideEvent  = feedtype.SetAsideEvent
+	ClaimEvent     = feedtype.ClaimEvent
+	ClaimEventKind = feedtype.ClaimEventKind
+	TroubleEvent   = feedtype.TroubleEvent
+	LeaseEvent     = feedtype.LeaseEvent
+	JobEvent       = feedtype.JobEvent
+	JobEventKind   = feedtype.JobEventKind
 )
 
 // Observers is one Observer that calls several, in their order. Nil ones are left out.
 func Observers(all ...*Observer) *Observer { return feedtype.Observers(all...) }
 
-// What a TermEvent and a JobEvent tell.
+// What a ClaimEvent and a JobEvent tell.
 const (
-	TermBegun     = feedtype.TermBegun
-	TermTakenOver = feedtype.TermTakenOver
-	TermLost      = feedtype.TermLost
+	ClaimBegun     = feedtype.ClaimBegun
+	ClaimTakenOver = feedtype.ClaimTakenOver
+	ClaimLost      = feedtype.ClaimLost
 
 	JobBegun      = feedtype.JobBegun
 	JobHandedOver = feedtype.JobHandedOver

@@ -87,7 +87,7 @@ type Consumer struct {
 	// the epoch of its lease (Epoch, where there is but one shard), and answers what takes
 	// that shard's entries. If it answers nothing, or panics, Run and RunOnce end.
 	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
-	// Lease is the term of the leases through which instances share more than one shard: for
+	// Lease is the ttl of the leases through which instances share more than one shard: for
 	// so long a shard rests, at most, after the instance that had it was killed. Default 10 s.
 	Lease time.Duration
 	// SoleLease is the name of the lease under which an instance works that has the
@@ -95,7 +95,7 @@ type Consumer struct {
 	// shards waits until nobody holds it, and for leases of another number of shards anyway:
 	// else what a former instance has under way would come after what is newer.
 	SoleLease string
-	// Epoch is that of the lease (Term.Epoch) under which the consumer works; 0 for none.
+	// Epoch is that of the lease (Claim.Epoch) under which the consumer works; 0 for none.
 	// The cursor cannot be written any more under an earlier one. A consumer that finds a
 	// later one there ends with code LeaseLost.
 	Epoch int64

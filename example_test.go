@@ -181,16 +181,16 @@ func ExampleLease_Hold() {
 	defer remove()
 	feeds, _ := exampleFeed(ctx, db)
 
-	err := feeds.Lease("nightly", 10*time.Second).Hold(ctx, func(ctx context.Context, term *rowfeed.Term) error {
+	err := feeds.Lease("nightly", 10*time.Second).Hold(ctx, func(ctx context.Context, claim *rowfeed.Claim) error {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
 			return err
 		}
 		defer tx.Rollback()
-		if _, err := tx.ExecContext(ctx, "INSERT INTO kv VALUES (1, 'epoch', ?)", term.Epoch()); err != nil {
+		if _, err := tx.ExecContext(ctx, "INSERT INTO kv VALUES (1, 'epoch', ?)", claim.Epoch()); err != nil {
 			return err
 		}
-		if err := term.Assert(ctx, rowfeed.InTx(tx)); err != nil { // last, right before the COMMIT
+		if err := claim.Assert(ctx, rowfeed.InTx(tx)); err != nil { // last, right before the COMMIT
 			return err
 		}
 		return tx.Commit()

@@ -36,7 +36,7 @@ type Job struct{ job *lease.Job }
 func (j *Job) Number() int { return j.job.Number() }
 
 // Claim is that of the job's lease.
-func (j *Job) Term() *Term { return &Term{j.job.Term()} }
+func (j *Job) Claim() *Claim { return &Claim{j.job.Claim()} }
 
 // HandOver is closed when another member is to do the job. do then finishes what it has begun, and returns. The job
 // stays this member's until then.

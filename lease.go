@@ -45,50 +45,50 @@ func (l *Lease) asSet() *lease.Lease {
 
 // TryAcquire begins a claim if the lease is free. Otherwise the error has the code LeaseTaken and names the holder,
 // which may be the calling process.
-func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
-	return termOf(l.asSet().TryAcquire(ctx))
+func (l *Lease) TryAcquire(ctx context.Context) (*Claim, error) {
+	return claimOf(l.asSet().TryAcquire(ctx))
 }
 
 // Acquire begins a claim, and waits while the lease is held. It polls after pauses that grow, with jitter, to
 // LookEvery, and at the latest when the holder's claim would end. It has no transaction open while it waits. It answers
 // errors of the database at once.
-func (l *Lease) Acquire(ctx context.Context) (*Term, error) { return termOf(l.asSet().Acquire(ctx)) }
+func (l *Lease) Acquire(ctx context.Context) (*Claim, error) { return claimOf(l.asSet().Acquire(ctx)) }
 
 // Hold acquires the lease (it waits, as Acquire does), runs fn, renews the claim in the background, and releases it
 // when fn has returned. fn's context ends when the claim does; what fn does after that is not guarded. Hold answers
 // fn's error, or one with the code LeaseLost if the claim ended before fn did.
-func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
-	return l.asSet().Hold(ctx, func(ctx context.Context, t *lease.Term) error { return fn(ctx, &Term{t}) })
+func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, c *Claim) error) error {
+	return l.asSet().Hold(ctx, func(ctx context.Context, c *lease.Claim) error { return fn(ctx, &Claim{c}) })
 }
 
 // Claim is one holding of a Lease, from its acquisition to its end. Two claims never have the same owner, and a later
 // one has a higher epoch. A claim that has ended never comes back. It is safe for concurrent use.
-type Term struct{ term *lease.Term }
+type Claim struct{ claim *lease.Claim }
 
-func termOf(t *lease.Term, err error) (*Term, error) {
+func claimOf(c *lease.Claim, err error) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Term{t}, nil
+	return &Claim{c}, nil
 }
 
 // Epoch is the claim's number: 1 at first, higher with every acquisition.
-func (t *Term) Epoch() int64 { return t.term.Epoch() }
+func (c *Claim) Epoch() int64 { return c.claim.Epoch() }
 
 // Owner names the claim's holder. It is unlike that of any other claim, and begins with the host and the process id.
-func (t *Term) Owner() string { return t.term.Owner() }
+func (c *Claim) Owner() string { return c.claim.Owner() }
 
 // Deadline is when the claim ends unless it is renewed before. It is on this process's monotonic clock, and somewhat
 // earlier than in the database.
-func (t *Term) Deadline() time.Time { return t.term.Deadline() }
+func (c *Claim) Deadline() time.Time { return c.claim.Deadline() }
 
 // Context ends when the claim does: at its deadline, when a renewal finds it lost, or at its release. context.Cause
 // then answers an error with the code LeaseLost that says which.
-func (t *Term) Context() context.Context { return t.term.Context() }
+func (c *Claim) Context() context.Context { return c.claim.Context() }
 
 // Renew moves the claim's end to a full ttl from now. An error with the code LeaseLost says that the claim is over.
 // After any other error the old deadline holds, and Renew may be tried again.
-func (t *Term) Renew(ctx context.Context) error { return t.term.Renew(ctx) }
+func (c *Claim) Renew(ctx context.Context) error { return c.claim.Renew(ctx) }
 
 // Assert asks, inside the caller's transaction, whether the claim still holds on the database's clock, and locks its
 // row until the transaction ends: a process that takes over waits for the COMMIT. An error with the code LeaseLost says
@@ -96,8 +96,8 @@ func (t *Term) Renew(ctx context.Context) error { return t.term.Renew(ctx) }
 //
 // Call it last, right before the COMMIT, since renewals wait for the row as well. It is made for READ COMMITTED. At
 // stricter levels it fails with a serialization failure if the claim was renewed since the transaction began.
-func (t *Term) Assert(ctx context.Context, tx Tx) error { return t.term.Assert(ctx, tx) }
+func (c *Claim) Assert(ctx context.Context, tx Tx) error { return c.claim.Assert(ctx, tx) }
 
 // Release ends the claim, and the next holder acquires the lease at its next poll. The code LeaseLost says that the
 // claim had ended before; Release then changes nothing.
-func (t *Term) Release(ctx context.Context) error { return t.term.Release(ctx) }
+func (c *Claim) Release(ctx context.Context) error { return c.claim.Release(ctx) }

@@ -66,7 +66,7 @@ const (
 	Filling Code = "filling"
 	// LeaseTaken is a lease that somebody else holds.
 	LeaseTaken Code = "lease-taken"
-	// LeaseLost is a term of a lease that is over: expired, released, or taken over.
+	// LeaseLost is a claim on a lease that is over: expired, released, or taken over.
 	LeaseLost Code = "lease-lost"
 	// UnknownLease is a lease that nobody has ever acquired.
 	UnknownLease Code = "unknown-lease"

@@ -15,8 +15,8 @@ type Observer struct {
 	Consumed func(ConsumeEvent)
 	// SetAside is an entry of which a Consumer has made a dead letter.
 	SetAside func(SetAsideEvent)
-	// Term is any lease's that this process has begun, or lost.
-	Term func(TermEvent)
+	// Claim is any lease's that this process has begun, or lost.
+	Claim func(ClaimEvent)
 	// Lease is a publisher's turn that begins, or another's behind which it stands by.
 	Lease func(LeaseEvent)
 	// Job is one of a group's (see Group) that this member of it begins or ends.
@@ -84,23 +84,23 @@ type SetAsideEvent struct {
 	Attempts   int
 }
 
-// TermEvent is a term of a lease, whatever it is for.
-type TermEvent struct {
+// ClaimEvent tells of a claim on a lease, whatever the lease is for.
+type ClaimEvent struct {
 	Lease string
 	Epoch int64
-	Kind  TermEventKind
+	Kind  ClaimEventKind
 }
 
-// TermEventKind is what a TermEvent tells.
-type TermEventKind int
+// ClaimEventKind is what a ClaimEvent tells.
+type ClaimEventKind int
 
 const (
-	// TermBegun: the lease was free.
-	TermBegun TermEventKind = iota
-	// TermTakenOver: the holder before had let its term run out; it was killed, or cut off.
-	TermTakenOver
-	// TermLost: the term was over before it was released.
-	TermLost
+	// ClaimBegun: the lease was free.
+	ClaimBegun ClaimEventKind = iota
+	// ClaimTakenOver: the holder before had let its claim run out; it was killed, or cut off.
+	ClaimTakenOver
+	// ClaimLost: the claim was over before it was released.
+	ClaimLost
 )
 
 // TroubleEvent is a failure of a feed's publisher or, where it is named, of a consumer.
@@ -128,7 +128,7 @@ type JobEvent struct {
 	Jobs  int // in the group
 	Job   int
 	Kind  JobEventKind
-	Owner string // of the job's term
+	Owner string // of the job's claim
 	Epoch int64
 }
 
@@ -140,7 +140,7 @@ const (
 	JobBegun JobEventKind = iota
 	// JobHandedOver: another member is to have it.
 	JobHandedOver
-	// JobLost: its term was over before it came to an end.
+	// JobLost: its claim was over before it came to an end.
 	JobLost
 	// JobEnded by itself, or with the member.
 	JobEnded

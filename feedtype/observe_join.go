@@ -14,7 +14,7 @@ func Observers(all ...*Observer) *Observer {
 		each.Retried = both(each.Retried, o.Retried)
 		each.Consumed = both(each.Consumed, o.Consumed)
 		each.SetAside = both(each.SetAside, o.SetAside)
-		each.Term = both(each.Term, o.Term)
+		each.Claim = both(each.Claim, o.Claim)
 		each.Lease = both(each.Lease, o.Lease)
 		each.Job = both(each.Job, o.Job)
 		each.Trouble = both(each.Trouble, o.Trouble)
@@ -29,7 +29,7 @@ var nobody = &Observer{
 	Retried:   func(RetryEvent) {},
 	Consumed:  func(ConsumeEvent) {},
 	SetAside:  func(SetAsideEvent) {},
-	Term:      func(TermEvent) {},
+	Claim:     func(ClaimEvent) {},
 	Lease:     func(LeaseEvent) {},
 	Job:       func(JobEvent) {},
 	Trouble:   func(TroubleEvent) {},

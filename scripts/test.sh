@@ -86,7 +86,7 @@ go vet github.com/rowfeed/rowfeed/...
 say 'mutants compile'
 go run ./internal/test/mutants --compile
 
-# Four suites run at a time, as they wait for disks, servers and terms of leases, too. What takes longest begins
+# Four suites run at a time, as they wait for disks, servers and claims on leases, too. What takes longest begins
 # first. The race detector runs on PostgreSQL 18, and in the packages that serve. Elsewhere the same Go code runs, and
 # of SQLite's translated C the detector makes minutes.
 say 'staticcheck, and tests'

@@ -19,7 +19,7 @@ type events struct {
 	fetches, fetched, vanished          *prometheus.CounterVec
 	consumed, collapsed, aside, trouble *prometheus.CounterVec
 	consuming                           *prometheus.HistogramVec
-	terms, jobs                         *prometheus.CounterVec
+	claims, jobs                        *prometheus.CounterVec
 	retries                             prometheus.Counter
 }
 
@@ -68,7 +68,7 @@ func newEvents(most int) *events {
 		trouble: counter("troubles_total",
 			"Failures that a publisher, consumer or group of this process has survived, by the error's code.", "part",
 			"code"),
-		terms: counter("lease_terms_total", "Terms of leases in this process, by what the lease is for and what "+
+		claims: counter("lease_terms_total", "Claims on leases in this process, by what the lease is for and what "+
 			"happened: begun, taken_over (the holder before had not released it) or lost.", "kind", "event"),
 		jobs: counter("jobs_total", "What happened to shards that instances share, in this process: "+
 			"begun, handed_over, lost, ended or stands_by.", "event"),
@@ -80,7 +80,7 @@ func newEvents(most int) *events {
 func (e *events) all() []prometheus.Collector {
 	return []prometheus.Collector{e.batches, e.changes, e.keys, e.publishing, e.skipped, e.publisher, e.fetches,
 		e.fetched, e.fetching, e.vanished,
-		e.consumed, e.collapsed, e.aside, e.consuming, e.trouble, e.terms, e.jobs, e.retries}
+		e.consumed, e.collapsed, e.aside, e.consuming, e.trouble, e.claims, e.jobs, e.retries}
 }
 
 func (e *events) observer() *rowfeed.Observer {
@@ -112,8 +112,8 @@ func (e *events) observer() *rowfeed.Observer {
 			e.consuming.WithLabelValues(consumer, feed).Observe(c.Took.Seconds())
 		},
 		SetAside: func(s rowfeed.SetAsideEvent) { e.aside.WithLabelValues(e.pair(s.Consumer, s.Feed)).Inc() },
-		Term: func(t rowfeed.TermEvent) {
-			e.terms.WithLabelValues(leaseKind(t.Lease), [...]string{"begun", "taken_over", "lost"}[t.Kind]).Inc()
+		Claim: func(t rowfeed.ClaimEvent) {
+			e.claims.WithLabelValues(leaseKind(t.Lease), [...]string{"begun", "taken_over", "lost"}[t.Kind]).Inc()
 		},
 		Lease: func(l rowfeed.LeaseEvent) {
 			mine := 0.0

@@ -316,25 +316,25 @@ func TestConsuming(t *testing.T) {
 	x.wants(0, "folded_series")
 }
 
-// TestLeases: terms that begin, are taken over and are lost.
+// TestLeases: claims that begin, are taken over and are lost.
 func TestLeases(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{})
-	term, err := x.db.Lease("relay:kv:hook", time.Hour).TryAcquire(t.Context())
+	claim, err := x.db.Lease("relay:kv:hook", time.Hour).TryAcquire(t.Context())
 	x.must(err)
 	x.wants(1, "lease_terms_total", "kind=relay", "event=begun")
 	x.wants(1, "leases", "kind=relay", "state=held")
 	x.exec(`UPDATE rowfeed_leases SET expires_at = 1`) // however long an hour is
 	x.wants(1, "leases", "kind=relay", "state=expired")
-	if err := term.Renew(t.Context()); !errors.Is(err, rowfeed.LeaseLost) {
+	if err := claim.Renew(t.Context()); !errors.Is(err, rowfeed.LeaseLost) {
 		t.Error(err)
 	}
 	x.wants(1, "lease_terms_total", "kind=relay", "event=lost")
-	term, err = x.db.Lease("relay:kv:hook", time.Minute).TryAcquire(t.Context())
+	claim, err = x.db.Lease("relay:kv:hook", time.Minute).TryAcquire(t.Context())
 	x.must(err)
 	x.wants(1, "lease_terms_total", "kind=relay", "event=taken_over")
 	x.wants(1, "leases", "kind=relay", "state=held")
 	x.wants(2, "lease_epochs_total", "kind=relay")
-	x.must(term.Release(t.Context()))
+	x.must(claim.Release(t.Context()))
 	x.wants(0, "leases", "kind=relay", "state=held")
 	x.wants(1, "lease_terms_total", "kind=relay", "event=lost") // to release is not to lose
 }

@@ -82,7 +82,7 @@ var (
 	descLeases = desc("leases",
 		"Leases that somebody holds, or whose holder has not renewed (expired), by what they are for.", "kind", "state")
 	descEpochs = desc("lease_epochs_total",
-		"Terms of leases that were ever begun, in all processes, by what the leases are for.", "kind")
+		"Claims on leases that were ever begun, in all processes, by what the leases are for.", "kind")
 	descFolded = desc("folded_series", "Consumers' shards that have no series of their own, since there are too many.")
 
 	descs = []*prometheus.Desc{descUp, descAge, descTook, descPending, descOldest, descHead, descSince, descReaders,

@@ -41,7 +41,7 @@ func (r *Relay) hold(
 		}
 		return err
 	}
-	return lease.Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
-		return fn(ctx, t.Epoch())
+	return lease.Hold(ctx, func(ctx context.Context, c *rowfeed.Claim) error {
+		return fn(ctx, c.Epoch())
 	})
 }

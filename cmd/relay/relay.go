@@ -68,7 +68,7 @@ type Relay struct {
 	// the feed has no more is then removed by a sink.Transactional; other receivers do not
 	// hear of it.
 	Restart bool
-	// Lease is the term of the leases through which instances take turns, or share the
+	// Lease is the ttl of the leases through which instances take turns, or share the
 	// shards: for so long nothing is delivered, at most, after the one at work was killed.
 	// Default 10 s.
 	Lease time.Duration

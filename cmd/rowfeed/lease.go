@@ -26,7 +26,7 @@ instance is there. Programs have leases of their own through the library.`, `  r
 		Long: `Lists every lease that was ever acquired, on the database's clock, but for free ones of
 shards that a consumer had before their number was changed, or before it was dropped
 (--all lists them, too: their epochs never come again). It says whether it is held,
-expired (anybody may acquire it) or free, the holder as host/pid, the epoch of its term,
+expired (anybody may acquire it) or free, the holder as host/pid, the epoch of its claim,
 since when and how often it was renewed in it, and the time left.
 
 With --json: an array of {"name":"publish:kv","state":"held",
@@ -42,15 +42,15 @@ expires_in_seconds then 0.`,
 	releaseCmd := &cobra.Command{
 		Use:   "release NAME",
 		Short: "Take a lease from its holder",
-		Long: `Ends the term that a lease is in, so that the next one can begin. For a holder that is
-known to be gone or stuck, or a term that a leap of the database's clock has made too
+		Long: `Ends the claim on a lease, so that the next one can begin. For a holder that is
+known to be gone or stuck, or a claim that a leap of the database's clock has made too
 long: a lease whose holder was killed frees itself in time.
 
 A holder that still lives learns of it when it next renews, after a third of the lease's
-term, and stops. What it does in the same database is refused from now on, if it asserts
-its term; what it does elsewhere until then is not.
+claim, and stops. What it does in the same database is refused from now on, if it asserts
+its claim; what it does elsewhere until then is not.
 
-With --epoch only the term of that number is ended (exit 1 when it is over): nobody
+With --epoch only the claim of that number is ended (exit 1 when it is over): nobody
 loses a lease who took it since you looked. A free lease stays free, exit 0.`,
 		Example: `  rowfeed lease release publish:kv
   rowfeed lease release nightly-report --epoch 7`,
@@ -63,7 +63,7 @@ loses a lease who took it since you looked. A free lease stays free, exit 0.`,
 			return release.run(cmd.Context(), a)
 		},
 	}
-	releaseCmd.Flags().Int64Var(&release.epoch, "epoch", 0, "end only the term of this `number`")
+	releaseCmd.Flags().Int64Var(&release.epoch, "epoch", 0, "end only the claim of this `number`")
 	cmd.AddCommand(listCmd, releaseCmd)
 	return cmd
 }

@@ -55,7 +55,7 @@ one works, the others stand by, and say so; with --once, too.
 With --shard-count N, said once or the same for all of one name, they share the work:
 the feed's keys are divided into N shards (at most the feed's data shards), each with
 a cursor, a lease and a batch under way. Every process that runs, or comes, or goes,
-has its even share of them within three terms (see --lease); "rowfeed status" and
+has its even share of them within three times --lease; "rowfeed status" and
 "rowfeed lease list" show who has which, and since when. The versions of a row keep
 their order, rows of different shards have none. A mirror and stdout have N = 1.
 Another N than before divides the keys anew, from the lowest cursors: some entries
@@ -120,8 +120,8 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
 	flags.BoolVar(&o.Restart, "restart", false,
 		"begin again when the feed was set back, instead of stopping (mirrors always do, but of feeds with ULIDs)")
-	flags.DurationVar(&o.Lease, "lease", 0, "`term` of the lease, or those of the shards: "+
-		"for so long, and a moment, nothing is delivered after the one at work was killed (default 10s)")
+	flags.DurationVar(&o.Lease, "lease", 0, "`time` that a claim on the lease, or on those of the shards, lasts without renewal; a relay that was killed "+
+		"is replaced so much later, and a moment (default 10s)")
 	flags.StringSliceVar(&o.Secret, "secret", nil,
 		"sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")

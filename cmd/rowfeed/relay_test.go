@@ -140,20 +140,20 @@ func TestRelayUsage(t *testing.T) {
 	s.fails(exitFailed, "relay nosuch --to stdout: --once")
 }
 
-// TestRelayLease (S7): a term of the relay's lease is as long as --lease asks for.
+// TestRelayLease (S7): a claim on the relay's lease lasts as long as --lease asks for.
 func TestRelayLease(t *testing.T) {
 	s := withFeed(t)
 	pool := s.pool()
-	var term int64
+	var ttl int64
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if err := pool.QueryRow("SELECT expires_at - acquired_at FROM rowfeed_leases WHERE name = 'relay:kv:hook' AND renewals = 0").Scan(&term); err != nil {
+		if err := pool.QueryRow("SELECT expires_at - acquired_at FROM rowfeed_leases WHERE name = 'relay:kv:hook' AND renewals = 0").Scan(&ttl); err != nil {
 			t.Error(err)
 		}
 	}))
 	defer hook.Close()
 	s.prints("relay kv --to "+hook.URL+" --allow-private --consumer hook --once --lease 1h", "")
-	if got := time.Duration(term) * time.Microsecond; got != time.Hour {
-		t.Errorf("the term is %s", got)
+	if got := time.Duration(ttl) * time.Microsecond; got != time.Hour {
+		t.Errorf("the claim lasts %s", got)
 	}
 }
 
@@ -394,11 +394,11 @@ func TestRelayStandsBy(t *testing.T) {
 	} {
 		once := fmt.Sprintf("relay kv --to %s --allow-private --consumer hook --shard-count %d --once", hook.URL, i+1)
 		s.prints(once, "")
-		term, err := db.Lease(c.lease, time.Hour).TryAcquire(t.Context())
+		claim, err := db.Lease(c.lease, time.Hour).TryAcquire(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		holder := process(term.Owner())
+		holder := process(claim.Owner())
 		if out := s.ok("consumer list hook"); !strings.Contains(out, holder) {
 			t.Errorf("the holder is not listed: %s", out)
 		}
@@ -406,12 +406,12 @@ func TestRelayStandsBy(t *testing.T) {
 			t.Errorf("status does not tell the holder: %s", out)
 		}
 		s.ok("consumer pause hook")
-		if got := s.fails(exitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, term.Owner()) ||
+		if got := s.fails(exitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, claim.Owner()) ||
 			!strings.Contains(got, "it is paused") {
 			t.Errorf("of %d shards: %s", i+1, got)
 		}
 		s.ok("consumer resume hook")
-		if err := term.Release(t.Context()); err != nil {
+		if err := claim.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

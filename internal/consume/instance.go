@@ -179,9 +179,9 @@ func (in *instance) shareShards(ctx context.Context) error {
 			}
 		}()
 		if in.ulidFeed {
-			return in.runWorker(ctx, until, j.Number(), j.Term().Epoch())
+			return in.runWorker(ctx, until, j.Number(), j.Claim().Epoch())
 		}
-		return in.workThroughFailures(ctx, until, j.Number(), j.Term().Epoch())
+		return in.workThroughFailures(ctx, until, j.Number(), j.Claim().Epoch())
 	})
 }
 
@@ -241,9 +241,9 @@ func (in *instance) inTurn(ctx context.Context, shard int) error {
 	}
 	for {
 		deposed := false
-		err := turns.Hold(ctx, func(ctx context.Context, t *lease.Term) error {
-			err := in.work(ctx, ctx, shard, t.Epoch())
-			deposed = errors.Is(err, feedtype.LeaseLost) && t.Context().Err() == nil
+		err := turns.Hold(ctx, func(ctx context.Context, c *lease.Claim) error {
+			err := in.work(ctx, ctx, shard, c.Epoch())
+			deposed = errors.Is(err, feedtype.LeaseLost) && c.Context().Err() == nil
 			return err
 		})
 		if !deposed {

@@ -13,10 +13,10 @@ import (
 )
 
 // Group shares a number of jobs among its members, in any number of processes. A member is a call of Run. Each job has
-// a lease of its own, and a single member does it at a time. Within three terms of any change the numbers of jobs of
-// two members differ by at most one. If there are more members than jobs, some stand by.
+// a lease of its own, and a single member does it at a time. Within three times the ttl of any change the numbers of
+// jobs of two members differ by at most one. If there are more members than jobs, some stand by.
 //
-// A job is guarded as any work under a lease is; see Lease and Job.Term.
+// A job is guarded as any work under a lease is; see Lease and Job.Claim.
 type Group struct {
 	store *store.Store
 	name  string
@@ -43,7 +43,7 @@ func NewGroup(st *store.Store, name string, jobs int, ttl time.Duration) *Group 
 // Job is a group's job that this member has.
 type Job struct {
 	number   int
-	term     *Term
+	claim    *Claim
 	handOver chan struct{}
 	asked    time.Time // when it was asked to hand over; zero while it was not
 }
@@ -51,8 +51,8 @@ type Job struct {
 // Number is the number of the job, at least 0 and less than the number of jobs.
 func (j *Job) Number() int { return j.number }
 
-// Term is the term of the job's lease.
-func (j *Job) Term() *Term { return j.term }
+// Claim is the claim of the job's lease.
+func (j *Job) Claim() *Claim { return j.claim }
 
 // HandOver is closed when another member is to have the job. The work then completes what it has begun and returns.
 // Until it returns the job stays with this member.
@@ -88,8 +88,8 @@ func (g *Group) validate() error {
 
 // Run does this member's share of the jobs, each in a goroutine of its own, until ctx ends. It then answers nil. The
 // function do does a job until its context ends or Job.HandOver is closed. The context ends with ctx or with the job's
-// term. If do returns earlier the job is done again, by this member or another one. If do fails Run answers its error,
-// unless the term was lost. Run survives an outage of the database, during which its terms end. It returns when every
+// claim. If do returns earlier the job is done again, by this member or another one. If do fails Run answers its error,
+// unless the claim was lost. Run survives an outage of the database, during which its claims end. It returns when every
 // do has returned.
 func (g *Group) Run(ctx context.Context, do func(ctx context.Context, j *Job) error) error {
 	if err := g.validate(); err != nil {
@@ -112,10 +112,10 @@ type member struct {
 	g        *Group
 	ctx      context.Context
 	do       func(context.Context, *Job) error
-	instance string // the beginning of the owners of all its terms
+	instance string // the beginning of the owners of all its claims
 
-	seat  *Term        // nil while the member stands by
-	jobs  map[int]*Job // the jobs whose do has not returned, also if their term is over
+	seat  *Claim       // nil while the member stands by
+	jobs  map[int]*Job // the jobs whose do has not returned, also if their claim is over
 	ended chan endedJob
 
 	failures   int  // failed beats in a row
@@ -174,11 +174,11 @@ func (m *member) end(e endedJob) error {
 
 // event is what the Observer is told of a job.
 func (m *member) event(j *Job, kind feedtype.JobEventKind) feedtype.JobEvent {
-	return feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: j.number, Owner: j.term.owner, Epoch: j.term.epoch,
+	return feedtype.JobEvent{Group: m.g.name, Jobs: m.g.jobs, Job: j.number, Owner: j.claim.owner, Epoch: j.claim.epoch,
 		Kind: kind}
 }
 
-// leave releases everything, so that other members need not wait for the end of a term. The seat comes first, since a
+// leave releases everything, so that other members need not wait for the end of a claim. The seat comes first, since a
 // job may take its time to return.
 func (m *member) leave() {
 	if m.seat != nil {
@@ -190,23 +190,23 @@ func (m *member) leave() {
 }
 
 // start does a job in the background, and releases it when do has returned.
-func (m *member) start(number int, t *Term) {
-	j := &Job{number: number, term: t, handOver: make(chan struct{})}
+func (m *member) start(number int, c *Claim) {
+	j := &Job{number: number, claim: c, handOver: make(chan struct{})}
 	m.jobs[number] = j
 	m.g.store.Observer.Job(m.event(j, feedtype.JobBegun))
 	work, stop := context.WithCancelCause(m.ctx)
-	detach := context.AfterFunc(t.ctx, func() { stop(context.Cause(t.ctx)) })
+	detach := context.AfterFunc(c.ctx, func() { stop(context.Cause(c.ctx)) })
 	go func() {
 		err := m.do(work, j)
 		detach()
 		stop(nil)
-		e := endedJob{job: j, err: err, lost: t.ctx.Err() != nil}
-		_ = t.releaseLeftover(m.ctx)
+		e := endedJob{job: j, err: err, lost: c.ctx.Err() != nil}
+		_ = c.releaseLeftover(m.ctx)
 		m.ended <- e
 	}()
 }
 
-// beat renews the member's terms, reads the group's leases, and corrects the member's share. It answers the time until
+// beat renews the member's claims, reads the group's leases, and corrects the member's share. It answers the time until
 // the next beat. Between two beats the member sends no statement.
 func (m *member) beat() (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.g.ttl)
@@ -229,7 +229,7 @@ func (m *member) beat() (time.Duration, error) {
 		return store.Jitter(min(store.Outage(m.failures), m.g.ttl/4)), nil
 	}
 	m.failures = 0
-	// Somewhat less than a third of the term, so that two beats may fail. For beats that hang see halfway.
+	// Somewhat less than a third of the ttl, so that two beats may fail. For beats that hang see halfway.
 	wait := m.g.ttl/4 + store.Jitter(m.g.ttl/24)
 	if !short {
 		m.shortBeats = 0
@@ -252,9 +252,9 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// Acquiring jobs ends before a term comes near its end.
+	// Acquiring jobs ends before a claim comes near its end.
 	for until := time.Now().Add(m.g.ttl / 8); ; {
-		bounded, cancel := halfway(ctx, m.terms()...)
+		bounded, cancel := halfway(ctx, m.claims()...)
 		all, err := m.g.Look(bounded)
 		cancel()
 		if err != nil {
@@ -282,20 +282,20 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 	}
 }
 
-// renew renews all terms, up to 100 in a statement. If a statement affects fewer rows than it has terms, some of these
-// are lost or were just released. It answers such terms as unconfirmed.
-func (m *member) renew(ctx context.Context) (unconfirmed []*Term, err error) {
+// renew renews all claims, up to 100 in a statement. If a statement affects fewer rows than it has claims, some of
+// these are lost or were just released. It answers such claims as unconfirmed.
+func (m *member) renew(ctx context.Context) (unconfirmed []*Claim, err error) {
 	const most = 100 // each has four parameters
-	for some := range slices.Chunk(m.terms(), most) {
+	for some := range slices.Chunk(m.claims(), most) {
 		bounded, cancel := halfway(ctx, some...)
-		asked, n, err := New(m.g.store, m.g.name, m.g.ttl).renewTerms(bounded, some...)
+		asked, n, err := New(m.g.store, m.g.name, m.g.ttl).renewClaims(bounded, some...)
 		cancel()
 		if err != nil {
 			return nil, err
 		}
 		if n == int64(len(some)) {
-			for _, t := range some {
-				_ = t.extend(asked)
+			for _, c := range some {
+				_ = c.extend(asked)
 			}
 		} else {
 			unconfirmed = append(unconfirmed, some...)
@@ -304,15 +304,15 @@ func (m *member) renew(ctx context.Context) (unconfirmed []*Term, err error) {
 	return unconfirmed, nil
 }
 
-// terms are the terms that hold, as far as the member knows.
-func (m *member) terms() (terms []*Term) {
+// claims are the claims that hold, as far as the member knows.
+func (m *member) claims() (claims []*Claim) {
 	if m.seat != nil && m.seat.ctx.Err() == nil {
-		terms = append(terms, m.seat)
+		claims = append(claims, m.seat)
 	}
 	for _, number := range slices.Sorted(maps.Keys(m.jobs)) {
-		if t := m.jobs[number].term; t.ctx.Err() == nil {
-			terms = append(terms, t)
+		if c := m.jobs[number].claim; c.ctx.Err() == nil {
+			claims = append(claims, c)
 		}
 	}
-	return terms
+	return claims
 }

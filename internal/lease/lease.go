@@ -16,18 +16,18 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Lease is a named job that a single holder may do at a time, among any number of processes. A holder has a Term, which
-// ends unless it is renewed in time. The next term has a higher epoch. The lease's row decides, on the database's
-// clock.
+// Lease is a named job that a single holder may do at a time, among any number of processes. A holder has a Claim,
+// which ends unless it is renewed in time. The next claim has a higher epoch. The lease's row decides, on the
+// database's clock.
 //
 // A lease spreads work and guards effects outside the database, as well as an expiring claim can. A holder that was
 // paused may continue for a moment after another holder took over. Effects in the same database are safe if their
-// transaction calls Term.Assert. Send the epoch with all other effects, so that the receiver can refuse a lower epoch.
+// transaction calls Claim.Assert. Send the epoch with all other effects, so that the receiver can refuse a lower epoch.
 type Lease struct {
 	// LookEvery is the maximum pause between two reads of a lease that another holder has. The first pauses are
 	// shorter. Default 5 s.
 	LookEvery time.Duration
-	// Above, if set, answers an epoch that the next term's epoch must exceed. A lease that replaces another one needs
+	// Above, if set, answers an epoch that the next claim's epoch must exceed. A lease that replaces another one needs
 	// it, since receivers that refuse lower epochs do not know the names of leases. It is called right before the lease
 	// is acquired, after any waiting.
 	Above func(ctx context.Context) (int64, error)
@@ -38,7 +38,7 @@ type Lease struct {
 	store *store.Store
 	Name  string
 	TTL   time.Duration
-	// instance, if set, begins the owners of all terms of a group's member, and so shows which member has a job.
+	// instance, if set, begins the owners of all claims of a group's member, and so shows which member has a job.
 	instance string
 }
 
@@ -55,7 +55,7 @@ const (
 var leaseNamePattern = regexp.MustCompile(`^[!-~]{1,100}$`)
 
 // New makes a lease without asking the database. A name has 1 to 100 printable ASCII characters without blanks. The
-// names "publish:…", "consumer:…" and "relay:…" are rowfeed's own. A term ends ttl after its last renewal, so a killed
+// names "publish:…", "consumer:…" and "relay:…" are rowfeed's own. A claim ends ttl after its last renewal, so a killed
 // holder is replaced at most that much later. 10 s is a good choice.
 func New(st *store.Store, name string, ttl time.Duration) *Lease {
 	return &Lease{store: st, Name: name, TTL: ttl}
@@ -76,31 +76,31 @@ func (l *Lease) validate() error {
 	return nil
 }
 
-// TryAcquire begins a term if the lease is free. Otherwise the error has the code LeaseTaken and names the holder, also
-// if that is the same process.
-func (l *Lease) TryAcquire(ctx context.Context) (*Term, error) {
-	t, taken, err := l.try(ctx)
+// TryAcquire begins a claim if the lease is free. Otherwise the error has the code LeaseTaken and names the holder,
+// also if that is the same process.
+func (l *Lease) TryAcquire(ctx context.Context) (*Claim, error) {
+	c, taken, err := l.try(ctx)
 	if taken != nil {
 		return nil, &feedtype.Error{Code: feedtype.LeaseTaken, Object: leaseObject(l.Name),
 			Cause: fmt.Sprintf("%s holds it since %s (epoch %d)",
 				taken.Owner, taken.Since.Format(time.RFC3339), taken.Epoch),
 			Next: "wait until it is released or expires, or use another name"}
 	}
-	return t, err
+	return c, err
 }
 
-// Acquire begins a term, and waits while another holder has the lease. It reads the lease after a pause that grows,
-// with jitter, to LookEvery, and no later than the holder's term would end. It has no transaction open while it waits.
+// Acquire begins a claim, and waits while another holder has the lease. It reads the lease after a pause that grows,
+// with jitter, to LookEvery, and no later than the holder's claim would end. It has no transaction open while it waits.
 // Errors of the database end the waiting.
-func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
+func (l *Lease) Acquire(ctx context.Context) (*Claim, error) {
 	longest := l.LookEvery
 	if longest == 0 {
 		longest = defaultLookEvery
 	}
 	for wait := longest / 16; ; wait = min(2*wait, longest) {
-		t, taken, err := l.try(ctx)
+		c, taken, err := l.try(ctx)
 		if taken == nil {
-			return t, err
+			return c, err
 		}
 		if l.StandBy != nil {
 			if err := l.StandBy(ctx, taken); err != nil {
@@ -114,8 +114,8 @@ func (l *Lease) Acquire(ctx context.Context) (*Term, error) {
 	}
 }
 
-// try answers a term, or the present holder, or an error.
-func (l *Lease) try(ctx context.Context) (*Term, *feedtype.LeaseStatus, error) {
+// try answers a claim, or the present holder, or an error.
+func (l *Lease) try(ctx context.Context) (*Claim, *feedtype.LeaseStatus, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err
 	}
@@ -127,16 +127,16 @@ func (l *Lease) try(ctx context.Context) (*Term, *feedtype.LeaseStatus, error) {
 		case Held(seen) || attempt > store.MaxAttempts: // the latter: another holder was faster each time
 			return nil, seen, nil
 		}
-		if t, err := l.acquire(ctx, seen); t != nil || err != nil {
-			return t, nil, l.store.Fail(leaseObject(l.Name), "acquire it", err)
+		if c, err := l.acquire(ctx, seen); c != nil || err != nil {
+			return c, nil, l.store.Fail(leaseObject(l.Name), "acquire it", err)
 		}
 	}
 }
 
-// acquire begins the term after the one seen, by one conditional statement. It answers neither term nor error if
-// another holder was faster. Each term has a new owner, because an epoch can come again after a failover that lost
+// acquire begins the claim after the one seen, by one conditional statement. It answers neither claim nor error if
+// another holder was faster. Each claim has a new owner, because an epoch can come again after a failover that lost
 // commits.
-func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Term, error) {
+func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Claim, error) {
 	above := int64(0)
 	if l.Above != nil {
 		var err error
@@ -144,16 +144,16 @@ func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Term,
 			return nil, err
 		}
 	}
-	t := newTerm(l, l.newOwner(), max(seen.Epoch, above)+1)
+	c := newClaim(l, l.newOwner(), max(seen.Epoch, above)+1)
 	now, ttl := l.store.Dialect.Now(), l.TTL.Microseconds()
 	b := dialect.NewBuilder(l.store.Dialect)
 	var query string
 	if seen.Epoch == 0 { // there is no row yet, and of two inserts one fails
 		query = "INSERT INTO " + l.store.Table("leases") +
 			" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" + b.Arg(l.Name) + ", " +
-			b.Arg(t.owner) + ", " + b.Arg(t.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
+			b.Arg(c.owner) + ", " + b.Arg(c.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
 	} else {
-		query = "UPDATE " + l.store.Table("leases") + " SET owner = " + b.Arg(t.owner) + ", epoch = " + b.Arg(t.epoch) +
+		query = "UPDATE " + l.store.Table("leases") + " SET owner = " + b.Arg(c.owner) + ", epoch = " + b.Arg(c.epoch) +
 			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
 			" WHERE name = " + b.Arg(l.Name) + " AND epoch = " + b.Arg(seen.Epoch) +
 			" AND (expires_at IS NULL OR expires_at <= " + now + ")"
@@ -172,38 +172,38 @@ func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Term,
 	case errors.Is(err, store.ErrNothing) || l.store.Dialect.Classify(err) == dialect.ClassDuplicate:
 		return nil, nil
 	case ctx.Err() != nil:
-		_ = t.releaseLeftover(ctx)
+		_ = c.releaseLeftover(ctx)
 		return nil, err
 	default:
 		// The COMMIT may have taken effect. A renewal tells: it waits for a commit that is still under way, and affects
-		// the row only if this term has it.
+		// the row only if this claim has it.
 		var n int64
 		var unknown error
-		if asked, n, unknown = l.renewTerms(ctx, t); unknown != nil || n != 1 {
+		if asked, n, unknown = l.renewClaims(ctx, c); unknown != nil || n != 1 {
 			return nil, err
 		}
 	}
-	if err := t.start(asked); err != nil {
-		_ = t.releaseLeftover(ctx)
+	if err := c.start(asked); err != nil {
+		_ = c.releaseLeftover(ctx)
 		return nil, err
 	}
-	begun := feedtype.TermEvent{Lease: l.Name, Epoch: t.epoch}
+	begun := feedtype.ClaimEvent{Lease: l.Name, Epoch: c.epoch}
 	if seen.State == feedtype.LeaseExpired {
-		begun.Kind = feedtype.TermTakenOver
+		begun.Kind = feedtype.ClaimTakenOver
 	}
-	l.store.Observer.Term(begun)
-	return t, nil
+	l.store.Observer.Claim(begun)
+	return c, nil
 }
 
-// renewTerms gives a full ttl to the terms that still hold, and answers how many. A group's member has several terms.
-// Asked is a moment before the database read its clock. The column renewals makes every renewal change its row, because
-// MySQL counts only rows that have changed.
-func (l *Lease) renewTerms(ctx context.Context, terms ...*Term) (asked time.Time, n int64, err error) {
+// renewClaims gives a full ttl to the claims that still hold, and answers how many. A group's member has several
+// claims. Asked is a moment before the database read its clock. The column renewals makes every renewal change its row,
+// because MySQL counts only rows that have changed.
+func (l *Lease) renewClaims(ctx context.Context, claims ...*Claim) (asked time.Time, n int64, err error) {
 	b := dialect.NewBuilder(l.store.Dialect)
 	now := l.store.Dialect.Now()
 	query := "UPDATE " + l.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.TTL.Microseconds()) +
 		", renewals = renewals + 1" +
-		" WHERE " + anyOf(b, terms) + " AND expires_at > " + now
+		" WHERE " + anyOf(b, claims) + " AND expires_at > " + now
 	err = l.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.Name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()
 		n, err = tx.Exec(ctx, query, b.Args()...)
@@ -212,20 +212,20 @@ func (l *Lease) renewTerms(ctx context.Context, terms ...*Term) (asked time.Time
 	return asked, n, err
 }
 
-// Hold acquires the lease (it waits, as Acquire does), runs fn, renews the term in the background, and releases it when
-// fn has returned. The context of fn ends with the term. What fn does after that is not guarded. Hold answers fn's
-// error, or an error with the code LeaseLost if the term ended before fn did.
-func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, t *Term) error) error {
-	t, err := l.Acquire(ctx)
+// Hold acquires the lease (it waits, as Acquire does), runs fn, renews the claim in the background, and releases it
+// when fn has returned. The context of fn ends with the claim. What fn does after that is not guarded. Hold answers
+// fn's error, or an error with the code LeaseLost if the claim ended before fn did.
+func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, c *Claim) error) error {
+	c, err := l.Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	return t.Hold(ctx, fn)
+	return c.Hold(ctx, fn)
 }
 
 var notInOwner = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// newOwner is the owner of a new term.
+// newOwner is the owner of a new claim.
 func (l *Lease) newOwner() string {
 	if l.instance == "" {
 		return newOwner()

@@ -46,16 +46,16 @@ func (g *Group) Look(ctx context.Context) (*groupState, error) {
 	return l, nil
 }
 
-// confirm ends the terms that no longer hold, and extends the others to the end that their rows say.
-func (l *groupState) confirm(terms []*Term) {
-	for _, t := range terms {
-		row := l.rows[t.lease.Name]
-		if row == nil || row.Owner != t.owner || row.Epoch != t.epoch || !Held(row) {
-			t.lose(lostToOthers)
+// confirm ends the claims that no longer hold, and extends the others to the end that their rows say.
+func (l *groupState) confirm(claims []*Claim) {
+	for _, c := range claims {
+		row := l.rows[c.lease.Name]
+		if row == nil || row.Owner != c.owner || row.Epoch != c.epoch || !Held(row) {
+			c.lose(lostToOthers)
 			continue
 		}
 		left := time.Duration(row.ExpiresInSeconds * float64(time.Second))
-		_ = t.extend(l.asked.Add(left - t.lease.TTL))
+		_ = c.extend(l.asked.Add(left - c.lease.TTL))
 	}
 }
 
@@ -69,7 +69,7 @@ func free(rows map[int]*feedtype.LeaseStatus, n int) (numbers []int) {
 	return numbers
 }
 
-// instanceOf is the part of a lease's owner that all terms of a group's member share.
+// instanceOf is the part of a lease's owner that all claims of a group's member share.
 func instanceOf(owner string) string { return owner[:max(0, strings.LastIndexByte(owner, '/'))] }
 
 // share is the number of jobs that a member is to have, and its rank among the members with a seat. Members with more
@@ -115,17 +115,17 @@ func (l *groupState) share(jobs int, instance string) (share, rank, members int)
 // acquire acquires a lease that was read as free. It answers nil if another member was faster.
 func (m *member) acquire(ctx context.Context, name string, seen *feedtype.LeaseStatus,
 	above func(context.Context) (int64, error),
-) (*Term, error) {
+) (*Claim, error) {
 	if seen == nil {
 		seen = &feedtype.LeaseStatus{Name: name, State: feedtype.LeaseFree}
 	}
 	l := &Lease{Above: above, store: m.g.store, Name: name, TTL: m.g.ttl, instance: m.instance}
-	bounded, cancel := halfway(ctx, m.terms()...)
+	bounded, cancel := halfway(ctx, m.claims()...)
 	defer cancel()
 	return l.acquire(bounded, seen)
 }
 
-func (m *member) acquireJob(ctx context.Context, number int, seen *feedtype.LeaseStatus) (*Term, error) {
+func (m *member) acquireJob(ctx context.Context, number int, seen *feedtype.LeaseStatus) (*Claim, error) {
 	var above func(context.Context) (int64, error)
 	if m.g.Above != nil {
 		above = func(ctx context.Context) (int64, error) { return m.g.Above(ctx, number) }
@@ -141,12 +141,12 @@ func (m *member) takeSeat(ctx context.Context, l *groupState) (bool, error) {
 	for seats := free(l.seats, m.g.jobs); len(seats) > 0; {
 		i := rand.N(min(some, len(seats)))
 		name := seatLease(m.g.name, m.g.jobs, seats[i])
-		t, err := m.acquire(ctx, name, l.seats[seats[i]], nil)
+		c, err := m.acquire(ctx, name, l.seats[seats[i]], nil)
 		if err != nil {
 			return false, err
 		}
-		if t != nil {
-			m.seat, m.standsBy = t, false
+		if c != nil {
+			m.seat, m.standsBy = c, false
 			return true, nil
 		}
 		seats = slices.Delete(seats, i, i+1)
@@ -166,8 +166,8 @@ func (m *member) rebalance(ctx context.Context, l *groupState) (took, missing in
 	share, rank, members := l.share(m.g.jobs, m.instance)
 	has := 0
 	for _, j := range m.jobs {
-		// If work does not return within a term after the request, another job is handed over instead.
-		if j.term.ctx.Err() == nil && (!j.handsOver() || time.Since(j.asked) > m.g.ttl) {
+		// If work does not return within the ttl after the request, another job is handed over instead.
+		if j.claim.ctx.Err() == nil && (!j.handsOver() || time.Since(j.asked) > m.g.ttl) {
 			has++
 		}
 	}
@@ -182,15 +182,15 @@ func (m *member) rebalance(ctx context.Context, l *groupState) (took, missing in
 		if took == min(missing, maxTakenAtOnce) {
 			break
 		}
-		if m.jobs[number] != nil { // its term is lost, and its work has not returned
+		if m.jobs[number] != nil { // its claim is lost, and its work has not returned
 			continue
 		}
-		t, err := m.acquireJob(ctx, number, l.Jobs[number])
+		c, err := m.acquireJob(ctx, number, l.Jobs[number])
 		if err != nil {
 			return took, missing - took, err
 		}
-		if t != nil {
-			m.start(number, t)
+		if c != nil {
+			m.start(number, c)
 			took++
 		}
 	}
@@ -200,7 +200,7 @@ func (m *member) rebalance(ctx context.Context, l *groupState) (took, missing in
 // handOver asks for n more jobs to be handed over, the highest numbers first.
 func (m *member) handOver(n int) {
 	for number := m.g.jobs - 1; number >= 0 && n > 0; number-- {
-		if j := m.jobs[number]; j != nil && !j.handsOver() && j.term.ctx.Err() == nil {
+		if j := m.jobs[number]; j != nil && !j.handsOver() && j.claim.ctx.Err() == nil {
 			j.asked = time.Now()
 			close(j.handOver)
 			n--

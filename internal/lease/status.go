@@ -75,10 +75,10 @@ func releaseRow(ctx context.Context, st *store.Store, which func(*dialect.Builde
 	return n, err
 }
 
-// Release ends a lease's term, for operators who know that its holder is gone or stuck. It answers the term as it was
-// before. A holder that still runs learns of it when it next renews or asserts its term. Until then its effects outside
-// the database are not fenced. Epoch 0 ends the present term. Another epoch ends that term only: if it is over the
-// error has the code Conflict. A free lease stays free.
+// Release ends a lease's claim, for operators who know that its holder is gone or stuck. It answers the claim as it was
+// before. A holder that still runs learns of it when it next renews or asserts its claim. Until then its effects
+// outside the database are not fenced. Epoch 0 ends the present claim. Another epoch ends that claim only: if it is
+// over the error has the code Conflict. A free lease stays free.
 func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*feedtype.LeaseStatus, error) {
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*f
 		return nil, st.Fail(leaseObject(name), "release it", err)
 	}
 	if n != 1 {
-		return nil, changedHands(name, "its term ended while it was being released")
+		return nil, changedHands(name, "its claim ended while it was being released")
 	}
 	return seen, nil
 }

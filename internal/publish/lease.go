@@ -35,13 +35,13 @@ func (f *Publisher) publishWithLease(ctx context.Context) error {
 		return nil
 	}
 	for ctx.Err() == nil {
-		t, err := l.Acquire(ctx)
+		c, err := l.Acquire(ctx)
 		if err == nil {
 			failures, seenEpoch = 0, -1
 			observer.Lease(feedtype.LeaseEvent{
-				Feed: f.Name, Name: l.Name, Owner: t.Owner(), Epoch: t.Epoch(), Since: time.Now(), Mine: true})
+				Feed: f.Name, Name: l.Name, Owner: c.Owner(), Epoch: c.Epoch(), Since: time.Now(), Mine: true})
 			var ended error
-			err = t.Hold(ctx, func(ctx context.Context, _ *lease.Term) error {
+			err = c.Hold(ctx, func(ctx context.Context, _ *lease.Claim) error {
 				ended = f.publishLoop(ctx, maxFailures)
 				return ended
 			})

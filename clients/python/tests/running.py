@@ -57,7 +57,7 @@ class Server:
 
     def start(self, *arguments: str) -> None:
         """On the address that it had, so that clients find it again. After one that was killed it
-        need not wait until the term of the publisher's lease is over."""
+        need not wait until the claim on the publisher's lease is over."""
         if self._killed:
             self.run("lease", "release", "publish:" + self._feed, check=False)  # it may have had none yet
             self._killed = False

@@ -59,8 +59,8 @@ export class Server {
   }
 
   /**
-   * On the address that it had, so that clients find it again. After one that was killed it need not wait until the term
-   * of the publisher's lease is over.
+   * On the address that it had, so that clients find it again. After one that was killed it need not wait until the
+   * claim on the publisher's lease is over.
    */
   async start(...args: string[]): Promise<void> {
     this.#scheme = args.includes("--tls-cert") ? "https" : "http";

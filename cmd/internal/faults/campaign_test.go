@@ -325,8 +325,8 @@ func (c *campaign) judge(history History) {
 		c.kills.Load(), c.pauses.Load(), c.cuts.Load(), c.restarts.Load(), ended)
 	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome",
 		c.writers.committed, c.writers.failed, c.writers.unknown)
-	c.Logf("%d arrivals in %d terms: "+
-		"%d taken in, %d repeated, %d of earlier terms, %d while busy, %d of requests given up, %d perhaps",
+	c.Logf("%d arrivals in %d claims: "+
+		"%d taken in, %d repeated, %d of earlier claims, %d while busy, %d of requests given up, %d perhaps",
 		v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp, v.Unknown)
 	c.Logf("%s", c.takeOvers.report(c.lease))
 	if !c.happened() || c.restarts.Load() != 2 || v.Epochs < 2 {

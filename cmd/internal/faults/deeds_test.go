@@ -101,7 +101,7 @@ func (c *campaign) moods(ctx context.Context, rng *rand.Rand) {
 			c.inbox.SetMood(func() (bool, time.Duration) { return true, 0 })
 		case 1:
 			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(c.lease / 4) })
-		case 2: // some are looked at when their sender's term is over
+		case 2: // some are looked at when their sender's claim is over
 			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(2 * c.lease) })
 		default:
 			c.inbox.SetMood(nil)

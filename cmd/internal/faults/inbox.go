@@ -32,7 +32,7 @@ type Inbox struct {
 	log    []Arrival
 	epochs map[int]int64
 	keys   map[int64]known
-	terms  map[term]*sent
+	claims map[claim]*sent
 	wrong  error // a request that no relay should send
 }
 
@@ -41,7 +41,7 @@ type known struct {
 	deleted           bool
 }
 
-// sent is what came in a term, whatever became of it.
+// sent is what came in a claim, whatever became of it.
 type sent struct {
 	top  int64           // the highest position
 	seen map[int64]bool  // positions
@@ -50,7 +50,7 @@ type sent struct {
 	inOrder int
 }
 
-// late is an entry that came after a later one of its term: of its key, or any if it is
+// late is an entry that came after a later one of its claim: of its key, or any if it is
 // the first at its position.
 type late struct {
 	at      int // its place in the log
@@ -61,7 +61,7 @@ type late struct {
 // NewInbox makes an empty one.
 func NewInbox(key, version string) *Inbox {
 	return &Inbox{Key: key, Version: version, Patience: 20 * time.Second, epochs: map[int]int64{},
-		keys: map[int64]known{}, terms: map[term]*sent{}}
+		keys: map[int64]known{}, claims: map[claim]*sent{}}
 }
 
 // SetMood says how requests fare from now on: nil takes them in at once.
@@ -136,7 +136,7 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	held, refused := b.take(arrivals)
 	b.await(r, held)
-	if refused { // all the same to a sender whose term is over
+	if refused { // all the same to a sender whose claim is over
 		w.WriteHeader([]int{http.StatusOK, http.StatusConflict, http.StatusGone}[rand.N(3)])
 	}
 }
@@ -186,18 +186,18 @@ func (b *Inbox) write(arrivals []Arrival, answer Answer) []late {
 
 // put appends a request to the log, and answers what of it came out of order; b.mu is held.
 func (b *Inbox) put(arrivals []Arrival) (all []late) {
-	terms := map[*sent]bool{}
+	claims := map[*sent]bool{}
 	for _, a := range arrivals {
-		of := term{a.Shard, a.Epoch}
+		of := claim{a.Shard, a.Epoch}
 		if b.Part != nil {
 			of.shard = b.Part(a.Shard)
 		}
-		t := b.terms[of]
+		t := b.claims[of]
 		if t == nil {
 			t = &sent{seen: map[int64]bool{}, keys: map[int64]int64{}}
-			b.terms[of] = t
+			b.claims[of] = t
 		}
-		terms[t] = true
+		claims[t] = true
 		b.log = append(b.log, a)
 		if a.Position < t.keys[a.Key] || a.Position < t.top && !t.seen[a.Position] {
 			all = append(all, late{at: len(b.log) - 1, of: t, inOrder: t.inOrder})
@@ -208,7 +208,7 @@ func (b *Inbox) put(arrivals []Arrival) (all []late) {
 		t.keys[a.Key] = max(t.keys[a.Key], a.Position)
 	}
 	if len(all) == 0 {
-		for t := range terms {
+		for t := range claims {
 			t.inOrder++
 		}
 	}

@@ -150,7 +150,7 @@ func TestInboxLate(t *testing.T) {
 				cut := o.held(t, entry)
 				if want == GivenUp {
 					o.inOrder(t, "3 0 9 1")
-				} else if _, err := send(t.Context(), o.URL, 2, "3 0 9 1"); err != nil { // of another term
+				} else if _, err := send(t.Context(), o.URL, 2, "3 0 9 1"); err != nil { // of another claim
 					t.Fatal(err)
 				} else {
 					<-o.answered

@@ -7,7 +7,7 @@
 //	ROWFEED_FAULTS_SECONDS=60 go test -C cmd/internal/faults -v -timeout 30m  a minute, on PostgreSQL and MariaDB
 //
 // ROWFEED_FAULTS_SEED repeats the choices of a run (what processes make of them is theirs),
-// ROWFEED_FAULTS_SHARDS sets the number of shards (8), ROWFEED_FAULTS_LEASE the term of their
+// ROWFEED_FAULTS_SHARDS sets the number of shards (8), ROWFEED_FAULTS_LEASE the ttl of their
 // leases in seconds (2), ROWFEED_TEST_ENGINES the databases.
 package faults
 
@@ -26,7 +26,7 @@ const (
 	Took
 	// Repeated: it has had this entry, or a later one of the key.
 	Repeated
-	// Superseded: it has heard from a holder of a later term.
+	// Superseded: it has heard from a holder of a later claim.
 	Superseded
 )
 
@@ -45,7 +45,7 @@ type Arrival struct {
 	Fate     Fate
 }
 
-// Fate is what is known of a request that came after a later one of its term: see await.
+// Fate is what is known of a request that came after a later one of its claim: see await.
 type Fate int
 
 const (
@@ -57,7 +57,7 @@ const (
 	Unknown
 )
 
-// maxUnknown is how often an entry may come out of order in a term without that anything
+// maxUnknown is how often an entry may come out of order in a claim without that anything
 // is known of it. It takes a request each, cut off and read when a later one was answered;
 // a sender that lacks the answer sends it again and again.
 const maxUnknown = 3
@@ -77,7 +77,7 @@ type Verdict struct {
 	// GivenUp are arrivals out of order that their sender no longer waited for, and Unknown
 	// those of which it is not known whether it did.
 	GivenUp, Unknown int
-	Epochs           int // terms in which something arrived, of all shards
+	Epochs           int // claims in which something arrived, of all shards
 	Faults           []string
 	Wrong            []int64 // keys that the faults are about
 }
@@ -91,26 +91,26 @@ const maxFaults = 50
 //
 // Faults begin with a word: lost (a row that the receiver does not have), stale (it has an
 // older version), ghost (it has a row that is gone), order (an older version came after a
-// newer one), invented (a version that was never committed), epoch (a term of two
-// processes, or an entry taken in from an earlier term than one before it).
+// newer one), invented (a version that was never committed), epoch (a claim of two
+// processes, or an entry taken in from an earlier claim than one before it).
 func Judge(log []Arrival, part func(shard int) int, history History, final map[int64]int64) Verdict {
-	j := &judging{part: part, history: history, terms: map[term]*termSeen{}, epochs: map[int]int64{},
+	j := &judging{part: part, history: history, claims: map[claim]*claimSeen{}, epochs: map[int]int64{},
 		state: map[int64]state{}}
 	for i, a := range log {
 		j.arrived(i, a)
 	}
 	j.compare(final)
-	j.Epochs = len(j.terms)
+	j.Epochs = len(j.claims)
 	return j.Verdict
 }
 
-// term is one of a consumer shard's lease.
-type term struct {
+// claim is one of a consumer shard's lease.
+type claim struct {
 	shard int
 	epoch int64
 }
 
-type termSeen struct {
+type claimSeen struct {
 	sender string
 	top    int64
 	seen   map[int64]bool  // positions
@@ -130,7 +130,7 @@ type judging struct {
 	Verdict
 	part    func(int) int
 	history History
-	terms   map[term]*termSeen
+	claims  map[claim]*claimSeen
 	epochs  map[int]int64 // by data shard: the highest epoch that was taken in
 	state   map[int64]state
 }
@@ -146,7 +146,7 @@ func (j *judging) fault(key int64, format string, args ...any) {
 
 func (j *judging) arrived(i int, a Arrival) {
 	j.Arrivals++
-	j.inTerm(i, a)
+	j.inClaim(i, a)
 	switch a.Answer {
 	case Busy:
 		j.Busy++
@@ -160,16 +160,16 @@ func (j *judging) arrived(i int, a Arrival) {
 	}
 }
 
-// inTerm looks at the order in which a term's one process sends: of a key never an earlier
+// inClaim looks at the order in which a claim's one process sends: of a key never an earlier
 // position, and each above all before it, but for those that are sent again. A page that is
 // fetched again may have one more: of a key whose row was gone, without its deletion having
 // been published, and is there again.
-func (j *judging) inTerm(i int, a Arrival) {
-	of := term{j.part(a.Shard), a.Epoch}
-	t := j.terms[of]
+func (j *judging) inClaim(i int, a Arrival) {
+	of := claim{j.part(a.Shard), a.Epoch}
+	t := j.claims[of]
 	if t == nil {
-		t = &termSeen{sender: a.Sender, seen: map[int64]bool{}, keys: map[int64]int64{}, unknown: map[int64]int{}}
-		j.terms[of] = t
+		t = &claimSeen{sender: a.Sender, seen: map[int64]bool{}, keys: map[int64]int64{}, unknown: map[int64]int{}}
+		j.claims[of] = t
 	}
 	if t.sender != a.Sender {
 		j.fault(a.Key, "epoch: arrival %d: epoch %d of shard %d is one of %s and of %s", i, a.Epoch, of.shard, t.sender,

@@ -8,7 +8,7 @@ import (
 
 // rightLog: two shards (keys by their parity), keys 1 to 4. Key 1 is changed, 2 deleted,
 // 3 deleted and inserted again, 4 deleted unseen, which came twice: the first time in the
-// place of a version before it. a has the first terms, b takes over; a
+// place of a version before it. a has the first claims, b takes over; a
 // was paused, and sends what it had in its hands; a request of b's was cut off and read
 // late. Key 5 was deleted and inserted again before either was published: a page that was
 // fetched again has it, and the one before had not.
@@ -86,9 +86,9 @@ func TestJudgeFinds(t *testing.T) {
 			l[0].Version, l[4].Version = 2, 1
 			return l
 		}, []string{"order: arrival 4: version 1 of key 1 came after 2", "stale: key 1"}},
-		"swapped: two of one term": {func(l []Arrival) []Arrival { l[0], l[3] = l[3], l[0]; return l },
+		"swapped: two of one claim": {func(l []Arrival) []Arrival { l[0], l[3] = l[3], l[0]; return l },
 			[]string{"order: arrival 3: within epoch 1 of shard 1 position 1 came after 3"}},
-		"stale: an earlier term is taken in": {change(5, func(a *Arrival) { a.Answer = Took }), []string{
+		"stale: an earlier claim is taken in": {change(5, func(a *Arrival) { a.Answer = Took }), []string{
 			"epoch: arrival 5: key 1 was taken in from epoch 1 after one of epoch 2",
 			"order: arrival 5: key 1 was taken in at position 1 after 4",
 			"order: arrival 5: version 1 of key 1 came after 2", "stale: key 1",
@@ -103,7 +103,7 @@ func TestJudgeFinds(t *testing.T) {
 			l[10].Fate = Unknown
 			return append(l, l[10], l[10], l[10])
 		}, []string{"order: arrival 16: within epoch 2 of shard 1 position 6 came after a later one 4 times"}},
-		"a term of two processes": {change(8, func(a *Arrival) { a.Sender = "c" }),
+		"a claim of two processes": {change(8, func(a *Arrival) { a.Sender = "c" }),
 			[]string{"epoch: arrival 8: epoch 2 of shard 1 is one of b and of c"}},
 		"a version that was rolled back": {
 			add(Arrival{Key: 1, Version: 3, Position: 10, Shard: 1, Epoch: 2, Sender: "b", Answer: Took}),

@@ -17,12 +17,12 @@ type takeOvers struct {
 	leases string // what the names of the relay's leases begin with
 
 	mu      sync.Mutex
-	terms   map[string]leaseTerm // the latest seen of each lease
+	claims  map[string]leaseClaim // the latest seen of each lease
 	waiting map[string]*vacancy
 	times   []vacancy
 }
 
-type leaseTerm struct {
+type leaseClaim struct {
 	pid   int
 	epoch int64
 }
@@ -37,7 +37,7 @@ type vacancy struct {
 }
 
 func newTakeOvers(leases string) *takeOvers {
-	return &takeOvers{leases: leases, terms: map[string]leaseTerm{}, waiting: map[string]*vacancy{}}
+	return &takeOvers{leases: leases, claims: map[string]leaseClaim{}, waiting: map[string]*vacancy{}}
 }
 
 // watch looks at the leases until ctx ends. What it cannot read it does not: the database
@@ -70,22 +70,22 @@ func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
 		}
 		pid, err := strconv.Atoi(parts[1])
 		if err == nil {
-			o.seen(name, leaseTerm{pid, epoch}, time.UnixMicro(acquired))
+			o.seen(name, leaseClaim{pid, epoch}, time.UnixMicro(acquired))
 		}
 	}
 }
 
-func (o *takeOvers) seen(name string, t leaseTerm, acquired time.Time) {
+func (o *takeOvers) seen(name string, t leaseClaim, acquired time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	last := o.terms[name]
-	o.terms[name] = t
+	last := o.claims[name]
+	o.claims[name] = t
 	v := o.waiting[name]
 	if v == nil || t.epoch <= v.epoch {
 		return
 	}
 	delete(o.waiting, name)
-	// Of two terms since the last look only the later is known.
+	// Of two claims since the last look only the later is known.
 	if t.epoch == v.epoch+1 && last.epoch == v.epoch && acquired.After(v.from) {
 		v.until = acquired
 		o.times = append(o.times, *v)
@@ -102,7 +102,7 @@ func (o *takeOvers) measured() int {
 func (o *takeOvers) gone(pid int, paused bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for name, t := range o.terms {
+	for name, t := range o.claims {
 		if t.pid == pid && o.waiting[name] == nil {
 			o.waiting[name] = &vacancy{epoch: t.epoch, from: time.Now(), paused: paused}
 		}
@@ -114,7 +114,7 @@ func (o *takeOvers) gone(pid int, paused bool) {
 func (o *takeOvers) back(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for name, t := range o.terms {
+	for name, t := range o.claims {
 		if v := o.waiting[name]; v != nil && v.paused && t.pid == pid && v.epoch == t.epoch {
 			delete(o.waiting, name)
 		}
@@ -130,8 +130,8 @@ func (o *takeOvers) databaseGone() {
 	}
 }
 
-// report is the distribution, in lengths of a term.
-func (o *takeOvers) report(term time.Duration) string {
+// report is the distribution, as multiples of the ttl.
+func (o *takeOvers) report(ttl time.Duration) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	kinds := map[string][]float64{}
@@ -143,14 +143,14 @@ func (o *takeOvers) report(term time.Duration) string {
 		case v.paused:
 			kind = "after a pause began"
 		}
-		kinds[kind] = append(kinds[kind], float64(v.until.Sub(v.from))/float64(term))
+		kinds[kind] = append(kinds[kind], float64(v.until.Sub(v.from))/float64(ttl))
 	}
 	var lines []string
 	for kind, all := range kinds {
 		slices.Sort(all)
 		at := func(share float64) float64 { return all[min(int(share*float64(len(all))), len(all)-1)] }
-		lines = append(lines, fmt.Sprintf("take-over %s, in terms of %s: %d times, median %.2f, p90 %.2f, max %.2f",
-			kind, term, len(all), at(0.5), at(0.9), at(1)))
+		lines = append(lines, fmt.Sprintf("take-over %s, as multiples of %s: %d times, median %.2f, p90 %.2f, max %.2f",
+			kind, ttl, len(all), at(0.5), at(0.9), at(1)))
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")

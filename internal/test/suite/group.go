@@ -20,12 +20,12 @@ const (
 	GroupJobs = 13
 	// groupTTL is long enough for a busy machine: who was killed is replaced after it.
 	GroupTTL = 2 * time.Second
-	// stuckTTL is the term of a member that is to lose nothing while the test holds it up: longer
+	// StuckTTL is that of a member that is to lose nothing while the test holds it up: longer
 	// than a machine stands still.
 	StuckTTL = 20 * time.Second
-	// threeTerms in beats of a member, of which there are at most four to a term. A
+	// threeTTLs in beats of a member, of which there are at most four to a ttl. A
 	// machine that is slow is slow about these, too.
-	threeTerms = 12
+	threeTTLs = 12
 )
 
 // UntilAsked is a job without anything in hand, ever.
@@ -114,7 +114,7 @@ func (s Standing) Beats(since Standing) int64 {
 	return least
 }
 
-// AwaitBalance waits for it, and asserts that it came within three terms of the event
+// AwaitBalance waits for it, and asserts that it came within three times the ttl of the event
 // before which the group stood as given: what counts is when it was last seen out of balance,
 // since a test that stands still sees the balance late.
 func (x *Env) AwaitBalance(group string, jobs, members int, since Standing) Standing {
@@ -131,8 +131,8 @@ func (x *Env) AwaitBalance(group string, jobs, members int, since Standing) Stan
 		}
 		return false
 	})
-	if late > threeTerms {
-		x.Errorf("not balanced among %d members after %d beats, want %d at most", members, late, threeTerms)
+	if late > threeTTLs {
+		x.Errorf("not balanced among %d members after %d beats, want %d at most", members, late, threeTTLs)
 	}
 	return s
 }
@@ -159,7 +159,7 @@ func Leasing(work func(context.Context, *sql.DB, *rowfeed.DB) error) error {
 
 func (x *Env) AllPublished() bool { return x.Scalar("SELECT count(*) FROM rowfeed_changes_kv") == 0 }
 
-// Long is a term that does not end during a test by itself.
+// Long is the ttl of a claim that does not expire during a test.
 const Long = time.Hour
 
 // standbys collects what an instance in a process of its own says of its jobs, and how

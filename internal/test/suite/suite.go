@@ -15,7 +15,7 @@
 // tests run that call testdb.Quick. The first line of a test's comment names, behind the test, the rows of
 // docs/CAPABILITIES.md that it shows (internal/test/cases).
 //
-// Tests that mostly wait, for terms of leases to end and the like, run side by side (t.Parallel), after all others:
+// Tests that mostly wait, for claims on leases to end and the like, run side by side (t.Parallel), after all others:
 // those have the server and the processor to themselves.
 package suite
 

@@ -67,7 +67,7 @@ func TestDropKeepsEpochs(t *testing.T) {
 
 // TestEpochsGrowWhileWaited (M54): while an instance waits for a lease the cursors are
 // claimed under epochs that its name knows nothing of, as by instances of another number of
-// shards. Its term is above them.
+// shards. Its claim is above them.
 func TestEpochsGrowWhileWaited(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)

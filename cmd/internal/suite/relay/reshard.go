@@ -12,7 +12,7 @@ import (
 )
 
 // TestEpochsOverReshard (M54, H24): the feed is divided anew, and data shards go from a
-// shard of many terms to one of few. Their epochs grow all the same, whether the consumer is
+// shard of many claims to one of few. Their epochs grow all the same, whether the consumer is
 // set back by a refusal or by an operator; one of a single shard is left its own.
 func TestEpochsOverReshard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
@@ -34,15 +34,15 @@ func TestEpochsOverReshard(t *testing.T) {
 				x.Fatal(err)
 			}
 		}
-		// terms are begun and ended on a shard, and a page is delivered under the last.
-		terms := func(shard int) {
+		// claims are begun and ended on a shard, and a page is delivered under the last.
+		claims := func(shard int) {
 			x.Helper()
 			for range 5 {
-				term, err := x.RF.Lease(admin.JobLease(suite.TestGroup, 2, shard), time.Minute).TryAcquire(x.Ctx)
+				claim, err := x.RF.Lease(admin.JobLease(suite.TestGroup, 2, shard), time.Minute).TryAcquire(x.Ctx)
 				if err != nil {
 					x.Fatal(err)
 				}
-				if err := term.Release(x.Ctx); err != nil {
+				if err := claim.Release(x.Ctx); err != nil {
 					x.Fatal(err)
 				}
 			}
@@ -51,13 +51,13 @@ func TestEpochsOverReshard(t *testing.T) {
 			once("test", 2, false)
 		}
 		once("test", 2, false)
-		terms(1)
+		claims(1)
 		x.Reshard(f, 16) // data shards 4 to 7 are shard 0's now
 		once("test", 2, true)
 		if len(highest) != 16 {
 			x.Fatalf("not all was delivered: %v", highest)
 		}
-		terms(0)
+		claims(0)
 		x.Reshard(f, 8) // and shard 1's again
 		if n, err := x.RF.Admin().ResetConsumer(x.Ctx, suite.TestConsumer); n != 2 || err != nil {
 			x.Fatal(n, err)

@@ -43,7 +43,7 @@ func init() {
 }
 
 // sharing is the receiver that several instances of a relay deliver to. It asserts that no
-// key goes back, and that no shard's epoch does, unless an instance has lost a term, as it may on a
+// key goes back, and that no shard's epoch does, unless an instance has lost a claim, as it may on a
 // machine that is slow: what it had in hand then comes late. That is known when the test ends.
 type sharing struct {
 	*suite.Env
@@ -52,7 +52,7 @@ type sharing struct {
 	epochs   map[int]int64   // by shard of the relay
 	taken    map[string]int  // how often, by idempotency key
 	at       map[string]bool // epochs that have delivered
-	lost     int             // terms, by a machine that is slow
+	lost     int             // claims, by a machine that is slow
 	doubts   []string
 }
 
@@ -284,7 +284,7 @@ func TestRelayShardsOnce(t *testing.T) {
 }
 
 // TestRelayEpochs (M56, H3): whatever the number of shards, and whatever their leases are
-// called, no later term has a lower epoch: a receiver that refuses lower ones goes on.
+// called, no later claim has a lower epoch: a receiver that refuses lower ones goes on.
 func TestRelayEpochs(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, s := x.AddShards(64), &spy{Env: x}

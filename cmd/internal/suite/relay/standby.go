@@ -11,7 +11,7 @@ import (
 )
 
 // TestRelayOnceWaits (M56): whoever waits for what another instance has says so, once for each
-// of its terms, and does not wait where it is paused.
+// of its claims, and does not wait where it is paused.
 func TestRelayOnceWaits(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
@@ -36,16 +36,16 @@ func TestRelayOnceWaits(t *testing.T) {
 			go func() { ended <- r.RunOnce(x.Ctx) }()
 			return ended
 		}
-		hold := func(lease string) *rowfeed.Term {
+		hold := func(lease string) *rowfeed.Claim {
 			x.Helper()
-			term, err := x.RF.Lease(lease, time.Hour).TryAcquire(x.Ctx)
+			claim, err := x.RF.Lease(lease, time.Hour).TryAcquire(x.Ctx)
 			if err != nil {
 				x.Fatal(err)
 			}
-			return term
+			return claim
 		}
 
-		term := hold(admin.JobLease(suite.TestGroup, relayShards, 1))
+		claim := hold(admin.JobLease(suite.TestGroup, relayShards, 1))
 		ended := once("test", relayShards, nil)
 		x.Eventually("it says what it waits for", func() bool { return len(said.Of(rowfeed.JobStandsBy)) > 0 })
 		shard := 1
@@ -53,17 +53,17 @@ func TestRelayOnceWaits(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.WantCode(end(ended), rowfeed.ConsumerPaused)
-		if told := said.Of(rowfeed.JobStandsBy); len(told) != 1 || told[0].Job != 1 || told[0].Jobs != relayShards || told[0].Owner != term.Owner() || told[0].Epoch != term.Epoch() {
+		if told := said.Of(rowfeed.JobStandsBy); len(told) != 1 || told[0].Job != 1 || told[0].Jobs != relayShards || told[0].Owner != claim.Owner() || told[0].Epoch != claim.Epoch() {
 			x.Errorf("said: %+v", told)
 		}
 
 		if err := end(once("alone", 1, nil)); err != nil {
 			x.Fatal(err)
 		}
-		term = hold(relays.LeaseName("alone", "kv"))
+		claim = hold(relays.LeaseName("alone", "kv"))
 		standing := make(chan relays.Event, 100)
 		ended = once("alone", 1, func(e relays.Event) { standing <- e })
-		if e := <-standing; e.Kind != relays.StandingBy || e.Owner != term.Owner() || e.Epoch != term.Epoch() {
+		if e := <-standing; e.Kind != relays.StandingBy || e.Owner != claim.Owner() || e.Epoch != claim.Epoch() {
 			x.Errorf("said: %+v", e)
 		}
 		if _, err := x.RF.Admin().PauseConsumer(x.Ctx, rowfeed.ConsumerID{Consumer: "alone", Feed: "kv"}); err != nil {

@@ -92,7 +92,7 @@ func storedCursorOr(x *suite.Env, otherwise string) string {
 }
 
 // TestDeliverEpoch (M56, H27): the cursor of a consumer under a lease cannot be written
-// any more by the holder of an earlier term, also where nothing was delivered since; that
+// any more by the holder of an earlier claim, also where nothing was delivered since; that
 // one ends, and delivers nothing after its batch.
 func TestDeliverEpoch(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {

@@ -209,7 +209,7 @@ func TestConsumeGroupRebalance(t *testing.T) {
 		s := x.Standing(suite.TestGroup, consumerShards)
 		early := x.Scalar("SELECT count(*) FROM applied")
 		close(done)
-		// What is delivered elsewhere comes twice where the term is lost before the cursor is stored.
+		// What is delivered elsewhere comes twice where the claim is lost before the cursor is stored.
 		applied := func() int64 { return x.Scalar("SELECT count(DISTINCT id) FROM applied") }
 		x.Eventually("the page is committed", func() bool { return applied() == 1 })
 		x.Eventually("the shard changes hands", func() bool {
@@ -220,7 +220,7 @@ func TestConsumeGroupRebalance(t *testing.T) {
 		x.Eventually("the next page is committed", func() bool { return applied() == 2 })
 		first.end()
 		second.end()
-		// Only now it is certain that no term was lost, as it may be on a slow machine: the
+		// Only now it is certain that no claim was lost, as it may be on a slow machine: the
 		// table of leases tells it earlier than the instance.
 		if first.lost.Load() == 0 && (early != 0 || s.Epochs[last] != was.Epochs[last] || s.Owners[last] != was.Owners[last]) {
 			x.Errorf("a shard with a page in hand changed hands; %d entries took effect before the page was committed", early)
@@ -251,7 +251,7 @@ func TestConsumeGroupLostLease(t *testing.T) {
 		x.WantCode(<-cause, rowfeed.LeaseLost)
 		x.Eventually("the page is committed after all", func() bool { return x.Scalar("SELECT count(*) FROM applied") > 0 })
 		m.end()
-		// What is delivered elsewhere comes twice where one more term was lost, on a slow machine.
+		// What is delivered elsewhere comes twice where one more claim was lost, on a slow machine.
 		if n := x.Scalar("SELECT count(*) FROM applied"); n != 1 && (x.Family() != "sqlite" || m.lost.Load() == 1) {
 			x.Errorf("the entry took effect %d times", n)
 		}

@@ -19,7 +19,7 @@ func TestConsumeGroupSmallPool(t *testing.T) {
 	t.Parallel()
 	testdb.Only(t, testdb.Postgres15, testdb.MariaDB) // SQLite's writers have one lock
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		// A machine that stands still for a term loses leases, too, but not each time.
+		// A machine that stands still for the ttl loses leases, too, but not each time.
 		for try := 1; ; try++ {
 			x := suite.NewEnv(t, e, nil)
 			x.Migrate()
@@ -78,7 +78,7 @@ func hangingHandlers(x *suite.Env) int64 {
 		}
 	}
 	x.Eventually("two handlers hang", func() bool { return hanging.Load() == 2 })
-	steady("a term and more passes", func() bool { return x.Standing(suite.TestGroup, consumerShards).Beats(was) >= 5 })
+	steady("more than the ttl passes", func() bool { return x.Standing(suite.TestGroup, consumerShards).Beats(was) >= 5 })
 	if s := x.Standing(suite.TestGroup, consumerShards); s.TakeOver != was.TakeOver && m.lost.Load() == 0 {
 		x.Errorf("epochs %v were %v, and no shard was lost", s.Epochs, was.Epochs)
 	}

@@ -125,14 +125,14 @@ func upgradeSaved(x *suite.Env) {
 	x.Publish(kv)
 	wantIDs(x, "lines, of new changes", consumes(x, kv, "lines"), 1, 2)
 
-	term, err := x.RF.Lease("relay:kv:lines", 10*time.Second).TryAcquire(x.Ctx)
+	claim, err := x.RF.Lease("relay:kv:lines", 10*time.Second).TryAcquire(x.Ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
-	if term.Epoch() < 2 {
-		x.Errorf("a lease that was held before begins anew with epoch %d", term.Epoch())
+	if claim.Epoch() < 2 {
+		x.Errorf("a lease that was held before begins anew with epoch %d", claim.Epoch())
 	}
-	if err := term.Release(x.Ctx); err != nil {
+	if err := claim.Release(x.Ctx); err != nil {
 		x.Error(err)
 	}
 	if i := slices.IndexFunc(feeds, func(f *rowfeed.Feed) bool { return f.Name() == "ev" }); i >= 0 {

@@ -33,10 +33,10 @@ func TestLeaseClockLeaps(t *testing.T) {
 		if first.Context().Err() != nil {
 			x.Error("the holder cannot know yet")
 		}
-		x.WantCode(assertTerm(x, first), rowfeed.LeaseLost)
+		x.WantCode(assertClaim(x, first), rowfeed.LeaseLost)
 		second := acquireLease(x, stranger(x, testdb.Hooks{}).Lease("job", suite.Long))
 		wantOver(x, first)
-		if err := assertTerm(x, second); err != nil {
+		if err := assertClaim(x, second); err != nil {
 			x.Error(err)
 		}
 		leapClock(x, 2*suite.Long)
@@ -69,14 +69,14 @@ func TestLeaseApplicationClock(t *testing.T) {
 			if _, err := rf.Lease("mine", suite.Long).TryAcquire(t.Context()); !suite.IsCode(err, rowfeed.LeaseTaken) {
 				t.Errorf("acquired what is held: %v", err)
 			}
-			term, err := rf.Lease("job", suite.Long).TryAcquire(t.Context())
+			claim, err := rf.Lease("job", suite.Long).TryAcquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := term.Renew(t.Context()); err != nil {
+			if err := claim.Renew(t.Context()); err != nil {
 				t.Error(err)
 			}
-			if d := time.Until(term.Deadline()); d <= 0 || d > suite.Long {
+			if d := time.Until(claim.Deadline()); d <= 0 || d > suite.Long {
 				t.Errorf("the local deadline is %s away", d)
 			}
 		})
@@ -84,7 +84,7 @@ func TestLeaseApplicationClock(t *testing.T) {
 			x.Errorf("status %+v", s)
 		}
 		wantTaken(x, x.RF.Lease("job", suite.Long))
-		if err := assertTerm(x, mine); err != nil {
+		if err := assertClaim(x, mine); err != nil {
 			x.Error(err)
 		}
 	})
@@ -112,17 +112,17 @@ func TestLeaseSessionTimeZones(t *testing.T) {
 			}
 		}
 		for _, pair := range [][2]*rowfeed.DB{{east, west}, {west, east}} {
-			term := acquireLease(x, pair[0].Lease("job", suite.Long))
+			claim := acquireLease(x, pair[0].Lease("job", suite.Long))
 			wantTaken(x, pair[1].Lease("job", suite.Long))
 			if s := job(x); s.ExpiresInSeconds <= suite.Long.Seconds()/2 || s.ExpiresInSeconds > suite.Long.Seconds() {
 				x.Errorf("status %+v", s)
 			}
-			if err := term.Renew(x.Ctx); err != nil {
+			if err := claim.Renew(x.Ctx); err != nil {
 				x.Error(err)
 			}
 			leapClock(x, 2*suite.Long)
 			taken := acquireLease(x, pair[1].Lease("job", suite.Long))
-			wantOver(x, term)
+			wantOver(x, claim)
 			if err := taken.Release(x.Ctx); err != nil {
 				x.Error(err)
 			}

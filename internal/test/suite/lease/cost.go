@@ -25,14 +25,14 @@ func TestRenewalStatements(t *testing.T) {
 			}
 			return nil
 		}})
-		term, err := rf.Lease("job", time.Hour).TryAcquire(x.Ctx)
+		claim, err := rf.Lease("job", time.Hour).TryAcquire(x.Ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
 		mu.Lock()
 		sent = nil
 		mu.Unlock()
-		if err := term.Renew(x.Ctx); err != nil {
+		if err := claim.Renew(x.Ctx); err != nil {
 			x.Fatal(err)
 		}
 		mu.Lock()

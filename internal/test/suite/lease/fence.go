@@ -14,17 +14,17 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// ending begins a term that is so short that it ends during the test by itself.
-func ending(x *suite.Env, rf *rowfeed.DB) (term *rowfeed.Term) {
+// ending begins a claim that is so short that it ends during the test by itself.
+func ending(x *suite.Env, rf *rowfeed.DB) (claim *rowfeed.Claim) {
 	x.Helper()
-	x.Eventually("a short term begins before it ends", func() (ok bool) {
+	x.Eventually("a short claim begins before it ends", func() (ok bool) {
 		var err error
-		if term, err = rf.Lease("job", 150*time.Millisecond).TryAcquire(x.Ctx); err != nil && !suite.IsCode(err, rowfeed.LeaseLost) && !suite.IsCode(err, rowfeed.LeaseTaken) {
+		if claim, err = rf.Lease("job", 150*time.Millisecond).TryAcquire(x.Ctx); err != nil && !suite.IsCode(err, rowfeed.LeaseLost) && !suite.IsCode(err, rowfeed.LeaseTaken) {
 			x.Fatal(err)
 		}
 		return err == nil
 	})
-	return term
+	return claim
 }
 
 func awaitExpiry(x *suite.Env) {
@@ -32,53 +32,53 @@ func awaitExpiry(x *suite.Env) {
 	x.Eventually("the lease expires on the database's clock", func() bool { return job(x).State == rowfeed.LeaseExpired })
 }
 
-// TestLeaseWorkOutlivesTerm (M54): the term ends while a transaction of its holder is
+// TestLeaseWorkOutlivesClaim (M54): the claim ends while a transaction of its holder is
 // open. The holder's context ends by itself, and its write is refused at the end,
 // though the transaction began in time and nobody has taken over.
-func TestLeaseWorkOutlivesTerm(t *testing.T) {
+func TestLeaseWorkOutlivesClaim(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE effects (epoch BIGINT)")
-		term := ending(x, x.RF)
+		claim := ending(x, x.RF)
 		tx := x.Begin(sql.LevelReadCommitted)
 		x.In(tx, "INSERT INTO effects VALUES (1)")
-		x.Eventually("the term's context ends", func() bool { return term.Context().Err() != nil })
-		x.WantCode(context.Cause(term.Context()), rowfeed.LeaseLost)
-		if term.Deadline().After(time.Now()) {
+		x.Eventually("the claim's context ends", func() bool { return claim.Context().Err() != nil })
+		x.WantCode(context.Cause(claim.Context()), rowfeed.LeaseLost)
+		if claim.Deadline().After(time.Now()) {
 			x.Error("the context has ended before the deadline")
 		}
 		awaitExpiry(x)
-		x.WantCode(term.Assert(x.Ctx, rowfeed.InTx(tx)), rowfeed.LeaseLost)
+		x.WantCode(claim.Assert(x.Ctx, rowfeed.InTx(tx)), rowfeed.LeaseLost)
 		tx.Rollback()
-		x.WantCode(term.Renew(x.Ctx), rowfeed.LeaseLost)
+		x.WantCode(claim.Renew(x.Ctx), rowfeed.LeaseLost)
 		if s := job(x); s.State != rowfeed.LeaseExpired || s.Renewals != 0 {
-			x.Errorf("a term that was over: %+v", s)
+			x.Errorf("a claim that was over: %+v", s)
 		}
 	})
 }
 
 // TestLeaseRenewalInTime (M54): a renewal judges by the end that the database knows,
-// also when it is sent while the holder still believes in its term.
+// also when it is sent while the holder still believes in its claim.
 func TestLeaseRenewalInTime(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
-		term := acquireLease(x, x.RF.Lease("job", suite.Long))
+		claim := acquireLease(x, x.RF.Lease("job", suite.Long))
 		leapClock(x, suite.Long)
-		x.WantCode(term.Renew(x.Ctx), rowfeed.LeaseLost)
-		x.WantCode(context.Cause(term.Context()), rowfeed.LeaseLost)
+		x.WantCode(claim.Renew(x.Ctx), rowfeed.LeaseLost)
+		x.WantCode(context.Cause(claim.Context()), rowfeed.LeaseLost)
 	})
 }
 
 // TestLeaseTakeOverWaits (M54): between Assert and COMMIT nobody takes over, though the
-// term may end meanwhile: the next holder sees the effect of the one before.
+// claim may end meanwhile: the next holder sees the effect of the one before.
 func TestLeaseTakeOverWaits(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE effects (epoch BIGINT)")
-		var term *rowfeed.Term
+		var claim *rowfeed.Claim
 		var tx *sql.Tx
-		x.Eventually("a short term is asserted before it ends", func() bool {
-			term = acquireSoon(x, x.RF.Lease("job", 400*time.Millisecond))
+		x.Eventually("a short claim is asserted before it ends", func() bool {
+			claim = acquireSoon(x, x.RF.Lease("job", 400*time.Millisecond))
 			tx = x.Begin(sql.LevelReadCommitted)
 			x.In(tx, "INSERT INTO effects VALUES (1)")
-			err := term.Assert(x.Ctx, rowfeed.InTx(tx))
+			err := claim.Assert(x.Ctx, rowfeed.InTx(tx))
 			if err != nil {
 				x.WantCode(err, rowfeed.LeaseLost)
 				tx.Rollback()
@@ -103,13 +103,13 @@ func TestLeaseTakeOverWaits(t *testing.T) {
 			},
 		})
 		type result struct {
-			term *rowfeed.Term
-			err  error
+			claim *rowfeed.Claim
+			err   error
 		}
 		done := make(chan result, 1)
 		go func() {
-			term, err := other.Lease("job", suite.Long).TryAcquire(x.Ctx)
-			done <- result{term, err}
+			claim, err := other.Lease("job", suite.Long).TryAcquire(x.Ctx)
+			done <- result{claim, err}
 		}()
 		x.Eventually("the next holder waits", func() bool { return len(early) > 0 || asks.Load() && x.Waits() })
 		committed.Store(true)
@@ -121,27 +121,27 @@ func TestLeaseTakeOverWaits(t *testing.T) {
 		if <-early {
 			x.Error("the next holder did not wait for the COMMIT")
 		}
-		if n := x.Scalar("SELECT count(*) FROM effects"); n != 1 || r.term.Epoch() != term.Epoch()+1 {
-			x.Errorf("%d effects, epoch %d", n, r.term.Epoch())
+		if n := x.Scalar("SELECT count(*) FROM effects"); n != 1 || r.claim.Epoch() != claim.Epoch()+1 {
+			x.Errorf("%d effects, epoch %d", n, r.claim.Epoch())
 		}
-		wantOver(x, term)
+		wantOver(x, claim)
 	})
 }
 
 // acquireSoon waits for the lease.
-func acquireSoon(x *suite.Env, l *rowfeed.Lease) *rowfeed.Term {
+func acquireSoon(x *suite.Env, l *rowfeed.Lease) *rowfeed.Claim {
 	x.Helper()
 	l.LookEvery = 20 * time.Millisecond
-	t, err := l.Acquire(x.Ctx)
+	c, err := l.Acquire(x.Ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
-	return t
+	return c
 }
 
 // TestLeaseCommitUnknown (H27): a COMMIT fails, before or after it took effect.
 // Acquire, Renew and Release answer what is in the row, not what they remember; a
-// second failure on the way to find out is an error, and the row's term runs out.
+// second failure on the way to find out is an error, and the row's claim runs out.
 func TestLeaseCommitUnknown(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		var failing atomic.Int64 // COMMITs to fail
@@ -171,33 +171,33 @@ func TestLeaseCommitUnknown(t *testing.T) {
 		for _, took := range []bool{false, true} {
 			effective.Store(took)
 			failing.Store(1)
-			term, err := lease.TryAcquire(x.Ctx)
+			claim, err := lease.TryAcquire(x.Ctx)
 			failing.Store(0)
 			if took != held() || took != (err == nil) {
-				x.Errorf("COMMIT took effect: %v; acquired: %v, %v; the row: %+v", took, term, err, job(x))
+				x.Errorf("COMMIT took effect: %v; acquired: %v, %v; the row: %+v", took, claim, err, job(x))
 			}
 			if !took {
 				if !errors.Is(err, testdb.ErrInjected) {
 					x.Errorf("error %v", err)
 				}
-				term = acquireLease(x, lease)
+				claim = acquireLease(x, lease)
 			}
-			if err := assertTerm(x, term); err != nil {
+			if err := assertClaim(x, claim); err != nil {
 				x.Errorf("assert: %v", err)
 			}
 
 			failing.Store(1)
-			before := term.Deadline()
-			if err := term.Renew(x.Ctx); !errors.Is(err, testdb.ErrInjected) || term.Context().Err() != nil || !term.Deadline().Equal(before) {
-				x.Errorf("a renewal that is not sure: %v, context %v, deadline moved by %s", err, term.Context().Err(), term.Deadline().Sub(before))
+			before := claim.Deadline()
+			if err := claim.Renew(x.Ctx); !errors.Is(err, testdb.ErrInjected) || claim.Context().Err() != nil || !claim.Deadline().Equal(before) {
+				x.Errorf("a renewal that is not sure: %v, context %v, deadline moved by %s", err, claim.Context().Err(), claim.Deadline().Sub(before))
 			}
 			failing.Store(0)
-			if err := term.Renew(x.Ctx); err != nil {
+			if err := claim.Renew(x.Ctx); err != nil {
 				x.Errorf("the next renewal: %v", err)
 			}
 
 			failing.Store(1)
-			if err := term.Release(x.Ctx); err != nil {
+			if err := claim.Release(x.Ctx); err != nil {
 				x.Errorf("release: %v", err)
 			}
 			failing.Store(0)
@@ -209,14 +209,14 @@ func TestLeaseCommitUnknown(t *testing.T) {
 		effective.Store(true)
 		failing.Store(2)
 		epoch := job(x).Epoch
-		if term, err := lease.TryAcquire(x.Ctx); term != nil || !errors.Is(err, testdb.ErrInjected) {
-			x.Errorf("acquired %v, %v", term, err)
+		if claim, err := lease.TryAcquire(x.Ctx); claim != nil || !errors.Is(err, testdb.ErrInjected) {
+			x.Errorf("acquired %v, %v", claim, err)
 		}
 		failing.Store(0)
 		wantTaken(x, lease)
 		leapClock(x, 2*suite.Long)
-		if term := acquireLease(x, lease); term.Epoch() != epoch+2 {
-			x.Errorf("epoch %d after one that nobody knew to have, %d", term.Epoch(), epoch+1)
+		if claim := acquireLease(x, lease); claim.Epoch() != epoch+2 {
+			x.Errorf("epoch %d after one that nobody knew to have, %d", claim.Epoch(), epoch+1)
 		}
 	})
 }
@@ -233,8 +233,8 @@ func TestLeaseGivenUp(t *testing.T) {
 			}
 			return err
 		}})
-		if term, err := rf.Lease("job", suite.Long).TryAcquire(ctx); err == nil {
-			x.Errorf("acquired %v", term)
+		if claim, err := rf.Lease("job", suite.Long).TryAcquire(ctx); err == nil {
+			x.Errorf("acquired %v", claim)
 		}
 		if s := job(x); s.State != rowfeed.LeaseFree || s.Epoch != 1 {
 			x.Errorf("left behind: %+v", s)
@@ -242,22 +242,22 @@ func TestLeaseGivenUp(t *testing.T) {
 	})
 }
 
-// TestLeaseHold (M54, M58): Hold renews while the work runs, longer than a term by the
-// database's clock, and releases; it tells the work, and its caller, when the term is
+// TestLeaseHold (M54, M58): Hold renews while the work runs, longer than the ttl by the
+// database's clock, and releases; it tells the work, and its caller, when the claim is
 // lost, and passes on errors and panics.
 func TestLeaseHold(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const ttl = 600 * time.Millisecond
 		lease := x.RF.Lease("job", ttl)
-		x.Eventually("work runs for longer than a term", func() bool {
-			err := lease.Hold(x.Ctx, func(ctx context.Context, term *rowfeed.Term) error {
-				x.Eventually("the term is renewed beyond its first end", func() bool {
+		x.Eventually("work runs for longer than the ttl", func() bool {
+			err := lease.Hold(x.Ctx, func(ctx context.Context, claim *rowfeed.Claim) error {
+				x.Eventually("the claim is renewed beyond its first end", func() bool {
 					s := job(x)
 					return ctx.Err() != nil || s.Renewals > 0 && s.ExpiresInSeconds > 0 && x.Scalar("SELECT "+x.Dialect.Now()+" - acquired_at FROM rowfeed_leases") > ttl.Microseconds()
 				})
-				return assertTerm(x, term)
+				return assertClaim(x, claim)
 			})
-			if err != nil { // this machine was too slow for so short a term
+			if err != nil { // this machine was too slow for so short a claim
 				x.WantCode(err, rowfeed.LeaseLost)
 			}
 			return err == nil
@@ -266,7 +266,7 @@ func TestLeaseHold(t *testing.T) {
 			x.Errorf("after Hold: %+v", s)
 		}
 		lease = x.RF.Lease("job", suite.Long)
-		if err := lease.Hold(x.Ctx, func(context.Context, *rowfeed.Term) error { return testdb.ErrInjected }); !errors.Is(err, testdb.ErrInjected) {
+		if err := lease.Hold(x.Ctx, func(context.Context, *rowfeed.Claim) error { return testdb.ErrInjected }); !errors.Is(err, testdb.ErrInjected) {
 			x.Errorf("the work's error becomes %v", err)
 		}
 		func() {
@@ -275,10 +275,10 @@ func TestLeaseHold(t *testing.T) {
 					x.Error("the panic is gone")
 				}
 			}()
-			_ = lease.Hold(x.Ctx, func(context.Context, *rowfeed.Term) error { panic("work") })
+			_ = lease.Hold(x.Ctx, func(context.Context, *rowfeed.Claim) error { panic("work") })
 		}()
 		ctx, cancel := context.WithCancel(x.Ctx)
-		err := lease.Hold(ctx, func(ctx context.Context, _ *rowfeed.Term) error {
+		err := lease.Hold(ctx, func(ctx context.Context, _ *rowfeed.Claim) error {
 			cancel()
 			<-ctx.Done()
 			return ctx.Err()
@@ -289,8 +289,8 @@ func TestLeaseHold(t *testing.T) {
 		if s := job(x); s.State != rowfeed.LeaseFree {
 			x.Errorf("after an error, a panic and a cancelled context: %+v", s)
 		}
-		// The clock leaps; a renewal finds the term lost.
-		err = x.RF.Lease("job", 2*time.Second).Hold(x.Ctx, func(ctx context.Context, term *rowfeed.Term) error {
+		// The clock leaps; a renewal finds the claim lost.
+		err = x.RF.Lease("job", 2*time.Second).Hold(x.Ctx, func(ctx context.Context, claim *rowfeed.Claim) error {
 			leapClock(x, suite.Long)
 			<-ctx.Done()
 			x.WantCode(context.Cause(ctx), rowfeed.LeaseLost)
@@ -300,7 +300,7 @@ func TestLeaseHold(t *testing.T) {
 	})
 }
 
-// TestReleaseLease (M52): an operator ends the term that there is, or only the one that
+// TestReleaseLease (M52): an operator ends the claim that there is, or only the one that
 // was seen; the holder learns of it, and a free lease stays free.
 func TestReleaseLease(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
@@ -331,7 +331,7 @@ func TestReleaseLease(t *testing.T) {
 		third := acquireLease(x, x.RF.Lease("job", suite.Long))
 		held.Release()
 		x.WantCode(<-done, rowfeed.Conflict)
-		if err := assertTerm(x, third); err != nil {
+		if err := assertClaim(x, third); err != nil {
 			x.Errorf("the holder that nobody meant: %v", err)
 		}
 		wantOver(x, second)

@@ -22,8 +22,8 @@ func init() {
 	testdb.RegisterChild("group member", func() {
 		err := suite.Leasing(func(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
 			return rf.Group("g", suite.GroupJobs, suite.GroupTTL).Run(ctx, func(ctx context.Context, j *rowfeed.Job) error {
-				fmt.Println("begun", j.Number(), j.Term().Epoch())
-				defer fmt.Println("over", j.Number(), j.Term().Epoch())
+				fmt.Println("begun", j.Number(), j.Claim().Epoch())
+				defer fmt.Println("over", j.Number(), j.Claim().Epoch())
 				return suite.UntilAsked(ctx, j)
 			})
 		})
@@ -34,7 +34,7 @@ func init() {
 	})
 }
 
-// TestGroup (M24, M58): whoever joins, leaves or is killed, within three terms everybody has
+// TestGroup (M24, M58): whoever joins, leaves or is killed, within three times the ttl everybody has
 // the same number of jobs, give or take one. What is written in the table of leases
 // decides. How many jobs change hands meanwhile is TestGroupMoves's: where statements
 // take long two members may act on what both have seen before either has acted.
@@ -86,7 +86,7 @@ func TestGroupPausedMember(t *testing.T) {
 		stop()
 		now := x.AwaitBalance("g", suite.GroupJobs, 1, was)
 		goOn()
-		// Of the terms that it had it holds none; it says so of each.
+		// Of the claims that it had it holds none; it says so of each.
 		for job, owner := range was.Owners {
 			if owner == first.Owners[job] {
 				x.WaitFor(paused, regexp.MustCompile(fmt.Sprintf("over %d %d\n", job, was.Epochs[job])))
@@ -99,7 +99,7 @@ func TestGroupPausedMember(t *testing.T) {
 
 // TestGroupRebalanceWaits (M58): a job that is to change hands stays where it is until what is
 // in hand has come to an end; nobody else has it meanwhile, though that takes longer than
-// a term. All others move. That a job does not come to an end holds up nothing but itself.
+// the ttl. All others move. That a job does not come to an end holds up nothing but itself.
 func TestGroupRebalanceWaits(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
@@ -122,7 +122,7 @@ func TestGroupRebalanceWaits(t *testing.T) {
 		second := join(x, jobs, nil)
 		hung := <-asked
 		was2 := x.AwaitBalance("g", jobs, 2, was)
-		x.Eventually("two terms pass", func() bool { return x.Standing("g", jobs).Beats(was2) > 8 })
+		x.Eventually("twice the ttl passes", func() bool { return x.Standing("g", jobs).Beats(was2) > 8 })
 		if first.hasReleased(jobs, hung) {
 			x.Errorf("job %d is released while it is done", hung)
 		}
@@ -161,7 +161,7 @@ func TestGroupHungHandler(t *testing.T) {
 		// Of the member that has the jobs.
 		before, sent := x.Standing("g", jobs), second.sent.Load()
 		beats := func(s suite.Standing) int64 { return s.BeatsOf(was.Owners[0], before) }
-		x.Eventually("two terms pass", func() bool { return beats(x.Standing("g", jobs)) >= 8 })
+		x.Eventually("twice the ttl passes", func() bool { return beats(x.Standing("g", jobs)) >= 8 })
 		// A beat is a look, a renewal, and perhaps a setting of its transaction. Who asks on
 		// has six beats to one. (Counted before the beats: the test may stand still in between.)
 		n := second.sent.Load() - sent
@@ -179,7 +179,7 @@ func TestGroupHungHandler(t *testing.T) {
 	})
 }
 
-// TestGroupLostLease (M54): a job whose term is lost ends at once, with the reason; the
+// TestGroupLostLease (M54): a job whose claim is lost ends at once, with the reason; the
 // others go on. It is taken again under a higher epoch, and not before its work has
 // returned.
 func TestGroupLostLease(t *testing.T) {
@@ -239,7 +239,7 @@ func TestGroupStandsBy(t *testing.T) {
 		x.AwaitBalance("g", jobs, jobs, suite.Standing{})
 		// What those do that have looked before the seats were taken is over soon.
 		was := x.Standing("g", jobs)
-		x.Eventually("a term passes", func() bool { return x.Standing("g", jobs).Beats(was) >= 4 })
+		x.Eventually("the ttl passes", func() bool { return x.Standing("g", jobs).Beats(was) >= 4 })
 		var idle, busy []*player
 		x.Eventually("two members have a job each", func() bool {
 			was, idle, busy = x.Standing("g", jobs), nil, nil
@@ -256,7 +256,7 @@ func TestGroupStandsBy(t *testing.T) {
 		for _, p := range idle {
 			wrote[p] = p.wrote.Load()
 		}
-		x.Eventually("two terms pass", func() bool { return x.Standing("g", jobs).Beats(was) >= 8 })
+		x.Eventually("twice the ttl passes", func() bool { return x.Standing("g", jobs).Beats(was) >= 8 })
 		for _, p := range idle {
 			wrote[p] = p.wrote.Load() - wrote[p]
 		}
@@ -280,7 +280,7 @@ func TestGroupStandsBy(t *testing.T) {
 }
 
 // TestGroupThroughOutage (M54, M57): a member that loses the database stops its jobs when
-// their terms are over, and others take them; when all lose it nobody has any. They come
+// their claims are over, and others take them; when all lose it nobody has any. They come
 // back by themselves.
 func TestGroupThroughOutage(t *testing.T) {
 	t.Parallel()
@@ -342,7 +342,7 @@ func TestGroupError(t *testing.T) {
 
 // TestGroupIdleCost (M53): a member sends one statement that renews all it has and one
 // look at all others to a beat, whatever the number of jobs, and beats no more than four
-// times in a term; one that stands by looks only. A bubble's clock runs through ten idle
+// times in a ttl; one that stands by polls only. A bubble's clock runs through ten idle
 // minutes.
 func TestGroupIdleCost(t *testing.T) {
 	testdb.SQLite.Require(t)
@@ -384,7 +384,7 @@ func TestGroupIdleCost(t *testing.T) {
 				suite.Rest(ctx, 3*ttl) // of the bubble
 				before := inside.Standing("g", jobs)
 				if !before.Balanced(jobs, min(members, jobs)) {
-					t.Errorf("after three terms: %v", before.Shares)
+					t.Errorf("after three times the ttl: %v", before.Shares)
 				}
 				watching.Store(true)
 				suite.Rest(ctx, idle)
@@ -398,10 +398,10 @@ func TestGroupIdleCost(t *testing.T) {
 				}
 				most, least := int64(4*members)*int64(idle/ttl), int64(3*members)*int64(idle/ttl)
 				if n := looks.Load(); n > most || n < least {
-					t.Errorf("%d looks in %d terms, want %d to %d", n, idle/ttl, least, most)
+					t.Errorf("%d polls in %d ttls, want %d to %d", n, idle/ttl, least, most)
 				}
 				if n := renewals.Load(); n > most || n < least/int64(members)*int64(min(members, jobs)) {
-					t.Errorf("%d renewals in %d terms", n, idle/ttl)
+					t.Errorf("%d renewals in %d ttls", n, idle/ttl)
 				}
 				// A transaction may have a setting of its own.
 				if others.Load() > renewals.Load() || after.TakeOver != before.TakeOver {

@@ -105,7 +105,7 @@ func (p *player) hasReleased(jobs, job int) bool {
 	return slices.ContainsFunc(p.freed, func(ev testdb.TapEvent) bool { return suite.HasArg(ev, admin.JobLease("g", jobs, job)) })
 }
 
-// unlessLost is an error of the test, unless the member has lost a term, as it may on a
+// unlessLost is an error of the test, unless the member has lost a claim, as it may on a
 // machine that is slow. That is known for certain when it has ended: the table of leases
 // tells it earlier than the member.
 func (p *player) unlessLost(format string, args ...any) {

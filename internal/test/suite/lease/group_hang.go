@@ -64,7 +64,7 @@ func TestGroupHungStatement(t *testing.T) {
 				suite.Rest(ctx, 3*hangTTL)
 				was := inside.Standing("g", suite.GroupJobs)
 				if !was.Balanced(suite.GroupJobs, 1) {
-					t.Errorf("after three terms: %v", was.Shares)
+					t.Errorf("after three times the ttl: %v", was.Shares)
 				}
 				arm.Store(true)
 				<-hung
@@ -90,13 +90,13 @@ func TestLeaseHungRenewal(t *testing.T) {
 	x.Migrate()
 	synctest.Test(t, func(t *testing.T) {
 		rf, arm, hung := hangsOnce(t, x, "renewals = renewals + 1", nil)
-		err := rf.Lease("alone", hangTTL).Hold(t.Context(), func(ctx context.Context, term *rowfeed.Term) error {
+		err := rf.Lease("alone", hangTTL).Hold(t.Context(), func(ctx context.Context, claim *rowfeed.Claim) error {
 			arm.Store(true)
 			<-hung
-			was := term.Deadline()
+			was := claim.Deadline()
 			suite.Rest(ctx, hangTTL)
-			if !term.Deadline().After(was) {
-				t.Error("the term is not renewed")
+			if !claim.Deadline().After(was) {
+				t.Error("the claim is not renewed")
 			}
 			return context.Cause(ctx)
 		})

@@ -14,7 +14,7 @@ import (
 )
 
 // TestGroupMoves (M24): no more jobs change hands than must when a member joins or
-// leaves, three terms are enough for that, and in quiet times none does. It runs on a
+// leaves, three times the ttl are enough for that, and in quiet times none does. It runs on a
 // bubble's clock, on which statements take no time: what is asserted are the rules,
 // whatever the machine does.
 func TestGroupMoves(t *testing.T) {

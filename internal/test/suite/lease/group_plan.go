@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestGroupRenewalPlan (M53): the statement that renews all of a member's terms finds them
+// TestGroupRenewalPlan (M53): the statement that renews all of a member's claims finds them
 // by their key, under the settings that it runs with. PostgreSQL compiles a plan that
 // these make look dear, at a tenth of a second of processor time for each beat.
 func TestGroupRenewalPlan(t *testing.T) {
@@ -38,7 +38,7 @@ func TestGroupRenewalPlan(t *testing.T) {
 		ctx, stop := context.WithCancel(x.Ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- rf.Group("g", suite.GroupJobs, suite.GroupTTL).Run(ctx, suite.UntilAsked) }()
-		x.Eventually("it renews all its terms", func() bool {
+		x.Eventually("it renews all its claims", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return len(args) > 3*suite.GroupJobs

@@ -26,20 +26,20 @@ func stranger(x *suite.Env, h testdb.Hooks, params ...string) *rowfeed.DB {
 	return rf
 }
 
-func acquireLease(x *suite.Env, l *rowfeed.Lease) *rowfeed.Term {
+func acquireLease(x *suite.Env, l *rowfeed.Lease) *rowfeed.Claim {
 	x.Helper()
-	t, err := l.TryAcquire(x.Ctx)
+	c, err := l.TryAcquire(x.Ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
-	return t
+	return c
 }
 
 func wantTaken(x *suite.Env, l *rowfeed.Lease) {
 	x.Helper()
-	t, err := l.TryAcquire(x.Ctx)
-	if t != nil || !suite.IsCode(err, rowfeed.LeaseTaken) {
-		x.Fatalf("acquired %v, %v; want %s", t, err, rowfeed.LeaseTaken)
+	c, err := l.TryAcquire(x.Ctx)
+	if c != nil || !suite.IsCode(err, rowfeed.LeaseTaken) {
+		x.Fatalf("acquired %v, %v; want %s", c, err, rowfeed.LeaseTaken)
 	}
 }
 
@@ -65,11 +65,11 @@ func leapClock(x *suite.Env, d time.Duration) {
 	x.Exec(fmt.Sprintf("UPDATE rowfeed_leases SET expires_at = expires_at - %d", d.Microseconds()))
 }
 
-// assertTerm calls Assert in a transaction of the test's own and ends it.
-func assertTerm(x *suite.Env, t *rowfeed.Term) error {
+// assertClaim calls Assert in a transaction of the test's own and ends it.
+func assertClaim(x *suite.Env, c *rowfeed.Claim) error {
 	x.Helper()
 	tx := x.Begin(sql.LevelReadCommitted)
-	err := t.Assert(x.Ctx, rowfeed.InTx(tx))
+	err := c.Assert(x.Ctx, rowfeed.InTx(tx))
 	if err == nil {
 		x.Commit(tx)
 	}
@@ -77,19 +77,19 @@ func assertTerm(x *suite.Env, t *rowfeed.Term) error {
 	return err
 }
 
-// wantOver asserts that a term can do nothing any more, and touches nothing of what is.
-func wantOver(x *suite.Env, t *rowfeed.Term) {
+// wantOver asserts that a claim can do nothing any more, and touches nothing of what is.
+func wantOver(x *suite.Env, c *rowfeed.Claim) {
 	x.Helper()
 	before := job(x)
-	x.WantCode(assertTerm(x, t), rowfeed.LeaseLost)
-	x.WantCode(t.Renew(x.Ctx), rowfeed.LeaseLost)
-	x.WantCode(t.Release(x.Ctx), rowfeed.LeaseLost)
-	if t.Context().Err() == nil {
-		x.Error("a term is over, and its context does not tell")
+	x.WantCode(assertClaim(x, c), rowfeed.LeaseLost)
+	x.WantCode(c.Renew(x.Ctx), rowfeed.LeaseLost)
+	x.WantCode(c.Release(x.Ctx), rowfeed.LeaseLost)
+	if c.Context().Err() == nil {
+		x.Error("a claim is over, and its context does not tell")
 	}
 	after := job(x)
 	if before.State != after.State || before.Owner != after.Owner || before.Epoch != after.Epoch || before.Renewals != after.Renewals {
-		x.Errorf("a term that is over changed the lease from %+v to %+v", before, after)
+		x.Errorf("a claim that is over changed the lease from %+v to %+v", before, after)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestLease(t *testing.T) {
 			}
 		}
 		acquireLease(x, other.Lease("job2", suite.Long))
-		if err := assertTerm(x, first); err != nil {
+		if err := assertClaim(x, first); err != nil {
 			x.Errorf("assert: %v", err)
 		}
 		if err := first.Renew(x.Ctx); err != nil {
@@ -133,8 +133,8 @@ func TestLease(t *testing.T) {
 			x.Errorf("the second epoch is %d", second.Epoch())
 		}
 		wantOver(x, first)
-		if err := assertTerm(x, second); err != nil {
-			x.Errorf("the second term: %v", err)
+		if err := assertClaim(x, second); err != nil {
+			x.Errorf("the second claim: %v", err)
 		}
 		for _, bad := range []*rowfeed.Lease{x.RF.Lease("", suite.Long), x.RF.Lease("a b", suite.Long), x.RF.Lease("ü", suite.Long), x.RF.Lease(strings.Repeat("n", 101), suite.Long), x.RF.Lease("job", 0)} {
 			_, err := bad.TryAcquire(x.Ctx)
@@ -147,8 +147,8 @@ func TestLease(t *testing.T) {
 func TestLeaseNullExpiry(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("INSERT INTO rowfeed_leases (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('job', 'somebody', 7, NULL, 0, 0)")
-		if term := acquireLease(x, x.RF.Lease("job", suite.Long)); term.Epoch() != 8 {
-			x.Errorf("epoch %d, want 8", term.Epoch())
+		if claim := acquireLease(x, x.RF.Lease("job", suite.Long)); claim.Epoch() != 8 {
+			x.Errorf("epoch %d, want 8", claim.Epoch())
 		}
 		wantTaken(x, x.RF.Lease("job", suite.Long))
 	})
@@ -162,16 +162,16 @@ func TestLeaseStaleRead(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		type outcome struct {
-			term *rowfeed.Term
-			err  error
+			claim *rowfeed.Claim
+			err   error
 		}
 		late := func(between func()) outcome {
 			held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Begin })
 			rf := stranger(x, testdb.Hooks{Before: held.Before})
 			done := make(chan outcome, 1)
 			go func() {
-				term, err := rf.Lease("job", suite.Long).TryAcquire(x.Ctx)
-				done <- outcome{term, err}
+				claim, err := rf.Lease("job", suite.Long).TryAcquire(x.Ctx)
+				done <- outcome{claim, err}
 			}()
 			<-held.Reached
 			between()
@@ -179,7 +179,7 @@ func TestLeaseStaleRead(t *testing.T) {
 			return <-done
 		}
 		// Nobody has ever had it: two inserts.
-		var won *rowfeed.Term
+		var won *rowfeed.Claim
 		o := late(func() { won = acquireLease(x, x.RF.Lease("job", suite.Long)) })
 		if !suite.IsCode(o.err, rowfeed.LeaseTaken) {
 			x.Errorf("the first lease twice: %+v", o)
@@ -189,7 +189,7 @@ func TestLeaseStaleRead(t *testing.T) {
 		if !suite.IsCode(o.err, rowfeed.LeaseTaken) || won.Epoch() != 2 {
 			x.Errorf("an expired lease twice: %+v, and epoch %d", o, won.Epoch())
 		}
-		if err := assertTerm(x, won); err != nil {
+		if err := assertClaim(x, won); err != nil {
 			x.Errorf("whoever was first lost it: %v", err)
 		}
 		leapClock(x, 2*suite.Long)
@@ -198,7 +198,7 @@ func TestLeaseStaleRead(t *testing.T) {
 				x.Error(err)
 			}
 		})
-		if o.err != nil || o.term.Epoch() != 4 {
+		if o.err != nil || o.claim.Epoch() != 4 {
 			x.Errorf("taken and released in between: %+v", o)
 		}
 		leapClock(x, 2*suite.Long)
@@ -210,7 +210,7 @@ func TestLeaseStaleRead(t *testing.T) {
 }
 
 // TestLeaseOwnersAndEpochs (H3, H27): each acquire has another owner and the next
-// epoch, also in one process, and a term needs both to be its own: an epoch comes
+// epoch, also in one process, and a claim needs both to be its own: an epoch comes
 // again after a failover that lost commits, an owner where somebody writes host names.
 func TestLeaseOwnersAndEpochs(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
@@ -222,8 +222,8 @@ func TestLeaseOwnersAndEpochs(t *testing.T) {
 			x.Errorf("the same process acquired it as %s, epoch %d, and then as %s, epoch %d", zombie.Owner(), zombie.Epoch(), again.Owner(), again.Epoch())
 		}
 		wantOver(x, zombie)
-		if err := assertTerm(x, again); err != nil {
-			x.Errorf("the second term: %v", err)
+		if err := assertClaim(x, again); err != nil {
+			x.Errorf("the second claim: %v", err)
 		}
 		// The commit of epoch 2 is lost in a failover; somebody else gets 2.
 		x.Exec("UPDATE rowfeed_leases SET owner = 'somebody else'")
@@ -244,9 +244,9 @@ func TestLeaseRenewTwice(t *testing.T) {
 		if x.Family() == "mysql" { // a session whose clock stands still
 			rf = stranger(x, testdb.Hooks{}, fmt.Sprintf("timestamp=%d", x.Scalar("SELECT UNIX_TIMESTAMP()")))
 		}
-		term := acquireLease(x, rf.Lease("job", suite.Long))
+		claim := acquireLease(x, rf.Lease("job", suite.Long))
 		for range 5 {
-			if err := term.Renew(x.Ctx); err != nil {
+			if err := claim.Renew(x.Ctx); err != nil {
 				x.Fatal(err)
 			}
 		}
@@ -257,7 +257,7 @@ func TestLeaseRenewTwice(t *testing.T) {
 }
 
 // TestLeaseContenders (M49, M50): many contenders, and exactly one of them has each
-// term, whatever the server's default isolation level.
+// claim, whatever the server's default isolation level.
 func TestLeaseContenders(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		levels := []string{"default"}
@@ -294,25 +294,25 @@ func contend(x *suite.Env, params []string) {
 		lease.LookEvery = time.Millisecond
 		group.Go(func() {
 			for range rounds {
-				term, err := lease.Acquire(x.Ctx)
+				claim, err := lease.Acquire(x.Ctx)
 				if err != nil {
 					x.Errorf("acquire: %v", err)
 					return
 				}
 				mu.Lock()
 				inside++
-				if other, twice := holders[term.Epoch()]; twice || inside != 1 {
-					x.Errorf("epoch %d: %d holders at once, %s and %s", term.Epoch(), inside, term.Owner(), other)
+				if other, twice := holders[claim.Epoch()]; twice || inside != 1 {
+					x.Errorf("epoch %d: %d holders at once, %s and %s", claim.Epoch(), inside, claim.Owner(), other)
 				}
-				holders[term.Epoch()] = term.Owner()
+				holders[claim.Epoch()] = claim.Owner()
 				mu.Unlock()
-				if err := assertTerm(x, term); err != nil {
+				if err := assertClaim(x, claim); err != nil {
 					x.Errorf("assert: %v", err)
 				}
 				mu.Lock()
 				inside--
 				mu.Unlock()
-				if err := term.Release(x.Ctx); err != nil {
+				if err := claim.Release(x.Ctx); err != nil {
 					x.Errorf("release: %v", err)
 				}
 			}
@@ -320,7 +320,7 @@ func contend(x *suite.Env, params []string) {
 	}
 	group.Wait()
 	if s := job(x); s.State != rowfeed.LeaseFree || s.Epoch != contenders*rounds || len(holders) != contenders*rounds {
-		x.Errorf("%d terms for %d acquires; %+v", len(holders), contenders*rounds, s)
+		x.Errorf("%d claims for %d acquires; %+v", len(holders), contenders*rounds, s)
 	}
 }
 

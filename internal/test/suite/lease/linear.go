@@ -31,7 +31,7 @@ const (
 	leap    verb = "leap"
 )
 
-// deed is an operation, with the epoch of the term that it is about.
+// deed is an operation, with the epoch of the claim that it is about.
 type deed struct {
 	verb  verb
 	epoch int64
@@ -44,7 +44,7 @@ type answer struct {
 	epoch      int64 // that acquire has got
 }
 
-// row is the lease as the specification has it: owned by the term of its epoch until
+// row is the lease as the specification has it: owned by the claim of its epoch until
 // that is released, and open to others once it is not owned or has ended.
 type row struct {
 	epoch       int64
@@ -115,7 +115,7 @@ func TestLeaseModel(t *testing.T) {
 		"an epoch twice":        {false, []step{yes(acquire, 1), yes(release, 1), yes(acquire, 1)}},
 		"a zombie renews":       {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(renew, 1)}},
 		"a zombie releases":     {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(release, 1)}},
-		"an ended term writes":  {false, []step{yes(acquire, 1), yes(leap, 0), yes(assert, 1)}},
+		"an ended claim writes": {false, []step{yes(acquire, 1), yes(leap, 0), yes(assert, 1)}},
 		"nobody, and yet taken": {false, []step{no(acquire, 0)}},
 		"lost without reason":   {false, []step{yes(acquire, 1), no(renew, 1)}},
 		"who knows, and both":   {false, []step{unsure(acquire, 0), yes(acquire, 2)}},
@@ -179,7 +179,7 @@ func (f *faults) sent() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.commit
 
 // TestLeaseLinearizable (M49, M50, M52, H27): clients acquire, renew, assert and release one
 // lease at once, while connections break before and after statements and COMMITs, and
-// terms end. Some order of all that was done, consistent with when it was done, must be
+// claims end. Some order of all that was done, consistent with when it was done, must be
 // the life of one lease.
 func TestLeaseLinearizable(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
@@ -229,11 +229,11 @@ func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porc
 		}
 		lease := rf.Lease("job", suite.Long)
 		group.Go(func() {
-			var term *rowfeed.Term
+			var claim *rowfeed.Claim
 			for range deeds {
 				d := deed{verb: acquire}
-				if term != nil {
-					d = deed{[]verb{renew, renew, assert, release, acquire}[random.IntN(5)], term.Epoch()}
+				if claim != nil {
+					d = deed{[]verb{renew, renew, assert, release, acquire}[random.IntN(5)], claim.Epoch()}
 				}
 				if random.IntN(10) == 0 {
 					d = deed{verb: leap}
@@ -248,18 +248,18 @@ func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porc
 						x.Error(err)
 					}
 				case acquire:
-					var got *rowfeed.Term
+					var got *rowfeed.Claim
 					if got, err = lease.TryAcquire(x.Ctx); err == nil {
-						term, a.epoch = got, got.Epoch()
+						claim, a.epoch = got, got.Epoch()
 					}
 				case renew:
-					err = term.Renew(x.Ctx)
+					err = claim.Renew(x.Ctx)
 				case release:
-					err = term.Release(x.Ctx)
+					err = claim.Release(x.Ctx)
 				case assert:
 					var tx *sql.Tx
 					if tx, err = pool.BeginTx(x.Ctx, x.Dialect.TxOptions(dialect.ForRecord)); err == nil {
-						if err = term.Assert(x.Ctx, rowfeed.InTx(tx)); err == nil {
+						if err = claim.Assert(x.Ctx, rowfeed.InTx(tx)); err == nil {
 							err = tx.Commit()
 						}
 						tx.Rollback()
@@ -268,7 +268,7 @@ func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porc
 				a.done = err == nil
 				refused := suite.IsCode(err, rowfeed.LeaseTaken) || suite.IsCode(err, rowfeed.LeaseLost)
 				if d.verb == release || refused && d.verb != acquire {
-					term = nil // also when the release failed: the term has ended here, and maybe nowhere else
+					claim = nil // also when the release failed: the claim has ended here, and maybe nowhere else
 				}
 				if err != nil && !refused {
 					if !f.sent() || d.verb == renew || d.verb == assert {

@@ -29,8 +29,8 @@ func init() {
 // holdForEver holds the lease until it is killed; anew, where a slow machine has lost it.
 func holdForEver(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
 	for {
-		err := rf.Lease("job", 3*time.Second).Hold(ctx, func(ctx context.Context, t *rowfeed.Term) error {
-			fmt.Println("holding", t.Epoch())
+		err := rf.Lease("job", 3*time.Second).Hold(ctx, func(ctx context.Context, c *rowfeed.Claim) error {
+			fmt.Println("holding", c.Epoch())
 			<-ctx.Done()
 			return ctx.Err()
 		})
@@ -43,14 +43,14 @@ func holdForEver(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
 // writeWhenTold acquires the lease, and writes once there is a row in signals. Where
 // an open transaction keeps nobody else from writing it has one open by then.
 func writeWhenTold(ctx context.Context, pool *sql.DB, rf *rowfeed.DB) error {
-	t, err := rf.Lease("job", time.Second).TryAcquire(ctx)
+	c, err := rf.Lease("job", time.Second).TryAcquire(ctx)
 	if err != nil {
 		return err
 	}
 	var tx *sql.Tx
 	begin := func() (err error) {
 		if tx, err = pool.BeginTx(ctx, nil); err == nil {
-			_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects VALUES (%d)", t.Epoch()))
+			_, err = tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO effects VALUES (%d)", c.Epoch()))
 		}
 		return err
 	}
@@ -71,7 +71,7 @@ func writeWhenTold(ctx context.Context, pool *sql.DB, rf *rowfeed.DB) error {
 			return err
 		}
 	}
-	if err := t.Assert(ctx, rowfeed.InTx(tx)); err != nil {
+	if err := c.Assert(ctx, rowfeed.InTx(tx)); err != nil {
 		fmt.Println("refused:", err)
 		return tx.Rollback()
 	}
@@ -80,7 +80,7 @@ func writeWhenTold(ctx context.Context, pool *sql.DB, rf *rowfeed.DB) error {
 }
 
 // TestLeaseHolderKilled (M51): the holder is killed with SIGKILL. Another one, which
-// waits, takes over, and not before the term of the first has ended.
+// waits, takes over, and not before the claim of the first has ended.
 func TestLeaseHolderKilled(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
@@ -90,18 +90,18 @@ func TestLeaseHolderKilled(t *testing.T) {
 		x.Eventually("it renews", func() bool { x.WantAlive(holder); return job(x).Renewals > 0 })
 		c.Kill()
 		was, end := job(x), x.Scalar("SELECT expires_at FROM rowfeed_leases")
-		term, err := x.RF.Lease("job", suite.Long).Acquire(x.Ctx)
+		claim, err := x.RF.Lease("job", suite.Long).Acquire(x.Ctx)
 		if err != nil {
 			x.Fatal(err)
 		}
-		if begin := x.Scalar("SELECT acquired_at FROM rowfeed_leases"); begin < end || term.Epoch() != was.Epoch+1 {
-			x.Errorf("epoch %d at %d; epoch %d ended at %d", term.Epoch(), begin, was.Epoch, end)
+		if begin := x.Scalar("SELECT acquired_at FROM rowfeed_leases"); begin < end || claim.Epoch() != was.Epoch+1 {
+			x.Errorf("epoch %d at %d; epoch %d ended at %d", claim.Epoch(), begin, was.Epoch, end)
 		}
 	})
 }
 
 // TestLeaseHolderPaused (M54, H3): the holder is stopped with SIGSTOP until after
-// its term has ended and another has written. When it goes on it knows nothing of that,
+// its claim has ended and another has written. When it goes on it knows nothing of that,
 // and its write fails.
 func TestLeaseHolderPaused(t *testing.T) {
 	t.Parallel()
@@ -118,10 +118,10 @@ func TestLeaseHolderPaused(t *testing.T) {
 			x.Fatal(err)
 		}
 		awaitExpiry(x)
-		term := acquireLease(x, x.RF.Lease("job", suite.Long))
+		claim := acquireLease(x, x.RF.Lease("job", suite.Long))
 		tx := x.Begin(sql.LevelReadCommitted)
-		x.In(tx, fmt.Sprintf("INSERT INTO effects VALUES (%d)", term.Epoch()))
-		if err := term.Assert(x.Ctx, rowfeed.InTx(tx)); err != nil {
+		x.In(tx, fmt.Sprintf("INSERT INTO effects VALUES (%d)", claim.Epoch()))
+		if err := claim.Assert(x.Ctx, rowfeed.InTx(tx)); err != nil {
 			x.Error(err)
 		}
 		x.Commit(tx)
@@ -134,8 +134,8 @@ func TestLeaseHolderPaused(t *testing.T) {
 			x.Error("the paused holder wrote")
 		}
 		c.WaitMarker(x.Ctx)
-		if n, epochs := x.Scalar("SELECT count(*) FROM effects"), x.Scalar("SELECT min(epoch) FROM effects"); n != 1 || epochs != term.Epoch() {
-			x.Errorf("%d effects from epoch %d, want one of epoch %d", n, epochs, term.Epoch())
+		if n, epochs := x.Scalar("SELECT count(*) FROM effects"), x.Scalar("SELECT min(epoch) FROM effects"); n != 1 || epochs != claim.Epoch() {
+			x.Errorf("%d effects from epoch %d, want one of epoch %d", n, epochs, claim.Epoch())
 		}
 	})
 }

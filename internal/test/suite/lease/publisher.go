@@ -136,7 +136,7 @@ func TestPublishersHoldALease(t *testing.T) {
 }
 
 // TestPublisherCutOff (M51): the publisher at work loses the database without a word.
-// The one that stands by takes over when the term has ended; the first one comes back
+// The one that stands by takes over when the claim has ended; the first one comes back
 // and stands by.
 func TestPublisherCutOff(t *testing.T) {
 	t.Parallel()
@@ -164,7 +164,7 @@ func TestPublisherCutOff(t *testing.T) {
 }
 
 // TestLeaseIdleCost (M53, M55): a publisher at work renews its lease after a third of the
-// term; one that stands by looks every five seconds, and sends nothing else. A bubble's
+// ttl; one that stands by polls every five seconds, and sends nothing else. A bubble's
 // clock runs through ten idle minutes.
 func TestLeaseIdleCost(t *testing.T) {
 	testdb.SQLite.Require(t)

@@ -10,7 +10,7 @@ var Tests = []func(*testing.T){
 	TestLeaseApplicationClock,
 	TestLeaseSessionTimeZones,
 	TestRenewalStatements,
-	TestLeaseWorkOutlivesTerm,
+	TestLeaseWorkOutlivesClaim,
 	TestLeaseRenewalInTime,
 	TestLeaseTakeOverWaits,
 	TestLeaseCommitUnknown,
