@@ -137,7 +137,7 @@ func TestHeldShardPurge(t *testing.T) {
 		}}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: told.Observer()})
 		go func() { ended <- f.RunPublisher(ctx) }()
 		servesMeanwhile(x, 40)
-		n, looked := told.Like("shard -2, -1, 0: entries of it have expired"), int(looks.Load())
+		n, looked := told.Like("shard -2, -1, 0: its expired entries cannot be purged yet"), int(looks.Load())
 		if n < 1 || n > looked || looked > minutes(began) || len(f.Problems()) > 0 {
 			t.Errorf("looked %d times, told %q, problems %q", looked, told.Told, f.Problems())
 		}
