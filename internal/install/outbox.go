@@ -13,7 +13,7 @@ import (
 
 // outbox is the mode whose positions are ULIDs that whoever reads first gives to the records
 // of an outbox. A shard is read as with mode blocking.
-type outbox struct{ blocking }
+type outbox struct{}
 
 func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)
