@@ -13,7 +13,7 @@ import (
 
 // outbox is the mode in which the first reader, or a publisher, assigns ULIDs to the records of an outbox. Pages are
 // read as in mode blocking.
-type outbox struct{ blocking }
+type outbox struct{}
 
 func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)

@@ -30,7 +30,7 @@ func consumeForever() error {
 	}
 	c := (&suite.Receiver{}).Consumer(f, rf)
 	c.Limit = 3
-	return errors.Join(c.Run(ctx), errors.New("Run has ended"))
+	return errors.Join(c.Run(ctx), errors.New("the consumer has ended"))
 }
 
 func init() {
