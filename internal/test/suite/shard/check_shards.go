@@ -200,7 +200,7 @@ func TestPartsOfAFeedInTheMaking(t *testing.T) {
 		x.InsertKV(0, 10)
 		x.Publish(f)
 		for _, c := range []struct{ state, want, not string }{
-			{"creating", "it is being made", "feed upgrade"},
+			{"creating", "it is being created", "feed upgrade"},
 			{"sharding", "feed upgrade kv --data-shards 8", "feed add"},
 		} {
 			x.Exec("UPDATE rowfeed_feeds SET state = '" + c.state + "', fill_after = NULL")

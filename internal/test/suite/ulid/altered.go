@@ -36,7 +36,7 @@ func TestULIDAltered(t *testing.T) {
 		}
 		if x.Family() == "postgres" {
 			x.Exec("ALTER TABLE events ALTER COLUMN ulid TYPE bytea USING uuid_send(ulid)")
-			found(`position column "ulid" is bytea, and was uuid`)
+			found(`position column "ulid" is bytea, but was uuid`)
 			if _, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil {
 				t.Error(err)
 			}
