@@ -49,7 +49,7 @@ func TestUpgradeDataShards(t *testing.T) {
 		!strings.Contains(got.err, "8 data shards") || got.out != "" {
 		t.Errorf("another number: %+v", got)
 	}
-	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "given their shards among 8") ||
+	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "are being assigned to 8 data shards") ||
 		!strings.Contains(out, "Next:") {
 		t.Errorf("a part of a feed half done: %s", out)
 	}
