@@ -61,10 +61,9 @@ type Consumer struct {
 	// DefaultLimit and 5000, and doubles while more waits and a batch is through, transaction and
 	// all, within a tenth of a second. After a failure it begins anew.
 	Limit int
-	// NoReadAhead has each page read when the batch before it is through. By default it is read while that is handled,
-	// unless batches take a second or longer, so that its rows may be as they were before the handler's own writes:
-	// whoever changes in Handle the rows that he is handed may want it. Nothing is lost either way, since what has
-	// changed comes again.
+	// NoReadAhead delays the read of a page until the batch before it is done. By default the page is read while that
+	// batch is handled, unless batches take a second or longer. Its rows may then be as they were before the handler's
+	// own writes, so set it if Handle changes rows of the feed. Nothing is lost either way: changed rows come again.
 	NoReadAhead bool
 	// Wait is how long the source may keep a request waiting for an entry; a consumer
 	// without work learns of a seek or reset after it. Default 10 s.

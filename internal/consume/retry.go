@@ -14,7 +14,7 @@ import (
 var (
 	// errOvertaken means that another instance or an operator has changed the cursor, and the effects were
 	// rolled back; or that the shard is handed over before anything was done.
-	errOvertaken = errors.New("the cursor has been moved by somebody else")
+	errOvertaken = errors.New("another instance or an operator has moved the cursor")
 	// errTxEnded means that the handler has ended the transaction.
 	errTxEnded = errors.New("the handler ended the transaction that it was handed")
 )
