@@ -23,11 +23,11 @@ instance is there. Programs have leases of their own through the library.`, `  r
 	listCmd := &cobra.Command{
 		Use:   "list",
 		Short: "List leases: who holds them, and since when",
-		Long: `Lists every lease that was ever acquired, on the database's clock, but for free ones of
-shards that a consumer had before their number was changed, or before it was dropped
-(--all lists them, too: their epochs never come again). It says whether it is held,
-expired (anybody may acquire it) or free, the holder as host/pid, the epoch of its claim,
-since when and how often it was renewed in it, and the time left.
+		Long: `Lists every lease that was ever acquired, on the database's clock: whether it is held,
+expired (it can be acquired) or free, the holder as host/pid, the epoch of the claim,
+when the claim began, how often it was renewed, and the time left. Free leases of a
+consumer's former shards, or of a consumer that was dropped, are listed with --all only:
+they remain so that their epochs never come again.
 
 With --json: an array of {"name":"publish:kv","state":"held",
 "owner":"host/pid/random","epoch":2,"since":"2026-01-31T12:00:00Z",
@@ -42,16 +42,16 @@ expires_in_seconds then 0.`,
 	releaseCmd := &cobra.Command{
 		Use:   "release NAME",
 		Short: "Take a lease from its holder",
-		Long: `Ends the claim on a lease, so that the next one can begin. For a holder that is
-known to be gone or stuck, or a claim that a leap of the database's clock has made too
-long: a lease whose holder was killed frees itself in time.
+		Long: `Ends the claim on a lease, so that the next one can begin. Use it if the holder is gone
+or stuck, or if a leap of the database's clock has made the claim too long. The claim of
+a holder that was killed expires by itself.
 
-A holder that still lives learns of it when it next renews, after a third of the lease's
-claim, and stops. What it does in the same database is refused from now on, if it asserts
-its claim; what it does elsewhere until then is not.
+A holder that still runs stops when it next renews, after a third of the time that the
+claim lasts. The database refuses its writes from now on if it asserts its claim. Its
+effects elsewhere are not refused until it stops.
 
-With --epoch only the claim of that number is ended (exit 1 when it is over): nobody
-loses a lease who took it since you looked. A free lease stays free, exit 0.`,
+With --epoch only the claim with that number ends, so that a holder that has acquired
+the lease since you looked keeps it (exit 1). A free lease stays free, exit 0.`,
 		Example: `  rowfeed lease release publish:kv
   rowfeed lease release nightly-report --epoch 7`,
 		Args: takes(1, 1, "the lease's NAME"),

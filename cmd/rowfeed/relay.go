@@ -120,8 +120,8 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
 	flags.BoolVar(&o.Restart, "restart", false,
 		"begin again when the feed was set back, instead of stopping (mirrors always do, but of feeds with ULIDs)")
-	flags.DurationVar(&o.Lease, "lease", 0, "`time` that a claim on the lease, or on those of the shards, lasts without renewal; a relay that was killed "+
-		"is replaced so much later, and a moment (default 10s)")
+	flags.DurationVar(&o.Lease, "lease", 0, "`time` that a claim on the lease, or on those of the shards, lasts "+
+		"without renewal; a relay that was killed is replaced so much later, and a moment (default 10s)")
 	flags.StringSliceVar(&o.Secret, "secret", nil,
 		"sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
 	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")

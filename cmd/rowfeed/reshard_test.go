@@ -49,8 +49,8 @@ func TestUpgradeDataShards(t *testing.T) {
 		!strings.Contains(got.err, "8 data shards") || got.out != "" {
 		t.Errorf("another number: %+v", got)
 	}
-	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "are being assigned to 8 data shards") ||
-		!strings.Contains(out, "Next:") {
+	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "Next:") ||
+		!strings.Contains(out, "are being assigned to 8 data shards") {
 		t.Errorf("a part of a feed half done: %s", out)
 	}
 	if out := s.run("status", "kv").out; !strings.Contains(out, "feed upgrade kv --data-shards 8") {
