@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -28,7 +29,9 @@ func (f *Sequence) CatchUp(ctx context.Context, _ int) error {
 		if err != nil || (oldest == 0 || oldest > newest) && rows.empty() {
 			return err
 		}
-		e, err := passOfCurrentFeed(ctx, f.Feed, f, batch.size, true)
+		e, err := passOfCurrentFeed(f.Feed, func() (feedtype.PublishEvent, error) {
+			return f.Pass(ctx, batch.size, true)
+		})
 		if err != nil {
 			return err
 		}

@@ -113,11 +113,13 @@ func (f *Publisher) pass(ctx context.Context, limit int, full bool) (feedtype.Pu
 	if !f.Store.Publishes() {
 		return feedtype.PublishEvent{Feed: f.Name}, f.refusePublishing()
 	}
-	p, err := f.positioner(ctx)
-	if err != nil {
-		return feedtype.PublishEvent{Feed: f.Name}, err
-	}
-	return passOfCurrentFeed(ctx, f.Feed, p, limit, full)
+	return passOfCurrentFeed(f.Feed, func() (feedtype.PublishEvent, error) {
+		p, err := f.positioner(ctx) // The mode may have changed since the last try.
+		if err != nil {
+			return feedtype.PublishEvent{Feed: f.Name}, err
+		}
+		return p.Pass(ctx, limit, full)
+	})
 }
 
 // positioner returns the Positioner of the feed's mode. It reads the feed's record again if this version could not read
@@ -133,17 +135,12 @@ func (f *Publisher) positioner(ctx context.Context) (Positioner, error) {
 }
 
 // passOfCurrentFeed runs a pass, and runs it again if a statement failed because the feed's record has changed. A feed
-// that was dropped and added again may follow another table, and an upgrade may have found another index.
-func passOfCurrentFeed(
-	ctx context.Context,
-	f *catalog.Feed,
-	p Positioner,
-	limit int,
-	full bool,
-) (feedtype.PublishEvent, error) {
+// that was dropped and added again may follow another table or have another mode, and an upgrade may have found another
+// index.
+func passOfCurrentFeed(f *catalog.Feed, pass func() (feedtype.PublishEvent, error)) (feedtype.PublishEvent, error) {
 	for {
 		before := f.Record.Load()
-		e, err := p.Pass(ctx, limit, full)
+		e, err := pass()
 		now := f.Record.Load()
 		if err == nil || f.Store.Dialect.Classify(err) != dialect.ClassUndefined ||
 			now.Generation == before.Generation &&

@@ -12,8 +12,8 @@ import (
 )
 
 // TestReaddedFeed (M74, H15): a process that knows a feed which another process has dropped and
-// added again, of another table or with other columns, neither publishes by the old
-// table nor shows its rows.
+// added again, of another table, with other columns or in another mode, neither publishes by the old
+// record nor shows rows by it.
 func TestReaddedFeed(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		stale := x.AddKV()
@@ -39,6 +39,11 @@ func TestReaddedFeed(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.WantDrain(stale, "", `upsert {"id":1,"v":0}`, `upsert {"id":2,"v":0}`)
+		readd(rowfeed.FeedSpec{Name: "kv", Table: "other", Mode: rowfeed.ModeOutbox, Capture: "trigger"})
+		x.Exec("INSERT INTO other VALUES (3, 'S3CRET', 0)")
+		if n, err := stale.Publish(x.Ctx); n != 1 || err != nil {
+			x.Errorf("the feed is in mode outbox now: %d published, want 1 (%v)", n, err)
+		}
 	})
 }
 
