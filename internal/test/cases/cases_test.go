@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,7 +40,14 @@ func TestCapabilities(t *testing.T) {
 // TestListsOfTheSuite: a folder of the suite lists all its tests, in the order in which its files have them.
 func TestListsOfTheSuite(t *testing.T) {
 	r := opened(t)
+	run, err := os.ReadFile(filepath.Join(r.root, "cmd/internal/suite/suite_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for folder, tests := range r.lists {
+		if !strings.Contains(string(run), "\t"+path.Base(folder)+".Tests,\n") {
+			t.Errorf("TestSuite of cmd/internal/suite does not run the tests of %s", folder)
+		}
 		is, err := os.ReadFile(filepath.Join(r.root, folder, listFile))
 		if err != nil || string(is) != list(folder, tests) {
 			t.Errorf("%s/%s is out of date: run go run ./internal/test/cases", folder, listFile)
