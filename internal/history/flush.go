@@ -26,7 +26,7 @@ func (h *History) MakeDurable(ctx context.Context, shard int, rows *dialect.Page
 	if err := h.disk.flush(ctx); err != nil {
 		return h.feed.Store.Fail(feedtype.FeedObject(h.feed.Name), "make sure that what was read is on the disk", err)
 	}
-	h.IsDurable(shard, shown)
+	h.MarkDurable(shard, shown)
 	return nil
 }
 
@@ -36,9 +36,9 @@ func (h *History) knownDurable(shard int) feedtype.CursorState {
 	return h.flushed[shard]
 }
 
-// IsDurable records that a crash cannot take back this position of the feed, or of a shard with ULIDs: a commit of this
+// MarkDurable records that a crash cannot take back this position of the feed, or of a shard with ULIDs: a commit of this
 // process that saw it has returned.
-func (h *History) IsDurable(shard int, at feedtype.CursorState) {
+func (h *History) MarkDurable(shard int, at feedtype.CursorState) {
 	if h.unsafe {
 		return // The return of a commit proves nothing.
 	}

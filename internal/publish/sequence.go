@@ -95,7 +95,7 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	}
 	e.Took = time.Since(started)
 	head := feedtype.Numbered(e.Head)
-	f.History.IsDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
+	f.History.MarkDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
 	f.History.Saw(0, e.Generation, head)
 	f.Watch.Tell(watch.Key{Feed: f.Name}, watch.Standing{Generation: e.Generation, Head: head})
 	f.Store.Observer.Published(e)

@@ -171,7 +171,7 @@ func (f *Outbox) moveOnce(
 	f.Gaps.Scanned(scan, moved.generation, moved.seqs, false, nil)
 	moved.took = time.Since(started)
 	generation := f.Generation()
-	f.History.IsDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
+	f.History.MarkDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
 	f.History.Saw(shard, generation, moved.given)
 	f.Watch.Tell(
 		watch.Key{Feed: f.Name, OfShard: true, Shard: shard}, watch.Standing{Generation: generation, Head: moved.given},

@@ -12,7 +12,7 @@ import (
 )
 
 // TestULIDHiddenIndex (M43): a unique index that statements may not use (MySQL's INVISIBLE, MariaDB's IGNORED)
-// is refused where a feed is made, and told where one is there; visible again it serves (M43).
+// is refused by feed add, and reported by check for a feed that exists. A feed whose index is visible again works.
 func TestULIDHiddenIndex(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere there is no such index
