@@ -16,7 +16,8 @@ type FeedSpec struct {
 	// PositionColumn, with ModeBlocking, is the table's column that holds a row's ULID. ShardColumn is then the
 	// integer column that holds the row's shard. The table needs a unique index of both, in the order shard, ULID.
 	PositionColumn string
-	// Capture is how changes are recorded. Default: CaptureTrigger, and CaptureApp with ModeOutbox.
+	// Capture is how changes are recorded. Default: CaptureTrigger, CaptureApp with ModeOutbox, and CaptureNone with
+	// ModeBlocking.
 	Capture Capture
 	// Key names the columns of a unique index. Default: the primary key. To print a script without a server, give
 	// each column with its type: "id:bigint". The same holds for the columns that the modes blocking and outbox need.
