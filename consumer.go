@@ -101,9 +101,9 @@ type Consumer struct {
 	OnFailure feedtype.OnFailure
 	// OnRefused, if set, lets the consumer restart at the beginning if the source refuses its cursor (codes
 	// CursorAhead, GenerationChanged, TombstonesExpired, EntriesExpired). Otherwise the consumer stops with that
-	// error. OnRefused is called in the transaction that resets the cursor. When the new pass is complete, remove the
-	// rows that it did not bring: see OnComplete. After EntriesExpired the new pass begins with the oldest kept
-	// entry: the purged entries never come.
+	// error, but see Stop for consumers with several shards. OnRefused is called in the transaction that resets the
+	// cursor. When the new pass is complete, remove the rows that it did not bring: see OnComplete. After
+	// EntriesExpired the new pass begins with the oldest kept entry: the purged entries never come.
 	//
 	// If a consumer has several shards, all of them restart together. With TombstonesExpired and EntriesExpired only
 	// the refused shard restarts. Then only keys of that shard can have rows to remove, and no function reports that

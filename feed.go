@@ -77,7 +77,7 @@ func (f *Feed) Info(ctx context.Context) (*feedtype.Info, error) {
 		part = One(*only)
 	}
 	page, err := f.Fetch(ctx, Request{After: Now, Shards: part})
-	if info.Head = page.Cursor; err != nil && !(r.ULIDs != nil && errors.Is(err, Filling)) { // while a ULID feed is filling it has no head
+	if info.Head = page.Cursor; err != nil && !(r.ULIDs != nil && errors.Is(err, Filling)) { // no head yet
 		return nil, err
 	}
 	return info, nil

@@ -143,7 +143,7 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 	h.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
 }
 
-// Refuse answers a request with a problem, for what stands in front of a Handler.
+// Refuse answers a request with a problem. Servers in front of a Handler use it.
 func Refuse(w http.ResponseWriter, r *http.Request, p Problem) {
 	body := p.begin(w.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))

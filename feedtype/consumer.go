@@ -80,9 +80,9 @@ type DeadLetter struct {
 	Consumer   string          `json:"consumer"`
 	Feed       string          `json:"feed"`
 	Shard      int             `json:"shard"`      // of the consumer
-	DataShard  *int64          `json:"data_shard"` // of the feed; nil if the letter is older than version 5 of the tables
+	DataShard  *int64          `json:"data_shard"` // of the feed; nil for letters from before version 5 of the tables
 	Key        json.RawMessage `json:"key"`
-	Generation int64           `json:"generation"` // 0: the consumer has restarted since, and the key has not come again
+	Generation int64           `json:"generation"` // 0: the consumer has restarted, and the key has not come again
 	Position   string          `json:"position"`   // of the latest version
 	Op         Op              `json:"op"`         // also Delete if a complete new pass came without the key
 	State      string          `json:"state"`      // LetterAside or LetterRetry

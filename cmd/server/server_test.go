@@ -404,7 +404,8 @@ func TestLargeHeaderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// The server does not read all of it, and may close the connection while the client still sends. Its answer is there.
+	// The server does not read all of it, and may close the connection while the client still sends. The answer
+	// arrives.
 	_, _ = io.WriteString(c,
 		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
