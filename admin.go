@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
-// Admin is what operators do with the feeds of this database.
+// Admin returns the operations of operators on the feeds of this database.
 func (db *DB) Admin() *admin.Admin {
 	s := db.store
 	return admin.New(admin.Database{SQL: s.SQL, Dialect: s.Dialect, Names: s.Names, Observer: s.Observer,
@@ -29,7 +29,7 @@ func (db *DB) Admin() *admin.Admin {
 		Waiting: db.watch.Waiting})
 }
 
-// Admin is what operators do with the feed.
+// Admin returns the operations of operators on the feed.
 func (f *Feed) Admin() *admin.Feed {
 	return &admin.Feed{
 		Inspector:    f.inspector,
@@ -40,7 +40,7 @@ func (f *Feed) Admin() *admin.Feed {
 	}
 }
 
-// installation is what is made for a feed, from its parts.
+// installation implements admin.Feed's Installation with the catalog and the installer.
 type installation struct {
 	catalog *catalog.Feed
 	*install.Feed
@@ -60,7 +60,7 @@ func (i installation) Reshard(ctx context.Context, dataShards int, progress func
 
 func (i installation) Retention() feedtype.Retention { return i.catalog.Record.Load().Retain }
 
-// publications is what records and publishes, for operators.
+// publications implements admin.Feed's Publications with the recorder and the publisher.
 type publications struct {
 	*publish.Recorder
 	publisher *publish.Publisher
@@ -68,7 +68,7 @@ type publications struct {
 
 func (p publications) Purge(ctx context.Context) (int, error) { return p.publisher.Purge(ctx) }
 
-// administered is a feed as package admin needs it.
+// administered implements admin.Source for a feed.
 type administered struct{ *Feed }
 
 // ShardsAreFeeds implements admin.Source.
@@ -88,7 +88,7 @@ func (f administered) Locate(ctx context.Context, to feedtype.Cursor, s feedtype
 		}
 		at, err := kind.At(ctx, t, s)
 		if err != nil || at.Position.IsZero() {
-			return to, err // below every position; written as a cursor it would be the beginning
+			return to, err // below every position: as a cursor it would be the beginning
 		}
 		return at.Cursor(), nil
 	}

@@ -6,25 +6,25 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// What a feed's readers handle.
+// The types that readers of a feed use.
 type (
 	// Source is a feed to read: a [Feed] of this process, or a client of a server.
 	Source = feedtype.Source
 	// Request asks a Source for a page.
 	Request = feedtype.Request
-	// Page is a Source's answer.
+	// Page is what a Source returns for a Request.
 	Page = feedtype.Page
 	// Entry is one entry of a page.
 	Entry = feedtype.Entry
-	// Op says whether an entry's row exists.
+	// Op tells whether the row of an entry exists.
 	Op = feedtype.Op
-	// Row has the values of a key, or of a row's delivered columns.
+	// Row holds the values of a key, or of the delivered columns of a row.
 	Row = feedtype.Row
-	// Column is one of a Row's columns.
+	// Column is the name, type and kind of a column of a Row.
 	Column = feedtype.Column
 	// DecodeOption changes what Entry.Decode requires.
 	DecodeOption = feedtype.DecodeOption
-	// Cursor says how far a reader has read.
+	// Cursor is how far a reader has read.
 	Cursor = feedtype.Cursor
 	// Shards is the part of a feed that a Request asks for.
 	Shards = feedtype.Shards
@@ -32,24 +32,25 @@ type (
 	Info = feedtype.Info
 )
 
-// How a feed's positions are made, see [feedtype.ModeSequence] and what follows it.
+// The modes of a feed: how its positions are assigned. See [feedtype.ModeSequence], [feedtype.ModeBlocking] and
+// [feedtype.ModeOutbox].
 const (
 	ModeSequence = feedtype.ModeSequence
 	ModeBlocking = feedtype.ModeBlocking
 	ModeOutbox   = feedtype.ModeOutbox
 )
 
-// What a feed is made with.
+// The settings of a feed, and of rowfeed's tables.
 type (
-	// FeedSpec says what a feed is made of.
+	// FeedSpec holds the settings of a new feed.
 	FeedSpec = feedtype.FeedSpec
 	// Capture is how a feed's changes are captured.
 	Capture = feedtype.Capture
-	// MigrationStatus is one version of rowfeed's own tables.
+	// MigrationStatus is one version of rowfeed's own tables, applied or not.
 	MigrationStatus = feedtype.MigrationStatus
-	// Grants are logins of the database that may use a feed.
+	// Grants are the logins of the database that may use a feed.
 	Grants = feedtype.Grants
-	// Retention is how long the places of a feed with an outbox are kept.
+	// Retention is how long the entries of a feed with ModeOutbox are kept.
 	Retention = feedtype.Retention
 )
 
@@ -58,53 +59,54 @@ const (
 	Upsert = feedtype.Upsert
 	// Delete is the Op of an entry whose row is gone.
 	Delete = feedtype.Delete
-	// EveryField makes Entry.Decode refuse a struct with a field for which there is no column.
+	// EveryField makes Entry.Decode fail if a field of the struct has no column.
 	EveryField = feedtype.EveryField
 	// Beginning is the cursor below every position.
 	Beginning = feedtype.Beginning
-	// Now asks for the head at the time of the fetch.
+	// Now is the head of the feed at the time of the fetch.
 	Now = feedtype.Now
 	// MaxDataShards is the maximum number of data shards of a feed, and of parts that a Request divides it into.
 	MaxDataShards = feedtype.MaxDataShards
 )
 
-// At asks for the entries published at or after t.
+// At is the cursor just below the first entry that was published at or after t.
 func At(t time.Time) Cursor { return feedtype.At(t) }
 
-// One asks for one data shard.
+// One is one data shard of a feed.
 func One(shard int) Shards { return feedtype.One(shard) }
 
-// Part asks for part i of n, i from 0. See [feedtype.Part].
+// Part is part i of n of a feed, with i from 0. See [feedtype.Part].
 func Part(i, n int) Shards { return feedtype.Part(i, n) }
 
-// What writers hand over.
+// The arguments of writers.
 type (
-	// Key is the values of a feed's key columns, in the key's order.
+	// Key holds the values of a feed's key columns, in the order of the key.
 	Key = feedtype.Key
-	// LockRequest says what Feed.Lock is to take.
+	// LockRequest names the shards that Feed.Lock locks, and its limits.
 	LockRequest = feedtype.LockRequest
-	// OutboxRecord says that a row was inserted.
+	// OutboxRecord is a record of an inserted row, for Feed.AppendOutbox.
 	OutboxRecord = feedtype.OutboxRecord
 )
 
 const (
-	// NoBound as LockRequest.Wait or Idle leaves the bound to the session's own settings.
+	// NoBound as LockRequest.Wait or LockRequest.Idle sets no limit: the session's own settings apply.
 	NoBound = feedtype.NoBound
-	// DefaultTombstones is how long deletes are kept if a FeedSpec does not say.
+	// DefaultTombstones is how long deletes are kept if FeedSpec.Tombstones is 0.
 	DefaultTombstones = feedtype.DefaultTombstones
 )
 
-// What an application is told of the work.
+// Errors and events.
 type (
 	// Error says what failed, on which object, why, and what to do next.
 	Error = feedtype.Error
-	// Code is the kind of an Error: errors.Is(err, rowfeed.CursorAhead) asks for one.
+	// Code is the kind of an Error. errors.Is(err, rowfeed.CursorAhead) tests for one.
 	Code = feedtype.Code
-	// Observer has functions that are called when something happens.
+	// Observer has functions that rowfeed calls when something happens.
 	Observer = feedtype.Observer
-	// Tracer makes spans of what rowfeed does.
+	// Tracer creates spans of rowfeed's operations.
 	Tracer = feedtype.Tracer
 
+	// PublishEvent and the types below are the arguments of an Observer's functions.
 	PublishEvent   = feedtype.PublishEvent
 	SkipEvent      = feedtype.SkipEvent
 	FetchEvent     = feedtype.FetchEvent
@@ -119,10 +121,10 @@ type (
 	JobEventKind   = feedtype.JobEventKind
 )
 
-// Observers is one Observer that calls several, in their order. Nil ones are left out.
+// Observers returns one Observer that calls several, in their order. It leaves out those that are nil.
 func Observers(all ...*Observer) *Observer { return feedtype.Observers(all...) }
 
-// What a ClaimEvent and a JobEvent tell.
+// The kinds of a ClaimEvent and of a JobEvent.
 const (
 	ClaimBegun     = feedtype.ClaimBegun
 	ClaimTakenOver = feedtype.ClaimTakenOver
@@ -135,7 +137,7 @@ const (
 	JobStandsBy   = feedtype.JobStandsBy
 )
 
-// The codes of errors. Package feedtype says what each means.
+// The codes of errors. Package feedtype describes each of them.
 const (
 	InvalidRequest    = feedtype.InvalidRequest
 	UnknownFeed       = feedtype.UnknownFeed
@@ -167,7 +169,7 @@ const (
 	Failed            = feedtype.Failed
 )
 
-// LeaseStatus is how a lease stands.
+// LeaseStatus is the state of a lease, on the database's clock.
 type LeaseStatus = feedtype.LeaseStatus
 
 // The states of a lease.
@@ -177,30 +179,30 @@ const (
 	LeaseFree    = feedtype.LeaseFree
 )
 
-// What a Consumer is set up with, and what becomes of it.
+// The settings and failures of a Consumer.
 type (
-	// ConsumerID names cursors.
+	// ConsumerID selects cursors of a consumer.
 	ConsumerID = feedtype.ConsumerID
-	// Retry is how often and how quickly a failed page is tried again.
+	// Retry is how often and how fast a failed page is retried.
 	Retry = feedtype.Retry
-	// OnFailure is what a consumer does with an entry that cannot be handled.
+	// OnFailure is what a consumer does with an entry whose attempts are used up.
 	OnFailure = feedtype.OnFailure
-	// Refusal is an entry that a Consumer's Deliver could not get rid of.
+	// Refusal is an entry that the receiver of a Consumer's Deliver rejected.
 	Refusal = feedtype.Refusal
 	// DeadLetter is a key that a consumer has set aside.
 	DeadLetter = feedtype.DeadLetter
 )
 
 const (
-	// Stop ends Run with the handler's error, see [feedtype.Stop].
+	// Stop ends Run with the handler's error. See [feedtype.Stop] for consumers with several shards.
 	Stop = feedtype.Stop
-	// SetAside makes the key a dead letter and goes on with the others.
+	// SetAside stores the key as a dead letter, and continues with the other keys.
 	SetAside = feedtype.SetAside
 	// LetterAside is the state of a dead letter that waits for an operator.
 	LetterAside = feedtype.LetterAside
-	// LetterRetry is the state of one that its consumer will try again.
+	// LetterRetry is the state of a dead letter that its consumer will retry.
 	LetterRetry = feedtype.LetterRetry
 )
 
-// Later wraps an error of Handle that is no fault of the entries, see [feedtype.Later].
+// Later wraps an error of Handle that is not caused by the entries. See [feedtype.Later].
 func Later(err error) error { return feedtype.Later(err) }

@@ -9,54 +9,51 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 )
 
-// NoPrefix as Config.Prefix gives rowfeed's tables their bare names.
+// NoPrefix as Config.Prefix leaves out the prefix: rowfeed's tables get their bare names.
 const NoPrefix = "-"
 
-// Config holds the settings of a DB. The zero value is good.
+// Config holds the settings of a DB. The zero value has a default for every setting.
 type Config struct {
-	// Prefix starts the names of rowfeed's tables. Default "rowfeed_"; NoPrefix for none.
+	// Prefix is how the names of rowfeed's tables begin: at most 12 of a-z, 0-9 and '_'. Default "rowfeed_". NoPrefix
+	// means none.
 	Prefix string
-	// Schema is where rowfeed's tables are, on databases that have schemas. Default: the
-	// connection's current schema (PostgreSQL) or database (MySQL, MariaDB).
+	// Schema is the schema of rowfeed's tables, on databases that have schemas. Default: the current schema
+	// (PostgreSQL) or database (MySQL, MariaDB) of the connection.
 	Schema string
-	// UnsafeDurability accepts a server that may lose commits in a power cut. A position that
-	// a consumer has stored could then be given twice.
+	// UnsafeDurability accepts a server whose settings may lose commits in a power failure. The feed may then assign
+	// a position again that a consumer has already stored.
 	UnsafeDurability bool
-	// Replica says that the database is a replica. The DB then only answers pages, and
-	// publishes nothing. A cursor ahead of the replica gets an empty page.
+	// Replica says that the database is a replica. The DB then only serves pages, and does not publish. A cursor
+	// ahead of the replica gets an empty page.
 	Replica bool
-	// NoPublish leaves publishing to other processes: this DB gives no positions, its readers
-	// do not move the records of an outbox, and Request.Consistent is refused. A login that
-	// may only read needs it.
+	// NoPublish leaves publishing to other processes. This DB assigns no positions, its readers do not move the
+	// records of an outbox, and it refuses Request.Consistent. Set it for a login that may only read.
 	NoPublish bool
-	// BatchSize is the number of changes that a publisher takes at first; it adapts
-	// between 100 and 5000. Default 1000.
+	// BatchSize is the number of changes that a publisher reads per transaction at first. Default 1000. The number
+	// then adapts between 100 and 5000, or down or up to BatchSize if that is outside of this range.
 	BatchSize int
-	// IdlePoll is the maximum time between polls of an idle feed for its publisher. One poll
-	// covers all feeds of the DB. Default 50 ms.
-	IdlePoll time.Duration
-	// WatchPoll is the maximum time between polls of an idle database while a reader waits
-	// for an entry (Request.Wait). A publisher of this process wakes readers without a poll.
+	// IdlePoll is the maximum time between a publisher's polls of an idle feed. One poll covers all feeds of the DB.
 	// Default 50 ms.
+	IdlePoll time.Duration
+	// WatchPoll is the maximum time between polls of an idle database while a reader waits for an entry
+	// (Request.Wait). A publisher of this process wakes readers without a poll. Default 50 ms.
 	WatchPoll time.Duration
-	// PublisherLease is the time to live of the lease by which the publishers of a feed take
-	// turns. After a publisher was killed, nothing is published for that long at most. Default
-	// 10 s. With NoLease all publishers work at once, which is as safe for readers that fetch
-	// through rowfeed.
+	// PublisherLease is the time to live of the lease by which the publishers of a feed take turns. It is the maximum
+	// time without publishing after a publisher was killed. Default 10 s. NoLease lets all publishers work at the
+	// same time, which is as safe for readers that fetch through rowfeed.
 	PublisherLease time.Duration
-	// LockWait and LockIdle are the bounds of Feed.Lock if a LockRequest has none. Defaults:
-	// see LockRequest.
+	// LockWait and LockIdle are the limits of Feed.Lock if a LockRequest has none. Defaults: see LockRequest.
 	LockWait, LockIdle time.Duration
-	// MaxPageBytes is the maximum size of the values on a page. A page that reaches it ends
-	// early, with More true. A single larger row makes a page of its own. Default 16 MiB.
+	// MaxPageBytes is the maximum size of the values on a page, in bytes. A page that reaches it ends early, with
+	// More true. A row that is larger gets a page of its own. Default 16 MiB.
 	MaxPageBytes int
-	// TailBytes is the maximum size of the values that are read near the end of a feed for
-	// several readers at once, whatever their cursors, limits and parts. They are kept for a
-	// second. Default 1 MiB; below 0 each reader reads alone.
+	// TailBytes is the maximum size of the values that are read near the head of a feed for several readers at once,
+	// in bytes. The readers share them for a second, even with different cursors, limits and parts. Default 1 MiB. A
+	// negative number lets each reader read alone.
 	TailBytes int
 	// Observer is called when something happens. Default: none.
 	Observer *feedtype.Observer
-	// Tracer makes spans. Default: none.
+	// Tracer creates spans. Default: none.
 	Tracer feedtype.Tracer
 }
 
@@ -114,10 +111,10 @@ func (c Config) validate() error {
 	return nil
 }
 
-// NoLease as Config.PublisherLease lets all publishers of a feed work at once.
+// NoLease as Config.PublisherLease lets all publishers of a feed work at the same time.
 const NoLease = -1
 
-// names are the schema and prefix of rowfeed's tables in a printed script. The receiver may be nil.
+// names returns the schema and prefix of rowfeed's tables, for a printed script. The receiver may be nil.
 func (c *Config) names() (dialect.Names, error) {
 	if c == nil {
 		c = &Config{}

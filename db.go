@@ -30,8 +30,8 @@ type DB struct {
 	feeds map[string]*Feed
 }
 
-// Open prepares rowfeed on a pool that the caller opened and will close. The pool needs at least two connections. cfg
-// may be nil. Open creates nothing in the database: see Migrate.
+// Open prepares rowfeed on a pool that the caller has opened and will close. The pool needs at least two connections.
+// cfg may be nil. Open creates nothing in the database: see Migrate.
 func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB, error) {
 	if cfg == nil {
 		cfg = &Config{}
@@ -60,7 +60,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	return rf, nil
 }
 
-// Feed answers the feed of that name, or an error with the code UnknownFeed.
+// Feed returns the feed of that name, or an error with the code UnknownFeed.
 func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	if err := feedtype.ValidName(name); err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (db *DB) Feed(ctx context.Context, name string) (*Feed, error) {
 	return db.remember(f), nil
 }
 
-// Feeds answers all feeds, ordered by name. A feed whose record this version cannot read (its mode came with a later
-// version, or the record is damaged) is among them; every request to it is refused.
+// Feeds returns all feeds, ordered by name. They include feeds whose record this version cannot read, because it was
+// written by a later version or is damaged. Every request to such a feed is refused.
 func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
@@ -108,14 +108,14 @@ func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
 	return all, nil
 }
 
-// known is the Feed of that name that this DB has; nil if it has none.
+// known returns the Feed of that name that this DB already has, or nil.
 func (db *DB) known(name string) *Feed {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	return db.feeds[name]
 }
 
-// remember answers the one Feed of its name that this DB has: the one that it had already, or else f.
+// remember returns the only Feed of its name of this DB: the one that it already has, or else f.
 func (db *DB) remember(f *Feed) *Feed {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -132,12 +132,14 @@ func (db *DB) forget(name string) {
 	delete(db.feeds, name)
 }
 
-// AddFeed makes a feed of a table, which may have rows and be written to. It makes the triggers first. Then it records
-// the keys of the rows as changes, in batches; when it breaks off, a second call goes on from there. A second call with
-// the same spec changes nothing; with another spec it fails with the code Conflict and names the differences. progress
-// may be nil. It is called with the number of rows that this call has recorded so far. If keys keep their positions and
-// get data shards ([FeedSpec.Adopt], or a feed that is being divided anew), it is called with the number of keys looked
-// at.
+// AddFeed creates a feed of a table. The table may have rows, and may be written to meanwhile. AddFeed creates the
+// triggers first. Then it records the keys of the rows as changes, in batches. If it is interrupted, a second call
+// continues. A second call with the same spec changes nothing. With another spec it fails with the code Conflict and
+// names the differences.
+//
+// progress may be nil. It is called with the number of rows that this call has recorded so far. If keys keep their
+// positions and get data shards ([FeedSpec.Adopt], or a feed whose data shards are being changed), it is called with
+// the number of keys processed.
 func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int64)) (*Feed, error) {
 	if err := (&install.Database{Store: db.store}).Create(ctx, spec); err != nil {
 		return nil, err
@@ -156,21 +158,21 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	return f, nil
 }
 
-// DropFeed removes a feed's triggers and tables. The source table stays as it was before AddFeed. The feed's name and
-// generation are kept, so that a later feed of the same name refuses old cursors. Dropping it again does nothing.
+// DropFeed removes a feed's triggers and tables. The source table is then as it was before AddFeed. The feed's name
+// and generation are kept, so that a later feed of the same name refuses old cursors. A second call does nothing.
 func (db *DB) DropFeed(ctx context.Context, name string) error {
 	err := (&install.Database{Store: db.store}).Drop(ctx, name)
 	db.forget(name)
 	return err
 }
 
-// Migrate creates rowfeed's tables or brings them to the newest version, and answers the versions applied. Several
-// callers at once are safe: they take turns.
+// Migrate creates rowfeed's tables or upgrades them to the newest version. It returns the versions that it applied.
+// Several callers at the same time are safe: they take turns.
 func (db *DB) Migrate(ctx context.Context) (applied []int, err error) {
 	return (&install.Schema{Store: db.store}).Migrate(ctx)
 }
 
-// MigrateDown removes rowfeed's own tables. It refuses while feeds exist.
+// MigrateDown removes rowfeed's own tables. It is refused while feeds exist.
 func (db *DB) MigrateDown(ctx context.Context) error {
 	err := (&install.Schema{Store: db.store}).MigrateDown(ctx)
 	db.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Each makes a Consumer's Handle from a function for one entry. The function gets the entry's row as a T, see
-// [Entry.Decode]. For a delete the T has only the key's columns.
+// Each creates a Consumer's Handle from a function for one entry. The function gets the entry's row as a T, see
+// [Entry.Decode]. For a delete, only the fields of the key's columns are set.
 func Each[T any](fn func(ctx context.Context, tx *sql.Tx, e feedtype.Entry, row T) error) func(
 	context.Context, *sql.Tx, []feedtype.Entry) error {
 	return func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error {

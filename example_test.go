@@ -62,7 +62,7 @@ func Example() {
 	must(db.Exec("INSERT INTO kv VALUES (1, 'fred', 'jim'), (2, 'ann', 'bob')"))
 	must(db.Exec("DELETE FROM kv WHERE id = 2"))
 	must(db.Exec("UPDATE kv SET v = 'joe' WHERE id = 1"))
-	if _, err := kv.Publish(ctx); err != nil { // or `go kv.RunPublisher(ctx)`
+	if _, err := kv.Publish(ctx); err != nil { // or run it in the background: go kv.RunPublisher(ctx)
 		log.Fatal(err)
 	}
 	page, err := kv.Fetch(ctx, rowfeed.Request{After: rowfeed.Beginning})
@@ -106,7 +106,7 @@ func ExampleFeed_Fetch() {
 		cursor = page.Cursor // in one transaction with what the entries did
 		fmt.Printf("cursor %s\n", cursor)
 		if !page.More {
-			break // the head of this moment; wait a little, then go on
+			break // the page reached the head: wait a little, then continue
 		}
 	}
 	// Prints:
@@ -115,8 +115,7 @@ func ExampleFeed_Fetch() {
 	// 5 cursor 5
 }
 
-// A feed without triggers: the application records what it writes, in the same
-// transaction.
+// A feed without triggers: the application records what it writes, in the same transaction.
 func ExampleFeed_Record() {
 	ctx := context.Background()
 	db, remove := openExample()
@@ -144,13 +143,13 @@ func ExampleFeed_Record() {
 	if err := tx.Commit(); err != nil {
 		log.Fatal(err)
 	}
-	kv.Wake() // a publisher of this process looks at once
+	kv.Wake() // a publisher of this process polls at once
 	n, err := kv.Publish(ctx)
 	fmt.Println(n, err)
 	// Prints: 1 <nil>
 }
 
-// Feeds over HTTP, and read there as if they were here.
+// Feeds served over HTTP, and read through a client like feeds of this process.
 func Example_http() {
 	ctx := context.Background()
 	db, remove := openExample()
@@ -174,7 +173,7 @@ func Example_http() {
 	// {"cursor":"1","more":false,"base64":[]}
 }
 
-// One process at a time does a job; what it writes in the same database is fenced.
+// One process at a time does a job. What it writes in the same database is fenced.
 func ExampleLease_Hold() {
 	ctx := context.Background()
 	db, remove := openExample()

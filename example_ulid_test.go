@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// A writer of a feed in mode blocking takes the positions of its rows in the transaction that inserts them.
+// A writer of a feed in mode blocking reserves the positions of its rows in the transaction that inserts them.
 func ExampleFeed_Lock() {
 	ctx := context.Background()
 	db, remove := openExample()
@@ -70,8 +70,8 @@ func ExampleFeed_Lock() {
 	// customer 7 paid
 }
 
-// A writer of a feed in mode outbox appends a record of the row that it inserts, and waits for nobody. The first
-// reader, or a publisher, gives it a position.
+// A writer of a feed in mode outbox appends a record of the row that it inserts, and does not wait for other writers.
+// The first reader, or a publisher, gives the row a position.
 func ExampleFeed_AppendOutbox() {
 	ctx := context.Background()
 	db, remove := openExample()
@@ -105,7 +105,7 @@ func ExampleFeed_AppendOutbox() {
 	}
 	for _, e := range page.Entries {
 		what, _ := e.Row.Get("what")
-		fmt.Println("customer", e.Shard, what, e.Position[:10]) // which is the time
+		fmt.Println("customer", e.Shard, what, e.Position[:10]) // the first 10 characters are the time
 	}
 	// Prints:
 	// customer 7 ordered 01KG9YS7G0

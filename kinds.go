@@ -13,15 +13,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
-// kind is what reads the positions of a feed, and what gives them. The kinds of installing and of inspecting are tables
-// of their own packages.
+// kind has the two parts of a feed that depend on its mode: one reads pages, one assigns positions. What is installed
+// and inspected for a mode is chosen by tables in those packages.
 type kind struct {
 	read.Pager
 	publish.Positioner
 }
 
-// newFeed composes a feed of its parts. Only here do implementations meet the interfaces of packages that do not know
-// them.
+// newFeed composes a feed of its parts. Only this function connects implementations with the interfaces of packages
+// that do not import them.
 func (db *DB) newFeed(name string) *Feed {
 	cfg, database := db.cfg, &install.Database{Store: db.store}
 	c := &catalog.Feed{Name: name, Store: db.store}
@@ -69,7 +69,8 @@ func (db *DB) newFeed(name string) *Feed {
 	return f
 }
 
-// kind is that of the feed's mode, as last read. The error says why this version cannot read the feed's record.
+// kind returns the kind of the feed's mode, as last read. The error says why this version cannot read the feed's
+// record.
 func (f *Feed) kind() (kind, error) {
 	r := f.catalog.Record.Load()
 	return f.kinds[r.Mode], r.Unreadable
@@ -88,7 +89,8 @@ func (w waitingFeeds) FirstWaiting(feed string) string {
 	return ""
 }
 
-// Filled implements watch.Feeds. A process that publishes nothing may not move records, so it finds none.
+// Filled implements watch.Feeds. It finds nothing in a process that does not publish, because such a process may not
+// move records.
 func (w waitingFeeds) Filled(ctx context.Context, feed string, shards []int) []int {
 	f := w.db.known(feed)
 	if f == nil || !w.db.store.Publishes() {

@@ -6,12 +6,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/install"
 )
 
-// PrintFeed is the script that AddFeed would run, for a database that is not at
-// hand and has rowfeed's tables: the types of the columns that the spec names come from it ("id:bigint"),
-// and what only the table itself tells (its other indexes, cascades, partitions) is left out, so
-// that nothing refuses a table that AddFeed would refuse; Feed.Verify finds most of that. With ModeOutbox
-// the rows that are there already get their places from AddFeed with the same spec, or from
-// Feed.BackFill.
+// PrintFeed returns the script that AddFeed would run, without a connection to the database. The database must have
+// rowfeed's tables. The spec gives the types of the columns that it names, such as "id:bigint".
+//
+// PrintFeed cannot check what only the table itself shows: its other indexes, cascades and partitions. So it does not
+// refuse every table that AddFeed refuses. Feed.Verify of package admin finds most of that. With ModeOutbox, the
+// script gives no positions to rows that already exist. Call AddFeed with the same spec for them, or BackFill of
+// package admin.
 func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, error) {
 	names, err := cfg.names()
 	if err != nil {
@@ -20,8 +21,8 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	return install.Print(d, names, spec)
 }
 
-// PrintBump is the script of Bump, or of AdoptDatabase, for a database that is not at
-// hand. The feed's next publisher writes down which database it is in.
+// PrintBump returns the script of Bump, or of AdoptDatabase if adopt is true, without a connection to the database.
+// The feed's next publisher stores the identity of its database.
 func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]dialect.Step, error) {
 	names, err := cfg.names()
 	if err == nil {

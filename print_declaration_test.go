@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestDeclaration (M28): what --print is told of a key's type stands in the script, and is
-// nothing but a type.
+// TestDeclaration (M28): the script contains the type that --print was given for a key. Anything that is not a type
+// is refused.
 func TestDeclaration(t *testing.T) {
 	for _, d := range []dialect.Dialect{sqlite.New(), postgres.New(), mysql.New()} {
 		for _, good := range []string{"bigint", "BIGINT UNSIGNED", "numeric(10,2)", "time(6) with time zone",

@@ -12,8 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestPrintRefuses (M28): without a server the columns need their types, which must be types that
-// can hold what they are for.
+// TestPrintRefuses (M28): without a server, each column needs a type, and the type must fit the column's purpose.
 func TestPrintRefuses(t *testing.T) {
 	blocking := FeedSpec{
 		Name:           "ev",

@@ -8,19 +8,19 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Tx is the caller's open transaction, for methods that take part in it. InTx makes one of a *sql.Tx, pgxtx.In one of a
-// pgx.Tx. A pool is no Tx, so that a statement cannot run outside the caller's transaction unnoticed.
+// Tx is the caller's open transaction, for methods that take part in it. InTx makes a Tx of a *sql.Tx, and pgxtx.In
+// of a pgx.Tx. A pool does not implement Tx: so a statement cannot run outside the caller's transaction unnoticed.
 type Tx interface {
-	// Exec answers the number of rows affected.
+	// Exec returns the number of rows affected.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	Query(ctx context.Context, query string, args ...any) (dialect.Rows, error)
 	// Transaction does nothing. A type that has it promises that Exec and Query run in one transaction, which the
-	// caller ends, and that they answer an error that wraps sql.ErrTxDone afterwards. Otherwise the ULIDs of a
-	// transaction could be used in a later one of the same connection.
+	// caller ends, and that they return an error that wraps sql.ErrTxDone afterwards. Otherwise the ULIDs of a
+	// transaction could be used in a later transaction of the same connection.
 	Transaction()
 }
 
-// InTx adapts a *sql.Tx.
+// InTx makes a Tx of a *sql.Tx.
 func InTx(tx *sql.Tx) Tx {
 	if tx == nil {
 		return NoTx("InTx was given a nil *sql.Tx")
@@ -33,14 +33,14 @@ type ownTx struct{ dialect.Querier }
 
 func (ownTx) Transaction() {}
 
-// NoTx is what an adapter answers instead of a transaction: each method answers an error with the code InvalidRequest
-// and this text.
+// NoTx is a Tx without a transaction, for adapters that were given none. Each method returns an error with the code
+// InvalidRequest and this text.
 type NoTx string
 
-// Exec answers the error.
+// Exec returns the error.
 func (n NoTx) Exec(context.Context, string, ...any) (int64, error) { return 0, n.err() }
 
-// Query answers the error.
+// Query returns the error.
 func (n NoTx) Query(context.Context, string, ...any) (dialect.Rows, error) { return nil, n.err() }
 
 // Transaction does nothing.

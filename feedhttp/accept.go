@@ -11,9 +11,9 @@ const (
 	ndjsonMediaType = "application/x-ndjson"
 )
 
-// negotiate picks one of the offers by the Accept header's fields (RFC 9110, section
-// 12.5.1): the highest quality; among equals the one named more exactly, then the
-// first offered. No header at all accepts anything. ok is false when nothing fits.
+// negotiate selects one of the offers by the fields of the Accept header (RFC 9110, section 12.5.1). It prefers the
+// highest quality, then the offer that the header names more exactly, then the first offer. Without a header every
+// offer is acceptable. ok is false if no offer is acceptable.
 func negotiate(accept []string, offers ...string) (offer string, ok bool) {
 	header := strings.Join(accept, ",")
 	if strings.TrimSpace(header) == "" {
@@ -29,15 +29,15 @@ func negotiate(accept []string, offers ...string) (offer string, ok bool) {
 	return offer, ok
 }
 
-// qualityOf is what the most exact matching range says of a media type, and how
-// exact that range is: 2 names the type, 1 is application/*, 0 is */*, -1 is none.
+// qualityOf returns the quality of the most exact range of the header that matches a media type. exact is how exact
+// that range is: 2 for the type itself, 1 for application/*, 0 for */*, and -1 for no match.
 func qualityOf(header, offer string) (quality float64, exact int) {
 	exact = -1
 	major, _, _ := strings.Cut(offer, "/")
 	for element := range strings.SplitSeq(header, ",") {
 		mediaRange, params, err := mime.ParseMediaType(element)
 		if err != nil {
-			continue // what cannot be understood asks for nothing
+			continue // ignore ranges that cannot be parsed
 		}
 		how := -1
 		switch mediaRange {

@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// writeChunk is what a client must take within the write timeout: a slow one may read
-	// a large page for as long as it takes, one that stands still is cut off. A page that is
-	// larger is sent while it is made, in parts of about so many bytes.
+	// writeChunk is the number of bytes that a client has to read within the write timeout. A slow client may read a
+	// large page for any time, but a client that stops reading is disconnected. A larger page is sent while it is
+	// made, in parts of about this size.
 	writeChunk          = 64 << 10
 	defaultWriteTimeout = 30 * time.Second
 	defaultHeartbeat    = 15 * time.Second
-	// sharedSize bounds what is kept of a page for all who share it.
+	// sharedSize is the maximum size of an encoded page that is kept for the readers who share it.
 	sharedSize = 256 << 10
-	// revalidated is what may be kept, by its reader alone, and shown again only after the server
-	// was asked: rows change under the same positions. unkept is everything else.
+	// revalidated is the Cache-Control of answers that a client may keep, but must revalidate each time, because rows
+	// change under the same positions. unkept is that of all other answers.
 	revalidated = "private, no-cache"
 	unkept      = "no-store"
-	// vary is what every answer depends on: its form, and who asks. varyCoded where it may be
-	// compressed.
+	// vary lists the headers that every answer depends on: its format, and the client. varyCoded is for answers that
+	// may be compressed.
 	vary      = "Accept, Authorization, Cookie"
 	varyCoded = "Accept, Accept-Encoding, Authorization, Cookie"
-	// keepBuffer bounds the buffers that are kept for other answers: one large row must not
-	// make them all large.
+	// keepBuffer is the maximum size of a buffer that is kept for later answers. Otherwise one large row would make
+	// all buffers large.
 	keepBuffer = 4 * writeChunk
 )
 
-// buffers are those that parts of answers are made in.
+// buffers has the buffers for parts of answers.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, writeChunk+writeChunk/4); return &b }}
 
 func takeBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
@@ -45,17 +45,17 @@ func leaveBuffer(b []byte) {
 	}
 }
 
-// part appends a part of an answer to dst, in the manner of [rowfeed.Page.AppendJSONPart].
+// part appends a part of an answer to dst, as [feedtype.Page.AppendJSONPart] does.
 type part func(dst []byte, i, size int) (_ []byte, next int)
 
-// answerForm is what is made of a page.
+// answerForm is how a page is encoded.
 type answerForm struct {
 	mediaType string
-	name      string // what is made of it for whom: of the same page, the same name is the same bytes
+	name      string // identifies the encoding: the same page and name give the same bytes
 	parts     part
 }
 
-// objectParts are a page's as one JSON object, on a line.
+// objectParts encodes a page as one JSON object on one line.
 func objectParts(page feedtype.Page, feed string) part {
 	return func(dst []byte, i, size int) ([]byte, int) {
 		if dst, i = page.AppendJSONPart(dst, feed, i, size); i < 0 {
@@ -65,8 +65,8 @@ func objectParts(page feedtype.Page, feed string) part {
 	}
 }
 
-// writePage answers a request with a page. One whose parts are all made before the first of
-// them is sent has its length and its tag in the header. What many have waited for is made once.
+// writePage answers a request with a page. If all parts are made before the first is sent, the header has the length
+// and the entity tag. A page that several requests share is encoded once.
 func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page feedtype.Page) {
 	by := h.codingFor(w, r)
 	whole, shared := page.Shared(form.name, func() []byte {
@@ -97,16 +97,15 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerF
 	h.write(w, r, http.StatusOK, form.mediaType, whole)
 }
 
-// writeWhole answers a request with a small answer, with its tag.
+// writeWhole answers a request with a small body, with its entity tag.
 func (h *Handler) writeWhole(w http.ResponseWriter, r *http.Request, mediaType string, body []byte) {
 	if !h.tagged(w, r, string(tagOf(nil, body)), false) {
 		h.write(w, r, http.StatusOK, mediaType, body)
 	}
 }
 
-// writeParts sends an answer while it is made. What breaks off after the first byte must not
-// look whole: then the connection does, too (of HTTP/2 the stream), and the last part, which
-// has the cursor, was not sent.
+// writeParts sends an answer while it is made. If that fails after the first byte, the answer must not look complete.
+// So writeParts aborts the connection (the stream, with HTTP/2), before the last part, which has the cursor.
 func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part, by *coding) {
 	buffer := takeBuffer()
 	defer func() { leaveBuffer(buffer) }()
@@ -123,7 +122,7 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 		z := newCoded(by, parts, data, next)
 		defer func() { leaveBuffer(z.plain) }()
 		parts = z.part
-		buffer = takeBuffer() // the first one is z's from here on, also where the next line panics
+		buffer = takeBuffer() // z owns the first buffer from here on, even if the next line panics
 		data, next = parts(buffer, 0, writeChunk)
 		buffer = data
 	}
@@ -146,7 +145,7 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 	}()
 	for {
 		if h.pass(w, data) != nil {
-			panic(http.ErrAbortHandler) // the client has gone, or stands still
+			panic(http.ErrAbortHandler) // the client has disconnected, or has stopped reading
 		}
 		if next < 0 {
 			break
@@ -165,11 +164,11 @@ func begin(w http.ResponseWriter, status int, mediaType string) {
 	if header.Get("ETag") != "" {
 		header.Set("Cache-Control", revalidated)
 	}
-	header.Set("X-Content-Type-Options", "nosniff") // a row may hold HTML
+	header.Set("X-Content-Type-Options", "nosniff") // a row may contain HTML
 	w.WriteHeader(status)
 }
 
-// write answers a request with a body that is all there.
+// write answers a request with a complete body.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	begin(w, status, mediaType)
@@ -177,17 +176,17 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, medi
 		return
 	}
 	if h.send(w, body) != nil {
-		return // the client is gone
+		return // the client has disconnected
 	}
 	undeadline(w)
 }
 
-// undeadline leaves no deadline of ours behind: other handlers may answer on this connection.
+// undeadline removes the write deadline: other handlers may answer on this connection.
 func undeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 }
 
-// send writes data through to the client, which must take it chunk by chunk in time.
+// send writes data and flushes it to the client, which must read each chunk within the write timeout.
 func (h *Handler) send(w http.ResponseWriter, data []byte) error {
 	if err := h.pass(w, data); err != nil {
 		return err
@@ -199,12 +198,12 @@ func (h *Handler) send(w http.ResponseWriter, data []byte) error {
 	return err
 }
 
-// pass is send that leaves the end of the data to be sent with what follows.
+// pass is send without the flush: the end of the data may be sent with later data.
 func (h *Handler) pass(w http.ResponseWriter, data []byte) error {
 	control := http.NewResponseController(w)
 	for len(data) > 0 {
 		n := min(len(data), writeChunk)
-		// where it is not supported the server's own holds
+		// if it is not supported, the deadline of the server holds
 		_ = control.SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout))
 		if _, err := w.Write(data[:n]); err != nil {
 			return err

@@ -14,13 +14,12 @@ import (
 	"weak"
 )
 
-// TestBrokenOff: an answer that cannot be ended after its beginning was sent breaks off, over
-// HTTP/1.1 and HTTP/2, compressed or not; it does not end like one that is whole. One that
-// cannot be begun is a problem.
+// TestBrokenOff: an answer that fails after its beginning was sent aborts the connection, over HTTP/1.1 and HTTP/2,
+// compressed or not. It does not end like a complete answer. An answer that fails before is a problem.
 func TestBrokenOff(t *testing.T) {
 	var log bytes.Buffer
 	h := NewHandler(nil, &Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
-	content := make([]byte, 8*writeChunk) // which cannot be compressed
+	content := make([]byte, 8*writeChunk) // random bytes cannot be compressed
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content)
 	fails := func(at int) part {
 		return func(dst []byte, i, size int) ([]byte, int) {
@@ -72,8 +71,8 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestAnswerAllocations: a page costs as many allocations to serve whatever its entries; what
-// it is made in was used before.
+// TestAnswerAllocations: serving a page needs the same number of allocations for any number of entries, because its
+// buffer is reused.
 func TestAnswerAllocations(t *testing.T) {
 	h := NewHandler(nil, nil)
 	r := httptest.NewRequestWithContext(context.Background(), "GET", "/", nil)
@@ -88,13 +87,13 @@ func TestAnswerAllocations(t *testing.T) {
 			}, nil)
 		})
 	}
-	// The recorder's own buffer is what grows.
+	// Only the recorder's own buffer grows.
 	if few, many := allocations(1), allocations(250); many > few+1 {
 		t.Errorf("%v allocations for 250 rows, %v for one", many, few)
 	}
 }
 
-// TestCompressorsKeepNothing: one that lies ready does not keep the page that it compressed last.
+// TestCompressorsKeepNothing: an idle compressor does not keep the page that it compressed last.
 func TestCompressorsKeepNothing(t *testing.T) {
 	for _, by := range []*coding{gzipped, zstandard} {
 		compressor, kept := func() (compressor, weak.Pointer[[1 << 10]byte]) {

@@ -10,14 +10,13 @@ import (
 
 // Catalog is the set of feeds that a Handler serves.
 type Catalog interface {
-	// Names lists the feeds, in the order in which they are shown.
+	// Names returns the names of the feeds, in the order in which they are shown.
 	Names(ctx context.Context) ([]string, error)
-	// Source answers the feed of that name, or an error with code
-	// [rowfeed.UnknownFeed].
+	// Source returns the feed of that name, or an error with the code [rowfeed.UnknownFeed].
 	Source(ctx context.Context, name string) (feedtype.Source, error)
 }
 
-// Of makes a Catalog of all feeds of a DB.
+// Of returns a Catalog of all feeds of a DB.
 func Of(db *rowfeed.DB) Catalog { return dbCatalog{db} }
 
 type dbCatalog struct{ db *rowfeed.DB }
@@ -37,7 +36,7 @@ func (c dbCatalog) Names(ctx context.Context) ([]string, error) {
 func (c dbCatalog) Source(ctx context.Context, name string) (feedtype.Source, error) {
 	f, err := c.db.Feed(ctx, name)
 	if errors.Is(err, feedtype.InvalidRequest) {
-		// What cannot be a feed's name is, in a path, just a feed that does not exist.
+		// In a path, an invalid name is the name of a feed that does not exist.
 		return nil, &feedtype.Error{Code: feedtype.UnknownFeed, Object: feedObject(name),
 			Cause: "there is no such feed",
 			Next:  "GET /_feeds lists the feeds"}

@@ -14,32 +14,31 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Client reads one feed of a server as a [rowfeed.Source]. Its errors have the codes
-// of the server's: errors.Is(err, rowfeed.CursorAhead) works across HTTP. A server
-// that cannot be reached is [rowfeed.Unavailable]. It is safe for concurrent use once
-// its fields are set; it must not be copied after its first use.
+// Client reads one feed of a server as a [rowfeed.Source]. Its errors have the codes of the server: errors.Is(err,
+// rowfeed.CursorAhead) works over HTTP. If the server cannot be reached, the code is [rowfeed.Unavailable]. A Client
+// is safe for concurrent use once its fields are set. It must not be copied after its first use.
 type Client struct {
-	// URL is where the server is: "http://127.0.0.1:8080", with a path where it is
-	// served below one. A user and password in it are sent as basic authentication.
+	// URL is the address of the server, such as "http://127.0.0.1:8080", with a path if it is served below one. A
+	// user and password in it are sent as basic authentication.
 	URL string
 	// Feed is the feed's name.
 	Feed string
-	// Token is sent along where it is not empty: it is that of `rowfeed token add`.
+	// Token is sent as bearer token if it is not empty. `rowfeed token add` creates it.
 	Token string
 	// HTTP sends the requests. Default: http.DefaultClient.
 	HTTP *http.Client
-	// Tracer makes spans of requests, and carries their trace to the server. Default: that of
-	// the context, where it is traced already, as a consumer's is.
+	// Tracer creates spans of requests, and sends their trace to the server. Default: the tracer of the context,
+	// which a consumer with a tracer sets.
 	Tracer feedtype.Tracer
-	// Timeout bounds a request, beyond the request's own Wait. Default: a minute.
+	// Timeout is the maximum time of a request, in addition to the request's own Wait. Default: 1 minute.
 	Timeout time.Duration
-	// MaxBytes bounds an answer. Default: 256 MiB.
+	// MaxBytes is the maximum size of an answer, after decompression. Default: 256 MiB.
 	MaxBytes int64
 
 	known atomic.Pointer[knownInfo]
 }
 
-// knownInfo is the description that entries are read by.
+// knownInfo is the description that entries are decoded with.
 type knownInfo struct {
 	info *feedtype.Info
 	tag  string // of the delivered columns
@@ -50,12 +49,12 @@ var _ feedtype.ShardSource = (*Client)(nil)
 const (
 	defaultTimeout  = time.Minute
 	defaultMaxBytes = 256 << 20
-	// columnTries bounds how often a page is asked for again because the table's
-	// columns changed between a page and its description.
+	// columnTries is the maximum number of attempts with a page, if the columns of the table change between the page
+	// and the description.
 	columnTries = 5
 )
 
-// Info describes the feed, as it is now.
+// Info returns the description of the feed, as it is now.
 func (c *Client) Info(ctx context.Context) (*feedtype.Info, error) {
 	body, _, err := c.get(ctx, "/_feeds/"+url.PathEscape(c.Feed), nil, 0)
 	if err != nil {
@@ -87,18 +86,18 @@ func (c *Client) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 	if req.Wait <= MaxWait || req.Consistent {
 		return c.fetch(ctx, query, req.Wait)
 	}
-	// A server waits for so long only: ask again and again.
+	// A server waits for at most MaxWait, so ask repeatedly.
 	for until := time.Now().Add(req.Wait); ; {
 		asked, wait := time.Now(), min(max(time.Until(until), time.Millisecond), MaxWait)
 		page, err := c.fetch(ctx, query, wait)
 		if err != nil || len(page.Entries) > 0 || page.More || !time.Now().Before(until) || time.Since(asked) < wait/2 {
-			return page, err // also when the server would not wait: it may be about to end
+			return page, err // even if the server did not wait: it may be shutting down
 		}
 		query.Set("after", string(page.Cursor))
 	}
 }
 
-// setShards adds the parameters that ask for a part of the feed.
+// setShards adds the parameters that select a part of the feed.
 func setShards(query url.Values, shards feedtype.Shards) error {
 	if err := shards.Check(); err != nil || shards.All() {
 		return err
@@ -111,7 +110,7 @@ func setShards(query url.Values, shards feedtype.Shards) error {
 	return nil
 }
 
-// fetch asks for a page that may be waited for.
+// fetch requests a page, and waits for an entry.
 func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration) (feedtype.Page, error) {
 	if wait != 0 {
 		query.Set("wait", wait.String())
@@ -125,7 +124,7 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 		if err := json.Unmarshal(body, &w); err != nil || w.Entries == nil || w.Cursor == nil || w.More == nil {
 			return feedtype.Page{}, c.notRowfeed("the answer is no page of a feed", err)
 		}
-		// What is known first; then, once, what the feed says of itself now.
+		// Use the known description first. If it does not fit, read the description once.
 		tag, known := header.Get(columnsHeader), c.known.Load()
 		for fresh := false; ; fresh = true {
 			if known != nil && (tag == "" || tag == known.tag || len(w.Entries) == 0) {
@@ -138,7 +137,7 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 				}
 			}
 			if fresh {
-				break // the columns have changed since the page: ask for another
+				break // the columns have changed since the page: request it again
 			}
 			if _, err := c.Info(ctx); err != nil {
 				return feedtype.Page{}, err
@@ -149,14 +148,14 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 	return feedtype.Page{}, c.failure(feedtype.Failed, "the table's columns change too fast", "try again", nil)
 }
 
-// wirePage is a page as it travels. Pointers and nil tell what was not there.
+// wirePage is a page as JSON. Pointers and nil show which members were missing.
 type wirePage struct {
 	Entries []json.RawMessage `json:"entries"`
 	Cursor  *feedtype.Cursor  `json:"cursor"`
 	More    *bool             `json:"more"`
 }
 
-// read decodes the page; ok is false when info does not describe its entries.
+// read decodes the page. ok is false if info does not describe its entries.
 func (w *wirePage) read(info *feedtype.Info) (page feedtype.Page, ok bool, err error) {
 	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More,
 		Key: info.Key, Columns: info.Columns}
@@ -171,7 +170,7 @@ func (w *wirePage) read(info *feedtype.Info) (page feedtype.Page, ok bool, err e
 	return page, true, nil
 }
 
-// failure makes an error about the feed, as seen from here.
+// failure returns an error about the feed, with the address of the server.
 func (c *Client) failure(code feedtype.Code, cause, next string, err error) *feedtype.Error {
 	where := c.URL
 	if u, e := url.Parse(c.URL); e == nil {
@@ -184,17 +183,16 @@ func (c *Client) notRowfeed(cause string, err error) *feedtype.Error {
 	return c.failure(feedtype.Failed, cause, "check that the URL is that of a `rowfeed serve` (without /_feeds)", err)
 }
 
-// StatusError is the HTTP answer behind an error of a [Client]; errors.As finds it.
+// StatusError is the HTTP status behind an error of a [Client]. Get it with errors.As.
 type StatusError struct {
 	Status int
-	// RetryAfter is how long the server asks to wait before another try; 0 when it does
-	// not say.
+	// RetryAfter is the time that the server asks the client to wait before another attempt, or 0.
 	RetryAfter time.Duration
 }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
 
-// endpoint is the address of a path below the server's URL.
+// endpoint returns the URL of a path on the server.
 func (c *Client) endpoint(path string, query url.Values) (string, error) {
 	bad := func(param, cause, next string) (string, error) {
 		return "", &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}

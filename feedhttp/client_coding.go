@@ -13,8 +13,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// codingsTaken is what a request asks for: nothing done to the answer where no network is between,
-// as nothing is saved then, or where the transport was told to leave answers alone.
+// codingsTaken returns the Accept-Encoding of a request. It asks for no compression if the server is on this machine,
+// where compression saves nothing, or if the transport has compression disabled.
 func codingsTaken(client *http.Client, host string) string {
 	ip, err := netip.ParseAddr(host)
 	if host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
@@ -26,17 +26,17 @@ func codingsTaken(client *http.Client, host string) string {
 	return "zstd, gzip"
 }
 
-// inflaters are those of zstd that were used before. What one keeps is bounded by the window.
+// inflaters has zstd decoders for reuse. The window limits the memory that each of them keeps.
 var inflaters = sync.Pool{New: func() any {
 	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
-		panic(err) // options that there are
+		panic(err) // the options are valid
 	}
 	return z
 }}
 
-// readBody reads an answer as it was before it was compressed. MaxBytes bounds what that takes.
+// readBody reads and decompresses the body of an answer. MaxBytes limits the decompressed size.
 func (c *Client) readBody(resp *http.Response) ([]byte, error) {
 	body := io.Reader(resp.Body)
 	switch coding := resp.Header.Get("Content-Encoding"); coding {
@@ -50,7 +50,7 @@ func (c *Client) readBody(resp *http.Response) ([]byte, error) {
 	case "zstd":
 		z := inflaters.Get().(*zstd.Decoder)
 		defer func() {
-			_ = z.Reset(nil) // lest it keep the answer
+			_ = z.Reset(nil) // so that the decoder does not keep the answer
 			inflaters.Put(z)
 		}()
 		if err := z.Reset(body); err != nil {
@@ -63,7 +63,7 @@ func (c *Client) readBody(resp *http.Response) ([]byte, error) {
 	return c.readBounded(body)
 }
 
-// readBounded reads all, up to MaxBytes.
+// readBounded reads everything, up to MaxBytes.
 func (c *Client) readBounded(r io.Reader) ([]byte, error) {
 	limit := c.MaxBytes
 	if limit <= 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// get asks for JSON and answers a whole body, or the problem that came instead.
+// get requests JSON, and returns the whole body, or the problem of the answer as an error.
 func (c *Client) get(
 	ctx context.Context, path string, query url.Values, wait time.Duration,
 ) (_ []byte, _ http.Header, err error) {
@@ -42,7 +42,7 @@ func (c *Client) get(
 	}
 	req.Header.Set("Accept", jsonMediaType)
 	if c.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.Token) // which is sent to no other host, wherever an answer leads
+		req.Header.Set("Authorization", "Bearer "+c.Token) // net/http does not send it to another host after a redirect
 	}
 	feedtype.TraceHeaders(ctx, req.Header.Set)
 	req.Header.Set("Accept-Encoding", codingsTaken(client, req.URL.Hostname()))
@@ -69,7 +69,7 @@ func (c *Client) get(
 	return nil, nil, c.stranger(resp, mediaType)
 }
 
-// lost is a request without a whole answer.
+// lost returns the error of a request that got no complete answer.
 func (c *Client) lost(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: fetch: %w", feedObject(c.Feed), ctx.Err())
@@ -78,7 +78,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		cause = "the server did not answer in time"
 	}
-	// A *url.Error repeats the address; what is inside it is the news.
+	// A *url.Error repeats the address, so use the error inside.
 	var inner *url.Error
 	if errors.As(err, &inner) {
 		err = inner.Err
@@ -86,7 +86,7 @@ func (c *Client) lost(ctx context.Context, err error) error {
 	return c.failure(feedtype.Unavailable, cause, "check that `rowfeed serve` runs there, then try again", err)
 }
 
-// problem is the server's error, with its code.
+// problem returns the error of the server, with its code.
 func (c *Client) problem(resp *http.Response, body []byte) error {
 	var p Problem
 	code, ok := "", false
@@ -102,7 +102,7 @@ func (c *Client) problem(resp *http.Response, body []byte) error {
 	return e
 }
 
-// stranger is an answer that no rowfeed gives; often a proxy, or the wrong port.
+// stranger returns the error for an answer that is not from rowfeed, but for example from a proxy or another server.
 func (c *Client) stranger(resp *http.Response, mediaType string) error {
 	if mediaType == "" {
 		mediaType = "no content type"
@@ -111,7 +111,7 @@ func (c *Client) stranger(resp *http.Response, mediaType string) error {
 		statusError(resp))
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
-		// A proxy in front of a rowfeed that is away.
+		// A proxy reports that the rowfeed behind it is unavailable.
 		e.Code, e.Next = feedtype.Unavailable, "check that `rowfeed serve` runs there, then try again"
 	}
 	return e

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// eventsMediaType is CloudEvents' JSON batch format.
+	// eventsMediaType is the media type of the JSON batch format of CloudEvents.
 	eventsMediaType = "application/cloudevents-batch+json"
-	// cursorHeader and moreHeader have what a batch of events has no place for.
+	// cursorHeader and moreHeader carry the values for which a batch of events has no field.
 	cursorHeader = "Rowfeed-Cursor"
 	moreHeader   = "Rowfeed-More"
 )
 
-// The types of events. What was deleted has no data.
+// The types of events. A deleted row has no data.
 const (
 	upsertEvent = "io.github.rowfeed.upsert"
 	deleteEvent = "io.github.rowfeed.delete"
 )
 
-// eventsHeader tells how far a batch goes.
+// eventsHeader sets the headers with the cursor of a batch.
 func (h *Handler) eventsHeader(w http.ResponseWriter, page feedtype.Page) {
 	w.Header().Set(cursorHeader, string(page.Cursor))
 	w.Header().Set(moreHeader, strconv.FormatBool(page.More))
 }
 
-// eventParts are a page's as a batch of events, on a line; id is that of the i-th entry's.
+// eventParts encodes a page as a batch of events on one line. id returns the id of the i-th entry's event.
 func eventParts(page feedtype.Page, feed string, id func(i int) string) part {
 	source := "/_feeds/" + url.PathEscape(feed)
 	return func(dst []byte, i, size int) ([]byte, int) {
@@ -49,8 +49,8 @@ func eventParts(page feedtype.Page, feed string, id func(i int) string) part {
 	}
 }
 
-// appendEvent appends an entry as a CloudEvent. Its subject is the key, which is what it is
-// about; its time that of its position, which only a ULID has. method is http-feeds' word.
+// appendEvent appends an entry as a CloudEvent. Its subject is the entry's key. It has a time if the position is a
+// ULID. The member method is defined by http-feeds.
 func appendEvent(dst []byte, e feedtype.Entry, id, source string) []byte {
 	dst = appendText(append(dst, `{"specversion":"1.0","id":`...), id)
 	dst = appendText(append(dst, `,"source":`...), source)
@@ -72,6 +72,6 @@ func appendEvent(dst []byte, e feedtype.Entry, id, source string) []byte {
 
 // appendText appends a JSON string.
 func appendText(dst []byte, text string) []byte {
-	data, _ := marshal(text) // any text can be written
+	data, _ := marshal(text) // strings cannot fail
 	return append(dst, data...)
 }

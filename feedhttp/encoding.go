@@ -13,45 +13,45 @@ import (
 )
 
 const (
-	// codedFrom is how large an answer must be to be compressed: below it the header costs as
-	// much as is saved, and a packet is one packet.
+	// codedFrom is the minimum size of a compressed answer. Below it, the header costs as much as compression saves,
+	// and the answer is one packet anyway.
 	codedFrom = 1400
-	// zstdWindow is how far back a compressor looks, and what a receiver has to keep. Browsers
-	// take up to maxWindow (RFC 9659); rows resemble those near them, so that more gains little.
+	// zstdWindow is how far back a compressor looks, and how much a receiver has to keep. Browsers support up to
+	// maxWindow (RFC 9659). A larger window gains little, because rows resemble those near them.
 	zstdWindow = 512 << 10
 	maxWindow  = 8 << 20
 )
 
-// coding is a content coding that answers may be sent in.
+// coding is a content coding of answers.
 type coding struct {
 	name string
-	used sync.Pool // compressors that were used before
+	used sync.Pool // compressors for reuse
 }
 
-// compressor is what all codings' compressors have in common.
+// compressor is the interface of the compressors of all codings.
 type compressor interface {
 	io.WriteCloser
 	Reset(io.Writer)
 }
 
-// gzipped takes some 800 KiB for a compressor.
+// gzipped needs about 800 KiB per compressor.
 var gzipped = &coding{name: "gzip", used: sync.Pool{New: func() any {
-	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // a level that there is
+	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
 	return z
 }}}
 
-// zstandard takes some 2 MiB for a compressor; one without goroutines, as it is fed part by part.
+// zstandard needs about 2 MiB per compressor. Its compressors have no goroutines, because they get their input part
+// by part.
 var zstandard = &coding{name: "zstd", used: sync.Pool{New: func() any {
 	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(zstdWindow))
 	if err != nil {
-		panic(err) // options that there are
+		panic(err) // the options are valid
 	}
 	return z
 }}}
 
-// codingFor is the coding that an answer to the request may be sent in, or nil; the header
-// says that it depends on the request.
+// codingFor returns the coding of the answer to a request, or nil. It sets the header Vary.
 func (h *Handler) codingFor(w http.ResponseWriter, r *http.Request) *coding {
 	if h.cfg.NoCompression {
 		return nil
@@ -60,16 +60,15 @@ func (h *Handler) codingFor(w http.ResponseWriter, r *http.Request) *coding {
 	return wantedCoding(r.Header.Values("Accept-Encoding"))
 }
 
-// wantedCoding reads Accept-Encoding (RFC 9110, section 12.5.3): the coding with the highest
-// quality, of equals zstd, and none where nothing done to the answer is wanted more. zstd goes by its
-// name alone: who writes * may be older than it. Without a header nothing is compressed: who does
-// not ask may not be able to.
+// wantedCoding parses Accept-Encoding (RFC 9110, section 12.5.3). It returns the coding with the highest quality, and
+// zstd before gzip if they are equal. It returns nil if identity has a higher quality, and without a header, because
+// such a client may not be able to decompress. zstd must be named: a client that sends * may be older than zstd.
 func wantedCoding(accept []string) *coding {
 	quality := map[string]float64{}
 	for element := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		name, params, err := mime.ParseMediaType(element)
 		if err != nil {
-			continue // what cannot be understood asks for nothing
+			continue // ignore codings that cannot be parsed
 		}
 		q := 1.0
 		if text, given := params["q"]; given {
@@ -94,8 +93,8 @@ func wantedCoding(accept []string) *coding {
 	return best
 }
 
-// coded is an answer's parts, compressed. Its parts are numbered by itself: how far the
-// answer was made it knows.
+// coded compresses the parts of an answer. It keeps its place in the answer itself, so the numbers of its parts have
+// no meaning.
 type coded struct {
 	by    *coding
 	parts part
@@ -105,27 +104,27 @@ type coded struct {
 	out   []byte
 }
 
-// Write implements io.Writer for what is compressed.
+// Write implements io.Writer for the compressor's output.
 func (z *coded) Write(p []byte) (int, error) {
 	z.out = append(z.out, p...)
 	return len(p), nil
 }
 
-// newCoded begins with what was made of the answer already; next is where its rest begins.
+// newCoded begins with the part that is already made. next is where the rest of the answer begins.
 func newCoded(by *coding, parts part, made []byte, next int) *coded {
 	z := &coded{by: by, parts: parts, next: next, plain: made, z: by.used.Get().(compressor)}
 	z.z.Reset(z)
 	return z
 }
 
-// part is the next part: at least size bytes, but for the last one, behind which stands -1.
+// part appends the next part, of at least size bytes. After the last part, which may be smaller, it returns -1.
 func (z *coded) part(dst []byte, _, size int) ([]byte, int) {
 	z.out = dst
 	for {
-		_, _ = z.z.Write(z.plain) // to our own Write, which does not fail
+		_, _ = z.z.Write(z.plain) // Write above does not fail
 		if z.next < 0 {
 			_ = z.z.Close()
-			z.z.Reset(io.Discard) // lest it keep the page until it is used again
+			z.z.Reset(io.Discard) // so that the compressor does not keep the page
 			z.by.used.Put(z.z)
 			return z.out, -1
 		}

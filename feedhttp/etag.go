@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// DESIGN.md says what has a tag, and why the others have none.
+// DESIGN.md says which answers have an entity tag, and why the others have none.
 
-// tagOf is the opaque part of the entity tag of an answer: the same bytes, with the same columns,
-// and the same cursor where that stands in the header. No two forms have the same bytes.
+// tagOf returns the opaque part of an answer's entity tag. It is a hash of the body, of the columns, and of the
+// cursor if that is in the header. Different formats never have the same body.
 func tagOf(header http.Header, body []byte) []byte {
 	sum := sha256.New()
-	// a hash takes everything
+	// a hash does not fail
 	_, _ = io.WriteString(sum, header.Get(columnsHeader)+"\n"+header.Get(cursorHeader)+"\n"+header.Get(moreHeader)+"\n")
 	_, _ = sum.Write(body)
 	return hex.AppendEncode(nil, sum.Sum(nil)[:16])
 }
 
-// tagged gives the answer its entity tag, a weak one where it is sent in another coding than
-// it was hashed in. It answers true, and the request, where the client has it already.
+// tagged sets the entity tag of the answer: a weak one if the answer is compressed, since the uncompressed body is
+// hashed. If the client already has this answer, tagged answers the request with 304 and returns true.
 func (h *Handler) tagged(w http.ResponseWriter, r *http.Request, opaque string, coded bool) (known bool) {
 	tag := `"` + opaque + `"`
 	if coded {
@@ -36,8 +36,8 @@ func (h *Handler) tagged(w http.ResponseWriter, r *http.Request, opaque string, 
 	return true
 }
 
-// noneMatch tells whether the tag is among those of an If-None-Match (RFC 9110, section
-// 13.1.2), which compares weakly. What cannot be read ends the list.
+// noneMatch tells whether an If-None-Match header contains the tag (RFC 9110, section 13.1.2), which uses the weak
+// comparison. Text that cannot be parsed ends the list.
 func noneMatch(fields []string, opaque string) bool {
 	for _, rest := range fields {
 		if strings.TrimSpace(rest) == "*" {

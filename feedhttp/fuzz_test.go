@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// What is parsed of requests, by the handler, and of answers, by the client.
+// Fuzz tests of what the handler parses of requests, and the client of answers.
 
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
@@ -69,12 +69,12 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// answering is a server that gives one answer to everything.
+// answering is a server that returns the same answer to every request.
 type answering func() *http.Response
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) { return a(), nil }
 
-// FuzzClient: whatever a server answers, a client says what it is in an error with a code.
+// FuzzClient: for every answer of a server, a client returns a page or an error with a code.
 func FuzzClient(f *testing.F) {
 	info := `{"name":"kv","generation":1,"head":"2","key":[{"name":"id","type":"bigint","kind":"integer"}],"columns":[{"name":"id","type":"bigint","kind":"integer"},{"name":"v","type":"text","kind":"text"}],"base64":[],"data_shards":1}`
 	page := `{"feed":"kv","entries":[{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":"x"}}],"cursor":"1","more":false,"base64":[]}`
@@ -90,7 +90,7 @@ func FuzzClient(f *testing.F) {
 	f.Add(502, "text/html", "-1", "", []byte(`<p>`), []byte(`[]`))
 	f.Fuzz(func(t *testing.T, status int, mediaType, retryAfter, tag string, page, info []byte) {
 		if status < 200 || status > 599 {
-			return // no answer's
+			return // not a valid status
 		}
 		n := 0
 		c := &Client{URL: "http://127.0.0.1", Feed: "kv", MaxBytes: 1 << 16,
@@ -120,7 +120,7 @@ func FuzzClient(f *testing.F) {
 	})
 }
 
-// FuzzEvents: nothing that stands in a row ends its event, or begins another one.
+// FuzzEvents: no text in a row ends its event, or begins another one.
 func FuzzEvents(f *testing.F) {
 	for _, seed := range []string{"", "x", "a\n\nid: 99\ndata: {}\n\n", "\r\r", "\u2028", "\xff\n", "\x00"} {
 		f.Add(seed, []byte(`{"a":1}`))
@@ -137,7 +137,7 @@ func FuzzEvents(f *testing.F) {
 			`},"row":{"id":`...), quoted...), `,"doc":`...)
 		e, ok, err := feedtype.ParseEntry(append(append(wire, doc...), "}}"...), 1, info)
 		if err != nil || !ok {
-			return // the document is none
+			return // not a valid document
 		}
 		data, err := appendEvents(nil, feedtype.Page{Entries: []feedtype.Entry{e}, Cursor: "7"}, "")
 		if err != nil {

@@ -16,29 +16,28 @@ import (
 
 // Config holds the settings of a Handler. The zero value is good.
 type Config struct {
-	// Log gets what a client is not told: the whole error behind every answer of 500 or
-	// more. Default: nobody.
+	// Log gets what clients must not see: the complete error behind every answer with a status of 500 or more.
+	// Default: none.
 	Log *slog.Logger
-	// NoPublish says that this process must not publish: consistent=true, which would,
-	// is then refused with 400.
+	// NoPublish says that this process must not publish. Requests with consistent=true, which would publish, are then
+	// refused with 400.
 	NoPublish bool
-	// NoCompression leaves pages as they are, also for who would take them compressed. Default:
-	// those of 1400 bytes or more are, by zstd or gzip. Streams never are.
+	// NoCompression turns compression off. By default pages of 1400 bytes or more are compressed with zstd or gzip
+	// for clients that accept it. Streams are never compressed.
 	NoCompression bool
-	// Tracer makes spans of requests, which go on with the trace that a client's headers carry.
-	// Default: none are made.
+	// Tracer creates spans of requests, which continue the trace of the client's headers. Default: none.
 	Tracer feedtype.Tracer
-	// Heartbeat is how often a stream without entries sends a comment, so that neither
-	// end nor what is between takes it for dead. Default 15 s.
+	// Heartbeat is the interval of comments in a stream without entries. They keep the client and proxies from
+	// closing the connection. Default 15 s.
 	Heartbeat time.Duration
-	// WriteTimeout is how long a client may take for 64 KiB of an answer before it is cut
-	// off. Default 30 s.
+	// WriteTimeout is the maximum time in which a client has to read 64 KiB of an answer before it is disconnected.
+	// Default 30 s.
 	WriteTimeout time.Duration
-	// PageTimeout bounds the making of a page, beyond the request's own wait: a database
-	// that hangs is answered with 503 like one that is away. Default 30 s.
+	// PageTimeout is the maximum time to make a page, in addition to the request's own wait. If the database does not
+	// answer in time, the answer is 503, as if it could not be reached. Default 30 s.
 	PageTimeout time.Duration
-	// Wait is asked before a request waits for an entry, and before one streams; leave is
-	// called when it no longer does. An error is the answer instead. Default: all may.
+	// Wait, if set, is called before a request waits for an entry, and before a stream begins. leave is called when
+	// the wait or the stream has ended. An error of Wait is answered instead. Default: all requests may wait.
 	Wait func(ctx context.Context) (leave func(), err error)
 }
 
@@ -51,15 +50,15 @@ type Handler struct {
 	log     *slog.Logger
 
 	routes []route
-	tags   sync.Map // of columns, by feed: see columnsTag
+	tags   sync.Map // tags of columns, by feed: see columnsTag
 
 	// life ends with Close.
 	life context.Context
 	end  context.CancelFunc
 }
 
-// NewHandler makes a Handler; cfg may be nil. The paths it knows start with /_feeds;
-// to serve it elsewhere wrap it in [http.StripPrefix].
+// NewHandler returns a Handler. cfg may be nil. The paths that it serves begin with /_feeds. To serve it below
+// another path, wrap it in [http.StripPrefix].
 func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	if cfg == nil {
 		cfg = &Config{}
@@ -84,9 +83,8 @@ func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	return h
 }
 
-// Close ends what would otherwise last: streams end, and requests that wait for an
-// entry are answered with the page that there is. All else goes on, so that it is what
-// [http.Server.RegisterOnShutdown] wants.
+// Close ends streams, and answers requests that wait for an entry with the current page. All other requests continue,
+// so it can be passed to [http.Server.RegisterOnShutdown].
 func (h *Handler) Close() { h.end() }
 
 // ServeHTTP implements http.Handler.
@@ -99,8 +97,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if gone := r.Context().Err(); gone != nil {
-		// The client is gone and hears nothing, or the server cuts off what takes too long.
-		// To answer nothing would send an empty 200.
+		// The client has disconnected, or the server ends a request that takes too long. Without an answer net/http
+		// would send an empty 200.
 		h.answer(w, r, ProblemOf(gone, feed))
 		return
 	}
@@ -111,7 +109,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, p)
 }
 
-// traced goes on with the client's trace, where anybody traces.
+// traced continues the trace of the client, if there is a tracer.
 func (h *Handler) traced(r *http.Request) (_ *http.Request, end func(feedtype.SpanEnd)) {
 	t := h.cfg.Tracer
 	if t == nil {
@@ -122,8 +120,7 @@ func (h *Handler) traced(r *http.Request) (_ *http.Request, end func(feedtype.Sp
 	return r.WithContext(ctx), end
 }
 
-// feedOf is the feed that a path is of, as far as it may be one's name: whatever else a client
-// makes up is not noted.
+// feedOf returns the feed's name in a path, if the text may be a name. Other text of clients does not get into spans.
 func feedOf(path string) string {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	if len(name) > 39 || strings.HasPrefix(name, "_") {
@@ -132,8 +129,8 @@ func feedOf(path string) string {
 	return name
 }
 
-// recoverPanic answers a panic with a problem. Nothing has been written then: answers are,
-// when everything has been made, and what begins before that cuts itself off (writeParts).
+// recoverPanic answers a panic with a problem. At that time nothing has been written: answers are written when they
+// are complete, and writeParts handles its own panics.
 func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	v := recover()
 	if v == nil {
@@ -147,11 +144,11 @@ func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	h.answer(w, r, ProblemOf(problem(feedtype.Failed, "", "the request failed (the server's log has the cause)"), ""))
 }
 
-// serve answers a request, or tells which error to answer, and of which feed.
+// serve answers a request, or returns the error to answer, and its feed.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, err error) {
 	w.Header().Set("Vary", vary)
 	route, feed := h.match(r.URL.Path)
-	// An encoded slash is none to whoever has judged the path in front of us.
+	// A proxy that checks paths in front of the server does not see an encoded slash as a slash.
 	if route == nil || strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
 		return "", problem(notFound, h.directions(), "there is nothing at %q", r.URL.Path)
 	}
@@ -273,7 +270,7 @@ func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, c call) error {
 	return nil
 }
 
-// waited fetches a page; Close ends its waiting.
+// waited fetches a page, and waits until Close is called at the latest.
 func (h *Handler) waited(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
 	if req.Wait > 0 {
 		leave, err := h.cfg.Wait(r.Context())
@@ -290,7 +287,7 @@ func (h *Handler) waited(r *http.Request, source feedtype.Source, req feedtype.R
 	defer context.AfterFunc(h.life, cancel)()
 	page, err := source.Fetch(ctx, req)
 	if err != nil && h.life.Err() != nil && r.Context().Err() == nil {
-		req.Wait = 1 // nanosecond: the page that there is, read once for all who wait for it
+		req.Wait = 1 // 1 ns: waiting requests then share one read of the current page
 		return source.Fetch(r.Context(), req)
 	}
 	return page, err

@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// httpFeeds answers with a feed as http-feeds.org has it: a batch of CloudEvents behind the
-// one that the client has handled last, and an empty one at the end.
+// httpFeeds answers in the format of http-feeds.org: a batch of CloudEvents after the last event that the client has
+// processed, or an empty batch at the end.
 func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) error {
 	req, err := httpFeedsRequest(c.values, c.feed)
 	if err != nil {
@@ -30,7 +30,7 @@ func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) erro
 		return err
 	}
 	page, err := h.waited(r, source, req)
-	// A page may be empty though more is behind it; to these clients that would be the end.
+	// A page may be empty although more follows. These clients would take that for the end of the feed.
 	for err == nil && len(page.Entries) == 0 && page.More && page.Cursor != req.After {
 		req.After = page.Cursor
 		page, err = h.waited(r, source, req)
@@ -46,8 +46,7 @@ func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// httpFeedsRequest says what is asked for. "null" is how http-feeds writes that there is no
-// last event.
+// httpFeedsRequest parses the parameters. "null" means in http-feeds that there is no last event.
 func httpFeedsRequest(values url.Values, feed string) (req feedtype.Request, err error) {
 	if req.Shards, err = parseShards(values); err != nil {
 		return feedtype.Request{}, err
@@ -72,8 +71,8 @@ func httpFeedsRequest(values url.Values, feed string) (req feedtype.Request, err
 	return req, nil
 }
 
-// httpFeedsCursor is the cursor that an event's id is. ULIDs say nothing of another shard's, and
-// with the id of one of its events this one's would be passed over.
+// httpFeedsCursor returns the cursor that is in an event's id. The ULIDs of different shards cannot be compared: with
+// the id of another shard's event, entries of this shard could be missed.
 func httpFeedsCursor(id, feed string, shards feedtype.Shards) (feedtype.Cursor, error) {
 	rest, ours := strings.CutPrefix(id, feed+":")
 	fields := strings.SplitN(rest, ":", 3)
@@ -96,15 +95,15 @@ func httpFeedsCursor(id, feed string, shards feedtype.Shards) (feedtype.Cursor, 
 	return feedtype.Cursor(generation + ":" + place), nil
 }
 
-// httpFeedsID is the id of the i-th entry's event. It is all that these clients keep, and so it has
-// to be a cursor, too: behind @ stands how far the client need not be told of deletes, as in a
-// cursor, where that is above the entry.
+// httpFeedsID returns the id of the i-th entry's event. It is all that these clients store, so it has to contain a
+// cursor. Behind @ follows the position up to which the client needs no deletes, as in a cursor, if that is above the
+// entry.
 func httpFeedsID(page feedtype.Page, after feedtype.Cursor, feed string, i int) string {
 	e := page.Entries[i]
 	id := e.ID(feed)
 	cursor, err := page.CursorAt(after, i)
 	if err != nil {
-		panic(fmt.Sprintf("a page without cursors: %v", err)) // of a source that gives none
+		panic(fmt.Sprintf("a page without cursors: %v", err)) // of a source that is broken
 	}
 	_, place, ok := strings.Cut(string(cursor), ":")
 	if !ok {
@@ -117,7 +116,7 @@ func httpFeedsID(page feedtype.Page, after feedtype.Cursor, feed string, i int) 
 	return id
 }
 
-// namedAs is an error about a parameter that has another name on this path.
+// namedAs renames the parameter of an error, because the parameter has another name on this path.
 func namedAs(err error, parameter, name string) error {
 	var e *feedtype.Error
 	if !errors.As(err, &e) || e.Param != parameter {

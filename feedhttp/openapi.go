@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// openAPI describes the protocol; a test holds it against the routes, their parameters and
-// their answers.
+// openAPI is the description of the protocol. A test compares it with the routes, their parameters and their answers.
 //
 //go:embed openapi.json
 var openAPI []byte

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// described is of the description what is compared with the handler.
+// described is the part of the description that is compared with the handler.
 type described struct {
 	Paths      map[string]map[string]describedOperation
 	Components struct {
@@ -36,8 +36,8 @@ type describedResponse struct {
 	Content     map[string]any
 }
 
-// TestOpenAPIHasEverything: the description has all paths, parameters and formats that the handler knows, all codes
-// of problems, and no others.
+// TestOpenAPIHasEverything: the description has all paths, parameters and formats of the handler, all codes of
+// problems, and no others.
 func TestOpenAPIHasEverything(t *testing.T) {
 	var doc described
 	if err := json.Unmarshal(openAPI, &doc); err != nil {

@@ -10,15 +10,15 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// columnsHeader names the columns that a page, or a feed's description, was made with. A
-// Client compares it with what it knows, so that a column whose type has changed is not read by its old
-// type, which the entries alone do not always show.
+// columnsHeader identifies the columns that a page, or a feed's description, was made with. A Client compares it with
+// the description that it knows. Otherwise it might decode a column whose type has changed by its old type, which the
+// entries alone do not always show.
 const columnsHeader = "Rowfeed-Columns"
 
-// standingHeader tells how far a page's shard was, see [rowfeed.Page].
+// standingHeader has the watermark of a page's shard, see [rowfeed.Page].
 const standingHeader = "Rowfeed-Standing"
 
-// pageHeader tells of a page what is not in it.
+// pageHeader sets the headers that a page needs besides its body.
 func (h *Handler) pageHeader(w http.ResponseWriter, feed string, page feedtype.Page) {
 	w.Header().Set(columnsHeader, h.columnsTag(feed, page.Columns))
 	if page.Standing != "" {
@@ -26,14 +26,14 @@ func (h *Handler) pageHeader(w http.ResponseWriter, feed string, page feedtype.P
 	}
 }
 
-// taggedColumns are columns whose tag is known.
+// taggedColumns are columns and their tag.
 type taggedColumns struct {
 	columns []feedtype.Column
 	tag     string
 }
 
-// columnsTag is that of the columns that a feed's page has, most of which have those of the
-// page before.
+// columnsTag returns the tag of a page's columns. Most pages have the columns of the feed's previous page, whose tag
+// is kept.
 func (h *Handler) columnsTag(feed string, columns []feedtype.Column) string {
 	if known, ok := h.tags.Load(feed); ok {
 		if known := known.(taggedColumns); slices.Equal(known.columns, columns) {
@@ -46,7 +46,7 @@ func (h *Handler) columnsTag(feed string, columns []feedtype.Column) string {
 }
 
 func columnsTag(columns []feedtype.Column) string {
-	data, _ := json.Marshal(columns) // strings only
+	data, _ := json.Marshal(columns) // strings cannot fail
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:8])
 }

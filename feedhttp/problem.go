@@ -18,44 +18,44 @@ const (
 	problemMediaType = "application/problem+json"
 )
 
-// Codes of problems that only HTTP has, for what stands in between a Handler and its feeds.
+// The codes of problems that only HTTP has. Servers in front of a Handler use them.
 const (
-	// TooManyRequests: who asks has asked too often; Retry-After says when to ask again.
+	// TooManyRequests means that the client sends too many requests. Retry-After says when to try again.
 	TooManyRequests feedtype.Code = "too-many-requests"
-	// Overloaded: all together ask for more than the server was told to carry.
+	// Overloaded means that all clients together use more than the server's limits allow.
 	Overloaded feedtype.Code = "overloaded"
-	// Misdirected: the request is meant for a host that this server is not.
+	// Misdirected means that the request is for a host that this server does not serve.
 	Misdirected feedtype.Code = "misdirected"
-	// TooLarge: the request has a body that is larger than any that is taken.
+	// TooLarge means that the body of the request is larger than the server accepts.
 	TooLarge feedtype.Code = "too-large"
-	// URITooLong: the address asked for is longer than any that there is.
+	// URITooLong means that the URI of the request is longer than the server accepts.
 	URITooLong feedtype.Code = "uri-too-long"
 )
 
-// Challenge says, with a 401, by what to tell who asks.
+// Challenge is the default WWW-Authenticate header of an answer with the status 401.
 const Challenge = `Bearer realm="rowfeed"`
 
 const (
 	notFound         feedtype.Code = "not-found"          // no such path
 	methodNotAllowed feedtype.Code = "method-not-allowed" // neither GET nor HEAD
-	notAcceptable    feedtype.Code = "not-acceptable"     // Accept allows no format that there is
+	notAcceptable    feedtype.Code = "not-acceptable"     // Accept allows no available format
 )
 
-// Problem is an RFC 9457 problem, as it travels.
+// Problem is an RFC 9457 problem, as it is sent.
 type Problem struct {
 	Type      string `json:"type"` // "urn:rowfeed:problem:" and the code
 	Title     string `json:"title"`
 	Status    int    `json:"status"`
 	Detail    string `json:"detail"`
 	Feed      string `json:"feed,omitempty"`
-	Parameter string `json:"parameter,omitempty"` // the query parameter at fault
+	Parameter string `json:"parameter,omitempty"` // the invalid query parameter
 	Next      string `json:"next,omitempty"`      // what to do about it
 
-	// RetryAfter is when to ask again, for the header of that name; 0 says nothing.
+	// RetryAfter is the time after which the client may try again, for the header Retry-After. 0 means none.
 	RetryAfter time.Duration `json:"-"`
 }
 
-// kinds is the one place where codes meet HTTP. A retry of 0 sends no Retry-After.
+// kinds maps codes to HTTP. A retry of 0 sends no Retry-After.
 var kinds = map[feedtype.Code]struct {
 	status int
 	title  string
@@ -95,9 +95,9 @@ var kinds = map[feedtype.Code]struct {
 	URITooLong:                {http.StatusRequestURITooLong, "URI too long", 0},
 }
 
-// ProblemOf says of an error what a stranger may know: what failed, on which feed,
-// why as far as rowfeed itself words it, and the next step. The driver's own text,
-// which may name hosts and users, stays out; it belongs in the log.
+// ProblemOf returns the part of an error that any client may see: what failed, on which feed, the cause in rowfeed's
+// own words, and the next step. It leaves out the text of the driver, which may name hosts and users and belongs in
+// the log.
 func ProblemOf(err error, feed string) Problem {
 	var e *feedtype.Error
 	if !errors.As(err, &e) {
@@ -122,14 +122,13 @@ func ProblemOf(err error, feed string) Problem {
 	return p
 }
 
-// Withheld tells whether ProblemOf leaves something of the error out, which then
-// belongs in a log.
+// Withheld tells whether ProblemOf leaves a part of the error out, which then belongs in a log.
 func Withheld(err error) bool {
 	var e *feedtype.Error
 	return !errors.As(err, &e) || e.Err != nil
 }
 
-// String is what the problem says, as one line.
+// String returns the detail and the next step as one line.
 func (p Problem) String() string {
 	if p.Next == "" {
 		return p.Detail
@@ -144,17 +143,17 @@ func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 	h.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
 }
 
-// Refuse answers a request with a problem, for what stands in front of a Handler.
+// Refuse answers a request with a problem. Servers in front of a Handler use it.
 func Refuse(w http.ResponseWriter, r *http.Request, p Problem) {
 	body := p.begin(w.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	begin(w, p.Status, problemMediaType)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // whoever does not read it is gone
+		_, _ = w.Write(body) // an error means that the client has disconnected
 	}
 }
 
-// begin sets what a problem has in the header, and answers its body.
+// begin sets the headers of a problem, and returns its body.
 func (p Problem) begin(header http.Header) []byte {
 	if p.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
@@ -162,11 +161,11 @@ func (p Problem) begin(header http.Header) []byte {
 	if p.Status == http.StatusUnauthorized && header.Get("WWW-Authenticate") == "" {
 		header.Set("WWW-Authenticate", Challenge)
 	}
-	body, _ := marshal(p) // strings and an int
+	body, _ := marshal(p) // strings and an int cannot fail
 	return append(body, '\n')
 }
 
-// marshal is json.Marshal without the escapes that only HTML needs.
+// marshal is json.Marshal without HTML escapes.
 func marshal(v any) ([]byte, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -175,7 +174,7 @@ func marshal(v any) ([]byte, error) {
 	return []byte(strings.TrimSuffix(b.String(), "\n")), err
 }
 
-// problem makes an error for a Problem of the handler's own.
+// problem returns an error for a Problem of the handler itself.
 func problem(code feedtype.Code, next, format string, args ...any) error {
 	return &feedtype.Error{Code: code, Cause: fmt.Sprintf(format, args...), Next: next}
 }

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// MaxWait is the longest wait that a request may ask for.
+	// MaxWait is the maximum wait of a request.
 	MaxWait = time.Minute
-	// maxQuery bounds the query string: the longest cursor has 60 bytes.
+	// maxQuery is the maximum length of the query string. The longest cursor has 60 bytes.
 	maxQuery = 2048
 )
 
-// parseQuery reads a query string that may have the given parameters, each once.
+// parseQuery parses a query string. Each known parameter may occur once, others are refused.
 func parseQuery(raw string, known ...string) (url.Values, error) {
 	if len(raw) > maxQuery {
 		return nil, problem(URITooLong, "", "the query string has %d bytes, at most %d are taken", len(raw), maxQuery)
@@ -49,7 +49,7 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 	return values, nil
 }
 
-// parseRequest reads the parameters of a fetch. The cursor is the feed's to judge.
+// parseRequest parses the parameters of a fetch. The feed validates the cursor.
 func parseRequest(values url.Values) (req feedtype.Request, err error) {
 	req.After = feedtype.Cursor(values.Get("after"))
 	if req.Shards, err = parseShards(values); err != nil {
@@ -73,7 +73,7 @@ func parseRequest(values url.Values) (req feedtype.Request, err error) {
 	return req, nil
 }
 
-// parseLimit reads how many entries a page may have.
+// parseLimit parses the maximum number of entries of a page.
 func parseLimit(values url.Values) (int, error) {
 	if !values.Has("limit") {
 		return feedtype.DefaultLimit, nil
@@ -87,7 +87,7 @@ func parseLimit(values url.Values) (int, error) {
 	return int(n), nil
 }
 
-// parseWait reads how long an answer may wait.
+// parseWait parses how long a request may wait.
 func parseWait(values url.Values) (time.Duration, error) {
 	if !values.Has("wait") {
 		return 0, nil
@@ -103,8 +103,8 @@ func parseWait(values url.Values) (time.Duration, error) {
 	return wait, nil
 }
 
-// parseShards reads the part of the feed that is asked for: shard alone is one shard, of
-// any number, shard with shard_count a part. Which shards there are, the feed knows.
+// parseShards parses the part of the feed: shard alone is one shard with any number, shard with shard_count is a
+// part. The feed checks whether the shard exists.
 func parseShards(values url.Values) (feedtype.Shards, error) {
 	if values.Has("shard") && !values.Has("shard_count") {
 		text := values.Get("shard")

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// call is a request to a route, as far as it was understood.
+// call is a parsed request.
 type call struct {
 	feed   string
 	values url.Values // the parameters, each at most once
-	format string     // of the answer
+	format string     // media type of the answer
 }
 
-// route is a path of the protocol, as the OpenAPI description has it.
+// route is a path of the protocol, as in the OpenAPI description.
 type route struct {
-	path       string // {feed} stands for a feed's name, at the end
-	does       string // what it is for
+	path       string // may end with {feed}, for the name of a feed
+	does       string // its purpose, for the answer 404
 	parameters []string
-	formats    []string // the first is for who has no wish
+	formats    []string // media types; the first is the default
 	answer     func(h *Handler, w http.ResponseWriter, r *http.Request, c call) error
 }
 
-// routes are all paths. Those with a name that no feed can have stand before /_feeds/{feed}.
+// routes returns all paths. A path that no feed's name can have is before /_feeds/{feed}.
 func routes() []route {
 	return []route{
 		{"/_feeds", "lists the feeds", nil, []string{jsonMediaType}, (*Handler).list},
@@ -40,9 +40,9 @@ func routes() []route {
 	}
 }
 
-// match finds the route of a path, and the feed that it names.
+// match returns the route of a path, and the feed in the path.
 func (h *Handler) match(path string) (found *route, feed string) {
-	if path == "/_feeds/" { // a ServeMux that knows /_feeds/ leads here from /_feeds
+	if path == "/_feeds/" { // a ServeMux with the pattern /_feeds/ redirects /_feeds to it
 		path = "/_feeds"
 	}
 	for i := range h.routes {
@@ -57,7 +57,7 @@ func (h *Handler) match(path string) (found *route, feed string) {
 	return nil, ""
 }
 
-// directions name all paths.
+// directions returns a list of all paths and their purposes.
 func (h *Handler) directions() string {
 	var said []string
 	for _, r := range h.routes {

@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// standings answers how far the shards of a feed are, where each is a feed by itself.
+// standings answers with the watermarks of the shards of a ULID feed.
 func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) error {
 	wait, err := parseWait(c.values)
 	if err != nil {
@@ -39,7 +39,7 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 	defer end()
 	defer context.AfterFunc(h.life, end)()
 	now, err := shards.Standings(waiting, c.values.Get("since"), wait)
-	if err != nil && h.life.Err() != nil && r.Context().Err() == nil { // the server is about to end
+	if err != nil && h.life.Err() != nil && r.Context().Err() == nil { // the server is shutting down
 		now, err = shards.Standings(r.Context(), "", 0)
 	}
 	if err != nil {

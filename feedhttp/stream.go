@@ -14,18 +14,18 @@ import (
 
 const (
 	streamMediaType = "text/event-stream"
-	// streamLimit is the most entries that a stream holds for a client that is slow.
+	// streamLimit is the maximum number of entries that a stream holds for a slow client.
 	streamLimit = feedtype.DefaultLimit
-	// reconnect is what clients are asked to wait before they come back.
+	// reconnect asks clients to wait 2 s before they reconnect.
 	reconnect = "retry: 2000\n\n"
 	heartbeat = ": nothing new\n\n"
-	// unwaiting is the pause where a source does not wait as it is asked to.
+	// unwaiting is the pause if a source does not wait as requested.
 	unwaiting = time.Second
 )
 
-// stream answers with Server-Sent Events: an entry an event, whose id is the cursor
-// behind it. It ends when the client goes, stands still, or Close is called, and after
-// an event named "problem" when reading fails.
+// stream answers with Server-Sent Events: one event per entry, whose id is the cursor after the entry. It ends if the
+// client disconnects or stops reading, and when Close is called. If reading the feed fails, it ends after an event
+// named "problem".
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	name := c.feed
 	req, err := streamRequest(c.values, r.Header)
@@ -41,8 +41,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 		return err
 	}
 	defer leave()
-	// What is wrong with the request shows at its first page, while there is still a
-	// status to say so.
+	// An invalid request fails at the first page, while a status can still be sent.
 	page, err := source.Fetch(r.Context(), req)
 	if err != nil {
 		return err
@@ -51,7 +50,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	header.Set("Content-Type", c.format)
 	header.Set("Cache-Control", unkept)
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("X-Accel-Buffering", "no") // a proxy that collects an answer first would never pass this one on
+	header.Set("X-Accel-Buffering", "no") // a proxy that buffers answers would never forward a stream
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return nil
@@ -60,7 +59,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	defer cancel()
 	defer context.AfterFunc(h.life, cancel)()
 	defer func() {
-		if v := recover(); v != nil { // too late for an answer of its own
+		if v := recover(); v != nil { // too late for a status
 			h.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack",
 				string(debug.Stack()))
 			h.endWith(ctx, w, name, problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)"))
@@ -79,9 +78,9 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 			data = []byte(heartbeat)
 		}
 		if h.send(w, data) != nil {
-			return nil // the client has gone, or stands still
+			return nil // the client has disconnected, or has stopped reading
 		}
-		undeadline(w) // over HTTP/2 it would end a stream that has nothing to say, too
+		undeadline(w) // over HTTP/2 the deadline would also end an idle stream
 		if early {
 			select {
 			case <-ctx.Done():
@@ -101,9 +100,9 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	}
 }
 
-// streamRequest says what a stream is of, and where it begins. A client that comes back sends the last id that
-// it has seen beside the address that it first asked for: the id is newer. One that has
-// seen none may send an empty header, which is no cursor.
+// streamRequest parses the part of the feed and where the stream begins. A client that reconnects sends the URL of
+// its first request, and the last id that it has seen, which is newer. A client that has seen none may send an empty
+// header.
 func streamRequest(values url.Values, header http.Header) (req feedtype.Request, err error) {
 	req = feedtype.Request{After: feedtype.Cursor(values.Get("after")), Limit: streamLimit}
 	if id := header.Get("Last-Event-ID"); id != "" {
@@ -113,7 +112,7 @@ func streamRequest(values url.Values, header http.Header) (req feedtype.Request,
 	return req, err
 }
 
-// events are a page's, made once for all who have waited for it where they are.
+// events encodes a page as events, once for all streams that are at the same cursor.
 func events(page feedtype.Page, after feedtype.Cursor) (data []byte, err error) {
 	data, shared := page.Shared("events after "+string(after), func() []byte {
 		data, failed := appendEvents(nil, page, after)
@@ -128,8 +127,8 @@ func events(page feedtype.Page, after feedtype.Cursor) (data []byte, err error) 
 	return appendEvents(nil, page, after)
 }
 
-// appendEvents appends a page as events. Where the page has moved the cursor on and
-// shows nothing of it, the id goes out by itself: clients take it, and tell nobody.
+// appendEvents appends a page as events. If the page has a new cursor but no entries, it appends the id alone:
+// clients store it without reporting an event.
 func appendEvents(dst []byte, page feedtype.Page, after feedtype.Cursor) ([]byte, error) {
 	for i, e := range page.Entries {
 		cursor, err := page.CursorAt(after, i)
@@ -152,7 +151,7 @@ func appendEvents(dst []byte, page feedtype.Page, after feedtype.Cursor) ([]byte
 	return dst, nil
 }
 
-// appendData appends lines of data. A line break in JSON is white space, wherever it is.
+// appendData appends lines of data. A line break in JSON is always white space.
 func appendData(dst, json []byte) []byte {
 	for line := range bytes.FieldsFuncSeq(json, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		dst = append(append(append(dst, "data: "...), line...), '\n')
@@ -160,13 +159,13 @@ func appendData(dst, json []byte) []byte {
 	return dst
 }
 
-// endWith says why the stream ends. It is no event named "error", which is what
-// EventSource calls its own.
+// endWith sends the reason why the stream ends. Its event is not named "error", because EventSource uses that name
+// for its own errors.
 func (h *Handler) endWith(ctx context.Context, w http.ResponseWriter, name string, err error) {
 	p := ProblemOf(err, name)
 	if p.Status >= http.StatusInternalServerError {
 		h.log.ErrorContext(ctx, "stream failed", "feed", name, "status", p.Status, "error", err)
 	}
-	data, _ := marshal(p) // strings and an int
+	data, _ := marshal(p) // strings and an int cannot fail
 	_ = h.send(w, append(appendData([]byte("event: problem\n"), data), '\n'))
 }

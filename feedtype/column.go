@@ -1,6 +1,6 @@
 package feedtype
 
-// TableName is a table, with its schema where one is given.
+// TableName is the name of a table, with its schema if one was given.
 type TableName struct {
 	Schema string `json:"schema,omitempty"`
 	Name   string `json:"name"`
@@ -13,14 +13,16 @@ func (t TableName) String() string {
 	return t.Schema + "." + t.Name
 }
 
-// Kind is how a column's values travel: the raw form that [Spelling.Value] reads
-// (left), and the JSON that rowfeed writes (right). Every value that its column's
-// kind cannot hold (SQLite types values, not columns; text may not be UTF-8)
-// travels by its own type, as an object with one member that names it:
-// {"$binary":"base64"}, {"$text":"…"}, {"$float":"Infinity"}, and {"$text64":"base64"}
-// for text that is not UTF-8 in a column that may hold binary values too. A JSON
-// null, to tell it from SQL's NULL, is {"$json":null}; so is a document that could be
-// taken for one of these. One nested too deeply for decoders is {"$text":"…"}.
+// Kind is how the values of a column are represented. In the list below, the left side is the raw form that
+// [Spelling.Value] reads, and the right side the JSON that rowfeed writes.
+//
+// A column may contain a value that does not fit its kind: SQLite types values, not columns, and text may not be
+// UTF-8. Such a value is a JSON object with one member, which names the value's own type: {"$binary":"base64"},
+// {"$text":"…"} or {"$float":"Infinity"}. Text that is not UTF-8 is {"$text64":"base64"} if the column may hold
+// binary values too, and otherwise {"$binary":"base64"}.
+//
+// A JSON null is {"$json":null}, which distinguishes it from SQL's NULL. A JSON document that looks like one of these
+// objects is wrapped in {"$json":…} as well. A document that is nested too deeply for decoders is {"$text":"…"}.
 type Kind string
 
 const (

@@ -7,34 +7,34 @@ import (
 	"time"
 )
 
-// Retry is how often and how quickly a failed page is tried again.
+// Retry is how often and how fast a failed page is retried.
 type Retry struct {
-	// MaxAttempts of a page. After them its entries are tried one by one, so that the
-	// key at fault is known and the others get through. Default 5.
+	// MaxAttempts is the maximum number of attempts with a page. After them its entries are tried one by one, so that
+	// the failing key is found and the other entries succeed. Default 5.
 	MaxAttempts int
-	// Backoff is the pause after the first failure; it doubles up to MaxBackoff, with
-	// jitter. Defaults 100 ms and 30 s.
+	// Backoff is the pause after the first failure. It doubles up to MaxBackoff, with jitter. Defaults: 100 ms and 30
+	// s.
 	Backoff, MaxBackoff time.Duration
 }
 
-// OnFailure is what a consumer does with an entry that cannot be handled.
+// OnFailure is what a consumer does with an entry whose attempts are used up.
 type OnFailure int
 
 const (
-	// Stop ends Run with the handler's error. Nothing is passed over. If the consumer has several shards, or if each
-	// shard is a feed by itself (even if there is only one), Run goes on with the other shards. The shard of the entry
-	// rests and reports the failure (Observer.Trouble, ConsumerStatus.Failure). It is tried again after
-	// Retry.MaxBackoff, or when an operator has moved its cursor, by this worker or by the one that takes the shard
-	// over. The same holds for a shard that is refused with TombstonesExpired or EntriesExpired.
+	// Stop ends Run with the handler's error. No entry is skipped. If the consumer has several shards, or reads a
+	// ULID feed, Run continues with the other shards. The shard of the entry rests and reports the failure
+	// (Observer.Trouble, ConsumerStatus.Failure). It is retried after Retry.MaxBackoff, or when an operator has moved
+	// its cursor, by this worker or by the worker that takes the shard over. The same holds for a shard that is
+	// refused with TombstonesExpired or EntriesExpired.
 	Stop OnFailure = iota
-	// SetAside makes the key a dead letter and goes on with the others. Later versions
-	// of the key join it, so that none overtakes it, until it is retried or dropped.
+	// SetAside stores the key as a dead letter, and continues with the other keys. Later versions of the key join the
+	// dead letter, so that none overtakes it, until an operator retries or drops it.
 	SetAside
 )
 
-// Later wraps an error of Handle that is no fault of the entries: something that they
-// need is away. The page is then tried again, with backoff, for as long as it takes,
-// and no key is set aside for it.
+// Later wraps an error of Handle that is not caused by the entries, such as a service that is temporarily
+// unavailable. The page is then retried with backoff, without a limit on the attempts, and no key is set aside for
+// it.
 func Later(err error) error {
 	if err == nil {
 		return nil
@@ -42,18 +42,18 @@ func Later(err error) error {
 	return &LaterError{err}
 }
 
+// LaterError is an error that [Later] has wrapped.
 type LaterError struct{ err error }
 
 func (e *LaterError) Error() string { return e.err.Error() }
 
 func (e *LaterError) Unwrap() error { return e.err }
 
-// ConsumerID names cursors: those of a consumer, of one feed where Feed is given, of
-// one shard where Shard is.
+// ConsumerID selects cursors of a consumer: those of one feed if Feed is set, and of one shard if Shard is set.
 type ConsumerID struct {
 	Consumer string
-	Feed     string // empty: every feed
-	Shard    *int   // nil: every shard
+	Feed     string // empty: all feeds
+	Shard    *int   // nil: all shards
 }
 
 func (id ConsumerID) String() string {
@@ -69,9 +69,9 @@ func (id ConsumerID) String() string {
 
 // The states of a dead letter.
 const (
-	// LetterAside is a key that waits for an operator.
+	// LetterAside is the state of a dead letter that waits for an operator.
 	LetterAside = "aside"
-	// LetterRetry is a key that its consumer will try again.
+	// LetterRetry is the state of a dead letter that its consumer will retry.
 	LetterRetry = "retry"
 )
 
@@ -80,28 +80,27 @@ type DeadLetter struct {
 	Consumer   string          `json:"consumer"`
 	Feed       string          `json:"feed"`
 	Shard      int             `json:"shard"`      // of the consumer
-	DataShard  *int64          `json:"data_shard"` // of the feed; nil of one that is older than tables version 5
+	DataShard  *int64          `json:"data_shard"` // of the feed; nil for letters from before version 5 of the tables
 	Key        json.RawMessage `json:"key"`
-	Generation int64           `json:"generation"` // 0: the consumer has begun again since, and the key has not come
+	Generation int64           `json:"generation"` // 0: the consumer has restarted, and the key has not come again
 	Position   string          `json:"position"`   // of the latest version
-	Op         Op              `json:"op"`         // Delete also where a whole new pass came without the key
+	Op         Op              `json:"op"`         // also Delete if a complete new pass came without the key
 	State      string          `json:"state"`      // LetterAside or LetterRetry
-	Attempts   int64           `json:"attempts"`   // made with it
-	Collapsed  int64           `json:"collapsed"`  // later versions that have joined it
+	Attempts   int64           `json:"attempts"`   // number of attempts so far
+	Collapsed  int64           `json:"collapsed"`  // number of later versions that have joined it
 	Error      string          `json:"error"`      // of the last attempt
 	FirstAt    time.Time       `json:"first_at"`
 	LastAt     time.Time       `json:"last_at"`
 }
 
-// Refusal is an entry that a Consumer's Deliver could not get rid of, because the
-// receiver does not take it.
+// Refusal is an entry that the receiver of a Consumer's Deliver rejected.
 type Refusal struct {
-	Entry int // its index among those handed over
+	Entry int // index in the entries that Deliver was called with
 	Err   error
 }
 
 var consumerName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$`)
 
-// ValidConsumer tells whether a consumer can have this name: a letter or digit, then up to 99 of letters, digits, '_', '-',
-// '.' and ':'.
+// ValidConsumer tells whether a name is valid for a consumer: a letter or digit, then up to 99 of letters, digits,
+// '_', '-', '.' and ':'.
 func ValidConsumer(name string) bool { return consumerName.MatchString(name) }

@@ -7,29 +7,27 @@ import (
 	"time"
 )
 
-// Cursor is what a consumer stores and sends back as After:
-// [generation:]position[@start mark], URL-safe as it stands. It is opaque to
-// consumers: only the feed that gave it may read it. Generation 1 is left out, the
-// start mark is dropped once the position has reached it. "" and "0" are the
-// beginning.
+// Cursor is what a consumer stores and sends back as After: [generation:]position[@start mark]. It needs no escaping
+// in a URL. It is opaque to consumers: only the feed that returned it may interpret it. Generation 1 is left out, and
+// the start mark is dropped once the position has reached it. "" and "0" are the beginning.
 //
-// Two more forms are requests rather than cursors: "now" is the head at the time of
-// the fetch, and "at:" with an RFC 3339 time stands just below the lowest position
-// published at or after that time. Both are answered by a cursor.
+// Two more forms are requests rather than cursors. "now" is the head at the time of the fetch. "at:" with an RFC 3339
+// time is just below the lowest position published at or after that time. The feed replaces both by a cursor in its
+// answer.
 type Cursor string
 
 const (
 	// Beginning is the cursor below every position.
 	Beginning Cursor = ""
-	// Now asks for the head at the time of the fetch.
+	// Now is the head at the time of the fetch.
 	Now Cursor = "now"
 )
 
-// At asks for the entries published at or after t.
+// At is the cursor just below the first entry that was published at or after t.
 func At(t time.Time) Cursor { return Cursor("at:" + t.UTC().Format(time.RFC3339Nano)) }
 
-// Generation is the feed's generation that the cursor is of; 0 for the beginning, for
-// the requests "now" and "at:", and for what is no cursor.
+// Generation returns the generation of the feed that the cursor belongs to. It is 0 for the beginning, for the
+// requests "now" and "at:", and for an invalid cursor.
 func (c Cursor) Generation() int64 {
 	if p, err := c.State(); err == nil && !p.Start {
 		return p.Generation
@@ -37,7 +35,7 @@ func (c Cursor) Generation() int64 {
 	return 0
 }
 
-// Check answers an error for what can be no After of a request.
+// Check returns an error if the text is not valid as After of a request.
 func (c Cursor) Check() error {
 	if c == Now {
 		return nil
@@ -49,23 +47,22 @@ func (c Cursor) Check() error {
 	return err
 }
 
-// place is a cursor taken apart. The start mark is the head at which a consumer
-// began at the beginning: it has never seen a row whose tombstone stands at or
-// below it. Zero means none.
+// CursorState is a parsed cursor. The start mark is the head of the feed when the consumer began at the beginning:
+// the consumer has never seen a row whose tombstone has a position at or below it. A zero Mark means that there is
+// none.
 type CursorState struct {
 	Generation int64
 	Position   Position
 	Mark       Position
-	// Start says that the consumer begins here and has seen nothing: it is not to be
-	// told of rows that are gone. A place found by its time is no start, also where it
-	// is below every position.
+	// Start says that the consumer begins here and has seen nothing, so it needs no deletes of earlier rows. A
+	// position that was found by its time is not a start, even if it is below every position.
 	Start bool
 }
 
-// Seen is the position up to which the consumer knows of every delete.
+// Seen returns the position up to which the consumer knows of every delete.
 func (p CursorState) Seen() Position { return p.Position.Max(p.Mark) }
 
-// Cursor writes the place down; a feed without any entry has only the beginning.
+// Cursor returns the state as a cursor. A state with neither position nor mark is the beginning.
 func (p CursorState) Cursor() Cursor {
 	if p.Seen().IsZero() {
 		return Beginning
@@ -80,7 +77,7 @@ func (p CursorState) Cursor() Cursor {
 	return Cursor(s)
 }
 
-// parse reads a cursor that stands for a place, not the forms "now" and "at:".
+// State parses a cursor, except for the forms "now" and "at:".
 func (c Cursor) State() (CursorState, error) {
 	if c == Beginning {
 		return CursorState{Start: true}, nil
@@ -118,7 +115,7 @@ func (c Cursor) State() (CursorState, error) {
 	return p, nil
 }
 
-// parseDecimal reads digits only: no sign, no space, no leading '+'.
+// parseDecimal parses a number of digits only: without sign and blanks.
 func parseDecimal(s string) (int64, error) {
 	for _, r := range s {
 		if r < '0' || r > '9' {
@@ -128,13 +125,13 @@ func parseDecimal(s string) (int64, error) {
 	return strconv.ParseInt(s, 10, 64)
 }
 
-// parseAt reads the form "at:"; ok is false for every other form.
+// Time parses the form "at:". ok is false for every other form.
 func (c Cursor) Time() (t time.Time, ok bool, err error) {
 	text, ok := strings.CutPrefix(string(c), "at:")
 	if !ok {
 		return time.Time{}, false, nil
 	}
-	// A '+' in a query string arrives as a space; no RFC 3339 time has one there.
+	// A '+' in a query string arrives as a space. RFC 3339 times contain no space.
 	t, err = time.Parse(time.RFC3339Nano, strings.Replace(text, " ", "+", 1))
 	if err != nil {
 		return t, true, &Error{Code: InvalidRequest, Param: "after",
@@ -143,22 +140,22 @@ func (c Cursor) Time() (t time.Time, ok bool, err error) {
 	return t, true, nil
 }
 
-// InPass tells whether a cursor is on the way of a pass from the beginning: its start
-// mark, which a pass carries until it is through, is written in the cursor itself.
+// InPass tells whether the cursor is inside a pass from the beginning. A cursor keeps its start mark until the pass
+// is complete.
 func (c Cursor) InPass() bool {
 	p, err := c.State()
 	return err == nil && (p.Start || p.Mark.Above(p.Position))
 }
 
-// Settled tells whether a cursor is a place outside of a pass. Only there is it known
-// of every key whether its latest version is above or below.
+// Settled tells whether the cursor is outside a pass. Only then is it known of every key whether its latest version
+// is above or below the cursor.
 func (c Cursor) Settled() bool {
 	_, err := c.State()
 	return err == nil && !c.InPass()
 }
 
-// part is the cursor behind one entry in the midst of a page that was fetched above
-// after and reaches to. It keeps the page's start mark, or becomes a beginning's.
+// Within returns the cursor after one entry of a page. after is the cursor of the request, to is the cursor of the
+// page. The result keeps the start mark of the page, or gets one if after is the beginning.
 func (to Cursor) Within(after Cursor, e Entry) (Cursor, error) {
 	end, err := to.State()
 	if err != nil {
@@ -172,20 +169,21 @@ func (to Cursor) Within(after Cursor, e Entry) (Cursor, error) {
 	if from, err := after.State(); err == nil {
 		p.Mark = p.Mark.Max(from.Mark)
 		if from.Start {
-			// The mark is the head that the page began with; where the page reached it, it
-			// is the page's end. A later one would do as well: nothing was handed over above.
+			// The mark is the head at the time of the page. If the page reached the head, it is the page's end. A
+			// later mark would be as good: no entry above it was handed over.
 			p.Mark = p.Mark.Max(end.Position)
 		}
 	}
 	return p.Cursor(), nil
 }
 
+// IsBeginning tells whether the cursor is below every position of the feed, as "" and "0" are.
 func (c Cursor) IsBeginning() bool {
 	p, err := c.State()
 	return err == nil && p.Start
 }
 
-// Above tells whether p is of a later time than q.
+// Above tells whether p is later than q: of a higher generation, or of the same generation at a higher position.
 func (p CursorState) Above(q CursorState) bool {
 	return p.Generation > q.Generation || p.Generation == q.Generation && p.Position.Above(q.Position)
 }

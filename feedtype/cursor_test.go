@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A cursor is [generation:]position[@start mark], generation 1 left out, the mark
-// dropped once reached, URL-safe as it stands (design, section 2).
+// A cursor is [generation:]position[@start mark]. Generation 1 is left out, the mark is dropped once it is reached,
+// and no character needs escaping in a URL (design, section 2).
 func TestCursorRoundTrip(t *testing.T) {
 	drawn(t, func(t *testing.T, r random) {
 		p := CursorState{Generation: r.between(1, math.MaxInt64), Position: Numbered(r.between(0, math.MaxInt64))}
@@ -39,7 +39,7 @@ func TestCursorRoundTrip(t *testing.T) {
 	for p, want := range map[CursorState]Cursor{
 		{}:                                     "",
 		{Generation: 1}:                        "",
-		{Generation: 7}:                        "", // the beginning is of every generation
+		{Generation: 7}:                        "", // the beginning belongs to every generation
 		{Generation: 1, Position: Numbered(3)}: "3",
 		{Generation: 7, Position: Numbered(3)}: "7:3",
 		{Generation: 7, Mark: Numbered(9)}:     "7:0@9",
@@ -54,7 +54,7 @@ func TestCursorRoundTrip(t *testing.T) {
 	}
 }
 
-// Whatever is no cursor is refused by name, and never taken for another place (M16).
+// An invalid cursor is refused with the name of the parameter, and never read as another position (M16).
 func TestCursorMalformed(t *testing.T) {
 	for _, c := range []Cursor{"x", " 1", "1 ", "+1", "-1", "1.0", "1e3", "0x1", "9223372036854775808", ":", ":1",
 		"0:1", "-1:1", "a:1", "1:", "1:2:3", "@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4",
@@ -80,12 +80,12 @@ func TestCursorMalformed(t *testing.T) {
 	}
 }
 
-// At and its parser keep the instant, to the microsecond that databases have.
+// At and Time keep the instant to the microsecond, the precision of databases.
 func TestCursorAt(t *testing.T) {
 	for text, want := range map[Cursor]time.Time{
 		"at:2026-01-31T12:00:00Z":             time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC),
 		"at:2026-01-31T12:00:00.000001+05:30": time.Date(2026, 1, 31, 6, 30, 0, 1000, time.UTC),
-		// a '+' that a query string turned into a space
+		// a query string turned the '+' into a space
 		"at:2026-01-31T12:00:00 05:30": time.Date(2026, 1, 31, 6, 30, 0, 0, time.UTC),
 		At(time.UnixMicro(1)):          time.UnixMicro(1),
 	} {

@@ -19,26 +19,30 @@ import (
 // DecodeOption changes how rows are decoded.
 type DecodeOption int
 
-// EveryField makes it an error when a field has no column; else it keeps its value.
+// EveryField returns an error if a field has no column. By default such a field keeps its value.
 const EveryField DecodeOption = 1
 
-// Decode stores the row's values into a struct, exactly or not at all.
+// Decode stores the row's values in a struct. It returns an error if a value cannot be stored exactly.
 //
-// A field belongs to the column that its tag names (`rowfeed:"name"`, else `db` or
-// `json`; "-" for none), or else the one with its name, whatever the case and the
-// underscores: CreatedAt is created_at. Fields of embedded structs count as fields.
-// Columns without a field are ignored, and so are fields without a column, unless
-// EveryField is given.
+// A field's column is the one that its tag names (`rowfeed:"name"`, else `db` or `json`; "-" for none). Without a tag
+// it is the column with the field's name, ignoring case and underscores: CreatedAt is created_at. Fields of embedded
+// structs count as fields. Columns without a field are ignored, and so are fields without a column unless EveryField
+// is given.
 //
-// Integers go into integer types that hold them; floating-point numbers into float64,
-// or float32 where that is what the column is; booleans, and 0 and 1, into bool;
-// decimals into strings and types that read text, but not into float64, which would
-// lose digits; text into strings and []byte, binary values into []byte; dates and times
-// into time.Time (in UTC where the column has no zone) or strings; JSON, and text in
-// structs, maps and slices, into whatever encoding/json makes of it. Types with Scan or UnmarshalText read by
-// those. NULL goes into pointers, slices, maps, any and sql.Null types only.
+// Values are stored as follows:
+//   - integers in integer types that can hold them;
+//   - floating-point numbers in float64, or in float32 if the value is a float32;
+//   - booleans, and the integers 0 and 1, in bool;
+//   - decimals in strings and types that read text, but not in float64, which would lose digits;
+//   - text in strings and []byte;
+//   - binary values in []byte;
+//   - dates and times in time.Time (in UTC if the column has no time zone) or strings;
+//   - JSON, and text in structs, maps and slices, as encoding/json decodes it.
 //
-// into may also be a map[string]any, which gets all values as Value answers them.
+// Types with a method Scan or UnmarshalText use that method. NULL can be stored in pointers, slices, maps, any and
+// sql.Null types only.
+//
+// into may also be a map[string]any, which gets all values as Value returns them.
 func (r Row) Decode(into any, options ...DecodeOption) error {
 	v := reflect.ValueOf(into)
 	if m, ok := into.(map[string]any); ok && m != nil {
@@ -61,7 +65,7 @@ func (r Row) Decode(into any, options ...DecodeOption) error {
 			continue
 		}
 		target, err := v.FieldByIndexErr(f.index)
-		if err != nil { // through a nil pointer to an embedded struct
+		if err != nil { // a nil pointer to an embedded struct is on the way
 			if target = reach(v, f.index); !target.IsValid() {
 				return fmt.Errorf("decode a row into %T: field %s is in a nil pointer to an unexported struct, "+
 					"which cannot be made: make it beforehand", into, f.name)
@@ -74,9 +78,9 @@ func (r Row) Decode(into any, options ...DecodeOption) error {
 	return nil
 }
 
-// Decode stores the entry's row, see [Row.Decode]. Key columns are stored as Key has them:
-// they have the same text in every entry of a key, also where the row spells its key
-// otherwise by now. It fails for a delete, which has only a key.
+// Decode stores the entry's row, see [Row.Decode]. The key columns are stored as in Key, which has the same text in
+// every entry of a key, even if the row now spells its key differently. Decode fails for a delete, which has only a
+// key.
 func (e Entry) Decode(into any, options ...DecodeOption) error {
 	if e.Op == Delete {
 		return fmt.Errorf("decode entry at position %s: a delete has no row, decode its Key", e.Position)
@@ -87,7 +91,7 @@ func (e Entry) Decode(into any, options ...DecodeOption) error {
 	return e.Key.Decode(into)
 }
 
-// field is a field of a struct and the column it asks for.
+// field is a field of a struct, and the name of its column.
 type field struct {
 	name, column string
 	tagged       bool
@@ -121,7 +125,7 @@ func fieldsOf(t reflect.Type) []field {
 	return all
 }
 
-// isEmbedded tells a struct whose fields count from one that is a value.
+// isEmbedded tells whether the fields of an embedded struct count, or whether the struct is a single value.
 func isEmbedded(t reflect.Type) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -131,7 +135,7 @@ func isEmbedded(t reflect.Type) bool {
 		!reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// find is the field's column, -1 when there is none. An exact name wins.
+// find returns the index of the field's column, or -1. An exact name is preferred.
 func (r Row) find(f field) int {
 	found := -1
 	for i, c := range r.columns {
@@ -147,8 +151,8 @@ func (r Row) find(f field) int {
 
 func plain(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }
 
-// reach makes the pointers to embedded structs on the way to a field. It answers the
-// zero Value where one is unexported.
+// reach returns the field with this index, and allocates nil pointers to embedded structs on the way. It returns the
+// zero Value if such a struct is unexported.
 func reach(v reflect.Value, index []int) reflect.Value {
 	for _, i := range index {
 		if v.Kind() == reflect.Pointer {
@@ -165,7 +169,7 @@ func reach(v reflect.Value, index []int) reflect.Value {
 	return v
 }
 
-// decodeInto stores a Row's value into a field.
+// decodeInto stores a value of a Row in a field.
 func decodeInto(to reflect.Value, kind Kind, v any) error {
 	if to.Kind() == reflect.Pointer {
 		if v == nil {
@@ -197,14 +201,14 @@ func decodeInto(to reflect.Value, kind Kind, v any) error {
 		}
 	}
 	if document, ok := documentOf(to, v); ok {
-		to.SetZero() // a document is not merged into what a reused struct has
+		to.SetZero() // or json.Unmarshal would merge the document with the previous value
 		return json.Unmarshal(document, to.Addr().Interface())
 	}
 	return decodePlain(to, kind, v)
 }
 
-// documentOf tells a JSON document for a field that can hold one. Not every database
-// has a type for documents: into structs, maps and slices text goes as one too.
+// documentOf returns a value as a JSON document if the field can hold one. Not every database has a type for JSON, so
+// text counts as JSON for structs, maps and slices.
 func documentOf(to reflect.Value, v any) (json.RawMessage, bool) {
 	document, isJSON := v.(json.RawMessage)
 	switch to.Kind() {
@@ -224,9 +228,9 @@ func documentOf(to reflect.Value, v any) (json.RawMessage, bool) {
 	return document, isJSON
 }
 
-// scan hands a value to a Scanner, as database/sql would. Times go in as time.Time
-// first, which sql.NullTime wants, and else as text, which other types read; text that
-// is no time for the database may be one for the Scanner.
+// scan passes a value to a Scanner, as database/sql would. It first tries dates and times as time.Time, which
+// sql.NullTime needs, and then as text, which other types read. Text of another kind is tried as text first, and then
+// as a time.
 func scan(to sql.Scanner, kind Kind, v any) error {
 	t, notTime := toTime(kind, v)
 	switch kind {
@@ -239,7 +243,7 @@ func scan(to sql.Scanner, kind Kind, v any) error {
 	case json.RawMessage:
 		v = []byte(x)
 	case uint64:
-		v = strconv.FormatUint(x, 10) // no value of a driver
+		v = strconv.FormatUint(x, 10) // drivers have no uint64
 	case []byte:
 		v = bytes.Clone(x)
 	}
@@ -330,8 +334,7 @@ func decodePlain(to reflect.Value, kind Kind, v any) error {
 	return nil
 }
 
-// decodeInteger takes whole numbers that the type holds, also those that a decimal
-// column has.
+// decodeInteger stores whole numbers that fit the type, including those of a decimal column.
 func decodeInteger(to reflect.Value, kind Kind, v any, wrong func() error) error {
 	var text string
 	switch v := v.(type) {
@@ -365,7 +368,7 @@ func decodeInteger(to reflect.Value, kind Kind, v any, wrong func() error) error
 	return nil
 }
 
-// toTime reads the text of a date or time.
+// toTime parses the text of a date or time.
 func toTime(kind Kind, v any) (time.Time, error) {
 	text, ok := v.(string)
 	if !ok {

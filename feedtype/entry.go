@@ -7,30 +7,30 @@ import (
 	"strconv"
 )
 
-// Op is what an entry says of its key.
+// Op tells whether the row of an entry exists.
 type Op string
 
 const (
-	// Upsert says that the row exists, with the content shown.
+	// Upsert means that the row exists, with the content shown.
 	Upsert Op = "upsert"
-	// Delete says that the row is gone, or hidden by unpublish.
+	// Delete means that the row was deleted, or was hidden by unpublish.
 	Delete Op = "delete"
 )
 
 // Entry is one key at its position.
 type Entry struct {
-	Position string // sequence mode: a decimal int64
+	Position string // a decimal int64 in sequence mode, else a ULID of 26 characters
 	Shard    int
 	Op       Op
-	// Generation is that of the feed. Feed, generation, shard and position tell a
-	// delivery from every other one, also after the feed was started anew.
+	// Generation is the generation of the feed. Feed, generation, shard and position identify an entry, even after
+	// the feed was created again.
 	Generation int64
 	Key        Row
-	Row        Row // as it was when the page was read; no columns for a delete
+	Row        Row // content at the time of the fetch; without columns for a delete
 }
 
-// ID is the entry's idempotency key: feed:generation:shard:position. An entry that is delivered
-// again has it again, and no other entry of the feed ever has.
+// ID returns the entry's idempotency key: feed:generation:shard:position. An entry that is delivered again has the
+// same ID, and no other entry of the feed ever has it.
 func (e Entry) ID(feed string) string {
 	return fmt.Sprintf("%s:%d:%d:%s", feed, e.Generation, e.Shard, e.Position)
 }
@@ -38,29 +38,28 @@ func (e Entry) ID(feed string) string {
 // Column is a column of a Row.
 type Column struct {
 	Name string `json:"name"`
-	Type string `json:"type"` // as the database spells it
-	Kind Kind   `json:"kind"` // how its values travel
+	Type string `json:"type"` // as the database writes it
+	Kind Kind   `json:"kind"` // how its values are represented
 }
 
-// Row is a list of named values. A value is one of int64, uint64 (above the range
-// of int64), float64, bool, string, []byte, json.RawMessage, or nil for NULL;
-// decimals, dates and times are strings, see [dialect.Kind]. Bytes may be shared with others who
-// read the same page: whoever wants to change some copies them before.
+// Row is a list of named values. A value is an int64, uint64 (above the range of int64), float64, bool, string,
+// []byte, json.RawMessage, or nil for NULL. Decimals, dates and times are strings, see [Kind]. Bytes may be shared
+// with other readers of the same page: copy them before changing them.
 type Row struct {
 	columns []Column
 	values  []any
 }
 
-// Len is the number of columns.
+// Len returns the number of columns.
 func (r Row) Len() int { return len(r.columns) }
 
-// Column describes the i-th column.
+// Column returns the description of the i-th column.
 func (r Row) Column(i int) Column { return r.columns[i] }
 
-// Value is the i-th column's value.
+// Value returns the value of the i-th column.
 func (r Row) Value(i int) any { return r.values[i] }
 
-// Get is the value of a column by its name; ok is false when there is none.
+// Get returns the value of the column with this name. ok is false if there is none.
 func (r Row) Get(name string) (value any, ok bool) {
 	i := slices.IndexFunc(r.columns, func(c Column) bool { return c.Name == name })
 	if i < 0 {
@@ -69,7 +68,7 @@ func (r Row) Get(name string) (value any, ok bool) {
 	return r.values[i], true
 }
 
-// AppendJSON appends the row as a JSON object, its columns in the table's order.
+// AppendJSON appends the row as a JSON object, with the columns in the order of the table.
 func (r Row) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	for i, c := range r.columns {
@@ -100,9 +99,8 @@ func (e Entry) AppendJSON(dst []byte) []byte {
 // MarshalJSON is AppendJSON.
 func (e Entry) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 
-// ParseEntry reads what Entry.AppendJSON wrote of a feed. It answers false when the
-// entry has a column that info does not know: the table has changed, ask for the
-// feed's Info again. The generation does not travel with every entry: it is that of
+// ParseEntry parses what Entry.AppendJSON has written. ok is false if the entry's columns are not those of info: the
+// table has changed, so read the feed's Info again. An entry's JSON does not contain the generation: it is that of
 // the page's cursor.
 func ParseEntry(data []byte, generation int64, info *Info) (e Entry, ok bool, err error) {
 	var wire struct {
@@ -127,6 +125,8 @@ func ParseEntry(data []byte, generation int64, info *Info) (e Entry, ok bool, er
 	return e, true, nil
 }
 
+// ParseRow parses the values of a row from the members of a JSON object. ok is false if their names are not those of
+// columns.
 func ParseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, error) {
 	if len(members) != len(columns) {
 		return Row{}, false, nil
@@ -146,7 +146,7 @@ func ParseRow(members map[string]json.RawMessage, columns []Column) (Row, bool, 
 	return r, true, nil
 }
 
-// NewRow makes a row of what the database answered, in its place.
+// NewRow makes a row of the values that the database returned. It converts them in place.
 func NewRow(columns []Column, values []any) (Row, error) {
 	for i, v := range values {
 		var err error

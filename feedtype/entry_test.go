@@ -21,7 +21,7 @@ func sampleEntry() Entry {
 	return Entry{Position: "7", Shard: 3, Op: Upsert, Key: key, Row: row}
 }
 
-// An entry's JSON is one line in the table's order, and reads back as it was.
+// An entry's JSON is one line with the columns in the table's order, and parses to the same entry.
 func TestEntryJSON(t *testing.T) {
 	e := sampleEntry()
 	const want = `{"position":"7","shard":3,"op":"upsert","key":{"id":1},"row":{"id":1,"sp ace\"":"a\n\"","b":"AP8=","at":"2026-01-31T12:00:00.5Z","doc":{"x":[1,1.0]},"none":null}}`
@@ -44,8 +44,7 @@ func TestEntryJSON(t *testing.T) {
 	}
 }
 
-// An entry with other columns than known is not guessed at: the Info is to be asked
-// for again.
+// An entry with unknown columns is not parsed: its reader has to ask for the Info again.
 func TestParseEntryOtherColumns(t *testing.T) {
 	text := string(sampleEntry().AppendJSON(nil))
 	for name, other := range map[string]string{

@@ -6,77 +6,74 @@ import (
 	"strings"
 )
 
-// Code is the stable name of a kind of error. It is itself an error, so that
-// errors.Is(err, rowfeed.CursorAhead) asks for it; the same text is the last part
-// of the problem type over HTTP.
+// Code is the stable name of a kind of error. It is an error itself, so that errors.Is(err, rowfeed.CursorAhead)
+// tests for it. Over HTTP, the problem type ends with the same text.
 type Code string
 
 func (c Code) Error() string { return string(c) }
 
 const (
-	// InvalidRequest is a parameter that cannot be; Error.Param names it.
+	// InvalidRequest means that a parameter is invalid. Error.Param names it.
 	InvalidRequest Code = "invalid-request"
-	// UnknownFeed is a feed that does not exist (or no longer does).
+	// UnknownFeed means that the feed does not exist, or no longer exists.
 	UnknownFeed Code = "unknown-feed"
 	// NotInitialized means that rowfeed's own tables are missing.
 	NotInitialized Code = "not-initialized"
-	// SchemaVersion means that rowfeed's own tables are of another version.
+	// SchemaVersion means that rowfeed's own tables have another version than this program needs.
 	SchemaVersion Code = "schema-version"
-	// CursorAhead is a cursor above the feed's head: it belongs to another feed or to a
-	// database that was set back.
+	// CursorAhead means that the cursor is above the feed's head. It belongs to another feed, or the database was
+	// restored to an earlier state.
 	CursorAhead Code = "cursor-ahead"
-	// GenerationChanged is a cursor of another generation of the feed.
+	// GenerationChanged means that the cursor is of another generation of the feed.
 	GenerationChanged Code = "generation-changed"
-	// TombstonesExpired is a cursor older than the oldest kept tombstone: deletes
-	// between it and now have been forgotten.
+	// TombstonesExpired means that the cursor is older than the oldest kept tombstone. Deletes between the cursor and
+	// now were purged.
 	TombstonesExpired Code = "tombstones-expired"
-	// EntriesExpired is a cursor older than the oldest kept entry of its shard: entries between
-	// it and now were purged, see FeedSpec.Retain.
+	// EntriesExpired means that the cursor is older than the oldest kept entry of its shard. Entries between the
+	// cursor and now were purged, see FeedSpec.Retain.
 	EntriesExpired Code = "entries-expired"
-	// Refused is a table or database that rowfeed cannot serve safely.
+	// Refused means that rowfeed cannot serve the table or database safely, or does not support the request.
 	Refused Code = "refused"
-	// Conflict is a feed that exists with other settings.
+	// Conflict means that the request contradicts what is stored, such as a feed that exists with other settings.
 	Conflict Code = "conflict"
-	// Unavailable is a database that cannot be reached now.
+	// Unavailable means that the database or server cannot be reached now.
 	Unavailable Code = "unavailable"
-	// UnsafeDurability is a server setting under which a commit can be forgotten.
+	// UnsafeDurability means that the server may lose commits with its current settings.
 	UnsafeDurability Code = "unsafe-durability"
-	// Locked means that other sessions' locks were in the way for too long.
+	// Locked means that the locks of other sessions were not released in time.
 	Locked Code = "locked"
-	// HandlerFailed is a consumer's handler that could not do its work.
+	// HandlerFailed means that a consumer's handler failed.
 	HandlerFailed Code = "handler-failed"
-	// ConsumerPaused is a consumer that an operator has paused.
+	// ConsumerPaused means that an operator has paused the consumer.
 	ConsumerPaused Code = "consumer-paused"
-	// UnknownConsumer is a consumer, or a dead letter of one, that does not exist.
+	// UnknownConsumer means that the consumer, or its dead letter, does not exist.
 	UnknownConsumer Code = "unknown-consumer"
-	// DatabaseChanged is a database that is not the one it was, or was set back: after a
-	// restored backup, a failover or a move. It passes when an operator has said which,
-	// by Bump or AdoptDatabase.
+	// DatabaseChanged means that the database was replaced or restored: by a backup, a failover or a move. Publishing
+	// and reading continue after an operator has called Bump or AdoptDatabase.
 	DatabaseChanged Code = "database-changed"
-	// ReadOnly is a replica or a read-only server that was taken for a primary.
+	// ReadOnly means that the database is a replica or a read-only server, and a primary is needed.
 	ReadOnly Code = "read-only"
-	// NotConsistent means that what was committed before a request with Consistent could
-	// not be published in time.
+	// NotConsistent means that the changes committed before a request with Consistent could not be published in time.
 	NotConsistent Code = "not-consistent"
-	// Sharding is a feed whose keys are being given other data shards: parts of it are not
-	// served until that is done, the whole feed is.
+	// Sharding means that the keys of the feed are being assigned to other data shards. Until that is done, only the
+	// whole feed is served, and no part of it.
 	Sharding Code = "sharding"
-	// Filling is a feed whose back-fill is under way: cursors from which rows that are placed
-	// later would be missed are not served until it is done, those above them are.
+	// Filling means that the back-fill of the feed is running. Until it is done, the feed refuses cursors below the
+	// rows that are still to get positions, and serves higher cursors.
 	Filling Code = "filling"
-	// LeaseTaken is a lease that somebody else holds.
+	// LeaseTaken means that another process, or another claim of this process, holds the lease.
 	LeaseTaken Code = "lease-taken"
-	// LeaseLost is a claim on a lease that is over: expired, released, or taken over.
+	// LeaseLost means that the claim on a lease has ended: it expired, or was released or taken over.
 	LeaseLost Code = "lease-lost"
-	// UnknownLease is a lease that nobody has ever acquired.
+	// UnknownLease means that the lease was never acquired.
 	UnknownLease Code = "unknown-lease"
-	// UnknownToken is a token that there is not, or that holds no more.
+	// UnknownToken means that the token does not exist, has expired or was revoked.
 	UnknownToken Code = "unknown-token"
-	// Unauthorized is a server of feeds that does not know who asks.
+	// Unauthorized means that the server does not know the client.
 	Unauthorized Code = "unauthorized"
-	// Forbidden is something that who asks has not the right to.
+	// Forbidden means that the client does not have the right to do this.
 	Forbidden Code = "forbidden"
-	// Failed is any other failure of the database.
+	// Failed means any other failure.
 	Failed Code = "failed"
 )
 
@@ -87,7 +84,7 @@ type Error struct {
 	Cause  string
 	Next   string // the next step, an imperative sentence; may be empty
 	Param  string // the parameter at fault, for InvalidRequest
-	Err    error  // the driver's error, where there is one
+	Err    error  // the driver's error, or nil
 }
 
 func (e *Error) Error() string {
@@ -96,7 +93,7 @@ func (e *Error) Error() string {
 		b.WriteString(e.Object + ": ")
 	}
 	b.WriteString(e.Cause)
-	if e.Err != nil && e.Err != errors.ErrUnsupported { // which tells programs what Cause has said
+	if e.Err != nil && e.Err != errors.ErrUnsupported { // errors.ErrUnsupported is for programs; Cause says the same
 		b.WriteString(": " + strings.TrimSuffix(e.Err.Error(), ": "+errors.ErrUnsupported.Error()))
 	}
 	if e.Next != "" {
@@ -105,17 +102,19 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap gives the driver's error.
+// Unwrap returns the driver's error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is matches the error's Code.
+// Is tells whether target is the error's Code.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code == e.Code
 }
 
+// Invalid returns an error with the code InvalidRequest about a parameter.
 func Invalid(param, format string, args ...any) *Error {
 	return &Error{Code: InvalidRequest, Param: param, Cause: param + ": " + fmt.Sprintf(format, args...)}
 }
 
+// FeedObject is the text for Error.Object of an error about a feed, such as `feed "kv"`.
 func FeedObject(name string) string { return fmt.Sprintf("feed %q", name) }

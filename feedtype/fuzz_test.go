@@ -46,7 +46,7 @@ func FuzzShards(f *testing.F) {
 	f.Add(math.MaxInt, math.MaxInt, 65_536)
 	f.Fuzz(func(t *testing.T, i, n, dataShards int) {
 		if dataShards < 1 || dataShards > MaxDataShards {
-			return // of no feed
+			return // no feed has this number of shards
 		}
 		for _, s := range []Shards{One(i), Part(i, n)} {
 			from, to, err := s.Range(dataShards)
@@ -91,7 +91,7 @@ func FuzzParseEntry(f *testing.F) {
 	})
 }
 
-// FuzzText: what is written of a text reads back as it was, and is one line.
+// FuzzText: the JSON of a text parses to the same text, and is one line.
 func FuzzText(f *testing.F) {
 	for _, seed := range []string{
 		"", "a\n\r\u2028", "\"\\", "\x00\x1f\x7f", "é😀", "\xff", "</script>", "data: x\n\nid: 9",

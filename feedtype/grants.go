@@ -1,13 +1,13 @@
 package feedtype
 
-// Grants are logins of the database, or roles that stand for several, that may use a feed.
-// A writer records changes as the feed's mode wants it, and a reader fetches; neither may do
-// anything else to rowfeed's tables. Names are as the database has them; on MySQL and MariaDB
-// "app@10.0.0.%", or "app", which is noted as "app@%" unless it is a role of MariaDB's.
+// Grants are the logins of the database, or the roles that stand for several logins, that may use a feed. A writer
+// may record changes as the feed's mode and capture need it. A reader may fetch. Neither may do anything else with
+// rowfeed's tables. Names are those of the database. On MySQL and MariaDB a name is "app@10.0.0.%" or "app", which is
+// stored as "app@%" unless it is a role of MariaDB.
 type Grants struct {
 	Writers []string `json:"writers,omitempty"`
 	Readers []string `json:"readers,omitempty"`
 }
 
-// IsZero tells whether nobody is named.
+// IsZero tells whether there are no logins.
 func (g Grants) IsZero() bool { return len(g.Writers) == 0 && len(g.Readers) == 0 }

@@ -1,5 +1,5 @@
 package feedtype
 
-// Key is the values of a feed's key columns, in the key's order: int64, string,
-// []byte or whatever else the driver takes for the column.
+// Key holds the values of a feed's key columns, in the order of the key. A value is an int64, a string, a []byte, or
+// another type that the driver accepts for the column.
 type Key []any

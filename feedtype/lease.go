@@ -4,20 +4,20 @@ import (
 	"time"
 )
 
-// LeaseStatus is how a lease stands, on the database's clock.
+// LeaseStatus is the state of a lease, on the database's clock.
 type LeaseStatus struct {
 	Name string `json:"name"`
-	// State is LeaseHeld, LeaseExpired (its holder has not renewed, and anybody may
-	// acquire it) or LeaseFree.
+	// State is LeaseHeld, LeaseExpired (the holder has not renewed it, and any process may acquire it) or LeaseFree.
 	State string `json:"state"`
-	// Owner of the current or last claim, host/pid/random; empty once it is released.
+	// Owner is the owner of the current or last claim, host/pid/random. It is empty after a release.
 	Owner string `json:"owner"`
 	Epoch int64  `json:"epoch"` // of the current or last claim
-	// Since is when that claim began.
+	// Since is when the current or last claim began.
 	Since time.Time `json:"since"`
-	// ExpiresInSeconds is the time left; negative when it is over, 0 when it is free.
+	// ExpiresInSeconds is the time left in seconds. It is negative if the claim has expired, and 0 if the lease is
+	// free.
 	ExpiresInSeconds float64 `json:"expires_in_seconds"`
-	Renewals         int64   `json:"renewals"` // in that claim
+	Renewals         int64   `json:"renewals"` // of that claim
 }
 
 // The states of a lease.

@@ -2,39 +2,41 @@ package feedtype
 
 import "time"
 
-// LockRequest says what Feed.Lock is to take.
+// LockRequest names the shards that Feed.Lock locks, and its limits.
 type LockRequest struct {
-	// Shards are those that the transaction is going to insert rows into, any numbers. Take
-	// all of them at once: transactions that take shards one by one, in different orders,
-	// deadlock. Default: shard 0.
+	// Shards are the shards that the transaction is going to insert rows into; any numbers are allowed. Lock all of
+	// them in one request: transactions that lock shards one by one, in different orders, deadlock. Default: shard 0.
 	Shards []int
-	// Hint is the time that the ULIDs are to have. An earlier one than the shard's ULIDs
-	// have come to is not followed: time does not go back within a shard. One more than a
-	// minute ahead of the database's clock is refused. Default: the database's clock.
+	// Hint is the time of the ULIDs. A hint that is earlier than the shard's last ULID is replaced by the time of
+	// that ULID, because time does not go back within a shard. A hint of more than a minute ahead of the database's
+	// clock is refused. Default: the database's clock.
 	Hint time.Time
-	// Wait is the longest wait for transactions that have the shards, on the server, for all
-	// of them together; whole seconds where the database counts in seconds, on SQLite a tenth of
-	// one at least. PostgreSQL bounds the wait in the queue and that for the shard each. When it has
-	// run out the error has the code Locked, and says who has the shard and whether the transaction
-	// can go on. Default: Config.LockWait, else 10 s, or less where the session's own setting is less. NoBound
-	// leaves it to that setting.
+	// Wait is the maximum time that the server waits for other transactions, for all shards together. When it has
+	// passed, the error has the code Locked. It names the transaction that holds the shard, and says whether the
+	// caller's transaction can continue. Default: Config.LockWait, else 10 s, or the session's own setting if that is
+	// shorter. NoBound leaves the limit to the session's setting.
+	//
+	// Databases that count in seconds round it to whole seconds. On SQLite it is at least 100 ms. PostgreSQL limits
+	// the wait in the queue and the wait for the shard separately.
 	Wait time.Duration
-	// Idle is how long the transaction may sit idle between its statements from here to its
-	// end, while others wait for it: then the server ends it, and its connection. That is
-	// PostgreSQL's; elsewhere nothing is set, and a session that is not bounded so tightly itself is refused
-	// (errors.ErrUnsupported). Default: Config.LockIdle, else one minute where the server can. NoBound
-	// leaves it to the session's settings. A tighter one of the session's own always holds.
+	// Idle is the maximum time that the transaction may be idle between two statements, from this call to its end,
+	// while others wait for it. After that time the server ends the transaction and its connection. Default:
+	// Config.LockIdle, else one minute on servers that support it. NoBound leaves the limit to the session's
+	// settings. A shorter limit of the session always holds.
+	//
+	// Only PostgreSQL can set this limit. Other databases refuse a request with an Idle (errors.ErrUnsupported),
+	// unless the session's own limit is as short.
 	Idle time.Duration
 }
 
-// NoBound as LockRequest.Wait or Idle leaves the bound to the session's own settings.
+// NoBound as LockRequest.Wait or LockRequest.Idle sets no limit: the session's own settings apply.
 const NoBound time.Duration = -1
 
-// OutboxRecord says that a row was inserted.
+// OutboxRecord is a record of an inserted row, for Feed.AppendOutbox.
 type OutboxRecord struct {
 	Shard int // any number
-	// Hint is the time that the entry's ULID is to have, where the shard has not come to a
-	// later one; it is no later than the time at which the record is moved. Default: that time.
+	// Hint is the time of the entry's ULID. It is raised to the time of the shard's last ULID, and lowered to the
+	// time at which the record is moved. Default: the time at which the record is moved.
 	Hint time.Time
 	Key  Key
 }

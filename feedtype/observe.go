@@ -2,80 +2,83 @@ package feedtype
 
 import "time"
 
-// Observer is told what happens. Every field may be nil. The functions are called
-// from rowfeed's own goroutines and must not block; metrics and logs live above.
+// Observer has functions that rowfeed calls when something happens. Every field may be nil. The functions are called
+// from rowfeed's own goroutines and must not block. Metrics and logs are built on top of it.
 type Observer struct {
+	// Published reports a batch that a publisher has committed.
 	Published func(PublishEvent)
-	// Skipped are rows that a publisher has passed over, since another transaction has them
-	// locked. To count them costs a statement, which is sent only where somebody is told.
+	// Skipped reports rows that a publisher has skipped because another transaction has locked them. Counting them
+	// needs a statement, which is sent only if Skipped is set.
 	Skipped func(SkipEvent)
+	// Fetched reports a page.
 	Fetched func(FetchEvent)
+	// Retried reports a transaction that is run again.
 	Retried func(RetryEvent)
-	// Consumed is a page, or a part of one, that a Consumer has committed.
+	// Consumed reports a page, or a part of a page, that a Consumer has committed.
 	Consumed func(ConsumeEvent)
-	// SetAside is an entry of which a Consumer has made a dead letter.
+	// SetAside reports that a Consumer has stored an entry as a dead letter.
 	SetAside func(SetAsideEvent)
-	// Claim is any lease's that this process has begun, or lost.
+	// Claim reports that this process has begun or lost a claim on a lease.
 	Claim func(ClaimEvent)
-	// Lease is a publisher's turn that begins, or another's behind which it stands by.
+	// Lease reports that a publisher has acquired the lease of its feed, or stands by because another publisher has
+	// it.
 	Lease func(LeaseEvent)
-	// Job is one of a group's (see Group) that this member of it begins or ends.
+	// Job reports that this member of a Group begins or ends a job.
 	Job func(JobEvent)
-	// Trouble is a failure that RunPublisher, Consumer.Run or Group.Run survives: it goes
-	// on trying.
+	// Trouble reports a failure that RunPublisher, Consumer.Run or Group.Run survives: it retries.
 	Trouble func(TroubleEvent)
 }
 
-// PublishEvent is one committed batch.
+// PublishEvent is a batch that a publisher has committed.
 type PublishEvent struct {
 	Feed       string
-	Changes    int   // records taken
-	Keys       int   // positions given; in an outbox one to each record, of which a key keeps the last
+	Changes    int   // change records processed
+	Keys       int   // positions assigned; in an outbox one per record, although a key keeps only the last
 	Generation int64 // of the feed
 	Head       int64 // the highest position
 	Took       time.Duration
 }
 
-// SkipEvent are rows of a feed with capture "column" that wait for a position, could be
-// seen, and were held by others in one pass. The next pass looks at them again.
+// SkipEvent is the number of rows that one pass has skipped. They belong to a feed with capture "column", wait for a
+// position, and were locked by other transactions. The next pass tries them again.
 type SkipEvent struct {
 	Feed string
-	Rows int // at most as many as a batch has
+	Rows int // at most the size of a batch
 }
 
-// FetchEvent is one page.
+// FetchEvent is a page that was fetched.
 type FetchEvent struct {
 	Feed     string
 	Entries  int
 	Deletes  int // among the entries
-	Vanished int // keys left out: their rows are gone and not yet published as deleted
-	// Shared says that the database was not asked for the page alone: it was read near the
-	// feed's end, together with pages that others have asked for at the same time.
+	Vanished int // keys left out because their rows no longer exist and their deletes are not yet published
+	// Shared says that the page was not read for this request alone. It was read near the head of the feed, together
+	// with the pages of other requests at the same time.
 	Shared bool
 	Took   time.Duration
 }
 
-// RetryEvent is a transaction that is run again after a deadlock or the like.
+// RetryEvent is a transaction that is run again, for example after a deadlock.
 type RetryEvent struct {
 	Doing   string
 	Attempt int
 	Err     error
 }
 
-// ConsumeEvent is one committed step of a consumer.
+// ConsumeEvent is a step that a consumer has committed.
 type ConsumeEvent struct {
 	Consumer   string
 	Feed       string
-	Shard      int // of ShardCount; its own number, where it is a feed by itself
+	Shard      int // of ShardCount; in a ULID feed the number of the shard itself
 	ShardCount int
-	Entries    int // handed over
-	Collapsed  int // joined dead letters of their keys
+	Entries    int // that were handled
+	Collapsed  int // that joined the dead letters of their keys
 	Cursor     Cursor
 	Took       time.Duration
 }
 
-// SetAsideEvent is a dead letter that was made. What it is about is in the table of dead
-// letters, and nowhere else.
+// SetAsideEvent is a dead letter that was stored. The event does not contain the entry's key: only the table of dead
+// letters has it.
 type SetAsideEvent struct {
 	Consumer   string
 	Feed       string
@@ -84,45 +87,46 @@ type SetAsideEvent struct {
 	Attempts   int
 }
 
-// ClaimEvent tells of a claim on a lease, whatever the lease is for.
+// ClaimEvent is the beginning or the loss of a claim on a lease.
 type ClaimEvent struct {
 	Lease string
 	Epoch int64
 	Kind  ClaimEventKind
 }
 
-// ClaimEventKind is what a ClaimEvent tells.
+// ClaimEventKind tells what happened to a claim.
 type ClaimEventKind int
 
 const (
-	// ClaimBegun: the lease was free.
+	// ClaimBegun means that a claim has begun, and that the lease was free.
 	ClaimBegun ClaimEventKind = iota
-	// ClaimTakenOver: the holder before had let its claim run out; it was killed, or cut off.
+	// ClaimTakenOver means that a claim has begun because the previous holder let its claim expire. That holder was
+	// killed, or lost its connection.
 	ClaimTakenOver
-	// ClaimLost: the claim was over before it was released.
+	// ClaimLost means that the claim ended before it was released.
 	ClaimLost
 )
 
-// TroubleEvent is a failure of a feed's publisher or, where it is named, of a consumer.
+// TroubleEvent is a failure of a feed's publisher or, if Consumer is set, of a consumer.
 type TroubleEvent struct {
 	Feed       string
 	Consumer   string
-	Shard      int // of the consumer's ShardCount; its own number, where it is a feed by itself
+	Shard      int // of ShardCount; in a ULID feed the number of the shard itself
 	ShardCount int // 0 for a publisher
 	Err        error
 }
 
-// LeaseEvent tells who has the lease of a feed's publishers.
+// LeaseEvent says which publisher of a feed holds the lease of the feed's publishers.
 type LeaseEvent struct {
 	Feed  string
 	Name  string // of the lease
 	Owner string
 	Epoch int64
 	Since time.Time
-	Mine  bool // this publisher has it; else it stands by
+	Mine  bool // this publisher holds it; otherwise it stands by
 }
 
-// JobEvent tells of a group's job at this member of it.
+// JobEvent is the state of a group's job at this member.
 type JobEvent struct {
 	Group string
 	Jobs  int // in the group
@@ -132,19 +136,19 @@ type JobEvent struct {
 	Epoch int64
 }
 
-// JobEventKind is what a JobEvent tells.
+// JobEventKind tells what happened to a job.
 type JobEventKind int
 
 const (
-	// JobBegun: this member has the job.
+	// JobBegun means that this member has begun the job.
 	JobBegun JobEventKind = iota
-	// JobHandedOver: another member is to have it.
+	// JobHandedOver means that this member has to hand the job over to another member.
 	JobHandedOver
-	// JobLost: its claim was over before it came to an end.
+	// JobLost means that the job's claim ended before the job did.
 	JobLost
-	// JobEnded by itself, or with the member.
+	// JobEnded means that the job has ended, by itself or with the member.
 	JobEnded
-	// JobStandsBy: somebody else, the Owner, has the job, which is waited for; or, if Job is
-	// -1, others have all of them. It is told once.
+	// JobStandsBy means that this member waits for a job that another holder, Owner, has. If Job is -1, it waits
+	// because other members have all jobs. It is reported once per wait.
 	JobStandsBy
 )

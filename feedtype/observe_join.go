@@ -1,7 +1,6 @@
 package feedtype
 
-// Observers is one Observer that tells several, one after the other, in their order. Nil ones
-// are left out.
+// Observers returns one Observer that calls several, in their order. It leaves out those that are nil.
 func Observers(all ...*Observer) *Observer {
 	each := &Observer{}
 	for _, o := range all {
@@ -22,7 +21,7 @@ func Observers(all ...*Observer) *Observer {
 	return each
 }
 
-// nobody is told everything but Skipped, whose rows are counted only if somebody asks for them.
+// nobody has an empty function for every event but Skipped, whose rows are counted only if an Observer asks for them.
 var nobody = &Observer{
 	Published: func(PublishEvent) {},
 	Fetched:   func(FetchEvent) {},
@@ -35,10 +34,12 @@ var nobody = &Observer{
 	Trouble:   func(TroubleEvent) {},
 }
 
-// WithDefaults is an Observer whose functions can be called, but for Skipped. o may be nil.
+// WithDefaults returns an Observer whose functions can all be called, except for Skipped, which may be nil. o may be
+// nil.
 func (o *Observer) WithDefaults() *Observer { return Observers(o, nobody) }
 
-// both calls both, or the one that is there: what nobody asks for stays nil.
+// both calls first and then second. If one is nil it returns the other, so that an event without an Observer stays
+// nil.
 func both[E any](first, second func(E)) func(E) {
 	switch {
 	case first == nil:

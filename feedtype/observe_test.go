@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Observers tells each of them everything, in their order; what nobody asks for stays nil.
+// Observers calls all of them for every event, in their order. A function that none of them has stays nil.
 func TestObservers(t *testing.T) {
 	var told []int
 	observer := func(n int) *Observer {

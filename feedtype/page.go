@@ -10,37 +10,37 @@ import (
 // Page is the answer to a Request.
 type Page struct {
 	Entries []Entry
-	// Cursor is to be stored and sent as the next After. On an empty page it is the
-	// cursor given or a greater one.
+	// Cursor is what the consumer stores, and sends as the next After. On an empty page it is the given cursor or a
+	// greater one.
 	Cursor Cursor
-	// More is false when the page reached the head of its moment, and only then. A page
-	// may have fewer entries than asked for, even none, and still have More.
+	// More is false if, and only if, the page reached the head of the feed at the time of the fetch. A page with
+	// fewer entries than requested, or with none, may still have More true.
 	More bool
-	// Key and Columns are the key columns, and those delivered at the time of the page.
+	// Key and Columns are the key columns and the delivered columns at the time of the fetch.
 	Key, Columns []Column
-	// Standing says, of a shard that is a feed by itself, how far that was when the page was
-	// read, as in Standings. It is empty where the source does not tell.
+	// Standing is the watermark of the shard of a ULID feed at the time of the fetch, in the form of Standings. It is
+	// empty if the source does not report it.
 	Standing string
 
-	made *made // where many share the page
+	made *made // nil unless several readers share the page
 }
 
-// made is where those who share a page keep what they make of it.
+// made holds the encoded forms of a page that several readers share.
 type made struct {
 	of    Page
-	forms sync.Map // a form's name to a func() []byte
+	forms sync.Map // name of a form to a func() []byte
 }
 
-// ForMany is the page for several readers, who share what Shared makes of it.
+// ForMany returns the page for several readers, which share what Shared encodes.
 func (p Page) ForMany() Page {
 	p.made = &made{of: p}
 	return p
 }
 
-// Shared answers what encode makes of the page, where many have waited for the same one: it
-// is made once for all of them, and must be changed by none. The form is the name of what is
-// made. shared is false, and nothing was made, where the page is the caller's alone: also where
-// a Source between has left some of it out, or altered it.
+// Shared returns the result of encode for a page that several requests share. encode is called once for each form,
+// the name of what it makes, and callers must not change the result. shared is false, and encode is not called, if
+// the page belongs to one request. That includes a page from which a Source in between has removed or altered
+// entries.
 func (p Page) Shared(form string, encode func() []byte) (data []byte, shared bool) {
 	if p.made == nil || !p.same(p.made.of) {
 		return nil, false
@@ -52,7 +52,7 @@ func (p Page) Shared(form string, encode func() []byte) (data []byte, shared boo
 	return made.(func() []byte)(), true
 }
 
-// same tells whether the pages have the same entries, with the same rows in memory.
+// same tells whether the pages have the same entries, whose rows are at the same addresses.
 func (p Page) same(other Page) bool {
 	return p.Cursor == other.Cursor && p.More == other.More && sameMemory(p.Key, other.Key) &&
 		sameMemory(p.Columns, other.Columns) &&
@@ -72,8 +72,8 @@ func sameMemory[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// CursorAt is the cursor of a consumer that has handled the page's entries up to the
-// i-th, i from 0; after is that of the request.
+// CursorAt returns the cursor of a consumer that has handled the page's entries up to the i-th, with i from 0. after
+// is the cursor of the request.
 func (p Page) CursorAt(after Cursor, i int) (Cursor, error) {
 	if i == len(p.Entries)-1 {
 		return p.Cursor, nil
@@ -88,10 +88,9 @@ func (p Page) AppendJSON(dst []byte, feed string) []byte {
 	return dst
 }
 
-// AppendJSONPart appends what AppendJSON does, as far as it fits: from the i-th entry on
-// (with the beginning of the object, where that is 0) until dst has size bytes or more, at
-// least one entry. The rest begins with entry next; there is none where that is -1, and only
-// then does dst have the cursor.
+// AppendJSONPart appends a part of what AppendJSON appends: from the i-th entry on, at least one entry, until dst has
+// size bytes or more. With i = 0 it begins the object. next is the entry that the next part begins with, or -1 if dst
+// contains the end of the object, which has the cursor.
 func (p Page) AppendJSONPart(dst []byte, feed string, i, size int) (part []byte, next int) {
 	if i == 0 {
 		dst = append(appendString(append(dst, `{"feed":`...), feed), `,"entries":[`...)
@@ -107,14 +106,13 @@ func (p Page) AppendJSONPart(dst []byte, feed string, i, size int) (part []byte,
 	return p.appendEnd(append(dst, `],`...)), -1
 }
 
-// AppendLines appends the page as NDJSON: an entry a line, and a last line
-// {"cursor":…,"more":…,"base64":[…]}.
+// AppendLines appends the page as NDJSON: one entry per line, and a last line {"cursor":…,"more":…,"base64":[…]}.
 func (p Page) AppendLines(dst []byte) []byte {
 	dst, _ = p.AppendLinesPart(dst, 0, math.MaxInt)
 	return dst
 }
 
-// AppendLinesPart appends what AppendLines does, in parts as AppendJSONPart does.
+// AppendLinesPart appends a part of what AppendLines appends, as AppendJSONPart does.
 func (p Page) AppendLinesPart(dst []byte, i, size int) (part []byte, next int) {
 	for ; i < len(p.Entries); i++ {
 		if dst = append(p.Entries[i].AppendJSON(dst), '\n'); len(dst) >= size && i+1 < len(p.Entries) {
@@ -124,7 +122,7 @@ func (p Page) AppendLinesPart(dst []byte, i, size int) (part []byte, next int) {
 	return append(p.appendEnd(append(dst, '{')), '\n'), -1
 }
 
-// appendEnd appends the members that follow the entries, and the closing brace.
+// appendEnd appends the members after the entries, and the closing brace.
 func (p Page) appendEnd(dst []byte) []byte {
 	dst = appendString(append(dst, `"cursor":`...), string(p.Cursor))
 	dst = strconv.AppendBool(append(dst, `,"more":`...), p.More)
@@ -138,8 +136,7 @@ func (p Page) appendEnd(dst []byte) []byte {
 	return append(dst, "]}"...)
 }
 
-// BinaryColumns lists the columns of a binary type, each once: their JSON strings
-// are base64.
+// BinaryColumns returns the names of the columns of a binary type, each once. Their JSON strings are base64.
 func BinaryColumns(key, columns []Column) []string {
 	names := []string{}
 	for _, some := range [][]Column{columns, key} {

@@ -23,8 +23,7 @@ func samplePage(n int) Page {
 	return page
 }
 
-// However a page is divided into parts, they are the page, and the last one alone has the
-// cursor.
+// The parts of a page, in any division, are together the page. Only the last part has the cursor.
 func TestPageInParts(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 7} {
 		page := samplePage(n)
@@ -71,7 +70,7 @@ func TestPageInParts(t *testing.T) {
 	}
 }
 
-// A row costs no allocation beyond the bytes that it becomes.
+// Encoding a row allocates only the bytes of its JSON.
 func TestPageAllocations(t *testing.T) {
 	page := samplePage(300)
 	dst := page.AppendJSON(nil, "kv")
@@ -85,7 +84,7 @@ func TestPageAllocations(t *testing.T) {
 	}
 }
 
-// Every byte, wherever it stands, is written as it reads back, and as it is where it may be.
+// Every byte, at every offset, parses to itself, and is escaped only if JSON requires it.
 func TestAppendString(t *testing.T) {
 	for length := range 20 {
 		for at := range length {
@@ -104,8 +103,8 @@ func TestAppendString(t *testing.T) {
 	}
 }
 
-// What is made of a page that many share is made once for each form, of any other page not
-// at all. Who makes it may fail, and then does for all.
+// A shared page is encoded once for each form, any other page is not shared at all. If the encoding fails, it fails
+// for all readers.
 func TestPageShared(t *testing.T) {
 	page := samplePage(1)
 	if data, shared := page.Shared("form", func() []byte { t.Error("made"); return nil }); shared || data != nil {
@@ -140,8 +139,8 @@ func TestPageShared(t *testing.T) {
 	}
 }
 
-// What is made of a page is not for one that a Source between has altered, as one that shows a
-// client his own rows alone.
+// The encoded forms of a page are not used for a page that a Source in between has altered, for example by a view for
+// one client.
 func TestPageSharedAltered(t *testing.T) {
 	page := samplePage(3)
 	page.made = &made{of: page}

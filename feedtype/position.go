@@ -12,25 +12,25 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Position is a place in a feed: the number that a publisher gave, of a sequence, or a
-// ULID. The zero Position is below all of them. Positions of one feed, or of one shard
-// where each is a feed by itself, are ordered by [Position.Compare].
+// Position is a position in a feed: the number that a publisher of a sequence feed has assigned, or a ULID. The zero
+// Position is below all others. [Position.Compare] orders the positions of a feed, and in a ULID feed those of one
+// shard.
 type Position struct {
-	High uint64 // a ULID's first eight bytes; 0 for a sequence's positions
-	Low  uint64 // a ULID's last eight bytes, or the number
+	High uint64 // the first eight bytes of a ULID; 0 for a number
+	Low  uint64 // the last eight bytes of a ULID, or the number
 }
 
 // LastPosition is above every position.
 var LastPosition = Position{math.MaxUint64, math.MaxUint64}
 
-// LowestULID is below every ULID that is given.
+// LowestULID is below every ULID that rowfeed assigns.
 var LowestULID = Position{High: 1}
 
-// Numbered is a sequence's position.
+// Numbered returns the position with this number.
 func Numbered(n int64) Position { return Position{Low: uint64(n)} }
 
-// Number is a sequence's position as an integer, and for what is above all of them the
-// greatest integer.
+// Number returns the position as a number. For a ULID, and for a number above math.MaxInt64, it returns
+// math.MaxInt64.
 func (p Position) Number() int64 {
 	if p.High != 0 || p.Low > math.MaxInt64 {
 		return math.MaxInt64
@@ -38,14 +38,14 @@ func (p Position) Number() int64 {
 	return int64(p.Low)
 }
 
-// IsULID tells a ULID from a sequence's position. (A ULID of the first millisecond of 1970
-// may not look like one; a clock never gives it.)
+// IsULID tells whether p is a ULID. A ULID of the first millisecond of 1970 may not be recognized; no clock produces
+// it.
 func (p Position) IsULID() bool { return p.High != 0 }
 
 // IsZero tells whether p is below every position.
 func (p Position) IsZero() bool { return p == Position{} }
 
-// Compare is negative where p is below q, 0 where they are equal, positive where it is above.
+// Compare returns a negative number if p is below q, 0 if they are equal, and a positive number if p is above q.
 func (p Position) Compare(q Position) int {
 	return cmp.Or(cmp.Compare(p.High, q.High), cmp.Compare(p.Low, q.Low))
 }
@@ -53,7 +53,7 @@ func (p Position) Compare(q Position) int {
 // Above tells whether p is above q.
 func (p Position) Above(q Position) bool { return p.Compare(q) > 0 }
 
-// Max is the higher of two.
+// Max returns the higher of two positions.
 func (p Position) Max(q Position) Position {
 	if q.Above(p) {
 		return q
@@ -61,7 +61,7 @@ func (p Position) Max(q Position) Position {
 	return p
 }
 
-// Min is the lower of two.
+// Min returns the lower of two positions.
 func (p Position) Min(q Position) Position {
 	if p.Above(q) {
 		return q
@@ -69,7 +69,7 @@ func (p Position) Min(q Position) Position {
 	return p
 }
 
-// Before is the position just below p, which must not be zero.
+// Before returns the position just below p, which must not be zero.
 func (p Position) Before() Position {
 	if p.Low == 0 {
 		p.High--
@@ -78,20 +78,20 @@ func (p Position) Before() Position {
 	return p
 }
 
-// Bytes are a ULID's 16 bytes.
+// Bytes returns the 16 bytes of a ULID.
 func (p Position) Bytes() (b [16]byte) {
 	binary.BigEndian.PutUint64(b[:8], p.High)
 	binary.BigEndian.PutUint64(b[8:], p.Low)
 	return b
 }
 
-// ULIDPosition is the position of a ULID.
+// ULIDPosition returns the position of a ULID.
 func ULIDPosition(u [16]byte) Position {
 	return Position{binary.BigEndian.Uint64(u[:8]), binary.BigEndian.Uint64(u[8:])}
 }
 
-// String is the position as entries and cursors show it: a ULID's 26 characters, or the
-// number's digits.
+// String returns the position as entries and cursors show it: the 26 characters of a ULID, or the digits of the
+// number.
 func (p Position) String() string {
 	if p.IsULID() {
 		return ulid.ULID(p.Bytes()).String()
@@ -99,20 +99,20 @@ func (p Position) String() string {
 	return strconv.FormatUint(p.Low, 10)
 }
 
-// Append appends what String answers.
+// Append appends the text of String.
 func (p Position) Append(dst []byte) []byte {
 	if !p.IsULID() {
 		return strconv.AppendUint(dst, p.Low, 10)
 	}
 	dst = append(dst, make([]byte, ulid.EncodedSize)...)
-	_ = ulid.ULID(p.Bytes()).MarshalTextTo(dst[len(dst)-ulid.EncodedSize:]) // which has room
+	_ = ulid.ULID(p.Bytes()).MarshalTextTo(dst[len(dst)-ulid.EncodedSize:]) // cannot fail: dst has the space
 	return dst
 }
 
-// ordered is the length of the longest number.
+// ordered is the number of digits of the largest int64.
 const ordered = 19
 
-// Ordered is String as text that sorts as positions do.
+// Ordered returns the position as text that sorts like positions do.
 func (p Position) Ordered() string {
 	if p.IsULID() {
 		return p.String()
@@ -120,8 +120,7 @@ func (p Position) Ordered() string {
 	return fmt.Sprintf("%0*d", ordered, p.Low)
 }
 
-// ParsePosition reads what String has written: digits only, up to the greatest int64, or the
-// 26 characters of a ULID.
+// ParsePosition parses the text of String: digits only, up to math.MaxInt64, or the 26 characters of a ULID.
 func ParsePosition(text string) (Position, error) {
 	if len(text) == ulid.EncodedSize {
 		u, err := ulid.ParseStrict(text)
@@ -137,5 +136,5 @@ func ParsePosition(text string) (Position, error) {
 	return Numbered(n), err
 }
 
-// ErrNoULID is about bytes or a text that should be a ULID.
+// ErrNoULID is the error for bytes or text that should be a ULID.
 var ErrNoULID = errors.New("it is no ULID")

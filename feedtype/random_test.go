@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// random draws values, edges among them.
+// random draws values, including the limits of their ranges.
 type random struct{ *rand.Rand }
 
-// drawn calls a test with a thousand seeds, the same in every run.
+// drawn calls a test with a thousand seeds, which are the same in every run.
 func drawn(t *testing.T, f func(t *testing.T, r random)) {
 	t.Helper()
 	for seed := range uint64(1000) {
@@ -20,7 +20,7 @@ func drawn(t *testing.T, f func(t *testing.T, r random)) {
 	}
 }
 
-// between answers a number from low to high, one time in four one of the two.
+// between returns a number from low to high. One time in four it is one of the two limits.
 func (r random) between(low, high int64) int64 {
 	switch r.IntN(8) {
 	case 0:

@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// Retention is how long the places of a feed with an outbox are kept, of every shard for
-// itself. The zero value keeps them for ever. Only places go: the rows of the table are their
-// owner's.
+// Retention is how long the entries of a feed with ModeOutbox are kept. It applies to each shard separately. The zero
+// value keeps them for ever. Purging removes the positions only. It does not change the rows of the source table.
 type Retention struct {
-	// Age keeps an entry for so long, at least a second, counted from the time in its ULID.
+	// Age is how long an entry is kept, counted from the time in its ULID; at least a second.
 	Age time.Duration
-	// Count keeps so many entries, the newest. It and Age exclude each other.
+	// Count is the number of entries that are kept, the newest. Set either Age or Count.
 	Count int64
 }
 
-// ForEver tells whether everything is kept.
+// ForEver tells whether no entry is purged.
 func (r Retention) ForEver() bool { return r == Retention{} }
 
 func (r Retention) String() string {

@@ -8,30 +8,29 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDataShards is the greatest number of data shards of a feed, and of parts that a
-// request may divide it into.
+// MaxDataShards is the maximum number of data shards of a feed, and of parts that a request divides it into.
 const MaxDataShards = 65_536
 
-// Shards says which part of a feed a request asks for. The zero value is all of it; two
-// values that are equal ask for the same.
+// Shards is the part of a feed that a request asks for. The zero value is the whole feed. Equal values ask for the
+// same part.
 type Shards struct {
 	one          bool
 	index, count int
 }
 
-// One asks for one data shard.
+// One is one data shard of a feed.
 func One(shard int) Shards { return Shards{one: true, index: shard} }
 
-// Part asks for part i of n, i from 0: a half-open range of the feed's data shards. For
-// every n the parts 0 to n-1 are the whole feed, and no two of them have a key in common;
-// where n is greater than the number of data shards some of them are empty.
+// Part is part i of n, with i from 0: a half-open range of the feed's data shards. For every n the parts 0 to n-1 are
+// the whole feed, and no two of them have a key in common. If n is greater than the number of data shards, some parts
+// are empty.
 func Part(i, n int) Shards { return Shards{index: i, count: n} }
 
-// All tells whether s asks for the whole feed.
+// All tells whether s is the whole feed.
 func (s Shards) All() bool { return s == Shards{} || s == Shards{index: 0, count: 1} }
 
-// Numbers are the number of a data shard and 0, or those of a part and of all parts. The
-// whole feed is part 0 of 1.
+// Numbers returns the number of a data shard and 0, or the number of a part and the number of parts. The whole feed
+// is part 0 of 1.
 func (s Shards) Numbers() (shard, count int) {
 	if s == (Shards{}) {
 		return 0, 1
@@ -39,11 +38,11 @@ func (s Shards) Numbers() (shard, count int) {
 	return s.index, s.count
 }
 
-// only is the number of the one shard that is asked for, if it is but one.
+// Single returns the number of the data shard, if s is only one.
 func (s Shards) Single() (shard int, one bool) { return s.index, s.one }
 
-// Check answers an error for a request that is good for no feed, in the manner of Range.
-// Any number is good for One: shards with ULIDs have numbers of their writers' choice.
+// Check returns an error if s is valid for no feed, as Range does. One is valid with any number: in ULID feeds the
+// writers choose the numbers of shards.
 func (s Shards) Check() error {
 	if s.one {
 		return nil
@@ -52,7 +51,7 @@ func (s Shards) Check() error {
 	return err
 }
 
-// String is "all", "shard 3" or "shard 3 of 8".
+// String returns "all", "shard 3" or "shard 3 of 8".
 func (s Shards) String() string {
 	switch {
 	case s.All():
@@ -63,9 +62,9 @@ func (s Shards) String() string {
 	return fmt.Sprintf("shard %d of %d", s.index, s.count)
 }
 
-// Range is the half-open range of data shards, of which a feed has dataShards, that s
-// asks for: from i*dataShards/n to (i+1)*dataShards/n, both rounded down. The error has
-// the code InvalidRequest and names the parameter, shard or shard_count.
+// Range returns the data shards of s as a half-open range, for a feed with dataShards data shards. Part(i, n) is
+// i*dataShards/n to (i+1)*dataShards/n, both rounded down. The error has the code InvalidRequest and names the
+// parameter, shard or shard_count.
 func (s Shards) Range(dataShards int) (from, to int, err error) {
 	switch {
 	case s == Shards{}:
@@ -82,18 +81,18 @@ func (s Shards) Range(dataShards int) (from, to int, err error) {
 	return s.index * dataShards / s.count, (s.index + 1) * dataShards / s.count, nil
 }
 
-// ShardOf is the data shard of a key: CRC-32 (IEEE) of its canonical text modulo
-// dataShards. The canonical text is that of its values as an entry's key shows them in
-// JSON, strings without their quotes and escapes, in the key's order, joined by U+001F.
-// So MySQL's CRC32(id) % 1024 is the shard of the key id in 1024; the vectors in
-// the repository's testdata/shards.json are for other languages. The publisher gives a key its shard with
-// its first position: among keys that the database holds for equal though they are spelled
-// differently, that spelling counts.
+// ShardOf returns the data shard of a key: CRC-32 (IEEE) of the key's canonical text, modulo dataShards. The
+// canonical text consists of the values as the JSON of an entry's key shows them, in the order of the key, joined by
+// U+001F. Strings have neither quotes nor escapes. So the key id has the shard CRC32(id) % 1024 in MySQL, if there
+// are 1024 data shards. The repository's testdata/shards.json has test vectors for other languages.
+//
+// The publisher assigns the shard together with the key's first position. If the database regards keys with different
+// spellings as equal, the spelling at that time decides.
 func ShardOf(key Row, dataShards int) int {
 	return int(crc32.ChecksumIEEE(key.canonical()) % uint32(dataShards))
 }
 
-// canonical is the canonical text of a key.
+// canonical returns the canonical text of a key, see ShardOf.
 func (r Row) canonical() []byte {
 	var text []byte
 	for i, c := range r.columns {
@@ -101,7 +100,7 @@ func (r Row) canonical() []byte {
 			text = append(text, 0x1f)
 		}
 		if s, ok := r.values[i].(string); ok && c.Kind != Binary && utf8.ValidString(s) {
-			text = append(text, s...) // what its JSON would be read as
+			text = append(text, s...) // the text that its JSON stands for
 			continue
 		}
 		v := AppendValue(nil, c.Kind, r.values[i])
@@ -114,8 +113,8 @@ func (r Row) canonical() []byte {
 	return text
 }
 
-// moduloOf is the non-negative remainder of an integer; false for what is none, which
-// a column may hold where values have types and columns have not.
+// moduloOf returns the non-negative remainder of an integer. It returns false for a value that is not an integer: on
+// SQLite an integer column may hold any value.
 func moduloOf(v any, n int) (int, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -126,9 +125,9 @@ func moduloOf(v any, n int) (int, bool) {
 	return 0, false
 }
 
-// ShardBy is the data shard that the publisher gives a key. If the key has an integer in the column that a feed's keys
-// are sharded by, the shard is that integer modulo dataShards. Otherwise it is ShardOf of that column's value or, if
-// the feed has no such column, of the whole key.
+// ShardBy returns the data shard that the publisher assigns to a key. column is the feed's shard column, or empty. If
+// the key has an integer in this column, the shard is that integer modulo dataShards. Otherwise it is ShardOf of that
+// column's value or, without a shard column, of the whole key.
 func ShardBy(column string, key Row, dataShards int) int {
 	if n := slices.IndexFunc(key.columns, func(c Column) bool { return c.Name == column }); n >= 0 {
 		if shard, ok := moduloOf(key.values[n], dataShards); ok {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestShardVectors (M18, H24): keys, as an entry shows them, have the shards that ../testdata/shards.json
-// says, which another implementation of the rule has written (M18, hazard 24).
+// TestShardVectors (M18, H24): keys in the JSON of entries have the shards of ../testdata/shards.json, which another
+// implementation of the rule has written.
 func TestShardVectors(t *testing.T) {
 	data, err := os.ReadFile("../testdata/shards.json")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestShardVectors(t *testing.T) {
 			kind := v.Kinds[len(key.columns)]
 			decoded, err := ParseValue(kind, value)
 			if doc, ok := decoded.(json.RawMessage); ok && err == nil {
-				decoded, err = fromDatabase(kind, string(doc)) // without the file's blanks
+				decoded, err = fromDatabase(kind, string(doc)) // without the blanks of the file
 			}
 			if err != nil {
 				t.Fatalf("%s: %v", v.Name, err)
@@ -65,7 +65,7 @@ func TestShardVectors(t *testing.T) {
 	}
 }
 
-// TestShardsInPython (M18): the function that docs/SHARDS.md shows finds the same shards.
+// TestShardsInPython (M18): the function in docs/SHARDS.md returns the same shards.
 func TestShardsInPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil && os.Getenv("CI") != "true" {
@@ -92,7 +92,7 @@ func TestShardsInPython(t *testing.T) {
 	for _, v := range vectors {
 		for n, shard := range v.Shards {
 			fmt.Fprintf(&asked, "%d ", n)
-			if err := json.Compact(&asked, v.Key); err != nil { // without the file's blanks
+			if err := json.Compact(&asked, v.Key); err != nil { // without the blanks of the file
 				t.Fatal(err)
 			}
 			asked.WriteByte('\n')
@@ -118,8 +118,8 @@ for line in sys.stdin:
 	}
 }
 
-// TestShardsRange (M21, M25): for every number of readers their parts are the data shards,
-// each in one of them, and what is no part is refused by the name of what is wrong.
+// TestShardsRange (M21, M25): for every number of parts, each data shard is in exactly one of them. An invalid part
+// is refused with the name of the parameter.
 func TestShardsRange(t *testing.T) {
 	for _, shards := range []int{1, 2, 7, 512, 1000, 1024, 4096, MaxDataShards} {
 		for _, n := range []int{1, 2, 3, 4, 5, 7, 31, 32, 33, 1000, shards - 1, shards, shards + 1, MaxDataShards} {

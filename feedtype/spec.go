@@ -2,62 +2,57 @@ package feedtype
 
 import "time"
 
-// DefaultTombstones is how long deletes are kept when a FeedSpec does not say.
+// DefaultTombstones is how long deletes are kept if FeedSpec.Tombstones is 0.
 const DefaultTombstones = 30 * 24 * time.Hour
 
-// FeedSpec says what a feed is made of.
+// FeedSpec holds the settings of a new feed.
 type FeedSpec struct {
+	// Name is the name of the feed: a lower-case letter, then up to 38 of a-z, 0-9 and '_'.
 	Name string
-	// Table is the source: "t", "schema.t", or with quotes where names hold dots:
-	// `"odd.schema"."odd.table"`.
+	// Table is the source table: "t" or "schema.t". Quote names that contain dots: `"odd.schema"."odd.table"`.
 	Table string
-	// Mode is ModeSequence, also when empty, ModeBlocking or ModeOutbox.
+	// Mode is ModeSequence (the default), ModeBlocking or ModeOutbox.
 	Mode string
-	// PositionColumn is, with ModeBlocking, the table's column that holds a row's ULID, and
-	// ShardColumn the integer column that says which shard the row is in. A unique index
-	// has both, in the order shard, ULID.
+	// PositionColumn, with ModeBlocking, is the table's column that holds a row's ULID. ShardColumn is then the
+	// integer column that holds the row's shard. The table needs a unique index of both, in the order shard, ULID.
 	PositionColumn string
-	// Capture is CaptureTrigger when empty; with ModeOutbox it is CaptureApp.
+	// Capture is how changes are recorded. Default: CaptureTrigger, CaptureApp with ModeOutbox, and CaptureNone with
+	// ModeBlocking.
 	Capture Capture
-	// Key names the columns of a unique index; default: the primary key. For printing
-	// without a server each is written with its type, "id:bigint"; so are the columns that
-	// modes blocking and outbox name.
+	// Key names the columns of a unique index. Default: the primary key. To print a script without a server, give
+	// each column with its type: "id:bigint". The same holds for the columns that the modes blocking and outbox need.
 	Key []string
-	// Columns are those delivered; default: every column that the table has at the time
-	// of a fetch.
+	// Columns are the delivered columns. Default: every column that the table has at the time of a fetch.
 	Columns []string
-	// DataShards is the number of data shards, among which the keys are divided by a
-	// checksum, see [ShardOf]; 1 to MaxDataShards, default 1. 1024 is a good choice for a
-	// feed that is to be read in parallel. Another number later begins a new generation.
+	// DataShards is the number of data shards, 1 to MaxDataShards. Default 1. A checksum of the key determines its
+	// data shard, see [ShardOf]. 1024 is a good choice for a feed that is to be read in parallel. Changing the number
+	// later begins a new generation.
 	DataShards int
-	// ShardColumn is an integer column of the key that gives the data shard, modulo
-	// DataShards, in place of the checksum. (With ModeBlocking see PositionColumn. With ModeOutbox
-	// it is any integer column: the shard of the records that triggers and back-fill
-	// make; without it that is 0.)
+	// ShardColumn is an integer column of the key that determines the data shard, modulo DataShards, instead of the
+	// checksum. With ModeBlocking see PositionColumn. With ModeOutbox it is any integer column: the shard of the
+	// records that triggers and the back-fill create. Without it their shard is 0.
 	ShardColumn string
-	// TimeColumn is, with ModeOutbox, the column with the times that rows placed behind
-	// the head are to have, see rowfeed.DB.Admin.
+	// TimeColumn, with ModeOutbox, is the column with the times of rows that the back-fill places before the live
+	// entries. See BackFill of package admin's Feed.
 	TimeColumn string
-	// Tombstones is how long deletes are kept after their publication, with ModeSequence; default
-	// 30 days.
+	// Tombstones is how long deletes are kept after their publication, with ModeSequence. Default: 30 days.
 	Tombstones time.Duration
-	// Retain is how long entries are kept, with ModeOutbox; the zero value keeps them for ever.
+	// Retain is how long entries are kept, with ModeOutbox. The zero value keeps them for ever.
 	Retain Retention
-	// AcceptTriggers accepts, with capture "column", that triggers of the table fire when
-	// a row's position is written.
+	// AcceptTriggers, with capture "column", accepts that triggers of the table fire when the publisher writes a
+	// row's position.
 	AcceptTriggers bool
-	// Adopt keeps the positions in the table's own column feed_sync_id, with capture
-	// "column". The sequence begins at the highest of them.
+	// Adopt, with capture "column", keeps the positions in the table's own column feed_sync_id. The sequence begins
+	// at the highest of them.
 	Adopt bool
-	// AdoptSequence is a former table of sequences, with columns name and value, from
-	// whose value the sequence goes on where that is higher: TABLE for the row named as
-	// the feed, or TABLE:NAME.
+	// AdoptSequence is a former table of sequences, with the columns name and value. The feed's sequence continues
+	// from its value if that is higher. It is written as TABLE for the row with the feed's name, or as TABLE:NAME.
 	AdoptSequence string
-	// AdoptCursors is a former table of cursors, with columns name (the consumer's) and
-	// value or position, the last that it has consumed, from which its consumers go on;
-	// with a column feed, those whose feed has this feed's name.
+	// AdoptCursors is a former table of cursors. Its columns are name (of the consumer) and value or position, the
+	// last position that the consumer has processed. The consumers continue from there. If the table has a column
+	// feed, only the rows with this feed's name count.
 	AdoptCursors string
-	// AcceptUntriggered accepts that some writes fire no trigger (cascading foreign keys
-	// on MySQL and MariaDB) and are found by check and repair only.
+	// AcceptUntriggered accepts that some writes fire no trigger: cascading foreign keys on MySQL and MariaDB. Only
+	// check and repair find these changes.
 	AcceptUntriggered bool
 }

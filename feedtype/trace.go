@@ -5,50 +5,50 @@ import (
 	"sync/atomic"
 )
 
-// Tracer makes spans of what rowfeed does; Config.Tracer is one. Package tracing makes one
-// of OpenTelemetry. It is safe for concurrent use.
+// Tracer creates spans of rowfeed's operations; see Config.Tracer of package rowfeed. Package tracing implements it
+// with OpenTelemetry. It is safe for concurrent use.
 type Tracer interface {
-	// Start begins the span of an operation. The context is for whatever belongs to it; end is
-	// called once, when it is over.
+	// Start begins the span of an operation. The returned context is for the operation. end is called once, when the
+	// operation is over.
 	Start(ctx context.Context, s Span) (_ context.Context, end func(SpanEnd))
-	// Inject writes the headers that carry ctx's trace to somebody else.
+	// Inject sets the headers that carry the trace of ctx to another process.
 	Inject(ctx context.Context, set func(name, value string))
-	// Extract makes a context that goes on with the trace that headers carry, if they do.
+	// Extract returns a context that continues the trace of the headers, if they carry one.
 	Extract(ctx context.Context, get func(name string) string) context.Context
 }
 
-// Span is an operation that begins. What does not belong to it is empty.
+// Span describes an operation that begins. Fields that do not apply to it are empty.
 type Span struct {
-	Op         string // one of those below
+	Op         string // one of the constants below
 	Feed       string
 	Consumer   string
 	Shard      int // of ShardCount
 	ShardCount int
-	// Behind is the context of an operation that this one takes up though it is no part of it:
-	// the reading of the page whose entries are handled. Nil: of none that is known.
+	// Behind is the context of an earlier operation that this operation follows from without being a part of it: the
+	// fetch of the page whose entries are handled. It may be nil.
 	Behind context.Context
 }
 
-// SpanEnd is how an operation has ended.
+// SpanEnd is the result of an operation.
 type SpanEnd struct {
 	Entries int
 	Err     error
 }
 
-// The operations of which there are spans.
+// The operations that have spans.
 const (
-	SpanPublish = "publish" // a batch, once it is known that something waits
-	SpanFetch   = "fetch"   // a page, with the wait for it
-	SpanConsume = "consume" // entries that a consumer handles, to the commit of its cursor
+	SpanPublish = "publish" // a batch of a publisher, if there is something to publish
+	SpanFetch   = "fetch"   // a page, including the wait for it
+	SpanConsume = "consume" // the handling of entries by a consumer, including the commit of its cursor
 	SpanDeliver = "deliver" // one call of a relay's sink
-	SpanServe   = "serve"   // an HTTP request, at the server
-	SpanRequest = "request" // and at the client
+	SpanServe   = "serve"   // an HTTP request at the server
+	SpanRequest = "request" // an HTTP request at the client
 )
 
 type tracerKey struct{}
 
-// StartSpan begins a span by a tracer or, where that is nil, by the one that ctx is traced by.
-// Where there is none it does nothing, and costs nothing.
+// StartSpan begins a span with t or, if t is nil, with the tracer of ctx. Without a tracer it does nothing, and
+// allocates nothing.
 func StartSpan(ctx context.Context, t Tracer, s Span) (_ context.Context, end func(SpanEnd)) {
 	if t == nil {
 		if t, _ = ctx.Value(tracerKey{}).(Tracer); t == nil {
@@ -62,14 +62,14 @@ func StartSpan(ctx context.Context, t Tracer, s Span) (_ context.Context, end fu
 	return context.WithValue(ctx, tracerKey{}, t), end
 }
 
-// FirstSpan is told of the first span that begins in a context, whoever begins it.
+// FirstSpan keeps the context of the first span that begins in a context.
 type FirstSpan struct {
 	of atomic.Pointer[context.Context]
 }
 
 type firstSpanKey struct{}
 
-// WithFirstSpan is a context in which the first span that begins is kept.
+// WithFirstSpan returns a context whose first span is kept in the FirstSpan.
 func WithFirstSpan(ctx context.Context) (context.Context, *FirstSpan) {
 	first := &FirstSpan{}
 	return context.WithValue(ctx, firstSpanKey{}, first), first
@@ -77,6 +77,7 @@ func WithFirstSpan(ctx context.Context) (context.Context, *FirstSpan) {
 
 func (f *FirstSpan) is(ctx context.Context) { f.of.CompareAndSwap(nil, &ctx) }
 
+// Context returns the context of the first span, or nil if none has begun. f may be nil.
 func (f *FirstSpan) Context() context.Context {
 	if f == nil {
 		return nil
@@ -89,8 +90,8 @@ func (f *FirstSpan) Context() context.Context {
 
 func noSpan(SpanEnd) {}
 
-// TraceHeaders hands the headers to set that carry ctx's trace to a receiver (traceparent, as
-// W3C Trace Context has it): none where ctx is not traced.
+// TraceHeaders calls set with the headers that carry the trace of ctx to a receiver (traceparent of W3C Trace
+// Context). It sets none if ctx is not traced.
 func TraceHeaders(ctx context.Context, set func(name, value string)) {
 	if t, _ := ctx.Value(tracerKey{}).(Tracer); t != nil {
 		t.Inject(ctx, set)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Without a tracer spans cost nothing.
+// Spans without a tracer allocate nothing.
 func TestSpansOffCostNothing(t *testing.T) {
 	ctx := context.Background()
 	set := func(string, string) { t.Error("a header") }

@@ -13,20 +13,19 @@ import (
 	"unicode/utf8"
 )
 
-// fromDatabase turns what a dialect's Value expression read into the Go value that
-// a Row holds: int64, uint64, float64, bool, string, []byte, json.RawMessage or nil.
-// Decimals and times are strings in the form that goes over the wire, so that no
-// digit and no offset is lost on the way.
+// fromDatabase converts a value that a dialect's Value expression has read to the Go value of a Row: int64, uint64,
+// float64, bool, string, []byte, json.RawMessage or nil. Decimals and times become strings in the form of the JSON,
+// so that no digit and no offset is lost.
 func fromDatabase(kind Kind, raw any) (any, error) {
 	if raw == nil {
 		return nil, nil
 	}
 	switch kind {
-	case Dynamic, Binary: // in a BLOB column, too, SQLite keeps anything
+	case Dynamic, Binary: // SQLite stores values of any type in a BLOB column, too
 		switch v := raw.(type) {
 		case []byte:
 			if v == nil {
-				return []byte{}, nil // not NULL: some drivers answer it for an empty value
+				return []byte{}, nil // not NULL: some drivers return nil for an empty value
 			}
 			return raw, nil
 		case string, int64, float64:
@@ -53,7 +52,7 @@ func fromDatabase(kind Kind, raw any) (any, error) {
 	switch kind {
 	case JSON:
 		if tooDeep([]byte(text)) {
-			return json.RawMessage(text), nil // decoders, and json.Compact, refuse it
+			return json.RawMessage(text), nil // decoders and json.Compact would refuse it
 		}
 		var b bytes.Buffer
 		if err := json.Compact(&b, []byte(text)); err != nil {
@@ -77,7 +76,7 @@ func toText(raw any) (string, bool) {
 		return v, true
 	case []byte:
 		return string(v), true
-	case time.Time: // a driver that insists; Value expressions avoid it
+	case time.Time: // some drivers return it although Value expressions avoid it
 		return v.UTC().Format(time.RFC3339Nano), true
 	}
 	return "", false
@@ -86,7 +85,7 @@ func toText(raw any) (string, bool) {
 func toInteger(raw any) (any, error) {
 	switch v := raw.(type) {
 	case int64:
-		return raw, nil // which allocates nothing, as another any of v would
+		return raw, nil // raw, not v: converting v to any would allocate
 	case uint64:
 		if v <= math.MaxInt64 {
 			return int64(v), nil
@@ -104,8 +103,8 @@ func toInteger(raw any) (any, error) {
 	return u, nil
 }
 
-// toFloat keeps a float32 as the float64 of the same value, also where the database
-// answers its shortest text: 0.1 is 0.10000000149011612.
+// toFloat returns a float32 as the float64 of the same value, also if the database returns its shortest text: 0.1
+// becomes 0.10000000149011612.
 func toFloat(kind Kind, raw any) (any, error) {
 	switch v := raw.(type) {
 	case float64:
@@ -117,15 +116,15 @@ func toFloat(kind Kind, raw any) (any, error) {
 		return float64(v), nil
 	}
 	text, _ := toText(raw)
-	f, err := strconv.ParseFloat(text, floatBits(kind)) // takes NaN, Infinity and -Infinity too
+	f, err := strconv.ParseFloat(text, floatBits(kind)) // accepts NaN, Infinity and -Infinity
 	if err != nil {
 		return nil, fmt.Errorf("the database answered %v (%T) for a floating-point number", raw, raw)
 	}
 	return f, nil
 }
 
-// isoTimestamp puts the T of RFC 3339 between date and time. Values that are no
-// such pair (infinity, years BC) stay as the database writes them.
+// isoTimestamp puts the T of RFC 3339 between date and time. Other values (infinity, years BC) stay as the database
+// writes them.
 func isoTimestamp(text string) string {
 	date, clock, ok := strings.Cut(text, " ")
 	if !ok || !isDigit(date, len(date)-1) || !isDigit(clock, len(clock)-1) {
@@ -134,8 +133,8 @@ func isoTimestamp(text string) string {
 	return date + "T" + clock
 }
 
-// instant reads an instant in UTC: "2006-01-02 15:04:05.999999+00", or seconds since
-// the Unix epoch with a fraction.
+// instant converts an instant to RFC 3339 in UTC. It reads "2006-01-02 15:04:05.999999+00", or seconds since the Unix
+// epoch with a fraction.
 func instant(text string) string {
 	if body, ok := strings.CutSuffix(text, "+00"); ok {
 		return isoTimestamp(body) + "Z"
@@ -145,7 +144,7 @@ func instant(text string) string {
 	if err != nil {
 		return text
 	}
-	// Keep the digits of the fraction as the column's precision has them.
+	// Keep as many digits of the fraction as the database returned, which is the column's precision.
 	s := time.Unix(seconds, 0).UTC().Format("2006-01-02T15:04:05")
 	if fraction != "" {
 		s += "." + fraction
@@ -155,7 +154,7 @@ func instant(text string) string {
 
 func isDigit(s string, i int) bool { return i >= 0 && s[i] >= '0' && s[i] <= '9' }
 
-// AppendValue writes a Row's value as JSON.
+// AppendValue appends a value of a Row as JSON. It panics for a type that a Row cannot hold.
 func AppendValue(dst []byte, kind Kind, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -179,7 +178,7 @@ func AppendValue(dst []byte, kind Kind, v any) []byte {
 		if !utf8.ValidString(v) {
 			tag := `{"$binary":`
 			if kind == Dynamic || kind == Binary {
-				tag = `{"$text64":` // where a value may be binary as well, and is another one
+				tag = `{"$text64":` // $binary would mean another value in such a column
 			}
 			return append(appendBase64(append(dst, tag...), []byte(v)), '}')
 		}
@@ -188,24 +187,24 @@ func AppendValue(dst []byte, kind Kind, v any) []byte {
 		}
 		return appendString(dst, v)
 	}
-	panic(fmt.Sprintf("rowfeed: a Row cannot hold a %T", v)) // fromDatabase makes no other
+	panic(fmt.Sprintf("rowfeed: a Row cannot hold a %T", v)) // fromDatabase returns no other type
 }
 
-// appendDocument writes a JSON value as it is, if a reader can tell what it is.
+// appendDocument appends a JSON document as it is, unless a reader would misunderstand it.
 func appendDocument(dst []byte, v json.RawMessage) []byte {
 	switch {
 	case !utf8.Valid(v):
 		return append(appendBase64(append(dst, `{"$binary":`...), v), '}')
 	case tooDeep(v):
 		return append(appendString(append(dst, `{"$text":`...), string(v)), '}')
-	case string(v) == "null" || looksTyped(v): // not SQL's NULL, nor a value of ours
+	case string(v) == "null" || looksTyped(v): // it could be taken for SQL's NULL or for one of rowfeed's own objects
 		return append(append(append(dst, `{"$json":`...), v...), '}')
 	}
 	return append(dst, v...)
 }
 
-// looksTyped tells whether a compact JSON value could be taken for one of rowfeed's
-// own objects, in whatever spelling its first member's name has.
+// looksTyped tells whether a compact JSON document could be taken for one of rowfeed's own objects, even if the name
+// of its first member is escaped.
 func looksTyped(v []byte) bool {
 	name, ok := bytes.CutPrefix(v, []byte(`{"`))
 	if !ok {
@@ -219,8 +218,8 @@ func looksTyped(v []byte) bool {
 	return bytes.IndexByte(name, '\\') >= 0
 }
 
-// maxDepth is how deeply a JSON value may be nested to travel as it is; an entry
-// and a page add a few levels, and encoding/json refuses more than 10,000.
+// maxDepth is the maximum nesting of a JSON document that is written as it is. An entry and a page add a few levels,
+// and encoding/json refuses more than 10,000.
 const maxDepth = 9000
 
 func tooDeep(v []byte) bool {
@@ -264,7 +263,7 @@ func appendFloat(dst []byte, kind Kind, f float64) []byte {
 	start := len(dst)
 	dst = strconv.AppendFloat(dst, f, 'g', -1, floatBits(kind))
 	if !bytes.ContainsAny(dst[start:], ".e") {
-		dst = append(dst, ".0"...) // tells 1.0 from 1 where values, not columns, have types
+		dst = append(dst, ".0"...) // distinguishes 1.0 from 1 where values, not columns, have types
 	}
 	return dst
 }
@@ -282,7 +281,7 @@ func appendBase64(dst, v []byte) []byte {
 	return append(dst, '"')
 }
 
-// appendString writes valid UTF-8 as a JSON string, escaping only what JSON asks for.
+// appendString appends valid UTF-8 as a JSON string. It escapes only what JSON requires.
 func appendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
@@ -308,10 +307,9 @@ func appendString(dst []byte, s string) []byte {
 	}
 }
 
-// unescaped is how many bytes of s, from its beginning, JSON takes as they are. Text is
-// most of what is sent, and hardly any of it is escaped: it is looked at eight bytes at a
-// time. A byte of such a word is below n where subtracting n borrows from its top bit, and
-// equal to c where its difference with c is below 1; the lowest bit found is exact.
+// unescaped returns how many bytes at the beginning of s need no escape in JSON. Most of what is sent is text without
+// escapes, so it tests eight bytes at a time. In such a word, a byte is below n if subtracting n borrows from its top
+// bit. A byte equals c if its XOR with c is below 1. The lowest bit found is exact.
 func unescaped(s string) int {
 	const each, top = 0x0101010101010101, 0x8080808080808080
 	i := 0
@@ -332,7 +330,7 @@ func unescaped(s string) int {
 	return i
 }
 
-// fromJSON is the inverse of appendValue.
+// ParseValue parses the JSON of AppendValue.
 func ParseValue(kind Kind, data json.RawMessage) (any, error) {
 	data = bytes.TrimSpace(data)
 	if len(data) == 0 || string(data) == "null" && kind != JSON {
@@ -355,7 +353,7 @@ func ParseValue(kind Kind, data json.RawMessage) (any, error) {
 		case typed.Binary != nil && (kind == Dynamic || kind == Binary):
 			return *typed.Binary, nil
 		case typed.Binary != nil:
-			return string(*typed.Binary), nil // text that is not UTF-8
+			return string(*typed.Binary), nil // see AppendValue: text that is not UTF-8
 		case typed.Text != nil:
 			return *typed.Text, nil
 		case typed.Text64 != nil:
@@ -385,7 +383,7 @@ func ParseValue(kind Kind, data json.RawMessage) (any, error) {
 	return toInteger(string(data))
 }
 
-// fromDocument is the inverse of appendDocument.
+// fromDocument parses the JSON of appendDocument.
 func fromDocument(data []byte) (any, error) {
 	if string(data) == "null" {
 		return nil, nil

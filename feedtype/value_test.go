@@ -14,8 +14,7 @@ import (
 var kinds = []Kind{Integer, Float32, Float64, Boolean, Decimal, Text, Binary,
 	JSON, Date, Time, Timestamp, TimestampTZ, Dynamic}
 
-// sameValue compares two values of a Row: NaN equals itself, -0 differs from 0, and
-// an empty []byte is not nil.
+// sameValue compares two values of a Row: NaN equals itself, -0 differs from 0, and an empty []byte differs from nil.
 func sameValue(a, b any) bool {
 	x, ok := a.(float64)
 	y, both := b.(float64)
@@ -25,7 +24,7 @@ func sameValue(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// rowValue draws a value that a column of the kind can have: what fromDatabase makes.
+// rowValue draws a value that fromDatabase can return for a column of the kind.
 func rowValue(r random, kind Kind) any {
 	float := func(bits int) any {
 		f := r.float()
@@ -55,7 +54,7 @@ func rowValue(r random, kind Kind) any {
 			`{"a":1,"a":2}`, "1e400", "\"\xff\"", strings.Repeat("[", 9001) + strings.Repeat("]", 9001),
 			strings.Repeat("[", 9000) + strings.Repeat("]", 9000)}
 		return json.RawMessage(docs[r.IntN(len(docs))])
-	case Binary: // SQLite keeps anything in a BLOB column
+	case Binary: // SQLite stores values of any type in a BLOB column
 		if r.coin() {
 			return r.bytes()
 		}
@@ -67,7 +66,7 @@ func rowValue(r random, kind Kind) any {
 		case 1:
 			f := float(64).(float64)
 			if math.IsNaN(f) {
-				return nil // as SQLite has it
+				return nil // SQLite stores NaN as NULL
 			}
 			return f
 		case 2:
@@ -77,8 +76,8 @@ func rowValue(r random, kind Kind) any {
 	return r.text()
 }
 
-// Every value that a page can show comes back from its JSON as the same value of
-// the same type, and the JSON is JSON, in UTF-8 and on one line (M15).
+// Every value that a page can show parses from its JSON to the same value of the same type. The JSON is valid UTF-8
+// on one line (M15).
 func TestValueRoundTrip(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestValueRoundTrip(t *testing.T) {
 	}
 }
 
-// What drivers answer becomes one value and one text, whichever driver it was.
+// The values of different drivers become the same value and the same text.
 func TestFromDatabase(t *testing.T) {
 	tests := []struct {
 		kind Kind

@@ -8,27 +8,28 @@ import (
 	"strings"
 )
 
-// View is a part of what feeds show: some rows, some columns. The zero value shows all.
-// Rows are chosen by columns of the key alone, since a tombstone has nothing else: it is
-// judged like the row was, and tells nobody of a key that he does not see.
+// View is a selection of rows and columns of a feed. The zero value shows everything. Rows are selected by columns of
+// the key only, because a tombstone has no other columns. So a tombstone is visible to the same clients as its row
+// was, and does not reveal a key to other clients.
 type View struct {
-	// Where must hold, all of it.
+	// Where are conditions on the key, all of which must hold.
 	Where []ViewFilter `json:"where,omitempty"`
-	// Mask are columns that are left out, as if the feed had none of them.
+	// Mask are columns that are left out, as if the feed did not have them.
 	Mask []string `json:"mask,omitempty"`
 }
 
-// ViewFilter wants one of some values in a column of the key. They are compared as text, in
-// the one spelling that a value of the column's type has (007 is 7 where it holds integers), and
-// exactly: also where the database takes A for a.
+// ViewFilter requires that a column of the key has one of some values. They are compared as text, in the canonical
+// spelling of the column's type: 007 equals 7 in an integer column. The comparison is exact, even if the database
+// regards A and a as equal.
 type ViewFilter struct {
 	Column string   `json:"column"`
 	Values []string `json:"values"`
 }
 
-// IsZero tells whether the view shows all.
+// IsZero tells whether the view shows everything.
 func (v View) IsZero() bool { return len(v.Where) == 0 && len(v.Mask) == 0 }
 
+// Validate returns an error with the code InvalidRequest if a condition is incomplete, or if a column is named twice.
 func (v View) Validate() error {
 	seen := map[string]bool{}
 	for _, w := range v.Where {
@@ -48,14 +49,14 @@ func (v View) Validate() error {
 	return nil
 }
 
-// Fits refuses a feed that the view cannot be taken of: without one of its columns, or
-// with a masked one in the key.
+// Fits returns an error with the code Refused if the view cannot be applied to the feed: the feed lacks one of its
+// columns, or a masked column is in the key.
 func (v View) Fits(info *Info) error {
 	_, err := v.through(info.Name, info.Key, info.Columns)
 	return err
 }
 
-// Info is what the feed looks like through the view.
+// Info returns the feed's description as the view shows it.
 func (v View) Info(info *Info) (*Info, error) {
 	l, err := v.through(info.Name, info.Key, info.Columns)
 	if err != nil {
@@ -67,8 +68,8 @@ func (v View) Info(info *Info) (*Info, error) {
 	return &seen, nil
 }
 
-// Page is what a page of the feed looks like through the view. Its cursor stays, and leads
-// past what was left out. What others have made of the page (Page.Shared) is not shared with it.
+// Page returns a page of the feed as the view shows it. The cursor stays the same, and is behind the entries that
+// were left out. Encoded forms of the page (Page.Shared) are not shared with the result.
 func (v View) Page(feed string, p Page) (Page, error) {
 	l, err := v.through(feed, p.Key, p.Columns)
 	if err != nil {
@@ -90,17 +91,17 @@ func (v View) Page(feed string, p Page) (Page, error) {
 	return seen, nil
 }
 
-// lens is a view of a feed that has certain columns.
+// lens is a view, applied to the columns of a feed.
 type lens struct {
-	wanted  []map[string]bool // by the key's columns; nil: anything
-	kept    []int             // of the delivered columns
+	wanted  []map[string]bool // for each column of the key; nil allows every value
+	kept    []int             // indexes in the delivered columns
 	all     []Column          // delivered
-	columns []Column          // those that are kept
+	columns []Column          // the delivered columns that are kept
 	key     []Column
 }
 
-// through makes a lens. A column that is not there (any more: it may have another name by
-// now) is refused, and nothing is shown.
+// through applies the view to the columns of a feed. It refuses a view that names a missing column, which may have
+// been renamed: showing nothing is safer than showing too much.
 func (v View) through(feed string, key, columns []Column) (*lens, error) {
 	refuse := func(next, format string, args ...any) error {
 		e := Invalid("view", format, args...)
@@ -154,7 +155,7 @@ func columnNames(columns []Column) string {
 	return strings.Join(names, ", ")
 }
 
-// shows tells whether rows of the key are seen.
+// shows tells whether the view shows rows with this key.
 func (l *lens) shows(key Row) bool {
 	for i, wanted := range l.wanted {
 		if wanted == nil {
@@ -171,12 +172,12 @@ func (l *lens) shows(key Row) bool {
 	return true
 }
 
-// row is what is seen of a row.
+// row returns the row without masked columns.
 func (l *lens) row(feed string, r Row) (Row, error) {
 	if len(l.kept) == len(l.all) {
 		return r, nil
 	}
-	if !slices.Equal(r.columns, l.all) { // which column is which, nobody knows
+	if !slices.Equal(r.columns, l.all) { // the columns cannot be matched
 		return Row{}, &Error{Code: Refused, Object: FeedObject(feed),
 			Cause: "view: an entry has other columns than its page"}
 	}
@@ -187,14 +188,14 @@ func (l *lens) row(feed string, r Row) (Row, error) {
 	return seen, nil
 }
 
-// spelling is the one text of a value, where it can be asked for.
+// spelling returns the canonical text of a value. ok is false for a value that a filter cannot ask for.
 func spelling(c Column, value any) (text string, ok bool) {
 	switch v := value.(type) {
 	case string:
 		if c.Kind == Decimal {
 			return decimalText(v)
 		}
-		return unpadded(c, v), c.Kind != Binary // where it could be taken for bytes
+		return unpadded(c, v), c.Kind != Binary // text in a binary column could be taken for base64
 	case []byte:
 		return base64.StdEncoding.EncodeToString(v), c.Kind == Binary
 	case int64, uint64, bool, float64:
@@ -203,7 +204,8 @@ func spelling(c Column, value any) (text string, ok bool) {
 	return "", false
 }
 
-// spelled is the spelling of the value that a text stands for.
+// spelled returns the canonical text of the value that text stands for. ok is false if text is not a value of the
+// column.
 func spelled(c Column, text string) (string, bool) {
 	switch c.Kind {
 	case Integer:
@@ -230,7 +232,7 @@ func spelled(c Column, text string) (string, bool) {
 	return unpadded(c, text), true
 }
 
-// unpadded is a text without the blanks that a column of a fixed length fills it up with.
+// unpadded returns a text without the blanks that pad a column of fixed length.
 func unpadded(c Column, text string) string {
 	if strings.HasPrefix(c.Type, "character(") {
 		return strings.TrimRight(text, " ")
@@ -238,7 +240,7 @@ func unpadded(c Column, text string) string {
 	return text
 }
 
-// decimalText is a decimal number without what does not change it: 1.50 is 1.5.
+// decimalText returns a decimal number in a canonical form: 1.50 and 1.5 have the same one.
 func decimalText(text string) (string, bool) {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok || strings.ContainsAny(text, "/eExX_pP") || len(text) > 1000 {

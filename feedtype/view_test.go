@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestSpelling: a filter's value is compared in the one spelling of its column's type, and
-// what is no value of it fits nothing.
+// TestSpelling: a filter's value is compared in the canonical spelling of its column's type. A text that is not a
+// value of the type matches nothing.
 func TestSpelling(t *testing.T) {
 	for _, c := range []struct {
 		kind   Kind
@@ -28,7 +28,7 @@ func TestSpelling(t *testing.T) {
 		{Float64, "1", 1.0, true},
 		{Float64, "0.1", 0.1, true},
 		{Binary, "AAE=", []byte{0, 1}, true},
-		{Binary, "AAE=", "AAE=", false}, // text in a column of bytes
+		{Binary, "AAE=", "AAE=", false}, // text in a binary column
 		{Text, "acme", "acme", true},
 		{Text, "acme", "Acme", false},
 		{Text, "", "", true},

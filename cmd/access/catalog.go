@@ -11,9 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Over is a Catalog of what whoever asks may read of another one: see [From]. Feeds that
-// they may not read are not listed; one that is asked for is answered with the code
-// [rowfeed.Forbidden], be it there or not.
+// Over returns a Catalog of what the client may read of another Catalog: see [From]. It does not list feeds that the
+// client may not read. A request for such a feed gets the code [rowfeed.Forbidden], whether the feed exists or not.
 func Over(feeds feedhttp.Catalog) feedhttp.Catalog { return catalog{feeds} }
 
 type catalog struct{ feeds feedhttp.Catalog }
@@ -42,15 +41,15 @@ func (c catalog) Source(ctx context.Context, name string) (rowfeed.Source, error
 	return source{feed, name, who}, nil
 }
 
-// source is a feed as somebody sees it, for as long as they may.
+// source is a feed as a client sees it, while its token is valid.
 type source struct {
 	feed rowfeed.Source
 	name string
 	who  Identity
 }
 
-// Fetch asks again whether the token still holds, and ends with it: who follows a stream
-// asks for page after page, and waits for each.
+// Fetch checks that the token is valid, and ends when it is not: a stream fetches page after page, and waits for
+// each.
 func (s source) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
 	if req.Consistent && !s.who.May(Publish, s.name) {
 		return rowfeed.Page{}, forbidden(s.who, Publish, fmt.Sprintf("feed %q: consistent", s.name))
@@ -72,11 +71,11 @@ func (s source) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 	return page, err
 }
 
-// skipping bounds how long pages are read of which nothing is seen: what is answered then is empty,
-// and has more. Who asks for that again is counted again, and has a cursor that has moved.
+// skipping is the maximum time of reading pages that the view hides completely. After it the answer is an empty page
+// with More true. The client's next request then counts again, and has a later cursor.
 const skipping = time.Second
 
-// seen is the first page of which something is seen. Each view's is made for it alone.
+// seen returns the first page of which the view shows something. Pages of different views are made separately.
 func (s source) seen(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
 	begun := time.Now()
 	for wait := req.Wait; ; {
@@ -88,7 +87,7 @@ func (s source) seen(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 		if err != nil {
 			return rowfeed.Page{}, s.unseen()
 		}
-		if req.Consistent { // which bounds the publishing by the wait, and does not wait
+		if req.Consistent { // with Consistent, Wait limits the publishing, and the page does not wait
 			req.Consistent, wait = false, 0
 		}
 		left := wait - time.Since(begun)
@@ -98,12 +97,12 @@ func (s source) seen(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 		case page.More && time.Since(begun) > skipping, !page.More && left <= 0:
 			return shown, nil
 		}
-		// Whoever waits is not woken by what he does not see.
+		// An entry that the view hides does not end the wait.
 		req.After, req.Wait = page.Cursor, max(left, 0)
 	}
 }
 
-// Info is the feed's description as it is seen.
+// Info returns the feed's description as the view shows it.
 func (s source) Info(ctx context.Context) (*rowfeed.Info, error) {
 	ctx, leave, err := s.who.holding(ctx)
 	if err != nil {
@@ -120,15 +119,15 @@ func (s source) Info(ctx context.Context) (*rowfeed.Info, error) {
 	return info, nil
 }
 
-// unseen is the answer where the view cannot be taken: its columns are not the feed's any
-// more. Which they were is not for its holder to know.
+// unseen returns the error for a view that does not fit the feed, because its columns have changed. It does not name
+// the columns, which the client may not know.
 func (s source) unseen() error {
 	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: fmt.Sprintf("feed %q", s.name),
 		Cause: "the view of the token " + s.who.Name + " does not fit the feed any more: its columns have changed",
 		Next:  "ask for another token; `rowfeed token list` shows the view"}
 }
 
-// shardSource is a source that tells how far shards are.
+// shardSource is a source that reports the watermarks of shards.
 type shardSource struct {
 	source
 	shards feedtype.ShardSource

@@ -1,4 +1,3 @@
-// Package access decides who may do what with which feed: identities and their rights,
-// and in between an HTTP server and its feeds. It stands above package feedhttp and below
-// the console and the server.
+// Package access decides which client may do what with which feed. It has identities and their rights, and the layer
+// between an HTTP server and its feeds. It uses package feedhttp, and is used by the console and the server.
 package access

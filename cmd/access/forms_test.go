@@ -7,8 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 )
 
-// TestEveryFormIsJudged: whatever path and form a feed is read in, it needs the right, shows what
-// the token's view shows, and what one token was shown is no other's, by its tag either.
+// TestEveryFormIsJudged: a feed needs the right, and shows the view of the token, on every path and in every format.
+// One token's answer is never given to another, by entity tag either.
 func TestEveryFormIsJudged(t *testing.T) {
 	g := guard(t)
 	g.exec("INSERT INTO kv VALUES ('acme', 'n', 'seen', 'hush'), ('evil', 'n', 'theirs', 'hush')")

@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestQuestionsEnd: a database that hangs keeps nobody who says who he is for as long as he would
-// wait, neither at the first question nor at a later one; nor does it let anybody in.
+// TestQuestionsEnd: if the database hangs, authentication fails after a limited time, at the first query and at later
+// ones. It lets no client in.
 func TestQuestionsEnd(t *testing.T) {
 	var hangs atomic.Bool
 	endless := errors.New("the question has no end")
@@ -28,7 +28,7 @@ func TestQuestionsEnd(t *testing.T) {
 			if end, ok := ctx.Deadline(); !ok || time.Until(end) > askingTimeout {
 				return endless
 			}
-			return context.DeadlineExceeded // as when that time is over
+			return context.DeadlineExceeded // as after the timeout
 		}})
 	db, err := rowfeed.Open(t.Context(), pool, sqlite.New(), nil)
 	if err == nil {

@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// guarded is a database with the feeds kv, of (k, ns), and other, of id, behind tokens.
+// guarded is a database with the feeds kv, with the key (k, ns), and other, with the key id, behind tokens.
 type guarded struct {
 	*testing.T
 	db     *rowfeed.DB
@@ -33,8 +33,8 @@ type guarded struct {
 	exec   func(statements ...string)
 
 	mu    sync.Mutex
-	asked []testdb.TapEvent // about tokens
-	away  bool              // the database answers no question about them
+	asked []testdb.TapEvent // queries for tokens
+	away  bool              // the database fails these queries
 	log   strings.Builder
 }
 
@@ -44,7 +44,7 @@ func (g *guarded) Write(p []byte) (int, error) {
 	return g.log.Write(p)
 }
 
-// questions are how often the database was asked about tokens.
+// questions returns the number of queries for tokens.
 func (g *guarded) questions() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,7 +117,7 @@ func (g *guarded) publish() {
 	}
 }
 
-// token makes a token that reads the feeds, as spec says more.
+// token creates a token that reads the feeds, with the other settings of spec.
 func (g *guarded) token(spec admin.TokenSpec, feeds ...string) string {
 	g.Helper()
 	for _, feed := range feeds {
@@ -130,7 +130,7 @@ func (g *guarded) token(spec admin.TokenSpec, feeds ...string) string {
 	return text
 }
 
-// ask sends a request and answers what came.
+// ask sends a request and returns the answer.
 func (g *guarded) ask(path string, headers ...string) (status int, body string, header http.Header) {
 	g.Helper()
 	resp := g.begin(path, headers...)
@@ -145,10 +145,11 @@ func (g *guarded) ask(path string, headers ...string) (status int, body string, 
 	return resp.StatusCode, string(data), resp.Header
 }
 
-// begin answers nil where no answer came, which is an error of the test: it may run beside it.
+// begin sends a request. Without an answer it reports an error of the test and returns nil, so that it may run in a
+// goroutine.
 func (g *guarded) begin(path string, headers ...string) *http.Response {
 	g.Helper()
-	ctx, cancel := context.WithTimeout(g.Context(), time.Minute) // only what hangs meets this bound
+	ctx, cancel := context.WithTimeout(g.Context(), time.Minute) // only a test that hangs reaches this
 	g.Cleanup(cancel)
 	req, err := http.NewRequestWithContext(ctx, "GET", g.server.URL+path, nil)
 	if err != nil {
@@ -169,7 +170,7 @@ func (g *guarded) begin(path string, headers ...string) *http.Response {
 
 func bearing(text string) string { return "Authorization: Bearer " + text }
 
-// rows are the keys and rows of a page, as they travel.
+// rows returns the body of a page.
 func (g *guarded) rows(path, token string) string {
 	g.Helper()
 	status, body, _ := g.ask(path, bearing(token))
@@ -179,7 +180,7 @@ func (g *guarded) rows(path, token string) string {
 	return body
 }
 
-// await asks until the answer is yes; only a hanging test meets its bound.
+// await polls until done returns true. Only a test that hangs reaches the timeout.
 func (g *guarded) await(what string, done func() bool) {
 	g.Helper()
 	for give := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
@@ -189,7 +190,7 @@ func (g *guarded) await(what string, done func() bool) {
 	}
 }
 
-// waiters are how many requests wait by a token.
+// waiters returns the number of requests that wait with a token.
 func (g *guarded) waiters() (n int) {
 	g.tokens.mu.Lock()
 	defer g.tokens.mu.Unlock()
@@ -199,7 +200,7 @@ func (g *guarded) waiters() (n int) {
 	return n
 }
 
-// readUntil reads lines until one has the text, and answers all of them.
+// readUntil reads lines until one contains the text, and returns all of them.
 func (g *guarded) readUntil(lines *bufio.Reader, text string) (all string) {
 	g.Helper()
 	for {

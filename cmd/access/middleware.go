@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// Identify stands in front of a server: it hands requests on with the [Identity] of those who
-// send them in their context. Those where nobody says who they are are nobody's: see
-// [Required]. Whoever says something wrong is answered 401.
+// Identify returns the authentication in front of a server. It stores the [Identity] of the client in the request's
+// context. A request without credentials gets the zero Identity: see [Required]. A request with wrong credentials is
+// answered with 401.
 func Identify(auth Authenticator) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func Identify(auth Authenticator) func(http.Handler) http.Handler {
 	}
 }
 
-// Required stands in front of what is not for nobody: it answers such requests with 401.
+// Required answers requests without an identity with 401. It protects what unknown clients may not see.
 func Required(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if From(r.Context()).Name == "" {

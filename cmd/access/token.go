@@ -13,37 +13,35 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 )
 
-// Cookie is where browsers have a token, which cannot send a header of their own with an
-// EventSource.
+// Cookie is the name of the cookie with a browser's token. An EventSource in a browser cannot send a header.
 const Cookie = "rowfeed_token"
 
 const (
 	defaultTrust = 2 * time.Second
-	// patience is for how long streams go on while nobody can be asked whether their tokens hold.
+	// patience is how long streams continue while the database cannot tell whether their tokens are valid.
 	patience = 30 * time.Second
-	// maxUnknown bounds how many texts are remembered that are no token's.
+	// maxUnknown is the maximum number of unknown tokens that are remembered.
 	maxUnknown = 1024
-	// maxAsking bounds how many connections of the pool look for tokens: whoever sends many
-	// that there are not must leave the others to those who read.
+	// maxAsking is the maximum number of connections of the pool that look up tokens. Otherwise a client with many
+	// unknown tokens could use all connections.
 	maxAsking = 4
-	// askingTimeout bounds a question: a database that hangs must not keep whoever asks, and all
-	// who wait for the answer with them, for as long as they can wait.
+	// askingTimeout is the maximum time of a query for tokens. Otherwise a database that hangs would delay every
+	// request that waits for the answer.
 	askingTimeout = 5 * time.Second
 )
 
-// Authenticator tells who sends a request.
+// Authenticator determines the client of a request.
 type Authenticator interface {
-	// Identify answers ErrNobody where nobody says who they are, and another error with the
-	// code [rowfeed.Unauthorized] where nobody knows them.
+	// Identify returns ErrNobody for a request without credentials, and another error with the code
+	// [rowfeed.Unauthorized] for unknown credentials.
 	Identify(r *http.Request) (Identity, error)
 }
 
-// Tokens knows identities by the tokens in the database. What is known of one is believed
-// for a moment, so that a busy server does not ask for every request; and so is that there is
-// none. It is safe for concurrent use.
+// Tokens authenticates clients by the tokens in the database. It keeps the result of a lookup, also that a token is
+// unknown, for a short time, so that a busy server does not query for every request. It is safe for concurrent use.
 type Tokens struct {
-	// Trust is for how long. A token that is revoked is good for so much longer, at most.
-	// Default 2 s; to be set before the first request.
+	// Trust is how long a result is kept. A revoked token stays valid for at most that time. Default 2 s. Set it
+	// before the first request.
 	Trust time.Duration
 
 	db     *rowfeed.DB
@@ -51,32 +49,32 @@ type Tokens struct {
 
 	mu      sync.Mutex
 	known   map[[sha256.Size]byte]*held
-	unknown map[[sha256.Size]byte]time.Time // believed until
+	unknown map[[sha256.Size]byte]time.Time // valid until
 	waiting map[*held]int
-	rest    context.CancelFunc // ends the watching, which goes on while somebody waits
+	rest    context.CancelFunc // ends watch, which runs while requests wait
 }
 
-// NewTokens are the tokens of a database.
+// NewTokens returns the tokens of a database.
 func NewTokens(db *rowfeed.DB) *Tokens {
 	return &Tokens{db: db, asking: make(chan struct{}, maxAsking), known: map[[sha256.Size]byte]*held{},
 		unknown: map[[sha256.Size]byte]time.Time{}, waiting: map[*held]int{}}
 }
 
-// held is a token that holds, or did.
+// held is a token that is valid, or was.
 type held struct {
 	of    *Tokens
 	token *admin.Token
 	key   [sha256.Size]byte
 
-	life context.Context // ends with the token
+	life context.Context // ends with the token's validity
 	end  context.CancelCauseFunc
 
-	asking chan struct{} // holds one: who asks whether it still holds
+	asking chan struct{} // held by the request that checks the token
 	mu     sync.Mutex
-	until  time.Time // believed until
+	until  time.Time // valid until
 }
 
-// ErrNobody: nobody says who they are.
+// ErrNobody is the error for a request without credentials.
 var ErrNobody error = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "this server wants to know who asks",
 	Next: "send the header Authorization: Bearer, with a token that `rowfeed token add` has made"}
 
@@ -88,9 +86,9 @@ var (
 		Next:  "send Authorization: Bearer, with a token that `rowfeed token add` has made"}
 )
 
-// Identify implements [Authenticator]: by the header Authorization: Bearer, or where there is
-// none by the cookie. Never by the address, which ends up in logs and histories. A cookie that is
-// good no more is none: whoever has it must get to where there are others.
+// Identify implements [Authenticator]. It reads the header Authorization: Bearer or, without it, the cookie. It never
+// reads the URL, which ends up in logs and histories. An invalid cookie counts as no credentials: its browser must
+// still reach the login.
 func (t *Tokens) Identify(r *http.Request) (Identity, error) {
 	text, err := bearer(r)
 	if errors.Is(err, ErrNobody) {
@@ -110,8 +108,7 @@ func (t *Tokens) Identify(r *http.Request) (Identity, error) {
 	return t.Of(r.Context(), text)
 }
 
-// Of is the identity of whoever has the token of this text; the error's code is
-// [rowfeed.Unauthorized] where there is none.
+// Of returns the identity of a token. If the token is not valid, the error has the code [rowfeed.Unauthorized].
 func (t *Tokens) Of(ctx context.Context, text string) (Identity, error) {
 	h, err := t.find(ctx, text)
 	if err != nil {
@@ -120,7 +117,7 @@ func (t *Tokens) Of(ctx context.Context, text string) (Identity, error) {
 	return Identity{Name: h.token.Name, Grants: h.token.Grants, View: h.token.View, token: h}, nil
 }
 
-// bearer is the text of the token in the header.
+// bearer returns the token in the header.
 func bearer(r *http.Request) (string, error) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
@@ -140,8 +137,8 @@ func (t *Tokens) trust() time.Duration {
 	return defaultTrust
 }
 
-// find answers the token of a text. It is known by its hash alone, as in the database: what
-// is compared here is nothing that anybody could send piece by piece.
+// find returns the token with this text. Like the database it looks up a hash, so the time of the comparison reveals
+// nothing about a token.
 func (t *Tokens) find(ctx context.Context, text string) (*held, error) {
 	if !admin.IsTokenText(text) {
 		return nil, errUnknown
@@ -158,7 +155,7 @@ func (t *Tokens) find(ctx context.Context, text string) (*held, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if h, err := t.remembered(ctx, key); h != nil || err != nil { // somebody else has asked meanwhile
+	if h, err := t.remembered(ctx, key); h != nil || err != nil { // another request has looked it up meanwhile
 		return h, err
 	}
 	asked := time.Now()
@@ -185,7 +182,7 @@ func (t *Tokens) find(ctx context.Context, text string) (*held, error) {
 	return h, nil
 }
 
-// remembered answers what is known without asking, or asks whether it still holds.
+// remembered returns the kept result of a lookup. If it is too old, remembered checks that the token is still valid.
 func (t *Tokens) remembered(ctx context.Context, key [sha256.Size]byte) (*held, error) {
 	t.mu.Lock()
 	h, until := t.known[key], t.unknown[key]
@@ -199,7 +196,7 @@ func (t *Tokens) remembered(ctx context.Context, key [sha256.Size]byte) (*held, 
 	return nil, nil
 }
 
-// believe takes it as holding, from the moment when the database was asked.
+// believe keeps the token as valid, counted from the time of the query.
 func (h *held) believe(asked time.Time, token *admin.Token) {
 	trust := h.of.trust()
 	if token.Left > 0 {
@@ -210,14 +207,15 @@ func (h *held) believe(asked time.Time, token *admin.Token) {
 	h.until = asked.Add(trust)
 }
 
-// sure tells whether it need not be asked for; by is how much longer it may have been.
+// sure tells whether the token is valid without a query, with by added to its time.
 func (h *held) sure(by time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Before(h.until.Add(by))
 }
 
-// check answers an error once the token holds no more. One of all who want to know asks.
+// check returns an error once the token is no longer valid. If several requests check at the same time, one of them
+// queries.
 func (h *held) check(ctx context.Context) error {
 	if h.life.Err() != nil {
 		return context.Cause(h.life)
@@ -242,7 +240,7 @@ func (h *held) check(ctx context.Context) error {
 	return context.Cause(h.life)
 }
 
-// confirm asks which tokens still hold, and ends the others.
+// confirm queries which of the tokens are still valid, and ends the others.
 func (t *Tokens) confirm(ctx context.Context, some []*held) error {
 	asked := time.Now()
 	tokens := make([]*admin.Token, len(some))
@@ -268,7 +266,7 @@ func (t *Tokens) confirm(ctx context.Context, some []*held) error {
 	return nil
 }
 
-// forget ends a token, and with it what waits by it.
+// forget ends a token, and the requests that wait with it.
 func (t *Tokens) forget(h *held, why error) {
 	t.mu.Lock()
 	delete(t.known, h.key)

@@ -19,8 +19,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestWhoAsks: nobody and whoever says something wrong are answered 401, by header or cookie,
-// and never by the address.
+// TestWhoAsks: requests without credentials and with wrong ones are answered with 401. Tokens are read from header
+// and cookie, never from the URL.
 func TestWhoAsks(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
@@ -77,8 +77,8 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// TestRightsByFeed (O2): a token is good for the feeds that it names, each right by itself, and
-// tells nothing of others: not even whether they are there.
+// TestRightsByFeed (O2): a token is valid for the feeds that it names, for each right separately. It reveals nothing
+// about other feeds, not even whether they exist.
 func TestRightsByFeed(t *testing.T) {
 	g := guard(t)
 	kv := g.token(admin.TokenSpec{Name: "kv"}, "kv")
@@ -110,8 +110,8 @@ func TestRightsByFeed(t *testing.T) {
 	want(publisher, "/_feeds/fetch/other", 200, `"entries"`, "")
 }
 
-// TestRevokedWhileItWaits (O2): a stream and a request that wait for an entry end when their token
-// does, revoked or expired, and show nothing that was written since.
+// TestRevokedWhileItWaits (O2): a stream and a request that wait for an entry end when their token is revoked or
+// expires, and show nothing that was written since.
 func TestRevokedWhileItWaits(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -166,8 +166,8 @@ func TestRevokedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestDatabaseIsAskedRarely: what is known of tokens, also that there is none, is believed for
-// a moment, and the memory for it is bounded.
+// TestDatabaseIsAskedRarely: results for tokens, including unknown ones, are kept for a short time, in limited
+// memory.
 func TestDatabaseIsAskedRarely(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
@@ -190,7 +190,7 @@ func TestDatabaseIsAskedRarely(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// Of those who come first each may ask, as far as they ask at once.
+	// The first requests may query at the same time, up to a limit.
 	if n := g.questions() - before; n > 2*maxAsking {
 		t.Errorf("600 requests asked %d times about tokens", n)
 	}
@@ -204,7 +204,7 @@ func TestDatabaseIsAskedRarely(t *testing.T) {
 	}
 }
 
-// TestGarbageIsNotLookedUp: what has not the form of a token is refused without a question.
+// TestGarbageIsNotLookedUp: a text without the form of a token is refused without a query.
 func TestGarbageIsNotLookedUp(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
@@ -220,8 +220,7 @@ func TestGarbageIsNotLookedUp(t *testing.T) {
 	}
 }
 
-// TestTrustEnds: what was believed is asked again when it has been for long enough; a token
-// that expires is not believed beyond its end.
+// TestTrustEnds: a result is checked again after its time, and a token is not valid beyond its expiry.
 func TestTrustEnds(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "short", Expires: time.Minute}, "kv")
@@ -246,8 +245,8 @@ func TestTrustEnds(t *testing.T) {
 	}
 }
 
-// TestNobodyCanBeAsked: while the database cannot be asked nobody new is let through, and whoever waits is not
-// believed for long.
+// TestNobodyCanBeAsked: while the database cannot be queried, no new client is let in, and waiting clients are cut
+// off after a short time.
 func TestNobodyCanBeAsked(t *testing.T) {
 	g := guard(t)
 	g.tokens.Trust = time.Millisecond
@@ -288,8 +287,8 @@ func TestNobodyCanBeAsked(t *testing.T) {
 	}
 }
 
-// TestTextsAreNotCompared: neither the database nor the memory has a token's text, or a
-// part of it: what is compared is its hash, of which nobody chooses the beginning.
+// TestTextsAreNotCompared: neither the database nor the memory has the text of a token or a part of it. Its hash is
+// compared, whose beginning a client cannot choose.
 func TestTextsAreNotCompared(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
@@ -315,8 +314,8 @@ func TestTextsAreNotCompared(t *testing.T) {
 	}
 }
 
-// TestConsumerWithoutAToken (O1): a consumer whose token holds no more, or not for its feed, ends and says so.
-// It does not ask on.
+// TestConsumerWithoutAToken (O1): a consumer whose token is no longer valid, or not for its feed, ends with that
+// error. It does not retry.
 func TestConsumerWithoutAToken(t *testing.T) {
 	g := guard(t)
 	g.tokens.Trust = time.Millisecond
@@ -325,7 +324,7 @@ func TestConsumerWithoutAToken(t *testing.T) {
 		c := &rowfeed.Consumer{Name: "shop", DB: g.db,
 			Source: &feedhttp.Client{URL: g.server.URL, Feed: feed, HTTP: g.server.Client(), Token: text},
 			Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { handle(); return nil }}
-		ctx, cancel := context.WithTimeout(g.Context(), time.Minute) // only what hangs meets this bound
+		ctx, cancel := context.WithTimeout(g.Context(), time.Minute) // only a test that hangs reaches this
 		defer cancel()
 		return c.Run(ctx)
 	}
@@ -343,7 +342,7 @@ func TestConsumerWithoutAToken(t *testing.T) {
 	once := sync.OnceFunc(func() { close(handed) })
 	err := consume("kv", once)
 	once()
-	<-revoked // it may still be on its way back
+	<-revoked // the revocation may still be running
 	if !errors.Is(err, rowfeed.Unauthorized) {
 		t.Errorf("a token that holds no more: %v", err)
 	}

@@ -16,15 +16,15 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// acme sees the rows of acme, without their secrets.
+// acme creates a token that sees the rows of acme, without their secrets.
 func acme(g *guarded, name string, feeds ...string) string {
 	return g.token(admin.TokenSpec{Name: name, View: feedtype.View{
 		Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}, Mask: []string{"secret"},
 	}}, feeds...)
 }
 
-// TestView: a token's view leaves rows and columns out of pages, streams and descriptions;
-// cursors go past what is left out, and a tombstone of it is told to nobody.
+// TestView: a token's view leaves rows and columns out of pages, streams and descriptions. Cursors pass what is left
+// out, and its tombstones are not shown.
 func TestView(t *testing.T) {
 	g := guard(t)
 	token := acme(g, "acme", "kv")
@@ -46,7 +46,7 @@ func TestView(t *testing.T) {
 	}
 	want("/_feeds/fetch/kv", page("3", false, entry(1, "a", 1), entry(3, "c", 3)))
 	want("/_feeds/fetch/kv?limit=1", page("1@3", true, entry(1, "a", 1)))
-	// The second page shows nothing: the third is answered in its place.
+	// The view hides the second page completely, so the third is answered instead.
 	want("/_feeds/fetch/kv?limit=1&after=1@3", page("3", false, entry(3, "c", 3)))
 	for _, path := range []string{"/_feeds", "/_feeds/kv"} {
 		if info := g.rows(path, token); strings.Contains(info, "secret") || !strings.Contains(info, `"name":"v"`) {
@@ -74,14 +74,14 @@ func TestView(t *testing.T) {
 	}
 }
 
-// tag is that of the columns that whoever sees all is shown.
+// tag returns the tag of the columns that a client without a view sees.
 func (g *guarded) tag(path string) string {
 	g.Helper()
 	_, _, header := g.ask(path, bearing(g.token(admin.TokenSpec{Name: "all"}, "kv")))
 	return header.Get("Rowfeed-Columns")
 }
 
-// TestViewWaits: whoever waits is not woken by what he does not see, and gets what he does.
+// TestViewWaits: a hidden entry does not end a wait, and a visible one does.
 func TestViewWaits(t *testing.T) {
 	g := guard(t)
 	token := acme(g, "acme", "kv")
@@ -105,8 +105,7 @@ func TestViewWaits(t *testing.T) {
 	}
 }
 
-// TestViewsWaitTogether: pages that are made once for all who wait for them are not for those
-// who see another part.
+// TestViewsWaitTogether: clients with different views do not share encoded pages.
 func TestViewsWaitTogether(t *testing.T) {
 	g := guard(t)
 	tokens := map[string]string{"all": g.token(admin.TokenSpec{Name: "all"}, "kv"), "acme": acme(g, "acme", "kv"),
@@ -136,8 +135,8 @@ func TestViewsWaitTogether(t *testing.T) {
 	}
 }
 
-// TestViewThatFitsNoMore: a feed that has lost a column of the view, by another name perhaps,
-// is not shown, and which column it was is not told.
+// TestViewThatFitsNoMore: a feed that has lost a column of the view, or has renamed it, is not shown, and the error
+// does not name the column.
 func TestViewThatFitsNoMore(t *testing.T) {
 	g := guard(t)
 	masked := acme(g, "acme", "kv")
@@ -159,7 +158,7 @@ func TestViewThatFitsNoMore(t *testing.T) {
 	}
 }
 
-// TestViewOfAnotherFeed: a view is of every feed that the token reads; a cursor is no right.
+// TestViewOfAnotherFeed: a view applies to every feed that the token reads, and a cursor gives no right.
 func TestViewOfAnotherFeed(t *testing.T) {
 	g := guard(t)
 	token := acme(g, "acme", "kv")
@@ -172,7 +171,7 @@ func TestViewOfAnotherFeed(t *testing.T) {
 	if !errors.Is(err, rowfeed.Refused) {
 		t.Error(err)
 	}
-	// A feed that comes later is refused by the view.
+	// A later feed that the view does not fit is refused.
 	g.exec("CREATE TABLE plain (id INTEGER PRIMARY KEY, v TEXT)", "INSERT INTO plain VALUES (1, 'x')")
 	later := g.token(admin.TokenSpec{Name: "v", View: feedtype.View{Mask: []string{"v"}}}, EveryFeed)
 	if _, err := g.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "later", Table: "plain", Columns: []string{"id"}},
@@ -192,7 +191,7 @@ func TestViewOfAnotherFeed(t *testing.T) {
 	}
 }
 
-// endless is a feed that has one page of others' rows again and again, and no end. Each takes its time.
+// endless is a feed that returns the same page of hidden rows again and again. Each page takes some time.
 type endless struct {
 	rowfeed.Source
 	page rowfeed.Page
@@ -205,8 +204,7 @@ func (e endless) Fetch(_ context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return page, nil
 }
 
-// TestViewOfNothing: who sees nothing of a feed gets an answer all the same, with a cursor to go on from. The
-// clock is the bubble's.
+// TestViewOfNothing: a client that sees nothing of a feed gets an answer with a later cursor. The time is virtual.
 func TestViewOfNothing(t *testing.T) {
 	g := guard(t)
 	feed, err := feedhttp.Of(g.db).Source(t.Context(), "kv")
@@ -219,7 +217,7 @@ func TestViewOfNothing(t *testing.T) {
 	}
 	s := source{endless{feed, page}, "kv", Identity{Name: "a",
 		View: feedtype.View{Where: []feedtype.ViewFilter{{Column: "ns", Values: []string{"acme"}}}}}}
-	for _, wait := range []time.Duration{0, time.Minute} { // waiting is for what comes, not for what is there
+	for _, wait := range []time.Duration{0, time.Minute} { // the wait is for new entries only
 		synctest.Test(t, func(t *testing.T) {
 			begun := time.Now()
 			page, err := s.Fetch(t.Context(), rowfeed.Request{Wait: wait})

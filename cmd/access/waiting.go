@@ -7,9 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// holding is ctx for as long as the identity's token holds; leave is to be called behind it.
-// All tokens that somebody waits by are asked for together, in one statement for hundreds of
-// them, however many wait.
+// holding returns a context that ends with the validity of the identity's token. Call leave afterwards. One query
+// checks all tokens that requests wait with, hundreds at a time, whatever the number of requests.
 func (i Identity) holding(ctx context.Context) (_ context.Context, leave func(), err error) {
 	h := i.token
 	if h == nil {
@@ -28,7 +27,7 @@ func (i Identity) holding(ctx context.Context) (_ context.Context, leave func(),
 	}, nil
 }
 
-// ended is why ctx, which holding has made, has ended, where that was the token's end.
+// ended returns why ctx, which holding has made, has ended, if the end of the token is the reason.
 func (i Identity) ended(ctx context.Context) error {
 	if i.token == nil || i.token.life.Err() == nil || ctx.Err() == nil {
 		return nil
@@ -57,7 +56,7 @@ func (t *Tokens) leave(h *held) {
 	}
 }
 
-// watch asks every so often which of the tokens still hold that somebody waits by.
+// watch checks regularly which of the tokens that requests wait with are still valid.
 func (t *Tokens) watch(ctx context.Context) {
 	tick := time.NewTicker(t.trust())
 	defer tick.Stop()
@@ -90,7 +89,7 @@ func (t *Tokens) watch(ctx context.Context) {
 	}
 }
 
-// forbidden is the answer to who has not the right.
+// forbidden returns the error for a client without the right.
 func forbidden(who Identity, right Right, object string) error {
 	if who.Name == "" {
 		return ErrNobody

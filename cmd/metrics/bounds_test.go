@@ -17,7 +17,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// A scrape does not hang with the database, and says that it is away.
+// A scrape does not hang with the database, and reports that the database is unavailable.
 func TestScrapeOfAHangingDatabase(t *testing.T) {
 	x := newFixture(t, metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute}, rowfeed.FeedSpec{})
 	x.wants(1, "up")
@@ -39,7 +39,7 @@ func TestScrapeOfAHangingDatabase(t *testing.T) {
 		t.Errorf("up is %v", up)
 	}
 	await(t, "a question that hangs", func() bool { return hangs.Load() == 1 })
-	for range 3 { // others do not ask once more
+	for range 3 { // further scrapes do not query again
 		_, err := hanging.Registry().Gather()
 		x.must(err)
 	}
@@ -59,7 +59,7 @@ func TestScrapeOfAHangingDatabase(t *testing.T) {
 	x.wants(0, "up")
 }
 
-// However many scrape, the database is read once in a while.
+// Any number of scrapes share a reading of the database.
 func TestScrapesShareAReading(t *testing.T) {
 	x := newFixture(t, metrics.Config{Every: time.Hour, Patience: time.Minute, Timeout: time.Minute},
 		rowfeed.FeedSpec{})
@@ -85,8 +85,8 @@ func TestScrapesShareAReading(t *testing.T) {
 	x.moves(-1, "state_age_seconds")
 }
 
-// Series are bounded: shards, consumers and feeds beyond the bound stand together, and the
-// worst of the shards is always told.
+// The number of series is limited: shards, consumers and feeds beyond the limit share a series, and the shard that is
+// furthest behind is always shown.
 func TestSeriesAreBounded(t *testing.T) {
 	cfg := always
 	cfg.MaxNames, cfg.MaxShards = 2, 3
@@ -119,14 +119,14 @@ func TestSeriesAreBounded(t *testing.T) {
 		o.Trouble(rowfeed.TroubleEvent{Err: &rowfeed.Error{Code: rowfeed.Code(strings.Repeat("x", n+1))}})
 	}
 	for _, f := range x.gather() {
-		most := 2 * 3 // a name's others, and two kinds of each
+		most := 2 * 3 // two names and the others, of two kinds each
 		if n := len(f.GetMetric()); n > max(most, 4*2) && f.GetName() != "rowfeed_troubles_total" {
 			t.Errorf("%s has %d series", f.GetName(), n)
 		}
 	}
 }
 
-// The process's default registry is left alone, and two may be in one process.
+// The default registry of the process is not used, and a process may have two Metrics.
 func TestOwnRegistry(t *testing.T) {
 	before, err := prometheus.DefaultGatherer.Gather()
 	if err != nil {

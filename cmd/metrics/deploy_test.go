@@ -57,7 +57,7 @@ func load(t *testing.T, path string, into any) {
 	}
 }
 
-// exposed are the names of all metrics that can be asked for, each with its labels.
+// exposed returns the names of all metrics, each with its labels.
 func exposed(t *testing.T) map[string][]string {
 	t.Helper()
 	families, err := everything(t).Gather()
@@ -87,7 +87,7 @@ var (
 	legend   = regexp.MustCompile(`\{\{\s*\$?(?:labels\.)?(\w+)\s*\}\}`)
 )
 
-// checkExpression checks the names and labels of a query, and what is shown of its answer.
+// checkExpression checks the names and labels of a query, and the labels that are shown.
 func checkExpression(t *testing.T, where, expr, shown string, all map[string][]string) {
 	t.Helper()
 	var labels []string
@@ -126,7 +126,7 @@ func checkExpression(t *testing.T, where, expr, shown string, all map[string][]s
 	}
 }
 
-// TestDashboard: every metric and label that a panel asks for or shows is there.
+// TestDashboard: every metric and label in a panel exists.
 func TestDashboard(t *testing.T) {
 	var d dashboard
 	load(t, dashboardFile, &d)
@@ -141,7 +141,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestAlerts (O4): as of the dashboard; and each says what to do, and is in the document.
+// TestAlerts (O4): every metric and label in an alert exists. Each alert says what to do, and is in the document.
 func TestAlerts(t *testing.T) {
 	var r rules
 	load(t, rulesFile, &r)
@@ -175,7 +175,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDocument: every metric is in the document, and it names none that there is not.
+// TestDocument: the document has every metric, and no other.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -195,8 +195,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestPromtool: the queries are PromQL, and every alert fires on data on which it should, and
-// on no other.
+// TestPromtool: the queries are valid PromQL, and every alert fires on exactly the data on which it should.
 func TestPromtool(t *testing.T) {
 	tool := promtool(t)
 	if tool == "" {
@@ -226,8 +225,8 @@ func TestPromtool(t *testing.T) {
 	}
 }
 
-// promtool is the program that scripts/setup.sh unpacks. CI fails without it; elsewhere the
-// log says that it was not there.
+// promtool returns the program that scripts/setup.sh unpacks. Without it CI fails; elsewhere the log says that it is
+// missing.
 func promtool(t *testing.T) string {
 	t.Helper()
 	if path, err := exec.LookPath("promtool"); err == nil {

@@ -1,5 +1,5 @@
-// Package metrics counts what rowfeed does, for Prometheus, in a registry of its own: the
-// process's default one is left alone.
+// Package metrics provides Prometheus metrics of rowfeed. They are in a registry of their own, not in the default
+// registry of the process.
 //
 //	m := metrics.New(nil)
 //	db, err := rowfeed.Open(ctx, pool, postgres.New(), &rowfeed.Config{Observer: m.Observer()})
@@ -7,12 +7,11 @@
 //	m.Watch(ctx, db)
 //	http.Handle("/metrics", m.Handler())
 //
-// What happens in this process comes through the Observer, as counters. What is in the
-// database (what waits, how far consumers are behind, who has leases) is the same whoever asks:
-// it is read now and then, never more often than Config.Every however many scrape, and never
-// for longer than Config.Timeout.
+// The Observer counts the events of this process. The state of the database (pending changes, lag of consumers,
+// holders of leases) is the same for every process. It is read at most once per Config.Every, whatever the number of
+// scrapes, and for at most Config.Timeout.
 //
-// The number of series is bounded: labels are names of feeds, consumers and lease kinds, and
-// beyond Config.MaxNames and Config.MaxShards the rest stands together as "others".
-// docs/OBSERVABILITY.md has every metric and what to do about it.
+// The number of series is limited. Labels are names of feeds, consumers and kinds of leases. Names beyond
+// Config.MaxNames and shards beyond Config.MaxShards share the label "others". docs/OBSERVABILITY.md has every metric
+// and what to do about it.
 package metrics

@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// events are the counters of what happens in this process.
+// events has the counters of what happens in this process.
 type events struct {
 	feeds, consumers, codes *names
 
@@ -23,7 +23,7 @@ type events struct {
 	retries                             prometheus.Counter
 }
 
-// seconds are the buckets of what a database does: from a millisecond to half a minute.
+// seconds are the buckets of durations of database operations: from 1 ms to 30 s.
 var seconds = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -138,7 +138,7 @@ func (e *events) observer() *rowfeed.Observer {
 	}
 }
 
-// pair are the labels of a consumer of a feed: both its own, or both Others.
+// pair returns the labels of a consumer of a feed: both names, or Others twice.
 func (e *events) pair(consumer, feed string) (string, string) {
 	if e.consumers.of(consumer+" of "+feed) == Others {
 		return Others, Others
@@ -146,10 +146,10 @@ func (e *events) pair(consumer, feed string) (string, string) {
 	return consumer, feed
 }
 
-// mostCodes bounds the codes: rowfeed has some thirty, but an HTTP server may answer any.
+// mostCodes is the maximum number of codes. rowfeed has about thirty, but an HTTP server may return any code.
 const mostCodes = 50
 
-// code is that of an error.
+// code returns the code of an error.
 func code(err error) string {
 	var known *rowfeed.Error
 	if errors.As(err, &known) {
@@ -158,10 +158,10 @@ func code(err error) string {
 	return string(rowfeed.Failed)
 }
 
-// leaseKinds are what leases are for.
+// leaseKinds are the purposes of leases.
 var leaseKinds = []string{"publish", "consumer", "relay", "other"}
 
-// leaseKind is what a lease of this name is for.
+// leaseKind returns the purpose of a lease with this name.
 func leaseKind(name string) string {
 	for _, kind := range leaseKinds {
 		if strings.HasPrefix(name, kind+":") {

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// everything is a registry in which every metric has a series.
+// everything returns a registry in which every metric has a series.
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	x := newFixture(t, always, rowfeed.FeedSpec{})

@@ -18,7 +18,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 )
 
-// A program that publishes by itself, and serves its metrics.
+// A program that publishes, and serves its metrics.
 func Example() {
 	ctx := context.Background()
 	folder, err := os.MkdirTemp("", "rowfeed-example-")

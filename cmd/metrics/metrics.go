@@ -13,26 +13,25 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// Config holds the settings. The zero value is good.
+// Config holds the settings. The zero value has a default for every setting.
 type Config struct {
-	// Every is for how long what was read of the database is good; however many scrape, it is
-	// not read more often. Default 10 s.
+	// Every is the minimum time between two readings of the database. Scrapes in between get the last reading.
+	// Default 10 s.
 	Every time.Duration
-	// Timeout bounds a reading of the database. Default 5 s.
+	// Timeout is the maximum time of a reading. Default 5 s.
 	Timeout time.Duration
-	// Patience is how long a scrape waits for a reading; after that it is answered with what
-	// is known. Default 2 s.
+	// Patience is how long a scrape waits for a reading. After that it gets the last one. Default 2 s.
 	Patience time.Duration
-	// MaxNames is how many feeds, and how many consumers of feeds, have series of their own; the
-	// rest stand together under the name "others". Default 200.
+	// MaxNames is the maximum number of feeds, and of consumers of feeds, that have series of their own. The others
+	// share the name "others". Default 200.
 	MaxNames int
-	// MaxShards is how many shards of consumers have series of their own: those that are most
-	// behind. The rest of each consumer stands together as shard "others". Default 200.
+	// MaxShards is the maximum number of shards of consumers that have series of their own: those that are furthest
+	// behind. The other shards of each consumer share the label "others". Default 200.
 	MaxShards int
-	// MaxBacklog is up to how many changes are counted that wait. Default 100,000.
+	// MaxBacklog is the number up to which pending changes are counted. Default 100,000.
 	MaxBacklog int
-	// WithoutProcess leaves out what the Go runtime and the operating system tell of the
-	// process (go_…, process_…), for programs that have that elsewhere.
+	// WithoutProcess leaves out the metrics of the Go runtime and the process (go_…, process_…), for programs that
+	// have them elsewhere.
 	WithoutProcess bool
 }
 
@@ -58,10 +57,10 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Others is the label of what has no series of its own.
+// Others is the label of everything that has no series of its own.
 const Others = "others"
 
-// Metrics counts for one process. It is safe for concurrent use.
+// Metrics has the metrics of one process. It is safe for concurrent use.
 type Metrics struct {
 	cfg      Config
 	registry *prometheus.Registry
@@ -70,7 +69,7 @@ type Metrics struct {
 	requests *requests
 }
 
-// New makes a registry and puts rowfeed's metrics into it; cfg may be nil.
+// New creates a registry with rowfeed's metrics. cfg may be nil.
 func New(cfg *Config) *Metrics {
 	if cfg == nil {
 		cfg = &Config{}
@@ -89,25 +88,24 @@ func New(cfg *Config) *Metrics {
 	return m
 }
 
-// Registry is where the metrics are: a program may add its own, or gather them elsewhere.
+// Registry returns the registry: a program may add metrics of its own, or gather them itself.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
-// Observer counts what it is told. For a Config that has one already see [rowfeed.Observers].
+// Observer returns the Observer that counts events. If a Config already has an Observer, see [rowfeed.Observers].
 func (m *Metrics) Observer() *rowfeed.Observer { return m.events.observer() }
 
-// Watch has the state of a database told with every scrape from now on: what waits, how far
-// consumers are behind, who has leases, who waits for entries. A second call puts another
-// database in the place of the first. ctx is for the readings; they end with it.
+// Watch adds the state of a database to every scrape: pending changes, lag of consumers, holders of leases, waiting
+// requests. A second call replaces the first database. The readings end with ctx.
 func (m *Metrics) Watch(ctx context.Context, db *rowfeed.DB) { m.state.watch(ctx, db) }
 
-// Handler answers scrapes. It has no rights of its own: whoever reaches it sees the names of all
-// feeds and consumers.
+// Handler returns the handler for scrapes. It does not check rights: every client that reaches it sees the names of
+// all feeds and consumers.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// names bounds the values of a label: the first ones have themselves, those that come when there
-// are enough are Others.
+// names limits the values of a label. The first names keep their own value. Once there are enough, further names
+// become Others.
 type names struct {
 	most int
 

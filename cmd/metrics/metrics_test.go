@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// fixture is a database with the table kv and the feed of it, and its metrics.
+// fixture is a database with the table kv, its feed, and its metrics.
 type fixture struct {
 	t     *testing.T
 	m     *metrics.Metrics
@@ -85,8 +85,8 @@ func (x *fixture) fetch(after rowfeed.Cursor) rowfeed.Page {
 	return page
 }
 
-// value is that of the series of a metric whose labels have these values, as name=value; of a
-// histogram its count; absent is -1.
+// value returns the value of the series of a metric with these labels, given as name=value. For a histogram it is the
+// count. For a missing series it is -1.
 func value(families []*dto.MetricFamily, name string, labels ...string) float64 {
 	for _, f := range families {
 		if f.GetName() != "rowfeed_"+name {
@@ -128,7 +128,7 @@ func (x *fixture) gather() []*dto.MetricFamily {
 	return families
 }
 
-// wants checks a series.
+// wants checks the value of a series.
 func (x *fixture) wants(want float64, name string, labels ...string) {
 	x.t.Helper()
 	if got := value(x.gather(), name, labels...); got != want {
@@ -136,7 +136,7 @@ func (x *fixture) wants(want float64, name string, labels ...string) {
 	}
 }
 
-// moves checks that a series is above a value.
+// moves checks that the value of a series is above a number.
 func (x *fixture) moves(above float64, name string, labels ...string) {
 	x.t.Helper()
 	if got := value(x.gather(), name, labels...); got <= above {
@@ -144,7 +144,7 @@ func (x *fixture) moves(above float64, name string, labels ...string) {
 	}
 }
 
-// await asks until the answer is yes; only a hanging test meets its bound.
+// await polls until done returns true. Only a test that hangs reaches the timeout.
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for give := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
@@ -157,7 +157,7 @@ func await(t *testing.T, what string, done func() bool) {
 // always reads the database for every scrape.
 var always = metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute}
 
-// TestPublishing: what a publisher does moves its metrics, and so does what waits for it.
+// TestPublishing: publishing changes the metrics of the publisher and of the pending changes.
 func TestPublishing(t *testing.T) {
 	x := newFixture(t, metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute, MaxBacklog: 3},
 		rowfeed.FeedSpec{})
@@ -170,7 +170,7 @@ func TestPublishing(t *testing.T) {
 	x.wants(3, "pending_changes", "feed=kv")
 	x.moves(0, "pending_oldest_seconds", "feed=kv")
 	x.exec(`DELETE FROM kv WHERE id = 2`)
-	x.wants(3, "pending_changes", "feed=kv") // up to MaxBacklog
+	x.wants(3, "pending_changes", "feed=kv") // limited by MaxBacklog
 	before := float64(time.Now().Add(-time.Minute).Unix())
 	x.publish()
 	x.wants(0, "pending_changes", "feed=kv")
@@ -203,7 +203,7 @@ func TestPublishing(t *testing.T) {
 	x.must(errors.Join(<-ended, <-ended))
 }
 
-// TestFetching: pages, alone and shared; what is on them; who waits.
+// TestFetching: pages read alone and shared, their entries, and waiting requests.
 func TestFetching(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{})
 	x.exec(`INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
@@ -222,7 +222,7 @@ func TestFetching(t *testing.T) {
 	x.wants(3, "fetch_seconds", "feed=kv")
 	x.wants(0, "waiting_readers", "feed=kv")
 
-	// Readers at the end who ask for different pages share what is read of it.
+	// Readers at the head that ask for different pages share a read.
 	for round := 0; value(x.gather(), "fetches_total", "feed=kv", "kind=shared") < 1; round++ {
 		if round == 100 {
 			t.Fatal("nobody shares")
@@ -252,7 +252,7 @@ func (x *fixture) trigger(part string) (name string) {
 	return name
 }
 
-// TestConsuming: what a consumer does, how far it is behind, what it sets aside.
+// TestConsuming: what a consumer handles, its lag, and what it sets aside.
 func TestConsuming(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{DataShards: 2})
 	x.exec(`INSERT INTO kv VALUES (1, 'a'), (2, 'bad'), (3, 'c')`)
@@ -290,7 +290,7 @@ func TestConsuming(t *testing.T) {
 	x.wants(1, "consumer_paused_shards", ours...)
 	x.wants(0, "consumer_resting_shards", ours...)
 
-	// Of several shards one rests, for its entry fails and nothing is to be passed over.
+	// One of several shards rests, because its entry fails and must not be skipped.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
 	several := &rowfeed.Consumer{Name: "several", Source: x.feed, DB: x.db, ShardCount: 2, Retry: c.Retry,
@@ -323,7 +323,7 @@ func TestLeases(t *testing.T) {
 	x.must(err)
 	x.wants(1, "lease_terms_total", "kind=relay", "event=begun")
 	x.wants(1, "leases", "kind=relay", "state=held")
-	x.exec(`UPDATE rowfeed_leases SET expires_at = 1`) // however long an hour is
+	x.exec(`UPDATE rowfeed_leases SET expires_at = 1`) // expire a lease of an hour
 	x.wants(1, "leases", "kind=relay", "state=expired")
 	if err := claim.Renew(t.Context()); !errors.Is(err, rowfeed.LeaseLost) {
 		t.Error(err)
@@ -336,10 +336,10 @@ func TestLeases(t *testing.T) {
 	x.wants(2, "lease_epochs_total", "kind=relay")
 	x.must(claim.Release(t.Context()))
 	x.wants(0, "leases", "kind=relay", "state=held")
-	x.wants(1, "lease_terms_total", "kind=relay", "event=lost") // to release is not to lose
+	x.wants(1, "lease_terms_total", "kind=relay", "event=lost") // a release is not a loss
 }
 
-// busy is an error as SQLite's drivers make it.
+// busy is an error like those of SQLite's drivers.
 type busy struct{}
 
 func (busy) Error() string { return "busy" }
@@ -360,7 +360,7 @@ func TestRetries(t *testing.T) {
 	x.wants(1, "retries_total")
 }
 
-// TestRequests: requests by route and status, also of a handler that breaks off.
+// TestRequests: requests by route and status, including those of a handler that aborts.
 func TestRequests(t *testing.T) {
 	m := metrics.New(&metrics.Config{WithoutProcess: true})
 	inside := make(chan float64, 1)
@@ -401,7 +401,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLint (O4): names and helps are as Prometheus wants them.
+// TestLint (O4): names and help texts follow Prometheus's rules.
 func TestLint(t *testing.T) {
 	problems, err := testutil.GatherAndLint(everything(t))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requests count what an HTTP server answers.
+// requests has the counters of HTTP requests.
 type requests struct {
 	answered *prometheus.CounterVec
 	took     *prometheus.HistogramVec
@@ -31,13 +31,13 @@ func (q *requests) all() []prometheus.Collector {
 	return []prometheus.Collector{q.answered, q.took, q.open}
 }
 
-// Requests counts the requests that next answers. route names what a request is for, in one of
-// few words: what a client chooses must not be among them.
+// Requests counts the requests that next answers. route returns the route of a request, one of a few fixed texts, so
+// that clients cannot create labels.
 func (m *Metrics) Requests(route func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		started, name, told := time.Now(), route(r), &statusWriter{ResponseWriter: w}
 		m.requests.open.Inc()
-		defer func() { // also when an answer is broken off by a panic
+		defer func() { // even if a panic aborts the answer
 			m.requests.open.Dec()
 			m.requests.answered.WithLabelValues(name, told.status()).Inc()
 			m.requests.took.WithLabelValues(name).Observe(time.Since(started).Seconds())
@@ -46,17 +46,17 @@ func (m *Metrics) Requests(route func(*http.Request) string, next http.Handler) 
 	})
 }
 
-// statusWriter remembers the status of an answer.
+// statusWriter stores the status of an answer.
 type statusWriter struct {
 	http.ResponseWriter
 	code int
 }
 
-// Unwrap is for http.ResponseController: streams flush, and pages move their deadline.
+// Unwrap is for http.ResponseController: streams flush, and pages extend their deadline.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *statusWriter) WriteHeader(code int) {
-	if w.code == 0 && code >= 200 { // 1xx come before the answer
+	if w.code == 0 && code >= 200 { // 1xx precede the answer
 		w.code = code
 	}
 	w.ResponseWriter.WriteHeader(code)
@@ -69,7 +69,7 @@ func (w *statusWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// status is the answer's; a handler that says nothing has answered 200.
+// status returns the status of the answer. A handler that writes nothing has answered 200.
 func (w *statusWriter) status() string {
 	switch {
 	case w.code == 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestSkippedRows: rows that another transaction has locked are counted in each pass, and
-// published when it is over. A file has one writer, behind whom the publisher waits.
+// TestSkippedRows: rows that another transaction has locked are counted in each pass, and published when it has
+// ended. SQLite has one writer at a time, so its publisher waits instead.
 func TestSkippedRows(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := e.New(t)

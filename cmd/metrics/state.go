@@ -14,25 +14,25 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// state tells what is in the database. It is read by one goroutine at a time, however many
-// scrape, and by none that a scrape waits for longer than it wants to.
+// state collects the state of the database. One goroutine at a time reads it, whatever the number of scrapes. A
+// scrape waits for at most Config.Patience.
 type state struct {
 	cfg Config
 
 	mu      sync.Mutex
-	ctx     context.Context // of the readings
-	db      *rowfeed.DB     // nil before watch
-	last    *reading        // the last one that succeeded; nil before
-	up      bool            // the last one succeeded
-	took    time.Duration   // by the last one
-	began   time.Time       // the last one
-	pending chan struct{}   // closed at the end of the one under way; nil where there is none
+	ctx     context.Context // context of the readings
+	db      *rowfeed.DB     // nil before Watch
+	last    *reading        // the last reading that succeeded, or nil
+	up      bool            // whether the last reading succeeded
+	took    time.Duration   // duration of the last reading
+	began   time.Time       // start of the last reading
+	pending chan struct{}   // closed when the current reading ends; nil if there is none
 }
 
-// stale is how old a reading may be and still be told, where it is not to be read more seldom.
+// stale is the maximum age of a reading that is still shown, unless Config.Every is longer.
 const stale = time.Minute
 
-// reading is what was read of a database.
+// reading is what was read from a database.
 type reading struct {
 	at        time.Time
 	feeds     []feedState
@@ -43,9 +43,9 @@ type reading struct {
 type feedState struct {
 	name string
 	admin.Backlog
-	numbered bool // its positions are numbers, and it has one head
-	ages     bool // what waits tells since when
-	waits    bool // something may wait for a publisher
+	numbered bool // positions are numbers, and the feed has one head
+	ages     bool // the age of pending changes is known
+	waits    bool // pending changes are possible
 }
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -132,7 +132,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 		waiting[names.of(feed)] += float64(n)
 	}
 	if last != nil && time.Since(last.at) < max(stale, 2*s.cfg.Every) {
-		for _, f := range last.feeds { // so that nobody waits for their entries is told, too
+		for _, f := range last.feeds { // so that feeds without waiting requests show 0
 			waiting[names.of(f.name)] += 0
 		}
 		gauge(descAge, time.Since(last.at).Seconds())
@@ -146,7 +146,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// hangs tells whether the reading under way takes longer than it may; s.mu is held.
+// hangs tells whether the current reading takes longer than Config.Patience. s.mu is held.
 func (s *state) hangs() bool { return s.pending != nil && time.Since(s.began) > s.cfg.Patience }
 
 func number(is bool) float64 {
@@ -156,8 +156,8 @@ func number(is bool) float64 {
 	return 0
 }
 
-// refresh begins a reading, unless the last one is good, and answers what is closed at the end
-// of the one under way.
+// refresh begins a reading unless the last one is recent enough. It returns the channel that is closed when the
+// current reading ends, or nil.
 func (s *state) refresh() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *state) refresh() <-chan struct{} {
 		defer s.mu.Unlock()
 		s.pending = nil
 		if s.db != db {
-			return // of another database by now
+			return // Watch was called with another database meanwhile
 		}
 		s.took, s.up = time.Since(s.began), err == nil
 		if err == nil {
@@ -186,8 +186,8 @@ func (s *state) refresh() <-chan struct{} {
 	return end
 }
 
-// read asks the database. A feed that cannot be read (its table may be gone) is left out: the
-// rest is still worth knowing, and readiness names it.
+// read queries the database. It leaves out a feed that cannot be read (its table may be gone): the other feeds are
+// still useful, and readiness reports it.
 func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 	r := &reading{at: time.Now()}
 	feeds, err := db.Feeds(ctx)
@@ -214,11 +214,11 @@ func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 	return r, nil
 }
 
-// tell tells the gauges of a reading.
+// tell passes the values of a reading to gauge.
 func (r *reading) tell(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	for i, f := range r.feeds {
 		if i == cfg.MaxNames {
-			break // of what has no series of its own there is no sum that means anything
+			break // sums over several feeds would be meaningless
 		}
 		if f.waits {
 			gauge(descPending, float64(f.Waiting), f.name)
@@ -247,7 +247,7 @@ func (r *reading) tell(cfg Config, gauge func(d *prometheus.Desc, value float64,
 	}
 }
 
-// epochs sums up the epochs of leases, which only grow, and whose rows stay.
+// epochs returns the sums of the leases' epochs, which only grow, because the rows of leases are kept.
 func (r *reading) epochs() map[string]float64 {
 	sums := map[string]float64{}
 	for _, l := range r.leases {
@@ -256,10 +256,10 @@ func (r *reading) epochs() map[string]float64 {
 	return sums
 }
 
-// consumer is what is told of one consumer of a feed.
+// consumer identifies a consumer of a feed.
 type consumer struct{ name, feed string }
 
-// lag is how far a shard is behind, or the worst of several; nil where nothing tells.
+// lag is how far a shard is behind, or the maximum of several shards. Unknown values are nil.
 type lag struct{ entries, seconds *float64 }
 
 func (l *lag) worse(entries *int64, seconds *float64) {
@@ -277,7 +277,7 @@ func worst(a, b *float64) *float64 {
 	return a
 }
 
-// tellConsumers tells of those shards by themselves that are most behind.
+// tellConsumers shows the shards that are furthest behind separately.
 func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	shards := slices.Clone(r.consumers)
 	slices.SortStableFunc(shards, func(a, b admin.ConsumerStatus) int {

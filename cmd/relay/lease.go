@@ -7,12 +7,11 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// LeaseName is the name of the lease through which the instances of a relay take turns.
+// LeaseName returns the name of the lease by which the instances of a relay take turns.
 func LeaseName(name, feed string) string { return "relay:" + feed + ":" + name }
 
-// hold runs fn while this instance has the relay's lease. What it does in the database
-// after that is refused by the epoch, see rowfeed.Consumer.Epoch; what it delivers is not,
-// but carries its epoch.
+// hold runs fn while this instance holds the relay's lease. Once the lease is lost, the epoch refuses further writes
+// in the database, see rowfeed.Consumer.Epoch. Entries may still be delivered; they carry the lower epoch.
 func (r *Relay) hold(
 	ctx context.Context, feed string, once bool, fn func(ctx context.Context, epoch int64) error,
 ) error {
@@ -21,7 +20,7 @@ func (r *Relay) hold(
 		ttl = defaultLease
 	}
 	lease := r.db().Lease(LeaseName(r.Name, feed), ttl)
-	// The relay may have had several shards before, which had leases of their own.
+	// The relay may have had several shards before, with leases of their own.
 	lease.Above = func(ctx context.Context) (int64, error) { return r.db().Admin().ConsumerEpoch(ctx, r.Name, feed) }
 	told := int64(0)
 	lease.StandBy = func(ctx context.Context, s *rowfeed.LeaseStatus) error {
@@ -32,7 +31,7 @@ func (r *Relay) hold(
 		if !once {
 			return nil
 		}
-		// One that is paused does not come to its head, whoever works.
+		// A paused relay never reaches its head, whichever instance holds the lease.
 		paused, err := r.db().Admin().PausedShards(ctx, rowfeed.ConsumerID{Consumer: r.Name, Feed: feed})
 		if err == nil && len(paused) > 0 {
 			err = &rowfeed.Error{Code: rowfeed.ConsumerPaused,

@@ -1,10 +1,9 @@
 // Package relay reads a feed and delivers it to a sink.
 //
-// It remembers how far it has come as a consumer does, in the table of cursors, and
-// stores that after a delivery: each entry arrives at least once. A sink that keeps the
-// cursor itself, in one transaction with the entries, gets each exactly once. Of each shard
-// there is one batch under way at a time, so that the versions of a key arrive in order, and
-// back-pressure needs no memory.
+// A relay is a consumer: its cursor is in the table of cursors. It stores the cursor after a delivery, so each entry
+// arrives at least once. A sink that stores the cursor itself, in one transaction with the entries, gets each entry
+// exactly once. Each shard delivers one batch at a time. So the versions of a key arrive in order, and a slow sink
+// does not make the relay buffer entries.
 package relay
 
 import (
@@ -20,63 +19,58 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink"
 )
 
-// Relay delivers a feed to a sink. Any number of processes may run one under the same
-// name: one works, the others stand by; or, with shards, each has its share of them. Set
-// the fields, then call Run or RunOnce.
+// Relay delivers a feed to a sink. Any number of processes may run a relay under the same name. With one shard, one
+// process works and the others stand by. With several shards, each process works on its share of them. Set the
+// fields, then call Run or RunOnce.
 type Relay struct {
-	// Name is that of the consumer whose cursor the relay has: at most MaxName long,
-	// otherwise as rowfeed.Consumer.Name.
+	// Name is the name of the relay's consumer: at most MaxName bytes, otherwise as rowfeed.Consumer.Name.
 	Name string
-	// Source is what is read: a *rowfeed.Feed, or a feedhttp.Client.
+	// Source is the feed to read: a *rowfeed.Feed, or a feedhttp.Client.
 	Source rowfeed.Source
-	// DB is where cursor, lease and dead letters are. A sink.Transactional brings its own;
-	// then it may be nil.
+	// DB is the database of cursor, lease and dead letters. It may be nil for a sink.Transactional, which has its
+	// own.
 	DB *rowfeed.DB
-	// Sink is what is delivered to. The relay does not close it.
+	// Sink is where entries are delivered. The relay does not close it.
 	Sink sink.Sink
-	// ShardCount is the number of shards, each with a cursor and a lease of its own, that
-	// the instances share; 0 means as many as the relay has, which is one where it is new, and
-	// Run and RunOnce put that number here. See rowfeed.Consumer.ShardCount. A
-	// sink.Transactional has one: what a pass from the beginning did not bring it can tell of
-	// the whole feed only. Where each shard of the feed is one by itself it is not told of
-	// passes: such feeds are only appended to. When a cursor is refused it then ends,
-	// whatever Restart says; or, where entries that a shard has not read were purged, that
-	// shard rests.
+	// ShardCount is the number of shards, each with a cursor and a lease of its own, that the instances share. 0
+	// means the number that the relay already has, or 1 for a new relay; Run and RunOnce then store that number here.
+	// See rowfeed.Consumer.ShardCount.
+	//
+	// With a sink.Transactional it must be 0 or 1: such a sink can only tell for the whole feed what a pass from the
+	// beginning did not bring. If its feed is a ULID feed, which is append-only, the relay does not call the sink's
+	// Begin and Complete. Such a relay ends if its cursor is refused, whatever Restart says. If entries that a shard
+	// has not read were purged, that shard rests.
 	ShardCount int
-	// KeepShardCount ends the relay with the code Conflict where its cursors are of another
-	// number of shards, instead of dividing them anew. Run and RunOnce set it when they have
-	// divided them: an instance does so once, when it is started, and not again when it has
-	// waited for the lease, or lost it, or runs once more. Whoever changes ShardCount of a Relay
-	// that has run sets it to false.
+	// KeepShardCount makes the relay end with the code Conflict if its cursors are of another shard count, instead of
+	// changing them. Run and RunOnce set it after they have changed the shard count. So an instance changes it once,
+	// when it starts, and not again after it has waited for the lease, has lost the lease, or runs again. Set it to
+	// false if you change the ShardCount of a Relay that has run.
 	KeepShardCount bool
 	// Start is where a relay without a cursor begins: rowfeed.Beginning (the default),
 	// Now, or At a time.
 	Start rowfeed.Cursor
-	// Limit is the greatest number of entries under way, of each shard. Default 500.
+	// Limit is the maximum number of entries that a shard delivers at a time. Default 500.
 	Limit int
-	// Wait is how long the source may keep a request waiting for an entry. Default
-	// rowfeed.Consumer's.
+	// Wait is the maximum time that the source may hold a request while it has no entry. Default: that of
+	// rowfeed.Consumer.
 	Wait time.Duration
-	// Retry says how often an entry that the sink rejects is delivered again before it
-	// counts as refused, and with which pauses. A sink that is away costs no attempts.
+	// Retry says how often, and with which pauses, an entry that the sink rejects is delivered again before it counts
+	// as refused. Attempts with an unavailable sink do not count.
 	Retry rowfeed.Retry
-	// SetAside makes dead letters of keys whose entries are refused; otherwise the first
-	// one ends the relay, or of several shards makes its own rest, see rowfeed.Stop.
+	// SetAside stores keys whose entries are refused as dead letters. Otherwise the first refused entry ends the
+	// relay. With several shards only its own shard rests, see rowfeed.Stop.
 	SetAside bool
-	// Restart lets the relay begin again at the beginning when the source refuses its
-	// cursor, as after a restored backup; otherwise that ends it. What the receiver has and
-	// the feed has no more is then removed by a sink.Transactional; other receivers do not
-	// hear of it.
+	// Restart lets the relay begin again at the beginning if the source refuses its cursor, for example after a
+	// restored backup. Otherwise the relay ends. A sink.Transactional then removes the rows that the feed no longer
+	// has. Other receivers are not told of such rows.
 	Restart bool
-	// Lease is the ttl of the leases through which instances take turns, or share the
-	// shards: for so long nothing is delivered, at most, after the one at work was killed.
-	// Default 10 s.
+	// Lease is the time to live of the leases by which instances take turns, or share the shards. It is the maximum
+	// time without deliveries after the working instance was killed. Default 10 s.
 	Lease time.Duration
-	// Observe is told what happens. Default: nobody. What DB's Observer is told of
-	// consumers, it is told of the relay's.
+	// Observe, if set, is called when something happens. The Observer of DB gets the events of the relay's consumer.
 	Observe func(Event)
 
-	// byShard: each shard of the feed is one by itself.
+	// byShard means that the feed is a ULID feed: each shard has an order of its own.
 	byShard bool
 }
 
@@ -86,42 +80,41 @@ type Event struct {
 	Relay string
 	Feed  string
 	Shard int
-	Epoch int64  // of the shard's lease
-	Owner string // of the lease; StandingBy
-	// Batch, Accepted and Rejected are numbers of entries; Delivered.
+	Epoch int64  // of the lease of the relay or the shard
+	Owner string // of the lease, for StandingBy
+	// Batch, Accepted and Rejected are numbers of entries, for Delivered.
 	Batch, Accepted, Rejected int
-	Took                      time.Duration // Delivered
-	Err                       error         // Trouble; Delivered, unless all were accepted
+	Took                      time.Duration // for Delivered
+	Err                       error         // for Trouble; for Delivered unless all entries were accepted
 }
 
-// Kind is what an Event tells.
+// Kind is the kind of an Event.
 type Kind int
 
 const (
-	// Working: this instance has the lease, or that of the shard.
+	// Working means that this instance has acquired the lease of the relay or of the shard.
 	Working Kind = iota
-	// Delivered: the sink has answered for a batch.
+	// Delivered means that the sink has returned the results of a batch.
 	Delivered
 	// Trouble is a failure that the relay survives.
 	Trouble
-	// StandingBy: another instance, the Owner, has the lease of a relay of one shard. Of
-	// more the database's Observer is told.
+	// StandingBy means that another instance, Owner, holds the lease of a relay with one shard. For several shards
+	// the database's Observer gets JobEvents.
 	StandingBy
 )
 
 const (
 	defaultLimit = 500
 	defaultLease = 10 * time.Second
-	// MaxName is how long a relay's name may be: that of its lease holds the feed's, too.
+	// MaxName is the maximum length of a relay's name, in bytes. The name of its lease also contains the feed's name.
 	MaxName = 54
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.:-]*$`)
 
-// Run delivers until ctx ends, then answers nil. It outlives databases, servers and
-// receivers that go away. It ends with an error when the source refuses the cursor (see
-// Restart), when the receiver refuses an entry (see SetAside), or when it cannot work at
-// all.
+// Run delivers until ctx ends, and then returns nil. It survives databases, servers and receivers that are
+// unavailable. It returns an error if the source refuses the cursor (see Restart), if the receiver refuses an entry
+// (see SetAside), or if it cannot work at all.
 func (r *Relay) Run(ctx context.Context) error {
 	away := backoff.NewExponentialBackOff()
 	away.InitialInterval, away.MaxInterval = 100*time.Millisecond, 10*time.Second
@@ -144,13 +137,13 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// RunOnce delivers until the head of the moment is reached. It waits while another
-// instance works, and says so (StandingBy), unless the relay is paused.
+// RunOnce delivers up to the head of the feed at that time. While another instance works, it waits and reports
+// StandingBy, unless the relay is paused.
 func (r *Relay) RunOnce(ctx context.Context) error {
 	return r.explain(r.run(ctx, true, func() {}))
 }
 
-// explain says of a refused cursor what can be done about a relay's.
+// explain adds to the error of a refused cursor what the operator of a relay can do.
 func (r *Relay) explain(err error) error {
 	var e *rowfeed.Error
 	if !errors.As(err, &e) || !errors.Is(err, rowfeed.CursorAhead) && !errors.Is(err, rowfeed.GenerationChanged) &&
@@ -180,12 +173,12 @@ func (r *Relay) explain(err error) error {
 	return err
 }
 
-// unswept tells of a mirror that what a pass from the beginning does not bring is not removed
-// from it: a feed whose shards are feeds by themselves is only appended to, and its shards pass
-// one by one, while a mirror's rows do not tell whose they are.
+// unswept tells whether a mirror keeps rows that a pass from the beginning does not bring. That is so for a ULID
+// feed: it is append-only, its shards make their passes separately, and the rows of a mirror do not tell which shard
+// they belong to.
 func (r *Relay) unswept() bool { return r.byShard && r.transactional() }
 
-// passes tells whether an error may end by itself.
+// passes tells whether an error is temporary.
 func passes(err error) bool {
 	for _, code := range []rowfeed.Code{
 		rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.LeaseLost, rowfeed.Sharding, rowfeed.Filling,
@@ -236,8 +229,8 @@ func (r *Relay) observe(e Event) {
 	}
 }
 
-// run divides the cursors, unless it has, takes the lease and works under it; of shards
-// each has its own, which are the consumer's to take.
+// run sets the shard count, unless it has done so before, acquires the lease and works under it. The consumer
+// acquires the leases of several shards.
 func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -253,12 +246,12 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 		}
 		r.KeepShardCount = true
 	}
-	if r.ShardCount == 0 && !r.transactional() { // it cannot change from here on
+	if r.ShardCount == 0 && !r.transactional() { // it no longer changes
 		if r.ShardCount, err = r.shards(ctx, info.Name); err != nil {
 			return err
 		}
 	}
-	if r.ShardCount > 1 { // what passes the consumer outlives by itself
+	if r.ShardCount > 1 { // the consumer survives temporary errors by itself
 		return work(ctx, r.consumer(info.Name, 0), once)
 	}
 	return r.hold(ctx, info.Name, once, func(ctx context.Context, epoch int64) error {
@@ -268,7 +261,7 @@ func (r *Relay) run(ctx context.Context, once bool, working func()) error {
 	})
 }
 
-// shards is the number of shards that the relay has, 1 where it is new.
+// shards returns the number of shards of the relay, or 1 for a new relay.
 func (r *Relay) shards(ctx context.Context, feed string) (int, error) {
 	return r.DB.Admin().ConsumerShardCount(ctx, r.Name, feed)
 }
@@ -280,7 +273,7 @@ func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
 	return c.Run(ctx)
 }
 
-// consumer is the relay as the root package knows it.
+// consumer returns the consumer of the relay.
 func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
 	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait,
 		Retry: r.Retry, Epoch: epoch,

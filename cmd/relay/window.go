@@ -13,34 +13,34 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// rest bounds how long a call of deliver waits because the receiver has asked for that:
-// the consumer is to look at its cursor meanwhile, whether it was paused or moved.
+// rest is the maximum time that a call of deliver waits when the receiver has asked for a pause. The consumer must
+// read its cursor meanwhile, because an operator may have paused or moved it.
 const rest = time.Second
 
-// window is the batch under way. What the sink has accepted of it is remembered, so that
-// an entry is not delivered again because another one was not accepted.
+// window is the batch that is being delivered. It remembers what the sink has accepted, so that an entry is not
+// delivered again because another entry was not accepted.
 type window struct {
 	relay *Relay
 	feed  string
 	shard int
 	epoch int64
 
-	accepted map[string]bool // idempotency keys among the last batch's entries
+	accepted map[string]bool // idempotency keys of entries of the last batch
 	memory   *memory
 	quiet    *quiet
 }
 
-// mostRemembered is of how many shards the last batch is remembered that was accepted as a whole.
+// mostRemembered is the number of shards whose last batch is remembered after it was accepted completely.
 const mostRemembered = 64
 
-// memory bounds what is remembered of batches that nothing is wanted of any more, but that their
-// cursors may not have been stored: of the last ones. There may be as many shards as customers.
+// memory limits what is remembered of completed batches, whose cursors may not have been stored yet. It keeps the
+// most recent ones. A feed may have as many shards as customers.
 type memory struct {
 	mu   sync.Mutex
-	done []*window // the latest last
+	done []*window // the most recent last
 }
 
-// recall is what was accepted of a window's last batch.
+// recall returns what was accepted of the last batch of a window.
 func (m *memory) recall(w *window) map[string]bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,7 +48,7 @@ func (m *memory) recall(w *window) map[string]bool {
 	return w.accepted
 }
 
-// remember keeps what was accepted; done says that it is the whole batch.
+// remember stores what was accepted. done says that the whole batch was accepted.
 func (m *memory) remember(w *window, accepted map[string]bool, done bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -61,14 +61,14 @@ func (m *memory) remember(w *window, accepted map[string]bool, done bool) {
 	}
 }
 
-// quiet is when the receiver wants to hear of this process again, whatever shard it has.
+// quiet is the time until which the receiver asked this process to pause, for all shards.
 type quiet struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-// deliver is rowfeed.Consumer's Deliver: one attempt with those of the entries that are
-// not accepted yet. It answers an error while any of them is undecided.
+// deliver implements Deliver of rowfeed.Consumer: one attempt with the entries that are not accepted yet. It returns
+// an error while any entry is undecided.
 func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused []rowfeed.Refusal, err error) {
 	if err := w.quiet.wait(ctx); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused 
 			}
 		}
 		if undecided != nil || len(batch) == 0 {
-			continue // no later version of a key goes first
+			continue // a later version of a key must not go first
 		}
 		results, err := w.attempt(ctx, batch)
 		if err != nil {
@@ -112,8 +112,8 @@ func (w *window) deliver(ctx context.Context, entries []rowfeed.Entry) (refused 
 	return refused, nil
 }
 
-// attempt is one call of the sink, with a result for every entry and an error for every
-// one that was not accepted.
+// attempt calls the sink once. It returns a result for every entry, and every entry that was not accepted has an
+// error.
 func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result, error) {
 	started := time.Now()
 	ctx, end := feedtype.StartSpan(ctx, nil, feedtype.Span{Op: feedtype.SpanDeliver, Feed: w.feed,
@@ -145,7 +145,7 @@ func (w *window) attempt(ctx context.Context, batch []sink.Entry) ([]sink.Result
 	return results, nil
 }
 
-// after notes that the receiver wants to be left alone.
+// after stores that the receiver asked for a pause.
 func (q *quiet) after(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,8 +160,7 @@ func (q *quiet) end() time.Time {
 	return q.until
 }
 
-// wait does so until the receiver wants to hear of us, or for a while; then it answers
-// an error.
+// wait waits until the pause of the receiver is over, or for at most rest; then it returns an error.
 func (q *quiet) wait(ctx context.Context) error {
 	until := q.end()
 	left := time.Until(until)
@@ -181,8 +180,8 @@ func (q *quiet) wait(ctx context.Context) error {
 	return nil
 }
 
-// distinct splits entries, by their indexes, into parts without a key twice, in order. A
-// feed's page has each key once; that of another source may not.
+// distinct splits entries, as indexes, into consecutive parts in which each key occurs once. A page of a feed has
+// each key once, but a page of another source may not.
 func distinct(entries []sink.Entry) [][]int {
 	parts, seen := [][]int{nil}, map[string]bool{}
 	for i, e := range entries {

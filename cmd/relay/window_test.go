@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
 )
 
-// sinkFunc is a sink of one function.
+// sinkFunc is a sink that consists of one function.
 type sinkFunc func(batch []sink.Entry) []sink.Result
 
 func (f sinkFunc) Deliver(_ context.Context, batch []sink.Entry) []sink.Result { return f(batch) }
@@ -40,8 +40,8 @@ func entries(all ...sink.Entry) (plain []rowfeed.Entry) {
 
 var errOff = errors.New("switched off")
 
-// TestRetryAfter (S6): a receiver that asks to be left alone is, for as long as it wants, and
-// the consumer gets its turns meanwhile. The time is virtual.
+// TestRetryAfter (S6): a receiver that asks for a pause gets it, and the consumer's function returns at least once a
+// second meanwhile. The time is virtual.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []time.Duration
@@ -75,7 +75,7 @@ func TestRetryAfter(t *testing.T) {
 		if calls != 91 {
 			t.Errorf("%d calls", calls)
 		}
-		// Cancelled while it waits.
+		// Cancelled during the pause.
 		w.quiet.after(time.Hour)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -85,8 +85,7 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestRestIsShared: a receiver that asks one shard's worker to be left alone is left alone
-// by all of them.
+// TestRestIsShared: if a receiver asks the worker of one shard for a pause, all workers pause.
 func TestRestIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []time.Duration
@@ -114,8 +113,8 @@ func TestRestIsShared(t *testing.T) {
 	})
 }
 
-// TestVersionsWait (S6): of a key that comes twice the second version waits until the first
-// is decided, also while that is tried again, and beside entries that are accepted.
+// TestVersionsWait (S6): if a key occurs twice, its second version waits until the first is decided, even while the
+// first is retried and other entries are accepted.
 func TestVersionsWait(t *testing.T) {
 	var handed [][]string
 	answers := [][]sink.Result{
@@ -143,7 +142,7 @@ func TestVersionsWait(t *testing.T) {
 	}
 }
 
-// TestOddSinks: a sink that does not keep to its contract costs nothing but time.
+// TestOddSinks: a sink that violates its contract causes delays, but no loss.
 func TestOddSinks(t *testing.T) {
 	page := entries(sinktest.Upsert(t, 1, 1, "a"))
 	for name, results := range map[string][]sink.Result{
@@ -161,8 +160,8 @@ func TestOddSinks(t *testing.T) {
 	}
 }
 
-// TestMemory: what was accepted is remembered of the batches that are not through, and of the last that
-// are: a relay of many shards does not keep a batch of each.
+// TestMemory: accepted entries are remembered for incomplete batches, and for the most recent complete ones. A relay
+// of many shards does not keep a batch of each.
 func TestMemory(t *testing.T) {
 	sent := map[string]int{}
 	refuse := true
@@ -195,7 +194,7 @@ func TestMemory(t *testing.T) {
 	}
 	refuse = false
 	last := len(all) - 1
-	for _, i := range []int{0, last, last} { // one that was refused in part, and one whose cursor was not stored
+	for _, i := range []int{0, last, last} { // a partly refused batch, and batches whose cursor was not stored
 		if _, err := all[i].deliver(t.Context(), page); err != nil {
 			t.Fatal(err)
 		}

@@ -18,13 +18,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// BenchmarkAuthentication compares the load that a server holds with tokens and without: eight
-// clients ask for pages of 10 over loopback. Each round asks both servers, of one process and one
-// database, in turns; the ratio is that of the rounds' medians.
+// BenchmarkAuthentication compares the throughput of a server with tokens and without. Eight clients request pages of
+// 10 entries over loopback. Each round measures both servers in turns, in one process and on one database. The result
+// is the ratio of the medians of the rounds.
 //
 //	go test ./cmd/server -run '^$' -bench Authentication -benchtime 9x
 func BenchmarkAuthentication(b *testing.B) {
-	const clients, requests = 8, 250 // each client's, in a round
+	const clients, requests = 8, 250 // per client and round
 	database := testdb.SQLite.New(b)
 	pool := database.OpenTapped(b, testdb.Hooks{})
 	db, err := rowfeed.Open(b.Context(), pool, sqlite.New(), nil)

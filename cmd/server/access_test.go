@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestTokensAreAskedFor: strangers learn that the server lives and whether it is ready, and of
-// no feed, its troubles or its figures.
+// TestTokensAreAskedFor: clients without a token learn whether the server lives and is ready, and nothing about
+// feeds, their problems or metrics.
 func TestTokensAreAskedFor(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, "INSERT INTO kv VALUES (1, 'secret')")
@@ -55,7 +55,7 @@ func TestTokensAreAskedFor(t *testing.T) {
 	}
 }
 
-// trigger is the name of one of the feed's.
+// trigger returns the name of one of the feed's triggers.
 func (x *fixture) trigger(t *testing.T) (name string) {
 	t.Helper()
 	if err := x.sql.QueryRowContext(t.Context(),

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
-// raw sends a request line as it stands, which no client would write.
+// raw sends a request line without changes, which HTTP clients do not allow.
 func raw(t *testing.T, r *running, target string) (*http.Response, string) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -35,8 +35,7 @@ func raw(t *testing.T, r *running, target string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// TestPathTricks: no spelling of a path leads anywhere that its plain form does not, nor to
-// another host.
+// TestPathTricks: no notation of a path leads to anything that its plain form does not, nor to another host.
 func TestPathTricks(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})

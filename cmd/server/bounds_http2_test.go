@@ -15,7 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
-// TestSlowHeaders: a header has its own time, however long a body may take.
+// TestSlowHeaders: the timeout of a header applies even if that of a body is longer.
 func TestSlowHeaders(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond, BodyTimeout: time.Hour}})
@@ -27,7 +27,7 @@ func TestSlowHeaders(t *testing.T) {
 	if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: l"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // only what hangs meets this bound
+	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // only a test that hangs reaches this
 		t.Fatal(err)
 	}
 	if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -35,8 +35,7 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// TestHTTP2TakesLittle: over HTTP/2 a client may send, before anybody reads it, no more than any
-// request has.
+// TestHTTP2TakesLittle: over HTTP/2 a client may send only as much unread data as a request may have.
 func TestHTTP2TakesLittle(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{})
@@ -54,7 +53,7 @@ func TestHTTP2TakesLittle(t *testing.T) {
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(settings)+frame(ping, 1, 2, 3, 4, 5, 6, 7, 8)); err != nil {
 		t.Fatal(err)
 	}
-	window := 65_535 // as HTTP/2 begins
+	window := 65_535 // initial window of HTTP/2
 	for in := bufio.NewReader(c); ; {
 		head := make([]byte, 9)
 		if _, err := io.ReadFull(in, head); err != nil {
@@ -66,7 +65,7 @@ func TestHTTP2TakesLittle(t *testing.T) {
 		}
 		if head[3] == windowUpdate {
 			window += int(binary.BigEndian.Uint32(body))
-		} else if head[3] == ping { // what comes before the answer has come
+		} else if head[3] == ping { // everything before the answer has arrived
 			break
 		}
 	}

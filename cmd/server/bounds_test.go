@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
-// follow opens a stream, and answers its status; leave ends it.
+// follow opens a stream and returns its status. leave ends the stream.
 func (r *running) follow(t *testing.T, who string) (status int, leave func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -34,8 +34,8 @@ func (r *running) follow(t *testing.T, who string) (status int, leave func()) {
 	return resp.StatusCode, func() { cancel(); resp.Body.Close() }
 }
 
-// TestWaitingIsBounded: beyond its bounds nobody waits, and whoever only reads is not
-// hindered; a place that is left is free again.
+// TestWaitingIsBounded: requests above the limits may not wait, but may read. When a waiting request ends, another
+// may wait.
 func TestWaitingIsBounded(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Access: letsThrough, Limits: server.Limits{Waiting: 2, WaitingPerClient: 1}})
@@ -70,8 +70,8 @@ func TestWaitingIsBounded(t *testing.T) {
 	await(t, func() bool { return waits("c") == 200 }, func() string { return "no place becomes free" })
 }
 
-// TestConnectionsAreBounded: what comes beyond them is closed at once; another one may come
-// when one goes.
+// TestConnectionsAreBounded: connections above the limit are closed at once. When a connection ends, another may be
+// opened.
 func TestConnectionsAreBounded(t *testing.T) {
 	x := newFixture(t)
 	var log logged
@@ -116,9 +116,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}, func() string { return "no place becomes free" })
 }
 
-// silent says a beginning to a server, and nothing more; it answers what came before the
-// server ended the connection. That it does end it is the test: there is no other way out of
-// the reading.
+// silent sends the beginning of a request and nothing more. It returns what the server sent before it closed the
+// connection. The test is that the server closes it: nothing else ends the read.
 func silent(t *testing.T, r *running, beginning string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -129,12 +128,12 @@ func silent(t *testing.T, r *running, beginning string) string {
 	if _, err := io.WriteString(c, beginning); err != nil {
 		t.Fatal(err)
 	}
-	answer, _ := io.ReadAll(c) // a reset is an end, too
+	answer, _ := io.ReadAll(c) // a reset ends the connection, too
 	return string(answer)
 }
 
-// TestSlowloris: whoever sends a header or a body that never ends is not waited for. A whole
-// header has all the time it needs here, so that its answer does not depend on the machine.
+// TestSlowloris: the server does not wait for a header or a body that never ends. A complete header has unlimited
+// time here, so that its answer does not depend on the machine.
 func TestSlowloris(t *testing.T) {
 	x := newFixture(t)
 	header := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond}})
@@ -155,7 +154,7 @@ func TestSlowloris(t *testing.T) {
 		"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx":      "HTTP/1.1 405",
 		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nx":              "HTTP/1.1 413",
 		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nx": "HTTP/1.1 413",
-		// whose length?
+		// ambiguous length
 		"GET /_feeds HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n": "HTTP/1.1 400",
 	} {
 		if got := silent(t, body, beginning); !strings.HasPrefix(got, want) {
@@ -164,7 +163,7 @@ func TestSlowloris(t *testing.T) {
 	}
 }
 
-// TestTLSSlowloris: nor is a handshake that does not go on.
+// TestTLSSlowloris: the server does not wait for a TLS handshake that never ends.
 func TestTLSSlowloris(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{Limits: server.Limits{HeaderTimeout: time.Millisecond}})

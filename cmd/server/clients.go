@@ -9,14 +9,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// clients remember how much each has asked of late: of the most recent maxClients of them.
-// Whoever is forgotten has asked nothing for longer than all the others.
+// clients counts the recent requests of clients. It keeps the maxClients most recent clients. A client that it
+// forgets has sent nothing for longer than all others.
 type clients struct {
 	rate  rate.Limit
 	burst int
 
 	mu     sync.Mutex
-	recent *list.List // of *bucket, the latest first
+	recent *list.List // of *bucket, the most recent first
 	known  map[string]*list.Element
 }
 
@@ -33,7 +33,7 @@ func newClients(l Limits) clients {
 	return clients{rate: rate.Limit(l.Rate), burst: burst, recent: list.New(), known: make(map[string]*list.Element)}
 }
 
-// take counts a request, and answers after which time it may be sent again; 0 lets it through.
+// take counts a request. It returns 0 if the request is allowed, else the time after which it may be sent again.
 func (c *clients) take(key string) (after time.Duration) {
 	if key == "" || c.rate < 0 {
 		return 0
@@ -52,7 +52,7 @@ func (c *clients) take(key string) (after time.Duration) {
 	return lacking(at.Value.(*bucket).rate, true)
 }
 
-// dry is take that counts nothing.
+// dry is take without counting.
 func (c *clients) dry(key string) (after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *clients) dry(key string) (after time.Duration) {
 	return lacking(at.Value.(*bucket).rate, false)
 }
 
-// lacking is after which time the limiter has a request to give; take takes it where it has.
+// lacking returns the time until the limiter allows a request. take consumes the request if it is allowed.
 func lacking(l *rate.Limiter, take bool) time.Duration {
 	if take && l.Allow() || !take && l.Tokens() >= 1 {
 		return 0

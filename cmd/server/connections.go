@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// countedListener bounds the connections that are open. Those beyond are closed at once:
-// left in the queue they would keep waiting who can be told nothing.
+// countedListener limits the open connections. It closes further connections at once: clients whose connections wait
+// in the queue would get no error.
 type countedListener struct {
 	net.Listener
 	limits  Limits
@@ -14,7 +14,7 @@ type countedListener struct {
 
 	mu   sync.Mutex
 	open int
-	of   map[string]int // by address; who has none is not in it
+	of   map[string]int // by address; an address without connections has no entry
 }
 
 func newCountedListener(l net.Listener, limits Limits, refused func(cause string)) *countedListener {
@@ -38,7 +38,7 @@ func (l *countedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// enter counts a connection, or says why there may not be another one.
+// enter counts a connection, or returns the reason why it is refused.
 func (l *countedListener) enter(address string) (cause string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,7 +16,7 @@ type caller struct {
 func (c *caller) RemoteAddr() net.Addr { return c.from }
 func (c *caller) Close() error         { c.closed = true; return nil }
 
-// queue is a listener on which callers are waiting.
+// queue is a listener with waiting connections.
 type queue struct {
 	net.Listener
 	callers []*caller
@@ -33,8 +33,8 @@ func (q *queue) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsOfOneAddress: one address cannot have all connections; this machine can,
-// and whoever closes twice frees one place.
+// TestConnectionsOfOneAddress: one address cannot have all connections, except this machine. Closing a connection
+// twice frees one place.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	q := &queue{}
 	refused := 0

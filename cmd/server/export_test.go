@@ -2,7 +2,7 @@ package server
 
 import "time"
 
-// WithReadyTimeout is c with another bound of what /readyz asks the database.
+// WithReadyTimeout returns c with another timeout for the queries of /readyz.
 func (c Config) WithReadyTimeout(d time.Duration) Config {
 	c.readyTimeout = d
 	return c

@@ -19,8 +19,8 @@ func isLoopback(a net.Addr) bool {
 	return err == nil && at.Addr().Unmap().IsLoopback()
 }
 
-// IsLoopback tells of an address to listen on, host:port, whether only this machine can reach
-// it: nobody can where it is no address. Of a name that is not localhost it does not know.
+// IsLoopback tells whether only this machine can reach an address to listen on, host:port. It is true for an invalid
+// address, which no client can reach, and false for host names other than localhost.
 func IsLoopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
 	if err != nil || host == "localhost" {
@@ -30,8 +30,8 @@ func IsLoopback(listen string) bool {
 	return err == nil && at.Unmap().IsLoopback()
 }
 
-// exposed is the error of a server that others than this machine can reach, and that asks
-// nobody who they are, though nobody has said that this is meant.
+// exposed returns an error if other machines can reach the server, and it authenticates no client, unless Everyone is
+// set.
 func (c Config) exposed(at net.Addr) error {
 	if isLoopback(at) || c.Access != nil || c.Everyone {
 		return nil
@@ -42,17 +42,16 @@ func (c Config) exposed(at net.Addr) error {
 		Next: "listen on 127.0.0.1, or ask for tokens (--auth tokens), or say that this is meant (--auth none)"}
 }
 
-// everyone lets all requests through as everyone's: nobody is asked who they are.
+// everyone lets all requests through as access.Everyone, without authentication.
 func everyone(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(w, r.WithContext(access.With(r.Context(), access.Everyone())))
 	})
 }
 
-// onlyHosts refuses requests that are meant for another host, in front of next. A page of a
-// stranger, open in a browser on this machine, can have its own name lead here (DNS
-// rebinding) and would be shown what only this machine may see; but the browser says the
-// name.
+// onlyHosts refuses requests for other hosts. A page of an attacker, open in a browser on this machine, can make its
+// own host name resolve to this machine (DNS rebinding), and would see what only this machine may see. But the
+// browser sends that name in the header Host.
 func (c Config) onlyHosts(at net.Addr, next http.Handler) http.Handler {
 	if len(c.Hosts) == 0 && !isLoopback(at) {
 		return next
@@ -62,7 +61,7 @@ func (c Config) onlyHosts(at net.Addr, next http.Handler) http.Handler {
 		named = append(named, host)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// Without any host, as only HTTP/1.0 allows it, no browser asks.
+		// Only HTTP/1.0 allows a request without a host. Browsers do not send it.
 		if host := hostOf(r.Host); host != "" && !isOwn(host) &&
 			!slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(n, host) }) {
 			refuse(w, r, &rowfeed.Error{Code: feedhttp.Misdirected, Cause: fmt.Sprintf("this server is not %q", host),
@@ -74,7 +73,7 @@ func (c Config) onlyHosts(at net.Addr, next http.Handler) http.Handler {
 	})
 }
 
-// hostOf is a Host header without its port, and without the brackets of IPv6.
+// hostOf returns the host of a Host header, without the port and the brackets of IPv6.
 func hostOf(header string) string {
 	if host, _, err := net.SplitHostPort(header); err == nil {
 		return host
@@ -82,7 +81,7 @@ func hostOf(header string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(header, "["), "]")
 }
 
-// isOwn tells of a name that leads to this machine wherever it is looked up.
+// isOwn tells whether a name means this machine wherever it is resolved.
 func isOwn(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
-// letsThrough is an authentication that everybody passes.
+// letsThrough is an authentication that accepts every client.
 func letsThrough(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := access.Everyone()
@@ -21,8 +21,7 @@ func letsThrough(next http.Handler) http.Handler {
 	})
 }
 
-// TestExposed: where others than this machine can reach it, nobody is served without having
-// said who they are, unless that was meant.
+// TestExposed: a server that other machines can reach does not start without authentication, unless Everyone is set.
 func TestExposed(t *testing.T) {
 	x := newFixture(t)
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
@@ -44,7 +43,7 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestHosts: a page of a stranger, whose name was made to lead here, is told nothing.
+// TestHosts: a page whose host name was made to resolve to this machine gets no data.
 func TestHosts(t *testing.T) {
 	x := newFixture(t)
 	ask := func(r *running, host string) int {

@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// readyTimeout bounds the questions that /readyz asks the database.
+	// readyTimeout is the maximum time of the queries of /readyz.
 	readyTimeout = 5 * time.Second
-	// remember is for how long the console shows what /readyz last found.
+	// remember is how long the console shows the last result of /readyz.
 	remember = time.Minute
 )
 
@@ -31,32 +31,32 @@ type health struct {
 	verifyEvery time.Duration
 	timeout     time.Duration
 
-	asking   chan struct{} // holds one: who looks, and has found
+	asking   chan struct{} // held by the request that checks, and that writes found
 	found    found
 	mu       sync.Mutex
 	verified map[string]verification // by feed
 }
 
-// found is what the last look has found that came to its end.
+// found is the result of the last completed check.
 type found struct {
 	begun   time.Time
 	reasons []string
 }
 
-// verification is what was found of a feed's triggers, and when.
+// verification is the result of verifying a feed's triggers.
 type verification struct {
 	at       time.Time
 	problems []string
 }
 
-// alive says that the process answers, and nothing more.
+// alive answers that the process runs, and nothing more.
 func (h *health) alive(w http.ResponseWriter, r *http.Request) {
 	answer(w, r, http.StatusOK, struct {
 		Alive bool `json:"alive"`
 	}{true})
 }
 
-// ready says whether everything works that consumers rely on.
+// ready answers whether everything works that consumers need.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	if len(reasons) > 0 {
 		status = http.StatusServiceUnavailable
 	}
-	if !access.From(r.Context()).May(access.Read, access.EveryFeed) { // strangers learn no name of a feed
+	if !access.From(r.Context()).May(access.Read, access.EveryFeed) { // other clients must not see the names of feeds
 		answer(w, r, status, struct {
 			Ready bool `json:"ready"`
 		}{len(reasons) == 0})
@@ -80,14 +80,14 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	}{len(reasons) == 0, reasons})
 }
 
-// reasons are why the server is not ready. Who comes while others look takes what is found by the
-// next look, all of them together: however many strangers ask, nobody waits for more than two.
+// reasons returns why the server is not ready. Requests that arrive during a check share the result of the next
+// check. So a request waits for at most two checks, whatever the number of requests.
 func (h *health) reasons(ctx context.Context) []string {
 	came := time.Now()
 	select {
 	case h.asking <- struct{}{}:
 		defer func() { <-h.asking }()
-	case <-ctx.Done(): // nobody waits behind a database that hangs for longer than they asked to
+	case <-ctx.Done(): // a request does not wait longer than its own timeout
 		return []string{feedhttp.ProblemOf(ctx.Err(), "").String()}
 	}
 	if h.found.begun.After(came) {
@@ -117,7 +117,7 @@ func (h *health) look(ctx context.Context) []string {
 	return reasons
 }
 
-// verify looks at a feed's triggers, unless that was done a moment ago.
+// verify verifies a feed's triggers, unless that was done recently.
 func (h *health) verify(ctx context.Context, f *rowfeed.Feed) {
 	h.mu.Lock()
 	last, ok := h.verified[f.Name()]
@@ -127,7 +127,7 @@ func (h *health) verify(ctx context.Context, f *rowfeed.Feed) {
 	}
 	problems, err := f.Admin().Verify(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return // who asked has gone: nothing was found
+		return // the client has disconnected: there is no result
 	}
 	if err != nil {
 		problems = []string{feedhttp.ProblemOf(err, f.Name()).String()}
@@ -147,8 +147,8 @@ func (h *health) forget(feeds []*rowfeed.Feed) {
 	}
 }
 
-// known is what is wrong with a feed as far as known without asking the database: what
-// its publisher tells, and what was last found of its triggers.
+// known returns the problems of a feed that are known without a query: those of its publisher, and those of the last
+// verification of its triggers.
 func (h *health) known(feed string) []string {
 	all := h.publishers.problems(feed)
 	h.mu.Lock()
@@ -158,7 +158,7 @@ func (h *health) known(feed string) []string {
 		return all
 	}
 	for _, p := range found.problems {
-		// A publisher that fails by the same cause tells it at more length.
+		// A publisher that fails for the same reason reports it in more detail.
 		if !slices.ContainsFunc(all, func(known string) bool { return strings.Contains(known, p) }) {
 			all = append(all, p)
 		}
@@ -166,7 +166,7 @@ func (h *health) known(feed string) []string {
 	return all
 }
 
-// onlyGet refuses what does not read.
+// onlyGet refuses methods other than GET and HEAD.
 func onlyGet(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -179,7 +179,7 @@ func onlyGet(next http.HandlerFunc) http.HandlerFunc {
 }
 
 func answer(w http.ResponseWriter, r *http.Request, status int, body any) {
-	data, _ := json.Marshal(body) // bools and strings
+	data, _ := json.Marshal(body) // bools and strings cannot fail
 	data = append(data, '\n')
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))

@@ -15,34 +15,32 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// Limits bound what clients may take of a server. A field of 0 has its default, a negative
-// one bounds nothing.
+// Limits limit what clients may use of a server. 0 means the default, a negative number means no limit.
 //
-// A client is who has said who they are; of all others it is an address, or, of IPv6, the
-// network of 64 bits that it is in. What comes from this machine without saying who it is
-// has no bound of its own: it may be a proxy, behind which all look alike.
+// A client is an authenticated identity. Without one it is an IPv4 address or an IPv6 network of 64 bits.
+// Unauthenticated requests from this machine have no limits per client: they may come from a proxy, which hides the
+// clients.
 type Limits struct {
-	// Rate is how many requests a second a client may send. Default 1000. What is refused
-	// because nobody knows who asks counts on the address.
+	// Rate is the maximum number of requests per second of a client. Default 1000. A request that fails
+	// authentication counts for its address.
 	Rate float64
-	// Burst is how many it may send at once. Default 20 times the rate.
+	// Burst is the maximum number of requests of a client at once. Default 20 times Rate.
 	Burst int
-	// Connections is how many may be open. Default 32,768.
+	// Connections is the maximum number of open connections. Default 32,768.
 	Connections int
-	// ConnectionsPerAddress is how many of them one address may have. Default half of them.
+	// ConnectionsPerAddress is the maximum number of connections of one address. Default: half of Connections.
 	ConnectionsPerAddress int
-	// Waiting is how many requests may wait for an entry, or stream, at a time. Default
-	// 32,768.
+	// Waiting is the maximum number of requests that wait for an entry or stream at the same time. Default 32,768.
 	Waiting int
-	// WaitingPerClient is how many of them may be one client's. Default half of them.
+	// WaitingPerClient is the maximum number of waiting requests of one client. Default: half of Waiting.
 	WaitingPerClient int
-	// HeaderBytes bounds a request's line and header. Default 32 KiB; unbounded is 1 MiB.
+	// HeaderBytes is the maximum size of a request's line and header. Default 32 KiB. Without a limit it is 1 MiB.
 	HeaderBytes int
-	// HeaderTimeout is how long they may take, and a TLS handshake before them. Default 10 s.
+	// HeaderTimeout is the maximum time for a request's header, including the TLS handshake before it. Default 10 s.
 	HeaderTimeout time.Duration
-	// BodyBytes bounds a body, which only the console's forms have. Default 64 KiB.
+	// BodyBytes is the maximum size of a body. Only the forms of the console have bodies. Default 64 KiB.
 	BodyBytes int64
-	// BodyTimeout is how long header and body together may take. Default 30 s.
+	// BodyTimeout is the maximum time for header and body together. Default 30 s.
 	BodyTimeout time.Duration
 }
 
@@ -53,9 +51,9 @@ const (
 	defaultWaiting     = 32 << 10
 	defaultHeaderBytes = 32 << 10
 	defaultBodyBytes   = 64 << 10
-	// maxURI bounds an address: the longest query has 2 KiB, and a feed's name fewer than 100 bytes.
+	// maxURI is the maximum length of a URI. The longest query has 2 KiB, and a feed's name less than 100 bytes.
 	maxURI = 8 << 10
-	// maxClients bounds for how many clients it is remembered how much they have asked.
+	// maxClients is the maximum number of clients whose requests are counted.
 	maxClients = 10_000
 )
 
@@ -73,7 +71,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// check refuses what is no number.
+// check refuses a Rate that is not a usable number.
 func (l Limits) check() error {
 	if math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0) || l.Rate > 1e9 {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "rate",
@@ -83,7 +81,7 @@ func (l Limits) check() error {
 	return nil
 }
 
-// half is the share that one may have; of what is unbounded it is unbounded.
+// half returns the default limit for one client. Half of no limit is no limit.
 func half(n int) int {
 	if n < 0 {
 		return n
@@ -91,15 +89,15 @@ func half(n int) int {
 	return max(n/2, 1)
 }
 
-// limiter holds clients to Limits.
+// limiter enforces Limits.
 type limiter struct {
 	Limits
-	asked   clients // requests, by who sends them
-	unknown clients // requests that authentication has refused, by address
+	asked   clients // requests, by client
+	unknown clients // requests that failed authentication, by address
 
 	mu      sync.Mutex
 	waiting int
-	waits   map[string]int // by client; who has none is not in it
+	waits   map[string]int // by client; a client without waiting requests has no entry
 }
 
 func newLimiter(l Limits) *limiter {
@@ -108,14 +106,13 @@ func newLimiter(l Limits) *limiter {
 
 type addressKey struct{}
 
-// arrival is what is known of a request before anybody has asked who sends it.
+// arrival is what is known of a request before authentication.
 type arrival struct {
-	address string // "" on this machine
-	known   bool   // authentication has let it through
+	address string // empty for this machine
+	known   bool   // authentication was successful
 }
 
-// first stands before authentication: it bounds what a request may look like, and how often
-// an address may be refused.
+// first runs before authentication. It limits the size of requests, and the failed authentications of an address.
 func (l *limiter) first(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.RequestURI) > maxURI {
@@ -125,11 +122,11 @@ func (l *limiter) first(next http.Handler) http.Handler {
 		}
 		most := l.BodyBytes
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
-			most = 0 // means nothing there, and would only be taken in
+			most = 0 // a body has no meaning there
 		}
 		if l.BodyBytes >= 0 && r.ContentLength != 0 {
 			if r.ContentLength > most || r.ContentLength < 0 && most == 0 {
-				w.Header().Set("Connection", "close") // lest the body be read to its end
+				w.Header().Set("Connection", "close") // otherwise net/http reads the rest of the body
 				refuse(w, r, &rowfeed.Error{Code: feedhttp.TooLarge,
 					Cause: fmt.Sprintf("the request has a body of more than %d bytes", most),
 					Next:  "leave the body out"}, 0)
@@ -149,7 +146,7 @@ func (l *limiter) first(next http.Handler) http.Handler {
 	})
 }
 
-// second stands behind authentication: it bounds how often a client may ask.
+// second runs after authentication. It limits the requests of a client.
 func (l *limiter) second(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a, ok := r.Context().Value(addressKey{}).(*arrival); ok {
@@ -168,14 +165,14 @@ func tooMany(cause string) error {
 		"ask for more entries at a time, or wait for them (wait, or a stream) instead of asking again and again"}
 }
 
-// refuse answers a request with an error; after, where it is not 0, is when to ask again.
+// refuse answers a request with an error. after, unless 0, is the time for Retry-After.
 func refuse(w http.ResponseWriter, r *http.Request, err error, after time.Duration) {
 	p := feedhttp.ProblemOf(err, "")
 	p.RetryAfter = cmp.Or(after, p.RetryAfter)
 	feedhttp.Refuse(w, r, p)
 }
 
-// client is whom a request counts on; "" is nobody.
+// client returns the client that a request counts for, or "" for none.
 func client(ctx context.Context) string {
 	if name := access.From(ctx).Name; name != "" && name != access.Everyone().Name {
 		return "token " + name
@@ -186,7 +183,7 @@ func client(ctx context.Context) string {
 	return ""
 }
 
-// clientAddress is the address, or network, that counts as one client; "" on this machine.
+// clientAddress returns the address or network that counts as one client, or "" for this machine.
 func clientAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -197,13 +194,13 @@ func clientAddress(remote string) string {
 	case ip.IsLoopback():
 		return ""
 	case ip.Is6():
-		network, _ := ip.Prefix(64) // of an address of 128 bits
+		network, _ := ip.Prefix(64) // cannot fail for an address of 128 bits
 		return network.String()
 	}
 	return ip.String()
 }
 
-// wait is feedhttp's Config.Wait: it counts who waits.
+// wait is Config.Wait of package feedhttp: it counts waiting requests.
 func (l *limiter) wait(ctx context.Context) (leave func(), err error) {
 	who := client(ctx)
 	l.mu.Lock()

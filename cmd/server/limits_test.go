@@ -13,13 +13,13 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// asker sends requests through a limiter, as from an address and by the name of a token.
+// asker sends requests through a limiter, with an address and the name of a token.
 type asker struct {
 	handler http.Handler
-	asked   int // how often authentication was asked
+	asked   int // number of authentications
 }
 
-// newAsker has an authentication that lets everybody through but "nobody".
+// newAsker returns an asker whose authentication accepts every name except "nobody".
 func newAsker(l Limits) *asker {
 	a := &asker{}
 	limiter := newLimiter(l.withDefaults())
@@ -49,7 +49,7 @@ func (a *asker) ask(address, who string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRate (O2): who asks too often is told when to come back, and nobody else is.
+// TestRate (O2): a client that sends too many requests is told when to continue. Other clients are not affected.
 func TestRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(Limits{Rate: 0.1, Burst: 2})
@@ -80,7 +80,7 @@ func TestRate(t *testing.T) {
 		<-time.After(10 * time.Second)
 		want(200, "192.0.2.1:1000", "")
 		want(429, "192.0.2.1:1000", "")
-		for range 10 { // a proxy on this machine hands on what many ask
+		for range 10 { // a proxy on this machine forwards requests of many clients
 			want(200, "127.0.0.1:1000", "")
 			want(200, "[::1]:1000", "")
 		}
@@ -95,8 +95,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestRefusedTooOften: tokens that are made up count on the address, and authentication is
-// not asked about them without end. Whoever is known is not hindered by it.
+// TestRefusedTooOften: invalid tokens count for the address, and the number of authentications is limited.
+// Authenticated clients are not affected.
 func TestRefusedTooOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(Limits{Rate: 0.1, Burst: 3})
@@ -112,7 +112,7 @@ func TestRefusedTooOften(t *testing.T) {
 		if a.asked != 3 {
 			t.Errorf("authentication was asked %d times", a.asked)
 		}
-		for _, who := range []string{"a", "b", "c", "d", "e"} { // a proxy's: none of them has failed
+		for _, who := range []string{"a", "b", "c", "d", "e"} { // behind a proxy; none of them has failed
 			if w := a.ask("192.0.2.2:1", who); w.Code != 200 {
 				t.Error(who, w.Code)
 			}
@@ -120,7 +120,7 @@ func TestRefusedTooOften(t *testing.T) {
 	})
 }
 
-// TestClientsAreForgotten: addresses without number take no memory without bound.
+// TestClientsAreForgotten: any number of addresses needs a limited amount of memory.
 func TestClientsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClients(Limits{Rate: 0.1, Burst: 1})
@@ -155,7 +155,7 @@ func TestLimitsDefaults(t *testing.T) {
 	}
 }
 
-// TestRequestsOfNoShape: what no request needs is refused before anything looks at it.
+// TestRequestsOfNoShape: a request that is too large is refused before authentication.
 func TestRequestsOfNoShape(t *testing.T) {
 	a := newAsker(Limits{BodyBytes: 10})
 	for _, c := range []struct {
@@ -169,7 +169,7 @@ func TestRequestsOfNoShape(t *testing.T) {
 		{"HEAD", "/", "x", -1, 413},
 		{"POST", "/", strings.Repeat("x", 11), 11, 413},
 		{"POST", "/", strings.Repeat("x", 10), 10, 200},
-		{"POST", "/", strings.Repeat("x", 11), -1, 200}, // whoever reads it meets its end
+		{"POST", "/", strings.Repeat("x", 11), -1, 200}, // the limit is met while the body is read
 	} {
 		before := a.asked
 		r := httptest.NewRequest(c.method, c.path, strings.NewReader(c.body))

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// fixture is a database with the table kv and the feed of it.
+// fixture is a database with the table kv and its feed.
 type fixture struct {
 	database *testdb.Database
 	sql      *sql.DB
@@ -36,7 +36,7 @@ type fixture struct {
 
 func newFixture(t *testing.T, params ...string) *fixture {
 	t.Helper()
-	testleaks.None(t) // looks after everything below is closed
+	testleaks.None(t) // checks after everything below is closed
 	x := &fixture{database: testdb.SQLite.New(t)}
 	x.hooks.Store(&testdb.Hooks{})
 	x.sql = x.database.OpenTapped(t, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
@@ -81,8 +81,8 @@ type running struct {
 	ended  <-chan error
 }
 
-// run starts a server and waits until it answers; the test's end stops it. What has to be done in time has
-// a minute, unless cfg says otherwise: a busy machine may take seconds for anything.
+// run starts a server and waits until it answers. The end of the test stops it. Timeouts are a minute unless cfg sets
+// them, because a busy machine may need seconds for anything.
 func run(t *testing.T, cfg server.Config) *running {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -93,7 +93,7 @@ func run(t *testing.T, cfg server.Config) *running {
 		cfg.DiscoverEvery = time.Millisecond
 	}
 	if cfg.VerifyEvery == 0 {
-		cfg.VerifyEvery = 1 // nanosecond: look every time
+		cfg.VerifyEvery = 1 // 1 ns: verify every time
 	}
 	if cfg.ShutdownTimeout == 0 {
 		cfg.ShutdownTimeout = time.Minute
@@ -113,7 +113,7 @@ func run(t *testing.T, cfg server.Config) *running {
 	return r
 }
 
-// refusal is the error of a server that must not start.
+// refusal returns the error of a server that must not start.
 func refusal(t *testing.T, cfg server.Config) error {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -125,7 +125,7 @@ func refusal(t *testing.T, cfg server.Config) error {
 	return server.Run(ctx, cfg)
 }
 
-// end stops the server; calling it again does nothing.
+// end stops the server. A second call does nothing.
 func (r *running) end(t *testing.T) {
 	r.stop()
 	if r.ended != nil {
@@ -146,7 +146,7 @@ func (r *running) get(t *testing.T, path string) (status int, body string) {
 	return r.getAs(t, path, "")
 }
 
-// getAs asks with a token, where it is not empty.
+// getAs sends a request with a token, unless it is empty.
 func (r *running) getAs(t *testing.T, path, token string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", r.url+path, nil)
@@ -168,7 +168,7 @@ func (r *running) getAs(t *testing.T, path, token string) (status int, body stri
 	return resp.StatusCode, string(data)
 }
 
-// readiness asks /readyz and checks that its status and its body agree.
+// readiness requests /readyz, and checks that its status and its body agree.
 func (r *running) readiness(t *testing.T) (reasons []string) {
 	t.Helper()
 	status, body := r.get(t, "/readyz")
@@ -219,7 +219,7 @@ func rowfeedString(page rowfeed.Page, err error) string {
 	return string(data)
 }
 
-// await asks until the answer is yes; only a hanging test meets its bound.
+// await polls until done returns true. Only a test that hangs reaches the timeout.
 func await(t *testing.T, done func() bool, state func() string) {
 	t.Helper()
 	for give := time.Now().Add(time.Minute); !done(); runtime.Gosched() {

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// maxPause is the longest pause before a publisher that failed is started again.
+	// maxPause is the maximum pause before a publisher that failed is started again.
 	maxPause = 30 * time.Second
-	// probation is how long a publisher must run again to count as running.
+	// probation is how long a restarted publisher must run until its failure is forgotten.
 	probation = 10 * time.Second
 )
 
-// Publishing says what RunPublishers does. Only DB is needed.
+// Publishing holds the settings of RunPublishers. Only DB is required.
 type Publishing struct {
 	DB *rowfeed.DB
-	// Feeds are the names of those to publish. Default: all, also those added later.
+	// Feeds are the names of the feeds to publish. Default: all feeds, including those added later.
 	Feeds []string
-	// Log is told what operators should know. Default: nobody.
+	// Log gets messages for operators. Default: none.
 	Log *slog.Logger
-	// DiscoverEvery is as in Config.
+	// DiscoverEvery is the same as Config.DiscoverEvery.
 	DiscoverEvery time.Duration
 }
 
-// RunPublishers publishes until ctx ends, and then answers nil. Unlike Run it answers
-// an error when a publisher gives up, or a feed that was named is gone.
+// RunPublishers publishes until ctx ends, and then returns nil. Unlike Run it returns an error if a publisher gives
+// up, or if a feed in Feeds no longer exists.
 func RunPublishers(ctx context.Context, what Publishing) error {
 	cfg := Config{DB: what.DB, Log: what.Log, DiscoverEvery: what.DiscoverEvery, Publish: true}
 	p := newPublishers(cfg.withDefaults())
@@ -40,28 +40,28 @@ func RunPublishers(ctx context.Context, what Publishing) error {
 	return p.run(ctx)
 }
 
-// publishers runs one publisher for every feed of a DB, or for those named, and keeps
-// that so while feeds come and go.
+// publishers runs one publisher for every feed of a DB, or for the named feeds, and adapts when feeds are added and
+// dropped.
 type publishers struct {
 	db      *rowfeed.DB
 	names   []string
 	log     *slog.Logger
 	every   time.Duration
 	enabled bool
-	gaveUp  chan error // nil: who gives up is started again
+	gaveUp  chan error // nil: a publisher that gives up is started again
 
 	mu      sync.Mutex
 	running map[string]*publisher
 }
 
-// publisher is one feed's. It runs until stop is called or the feed is gone.
+// publisher is the publisher of one feed. It runs until stop is called or the feed no longer exists.
 type publisher struct {
 	feed *rowfeed.Feed
 	stop context.CancelFunc
 	done chan struct{} // closed at the end
 
 	mu          sync.Mutex
-	failed      error // why it last gave up
+	failed      error // the last error with which it gave up
 	failedUntil time.Time
 }
 
@@ -70,7 +70,7 @@ func newPublishers(cfg Config) *publishers {
 		running: make(map[string]*publisher)}
 }
 
-// list finds the feeds to publish.
+// list returns the feeds to publish.
 func (p *publishers) list(ctx context.Context) ([]*rowfeed.Feed, error) {
 	if len(p.names) == 0 {
 		return p.db.Feeds(ctx)
@@ -86,7 +86,7 @@ func (p *publishers) list(ctx context.Context) ([]*rowfeed.Feed, error) {
 	return feeds, nil
 }
 
-// run looks for feeds until ctx ends, and answers when every publisher has ended.
+// run polls for feeds until ctx ends, and returns when every publisher has ended.
 func (p *publishers) run(ctx context.Context) error {
 	if !p.enabled {
 		return nil
@@ -107,7 +107,7 @@ func (p *publishers) run(ctx context.Context) error {
 				p.log.InfoContext(ctx, "feeds can be listed again")
 			}
 			complaint = ""
-		case err.Error() != complaint: // said once, not every second
+		case err.Error() != complaint: // logged once, not every second
 			complaint = err.Error()
 			p.log.ErrorContext(ctx, "feeds cannot be listed; trying again", "error", err)
 		}
@@ -121,8 +121,8 @@ func (p *publishers) run(ctx context.Context) error {
 	}
 }
 
-// adjust stops the publishers of feeds that are no longer there, waits for their end,
-// and starts those that are missing. Of one feed there is never more than one.
+// adjust stops the publishers of feeds that no longer exist, waits for their end, and starts the missing ones. A feed
+// never has more than one publisher.
 func (p *publishers) adjust(ctx context.Context, feeds []*rowfeed.Feed) {
 	for _, ending := range p.forget(feeds) {
 		ending.stop()
@@ -145,9 +145,8 @@ func (p *publishers) adjust(ctx context.Context, feeds []*rowfeed.Feed) {
 	}
 }
 
-// forget takes those out that have ended, or whose feed is not among the given. After
-// a drop and an add in this process a feed of the same name is another object, whose
-// Wake must reach its publisher.
+// forget removes the publishers that have ended, or whose feed is not among feeds. If a feed was dropped and added
+// again in this process, the new feed is another object, and its Wake must reach its publisher.
 func (p *publishers) forget(feeds []*rowfeed.Feed) (ending []*publisher) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,8 +159,8 @@ func (p *publishers) forget(feeds []*rowfeed.Feed) (ending []*publisher) {
 	return ending
 }
 
-// run publishes, and again after a growing pause when the publisher gives up (the
-// server may forget commits, say): what it gave up for can be put right.
+// run publishes. If the publisher gives up, run starts it again after a growing pause, because the reason may pass:
+// for example, an operator may change the server's durability setting.
 func (p *publisher) run(ctx context.Context, all *publishers) {
 	defer p.stop()
 	log := all.log
@@ -177,7 +176,7 @@ func (p *publisher) run(ctx context.Context, all *publishers) {
 		if all.gaveUp != nil {
 			select {
 			case all.gaveUp <- err:
-			default: // another one was first
+			default: // another publisher gave up first
 			}
 			return
 		}
@@ -195,8 +194,8 @@ func (p *publisher) run(ctx context.Context, all *publishers) {
 	}
 }
 
-// fail notes why the publisher does not run, until it has run again for a while: what
-// stops it may show at its next change only.
+// fail stores why the publisher does not run, until it has run again for a while: the reason may only show again at
+// its next change.
 func (p *publisher) fail(err error, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -212,7 +211,7 @@ func (p *publisher) ended() bool {
 	}
 }
 
-// problems is what the publisher of a feed knows to be wrong.
+// problems returns what the publisher of a feed knows to be wrong.
 func (p *publishers) problems(name string) []string {
 	p.mu.Lock()
 	running := p.running[name]

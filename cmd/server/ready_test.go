@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestReadyOnAFullDisk: a server whose publisher finds no room is not ready, and says so, until there is some.
+// TestReadyOnAFullDisk: a server whose publisher finds the disk full is not ready, and says so, until there is space.
 func TestReadyOnAFullDisk(t *testing.T) {
 	x := newFixture(t, "_pragma=max_page_count(150)")
 	x.exec(t, `CREATE TABLE filler (b BLOB)`)
@@ -35,8 +35,8 @@ func TestReadyOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestReadyWithAnotherSchema: tables of a newer rowfeed, and of an older one, are told from good ones while the
-// server runs: somebody upgrades them beside it.
+// TestReadyWithAnotherSchema: the server detects tables of a newer and of an older rowfeed while it runs, because
+// another process may migrate them.
 func TestReadyWithAnotherSchema(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
@@ -50,8 +50,7 @@ func TestReadyWithAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestReadyWhileStandingBy: a server whose publishers stand by behind another's is ready, and the one that works
-// hands over when it ends.
+// TestReadyWhileStandingBy: a server whose publishers stand by is ready. The working server hands over when it ends.
 func TestReadyWhileStandingBy(t *testing.T) {
 	x := newFixture(t)
 	first := run(t, server.Config{DB: x.db, Publish: true})
@@ -81,8 +80,8 @@ func TestReadyWhileStandingBy(t *testing.T) {
 	second.waitEntries(t, 2)
 }
 
-// TestReadyOnAReadOnlyDatabase: a server that is to publish is not ready where nothing can be written; one that
-// only reads is.
+// TestReadyOnAReadOnlyDatabase: a server that publishes is not ready if the database is read-only. A server that only
+// reads is ready.
 func TestReadyOnAReadOnlyDatabase(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)

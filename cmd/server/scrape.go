@@ -12,7 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/metrics"
 )
 
-// scrape answers metrics, which name every feed and consumer, to who may read every feed.
+// scrape answers with the metrics, which name every feed and consumer. The client must have the right to read every
+// feed.
 func scrape(metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !access.From(r.Context()).May(access.Read, access.EveryFeed) {
@@ -24,7 +25,7 @@ func scrape(metrics http.Handler) http.HandlerFunc {
 	}
 }
 
-// routeOf names what a request is for, in one of few words, whatever its path is.
+// routeOf returns the route of a request, one of a few fixed texts for every possible path.
 func routeOf(r *http.Request) string {
 	switch path := r.URL.Path; path {
 	case "/healthz", "/readyz", "/metrics":
@@ -47,20 +48,20 @@ func routeOf(r *http.Request) string {
 	return "other"
 }
 
-// Scraping is what a process that serves no feeds tells of itself over HTTP.
+// Scraping holds the settings of the metrics endpoint of a process that serves no feeds.
 type Scraping struct {
 	Metrics *metrics.Metrics
-	// Listen is the address, host:port; port 0 takes a free one. Without a host only this machine
-	// can reach it. Whoever can sees the names of all feeds and consumers.
+	// Listen is the address, host:port. Port 0 selects a free port. Without a host only this machine can reach it.
+	// Every client that reaches it sees the names of all feeds and consumers.
 	Listen string
-	// DB is the database whose state is told, too. Nil: none.
+	// DB is the database whose state is also shown, or nil.
 	DB *rowfeed.DB
-	// Log is told what operators should know. Default: nobody.
+	// Log gets messages for operators. Default: none.
 	Log *slog.Logger
 }
 
-// StartMetrics answers /metrics and /healthz, and nothing else, until stop is called. It answers an
-// error when it cannot listen.
+// StartMetrics serves /metrics and /healthz, and nothing else, until stop is called. It returns an error if it cannot
+// listen.
 func StartMetrics(ctx context.Context, what Scraping) (address string, stop func(), err error) {
 	cfg := Config{Listen: what.Listen, Log: what.Log, Metrics: what.Metrics}.withDefaults()
 	if strings.HasPrefix(cfg.Listen, ":") {
@@ -81,7 +82,7 @@ func StartMetrics(ctx context.Context, what Scraping) (address string, stop func
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		// Publishing and delivering go on without it.
+		// Publishing and delivering continue without it.
 		if err := srv.Serve(newCountedListener(listener, cfg.Limits, cfg.tellRefused(requests))); !errors.Is(err,
 			http.ErrServerClosed) {
 			cfg.Log.ErrorContext(requests, "metrics are told no more", "error", err)

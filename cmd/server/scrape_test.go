@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 )
 
-// A server serves what it counts, by route and status; what clients make up is no route.
+// A server serves its counters by route and status. A path of a client is not a route.
 func TestMetrics(t *testing.T) {
 	x := newFixture(t)
 	m := metrics.New(&metrics.Config{Patience: time.Minute, Timeout: time.Minute})
@@ -32,7 +32,7 @@ func TestMetrics(t *testing.T) {
 	} {
 		r.get(t, path)
 		body := ""
-		await(t, func() bool { // whoever has got an answer may be ahead of its being counted
+		await(t, func() bool { // an answer may arrive before it is counted
 			_, body = r.get(t, "/metrics")
 			return strings.Contains(body, "rowfeed_http_requests_total{route="+route+"} ")
 		}, func() string { return path + ": there is no " + route + " in\n" + body })

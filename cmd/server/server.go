@@ -1,6 +1,5 @@
-// Package server is what `rowfeed serve` is: the publishers of all feeds, the HTTP
-// protocol, the console and the questions that orchestrators ask, started and stopped
-// in order.
+// Package server implements `rowfeed serve`: the publishers of all feeds, the HTTP protocol, the console, and the
+// endpoints for orchestrators. It starts and stops them in order.
 package server
 
 import (
@@ -24,57 +23,55 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// DefaultListen is the address when Config names none.
+// DefaultListen is the default of Config.Listen.
 const DefaultListen = "127.0.0.1:8080"
 
-// Config says what a server does. Only DB is needed.
+// Config holds the settings of a server. Only DB is required.
 type Config struct {
 	DB *rowfeed.DB
-	// Listen is the address, host:port; port 0 takes a free one. Default DefaultListen.
+	// Listen is the address, host:port. Port 0 selects a free port. Default: DefaultListen.
 	Listen string
-	// Access stands in front of everything: it tells who sends a request ([access.With]), or
-	// refuses it, as [access.Identify] does. Default: nobody is asked, and all requests are
-	// [access.Everyone]'s.
+	// Access is the authentication in front of everything: it stores the identity of the client in the request
+	// ([access.With]) or refuses the request, as [access.Identify] does. Default: no authentication, and all requests
+	// have the identity [access.Everyone].
 	Access func(http.Handler) http.Handler
-	// Login tells whose token somebody has typed into the console, with Access: [access.Tokens.Of].
-	// Nil: nobody logs in there.
+	// Login returns the identity for a token that was entered in the console, with Access: [access.Tokens.Of]. Nil:
+	// the console has no login.
 	Login func(ctx context.Context, token string) (access.Identity, error)
-	// Everyone says that this is meant also where others than this machine can reach the
-	// address. Without it, and without Access, a server refuses to run there.
+	// Everyone allows every client of an address that other machines can reach, without Access. Without Everyone and
+	// Access, a server refuses to start there.
 	Everyone bool
-	// Hosts are the names under which it is asked for, besides its address. Requests for
-	// others are refused where it listens on an address of this machine only; where there
-	// are Hosts, everywhere.
+	// Hosts are the names of the server, in addition to its address. A server that listens on a loopback address
+	// refuses requests for other hosts. With Hosts, every server does.
 	Hosts []string
-	// TLS says how it shows who it is. Default: no TLS.
+	// TLS has the certificates of the server. Default: no TLS.
 	TLS *TLS
-	// Limits bound what clients may take. The zero value is good.
+	// Limits limit what clients may use. The zero value has a default for every limit.
 	Limits Limits
-	// Publish runs the publishers of all feeds, also of those added later.
+	// Publish runs the publishers of all feeds, including those added later.
 	Publish bool
-	// NoCompression sends pages as they are, also to clients that would take them compressed.
+	// NoCompression turns off the compression of pages.
 	NoCompression bool
-	// Log is told what operators should know. Default: nobody.
+	// Log gets messages for operators. Default: none.
 	Log *slog.Logger
-	// Metrics are served at /metrics to who may read every feed, and count this server's
-	// requests; the state of DB is told with them. That DB's Observer counts, too, is the
-	// caller's to see to. Default: none.
+	// Metrics are served at /metrics to clients that may read every feed. They count the requests of this server, and
+	// show the state of DB. To count the events of DB, the caller sets the Observer of DB. Default: none.
 	Metrics *metrics.Metrics
-	// Tracer makes spans of requests to feeds. Default: none are made.
+	// Tracer creates spans of requests to feeds. Default: none.
 	Tracer rowfeed.Tracer
-	// Ready is called with the address once the server answers. Default: nobody.
+	// Ready, if set, is called with the address once the server answers.
 	Ready func(address string)
-	// ShutdownTimeout is how long requests may take to finish after the end of the
-	// context, before they are cut off. Default 10 s.
+	// ShutdownTimeout is how long requests may take to finish after the end of the context, before they are aborted.
+	// Default 10 s.
 	ShutdownTimeout time.Duration
-	// DiscoverEvery is how often feeds are looked for that were added or dropped, and
-	// the first pause before a publisher that failed is started again. Default 1 s.
+	// DiscoverEvery is the interval at which the server looks for added and dropped feeds. It is also the first pause
+	// before a failed publisher is started again. Default 1 s.
 	DiscoverEvery time.Duration
-	// VerifyEvery is for how long /readyz believes what it found of a feed's triggers
-	// before it looks again. Default 10 s.
+	// VerifyEvery is how long /readyz uses the last verification of a feed's triggers before it verifies them again.
+	// Default 10 s.
 	VerifyEvery time.Duration
 
-	readyTimeout time.Duration // 0: readyTimeout
+	readyTimeout time.Duration // 0 means the constant readyTimeout
 }
 
 func (c Config) withDefaults() Config {
@@ -103,17 +100,16 @@ func (c Config) withDefaults() Config {
 
 const (
 	idleTimeout = 2 * time.Minute
-	// writeTimeout is for making an answer and sending it; package feedhttp moves it on
-	// while a client takes a large page, however slowly.
+	// writeTimeout is the maximum time to make and send an answer. Package feedhttp extends it while a client reads a
+	// large page, however slowly.
 	writeTimeout = 2 * time.Minute
-	// http2Patience is for how long a connection of many streams may take nothing at all.
+	// http2Patience is how long an HTTP/2 client may read nothing while data waits for it.
 	http2Patience = 30 * time.Second
 )
 
-// Run serves until ctx ends, then stops in order and answers nil: no new connections,
-// the requests in hand finish (bounded by ShutdownTimeout), the publishers stop. It
-// answers an error when it cannot listen, or may not where everyone could read the feeds
-// without being asked who they are, or listening ends by itself.
+// Run serves until ctx ends. It then stops in order and returns nil: it accepts no new connections, lets requests
+// finish (for at most ShutdownTimeout), and stops the publishers. It returns an error if it cannot listen, if other
+// machines could read the feeds without authentication (see Everyone), or if listening fails.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.DB == nil {
 		return errors.New("server: Config.DB is nil")
@@ -143,7 +139,7 @@ func Run(ctx context.Context, cfg Config) error {
 			"listen on 127.0.0.1, or put a proxy in front that asks who is there", "address", address)
 	}
 
-	// Neither requests nor publishers end with ctx: they are ended below, in order.
+	// Requests and publishers do not end with ctx: they are ended below, in order.
 	life := context.WithoutCancel(ctx)
 	requests, cutOff := context.WithCancel(life)
 	defer cutOff()
@@ -157,14 +153,14 @@ func Run(ctx context.Context, cfg Config) error {
 	published := make(chan struct{})
 	go func() {
 		defer close(published)
-		_ = publishers.run(publishing) // none gives up
+		_ = publishers.run(publishing) // publishers do not give up here
 	}()
 
 	limiter := newLimiter(cfg.Limits)
 	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(cfg.DB)), &feedhttp.Config{Log: cfg.Log,
 		NoPublish: !cfg.Publish, NoCompression: cfg.NoCompression, Wait: limiter.wait, Tracer: cfg.Tracer})
 	srv := cfg.newHTTPServer(requests, cfg.inFront(listener.Addr(), limiter, newMux(cfg, publishers, feeds)))
-	srv.RegisterOnShutdown(feeds.Close) // nobody waits for what waits for an entry
+	srv.RegisterOnShutdown(feeds.Close) // shutdown does not wait for requests that wait for an entry
 	connections := newCountedListener(listener, cfg.Limits, cfg.tellRefused(life))
 	served := make(chan error, 1)
 	go func() {
@@ -180,7 +176,7 @@ func Run(ctx context.Context, cfg Config) error {
 	cfg.Ready(address)
 
 	select {
-	case err = <-served: // not by us: nobody has asked it to end
+	case err = <-served: // listening has failed by itself
 		err = fmt.Errorf("serve on %s: %w", address, err)
 		_ = srv.Close()
 	case <-ctx.Done():
@@ -193,7 +189,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// newHTTPServer bounds what a connection may take; requests end with the context at the latest.
+// newHTTPServer sets the limits of connections. Requests end with the context at the latest.
 func (c Config) newHTTPServer(requests context.Context, handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -205,14 +201,14 @@ func (c Config) newHTTPServer(requests context.Context, handler http.Handler) *h
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ErrorLog:          slog.NewLogLogger(c.Log.Handler(), slog.LevelWarn),
 		HTTP2: &http.HTTP2Config{
-			MaxReceiveBufferPerConnection: 64 << 10, // no request has more of a body
+			MaxReceiveBufferPerConnection: 64 << 10, // no request has a larger body
 			SendPingTimeout:               idleTimeout,
 			WriteByteTimeout:              http2Patience,
 		},
 	}
 }
 
-// tellRefused says, now and then, why connections are closed at once.
+// tellRefused returns a function that logs, at most once a minute, why connections are refused.
 func (c Config) tellRefused(ctx context.Context) func(cause string) {
 	refusals := rate.Sometimes{First: 1, Interval: time.Minute}
 	return func(cause string) {
@@ -223,7 +219,7 @@ func (c Config) tellRefused(ctx context.Context) func(cause string) {
 	}
 }
 
-// finish lets the requests in hand finish, and cuts off those that do not in time.
+// finish lets running requests finish, and aborts those that take too long.
 func (c Config) finish(life context.Context, srv *http.Server, cutOff context.CancelFunc) {
 	c.Log.InfoContext(life, "stopping: finishing requests", "at_most", c.ShutdownTimeout)
 	bounded, cancel := context.WithTimeout(life, c.ShutdownTimeout)
@@ -235,7 +231,7 @@ func (c Config) finish(life context.Context, srv *http.Server, cutOff context.Ca
 	}
 }
 
-// listen listens on an address that a parameter of this name gives.
+// listen listens on an address. param is the name of its parameter, for errors.
 func listen(ctx context.Context, param, address string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -259,20 +255,20 @@ func listen(ctx context.Context, param, address string) (net.Listener, error) {
 	return nil, e
 }
 
-// inFront is what a request passes before it comes to next.
+// inFront returns next behind the host check, the limits and the authentication.
 func (c Config) inFront(at net.Addr, l *limiter, next http.Handler) http.Handler {
 	asks := c.Access
 	if asks == nil {
 		asks = everyone
 	}
 	front := c.onlyHosts(at, l.first(asks(l.second(next))))
-	if c.Metrics != nil { // also what is refused on the way
+	if c.Metrics != nil { // count refused requests, too
 		front = c.Metrics.Requests(routeOf, front)
 	}
 	return front
 }
 
-// newMux puts the parts of the server at their paths.
+// newMux returns the parts of the server at their paths.
 func newMux(cfg Config, p *publishers, feeds http.Handler) http.Handler {
 	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, timeout: cfg.readyTimeout,
 		asking: make(chan struct{}, 1), verified: make(map[string]verification)}

@@ -100,7 +100,7 @@ func TestWithoutPublishing(t *testing.T) {
 	r := run(t, server.Config{DB: x.db})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	r.waitReasons(t)
-	if n, err := x.feed.Publish(t.Context()); n != 1 || err != nil { // nobody else has
+	if n, err := x.feed.Publish(t.Context()); n != 1 || err != nil { // no other publisher has
 		t.Fatal(n, err)
 	}
 	r.waitEntries(t, 1)
@@ -171,8 +171,7 @@ func TestReadiness(t *testing.T) {
 	r.waitReasons(t, "rowfeed init")
 }
 
-// Who asks whether the server is ready behind somebody whose question hangs in the
-// database leaves when they want to, and is not kept.
+// A readiness request that waits for another request's hanging query ends at its own timeout.
 func TestReadinessBehindAHangingDatabase(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
@@ -204,7 +203,7 @@ func TestReadinessBehindAHangingDatabase(t *testing.T) {
 	r.waitReasons(t)
 }
 
-// However many ask at once, the database is asked once more, and not by each of them.
+// Readiness requests that arrive at the same time share a check of the database.
 func TestReadinessIsAskedTogether(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
@@ -234,7 +233,7 @@ func TestReadinessIsAskedTogether(t *testing.T) {
 	await(t, func() bool { return strings.Count(stacks(), "server.(*health).reasons(") == 31 }, stacks)
 	close(hang)
 	all.Wait()
-	if n := looks.Load(); n > 15 { // two looks, and one for each who came late
+	if n := looks.Load(); n > 15 { // two checks, and one for each request that came late
 		t.Errorf("31 who ask at once made %d looks", n)
 	}
 }
@@ -246,7 +245,7 @@ func stacks() string {
 
 // A publisher that gives up makes the server not ready, and is started again.
 func TestPublisherIsStartedAgain(t *testing.T) {
-	x := newFixture(t, "_pragma=synchronous(0)") // commits may be forgotten: publishers refuse
+	x := newFixture(t, "_pragma=synchronous(0)") // commits may be lost: publishers refuse
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	var log logged
 	r := run(t, server.Config{DB: x.db, Publish: true, Log: log.logger()})
@@ -295,8 +294,8 @@ func TestInFlightRequestFinishes(t *testing.T) {
 	r.end(t)
 }
 
-// TestWaitersDoNotHoldTheServer (M69): what waits for an entry does not keep the server: streams end, waits are
-// answered.
+// TestWaitersDoNotHoldTheServer (M69): requests that wait for an entry do not delay the end of the server: streams
+// end, waits are answered.
 func TestWaitersDoNotHoldTheServer(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
@@ -335,7 +334,7 @@ func TestWaitersDoNotHoldTheServer(t *testing.T) {
 	}
 }
 
-// isPage tells the statement that reads a page.
+// isPage recognizes the statement that reads a page.
 func isPage(ev testdb.TapEvent) bool { return strings.Contains(ev.SQL, "tombstones_below, s.value") }
 
 func TestRequestThatHangsIsCutOff(t *testing.T) {
@@ -396,7 +395,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// A header that never ends is not read for ever.
+// The server does not read a header without a limit.
 func TestLargeHeaderIsRefused(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
@@ -405,7 +404,8 @@ func TestLargeHeaderIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// The server does not take all of it, and is gone when somebody is slow in sending it; its answer is there.
+	// The server does not read all of it, and may close the connection while the client still sends. The answer
+	// arrives.
 	_, _ = io.WriteString(c,
 		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Large: "+strings.Repeat("x", 64<<10)+"\r\n\r\n")
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)

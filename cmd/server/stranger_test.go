@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// Metrics name every feed: they are for who may read every feed.
+// Metrics name every feed, so a client needs the right to read every feed.
 func TestMetricsAreNotForStrangers(t *testing.T) {
 	h := scrape(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("secret")) }))
 	for who, want := range map[*access.Identity]int{

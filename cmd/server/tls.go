@@ -13,37 +13,35 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TLS says how a server shows who it is, and whether clients have to. Its files are read
-// again when they have changed; connections that are there already stay as they are. The
-// lowest version that is spoken is 1.2.
+// TLS has the certificate of a server, and whether clients need one. The files are read again when they have changed;
+// existing connections are not affected. The minimum version is TLS 1.2.
 type TLS struct {
 	// Cert and Key are PEM files: the certificate with its chain, and its private key.
 	Cert, Key string
-	// ClientCA is a PEM file of authorities: only a client with a certificate of one of
-	// them gets through. What it may do is still for Access to say.
+	// ClientCA is a PEM file of certificate authorities. If it is set, a client needs a certificate of one of them.
+	// Access still decides what the client may do.
 	ClientCA string
-	// Reload, where it is set, has the files read again for each value that it gives,
-	// whether they look changed or not.
+	// Reload, if set, makes the server read the files again for each value, whether they look changed or not.
 	Reload <-chan struct{}
 }
 
-// certificates are TLS's files, as they were read last.
+// certificates are the files of a TLS, as last read.
 type certificates struct {
 	TLS
 	log *slog.Logger
 
 	mu     sync.Mutex
-	seen   [3]stamp // of the files, when they were last read
+	seen   [3]stamp // of the files, when last read
 	config *tls.Config
 }
 
-// stamp tells a file from what it was before.
+// stamp shows whether a file has changed.
 type stamp struct {
 	modified time.Time
 	size     int64
 }
 
-// readCertificates reads the files, which must be in order.
+// readCertificates reads the files, which must be valid.
 func readCertificates(t TLS, log *slog.Logger) (*certificates, error) {
 	c := &certificates{TLS: t, log: log}
 	if (t.Cert == "") != (t.Key == "") || t.Cert == "" {
@@ -66,8 +64,8 @@ func (c *certificates) stamps() (all [3]stamp) {
 	return all
 }
 
-// read makes a configuration of the files. A session that is taken up again is held against it like a
-// new one: crypto/tls keeps the client's chain in it, and looks for its authority among those of now.
+// read makes a configuration of the files. A resumed session is verified like a new one: crypto/tls keeps the
+// client's chain in the session, and verifies it with the current authorities.
 func (c *certificates) read() (*tls.Config, error) {
 	failed := func(param, path string, err error) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("file %q", path),
@@ -89,12 +87,12 @@ func (c *certificates) read() (*tls.Config, error) {
 	}
 	config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
 	if !config.ClientCAs.AppendCertsFromPEM(authorities) {
-		return nil, failed("tls-client-ca", c.ClientCA, nil) // or nobody would get through, and nobody know why
+		return nil, failed("tls-client-ca", c.ClientCA, nil) // otherwise every client would be refused without a reason
 	}
 	return config, nil
 }
 
-// current is the configuration for another connection, for tls.Config.GetConfigForClient.
+// current returns the configuration of a new connection, for tls.Config.GetConfigForClient.
 func (c *certificates) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	c.look(false)
 	c.mu.Lock()
@@ -102,8 +100,8 @@ func (c *certificates) current(*tls.ClientHelloInfo) (*tls.Config, error) {
 	return c.config, nil
 }
 
-// look reads the files again where they have changed. While they cannot be used, as between
-// the writing of one and the other, what they were before holds.
+// look reads the files again if they have changed. While they are invalid, for example between the writes of
+// certificate and key, the previous configuration stays in use.
 func (c *certificates) look(again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +119,7 @@ func (c *certificates) look(again bool) {
 	c.log.Info("the TLS files were read again", "certificate_ends", config.Certificates[0].Leaf.NotAfter)
 }
 
-// follow reads the files again whenever it is told to, until ctx ends.
+// follow reads the files again for each value of Reload, until ctx ends.
 func (c *certificates) follow(ctx context.Context) {
 	for {
 		select {

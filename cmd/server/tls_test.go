@@ -26,7 +26,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// secured is a server over TLS, and the files of its certificate.
+// secured is a server with TLS, and the files of its certificate.
 type secured struct {
 	*running
 	of        *testtls.Authority
@@ -48,15 +48,14 @@ func runSecured(t *testing.T, x *fixture, cfg server.Config) *secured {
 	return s
 }
 
-// transport trusts the server's authority, and speaks HTTP/2 with it.
+// transport returns a transport that trusts the server's authority, and uses HTTP/2.
 func (s *secured) transport(name string) *http.Transport {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.of.Cert)
 	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: name}, ForceAttemptHTTP2: true}
 }
 
-// ask sends a request by a connection of its own, to the name, with what change makes of the
-// client's settings.
+// ask sends a request to the name on a new connection. change changes the TLS settings of the client.
 func (s *secured) ask(t *testing.T, name string, change func(*tls.Config)) (*http.Response, error) {
 	t.Helper()
 	transport := s.transport(name)
@@ -74,7 +73,7 @@ func (s *secured) ask(t *testing.T, name string, change func(*tls.Config)) (*htt
 	return resp, err
 }
 
-// TestTLS (O2): the server speaks TLS 1.2 and 1.3, nothing older, and answers plain HTTP with an error.
+// TestTLS (O2): the server supports TLS 1.2 and 1.3, no older version, and answers plain HTTP with an error.
 func TestTLS(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{})
@@ -101,7 +100,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestServesByHTTP2: one connection carries a stream, a page that waits and others beside them, and all of
+// TestServesByHTTP2: one connection carries a stream, a waiting page and other requests at the same time, and all of
 // them end in order with the server.
 func TestServesByHTTP2(t *testing.T) {
 	x := newFixture(t)
@@ -155,8 +154,7 @@ func TestServesByHTTP2(t *testing.T) {
 	}
 }
 
-// TestTLSFilesChange: certificates are exchanged under a server that runs, and what is half
-// written takes nothing away.
+// TestTLSFilesChange: certificates can be replaced while the server runs, and incomplete files do not affect it.
 func TestTLSFilesChange(t *testing.T) {
 	x := newFixture(t)
 	var log logged
@@ -177,7 +175,7 @@ func TestTLSFilesChange(t *testing.T) {
 	s.of.Sign(t, "second.example", s.cert, s.key)
 	serves("second.example")
 
-	// A change that the file's size and time do not show is seen when it is asked for.
+	// A change that keeps the file's size and time is read when Reload asks for it.
 	info, err := os.Stat(s.cert)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +184,7 @@ func TestTLSFilesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 200 { // signatures differ in length
+	for i := range 200 { // the lengths of signatures vary
 		s.of.Sign(t, "third3.example", s.cert, s.key)
 		now, err := os.Stat(s.cert)
 		if err != nil {
@@ -205,11 +203,11 @@ func TestTLSFilesChange(t *testing.T) {
 	}
 	serves("second.example")
 	again <- struct{}{}
-	again <- struct{}{} // the first was done with
+	again <- struct{}{} // the first reload has completed
 	serves("third3.example")
 }
 
-// TestClientCertificates: who has none, or one of somebody else, does not get through.
+// TestClientCertificates: a client without a certificate, or with one of another authority, is refused.
 func TestClientCertificates(t *testing.T) {
 	x := newFixture(t)
 	folder := t.TempDir()
@@ -224,7 +222,7 @@ func TestClientCertificates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(c *tls.Config) { // also where the server names other authorities
+		return func(c *tls.Config) { // even if the server names other authorities
 			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 		}
 	}
@@ -238,7 +236,7 @@ func TestClientCertificates(t *testing.T) {
 			t.Errorf("%s got %s", who, resp.Status)
 		}
 	}
-	// Authorities are exchanged, too, also for who takes up a session that was begun under the old ones.
+	// Authorities can be replaced, too, also for a client that resumes a session of the old ones.
 	begun := tls.NewLRUClientSessionCache(0)
 	resuming := func(c *tls.Config) {
 		with(clients)(c)
@@ -261,7 +259,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSRefused: a server whose files are of no use does not start without TLS.
+// TestTLSRefused: a server with invalid files does not start, and never without TLS.
 func TestTLSRefused(t *testing.T) {
 	x := newFixture(t)
 	folder := t.TempDir()

@@ -10,72 +10,67 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Entry is one key at its position, on its way out.
+// Entry is one key at its position, as a sink delivers it.
 type Entry struct {
 	feedtype.Entry
-	// Feed is its name.
+	// Feed is the name of the feed.
 	Feed string
-	// Epoch is that of the lease under which the entry is delivered; 0 without one. A
-	// relay that was paused may deliver late: a receiver that keeps the highest generation
-	// (Entry.Generation), and the highest epoch of each data shard (Entry.Shard), and refuses
-	// what is lower in either is safe from it.
+	// Epoch is the epoch of the lease under which the entry is delivered, or 0 without a lease. A relay that was
+	// paused may deliver late. A receiver is safe from that if it stores the highest generation (Entry.Generation),
+	// and the highest epoch of each data shard (Entry.Shard), and refuses lower ones.
 	Epoch int64
 }
 
-// ID is the idempotency key, see [rowfeed.Entry.ID].
+// ID returns the idempotency key, see [rowfeed.Entry.ID].
 func (e Entry) ID() string { return e.Entry.ID(e.Feed) }
 
-// Sink delivers entries to a receiver. A relay calls Deliver with later versions of a key
-// only after the earlier ones were decided. One of several shards calls it for all that
-// this process has at once: for each from one goroutine at a time, and no two of them
-// ever deliver the same key. What is the receiver's, such as a rate, is the Sink's to
-// bound.
+// Sink delivers entries to a receiver. A relay delivers a later version of a key only after the earlier versions were
+// decided. A relay with several shards calls Deliver concurrently: at most one call per shard, and never with the
+// same key in two calls. The Sink itself enforces limits of the receiver, such as a rate.
 type Sink interface {
-	// Deliver hands a batch over, which holds no key twice, and answers a result for each
-	// of its entries, at the same index. It returns when every result is known: what it
-	// calls accepted the receiver has, and keeps. It bounds its own waiting, and gives up
-	// when ctx ends; what it cannot tell then is Undecided.
+	// Deliver delivers a batch, in which each key occurs once. It returns a result for each entry, at the same index,
+	// once all results are known. Accepted means that the receiver has stored the entry. Deliver limits its own wait,
+	// and ends when ctx does. An entry whose result is then unknown is Undecided.
 	Deliver(ctx context.Context, batch []Entry) []Result
-	// Close gives up connections. It may be called twice. Nothing is accepted after it.
+	// Close closes connections. It may be called twice. After it, Deliver accepts nothing.
 	Close() error
 }
 
-// State is what became of an entry.
+// State is the result of delivering an entry.
 type State int
 
 const (
-	// Undecided is an entry that the receiver does not have, or may not have, through no
-	// fault of the entry: it is to be delivered again.
+	// Undecided means that the receiver does not have the entry, or may not have it, and that the entry is not the
+	// cause. It must be delivered again.
 	Undecided State = iota
-	// Accepted is an entry that the receiver has.
+	// Accepted means that the receiver has the entry.
 	Accepted
-	// Rejected is an entry that the receiver does not take, and would not the next time.
+	// Rejected means that the receiver refuses the entry, and would refuse it again.
 	Rejected
 )
 
 func (s State) String() string { return [...]string{"undecided", "accepted", "rejected"}[s] }
 
-// Result is what became of one entry. The zero value is Undecided.
+// Result is the result of one entry. The zero value is Undecided.
 type Result struct {
 	State State
-	// After is how long an undecided entry should rest, as the receiver has asked; 0
-	// leaves it to the relay.
+	// After is the pause that the receiver has asked for before the entry is delivered again. 0 leaves it to the
+	// relay.
 	After time.Duration
-	// Err says why an entry was not accepted.
+	// Err is the reason why an entry was not accepted.
 	Err error
 }
 
-// Accept is the result of an entry that the receiver has.
+// Accept returns the result of an accepted entry.
 func Accept() Result { return Result{State: Accepted} }
 
-// Reject is the result of an entry that the receiver does not take.
+// Reject returns the result of a rejected entry.
 func Reject(err error) Result { return Result{State: Rejected, Err: err} }
 
-// Retry is the result of an entry that is to be delivered again, no sooner than after
-// the given time.
+// Retry returns the result of an entry that must be delivered again, after the given time at the earliest.
 func Retry(after time.Duration, err error) Result { return Result{After: after, Err: err} }
 
-// All gives every entry of a batch the same result.
+// All returns the same result for every entry of a batch.
 func All(batch []Entry, r Result) []Result {
 	all := make([]Result, len(batch))
 	for i := range all {
@@ -84,7 +79,7 @@ func All(batch []Entry, r Result) []Result {
 	return all
 }
 
-// Of makes entries for sinks of those of a feed's page.
+// Of converts entries of a feed's page to entries for sinks.
 func Of(feed string, epoch int64, entries []feedtype.Entry) []Entry {
 	all := make([]Entry, len(entries))
 	for i, e := range entries {

@@ -13,15 +13,16 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// shutdownTimeout bounds the sending of the last spans.
+// shutdownTimeout is the maximum time for sending the last spans.
 const shutdownTimeout = 5 * time.Second
 
-// FromEnvironment makes a Tracer that sends spans by OTLP over HTTP where the standard
-// variables ask for it: OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
-// OTEL_TRACES_EXPORTER=otlp. Else, or with OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none,
-// it is nil. getenv decides that; what else there is to set (headers, certificates, sampler,
-// OTEL_SERVICE_NAME, whose default is "rowfeed") is read from the process's environment by
-// OpenTelemetry's SDK. shutdown, never nil, sends what has not been sent, for 5 s at most.
+// FromEnvironment returns a Tracer that sends spans by OTLP over HTTP, if the standard variables ask for it:
+// OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_TRACES_EXPORTER=otlp. Otherwise it returns
+// nil, and also with OTEL_SDK_DISABLED=true or OTEL_TRACES_EXPORTER=none.
+//
+// getenv returns the variables that decide this. OpenTelemetry's SDK reads all others from the environment of the
+// process: headers, certificates, sampler, and OTEL_SERVICE_NAME, whose default is "rowfeed". shutdown, which is
+// never nil, sends the remaining spans, for at most 5 s.
 func FromEnvironment(ctx context.Context, getenv func(string) string) (t feedtype.Tracer, shutdown func(), err error) {
 	none := func() {}
 	exporter := getenv("OTEL_TRACES_EXPORTER")
@@ -53,7 +54,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string) (t feedtyp
 	return New(provider), func() {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 		defer cancel()
-		_ = provider.Shutdown(bounded) // traces are no reason to fail
+		_ = provider.Shutdown(bounded) // unsent traces are not an error
 	}, nil
 }
 

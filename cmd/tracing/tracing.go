@@ -1,14 +1,13 @@
-// Package tracing makes OpenTelemetry spans of what rowfeed does: of batches published, pages
-// fetched, entries consumed and delivered, and of requests at both ends of HTTP. The trace of a
-// request goes on at the server, and that of a delivery at its receiver, by the header
-// traceparent (W3C Trace Context).
+// Package tracing creates OpenTelemetry spans of rowfeed's operations: published batches, fetched pages, consumed and
+// delivered entries, and HTTP requests at client and server. The header traceparent (W3C Trace Context) continues the
+// trace of a request at the server, and that of a delivery at its receiver.
 //
 //	t := tracing.New(provider)
 //	db, err := rowfeed.Open(ctx, pool, postgres.New(), &rowfeed.Config{Tracer: t})
 //	feedhttp.NewHandler(feedhttp.Of(db), &feedhttp.Config{Tracer: t})
 //
-// Spans have the names of feeds, consumers and error codes. Keys, rows, statements and the
-// texts of errors, which may show a password, are never in them.
+// Spans contain the names of feeds and consumers, and error codes. They never contain keys, rows, statements or the
+// texts of errors, which may contain a password.
 package tracing
 
 import (
@@ -25,7 +24,7 @@ import (
 // Scope is the instrumentation scope of the spans.
 const Scope = "github.com/rowfeed/rowfeed"
 
-// New makes a Tracer of a provider, which the caller shuts down.
+// New returns a Tracer that uses a provider. The caller shuts the provider down.
 func New(provider trace.TracerProvider) feedtype.Tracer {
 	return &tracer{spans: provider.Tracer(Scope)}
 }
@@ -35,7 +34,7 @@ type tracer struct {
 	carrier propagation.TraceContext
 }
 
-// kinds are those of the operations; what is not named is internal.
+// kinds are the span kinds of the operations. Others are internal.
 var kinds = map[string]trace.SpanKind{
 	feedtype.SpanServe:   trace.SpanKindServer,
 	feedtype.SpanRequest: trace.SpanKindClient,
@@ -75,7 +74,7 @@ func (t *tracer) Start(ctx context.Context, s feedtype.Span) (context.Context, f
 	}
 }
 
-// code names an error without its text.
+// code returns the code of an error, without its text.
 func code(err error) string {
 	var known *feedtype.Error
 	switch {
@@ -99,7 +98,7 @@ func (t *tracer) Extract(ctx context.Context, get func(name string) string) cont
 	return t.carrier.Extract(ctx, carrier{get: get})
 }
 
-// carrier are headers that are only written, or only read.
+// carrier has headers that are only written, or only read.
 type carrier struct {
 	set func(name, value string)
 	get func(name string) string

@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// span finds the last one of an operation.
+// span returns the last span of an operation.
 func span(t *testing.T, all *tracetest.SpanRecorder, op string) sdk.ReadOnlySpan {
 	t.Helper()
 	ended := all.Ended()
@@ -59,7 +59,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// traced is a feed of an empty table, and the spans that are made of it.
+// traced returns a feed of an empty table, and the recorder of its spans.
 func traced(t *testing.T) (*tracetest.SpanRecorder, feedtype.Tracer, *testdb.Database, *rowfeed.DB, *rowfeed.Feed) {
 	t.Helper()
 	spans := tracetest.NewSpanRecorder()
@@ -75,8 +75,8 @@ func traced(t *testing.T) (*tracetest.SpanRecorder, feedtype.Tracer, *testdb.Dat
 	return spans, tracer, d, db, f
 }
 
-// A batch, a page over HTTP, what a relay makes of it and what its receiver is sent: each has a
-// span, those of one piece of work hang together, and the receiver can go on with the trace.
+// A published batch, a page over HTTP, the handling of its entries and their delivery have a span each. The spans of
+// one operation are linked, and the receiver can continue the trace.
 func TestSpans(t *testing.T) {
 	spans, tracer, d, db, f := traced(t)
 	_, err := f.Publish(t.Context())
@@ -97,7 +97,7 @@ func TestSpans(t *testing.T) {
 	}))
 	defer receiver.Close()
 	feeds := feedhttp.NewHandler(feedhttp.Of(db), &feedhttp.Config{Tracer: tracer})
-	var serving sync.WaitGroup // whoever has got an answer may be ahead of the end of its span
+	var serving sync.WaitGroup // an answer may arrive before the end of its span
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serving.Add(1)
 		defer serving.Done()
@@ -168,8 +168,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// What is made of a page leads to the span that has read it, also where it was read while the page
-// before was handled.
+// The span of handling a page is linked to the span that fetched the page, even if the page was read ahead.
 func TestSpansReadAhead(t *testing.T) {
 	spans, _, d, db, f := traced(t)
 	d.Exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
@@ -195,7 +194,7 @@ func TestSpansReadAhead(t *testing.T) {
 	}
 }
 
-// TestFromEnvironment (O4): the standard variables send spans to a collector, and nothing of what errors say.
+// TestFromEnvironment (O4): the standard variables send spans to a collector, without the texts of errors.
 func TestFromEnvironment(t *testing.T) {
 	var mu sync.Mutex
 	var got collector.ExportTraceServiceRequest

@@ -1,10 +1,9 @@
-// Package kafka is the sink that produces to a Kafka topic, a record an entry.
+// Package kafka implements the sink that produces to a Kafka topic, one record per entry.
 //
-// A record's key is the row's key as JSON, so that all versions of a row are in one
-// partition, in order. Its value is the entry as it is fetched; that of a delete is
-// null, which a compacted topic takes for the end of the key. Headers say the rest:
-// rowfeed-id (the idempotency key), rowfeed-feed, rowfeed-op, rowfeed-generation,
-// rowfeed-shard, rowfeed-position, rowfeed-epoch.
+// The key of a record is the row's key as JSON, so all versions of a row are in one partition, in order. Its value is
+// the entry in the JSON of a fetch. The value of a delete is null, which a compacted topic takes as the end of the
+// key. Headers have the other fields: rowfeed-id (the idempotency key), rowfeed-feed, rowfeed-op, rowfeed-generation,
+// rowfeed-shard, rowfeed-position and rowfeed-epoch.
 package kafka
 
 import (
@@ -26,33 +25,31 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// Config of a Sink. Brokers and Topic are needed.
+// Config holds the settings of a Sink. Brokers and Topic are required.
 type Config struct {
 	Brokers []string // host:port
-	Topic   string   // must exist, unless the brokers make topics by themselves
+	Topic   string   // must exist, unless the brokers create topics automatically
 	TLS     bool
-	// User and Password log in, by SASL's Mechanism: "plain" (the default),
-	// "scram-sha-256" or "scram-sha-512".
+	// User and Password log in with SASL. Mechanism is "plain" (the default), "scram-sha-256" or "scram-sha-512".
 	User, Password, Mechanism string
-	// Timeout of a batch: the brokers have acknowledged it by then, or it is sent again.
-	// Default 30 s.
+	// Timeout is the maximum time until the brokers have acknowledged a batch. After it, the rest of the batch is
+	// sent again. Default 30 s.
 	Timeout time.Duration
-	// MaxRecordBytes bounds a record, as the topic's max.message.bytes does. Default
-	// 1,000,012, which is that one's.
+	// MaxRecordBytes is the maximum size of a record, like max.message.bytes of the topic. Default 1,000,012, the
+	// default of the topic.
 	MaxRecordBytes int32
 }
 
 const defaultTimeout = 30 * time.Second
 
-// Sink produces to one topic. Its producer is idempotent: what it sends again within a
-// connection's troubles is in the topic once. Entries that a relay delivers again, as
-// after a crash, are there again.
+// Sink produces to one topic. Its producer is idempotent: a record that it sends again because of a connection error
+// is in the topic once. An entry that a relay delivers again, for example after a crash, is in the topic twice.
 type Sink struct {
 	cfg    Config
 	client *kgo.Client
 
-	// left has, by data shard, what is closed when the records of an earlier batch that was
-	// given up are decided: what the client has begun to send it goes on with, whoever waits.
+	// left has, by data shard, the channel of an earlier batch that was given up. The channel is closed when the
+	// batch's records are decided: the client continues to send them although Deliver has returned.
 	mu   sync.Mutex
 	left map[int]chan struct{}
 
@@ -61,7 +58,7 @@ type Sink struct {
 	inWork sync.WaitGroup
 }
 
-// New prepares a client; it connects when it has something to send.
+// New returns a client that connects with the first batch.
 func New(cfg Config) (*Sink, error) {
 	switch {
 	case len(cfg.Brokers) == 0 || cfg.Topic == "":
@@ -74,9 +71,9 @@ func New(cfg Config) (*Sink, error) {
 	}
 	options := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...), kgo.ClientID("rowfeed"), kgo.DefaultProduceTopic(cfg.Topic),
-		kgo.RequiredAcks(kgo.AllISRAcks()), // with idempotence, which is the client's default
+		kgo.RequiredAcks(kgo.AllISRAcks()), // required by idempotence, the client's default
 		kgo.RecordDeliveryTimeout(cfg.Timeout), kgo.ProduceRequestTimeout(cfg.Timeout),
-		kgo.AllowAutoTopicCreation(), // asks; the brokers decide
+		kgo.AllowAutoTopicCreation(), // only a request: the brokers decide
 	}
 	if cfg.MaxRecordBytes > 0 {
 		options = append(options, kgo.ProducerBatchMaxBytes(cfg.MaxRecordBytes))
@@ -120,7 +117,7 @@ func invalid(cause, next string) error {
 
 var errClosed = errors.New("kafka: the sink is closed")
 
-// Deliver produces the batch and waits until the brokers have acknowledged it.
+// Deliver produces the batch, and waits until the brokers have acknowledged it.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	s.inWork.Add(1)
 	defer s.inWork.Done()
@@ -162,7 +159,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	return results
 }
 
-// leftOf is what a batch has to wait for.
+// leftOf returns the earlier batches that a batch has to wait for.
 func (s *Sink) leftOf(batch []sink.Entry) (all []chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +171,7 @@ func (s *Sink) leftOf(batch []sink.Entry) (all []chan struct{}) {
 	return all
 }
 
-// leave lets later batches of the same shards wait until this one's records are decided.
+// leave makes later batches of the same shards wait until the records of this batch are decided.
 func (s *Sink) leave(batch []sink.Entry, producing *sync.WaitGroup) {
 	decided := make(chan struct{})
 	s.mu.Lock()
@@ -191,7 +188,7 @@ func (s *Sink) leave(batch []sink.Entry, producing *sync.WaitGroup) {
 	}()
 }
 
-// giveUp gives the entries that were not decided in time a reason.
+// giveUp sets the reason of the entries that were not decided in time.
 func (s *Sink) giveUp(results []sink.Result, decided int, err error) []sink.Result {
 	for i, r := range results {
 		if r.State == sink.Undecided && r.Err == nil {
@@ -222,7 +219,7 @@ func record(ctx context.Context, e sink.Entry) *kgo.Record {
 	return r
 }
 
-// judge tells a record that no broker would take from brokers that take none now.
+// judge returns the result for an error: rejected if no broker would accept the record, else undecided.
 func (s *Sink) judge(err error) sink.Result {
 	switch {
 	case err == nil:
@@ -240,7 +237,7 @@ func (s *Sink) why(err error) error {
 	return err
 }
 
-// Close breaks off what is under way and closes the connections.
+// Close aborts running deliveries and closes the connections.
 func (s *Sink) Close() error {
 	s.end()
 	s.inWork.Wait()

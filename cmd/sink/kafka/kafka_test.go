@@ -19,8 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// cluster is franz-go's fake of Kafka, in this process: it shows that requests and
-// answers are understood, and nothing about what brokers keep.
+// cluster is franz-go's fake of Kafka, in this process. It shows that requests and answers are understood, and
+// nothing about what brokers store.
 type cluster struct {
 	*kfake.Cluster
 	t    *testing.T
@@ -70,7 +70,7 @@ func (c *cluster) sink(cfg Config) *Sink {
 	return s
 }
 
-// records reads the topic up to its end.
+// records reads the topic to its end.
 func (c *cluster) records() (all []*kgo.Record) {
 	c.t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics("rows"),
@@ -123,20 +123,20 @@ func (c *cluster) received() (all []sinktest.Delivery) {
 	return all
 }
 
-// TestSink (S4) runs the suite that every sink passes.
+// TestSink (S4) runs the suite of all sinks.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		c := newCluster(t)
 		s := c.sink(Config{Timeout: 5 * time.Minute, MaxRecordBytes: 4 << 20})
 		return sinktest.Receiver{Sink: s, Received: c.received,
-			// While nothing is taken no time is enough.
+			// While the cluster accepts nothing, every delivery takes the whole timeout.
 			Down: func() { c.down.Store(true); s.cfg.Timeout = 100 * time.Millisecond },
 			Up:   func() { c.down.Store(false); s.cfg.Timeout = 5 * time.Minute }, Large: 3 << 20, TooLarge: 5 << 20}
 	})
 }
 
-// TestOnePartitionPerKey (S4): all versions of a row are in one partition, and whoever takes them can go on
-// with the trace of their delivery.
+// TestOnePartitionPerKey (S4): all versions of a row are in one partition, and the receiver of a record can continue
+// the trace of its delivery.
 func TestOnePartitionPerKey(t *testing.T) {
 	c := newCluster(t)
 	s := c.sink(Config{})
@@ -169,7 +169,7 @@ func TestOnePartitionPerKey(t *testing.T) {
 	}
 }
 
-// TestNew refuses what cannot be.
+// TestNew: invalid settings are refused.
 func TestNew(t *testing.T) {
 	for _, cfg := range []Config{{}, {Brokers: []string{"a:1"}}, {Topic: "a"}, {Brokers: []string{"a:1"}, Topic: "a",
 		Timeout: -1},

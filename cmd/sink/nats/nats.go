@@ -1,10 +1,9 @@
-// Package nats is the sink that publishes to a JetStream stream, a message an entry.
+// Package nats implements the sink that publishes to a JetStream stream, one message per entry.
 //
-// A message's body is the entry as it is fetched; its headers say the same for those who
-// route: Rowfeed-Feed, Rowfeed-Op, Rowfeed-Generation, Rowfeed-Shard, Rowfeed-Position,
-// Rowfeed-Epoch. Nats-Msg-Id is the entry's idempotency key: within its window for
-// duplicates (two minutes unless it is set) the stream keeps an entry once, however often
-// it is sent.
+// The body of a message is the entry in the JSON of a fetch. Headers repeat its fields for routing: Rowfeed-Feed,
+// Rowfeed-Op, Rowfeed-Generation, Rowfeed-Shard, Rowfeed-Position and Rowfeed-Epoch. Nats-Msg-Id is the entry's
+// idempotency key. Within its duplicate window (two minutes by default) the stream stores an entry once, even if it
+// is sent several times.
 package nats
 
 import (
@@ -21,19 +20,19 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Config of a Sink. URL and Subject are needed.
+// Config holds the settings of a Sink. URL and Subject are required.
 type Config struct {
-	// URL of the servers: nats://host:4222, tls:// or ws://, with user and password or a
-	// token where they are needed; several with commas between them.
+	// URL is the server: nats://host:4222, tls:// or ws://, with a user and password or a token if needed. Separate
+	// several with commas.
 	URL string
-	// Subject to publish to. A stream must take it; the sink makes none.
+	// Subject is the subject to publish to. A stream must exist that has this subject; the sink creates none.
 	Subject string
-	// CredentialsFile is a file with a user's JWT and key; empty for none.
+	// CredentialsFile is a file with the JWT and key of a user, or empty.
 	CredentialsFile string
-	// Timeout of a batch: the stream has acknowledged it by then, or it is sent again.
-	// Default 30 s.
+	// Timeout is the maximum time until the stream has acknowledged a batch. After it, the rest of the batch is sent
+	// again. Default 30 s.
 	Timeout time.Duration
-	// MaxInFlight is how many messages may wait for their acknowledgement. Default 256.
+	// MaxInFlight is the maximum number of messages that wait for their acknowledgement. Default 256.
 	MaxInFlight int
 }
 
@@ -53,7 +52,7 @@ type Sink struct {
 	inWork sync.WaitGroup
 }
 
-// New connects, or goes on trying in the background.
+// New connects, or continues trying in the background.
 func New(cfg Config) (*Sink, error) {
 	switch {
 	case cfg.URL == "":
@@ -73,8 +72,8 @@ func New(cfg Config) (*Sink, error) {
 	options := []nats.Option{
 		nats.Name("rowfeed"),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1),
-		// Nothing is kept back for a later connection: an entry that was given up must not
-		// arrive behind a later version of its key.
+		// Do not buffer messages while disconnected: an entry that was given up must not arrive after a later version
+		// of its key.
 		nats.ReconnectBufSize(-1),
 	}
 	if cfg.CredentialsFile != "" {
@@ -113,8 +112,7 @@ func validSubject(s string) bool {
 
 var errClosed = errors.New("nats: the sink is closed")
 
-// Deliver publishes the batch in its order, and waits until the stream has acknowledged
-// every message.
+// Deliver publishes the batch in its order, and waits until the stream has acknowledged every message.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	s.inWork.Add(1)
 	defer s.inWork.Done()
@@ -159,7 +157,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	return results
 }
 
-// unfit says why nothing can be sent now.
+// unfit returns the reason why nothing can be sent now, or nil.
 func (s *Sink) unfit(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
@@ -193,7 +191,7 @@ func (s *Sink) message(ctx context.Context, e sink.Entry) *nats.Msg {
 	return m
 }
 
-// judge tells an entry that no stream would take from a stream that takes none now.
+// judge returns the result for an error: rejected if no stream would accept the entry, else undecided.
 func judge(err error) sink.Result {
 	var refused *jetstream.APIError
 	if errors.Is(err, nats.ErrMaxPayload) ||
@@ -206,7 +204,7 @@ func judge(err error) sink.Result {
 	return sink.Retry(0, err)
 }
 
-// Close breaks off what is under way and closes the connection.
+// Close aborts running deliveries and closes the connection.
 func (s *Sink) Close() error {
 	s.end()
 	s.inWork.Wait()

@@ -18,8 +18,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// broker is a real server in this process, with its files in a folder of the test's. Its port is nobody
-// else's while it is away.
+// broker is a real server in this process, with its files in a folder of the test. It keeps its port while it is
+// stopped.
 type broker struct {
 	t      *testing.T
 	folder string
@@ -57,7 +57,7 @@ func (b *broker) stop() {
 	b.server.WaitForShutdown()
 }
 
-// connect is the test's own connection, which sees the stream.
+// connect returns the test's own connection, which reads the stream.
 func (b *broker) connect() jetstream.JetStream {
 	b.t.Helper()
 	conn, err := nats.Connect(b.server.ClientURL(), nats.Timeout(time.Minute), nats.MaxReconnects(-1),
@@ -128,7 +128,7 @@ func (b *broker) sink(cfg Config) *Sink {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() { s.Close() })
-	// It goes on trying in the background where the first time took too long.
+	// If the first attempt took too long, the sink continues to connect in the background.
 	for give := time.Now().Add(time.Minute); !s.conn.IsConnected(); runtime.Gosched() {
 		if time.Now().After(give) {
 			b.t.Fatal("it does not connect")
@@ -137,7 +137,7 @@ func (b *broker) sink(cfg Config) *Sink {
 	return s
 }
 
-// TestSink (S3) runs the suite that every sink passes.
+// TestSink (S3) runs the suite of all sinks.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		b := newBroker(t)
@@ -148,7 +148,7 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestTrace: whoever takes a message can go on with the trace of its delivery.
+// TestTrace: the receiver of a message can continue the trace of its delivery.
 func TestTrace(t *testing.T) {
 	b := newBroker(t)
 	b.stream(-1)
@@ -166,8 +166,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestStreams (S3): without a stream entries wait for one; what a stream does not take by its
-// own limit is refused; one that is full is waited for.
+// TestStreams (S3): without a stream, entries wait. An entry above the stream's own limit is refused. An entry for a
+// full stream waits.
 func TestStreams(t *testing.T) {
 	b := newBroker(t)
 	s := b.sink(Config{})
@@ -192,7 +192,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestNew refuses what cannot be.
+// TestNew: invalid settings are refused.
 func TestNew(t *testing.T) {
 	for _, subject := range []string{"", ".", "a.", ".a", "a..b", "a.*", ">", "a b", "a\n"} {
 		if _, err := New(Config{URL: "nats://127.0.0.1:1", Subject: subject}); !errors.Is(err,

@@ -18,28 +18,28 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Receiver is a sink on an empty receiver.
+// Receiver is a sink with an empty receiver.
 type Receiver struct {
 	Sink sink.Sink
-	// Received answers what the receiver has, in the order in which it took it. A receiver
-	// that keeps the latest version of each key only answers that.
+	// Received returns what the receiver has, in the order of arrival. If the receiver stores only the latest version
+	// of each key, it returns only those.
 	Received func() []Delivery
-	// Down makes the receiver unavailable, Up available again with what it had. After, if
-	// not zero, is for how long it then asks to be left alone.
+	// Down makes the receiver unavailable. Up makes it available again, with what it had. After is the pause that it
+	// asks for while it is down, or 0.
 	Down, Up func()
 	After    time.Duration
-	// Refuse makes the receiver refuse entries of one key; nil where it takes all.
+	// Refuse makes the receiver refuse the entries of one key. It is nil if the receiver cannot refuse entries.
 	Refuse func(id int64)
-	// Idempotent says that the receiver has an entry once that was delivered twice.
+	// Idempotent says that the receiver has an entry once, even if it was delivered twice.
 	Idempotent bool
-	// Large is the size of a value that arrives; TooLarge, if not zero, of one that the
+	// Large is the size in bytes of a value that arrives. TooLarge, unless 0, is the size of a value that the
 	// receiver refuses.
 	Large, TooLarge int
 }
 
-// Delivery is an entry as it was received.
+// Delivery is an entry that the receiver has.
 type Delivery struct {
-	ID  string // the idempotency key; empty where it does not travel
+	ID  string // the idempotency key; empty if the receiver does not get it
 	Key int64  // the column id
 	V   string // the column v; empty for a delete
 	Op  feedtype.Op
@@ -53,14 +53,14 @@ var Info = feedtype.Info{
 		{Name: "v", Type: "text", Kind: feedtype.Text}},
 }
 
-// Upsert makes an entry.
+// Upsert returns an entry with a row.
 func Upsert(t testing.TB, position, id int64, v string) sink.Entry {
 	t.Helper()
 	return entry(t, map[string]any{"position": fmt.Sprint(position), "shard": 0, "op": "upsert",
 		"key": map[string]any{"id": id}, "row": map[string]any{"id": id, "v": v}})
 }
 
-// Delete makes an entry.
+// Delete returns an entry without a row.
 func Delete(t testing.TB, position, id int64) sink.Entry {
 	t.Helper()
 	return entry(t,
@@ -80,7 +80,7 @@ func entry(t testing.TB, wire map[string]any) sink.Entry {
 	return sink.Entry{Entry: e, Feed: "kv", Epoch: 7}
 }
 
-// Run runs the suite; open is called for each test.
+// Run runs the suite. open is called for each test.
 func Run(t *testing.T, open func(t *testing.T) Receiver) {
 	each := func(name string, test func(*suite)) {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ type suite struct {
 	Receiver
 }
 
-// deliver asserts that there is a sound result for every entry.
+// deliver checks that there is a valid result for every entry.
 func (s *suite) deliver(batch ...sink.Entry) []sink.Result {
 	s.Helper()
 	return s.deliverWithin(s.Context(), batch...)
@@ -136,7 +136,7 @@ func (s *suite) wantAll(results []sink.Result, want sink.State) {
 	}
 }
 
-// wantState asserts the latest version of each key that was received.
+// wantState checks the latest version of each key that was received.
 func (s *suite) wantState(want map[int64]string) {
 	s.Helper()
 	got := map[int64]string{}
@@ -195,13 +195,13 @@ func (s *suite) orderPerKey() {
 
 func (s *suite) deletes() {
 	s.wantAll(s.deliver(Upsert(s, 1, 1, "a"), Upsert(s, 2, 2, "b")), sink.Accepted)
-	s.wantAll(s.deliver(Delete(s, 3, 1), Delete(s, 4, 99)), sink.Accepted) // of 99 nobody has heard
+	s.wantAll(s.deliver(Delete(s, 3, 1), Delete(s, 4, 99)), sink.Accepted) // the receiver never had key 99
 	s.wantState(map[int64]string{2: "b"})
 	s.wantAll(s.deliver(Upsert(s, 5, 1, "again")), sink.Accepted)
 	s.wantState(map[int64]string{1: "again", 2: "b"})
 }
 
-// partialFailure: the entry that the receiver refuses is named, and the others arrive.
+// partialFailure: the refused entry is reported, and the others arrive.
 func (s *suite) partialFailure() {
 	if s.Refuse == nil {
 		s.Skip("the receiver takes every entry")
@@ -224,8 +224,8 @@ func (s *suite) partialFailure() {
 	s.wantState(map[int64]string{0: "x", 1: "x", 2: "x", 4: "x"})
 }
 
-// down: nothing is accepted, nor rejected, while the receiver is away, and it works
-// again when that is back. A receiver's wish to be left alone is passed on.
+// down: while the receiver is unavailable, nothing is accepted or rejected. Afterwards deliveries work again. A pause
+// that the receiver asks for is reported.
 func (s *suite) down() {
 	s.wantAll(s.deliver(Upsert(s, 1, 1, "a")), sink.Accepted)
 	s.Down()
@@ -237,7 +237,7 @@ func (s *suite) down() {
 		}
 	}
 	s.Up()
-	// A connection may need a moment: that is what retries are for.
+	// A connection may need a moment, so retry.
 	for results = s.deliver(Upsert(s, 2, 1, "b"), Upsert(s, 3, 2, "b")); results[0].State == sink.Undecided ||
 		results[1].State == sink.Undecided; {
 		results = s.deliver(Upsert(s, 2, 1, "b"), Upsert(s, 3, 2, "b"))
@@ -246,7 +246,7 @@ func (s *suite) down() {
 	s.wantState(map[int64]string{1: "b", 2: "b"})
 }
 
-// redelivery: what was delivered before is accepted again.
+// redelivery: an entry that was delivered before is accepted again.
 func (s *suite) redelivery() {
 	batch := []sink.Entry{Upsert(s, 1, 1, "a"), Upsert(s, 2, 2, "b"), Delete(s, 3, 3)}
 	for range 3 {
@@ -289,8 +289,7 @@ func states(results []sink.Result) (all []sink.State) {
 	return all
 }
 
-// cancelled: a context that has ended decides nothing to the disadvantage of an entry,
-// and the sink goes on with the next one.
+// cancelled: a delivery whose context has ended leaves entries undecided, and the next delivery works.
 func (s *suite) cancelled() {
 	ctx, cancel := context.WithCancel(s.Context())
 	cancel()
@@ -299,7 +298,7 @@ func (s *suite) cancelled() {
 	s.wantState(map[int64]string{1: "a", 2: "b"})
 }
 
-// shards: a relay of several shards delivers theirs at once, each in its own order.
+// shards: a relay with several shards delivers them concurrently, each in its own order.
 func (s *suite) shards() {
 	const shards, keys, versions = 4, 10, 8
 	want := map[int64]string{}
@@ -316,7 +315,7 @@ func (s *suite) shards() {
 					e.Shard = int(shard)
 					batch = append(batch, e)
 				}
-				for len(batch) > 0 { // what is undecided goes out again, as a relay has it
+				for len(batch) > 0 { // a relay delivers undecided entries again
 					results := s.Sink.Deliver(s.Context(), batch)
 					if len(results) != len(batch) || s.Context().Err() != nil {
 						s.Errorf("%d results for %d entries", len(results), len(batch))

@@ -6,10 +6,10 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TraceParent is the trace of what goes on in a context that Traced has made.
+// TraceParent is the traceparent of a context that Traced has made.
 const TraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-// Traced is ctx with a trace, as a relay has one where somebody traces.
+// Traced returns a context with a trace, as a relay with a tracer passes it to a sink.
 func Traced(ctx context.Context) context.Context {
 	ctx, _ = feedtype.StartSpan(ctx, tracer{}, feedtype.Span{Op: feedtype.SpanDeliver})
 	return ctx

@@ -12,10 +12,10 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// maxParams bounds a statement's parameters, of which databases take a limited number.
+// maxParams is the maximum number of parameters of a statement, because databases limit it.
 const maxParams = 8000
 
-// Apply writes entries in the transaction.
+// Apply writes entries in the transaction, in their order.
 func (s *Sink) Apply(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error {
 	sweeping, err := s.sweeping(ctx, tx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Sink) Apply(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) 
 	return nil
 }
 
-// distinct is the number of entries before a key comes a second time.
+// distinct returns the number of entries before the first key that occurs again.
 func distinct(entries []feedtype.Entry) int {
 	seen := make(map[string]bool, len(entries))
 	for i, e := range entries {
@@ -44,8 +44,8 @@ func distinct(entries []feedtype.Entry) int {
 	return len(entries)
 }
 
-// write applies entries that have different keys: in any order, then. Deletes go first,
-// since they make room.
+// write applies entries with different keys. Their order does not matter. Deletes go first, because they may free
+// unique values.
 func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, sweeping bool) error {
 	var gone, all []feedtype.Row
 	var rows []row
@@ -90,7 +90,7 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, 
 	return err
 }
 
-// sameKey asserts that the feed's key is the table's.
+// sameKey checks that the feed's key is the table's primary key.
 func (s *Sink) sameKey(key feedtype.Row) error {
 	same := key.Len() == len(s.key)
 	for i := range key.Len() {
@@ -108,8 +108,8 @@ func (s *Sink) sameKey(key feedtype.Row) error {
 			strings.Join(s.key, ", "), strings.Join(names, ", ")), Next: "give the table the feed's key as primary key"}
 }
 
-// others are the table's unique indexes besides its primary key, as far as a row's values
-// tell what they hold.
+// others returns the table's unique indexes except its primary key. It leaves out partial indexes and those on
+// expressions, because a row's values do not show what they contain.
 func (s *Sink) others() (all [][]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,9 +121,9 @@ func (s *Sink) others() (all [][]string) {
 	return all
 }
 
-// makeRoom writes rows one by one. First it deletes rows of other keys that have one of their
-// unique values. In the source those rows have other values by now, or are gone, since two rows
-// cannot have the value. Their own entries follow.
+// makeRoom writes rows one by one. First it deletes rows of other keys that have one of their unique values. In the
+// source those rows have other values by now, or were deleted, since two rows cannot have the same value. Their own
+// entries follow.
 func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]string) error {
 	for _, r := range rows {
 		for _, index := range others {
@@ -133,7 +133,7 @@ func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]
 				return err
 			}
 			if !ok {
-				continue // NULL, or not delivered: nothing that could be taken
+				continue // NULL or not delivered: no conflict is possible
 			}
 			own, _, err := s.condition(b, r, s.key)
 			if err != nil {
@@ -151,8 +151,8 @@ func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]
 	return nil
 }
 
-// condition is that a table's row has a row's values in the columns; false where one of
-// them is NULL or not among the row's.
+// condition returns the SQL condition that a row of the table has a row's values in these columns. It returns false
+// if one of the values is NULL or missing.
 func (s *Sink) condition(b *dialect.Builder, of getter, columns []string) (string, bool, error) {
 	var parts []string
 	values := make([]any, len(columns))
@@ -195,7 +195,7 @@ func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from feedtype.TableName, 
 	return nil
 }
 
-// upsert writes rows, in statements of as many as have the same columns.
+// upsert writes rows. A statement has as many consecutive rows as have the same columns.
 func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []row) error {
 	respelled := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return !r.respelled() })
 	key := make([]string, len(s.key))
@@ -237,8 +237,8 @@ func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []row) error {
 	return nil
 }
 
-// respell writes the row's own spelling of its key where this table takes the two for one
-// key. Where it does not, the row keeps the entry's key, by which its delete will come.
+// respell writes the row's own spelling of its key, if this table regards both spellings as equal. Otherwise the row
+// keeps the entry's key, which its delete will have.
 func (s *Sink) respell(ctx context.Context, tx *sql.Tx, r row) error {
 	b := dialect.NewBuilder(s.d)
 	var sets []string
@@ -263,19 +263,19 @@ func (s *Sink) respell(ctx context.Context, tx *sql.Tx, r row) error {
 	return err
 }
 
-// getter answers the values of a row by the names of its columns.
+// getter returns the values of a row by the names of its columns.
 type getter interface {
 	Get(column string) (any, bool)
 }
 
-// row is a row as the mirror keeps it: under the entry's key, which has the same text in
-// every entry. The row's own key columns can be spelled otherwise.
+// row is a row as the mirror stores it: with the entry's key, which has the same text in every entry. The row's own
+// key columns may be spelled differently.
 type row struct {
 	feedtype.Row
 	key feedtype.Row
 }
 
-// Get answers a value; that of a key column is the entry's.
+// Get returns a value. For a key column it is the entry's.
 func (r row) Get(column string) (any, bool) {
 	if v, ok := r.key.Get(column); ok {
 		return v, ok
@@ -283,7 +283,7 @@ func (r row) Get(column string) (any, bool) {
 	return r.Row.Get(column)
 }
 
-// respelled tells whether the row delivers its key, and spells it otherwise than the entry.
+// respelled tells whether the row delivers its key, in another spelling than the entry.
 func (r row) respelled() bool {
 	differs := false
 	for i := range r.key.Len() {
@@ -304,7 +304,7 @@ func columnsOf(r row) []string {
 	return names
 }
 
-// param adds a value for a column of the table.
+// param adds a value as a parameter for a column of the table.
 func (s *Sink) param(b *dialect.Builder, name string, v any) (string, error) {
 	c, err := s.column(name)
 	if err != nil {
@@ -319,7 +319,7 @@ func (s *Sink) param(b *dialect.Builder, name string, v any) (string, error) {
 	return s.d.Store(*c, b.Arg(v)), nil
 }
 
-// column finds a column of the table, which may have been added lately.
+// column returns a column of the table. If it is unknown, it may be new: column reads the columns again.
 func (s *Sink) column(name string) (*dialect.Column, error) {
 	find := func() *dialect.Column {
 		s.mu.Lock()

@@ -1,16 +1,13 @@
-// Package sqlmirror is the sink that keeps a table of another SQL database like a feed's:
-// rows are upserted and deleted by their key, in one transaction with the relay's cursor,
-// so that each entry takes effect exactly once.
+// Package sqlmirror implements the sink that keeps a table of another SQL database equal to a feed. Rows are upserted
+// and deleted by their key, in one transaction with the relay's cursor, so each entry takes effect exactly once.
 //
-// The table must be there, with the feed's key as primary key and a column for each that
-// the feed delivers; columns that it has besides keep their values. Foreign keys do not
-// go with a mirror: a parent that was changed arrives behind its child. Unique columns do:
-// where a new row's value is still another's, which the feed will bring again, that one
-// makes room by leaving the table until it comes.
+// The table must exist, with the feed's key as primary key, and with a column for each delivered column. Other
+// columns keep their values. A mirror cannot have foreign keys, because a changed parent row arrives after its child.
+// It can have unique indexes: if another row still has the unique value of a new row, it is deleted first. The feed
+// brings that row again.
 //
-// Rows are found by the entry's key, whose text never changes. A row whose key has another text
-// in the source by now has that one here, too, if this table takes the two for one key.
-// Otherwise it keeps the entry's key.
+// Rows are found by the entry's key, whose text never changes. The source may spell the key of a row differently by
+// now. If this table regards both spellings as equal, the row gets the new one. Otherwise it keeps the entry's key.
 package sqlmirror
 
 import (
@@ -31,25 +28,24 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Config of a Sink; everything is needed.
+// Config holds the settings of a Sink. All of them are required.
 type Config struct {
 	// Pool is the mirror's database. The sink does not close it.
 	Pool *sql.DB
-	// Dialect is that database's.
+	// Dialect is the dialect of the pool's database.
 	Dialect dialect.Dialect
-	// DB is rowfeed on it, where the cursor is.
+	// DB is rowfeed on the same database, which has the cursor.
 	DB *rowfeed.DB
-	// Table is what follows the feed; with its schema in front and a dot between where it
-	// is not in the connection's.
+	// Table is the mirror table: "table", or "schema.table" if it is not in the current schema of the connection.
 	Table string
 }
 
-// Sink writes into one table. It is a sink.Transactional.
+// Sink writes into one table. It implements sink.Transactional.
 type Sink struct {
 	cfg    Config
 	d      dialect.Dialect
 	name   feedtype.TableName
-	sweep  feedtype.TableName // keys of rows that an older pass has left
+	sweep  feedtype.TableName // keys of rows that are left from an earlier pass
 	closed atomic.Bool
 
 	mu    sync.Mutex
@@ -57,7 +53,7 @@ type Sink struct {
 	key   []string
 }
 
-// New describes the table, and makes a small one beside it for passes from the beginning.
+// New reads the columns of the table, and creates a small table next to it for passes from the beginning.
 func New(ctx context.Context, cfg Config) (*Sink, error) {
 	s := &Sink{cfg: cfg, d: cfg.Dialect}
 	s.name.Name = cfg.Table
@@ -86,7 +82,7 @@ func New(ctx context.Context, cfg Config) (*Sink, error) {
 	return s, nil
 }
 
-// sweepName is at most 63 bytes long.
+// sweepName returns the name of the small table, at most 63 bytes long.
 func sweepName(table string) string {
 	const prefix, most = "rowfeed_sweep_", 63
 	if len(prefix)+len(table) <= most {
@@ -100,7 +96,7 @@ func (s *Sink) object() string { return fmt.Sprintf("mirror table %q", s.name.St
 
 func (s *Sink) quoted(t feedtype.TableName) string { return dialect.Qualified(s.d, t) }
 
-// fail names the table and gives an error the code that its class has.
+// fail returns an error that names the table, with the code of the error's class.
 func (s *Sink) fail(doing string, err error) error {
 	e := &feedtype.Error{Code: feedtype.Failed, Object: s.object(), Cause: doing, Err: err}
 	switch s.d.Classify(err) {
@@ -139,7 +135,7 @@ func (s *Sink) describe(ctx context.Context) error {
 // DB implements sink.Transactional.
 func (s *Sink) DB() *rowfeed.DB { return s.cfg.DB }
 
-// Begin marks what the table has as rows of an older pass.
+// Begin marks all rows of the table as rows of an earlier pass.
 func (s *Sink) Begin(ctx context.Context, tx *sql.Tx) error {
 	var key []string
 	for _, k := range s.key {
@@ -157,7 +153,7 @@ func (s *Sink) Begin(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// Complete removes the rows of an older pass that the new one has not brought.
+// Complete removes the rows of an earlier pass that the new pass has not brought.
 func (s *Sink) Complete(ctx context.Context, tx *sql.Tx) error {
 	left, err := s.sweeping(ctx, tx)
 	if err != nil || !left {
@@ -165,7 +161,7 @@ func (s *Sink) Complete(ctx context.Context, tx *sql.Tx) error {
 	}
 	var same []string
 	for _, k := range s.key {
-		// The mirror's column stands on the left: on SQLite it decides how texts compare.
+		// The mirror's column is on the left: on SQLite the left column determines the collation.
 		same = append(same, s.quoted(s.name)+"."+s.d.Quote(k)+" = s."+s.d.Quote(k))
 	}
 	for _, statement := range []string{
@@ -180,7 +176,7 @@ func (s *Sink) Complete(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// sweeping tells whether a pass is under way that has found rows of an older one.
+// sweeping tells whether a pass is running, and rows of an earlier pass are left.
 func (s *Sink) sweeping(ctx context.Context, tx *sql.Tx) (bool, error) {
 	var one int
 	err := dialect.QueryRow(ctx, dialect.On(tx), "SELECT 1 FROM "+s.quoted(s.sweep)+" LIMIT 1", nil, &one)
@@ -192,9 +188,8 @@ func (s *Sink) sweeping(ctx context.Context, tx *sql.Tx) (bool, error) {
 
 var errClosed = errors.New("sqlmirror: the sink is closed")
 
-// Deliver writes the batch in a transaction of its own, without a cursor: for those who
-// use the sink without a relay. Of a batch that the database does not take each half is
-// tried by itself.
+// Deliver writes the batch in a transaction of its own, without a cursor. It is for callers that use the sink without
+// a relay. If the database refuses a batch, Deliver tries each half separately.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	results := make([]sink.Result, len(batch))
 	s.attempt(ctx, batch, results)
@@ -228,7 +223,7 @@ func (s *Sink) commit(ctx context.Context, batch []sink.Entry) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // after Commit it does nothing
+	defer tx.Rollback() // does nothing after Commit
 	entries := make([]feedtype.Entry, len(batch))
 	for i, e := range batch {
 		entries[i] = e.Entry
@@ -239,7 +234,7 @@ func (s *Sink) commit(ctx context.Context, batch []sink.Entry) error {
 	return tx.Commit()
 }
 
-// passes tells an error of the database's from one of the entries'.
+// passes tells whether an error is caused by the state of the database, and not by the entries.
 func (s *Sink) passes(err error) bool {
 	if errors.Is(err, errClosed) {
 		return true
@@ -250,7 +245,7 @@ func (s *Sink) passes(err error) bool {
 		dialect.ClassPermission, dialect.ClassUndefined}, class)
 }
 
-// Close ends the sink; the pool stays open.
+// Close closes the sink, but not the pool.
 func (s *Sink) Close() error {
 	s.closed.Store(true)
 	return nil

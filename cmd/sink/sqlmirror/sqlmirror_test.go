@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestSink (S5) runs the suite on every database; what the relay does with the sink, in one
-// transaction with its cursor, is in cmd/internal/suite/relay (TestMirror…).
+// TestSink (S5) runs the suite on every database. The tests of the sink in a relay, in one transaction with its
+// cursor, are in cmd/internal/suite/relay (TestMirror…).
 func TestSink(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -45,7 +45,7 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// recreate makes the table anew, so that it does not take key 3.
+// recreate creates the table again, with a constraint that refuses key 3.
 func recreate(t *testing.T, db *testdb.Database, large string) {
 	t.Helper()
 	db.Exec(t, "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY CHECK (id <> 3), v "+large+")")
@@ -88,8 +88,7 @@ func received(t *testing.T, db *testdb.Database) (all []sinktest.Delivery) {
 	return all
 }
 
-// TestVersionsOfAKey: a batch of another source than a feed may have a key twice; the
-// last version counts.
+// TestVersionsOfAKey: a batch of another source than a feed may contain a key twice. The last version counts.
 func TestVersionsOfAKey(t *testing.T) {
 	db := testdb.SQLite.New(t)
 	db.Exec(t, "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY, v text)")

@@ -12,9 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// convert makes of a Row's value one that a driver writes into a column, without losing
-// anything: what the column's kind cannot hold is an error here, and what its type cannot
-// hold is one of the database's.
+// convert converts a Row's value for a driver without loss. It returns an error if the column's kind cannot hold the
+// value. If only the column's type cannot, the database returns an error.
 func convert(c dialect.Column, v any) (any, error) {
 	wrong := func() (any, error) { return nil, fmt.Errorf("a %T cannot be a value of kind %s", v, c.Kind) }
 	if v == nil {

@@ -1,5 +1,5 @@
-// Package stdout is the sink that writes entry lines, as `rowfeed fetch` and `tail` do:
-// NDJSON, an entry a line.
+// Package stdout implements the sink that writes entries as NDJSON, one per line, like `rowfeed fetch` and `rowfeed
+// tail`.
 package stdout
 
 import (
@@ -12,26 +12,26 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink"
 )
 
-// Sink writes a batch with one call of Write. It is accepted when that has succeeded;
-// how long a line lasts is up to whoever reads them.
+// Sink writes a batch with one call of Write. An entry is accepted once its line is written. What happens to the line
+// later is up to the reader.
 type Sink struct {
 	mu     sync.Mutex
 	out    io.Writer
 	buf    []byte
-	torn   bool // the last write ended within a line
+	torn   bool // the last write ended in the middle of a line
 	closed bool
 }
 
-// New writes to out, which stays open after Close.
+// New returns a sink that writes to out, which stays open after Close.
 func New(out io.Writer) *Sink { return &Sink{out: out} }
 
 var errClosed = errors.New("stdout: the sink is closed")
 
-// keep is how large a buffer is kept for the next batch.
+// keep is the maximum size of a buffer that is kept for the next batch.
 const keep = 1 << 20
 
-// Deliver writes the batch. Lines that were written whole before an error are accepted;
-// after a torn one the next batch begins with a line break.
+// Deliver writes the batch. Lines that were written completely before an error are accepted. After an incomplete
+// line, the next batch begins with a line break.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	return results
 }
 
-// Close ends the sink; the writer stays open.
+// Close closes the sink, but not the writer.
 func (s *Sink) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

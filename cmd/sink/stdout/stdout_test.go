@@ -12,11 +12,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// pipe is a writer that may break.
+// pipe is a writer that can be broken.
 type pipe struct {
 	bytes.Buffer
 	broken bool
-	room   int // bytes that it still takes when broken
+	room   int // bytes that it still writes while broken
 	writes int
 }
 
@@ -38,14 +38,14 @@ func (p *pipe) log(t *testing.T) (all []sinktest.Delivery) {
 			Key      struct{ ID int64 }
 			Row      struct{ V string }
 		}
-		if json.Unmarshal([]byte(line), &e) == nil { // a torn line is none
+		if json.Unmarshal([]byte(line), &e) == nil { // an incomplete line is not an entry
 			all = append(all, sinktest.Delivery{Key: e.Key.ID, V: e.Row.V, Op: e.Op})
 		}
 	}
 	return all
 }
 
-// TestSink (S1) runs the suite that every sink passes.
+// TestSink (S1) runs the suite of all sinks.
 func TestSink(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		p := &pipe{}
@@ -54,8 +54,8 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestTornLine (S1): lines written whole before an error are not written again, and one that
-// was torn is not glued to the next.
+// TestTornLine (S1): lines that were written completely before an error are not written again, and an incomplete line
+// is not joined to the next.
 func TestTornLine(t *testing.T) {
 	p := &pipe{}
 	s := New(p)

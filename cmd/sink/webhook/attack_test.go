@@ -12,8 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
 )
 
-// TestSpellingsOfThisMachine: an address may be written in many ways; what counts is where
-// it leads.
+// TestSpellingsOfThisMachine: an address in any notation is checked by where it leads.
 func TestSpellingsOfThisMachine(t *testing.T) {
 	e, server := newEndpoint(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
@@ -23,7 +22,7 @@ func TestSpellingsOfThisMachine(t *testing.T) {
 	} {
 		s, err := New(Config{URL: "http://" + host + ":" + port + "/"})
 		if err != nil {
-			continue // it is no URL: good
+			continue // invalid, as it should be
 		}
 		if r := s.Deliver(t.Context(), []sink.Entry{sinktest.Upsert(t, 1, 1, "a")})[0]; r.State == sink.Accepted {
 			t.Errorf("%s was delivered to", host)
@@ -35,8 +34,8 @@ func TestSpellingsOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestNoProxy: a proxy that the environment names is not asked: it would look names up by
-// itself, and nobody judge the address.
+// TestNoProxy: a proxy of the environment is not used, because it would resolve names itself, and its addresses could
+// not be checked.
 func TestNoProxy(t *testing.T) {
 	_, server := newEndpoint(t)
 	asked := false
@@ -53,8 +52,8 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutEnd: of an answer so much is read, also where it was compressed, and no
-// more of its header. The endpoint goes on for as long as somebody takes it.
+// TestAnswersWithoutEnd: only a limited part of an answer and of its header is read, even if it is compressed. The
+// endpoint sends for as long as the client reads.
 func TestAnswersWithoutEnd(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true})
@@ -84,7 +83,7 @@ func TestAnswersWithoutEnd(t *testing.T) {
 			t.Errorf("%s: %s %.300v", name, r.State, r.Err)
 		}
 	}
-	// Nobody asks for compression, so that nothing is inflated.
+	// The client does not ask for compression, so nothing is decompressed.
 	e.answer = func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept-Encoding") != "" {
 			w.WriteHeader(http.StatusTeapot)

@@ -22,7 +22,7 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// post sends one request and says what became of all its entries.
+// post sends one request, and returns the result of all its entries.
 func (s *Sink) post(ctx context.Context, batch []sink.Entry) sink.Result {
 	if err := s.limit.Wait(ctx); err != nil {
 		return sink.Retry(0, err)
@@ -47,7 +47,7 @@ func (s *Sink) post(ctx context.Context, batch []sink.Entry) sink.Result {
 	resp, err := s.client.Do(req)
 	if err != nil {
 		var full *url.Error
-		if errors.As(err, &full) { // its text shows the URL, whose path may be a secret
+		if errors.As(err, &full) { // its text contains the URL, whose path may be secret
 			err = fmt.Errorf("%s: %w", req.URL.Host, full.Err)
 		}
 		return sink.Retry(0, err)
@@ -55,7 +55,7 @@ func (s *Sink) post(ctx context.Context, batch []sink.Entry) sink.Result {
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
-		return sink.Accept() // it has said so before its answer broke off, if that did
+		return sink.Accept() // the status counts even if the body was cut off
 	}
 	if err != nil {
 		return sink.Retry(0, fmt.Errorf("read the answer (%s): %w", resp.Status, err))
@@ -67,8 +67,7 @@ func (s *Sink) post(ctx context.Context, batch []sink.Entry) sink.Result {
 	return sink.Retry(rest(resp.Header.Get("Retry-After"), s.now()), refused)
 }
 
-// sign sets the three headers of Standard Webhooks; without a secret all but the
-// signature.
+// sign sets the three headers of Standard Webhooks. Without a secret there is no signature.
 func (s *Sink) sign(h http.Header, batch []sink.Entry, body []byte) error {
 	id, at := messageID(batch), s.now()
 	h.Set(webhooks.HeaderWebhookID, id)
@@ -87,8 +86,7 @@ func (s *Sink) sign(h http.Header, batch []sink.Entry, body []byte) error {
 	return nil
 }
 
-// messageID is the idempotency key of a request: of the same entries, whenever they are
-// sent, it is the same.
+// messageID returns the idempotency key of a request. It is the same whenever the same entries are sent.
 func messageID(batch []sink.Entry) string {
 	h := sha256.New()
 	for _, e := range batch {
@@ -97,7 +95,7 @@ func messageID(batch []sink.Entry) string {
 	return "msg_" + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// payload is a request's body. The entries of a batch are of one feed and generation.
+// payload returns the body of a request. The entries of a batch are of one feed and generation.
 func payload(batch []sink.Entry) []byte {
 	first := batch[0]
 	b := fmt.Appendf(nil, `{"type":"rowfeed.entries","data":{"feed":%q,"generation":%d,"epoch":%d,"entries":[`,
@@ -121,14 +119,13 @@ func payload(batch []sink.Entry) []byte {
 	}
 	names, err := json.Marshal(binary)
 	if err != nil {
-		panic(err) // a list of strings can be written
+		panic(err) // a list of strings cannot fail
 	}
 	return append(append(append(b, `],"base64":`...), names...), `}}`...)
 }
 
-// aboutEntries tells an answer that refuses what was sent from one that says something
-// about the endpoint, or about who asks: a wrong path or password is no entry's fault,
-// and would not be mended by setting every entry aside.
+// aboutEntries tells whether the status refuses the entries of a request. A wrong path or password is a problem of
+// the endpoint or the client: setting every entry aside would not solve it.
 func aboutEntries(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -141,7 +138,7 @@ func aboutEntries(status int) bool {
 	return status >= 400 && status < 500
 }
 
-// rest reads Retry-After: seconds, or a date.
+// rest parses Retry-After: seconds, or a date.
 func rest(header string, now time.Time) time.Duration {
 	header = strings.TrimSpace(header)
 	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
@@ -153,7 +150,7 @@ func rest(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// excerpt is the beginning of an answer, on one line.
+// excerpt returns the beginning of an answer on one line.
 func excerpt(answer []byte) string {
 	const most = 200
 	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(string(answer), "\uFFFD"), func(r rune) bool {

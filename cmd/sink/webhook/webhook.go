@@ -1,12 +1,12 @@
-// Package webhook is the sink that sends batches of entries to an HTTP endpoint, signed
-// as Standard Webhooks (standardwebhooks.com) has it.
+// Package webhook implements the sink that sends batches of entries to an HTTP endpoint, signed according to Standard
+// Webhooks (standardwebhooks.com).
 //
 // A request is a POST of
 //
 //	{"type":"rowfeed.entries","data":{"feed":"kv","generation":1,"epoch":3,"entries":[…],"base64":[]}}
 //
-// with entries as they are fetched. webhook-id is the same whenever the same entries are
-// sent again. Any 2xx accepts all of a request's entries.
+// with entries in the JSON of a fetch. webhook-id is the same whenever the same entries are sent again. Any status
+// 2xx accepts all entries of a request.
 package webhook
 
 import (
@@ -25,28 +25,25 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Config of a Sink. Only URL is needed.
+// Config holds the settings of a Sink. Only URL is required.
 type Config struct {
-	// URL of the endpoint, http or https. What it has for user and password is sent as
-	// basic authentication.
+	// URL is the endpoint, http or https. A user and password in it are sent as basic authentication.
 	URL string
-	// Secrets sign each request, one signature for each: the new and the old one while
-	// they are exchanged. Base64, with or without "whsec_" in front. Without any nothing
-	// is signed.
+	// Secrets sign each request, with one signature per secret. To change the secret, give the new and the old one
+	// for a while. They are base64, with or without the prefix "whsec_". Without secrets, requests are not signed.
 	Secrets []string
-	// Timeout of a request, from dialling to the end of the answer. Default 30 s.
+	// Timeout is the maximum time of a request, from dialling to the end of the answer. Default 30 s.
 	Timeout time.Duration
-	// MaxEntries and MaxBytes bound a request; an entry that is larger alone is sent
-	// alone. Defaults 100 and 1 MiB.
+	// MaxEntries and MaxBytes are the maximum number of entries of a request, and the size of their JSON in bytes. A
+	// single entry may be larger. Defaults: 100 and 1 MiB.
 	MaxEntries, MaxBytes int
-	// MaxInFlight is how many requests may be under way for a batch. Default 1: then the
-	// entries of a relay's shard arrive in the order of their positions; with more, only
-	// those of one key do.
+	// MaxInFlight is the maximum number of concurrent requests of a batch. With 1, the default, the entries of a
+	// relay's shard arrive in the order of their positions. With more, only the entries of the same key do.
 	MaxInFlight int
-	// Rate bounds the requests a second; 0 does not.
+	// Rate is the maximum number of requests per second. 0 means no limit.
 	Rate float64
-	// AllowPrivate lets the endpoint be on this machine or in a private network. Without
-	// it such addresses are refused when they are dialled, whatever name led there.
+	// AllowPrivate accepts endpoints on this machine or in a private network. Without it such addresses are refused
+	// when they are dialled, whatever the name in the URL.
 	AllowPrivate bool
 }
 
@@ -54,9 +51,9 @@ const (
 	defaultTimeout    = 30 * time.Second
 	defaultMaxEntries = 100
 	defaultMaxBytes   = 1 << 20
-	// maxAnswer is how much is read of an answer, so that its connection can be used again.
+	// maxAnswer is how many bytes of an answer are read, so that its connection can be reused.
 	maxAnswer = 64 << 10
-	// maxRest bounds what an endpoint may ask for with Retry-After.
+	// maxRest is the maximum pause that an endpoint may request with Retry-After.
 	maxRest = time.Hour
 )
 
@@ -75,7 +72,7 @@ type Sink struct {
 	inWork sync.WaitGroup
 }
 
-// New checks the configuration; nothing is dialled yet.
+// New validates the configuration. It does not connect.
 func New(cfg Config) (*Sink, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
@@ -86,7 +83,7 @@ func New(cfg Config) (*Sink, error) {
 	s.url = u.String()
 	for _, secret := range cfg.Secrets {
 		key, err := webhooks.NewWebhook(secret)
-		if err != nil || secret == "" { // the library's error may show a part of it
+		if err != nil || secret == "" { // the library's error may contain a part of the secret
 			return nil, invalid("a secret is not base64", "give it as the receiver has it, like whsec_MfKQ…")
 		}
 		s.keys = append(s.keys, key)
@@ -121,7 +118,7 @@ func invalid(cause, next string) error {
 
 var errClosed = errors.New("webhook: the sink is closed")
 
-// Deliver sends the batch in requests of bounded size.
+// Deliver sends the batch in requests of limited size.
 func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	results := make([]sink.Result, len(batch))
 	s.inWork.Add(1)
@@ -137,7 +134,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 		to := from + s.fits(batch[from:])
 		part, answer := batch[from:to], results[from:to]
 		slots <- struct{}{}
-		if enough := halt.Load(); enough != nil { // the endpoint is away, or wants a rest
+		if enough := halt.Load(); enough != nil { // the endpoint is unavailable, or has asked for a pause
 			copy(results[from:], sink.All(batch[from:], *enough))
 			break
 		}
@@ -161,7 +158,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	return results
 }
 
-// fits is the number of entries that make the next request, one at least.
+// fits returns the number of entries of the next request, at least one.
 func (s *Sink) fits(batch []sink.Entry) int {
 	size := 0
 	for i, e := range batch {
@@ -172,8 +169,8 @@ func (s *Sink) fits(batch []sink.Entry) int {
 	return len(batch)
 }
 
-// send delivers entries in one request. If the endpoint refuses that, it may be for the
-// sake of a single one: then each half by itself.
+// send delivers entries in one request. If the endpoint refuses the request, a single entry may be the cause, so each
+// half is sent separately.
 func (s *Sink) send(ctx context.Context, batch []sink.Entry, results []sink.Result) {
 	r := s.post(ctx, batch)
 	if r.State != sink.Rejected || len(batch) == 1 {
@@ -183,13 +180,13 @@ func (s *Sink) send(ctx context.Context, batch []sink.Entry, results []sink.Resu
 	half := len(batch) / 2
 	s.send(ctx, batch[:half], results[:half])
 	if last := results[half-1]; last.State == sink.Undecided {
-		copy(results[half:], sink.All(batch[half:], last)) // it has had enough for now
+		copy(results[half:], sink.All(batch[half:], last)) // the endpoint is unavailable, or has asked for a pause
 		return
 	}
 	s.send(ctx, batch[half:], results[half:])
 }
 
-// Close breaks off requests under way and waits for their end.
+// Close aborts running requests and waits for their end.
 func (s *Sink) Close() error {
 	s.end()
 	s.inWork.Wait()
@@ -197,7 +194,7 @@ func (s *Sink) Close() error {
 	return nil
 }
 
-// refusal says why an endpoint did not accept.
+// refusal is the answer of an endpoint that did not accept a request.
 type refusal struct {
 	status int
 	text   string

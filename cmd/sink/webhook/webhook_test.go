@@ -23,18 +23,18 @@ import (
 
 var secret = "whsec_" + base64.StdEncoding.EncodeToString([]byte("a secret of thirty-two bytes ...")[:32])
 
-// endpoint is a receiver that verifies what it gets.
+// endpoint is a receiver that verifies the requests that it gets.
 type endpoint struct {
 	t      *testing.T
 	verify *webhooks.Webhook
 
 	mu       sync.Mutex
 	log      []sinktest.Delivery
-	requests []int // number of entries of each
+	requests []int // number of entries per request
 	ids      []string
 	refuse   map[int64]bool
 	down     bool
-	// answer, when set, is given instead of anything else.
+	// answer, if set, handles the requests.
 	answer func(w http.ResponseWriter, r *http.Request)
 }
 
@@ -56,7 +56,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	_, _ = io.Copy(io.Discard, r.Body) // what is left, so that the answer gets through
+	_, _ = io.Copy(io.Discard, r.Body) // read the rest, so that the answer arrives
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.answer != nil {
@@ -119,7 +119,7 @@ func open(t *testing.T, cfg Config) *Sink {
 	return s
 }
 
-// TestSink (S2) runs the suite that every sink passes.
+// TestSink (S2) runs the suite of all sinks.
 func TestSink(t *testing.T) {
 	for _, inFlight := range []int{1, 4} {
 		sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
@@ -139,8 +139,7 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// TestAnswers (S2): which answers accept, which are about the entries, and which are to be
-// tried again, and when.
+// TestAnswers (S2): which answers accept, which refuse the entries, and which are retried, and when.
 func TestAnswers(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true})
@@ -169,7 +168,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		e.answer = func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/elsewhere" {
-				return // with 200: a redirection was followed
+				return // with 200: the client has followed a redirect
 			}
 			w.Header().Set("Retry-After", c.after)
 			w.Header().Set("Location", "/elsewhere")
@@ -183,8 +182,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestRequests (S2): requests are bounded, go out in the order of positions, are named alike
-// whenever they are sent again, and carry a signature for each secret.
+// TestRequests (S2): requests are limited in size, are sent in the order of positions, have the same id when they are
+// sent again, and have a signature per secret.
 func TestRequests(t *testing.T) {
 	e, server := newEndpoint(t)
 	other := "whsec_" + base64.StdEncoding.EncodeToString([]byte("the next one"))
@@ -194,7 +193,7 @@ func TestRequests(t *testing.T) {
 	for id := range int64(10) {
 		v := "x"
 		if id == 9 {
-			v = strings.Repeat("x", 2000) // larger than a request, and alone in its own
+			v = strings.Repeat("x", 2000) // larger than MaxBytes, so in a request of its own
 		}
 		batch = append(batch, sinktest.Upsert(t, id+1, id, v))
 	}
@@ -227,8 +226,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRest: when the endpoint asks for a rest in the midst of a batch, nothing more of it
-// is sent, and all of the rest is told to wait.
+// TestRest: if the endpoint asks for a pause in the middle of a batch, nothing more is sent, and all remaining
+// entries have that pause.
 func TestRest(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true, MaxEntries: 2})
@@ -253,8 +252,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestTimeout (S2): an endpoint that does not answer is given up, and Close does not wait
-// for it.
+// TestTimeout (S2): a request that gets no answer is given up, and Close does not wait for it.
 func TestTimeout(t *testing.T) {
 	release, reached := make(chan struct{}), make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -284,7 +282,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestPrivateTargets (S2): the address is judged when it is dialled, after every look-up.
+// TestPrivateTargets (S2): the address is checked when it is dialled, after each resolution of the name.
 func TestPrivateTargets(t *testing.T) {
 	e, server := newEndpoint(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
@@ -312,7 +310,7 @@ func TestPrivateTargets(t *testing.T) {
 	}
 }
 
-// TestNew refuses what cannot be, and shows no secret.
+// TestNew: invalid settings are refused, and errors contain no secret.
 func TestNew(t *testing.T) {
 	for _, cfg := range []Config{
 		{},
