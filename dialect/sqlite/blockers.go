@@ -8,11 +8,12 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// lookAgain is after which time a writer who still has the lock is no passer-by.
+// lookAgain is how long a process must have the lock to be listed. Shorter locks are those of normal writes.
 const lookAgain = 100 * time.Millisecond
 
-// Blockers are the processes that have the write lock of the file, which publishers wait for like
-// everybody: there is one at a time. SQLite knows no sessions; the operating system knows whose lock it is.
+// Blockers implements [dialect.Rest]. It returns the processes that have the write lock of the file, for which
+// publishers wait like all writers. Only one process can have it at a time. SQLite does not know which; the
+// operating system does.
 func (Dialect) Blockers(ctx context.Context, q dialect.Querier, _ *dialect.Feed) ([]dialect.Blocker, *dialect.Unseen, error) {
 	var path string
 	if err := dialect.QueryRow(ctx, q, "SELECT file FROM pragma_database_list WHERE name = 'main'", nil, &path); err != nil {
