@@ -114,8 +114,9 @@ type Schema interface {
 	// although Verify accepts it: it runs with the rights of another login, and q's login cannot see whether
 	// that login has them, or, on MariaDB, it was made by a statement that names its database.
 	Takeovers(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
-	// Strays returns one sentence for each trigger on another table that writes into this feed's tables. A copy
-	// of the feed's table has such triggers if rowfeed's tables are in another schema.
+	// Strays returns one sentence for each trigger on another table that writes into this feed's tables. A copy of
+	// the feed's table has such triggers if rowfeed's tables are in another schema. It also returns one for each
+	// trigger of the feed that would become a stray one if a dump of its schema were loaded under another name.
 	Strays(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
 	// Moved searches for the feed's table, which is not where the feed's record says. ok says that it was found
 	// in another schema.

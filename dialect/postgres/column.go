@@ -12,15 +12,15 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// rowIndexes are the indexes that a feed whose rows hold their positions has on the
-// user's table, in its schema.
+// rowIndexes returns the names of the indexes on the user's table, in its schema, for a feed whose rows hold
+// their positions.
 func rowIndexes(f *dialect.Feed) (position, waiting string) {
 	return f.Object("row_position"), f.Object("row_waiting")
 }
 
-// rowColumns add what the user's table lacks. The columns take no time, but keep
-// everybody out until a commit; the indexes read the whole table, and keep writers out
-// while they do (DESIGN.md).
+// rowColumns adds the columns and indexes that the user's table lacks. ADD COLUMN takes no time, but keeps all
+// other sessions out until the commit. CREATE INDEX reads the whole table, and keeps writers out meanwhile. See
+// DESIGN.md.
 func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() {
 		return nil
@@ -51,7 +51,7 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + source + " (" + strings.Join(dialect.OrderedKey(d, f, ""), ", ") + ") WHERE feed_sync_id IS NULL"})
 }
 
-// dropRowColumns leaves the user's own columns alone.
+// dropRowColumns drops only the columns that rowfeed added.
 func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() || t == nil {
 		return nil
@@ -67,9 +67,9 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 	return steps
 }
 
-// PlaceRows locks in one statement and updates in the next: a row that changed while
-// the first was looking for it is seen by the second only. In between a row keeps its
-// place in the table, since it is locked, so that no key has to travel: DESIGN.md.
+// PlaceRows implements [dialect.Publish]. It locks rows in one statement and updates them in the next. If a row
+// changes while the first statement waits for it, only the second statement has a snapshot that shows the
+// change. In between, the lock keeps the row's ctid as it is, so no key is sent: see DESIGN.md.
 func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64, shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
@@ -102,14 +102,13 @@ SELECT count(*) FROM placed`, append([]any{base}, args...), &n)
 	}
 	last, err := dialect.KeyAt(ctx, tx, d, f, base+locked)
 	if errors.Is(err, sql.ErrNoRows) {
-		return int(locked), nil, nil // a trigger kept the position away, which the publisher finds
+		return int(locked), nil, nil // a trigger set the position back to NULL; the publisher notices that
 	}
 	return int(locked), last, err
 }
 
-// lockWaiting locks rows that wait, and answers how many and their places in the table,
-// as arrays. NO KEY UPDATE: a row that others only refer to, with a foreign key, is not
-// held.
+// lockWaiting locks rows that wait. It returns their number, and their ctids and tableoids as arrays. With NO
+// KEY UPDATE it also gets rows to which another transaction only adds references by foreign keys.
 func (d Dialect) lockWaiting(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, _ func([]any) (int, error)) (n int64, places []any, err error) {
 	b := dialect.NewBuilder(d)
 	where, order := dialect.WaitingRows(d, b, f, after)
@@ -122,8 +121,8 @@ func (d Dialect) lockWaiting(ctx context.Context, tx dialect.Querier, f *dialect
 	return n, []any{*rows, *tables}, nil
 }
 
-// lockSharded is lockWaiting with the rows' data shards as a third array: the keys that
-// were locked are read, to be told their shards.
+// lockSharded is lockWaiting with the data shards of the rows as a third array. It reads the locked keys to
+// compute them.
 func (d Dialect) lockSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, shard func([]any) (int, error)) (n int64, places []any, err error) {
 	b := dialect.NewBuilder(d)
 	where, order := dialect.WaitingRows(d, b, f, after)
@@ -150,12 +149,12 @@ func placedKeys(f *dialect.Feed) []string {
 	return refs
 }
 
-// ResetRows is a plain UPDATE.
+// ResetRows implements [dialect.Publish].
 func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string, args []any) (int64, error) {
 	return tx.Exec(ctx, "UPDATE "+dialect.Qualified(d, f.Source)+" AS t SET feed_sync_id = NULL WHERE "+where, args...)
 }
 
-// DeleteRow is one statement.
+// DeleteRow implements [dialect.Schema] by one statement.
 func (d Dialect) DeleteRow(f *dialect.Feed) []string {
 	statements := dialect.DeleteRow(d, f)
 	if len(statements) == 1 {
@@ -165,13 +164,12 @@ func (d Dialect) DeleteRow(f *dialect.Feed) []string {
 	return []string{"WITH gone AS (" + statements[0] + " RETURNING " + keys + ") INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + stored + ") SELECT " + keys + " FROM gone"}
 }
 
-// tree is the table with its partitions at every level; it takes the table's oid as $1.
+// tree is a query for the oids of a table, given as $1, and of its partitions at every level.
 const tree = "(SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass))"
 
-// noPosition says why a column cannot hold positions. A unique index on it, unless it
-// is partial or has expressions, makes it one that foreign keys may refer to: PostgreSQL
-// would then have the publisher's UPDATE wait for everybody who refers to the row, or
-// fail in a deadlock with them.
+// noPosition says why a column cannot hold positions. Foreign keys can refer to columns of a unique index,
+// unless the index is partial or has expressions. An UPDATE of such a column waits for all transactions that
+// refer to the row, or fails in a deadlock with them. So the publisher's UPDATE would.
 func noPosition(ctx context.Context, q dialect.Querier, oid int64) (why string, err error) {
 	var kind, filled, unique string
 	err = dialect.QueryRow(ctx, q, `SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''),
@@ -191,8 +189,7 @@ WHERE a.attrelid IN `+tree+` AND a.attname = $2::text AND NOT a.attisdropped`, [
 	return why, err
 }
 
-// updateTriggers are the triggers that fire when feed_sync_id is written, of the table
-// and of its partitions.
+// updateTriggers returns the triggers of the table and its partitions that fire when feed_sync_id is written.
 func updateTriggers(ctx context.Context, q dialect.Querier, oid int64) ([]string, error) {
 	const update = 16 // TRIGGER_TYPE_UPDATE
 	return dialect.QueryAll(ctx, q, `SELECT DISTINCT g.tgname::text FROM pg_trigger g
@@ -201,8 +198,7 @@ WHERE g.tgrelid IN `+tree+` AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.
 ORDER BY 1`, []any{oid, update}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 }
 
-// indexNames are the names of the table's indexes: those that queries use, or those
-// that none can.
+// indexNames returns the names of the table's indexes that are valid, or of those that are not.
 func indexNames(ctx context.Context, q dialect.Querier, oid int64, valid bool) ([]string, error) {
 	return dialect.QueryAll(ctx, q, "SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid = $2 ORDER BY 1",
 		[]any{oid, valid}, func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })

@@ -9,11 +9,14 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// held are the transactions that have shards ("holding") and those who want them ("waiting"), as
-// CTEs. Who locks or changes a row is named by the row's xmax, and has a lock on its own
-// transaction's number until it ends. Under a savepoint that number is another's; then who waits
-// tells: each has, or wants, a lock on that version of the row, and is behind whoever has the shard. A
-// shard's first holder, who has made the row, is not seen by others, nor is the row.
+// held are CTEs with the transactions that have locked shards ("holding") and those that wait for shards
+// ("waiting").
+//
+// The row's xmax is the id of the transaction that locks or changes the row. That transaction holds a lock on
+// its own id until it ends. If it locked the row under a savepoint, xmax is the id of a subtransaction instead.
+// Then the waiting transactions tell: each of them has, or waits for, a tuple lock on that version of the row,
+// and pg_blocking_pids includes the holder. A new shard's row is visible only to the transaction that inserted
+// it, so that holder is not found.
 const held = `mine AS MATERIALIZED (
   SELECT s.shard, s.ctid AS place, s.xmax FROM %[1]s s WHERE s.feed = $1::text
 ), waiting AS MATERIALIZED (
@@ -31,8 +34,8 @@ const held = `mine AS MATERIALIZED (
   WHERE l.virtualtransaction = l.virtualxid AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid)
 )`
 
-// Holders are told whoever asks; what sessions do only to members of pg_read_all_stats, or
-// of the session's own role.
+// Holders implements [dialect.Rest]. Every login may see the locks. Only a member of pg_read_all_stats, or of
+// the session's own role, sees what a session does.
 func (d Dialect) Holders(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Holding, dialect.Told, error) {
 	shards := dialect.Qualified(d, f.Names.Table("shards"))
 	var all []dialect.Holding
@@ -59,8 +62,8 @@ ORDER BY b.shard, b.waits, b.since, b.pid`, []any{f.Name, shards}, func(rows dia
 	return all, dialect.ToldAll, err
 }
 
-// EndHolder looks for the transaction and ends its session in one statement. Between the two
-// the session could still end the transaction itself, and begin another.
+// EndHolder implements [dialect.Rest]. One statement finds the transaction and ends its session. Between these
+// two steps the session could still end the transaction and begin another one.
 func (d Dialect) EndHolder(ctx context.Context, q dialect.Querier, _ *dialect.Feed, h dialect.Holding) (ended bool, err error) {
 	err = dialect.QueryRow(ctx, q, `SELECT pg_terminate_backend(pid) FROM pg_locks
 WHERE locktype = 'virtualxid' AND granted AND pid::text = $1::text AND virtualtransaction = $2::text AND virtualxid = virtualtransaction`,
@@ -74,8 +77,8 @@ WHERE locktype = 'virtualxid' AND granted AND pid::text = $1::text AND virtualtr
 	return ended, err
 }
 
-// mayHold are the transactions that write to the table of shards and are not known to have
-// one of the feed's: the first holder of a new shard is among them, and holders of other feeds' shards.
+// mayHold returns the transactions that write to the table of shards, but are not known to have locked a shard
+// of this feed. The first holder of a new shard is among them. So are holders of other feeds' shards.
 func (d Dialect) mayHold(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Blocker, error) {
 	shards := dialect.Qualified(d, f.Names.Table("shards"))
 	return dialect.QueryAll(ctx, q, "WITH "+fmt.Sprintf(held, shards)+`

@@ -9,25 +9,25 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// ByShard is not needed: settings keep the planner to indexes, and only one has the order
-// that is asked for.
+// ByShard implements [dialect.Moving]. It needs no hint: the settings make the planner use an index, and only
+// one index has the order of the query.
 func (Dialect) ByShard(dialect.Seqs) (hint, condition string) { return "", "" }
 
-// HasRecords asks as HasChanges does, with the settings in the same message.
+// HasRecords implements [dialect.Moving] as HasChanges does its work: the settings are in the same message.
 func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs, shards ...int) (bool, error) {
 	n, err := q.Exec(ctx, askFirst+dialect.FirstRecords(d, f, among, shards...))
 	return n > 0, err
 }
 
-// Bounded has nothing to do: Settings say it.
+// Bounded implements [dialect.Moving]. The Settings of the transaction bound waits.
 func (Dialect) Bounded(_ context.Context, _ dialect.Querier, _ time.Duration, fn func() error) error {
 	return fn()
 }
 
-// PlaceRecords is one statement; the keys stay in the server. A ULID that is there already is an
-// error: its record would be lost. LATERAL with OFFSET 0 fixes the order: a place, its record by
-// order_sequence. One statement changes a row once, so of a key's records only the last is
-// taken; DISTINCT compares as the unique index does.
+// PlaceRecords implements [dialect.Moving] by one statement. The keys stay in the server. A ULID that exists
+// already is an error, because a record would be lost. LATERAL with OFFSET 0 fixes the order of the join: a
+// place, then its record by order_sequence. One statement can change a row only once, so it takes only the last
+// record of a key. DISTINCT compares keys as the unique index does.
 func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) (kept int64, err error) {
 	var ulids strings.Builder
 	for i, m := range moved {
@@ -49,13 +49,13 @@ SELECT (SELECT count(*) FROM own) - (SELECT count(*) FROM done)`,
 	return kept, err
 }
 
-// DeleteRecords deletes by primary key.
+// DeleteRecords implements [dialect.Moving]. It deletes by primary key.
 func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
 	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence = ANY (CAST(CAST($1 AS text) AS bigint[]))",
 		bigints(seqs, func(seq int64) int64 { return seq }))
 }
 
-// DeletePlaces needs no hint: settings keep the planner to the index.
+// DeletePlaces implements [dialect.Moving]. It needs no hint: the settings make the planner use the index.
 func (d Dialect) DeletePlaces(f *dialect.Feed) string {
 	return "DELETE FROM " + dialect.Qualified(d, f.Placed()) + " g"
 }

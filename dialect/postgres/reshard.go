@@ -7,12 +7,14 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// SetShards finds keys by their positions, which nobody changes under the sequence's
-// lock but writers of rows, who take them away: such a row is left alone, and so is one
-// that somebody holds. A row that is locked here keeps its place in the table until the
-// UPDATE; one that a writer has just changed has another, which this statement does not
-// see. LATERAL with OFFSET 0 fixes the order, an assignment and then its place: with the
-// statistics of a small table the planner reads the whole table for every batch.
+// SetShards implements [dialect.Publish]. It finds keys by their positions. Under the sequence's lock, only
+// writers of rows change positions: they set them to NULL. SetShards leaves out such a row, and a row that
+// another transaction has locked.
+//
+// A row that this statement has locked keeps its ctid until the UPDATE. A row that a writer has just changed
+// has another one, which is not visible to this statement. LATERAL with OFFSET 0 fixes the order of the join:
+// an assignment, then its position. With the statistics of a small table, the planner would read the whole
+// table for every batch.
 func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool, places []dialect.Sharded) (int64, error) {
 	table, bucket, lock := f.Positions(), ", bucket = "+f.Bucket("held.shard", "/"), ""
 	if rows {
@@ -25,9 +27,8 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return tx.Exec(ctx, query, bigints(places, func(p dialect.Sharded) int64 { return p.Position }), bigints(places, func(p dialect.Sharded) int64 { return int64(p.Shard) }))
 }
 
-// BucketIndex keeps publishers out while the index is made, and no reader: CONCURRENTLY
-// cannot run in a transaction, and leaves an index that must be looked after when it
-// breaks off.
+// BucketIndex implements [dialect.Schema]. Making the index keeps publishers out, but not readers. CONCURRENTLY
+// cannot run in a transaction, and leaves an invalid index behind if it fails.
 func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
 	name := dialect.Qualified(d, feedtype.TableName{Schema: f.Names.Schema, Name: f.Object("bucket")})
 	var there bool

@@ -11,12 +11,12 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TakeULIDs is [dialect.TakeULIDs].
+// TakeULIDs is [dialect.TakeULIDs] for PostgreSQL.
 func (Dialect) TakeULIDs(t dialect.ULIDTerms) (timeMillis, high, low string) {
 	return dialect.TakeULIDs(t, func(bits string) string { return bits })
 }
 
-// ulidOf makes a ULID of its halves.
+// ulidOf returns an expression for the ULID with these halves.
 func ulidOf(f *dialect.Feed, high, low string) string {
 	bytes := "int8send(" + high + ") || int8send(" + low + ")"
 	if f.ULIDs.Position.Type == "uuid" {
@@ -25,7 +25,7 @@ func ulidOf(f *dialect.Feed, high, low string) string {
 	return bytes
 }
 
-// bytesOf are those of a ULID.
+// bytesOf returns an expression for the bytes of a ULID.
 func bytesOf(f *dialect.Feed, ulid string) string {
 	if f.ULIDs.Position.Type == "uuid" {
 		return "uuid_send(" + ulid + ")"
@@ -33,20 +33,21 @@ func bytesOf(f *dialect.Feed, ulid string) string {
 	return ulid
 }
 
-// millisOf is the time of a ULID. A bytea may be too short for one.
+// millisOf returns an expression for the time of a ULID. It appends zeros, because a bytea may be too short.
 func millisOf(f *dialect.Feed, ulid string) string {
 	return "('x' || encode(substr(" + bytesOf(f, ulid) + " || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint"
 }
 
-// ULIDsAbove begins the millisecond above the ULID's.
+// ULIDsAbove implements [dialect.ULID].
 func (Dialect) ULIDsAbove(f *dialect.Feed, ulid string) (timeMillis, high, low string) {
 	timeMillis = "(" + millisOf(f, ulid) + " + 1)"
 	return timeMillis, "(" + timeMillis + " << 16)", "-1"
 }
 
-// ULIDUp makes rowfeed_lock_<feed> and rowfeed_ulid_<feed>. What was taken is kept in a
-// setting that is local to the transaction: it goes with the transaction, and back with a
-// savepoint, so that the second function cannot answer what is no longer the caller's.
+// ULIDUp implements [dialect.ULID] by the functions rowfeed_lock_<feed> and rowfeed_ulid_<feed>. The first one
+// stores what it has taken in a setting that is local to the transaction. The setting ends with the
+// transaction, and a rollback to a savepoint restores it. So the second function cannot return a ULID that does
+// not belong to its caller any more.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	lock, ulid := dialect.Qualified(d, f.LockRoutine()), dialect.Qualified(d, f.ULIDRoutine())
 	return []dialect.Step{
@@ -59,7 +60,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS ` + d.Literal(d.ulidBo
 	}
 }
 
-// lockBody is what rowfeed_lock_<feed> does.
+// lockBody returns the body of rowfeed_lock_<feed>.
 func (d Dialect) lockBody(f *dialect.Feed) string {
 	shards := dialect.Qualified(d, f.Names.Table("shards"))
 	name, setting, position := d.Literal(f.Name), d.Literal(taken(f)), dialect.Ref(d, "g", f.ULIDs.Position.Name)
@@ -145,7 +146,7 @@ BEGIN
 END `
 }
 
-// ulidBody is what rowfeed_ulid_<feed> does.
+// ulidBody returns the body of rowfeed_ulid_<feed>.
 func (d Dialect) ulidBody(f *dialect.Feed) string {
 	name, setting := d.Literal(f.Name), d.Literal(taken(f))
 	return `
@@ -174,20 +175,20 @@ END `
 
 const lockArguments, ulidArguments = "(bigint, timestamptz, text, text)", "(bigint, bigint)"
 
-// The conditions that rowfeed_lock_<feed> raises, each of which nothing else in it does.
+// These are the SQLSTATEs that rowfeed_lock_<feed> raises. Nothing else in the function raises them.
 const (
 	noTransaction = "25P01" // no_active_sql_transaction
 	hintAhead     = "22023" // invalid_parameter_value
 	noULIDsLeft   = "2200H" // sequence_generator_limit_exceeded
 )
 
-// taken names the setting that holds what a transaction has taken of a feed.
+// taken returns the name of the setting with the ULIDs that a transaction has taken of the feed.
 func taken(f *dialect.Feed) string {
 	sum := sha256.Sum256([]byte(f.Names.Schema + "\x00" + f.Names.Prefix + "\x00" + f.Name))
 	return "rowfeed.taken_" + hex.EncodeToString(sum[:8])
 }
 
-// ULIDDown removes the functions.
+// ULIDDown implements [dialect.ULID].
 func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
 		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.LockRoutine()) + lockArguments},
@@ -195,7 +196,7 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// ULIDProblems looks the functions up, and compares their bodies.
+// ULIDProblems implements [dialect.ULID]. It finds the functions, and compares their bodies.
 func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
 	bodies := []string{d.lockBody(f), d.ulidBody(f)}
 	for i, name := range []string{dialect.Qualified(d, f.LockRoutine()) + lockArguments, dialect.Qualified(d, f.ULIDRoutine()) + ulidArguments} {
