@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Holders implements [dialect.Rest]. MySQL's performance schema lists every lock. MariaDB has
-// no such list, and shows the locks that somebody waits for; what it shows is read anew only when
-// nobody has asked for 100 ms. MySQL's INNODB_TRX is of no use here: see errCannotShow.
+// Holders implements [dialect.Rest]. MySQL's performance schema lists every lock. MariaDB lists only locks that
+// other transactions wait for, and renews this list only if it was not read for 100 ms. MySQL's INNODB_TRX
+// cannot be used: see errCannotShow.
 func (d Dialect) Holders(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Holding, dialect.Told, error) {
 	all, err := d.holders(ctx, q, f, `SELECT l.LOCK_DATA, l.LOCK_STATUS = 'WAITING', th.PROCESSLIST_ID, l.ENGINE_TRANSACTION_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST,
   (SELECT c.ATTR_VALUE FROM performance_schema.session_account_connect_attrs c WHERE c.PROCESSLIST_ID = th.PROCESSLIST_ID AND c.ATTR_NAME = 'program_name'),
@@ -23,7 +23,7 @@ LEFT JOIN performance_schema.events_transactions_current e ON e.THREAD_ID = l.TH
 WHERE l.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND l.OBJECT_NAME = ? AND l.LOCK_TYPE = 'RECORD' AND l.INDEX_NAME = 'PRIMARY'
   AND l.LOCK_MODE IN ('X', 'X,REC_NOT_GAP') AND SUBSTRING_INDEX(l.LOCK_DATA, ',', 1) = ?
 ORDER BY 2, 8 DESC, 3`)
-	if err == nil && len(all) == 0 { // switched off it lists nothing
+	if err == nil && len(all) == 0 { // a performance schema that is switched off lists nothing
 		var on bool
 		if err := dialect.QueryRow(ctx, q, "SELECT @@GLOBAL.performance_schema", nil, &on); err != nil || !on {
 			return nil, dialect.ToldNothing, err
@@ -32,7 +32,7 @@ ORDER BY 2, 8 DESC, 3`)
 	if err == nil {
 		return all, dialect.ToldAll, nil
 	}
-	// MariaDB says to some that there is no such table, and to others that they may not read it.
+	// MariaDB tells some logins that there is no such table, and others that they may not read it.
 	if class := d.Classify(err); class != dialect.ClassUndefined && class != dialect.ClassPermission {
 		return nil, dialect.ToldNothing, err
 	}
@@ -54,7 +54,7 @@ ORDER BY 2, 8 DESC, 3`)
 	return nil, dialect.ToldNothing, missing(d, "PROCESS, or SELECT on performance_schema,", missed)
 }
 
-// missing names the right that is missing, where that is what an error says.
+// missing adds the name of the missing right to an error, if the error is about a missing right.
 func missing(d Dialect, right string, err error) error {
 	if d.Classify(err) == dialect.ClassPermission {
 		return fmt.Errorf("the right %s is missing: %w", right, err)
@@ -69,7 +69,7 @@ func (d Dialect) holders(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		if err != nil {
 			return struct{}{}, err
 		}
-		// A record is written down as the columns of its key: 'events', 5.
+		// LOCK_DATA has the columns of the record's key: 'events', 5.
 		_, key, _ := strings.Cut(v[0], ",")
 		shard, err := strconv.Atoi(strings.TrimSpace(key))
 		if err != nil {
@@ -82,7 +82,7 @@ func (d Dialect) holders(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	return all, err
 }
 
-// micros reads a number of microseconds; -1 where there is none.
+// micros reads a number of microseconds. It is -1 if the text is not a number.
 func micros(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -91,10 +91,10 @@ func micros(text string) int64 {
 	return max(n, 0)
 }
 
-// EndHolder implements [dialect.Rest]. KILL takes a connection, not a transaction, so that
-// the locks are looked at right before: between the two the session could end its transaction
-// and begin another. Where the list of locks is MariaDB's, which may be 100 ms old, it is
-// left alone for longer than that.
+// EndHolder implements [dialect.Rest]. KILL ends a connection, not a transaction, so EndHolder reads the locks
+// right before it. In between, the session could still end its transaction and begin another one. MariaDB's
+// list of locks may be 100 ms old. Before the second read of that list, EndHolder waits longer than that
+// without reading it.
 func (d Dialect) EndHolder(ctx context.Context, q dialect.Querier, f *dialect.Feed, h dialect.Holding) (bool, error) {
 	all, told, err := d.Holders(ctx, q, f)
 	if err == nil && told == dialect.ToldWaitedFor {

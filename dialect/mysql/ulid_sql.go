@@ -11,24 +11,25 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TakeULIDs is [dialect.TakeULIDs]; bits are unsigned here.
+// TakeULIDs is [dialect.TakeULIDs]. The result of a bit operation is unsigned here.
 func (Dialect) TakeULIDs(t dialect.ULIDTerms) (timeMillis, high, low string) {
 	return dialect.TakeULIDs(t, func(bits string) string { return "CAST(" + bits + " AS SIGNED)" })
 }
 
-// What the procedures signal, each of which nothing else in them does.
+// These are the error numbers that the procedures signal. Nothing else in the procedures raises them.
 const (
-	errSignalled   = 1644 // of a SIGNAL that names no number: no transaction is open
+	errSignalled   = 1644 // for a SIGNAL without a number: no transaction is open
 	errHintAhead   = 1292
 	errNoULIDsLeft = 1690
 )
 
-// ULIDUp implements [dialect.ULID] with a procedure that takes ULIDs, two that do so, and look it
-// up, for this library, and a function that makes them. Nothing here is local to a transaction and cheap to ask, so that
-// the function is told the halves, and cannot know whose they are.
+// ULIDUp implements [dialect.ULID]. It makes a procedure with which writers take ULIDs, a function that
+// computes a ULID, and two procedures for this library: one takes ULIDs, and one returns the nonces. Neither
+// server has a cheap variable that is local to a transaction. So the caller gives the function the halves of
+// the first ULID, and the function cannot know whether they are the caller's.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
-	steps := append(d.ULIDDown(f), modeStep) // there is no CREATE OR REPLACE that both know
+	steps := append(d.ULIDDown(f), modeStep) // no CREATE OR REPLACE is known to both servers
 	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.LockRoutine()) +
 		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER
@@ -58,8 +59,9 @@ BEGIN
 END`})
 }
 
-// inRoutine is a table as the feed's routines name it: bare where it is in their database, so
-// that a dump can be restored under another name, and a script printed that knows none.
+// inRoutine returns a table as the feed's routines name it. A table in their own database is named without
+// database. So a dump can be restored under another name, and a script can be printed that does not know the
+// database.
 func inRoutine(d Dialect, f *dialect.Feed, t feedtype.TableName) string {
 	if t.Schema == f.Names.Schema {
 		t.Schema = ""
@@ -67,16 +69,18 @@ func inRoutine(d Dialect, f *dialect.Feed, t feedtype.TableName) string {
 	return dialect.Qualified(d, t)
 }
 
-// mustBeOpen begins procedures that want a transaction.
+// mustBeOpen is the begin of procedures that need an open transaction.
 const mustBeOpen = `DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit';
   SAVEPOINT rowfeed_lock;
   RELEASE SAVEPOINT rowfeed_lock;`
 
-// takeBody takes ULIDs of the shard p_shard, above those of its rows; MAX of a unique index' end is
-// answered by the index whatever the statistics say. A plain read does not lock: gaps at the end
-// of the index are those of several shards. Its arguments: bounded is a condition, where there is one, for waiting no
-// longer than p_wait, hint is an expression, NULL for the clock's time, witness what
-// becomes of that, answer the statements behind.
+// takeBody returns the body of a procedure that takes ULIDs of the shard p_shard, above those of its rows. MAX
+// over the end of a unique index is answered from the index, whatever the statistics. That read must not lock:
+// the gaps at the end of the index belong to several shards.
+//
+// bounded is the condition under which a wait is bounded by p_wait; it is empty for a procedure without p_wait.
+// hint is an expression for the time hint, NULL for the clock's time. witness is an expression for the new
+// nonces, and answer has the statements at the end.
 func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string) string {
 	shards, name := inRoutine(d, f, f.Names.Table("shards")), d.Literal(f.Name)
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
@@ -123,18 +127,18 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
 END`
 }
 
-// millisOf is the time of a ULID.
+// millisOf returns an expression for the time of a ULID.
 func millisOf(ulid string) string {
 	return "CAST(CONV(LEFT(HEX(" + ulid + "), 12), 16, 10) AS SIGNED)"
 }
 
-// ULIDsAbove implements [dialect.ULID]: it begins the millisecond above the ULID's.
+// ULIDsAbove implements [dialect.ULID].
 func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low string) {
 	timeMillis = "(" + millisOf(ulid) + " + 1)"
 	return timeMillis, "CAST((" + timeMillis + " << 16) AS SIGNED)", "-1"
 }
 
-// ulidOf makes a ULID of its halves.
+// ulidOf returns an expression for the ULID with these halves.
 func ulidOf(high, low string) string {
 	return "UNHEX(CONCAT(LPAD(HEX(" + high + "), 16, '0'), LPAD(HEX(" + low + "), 16, '0')))"
 }
@@ -149,20 +153,21 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// routine is one of a feed's. That which makes ULIDs runs with the rights of its caller.
+// routine is one of a feed's routines. An invoker routine runs with the rights of its caller.
 type routine struct {
 	kind    string
 	name    feedtype.TableName
 	invoker bool
 }
 
-// routines are in the order in which ULIDUp makes them.
+// routines returns the feed's routines in the order in which ULIDUp makes them.
 func routines(f *dialect.Feed) []routine {
 	return []routine{{"procedure", f.LockRoutine(), false}, {"procedure", f.TakeRoutine(), false},
 		{"procedure", f.WitnessRoutine(), false}, {"function", f.ULIDRoutine(), true}}
 }
 
-// routine answers the account with whose rights a routine runs, and its body: NULL for a login that may not see it.
+// routine returns the account with whose rights a routine runs, and the routine's body. The body is NULL if
+// this login may not see it.
 func (d Dialect) routine(
 	ctx context.Context, q dialect.Querier, r routine,
 ) (definer string, body sql.NullString, err error) {
@@ -172,7 +177,7 @@ func (d Dialect) routine(
 	return definer, body, err
 }
 
-// ULIDProblems implements [dialect.ULID]. Who may not see a routine's body is not told of it.
+// ULIDProblems implements [dialect.ULID]. If this login may not see a routine's body, the body is not compared.
 func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
 	up := d.ULIDUp(f)
 	accounts, err := d.definers(ctx, q, f.Name, routineNeeds(f))
