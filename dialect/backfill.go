@@ -34,15 +34,19 @@ const MaxRuns = 1<<16 - 1
 func Unplaced(s Spelling, b *Builder, f *Feed, joins string, conditions []string) string {
 	return " FROM " + Qualified(s, f.Source) + " t" + joins +
 		" LEFT JOIN " + Qualified(s, f.Placed()) + " g ON " + SourceJoin(s, f, "t", "g") +
-		" LEFT JOIN (SELECT DISTINCT " + strings.Join(StoredRefs(s, f, ""), ", ") + " FROM " + Qualified(s, f.Records()) + ") c ON " + SourceJoin(s, f, "t", "c") +
-		" WHERE " + strings.Join(append(conditions, Ref(s, "g", f.Key[0].Stored)+" IS NULL", Ref(s, "c", f.Key[0].Stored)+" IS NULL"), " AND ")
+		" LEFT JOIN (SELECT DISTINCT " + strings.Join(StoredRefs(s, f, ""), ", ") + " FROM " +
+		Qualified(s, f.Records()) + ") c ON " + SourceJoin(s, f, "t", "c") +
+		" WHERE " + strings.Join(append(conditions, Ref(s, "g", f.Key[0].Stored)+" IS NULL",
+		Ref(s, "c", f.Key[0].Stored)+" IS NULL"), " AND ")
 }
 
 // UnreadyShards returns a query for the shards that have rows to be placed, but that no run of back-fill has
 // prepared. The shards are in ascending order.
 func UnreadyShards(s Spelling, b *Builder, f *Feed, rows func(*Builder) []string) string {
-	return "SELECT x.shard FROM (SELECT DISTINCT " + f.ShardOf(s, "t") + " AS shard" + Unplaced(s, b, f, "", rows(b)) + ") x" +
-		" LEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) + " AND s.shard = x.shard" +
+	return "SELECT x.shard FROM (SELECT DISTINCT " + f.ShardOf(s, "t") + " AS shard" + Unplaced(s, b, f, "", rows(b)) +
+		") x" +
+		" LEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) +
+		" AND s.shard = x.shard" +
 		" WHERE COALESCE(s.filled_by, 0) = 0 ORDER BY x.shard"
 }
 
@@ -59,13 +63,18 @@ func PlaceBehind(s Dialect, b *Builder, f *Feed, p Behind, once string) string {
 	// later run places its rows above all of them.
 	time, at := "x.live - 1", ""
 	if p.Time != nil {
-		time = "CASE WHEN x.at IS NULL OR x.first_run <> " + run + " OR x.at >= x.live THEN x.live - 1 WHEN x.at < 0 THEN 0 ELSE x.at END"
+		time = "CASE WHEN x.at IS NULL OR x.first_run <> " + run +
+			" OR x.at >= x.live THEN x.live - 1 WHEN x.at < 0 THEN 0 ELSE x.at END"
 		at = s.Millis(*p.Time, Ref(s, "t", p.Time.Name)) + " AS at, "
 	}
-	query := "INSERT INTO " + Qualified(s, f.Placed()) + " (shard, ulid, " + strings.Join(StoredRefs(s, f, ""), ", ") + ")\nSELECT x.shard, " +
-		s.MakeULID("("+time+") * 65536 + "+run, strconv.FormatInt(p.Batch<<24, 10)+" + x.n") + ", " + strings.Join(outer, ", ") +
-		"\nFROM (SELECT " + shard + " AS shard, s.live_from AS live, s.filled_by AS first_run, " + at + strings.Join(inner, ", ") +
+	query := "INSERT INTO " + Qualified(s, f.Placed()) + " (shard, ulid, " + strings.Join(StoredRefs(s, f, ""), ", ") +
+		")\nSELECT x.shard, " +
+		s.MakeULID("("+time+") * 65536 + "+run, strconv.FormatInt(p.Batch<<24, 10)+" + x.n") + ", " +
+		strings.Join(outer, ", ") +
+		"\nFROM (SELECT " + shard + " AS shard, s.live_from AS live, s.filled_by AS first_run, " + at +
+		strings.Join(inner, ", ") +
 		", row_number() OVER (ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + ") AS n"
-	joins := " JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) + " AND s.shard = " + shard + " AND s.live_from > 0 AND s.filled_by > 0"
+	joins := " JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) + " AND s.shard = " +
+		shard + " AND s.live_from > 0 AND s.filled_by > 0"
 	return query + Unplaced(s, b, f, joins, p.Rows(b)) + ") x" + once
 }

@@ -12,9 +12,11 @@ import (
 // TakeChanges implements [Publish].TakeChanges for databases that read changes by one scan. It reads by seq,
 // the primary key, and without locks. which follows the name of the table: hints, and a WHERE that limits the
 // seqs. identity returns an expression for a key column that has different values for different keys.
-func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, which string, limit int, identity func(Column, string) string) ([]Change, error) {
+func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, which string, limit int,
+	identity func(Column, string) string) ([]Change, error) {
 	b := NewBuilder(s)
-	query := "SELECT " + ChangeColumns(s, f, identity) + " FROM " + Qualified(s, f.Changes()) + which + " ORDER BY seq LIMIT " + b.Arg(limit)
+	query := "SELECT " + ChangeColumns(s, f, identity) + " FROM " + Qualified(s, f.Changes()) + which +
+		" ORDER BY seq LIMIT " + b.Arg(limit)
 	return ReadChanges(ctx, tx, f, query, b.Args())
 }
 
@@ -55,7 +57,8 @@ func HasChanges(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs) 
 func FirstChange(d Dialect, f *Feed, among Seqs) string {
 	var looks []string
 	for i, which := range d.Which("seq", among) {
-		looks = append(looks, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+" ORDER BY seq LIMIT 1) c"+strconv.Itoa(i))
+		looks = append(looks, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+
+			" ORDER BY seq LIMIT 1) c"+strconv.Itoa(i))
 	}
 	first := strings.Join(looks, " UNION ALL ")
 	if !f.InRows() {
@@ -149,24 +152,29 @@ func (as *Assignments) Upsert(position, publishedAt string) Upserted {
 		stays := func(column string) string {
 			return column + " = CASE WHEN p.hidden = 1 THEN p." + column + " ELSE excluded." + column + " END"
 		}
-		return Upserted{position, "0", publishedAt, stays("feed_sync_id") + ", " + stays("published_at") + ", deleted = excluded.deleted"}
+		return Upserted{position, "0", publishedAt, stays("feed_sync_id") + ", " + stays("published_at") +
+			", deleted = excluded.deleted"}
 	}
-	return Upserted{kept("old", "j.kind", "feed_sync_id", position), hidden("j.kind", "COALESCE(old.hidden, 0)"), kept("old", "j.kind", "published_at", publishedAt),
-		"feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden"}
+	return Upserted{kept("old", "j.kind", "feed_sync_id", position), hidden("j.kind", "COALESCE(old.hidden, 0)"),
+		kept("old", "j.kind", "published_at", publishedAt),
+		"feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, " +
+			"hidden = excluded.hidden"}
 }
 
 // UpsertAlike is Upsert for changes that all have the same kind, which is an expression. It reads the former
 // state from the conflicting row.
 func UpsertAlike(kind, position, publishedAt string) Upserted {
 	return Upserted{position, hidden(kind, "0"), publishedAt,
-		"feed_sync_id = " + kept("p", kind, "feed_sync_id", "excluded.feed_sync_id") + ", published_at = " + kept("p", kind, "published_at", "excluded.published_at") +
+		"feed_sync_id = " + kept("p", kind, "feed_sync_id", "excluded.feed_sync_id") + ", published_at = " +
+			kept("p", kind, "published_at", "excluded.published_at") +
 			", deleted = excluded.deleted, hidden = " + hidden(kind, "p.hidden")}
 }
 
 // kept returns an expression for a column of a key. A hidden key keeps the column's former value if its change
 // has kind [Changed].
 func kept(was, kind, column, otherwise string) string {
-	return "CASE WHEN " + was + ".hidden = 1 AND " + kind + " = 0 THEN " + was + "." + column + " ELSE " + otherwise + " END"
+	return "CASE WHEN " + was + ".hidden = 1 AND " + kind + " = 0 THEN " + was + "." + column + " ELSE " +
+		otherwise + " END"
 }
 
 // hidden returns an expression that tells whether the key is hidden after a change of this kind: 1 or 0.
@@ -181,10 +189,12 @@ func Advance(s Spelling, b *Builder, f *Feed, seq Sequence, generation int64, he
 	return "UPDATE " + Qualified(s, f.Names.Table("sequences")) +
 		" SET value = " + head + ", version = version + 1, updated_at = " + b.Arg(max(seq.Now, seq.UpdatedAt)) +
 		" WHERE name = " + b.Arg(f.Name) + " AND version = " + b.Arg(seq.Version) +
-		" AND EXISTS (SELECT 1 FROM " + Qualified(s, f.Names.Table("feeds")) + " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(generation) + ")"
+		" AND EXISTS (SELECT 1 FROM " + Qualified(s, f.Names.Table("feeds")) + " WHERE name = " + b.Arg(f.Name) +
+		" AND generation = " + b.Arg(generation) + ")"
 }
 
 // Known returns the condition that the key of a change (alias c) is in the feed's table of positions.
 func Known(s Spelling, f *Feed, hint string) string {
-	return "EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " old" + hint + " WHERE " + StoredJoin(s, f, "old", "c") + ")"
+	return "EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " old" + hint + " WHERE " +
+		StoredJoin(s, f, "old", "c") + ")"
 }

@@ -72,7 +72,9 @@ func (c *Column) ShardProblem(dataShards int) string {
 // and shard.
 func (f *Feed) Delivered(t *Table) []Column {
 	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool {
-		return slices.ContainsFunc(f.keptColumns(), func(name string) bool { return c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name) })
+		return slices.ContainsFunc(f.keptColumns(), func(name string) bool {
+			return c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name)
+		})
 	})
 }
 
@@ -95,7 +97,8 @@ func (f *Feed) RowProblems(t *Table, indexes ...string) []string {
 	}
 	for _, name := range indexes {
 		if !slices.Contains(t.Indexes, name) {
-			problems = append(problems, fmt.Sprintf("table %s has no index %s: rows that wait are found by reading all of it", t.Name, name))
+			problems = append(problems,
+				fmt.Sprintf("table %s has no index %s: rows that wait are found by reading all of it", t.Name, name))
 		}
 	}
 	return problems
@@ -148,7 +151,8 @@ func CountWaiting(s Spelling, f *Feed, limit int) string {
 	table, _ := f.Waiting()
 	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, table), limit)
 	if f.InRows() {
-		count += fmt.Sprintf(" + (SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s IS NULL LIMIT %d) y)", Qualified(s, f.Source), PositionColumn, limit)
+		count += fmt.Sprintf(" + (SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s IS NULL LIMIT %d) y)",
+			Qualified(s, f.Source), PositionColumn, limit)
 	}
 	return count
 }
@@ -156,12 +160,14 @@ func CountWaiting(s Spelling, f *Feed, limit int) string {
 // KeyAt reads the key of the row that holds a position. The error is sql.ErrNoRows if there is none.
 func KeyAt(ctx context.Context, q Querier, s Spelling, f *Feed, position int64) ([]any, error) {
 	b := NewBuilder(s)
-	return ReadKey(ctx, q, s, f, KeyRefs(s, f, "t"), " FROM "+Qualified(s, f.Source)+" t WHERE t."+PositionColumn+" = "+b.Arg(position), b.Args())
+	return ReadKey(ctx, q, s, f, KeyRefs(s, f, "t"), " FROM "+Qualified(s, f.Source)+" t WHERE t."+PositionColumn+" = "+
+		b.Arg(position), b.Args())
 }
 
 // ReadKey reads the first key of a query, in the raw form that [Spelling].Param takes back. from is the query
 // from its FROM on. The error is sql.ErrNoRows if the query answers no row.
-func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string, from string, args []any) ([]any, error) {
+func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string, from string,
+	args []any) ([]any, error) {
 	values := make([]string, len(refs))
 	key, dest := make([]any, len(refs)), make([]any, len(refs))
 	for i, ref := range refs {
@@ -206,5 +212,6 @@ func DeleteRow(s Spelling, f *Feed) []string {
 	for i := range marks {
 		marks[i] = b.Arg(nil)
 	}
-	return append(statements, "INSERT INTO "+Qualified(s, f.Changes())+" ("+strings.Join(StoredRefs(s, f, ""), ", ")+") VALUES ("+strings.Join(marks, ", ")+")")
+	return append(statements, "INSERT INTO "+Qualified(s, f.Changes())+" ("+strings.Join(StoredRefs(s, f, ""), ", ")+
+		") VALUES ("+strings.Join(marks, ", ")+")")
 }

@@ -110,9 +110,9 @@ type Schema interface {
 	// Repair returns the statements that correct what Verify found. At no moment while they run is a change
 	// left uncaptured.
 	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)
-	// Takeovers returns one sentence for each trigger and routine of the feed that an upgrade makes again
-	// although Verify accepts it: it runs with the rights of another login, and q's login cannot see whether
-	// that login has them, or, on MariaDB, it was made by a statement that names its database.
+	// Takeovers returns one sentence for each trigger and routine of the feed that an upgrade makes again although
+	// Verify accepts it. Such an object runs with the rights of another login, and q's login cannot see whether
+	// that login has them. Or, on MariaDB, the statement that made it names its database.
 	Takeovers(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
 	// Strays returns one sentence for each trigger on another table that writes into this feed's tables. A copy of
 	// the feed's table has such triggers if rowfeed's tables are in another schema. It also returns one for each
@@ -176,7 +176,8 @@ type Publish interface {
 	// PublishAlike does all of the following in one statement, on databases where that is faster: it publishes
 	// up to limit changes among some seqs, and advances the sequence. If the database does not do so, or the
 	// changes have different kinds, OK is false in the result, and nothing was written.
-	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs, limit int) (Alike, error)
+	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs,
+		limit int) (Alike, error)
 	// TakeChanges reads up to limit changes among some seqs, in the order of their seqs, from one snapshot and
 	// without locks.
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, among Seqs, limit int) ([]Change, error)
@@ -194,7 +195,8 @@ type Publish interface {
 	//
 	// PlaceRows returns the number of rows, and the key of the last one. For a feed that is not [Feed.InRows]
 	// it returns 0.
-	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64, shard func(key []any) (int, error)) (n int, last []any, err error)
+	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64,
+		shard func(key []any) (int, error)) (n int, last []any, err error)
 	// ResetRows sets the position of each row (alias t) that satisfies a condition to NULL, and changes nothing
 	// else of the row. It returns the number of rows.
 	ResetRows(ctx context.Context, tx Querier, f *Feed, where string, args []any) (int64, error)

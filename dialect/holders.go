@@ -45,7 +45,9 @@ const (
 // whatever the order of the calls. The locks can change while they are read: if two sessions seem to have the
 // same lock, Holder stays nil.
 func AddSession(all []Holding, shard int, waits bool, s Session) []Holding {
-	i, found := slices.BinarySearchFunc(all, shard, func(h Holding, shard int) int { return cmp.Compare(h.Shard, shard) })
+	i, found := slices.BinarySearchFunc(all, shard, func(h Holding, shard int) int {
+		return cmp.Compare(h.Shard, shard)
+	})
 	if !found {
 		all = slices.Insert(all, i, Holding{Shard: shard})
 	}

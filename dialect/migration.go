@@ -13,7 +13,8 @@ type Migration struct {
 // AddsColumn returns a version that adds a column, for databases that roll back schema changes with their
 // transaction. name returns the quoted name of one of rowfeed's tables. now is the expression of
 // [Spelling].Now.
-func AddsColumn(name func(base string) string, now string, version int, title, table, column, definition string) Migration {
+func AddsColumn(name func(base string) string, now string, version int, title, table, column,
+	definition string) Migration {
 	return Migration{
 		Version: version,
 		Title:   title,
@@ -29,7 +30,7 @@ func AddsColumn(name func(base string) string, now string, version int, title, t
 }
 
 // OwnSchema is version 9. Since then, a feed's record has an empty schema if its table is in the schema of
-// rowfeed's own tables, and publishers keep the spelling of a key that its tables have. A binary that knows
+// rowfeed's own tables. And publishers keep the spelling of a key that its tables have. A binary that knows
 // neither must not publish. The version number keeps it from doing so.
 func OwnSchema(s Spelling, n Names) Migration {
 	table := func(base string) string { return Qualified(s, n.Table(base)) }

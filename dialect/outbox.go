@@ -16,13 +16,15 @@ func AppendRecord(s Spelling, f *Feed) string {
 	for i := range marks {
 		marks[i] = b.Arg(nil)
 	}
-	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, time_hint, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
+	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, time_hint, " +
+		strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
 }
 
 // RecordOf returns the INSERT of a trigger. It appends a record for row, an alias, in the shard that an
 // expression gives. The record has no time hint: its ULID gets the time of its move.
 func RecordOf(s Spelling, f *Feed, records feedtype.TableName, shard, row string) string {
-	return "INSERT INTO " + Qualified(s, records) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" +
+	return "INSERT INTO " + Qualified(s, records) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") +
+		") VALUES (" +
 		shard + ", " + strings.Join(KeyRefs(s, f, row), ", ") + ")"
 }
 
@@ -35,8 +37,10 @@ func RecordUnplaced(s Spelling, b *Builder, f *Feed, rows func(*Builder) []strin
 	for i, ref := range KeyRefs(s, f, "t") {
 		inner[i], outer[i] = fmt.Sprintf("%s AS k%d", ref, i), fmt.Sprintf("x.k%d", i)
 	}
-	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") + ") SELECT x.shard, " + strings.Join(outer, ", ") +
-		" FROM (SELECT " + f.ShardOf(s, "t") + " AS shard, " + strings.Join(inner, ", ") + Unplaced(s, b, f, "", rows(b)) +
+	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") +
+		") SELECT x.shard, " + strings.Join(outer, ", ") +
+		" FROM (SELECT " + f.ShardOf(s, "t") + " AS shard, " + strings.Join(inner, ", ") +
+		Unplaced(s, b, f, "", rows(b)) +
 		" ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + " LIMIT " + b.Arg(int64(math.MaxInt64)) + ") x"
 }
 

@@ -55,7 +55,8 @@ type Moved struct {
 
 // TakeRecords reads the oldest committed records of a shard, among some numbers and without the seqs in but.
 // They are in the order in which they were written. It locks nothing.
-func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, among Seqs, but []int64, limit int) ([]Record, error) {
+func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, among Seqs, but []int64,
+	limit int) ([]Record, error) {
 	b := NewBuilder(d)
 	const columns = "SELECT order_sequence, time_hint FROM "
 	var looks []string
@@ -64,17 +65,23 @@ func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int,
 	}
 	query := looks[0]
 	if len(looks) > 1 {
-		query = columns + "((" + strings.Join(looks, ") UNION ALL (") + ")) o ORDER BY order_sequence LIMIT " + b.Arg(limit)
+		query = columns + "((" + strings.Join(looks, ") UNION ALL (") + ")) o ORDER BY order_sequence LIMIT " +
+			b.Arg(limit)
 	}
-	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) { return r, rows.Scan(&r.Seq, &r.HintMillis) })
+	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) {
+		return r, rows.Scan(&r.Seq, &r.HintMillis)
+	})
 }
 
 // HighestPlace returns the highest ULID, in any shard, of the keys that a shard's records from first to last
 // have. It is zero if none of these keys has a place.
-func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (feedtype.Position, error) {
+func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first,
+	last int64) (feedtype.Position, error) {
 	b := NewBuilder(d)
-	query := "SELECT " + d.Value(f.ULIDs.Position, Ref(d, "g", "ulid")) + " FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
-		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) + " ORDER BY g.ulid DESC LIMIT 1"
+	query := "SELECT " + d.Value(f.ULIDs.Position, Ref(d, "g", "ulid")) + " FROM " + Qualified(d, f.Records()) +
+		" o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
+		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) +
+		" ORDER BY g.ulid DESC LIMIT 1"
 	var highest ScanULID
 	err := QueryRow(ctx, tx, query, b.Args(), &highest)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -84,10 +91,13 @@ func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int
 }
 
 // PlacedElsewhere counts the records of a shard, from first to last, whose keys have places in other shards.
-func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (n int64, err error) {
+func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first,
+	last int64) (n int64, err error) {
 	b := NewBuilder(d)
-	query := "SELECT count(*) FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
-		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) + " AND g.shard <> o.shard"
+	query := "SELECT count(*) FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " +
+		StoredJoin(d, f, "g", "o") +
+		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) +
+		" AND g.shard <> o.shard"
 	err = QueryRow(ctx, tx, query, b.Args(), &n)
 	return n, err
 }
@@ -95,7 +105,8 @@ func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard 
 // NewestRecord returns the highest order_sequence of a shard's committed records, or 0 if there are none.
 func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int) (seq int64, err error) {
 	b := NewBuilder(d)
-	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+inOrder(b, d.ByShard, shard, Seqs{}, nil, " DESC")[0]+" LIMIT 1", b.Args(), &seq)
+	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+
+		inOrder(b, d.ByShard, shard, Seqs{}, nil, " DESC")[0]+" LIMIT 1", b.Args(), &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -109,22 +120,26 @@ func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int)
 // The shard is written as a range: the ORDER BY shard, order_sequence is then one that only this index has.
 // Otherwise a planner that takes the shard's records for frequent would scan the primary key, through the
 // records of all other shards. With a hint, a range would make MariaDB read the shard to its end.
-func inOrder(b *Builder, byShard func(Seqs) (string, string), shard int, among Seqs, but []int64, direction string) (looks []string) {
+func inOrder(b *Builder, byShard func(Seqs) (string, string), shard int, among Seqs, but []int64,
+	direction string) (looks []string) {
 	var and string
 	if len(but) > 0 {
 		and = " AND order_sequence NOT IN (" + strings.Trim(SeqList(but), "[]") + ")"
 	}
 	if hint, condition := byShard(among); hint != "" {
-		return []string{hint + " WHERE shard = " + b.Arg(shard) + condition + and + " ORDER BY order_sequence" + direction}
+		return []string{hint + " WHERE shard = " + b.Arg(shard) + condition + and + " ORDER BY order_sequence" +
+			direction}
 	}
 	order := " ORDER BY shard" + direction + ", order_sequence" + direction
 	if among.All() {
 		return []string{" WHERE shard BETWEEN " + b.Arg(shard) + " AND " + b.Arg(shard) + and + order}
 	}
 	for _, g := range among.Gaps {
-		looks = append(looks, " WHERE (shard, order_sequence) >= ("+b.Arg(shard)+", "+b.Arg(g.First)+") AND (shard, order_sequence) <= ("+b.Arg(shard)+", "+b.Arg(g.Last())+")"+and+order)
+		looks = append(looks, " WHERE (shard, order_sequence) >= ("+b.Arg(shard)+", "+b.Arg(g.First)+
+			") AND (shard, order_sequence) <= ("+b.Arg(shard)+", "+b.Arg(g.Last())+")"+and+order)
 	}
-	return append(looks, " WHERE (shard, order_sequence) > ("+b.Arg(shard)+", "+b.Arg(among.Above)+") AND shard <= "+b.Arg(shard)+and+order)
+	return append(looks, " WHERE (shard, order_sequence) > ("+b.Arg(shard)+", "+b.Arg(among.Above)+") AND shard <= "+
+		b.Arg(shard)+and+order)
 }
 
 // FirstRecords returns a query, without parameters, for the shards in which a record waits, among some numbers.
@@ -142,7 +157,8 @@ func FirstRecords(d Dialect, f *Feed, among Seqs, shards ...int) string {
 	var looks []string
 	for _, shard := range shards {
 		for _, which := range inOrder(NewScript(d), d.ByShard, shard, among, nil, "") {
-			looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records, which, len(looks)))
+			looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records,
+				which, len(looks)))
 		}
 	}
 	return strings.Join(looks, " UNION ALL ")
@@ -153,7 +169,9 @@ func FirstRecords(d Dialect, f *Feed, among Seqs, shards ...int) string {
 func oldestRecords(d Dialect, f *Feed, among Seqs, limit int) string {
 	var looks []string
 	for i, which := range d.Which("order_sequence", among) {
-		looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s ORDER BY order_sequence LIMIT %d) c%d", Qualified(d, f.Records()), which, limit, i))
+		looks = append(looks,
+			fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s ORDER BY order_sequence LIMIT %d) c%d",
+				Qualified(d, f.Records()), which, limit, i))
 	}
 	return strings.Join(looks, " UNION ALL ")
 }
@@ -172,7 +190,8 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs
 	var known []int
 	if !among.All() {
 		records := 0
-		known, err = QueryAll(ctx, q, "SELECT shard, count(*) FROM ("+oldestRecords(d, f, among, fewRecords)+") r GROUP BY shard ORDER BY shard", nil,
+		known, err = QueryAll(ctx, q, "SELECT shard, count(*) FROM ("+oldestRecords(d, f, among, fewRecords)+
+			") r GROUP BY shard ORDER BY shard", nil,
 			func(rows Rows) (shard int, err error) {
 				var n int
 				err = rows.Scan(&shard, &n)
@@ -196,7 +215,8 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs
 			where += fmt.Sprintf(" AND shard < %d", known[0])
 		}
 		var shard int
-		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+hint+strings.Replace(where, " AND", " WHERE", 1)+" ORDER BY shard LIMIT 1", nil, &shard)
+		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+hint+
+			strings.Replace(where, " AND", " WHERE", 1)+" ORDER BY shard LIMIT 1", nil, &shard)
 		if errors.Is(err, sql.ErrNoRows) {
 			if len(known) == 0 {
 				return all, nil

@@ -64,7 +64,8 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	t.WriteString("\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name")
 	t.WriteString("\nLEFT JOIN (" + places(s, b, f, q, p) + ") p ON 1 = 1")
 	if p.Lateral {
-		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " + SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
+		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " +
+			SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
 	} else {
 		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t" + p.Hint + " ON " + SourceJoin(s, f, "t", "p"))
 	}
@@ -97,7 +98,8 @@ func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) st
 	for i, state := range q.Unserved {
 		states[i] = s.Literal(state)
 	}
-	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") OR f.data_shards <> " + b.Arg(f.DataShards) + " THEN '' ELSE " + columns + " END"
+	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") OR f.data_shards <> " + b.Arg(f.DataShards) +
+		" THEN '' ELSE " + columns + " END"
 }
 
 // places returns a query for the keys and positions of a page, cut to the limit.
@@ -122,13 +124,16 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	for i, c := range f.Key {
 		keys[i] = Ref(s, "r", c.Name) + " AS " + s.Quote(c.Stored)
 	}
-	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden" +
+	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, " +
+		"0 AS deleted, 0 AS hidden" +
 		"\n  FROM " + Qualified(s, f.Source) + " r" +
 		"\n  WHERE " + above("r.feed_sync_id") + q.within(b, "COALESCE(r.shard, 0)") +
-		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " + SourceJoin(s, f, "r", "h") +
+		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " +
+		SourceJoin(s, f, "r", "h") +
 		" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))" +
 		"\n  ORDER BY r.feed_sync_id LIMIT " + b.Arg(q.Limit)
-	return "SELECT * FROM (SELECT * FROM (" + own + ") own\n  UNION ALL SELECT * FROM (" + rows + ") placed) both_parts" +
+	return "SELECT * FROM (SELECT * FROM (" + own + ") own\n  UNION ALL SELECT * FROM (" + rows +
+		") placed) both_parts" +
 		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
 }
 
@@ -155,7 +160,8 @@ func (n *numbered) row() []any {
 }
 
 func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
-	page.TombstonesBelow, page.Head, page.Given = feedtype.Numbered(n.below.n), feedtype.Numbered(n.value.n), feedtype.Numbered(n.value.n)
+	page.TombstonesBelow, page.Head, page.Given =
+		feedtype.Numbered(n.below.n), feedtype.Numbered(n.value.n), feedtype.Numbered(n.value.n)
 	return PageRow{Position: feedtype.Numbered(n.position.n), Shard: int(n.shard.n),
 		Deleted: n.deleted.n == 1, Hidden: n.hidden.n == 1, Present: n.present.n == 1}, n.position.valid, nil
 }

@@ -67,7 +67,8 @@ func QueryRow(ctx context.Context, q Querier, query string, args []any, dest ...
 }
 
 // QueryAll runs a query, and scans every row with scan.
-func QueryAll[T any](ctx context.Context, q Querier, query string, args []any, scan func(Rows) (T, error)) ([]T, error) {
+func QueryAll[T any](ctx context.Context, q Querier, query string, args []any,
+	scan func(Rows) (T, error)) ([]T, error) {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err

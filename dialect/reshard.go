@@ -23,7 +23,8 @@ type PlaceKey struct {
 // WalkKeys reads up to limit keys of a feed, in key order, with their positions. It begins above the key after,
 // or at the first key if after is nil. It reads the feed's table of positions or, with rows, the source. It
 // locks nothing.
-func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, after []any, limit int) ([]PlaceKey, error) {
+func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, after []any,
+	limit int) ([]PlaceKey, error) {
 	walked, bucket := *f, "NULL"
 	if !rows {
 		bucket = "t.bucket"
@@ -35,7 +36,8 @@ func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, af
 	}
 	b := NewBuilder(s)
 	ordered := OrderedKey(s, &walked, "t")
-	query := "SELECT t." + PositionColumn + ", t." + ShardColumn + ", " + bucket + ", " + strings.Join(keyValues(s, walked.Key, KeyRefs(s, &walked, "t")), ", ") +
+	query := "SELECT t." + PositionColumn + ", t." + ShardColumn + ", " + bucket + ", " +
+		strings.Join(keyValues(s, walked.Key, KeyRefs(s, &walked, "t")), ", ") +
 		" FROM " + Qualified(s, walked.Source) + " t"
 	if after != nil {
 		query += " WHERE " + CompareKey(s, b, &walked, ordered, after, ">", ">")
@@ -51,7 +53,8 @@ func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, af
 
 // KeysOf runs a query, of which from is the part from FROM on. For each row it calls fn with the expressions of
 // first, as text, and the key that refs read.
-func KeysOf(ctx context.Context, q Querier, s Spelling, f *Feed, first, refs []string, from string, args []any, fn func(first []string, key []any) error) error {
+func KeysOf(ctx context.Context, q Querier, s Spelling, f *Feed, first, refs []string, from string, args []any,
+	fn func(first []string, key []any) error) error {
 	query := "SELECT " + strings.Join(append(first, keyValues(s, f.Key, refs)...), ", ") + from
 	_, err := QueryAll(ctx, q, query, args, func(rows Rows) (struct{}, error) {
 		texts := make([]string, len(first))

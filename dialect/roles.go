@@ -48,7 +48,8 @@ type Right struct {
 }
 
 func (r Right) Equal(other Right) bool {
-	return r.Privilege == other.Privilege && r.Kind == other.Kind && r.On == other.On && r.Arguments == other.Arguments && slices.Equal(r.Columns, other.Columns)
+	return r.Privilege == other.Privilege && r.Kind == other.Kind && r.On == other.On &&
+		r.Arguments == other.Arguments && slices.Equal(r.Columns, other.Columns)
 }
 
 // May returns a right on a table.

@@ -45,9 +45,9 @@ func BucketSteps(f *Feed, there bool, add, remove Step) []Step {
 	return []Step{add}
 }
 
-// buckets returns the first bucket of the part that q asks for, the number of its buckets, and how many rows a
-// page reads of each bucket if it cuts them. That is somewhat more than a bucket's share of the limit, because
-// rows are spread by chance. On average, a page of 1000 rows from 8 buckets reads 1160 rows and shows 985.
+// buckets returns the first bucket of the part that q asks for, and the number of its buckets. limit is how many
+// rows a page reads of each bucket if it cuts them. That is somewhat more than a bucket's share of q.Limit,
+// because rows are spread by chance. On average, a page of 1000 rows from 8 buckets reads 1160 rows and shows 985.
 func (q PageQuery) buckets(f *Feed) (first, n, limit int) {
 	first = Bucket(q.From, f.DataShards)
 	n = Bucket(q.To-1, f.DataShards) - first + 1
@@ -67,13 +67,15 @@ func partOfPlaces(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts, col
 		// looks cheaper.
 		return "SELECT x.* FROM " + p.Series(b.Arg(first), b.Arg(first+n-1)) + " AS b (n) CROSS JOIN LATERAL (" +
 			"\n  SELECT " + columns + from +
-			"\n  WHERE (bucket, feed_sync_id) > (b.n, " + b.Arg(q.After.Number()) + ") AND (bucket, feed_sync_id) <= (b.n, " + p.Head(b) + ")" + q.within(b, "shard") + q.unmarked(b) +
+			"\n  WHERE (bucket, feed_sync_id) > (b.n, " + b.Arg(q.After.Number()) +
+			") AND (bucket, feed_sync_id) <= (b.n, " + p.Head(b) + ")" + q.within(b, "shard") + q.unmarked(b) +
 			"\n  ORDER BY bucket, feed_sync_id LIMIT " + b.Arg(limit) + ") x" + order + b.Arg(q.Limit)
 	}
 	branches := make([]string, n)
 	for i := range branches {
 		branches[i] = "SELECT " + columns + from +
-			"\n  WHERE bucket = " + b.Arg(first+i) + " AND feed_sync_id > " + b.Arg(q.After.Number()) + " AND feed_sync_id <= " + p.Head(b) + q.within(b, "shard") + q.unmarked(b)
+			"\n  WHERE bucket = " + b.Arg(first+i) + " AND feed_sync_id > " + b.Arg(q.After.Number()) +
+			" AND feed_sync_id <= " + p.Head(b) + q.within(b, "shard") + q.unmarked(b)
 		if p.CutBranches && n > 1 {
 			branches[i] = "(" + branches[i] + order + b.Arg(limit) + ")"
 		}

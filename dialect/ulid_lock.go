@@ -56,7 +56,8 @@ type ULID interface {
 	// Readers see a position as soon as the application commits, so the commit must be on the disk by then. If
 	// a setting can be raised for the transaction, TakeShard raises it. forgetful names a setting that cannot,
 	// and under which a crash could undo the commit.
-	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, forgetful, err error)
+	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64,
+		word string) (first ULIDState, forgetful, err error)
 	// Witness returns the nonces that the last TakeShards have added to the shard's row, as the transaction
 	// sees it: the newest first, separated by spaces. It is empty if the shard has no row. The error is
 	// [ErrNoTransaction] if the database can tell.
@@ -90,8 +91,8 @@ type ULID interface {
 	// NoShard returns a condition that a value of a shard column, ref, is not a shard. It is empty if the
 	// column's type has no such values.
 	NoShard(ref string) string
-	// NoULID returns a condition that a row, of a table with this alias, which may be empty, has no ULID in its
-	// position column, or no integer in its shard column. It is empty if the types of the columns have no such
+	// NoULID returns a condition that a row has no ULID in its position column, or no integer in its shard column.
+	// alias is that of the table, or empty. The condition is empty if the types of the columns have no such
 	// values.
 	NoULID(u *ULIDColumns, alias string) string
 }
@@ -109,36 +110,43 @@ type Shard struct {
 // ReadShard returns a query for a shard's row in the table of shards, for [ScanShard]. more are further
 // columns.
 func ReadShard(s Spelling, b *Builder, f *Feed, shard int, more ...string) string {
-	return "SELECT " + strings.Join(append([]string{"time_ms, ulid_high, ulid_low, witness", s.Now()}, more...), ", ") + " FROM " + Qualified(s, f.Names.Table("shards")) +
+	return "SELECT " + strings.Join(append([]string{"time_ms, ulid_high, ulid_low, witness", s.Now()}, more...), ", ") +
+		" FROM " + Qualified(s, f.Names.Table("shards")) +
 		" WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(shard)
 }
 
 // ScanShard runs a query of ReadShard. The error is sql.ErrNoRows if the shard has no row.
 func ScanShard(ctx context.Context, q Querier, shard int, query string, args []any, more ...any) (Shard, error) {
 	row := Shard{Shard: shard}
-	err := QueryRow(ctx, q, query, args, append([]any{&row.TimeMillis, &row.High, &row.Low, &row.Witness, &row.Now}, more...)...)
+	err := QueryRow(ctx, q, query, args, append([]any{&row.TimeMillis, &row.High, &row.Low, &row.Witness, &row.Now},
+		more...)...)
 	return row, err
 }
 
 // ReadWitness returns a query for the nonces in a shard's row.
 func ReadWitness(s Spelling, b *Builder, f *Feed, shard int) string {
-	return "SELECT witness FROM " + Qualified(s, f.Names.Table("shards")) + " WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(shard)
+	return "SELECT witness FROM " + Qualified(s, f.Names.Table("shards")) + " WHERE feed = " + b.Arg(f.Name) +
+		" AND shard = " + b.Arg(shard)
 }
 
 // NewShard returns an INSERT of a shard's row, in the state of a shard that has given nothing.
 func NewShard(s Spelling, b *Builder, f *Feed, shard int) string {
-	return "INSERT INTO " + Qualified(s, f.Names.Table("shards")) + " (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (" +
+	return "INSERT INTO " + Qualified(s, f.Names.Table("shards")) +
+		" (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (" +
 		b.Arg(f.Name) + ", " + b.Arg(shard) + ", 0, 0, 0, '')"
 }
 
 // WriteShard returns an UPDATE of a shard's row.
 func WriteShard(s Spelling, b *Builder, f *Feed, shard int, next ULIDState, witness string) string {
-	return "UPDATE " + Qualified(s, f.Names.Table("shards")) + " SET time_ms = " + b.Arg(next.TimeMillis) + ", ulid_high = " + b.Arg(next.High) +
-		", ulid_low = " + b.Arg(next.Low) + ", witness = " + b.Arg(witness) + " WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(shard)
+	return "UPDATE " + Qualified(s, f.Names.Table("shards")) + " SET time_ms = " + b.Arg(next.TimeMillis) +
+		", ulid_high = " + b.Arg(next.High) +
+		", ulid_low = " + b.Arg(next.Low) + ", witness = " + b.Arg(witness) + " WHERE feed = " + b.Arg(f.Name) +
+		" AND shard = " + b.Arg(shard)
 }
 
 // TakeLocked implements [ULID].TakeShard with LockShard and AdvanceShard, for databases without functions.
-func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64, word string) (first ULIDState, err error) {
+func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64,
+	word string) (first ULIDState, err error) {
 	row, err := d.LockShard(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return first, err
@@ -147,7 +155,8 @@ func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, 
 		// The shard is new. Or the feed was dropped with its shards, and this process does not know that yet.
 		b := NewBuilder(d)
 		var n int64
-		err := QueryRow(ctx, tx, "SELECT count(*) FROM "+Qualified(d, f.Names.Table("feeds"))+" WHERE name = "+b.Arg(f.Name)+" AND state = "+b.Arg(StateActive), b.Args(), &n)
+		err := QueryRow(ctx, tx, "SELECT count(*) FROM "+Qualified(d, f.Names.Table("feeds"))+" WHERE name = "+
+			b.Arg(f.Name)+" AND state = "+b.Arg(StateActive), b.Args(), &n)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("feed %s: %w", f.Name, ErrNoTable)
 		}
@@ -157,7 +166,8 @@ func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, 
 	}
 	var greatest ScanULID
 	b := NewBuilder(d)
-	if err := QueryRow(ctx, tx, GreatestULID(d, b, f, shard), b.Args(), &greatest); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := QueryRow(ctx, tx, GreatestULID(d, b, f, shard), b.Args(), &greatest); err != nil &&
+		!errors.Is(err, sql.ErrNoRows) {
 		return first, err
 	}
 	now := row.Now / 1000

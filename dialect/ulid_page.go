@@ -37,14 +37,18 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q, p.ByShard) + ", " + LiveFrom(s, f, q) + ", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), " +
+		"COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q, p.ByShard) + ", " + LiveFrom(s, f, q) +
+		", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
 		// A feed that was dropped has a record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
-		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
+		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " +
+		b.Arg(q.Shard) +
 		"\nLEFT JOIN (SELECT " + strings.Join(values, ", ") +
 		"\n  FROM " + from +
-		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + f.ULIDs.ShardArg(s, b, q.Shard) + " AND " + ref + " > " + f.ULIDs.Arg(s, b, q.After)
+		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + f.ULIDs.ShardArg(s, b, q.Shard) + " AND " + ref + " > " +
+		f.ULIDs.Arg(s, b, q.After)
 	if p.Head != nil {
 		t += " AND " + ref + " <= " + head(b)
 	}
@@ -104,7 +108,8 @@ func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
 // PassedULID returns the same query for the greatest ULID up to a position.
 func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at feedtype.Position) string {
 	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " + Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
+		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
 		" AND " + ref + " <= " + f.ULIDs.Arg(s, b, at) + " ORDER BY " + ref + " DESC LIMIT 1"
 }
 
@@ -113,7 +118,8 @@ func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at feedtype.Position
 func GreatestULIDs(s Spelling, b *Builder, f *Feed, shards []int) string {
 	parts := make([]string, len(shards))
 	for i, shard := range shards {
-		parts[i] = "SELECT " + strconv.Itoa(shard) + " AS shard, g" + strconv.Itoa(i) + ".* FROM (" + GreatestULID(s, b, f, shard) + ") g" + strconv.Itoa(i)
+		parts[i] = "SELECT " + strconv.Itoa(shard) + " AS shard, g" + strconv.Itoa(i) + ".* FROM (" +
+			GreatestULID(s, b, f, shard) + ") g" + strconv.Itoa(i)
 	}
 	return strings.Join(parts, " UNION ALL ")
 }
@@ -189,7 +195,8 @@ type ulided struct {
 }
 
 func (u *ulided) head() []any {
-	return append([]any{&u.state.High, &u.state.Low, &u.belowHigh, &u.belowLow, &u.greatest, &u.waiting}, u.live.Dest()...)
+	return append([]any{&u.state.High, &u.state.Low, &u.belowHigh, &u.belowLow, &u.greatest, &u.waiting},
+		u.live.Dest()...)
 }
 
 func (u *ulided) row() []any { return []any{&u.position, &u.present} }
@@ -198,7 +205,8 @@ func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
 	page.Shard, page.Head, page.Given, page.Waiting = u.shard, u.greatest.Position, u.state.Given(), u.waiting != 0
 	u.live.Set(page)
 	if u.outbox {
-		page.EntriesBelow = feedtype.LowestULID.Max(feedtype.Position{High: uint64(u.belowHigh), Low: uint64(u.belowLow)})
+		page.EntriesBelow = feedtype.LowestULID.Max(
+			feedtype.Position{High: uint64(u.belowHigh), Low: uint64(u.belowLow)})
 	}
 	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present.n == 1}, u.position.Valid, nil
 }

@@ -21,7 +21,8 @@ func TakeULIDs(t ULIDTerms, signed func(bits string) string) (timeMillis, high, 
 	const most = "9223372036854775807"
 	later := t.Hint + " > " + t.TimeMillis
 	full := signed("("+t.Low+" & "+most+")") + " > " + most + " - " + t.Count
-	timeMillis = "CASE WHEN " + later + " THEN " + t.Hint + " WHEN " + full + " THEN " + t.TimeMillis + " + 1 ELSE " + t.TimeMillis + " END"
+	timeMillis = "CASE WHEN " + later + " THEN " + t.Hint + " WHEN " + full + " THEN " + t.TimeMillis + " + 1 ELSE " +
+		t.TimeMillis + " END"
 	fresh := "CASE WHEN " + later + " OR " + full + " THEN "
 	// A shift wraps where a product would be out of range: from the year 6429 on the number is negative.
 	high = fresh + signed("(("+timeMillis+") << 16)") + " + " + t.Random16 + " ELSE " + t.High + " END"

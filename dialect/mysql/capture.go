@@ -25,7 +25,8 @@ type trigger struct {
 func triggerNames(f *dialect.Feed, event string) [2]string {
 	name := f.Object(strings.ToLower(event))
 	if f.Names.Schema != "" && f.Names.Schema != f.Source.Schema {
-		name = fmt.Sprintf("%s_%04x", f.Object(strings.ToLower(event[:3])), uint16(crc32.ChecksumIEEE([]byte(f.Names.Schema))))
+		name = fmt.Sprintf("%s_%04x", f.Object(strings.ToLower(event[:3])),
+			uint16(crc32.ChecksumIEEE([]byte(f.Names.Schema))))
 	}
 	return [2]string{name, name + "_2"}
 }
@@ -57,7 +58,8 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 		return nil, err
 	}
 	insert := func(row string) string {
-		return "INSERT INTO " + dialect.Qualified(d, changes) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
+		return "INSERT INTO " + dialect.Qualified(d, changes) + " (" +
+			strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
 			") VALUES (" + strings.Join(dialect.KeyRefs(d, f, row), ", ") + ")"
 	}
 	same := dialect.Pairwise(dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW"), " <=> ", " AND ")
@@ -65,12 +67,14 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 		record := dialect.RecordOf(d, f, changes, f.ShardOf(d, "NEW"), "NEW")
 		return []trigger{
 			{event: "INSERT", names: triggerNames(f, "INSERT"), body: record},
-			{event: "UPDATE", names: triggerNames(f, "UPDATE"), body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " + record + ";\n  END IF;\nEND"},
+			{event: "UPDATE", names: triggerNames(f, "UPDATE"), body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " +
+				record + ";\n  END IF;\nEND"},
 		}, nil
 	}
 	all := []trigger{
 		{event: "INSERT", body: insert("NEW")},
-		{event: "UPDATE", body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " + insert("OLD") + ";\n  END IF;\n  " + insert("NEW") + ";\nEND"},
+		{event: "UPDATE", body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " + insert("OLD") + ";\n  END IF;\n  " +
+			insert("NEW") + ";\nEND"},
 		{event: "DELETE", body: insert("OLD")},
 	}
 	for i := range all {
@@ -91,7 +95,8 @@ func triggerTarget(f *dialect.Feed, t *dialect.Table) (feedtype.TableName, error
 	case changes.Schema == t.Name.Schema:
 		changes.Schema = ""
 	case changes.Schema == "": // for printing a script without a server
-		return changes, fmt.Errorf("the table is in database %s: say with --schema in which one rowfeed's tables are", t.Name.Schema)
+		return changes, fmt.Errorf("the table is in database %s: say with --schema in which one rowfeed's tables are",
+			t.Name.Schema)
 	}
 	return changes, nil
 }
@@ -101,7 +106,8 @@ func triggerTarget(f *dialect.Feed, t *dialect.Table) (feedtype.TableName, error
 // the server's default mode, it would fail the writes of sessions with a laxer one.
 const keyMode = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES"
 
-var modeStep = dialect.Step{Note: "triggers and routines keep this mode: they take every key that the table takes, and shorten none",
+var modeStep = dialect.Step{Note: "triggers and routines keep this mode: they take every key that the table takes, " +
+	"and shorten none",
 	SQL: "SET SESSION sql_mode = '" + keyMode + "'"}
 
 // triggerSession returns the steps before triggers are made. They are made in the current database: see
@@ -143,7 +149,8 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	for _, tr := range all {
 		// No change is lost between the two steps, because the rows are recorded after FeedUp.
 		steps = append(steps,
-			dialect.Step{Note: "what a run that broke off may have left", SQL: d.dropTrigger(t.Name.Schema, tr.names[0])},
+			dialect.Step{Note: "what a run that broke off may have left",
+				SQL: d.dropTrigger(t.Name.Schema, tr.names[0])},
 			dialect.Step{Note: "record the keys of every " + tr.event, SQL: d.createTrigger(tr, tr.names[0], t.Name)})
 	}
 	return steps, nil
@@ -157,7 +164,8 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 			// A trigger in MySQL copies a TIMESTAMP through the writer's local time. In the hour that the end
 			// of summer time repeats, it would record another key. The hint SET_VAR(time_zone=…) in the trigger
 			// corrects that, but crashes MySQL 9.7.
-			return nil, fmt.Errorf("key column %q is a TIMESTAMP, of which triggers cannot tell an hour from the next when summer time ends: "+
+			return nil, fmt.Errorf("key column %q is a TIMESTAMP, of which triggers cannot tell an hour from the "+
+				"next when summer time ends: "+
 				"use another unique index with --key, or make the column a DATETIME", c.Name)
 		}
 		columns = append(columns, "  "+d.keyColumn(c))
@@ -172,7 +180,8 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	var steps []dialect.Step
 	if f.InRows() {
 		steps = append(steps, dialect.Step{Note: "the keys that a publisher is at; empty between its transactions",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Batch()) + " (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Batch()) +
+				" (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
 	}
 	byBucket := ""
 	if f.ByBucket() { // for pages of a part of the shards
@@ -180,7 +189,8 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	}
 	return append(steps, []dialect.Step{
 		{Note: "changes waiting for the publisher; writers only append, publishers only delete",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + " (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + `,
+			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) +
+				" (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + `,
   kind tinyint NOT NULL DEFAULT 0,
   changed_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
 )` + tableOptions},
@@ -213,7 +223,8 @@ func (d Dialect) keyColumn(c dialect.Column) string {
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.dropRowColumns(f, t)
 	if f.InRows() {
-		steps = append(steps, dialect.Step{Note: "the publisher's list of keys", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Batch())})
+		steps = append(steps, dialect.Step{Note: "the publisher's list of keys",
+			SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Batch())})
 	}
 	for _, event := range []string{"INSERT", "UPDATE", "DELETE"} {
 		for _, name := range triggerNames(f, event) {
@@ -222,10 +233,12 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	}
 	if f.Outbox {
 		return append(steps,
-			dialect.Step{Note: "forget the records that wait", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
+			dialect.Step{Note: "forget the records that wait",
+				SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
 			dialect.Step{Note: "forget the places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())})
 	}
 	return append(steps,
-		dialect.Step{Note: "forget the changes that wait", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
+		dialect.Step{Note: "forget the changes that wait",
+			SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
 		dialect.Step{Note: "forget the positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())})
 }

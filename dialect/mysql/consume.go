@@ -74,7 +74,8 @@ func (d Dialect) cursorFailures(n dialect.Names, table func(base string) string)
 
 // addsColumn returns a version that adds a column. The statements must be repeatable, but MySQL has no ADD
 // COLUMN IF NOT EXISTS. So they prepare the ALTER TABLE only if the catalog does not have the column.
-func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, version int, title, to, column, definition string) dialect.Migration {
+func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, version int, title, to, column,
+	definition string) dialect.Migration {
 	schema := "DATABASE()"
 	if n.Schema != "" {
 		schema = d.Literal(n.Schema)
@@ -84,13 +85,15 @@ func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, ver
 		Version: version,
 		Title:   title,
 		Up: []string{
-			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(add) + ", 'DO 0') FROM information_schema.columns WHERE table_schema = " + schema +
+			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(add) +
+				", 'DO 0') FROM information_schema.columns WHERE table_schema = " + schema +
 				" AND table_name = " + d.Literal(n.Table(to).Name) + " AND column_name = " + d.Literal(column) + ")",
 			"PREPARE rowfeed_add FROM @rowfeed_add",
 			"EXECUTE rowfeed_add",
 			"DEALLOCATE PREPARE rowfeed_add",
 			"SET @rowfeed_add = NULL",
-			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (" + strconv.Itoa(version) + ", " + d.Now() + ")",
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (" +
+				strconv.Itoa(version) + ", " + d.Now() + ")",
 		},
 		// the column is dropped with its table
 		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = " + strconv.Itoa(version)},
@@ -101,5 +104,6 @@ func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, ver
 // are then 0, whatever the driver's clientFoundRows. IGNORE also cuts values that are too long, so rowfeed
 // checks their lengths before.
 func (Dialect) InsertNew(table string, columns, values, _ []string) string {
-	return "INSERT IGNORE INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
+	return "INSERT IGNORE INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.Join(values, ", ") + ")"
 }

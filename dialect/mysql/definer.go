@@ -42,7 +42,8 @@ func triggerNeeds(f *dialect.Feed, t *dialect.Table) []dialect.Right {
 	if f.Outbox {
 		written = f.Records()
 	}
-	return []dialect.Right{dialect.May("INSERT", written), dialect.May("SELECT", t.Name), dialect.May("TRIGGER", t.Name)}
+	return []dialect.Right{dialect.May("INSERT", written), dialect.May("SELECT", t.Name),
+		dialect.May("TRIGGER", t.Name)}
 }
 
 // routineNeeds returns the rights that the feed's routines need together.
@@ -280,15 +281,18 @@ func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 }
 
 // named returns one sentence for each of the feed's triggers that names its database.
-func (d Dialect) named(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) (all []string, err error) {
+func (d Dialect) named(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) (all []string, err error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range s.ours {
 		if x.named {
-			all = append(all, fmt.Sprintf("trigger %s on table %s names its database: a dump of that, loaded into another "+
-				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name, t.Name, f.Name))
+			all = append(all, fmt.Sprintf("trigger %s on table %s names its database: a dump of that, "+
+				"loaded into another "+
+				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name,
+				t.Name, f.Name))
 		}
 	}
 	return all, nil

@@ -16,7 +16,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name feedtype.
 	t := &dialect.Table{AnyCase: true}
 	var schema, table, kind, engine, binlogFormat sql.NullString
 	var binlog bool
-	err := dialect.QueryRow(ctx, q, `SELECT `+asBytes("t.TABLE_SCHEMA")+`, `+asBytes("t.TABLE_NAME")+`, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
+	err := dialect.QueryRow(ctx, q, `SELECT `+asBytes("t.TABLE_SCHEMA")+`, `+asBytes("t.TABLE_NAME")+
+		`, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
 FROM information_schema.TABLES t
 WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`, []any{name.Schema, name.Name},
 		&schema, &table, &kind, &engine, &binlog, &binlogFormat)
@@ -33,8 +34,9 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	}
 	t.Refusals = refusals(kind.String, engine.String)
 	if binlog && binlogFormat.String == "STATEMENT" {
-		t.Refusals = append(t.Refusals, "the server writes its binary log in STATEMENT format, which READ COMMITTED transactions cannot: "+
-			"set binlog_format to ROW or MIXED")
+		t.Refusals = append(t.Refusals,
+			"the server writes its binary log in STATEMENT format, which READ COMMITTED transactions cannot: "+
+				"set binlog_format to ROW or MIXED")
 	}
 	if t.Columns, err = d.columns(ctx, q, t.Name); err != nil {
 		return nil, err
@@ -79,7 +81,8 @@ func checkCharset(ctx context.Context, q dialect.Querier, t *dialect.Table) erro
 		}
 	}
 	if !strings.HasPrefix(charset, "utf8") && strings.ContainsFunc(said, func(r rune) bool { return r > 127 }) {
-		return fmt.Errorf("names beyond ASCII are garbled on this connection, whose character set is %s: open the pool with utf8mb4", charset)
+		return fmt.Errorf("names beyond ASCII are garbled on this connection, whose character set is %s: "+
+			"open the pool with utf8mb4", charset)
 	}
 	return nil
 }
@@ -94,7 +97,8 @@ func refusals(kind, engine string) []string {
 		return []string{"it is a temporary table: make feeds of tables that other sessions see"}
 	}
 	if !strings.EqualFold(engine, "InnoDB") {
-		return []string{fmt.Sprintf("its engine is %s, which has no transactions: convert it with ALTER TABLE … ENGINE=InnoDB", engine)}
+		return []string{fmt.Sprintf("its engine is %s, which has no transactions: convert it with ALTER TABLE … "+
+			"ENGINE=InnoDB", engine)}
 	}
 	return nil
 }
@@ -104,7 +108,8 @@ func refusals(kind, engine string) []string {
 const whole = " LIMIT 18446744073709551615"
 
 func (d Dialect) columns(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]dialect.Column, error) {
-	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME,
+	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+
+		`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME,
   COLUMN_DEFAULT, GENERATION_EXPRESSION
 FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`+whole,
 		[]any{name.Schema, name.Name}, func(rows dialect.Rows) (dialect.Column, error) {
@@ -112,7 +117,8 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER 
 			if err != nil {
 				return dialect.Column{}, err
 			}
-			c := dialect.Column{Name: v[0], Type: v[1], Decl: v[1], Kind: kindOf(v[2]), Nullable: v[3] == "YES", Generated: v[7] != ""}
+			c := dialect.Column{Name: v[0], Type: v[1], Decl: v[1], Kind: kindOf(v[2]), Nullable: v[3] == "YES",
+				Generated: v[7] != ""}
 			if v[4] != "" {
 				c.Decl += charsetClause + v[4] + " COLLATE " + v[5]
 			}
@@ -121,7 +127,8 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER 
 			case !strings.EqualFold(v[2], "bigint"):
 				c.NoPosition = "is " + c.Type + ": make it BIGINT"
 			case filled != "" && !strings.EqualFold(filled, "NULL"): // MariaDB writes NULL for no default
-				c.NoPosition = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its default"
+				c.NoPosition = "has a value of its own, " + filled +
+					", where a row must wait with NULL: drop its default"
 			}
 			return c, nil
 		})
@@ -166,11 +173,15 @@ const hiddenIndex = "0 /*!80000 + (IS_VISIBLE = 'NO') */ /*M!100600 + (IGNORED =
 // and the same for all current rows.
 func uniqueIndexes(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]dialect.Index, error) {
 	var all []dialect.Index
-	_, err := dialect.QueryAll(ctx, q, `SELECT `+asBytes("INDEX_NAME")+`, `+asBytes("COLUMN_NAME")+`, SUB_PART, INDEX_TYPE, `+hiddenIndex+`
+	_, err := dialect.QueryAll(ctx, q, `SELECT `+asBytes("INDEX_NAME")+`, `+asBytes("COLUMN_NAME")+
+		`, SUB_PART, INDEX_TYPE, `+hiddenIndex+`
 FROM information_schema.STATISTICS
 WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN (
-  SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND GENERATION_EXPRESSION = 'ROW END')
-ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`+whole, []any{name.Schema, name.Name, name.Schema, name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
+  SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? `+
+		`AND GENERATION_EXPRESSION = 'ROW END')
+ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`+
+		whole, []any{name.Schema, name.Name, name.Schema,
+		name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
 		v, err := dialect.ScanStrings(rows, 5)
 		if err != nil {
 			return none, err
@@ -202,7 +213,8 @@ ORDER BY CONSTRAINT_NAME`+whole, []any{name.Schema, name.Name}, func(rows dialec
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("foreign key %s to %s changes rows by itself (ON DELETE %s, ON UPDATE %s)", v[0], v[1], v[2], v[3]), nil
+		return fmt.Sprintf("foreign key %s to %s changes rows by itself (ON DELETE %s, ON UPDATE %s)", v[0], v[1],
+			v[2], v[3]), nil
 	})
 }
 
@@ -212,5 +224,6 @@ ORDER BY CONSTRAINT_NAME`+whole, []any{name.Schema, name.Name}, func(rows dialec
 func (d Dialect) signature(t feedtype.TableName) string {
 	return `(SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/',
     ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0))
-  FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ` + d.Literal(t.Schema) + ` AND TABLE_NAME = ` + d.Literal(t.Name) + `)`
+  FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ` + d.Literal(t.Schema) + ` AND TABLE_NAME = ` +
+		d.Literal(t.Name) + `)`
 }

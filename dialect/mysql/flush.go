@@ -100,6 +100,7 @@ func (d Dialect) FlushAlone(ctx context.Context, pool dialect.Querier, n dialect
 
 func (d Dialect) flush(ctx context.Context, on dialect.Querier, n dialect.Names, where string) (int64, error) {
 	return on.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, n.Table("flushes"))+
-		" (id, flush_count) SELECT MOD(CONNECTION_ID(), 16), 1 FROM DUAL WHERE CAST("+readOnly+" AS CHAR) IN ('0', 'OFF')"+where+
+		" (id, flush_count) SELECT MOD(CONNECTION_ID(), 16), 1 FROM DUAL WHERE CAST("+readOnly+
+		" AS CHAR) IN ('0', 'OFF')"+where+
 		" ON DUPLICATE KEY UPDATE flush_count = flush_count + 1")
 }

@@ -20,7 +20,8 @@ func (Dialect) ByShard(among dialect.Seqs) (hint, condition string) {
 }
 
 // HasRecords implements [dialect.Moving].
-func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs, shards ...int) (bool, error) {
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+	shards ...int) (bool, error) {
 	var shard int
 	err := dialect.QueryRow(ctx, q, dialect.FirstRecords(d, f, among, shards...), nil, &shard)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -41,13 +42,18 @@ func (Dialect) Bounded(ctx context.Context, tx dialect.Querier, wait time.Durati
 // Another key may have one of the ULIDs. That is an error if the record's key has a place. If it has none, the
 // record gets none, and DeleteRecords does not delete it. Nor does it delete the record of a key whose place
 // stays as it is.
-func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) (kept int64, err error) {
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	moved []dialect.Moved) (kept int64, err error) {
 	placed := dialect.Qualified(d, f.Placed())
-	_, err = tx.Exec(ctx, insertKeys(f)+placed+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+")\nSELECT o.shard, UNHEX(j.ulid), "+
-		strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+"\nFROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', ulid CHAR(32) PATH '$[1]')) j\nSTRAIGHT_JOIN "+
-		dialect.Qualified(d, f.Records())+" o FORCE INDEX (PRIMARY) ON o.order_sequence = j.seq\nWHERE o.shard = ? ORDER BY j.seq\n"+
+	_, err = tx.Exec(ctx, insertKeys(f)+placed+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+
+		")\nSELECT o.shard, UNHEX(j.ulid), "+
+		strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+
+		"\nFROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', ulid CHAR(32) PATH '$[1]')) j\nSTRAIGHT_JOIN "+
+		dialect.Qualified(d, f.Records())+" o FORCE INDEX (PRIMARY) ON o.order_sequence = j.seq\nWHERE o.shard = ? "+
+		"ORDER BY j.seq\n"+
 		// Assignments are made from left to right: that of shard reads the old ULID.
-		"ON DUPLICATE KEY UPDATE shard = IF(UNHEX(j.ulid) > "+placed+".ulid, o.shard, "+placed+".shard), ulid = GREATEST(UNHEX(j.ulid), "+placed+".ulid)", dialect.PlaceList(moved), shard)
+		"ON DUPLICATE KEY UPDATE shard = IF(UNHEX(j.ulid) > "+placed+".ulid, o.shard, "+placed+
+		".shard), ulid = GREATEST(UNHEX(j.ulid), "+placed+".ulid)", dialect.PlaceList(moved), shard)
 	return 0, err
 }
 
@@ -57,7 +63,8 @@ func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialec
 func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
 	return tx.Exec(ctx, "DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
 		dialect.Qualified(d, f.Records())+" c FORCE INDEX (PRIMARY) ON c.order_sequence = j.seq STRAIGHT_JOIN "+
-		dialect.Qualified(d, f.Placed())+" g FORCE INDEX (PRIMARY) ON "+dialect.StoredJoin(d, f, "g", "c")+" AND g.shard = c.shard", dialect.SeqList(seqs))
+		dialect.Qualified(d, f.Placed())+" g FORCE INDEX (PRIMARY) ON "+dialect.StoredJoin(d, f, "g", "c")+
+		" AND g.shard = c.shard", dialect.SeqList(seqs))
 }
 
 // DeletePlaces implements [dialect.Moving]. If most places are to be deleted, the planner would read all of

@@ -50,7 +50,8 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	var locked string
 	var mode sql.NullString
 	b := dialect.NewBuilder(d)
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+", "+unfit+" FROM "+
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+", "+
+		unfit+" FROM "+
 		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = "+b.Arg(f.Name)+" FOR UPDATE", b.Args(),
 		&s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity, &locked, &mode)
 	if err == nil && isReadOnly(locked) {
@@ -63,13 +64,15 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 }
 
 // PublishAlike implements [dialect.Publish]: the other operations do the work.
-func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs, int) (dialect.Alike, error) {
+func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
+	int) (dialect.Alike, error) {
 	return dialect.Alike{}, nil
 }
 
 // TakeChanges implements [dialect.Publish] by a consistent read. A locking read has no snapshot, and would wait
 // for open writers.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs, limit int) ([]dialect.Change, error) {
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+	limit int) ([]dialect.Change, error) {
 	// d.Value reads text as bytes, so 'Fred' is not 'fred'
 	return dialect.TakeChanges(ctx, tx, d, f, which("seq", among), limit, d.Value)
 }
@@ -101,7 +104,8 @@ func insertKeys(f *dialect.Feed) string {
 // inKeyMode returns the begin of a statement that runs under keyMode. It is spelled for MariaDB and for MySQL;
 // each server takes the other's part for a comment.
 func inKeyMode(verb string) string {
-	return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ " + verb + " /*+ SET_VAR(sql_mode='" + keyMode + "') */ "
+	return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ " + verb + " /*+ SET_VAR(sql_mode='" +
+		keyMode + "') */ "
 }
 
 // maxRuns is the number of runs of seqs up to which a statement names ranges. For more runs a list of seqs,
@@ -111,7 +115,8 @@ const maxRuns = 16
 // AssignPositions implements [dialect.Publish] by one statement. The keys stay in the server. In READ COMMITTED
 // the SELECT part locks nothing and waits for no other transaction. Of keys that are equal by collation the
 // later change counts, and the key keeps its text.
-func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
+	publishedAt int64) error {
 	assigned := dialect.Assigned(f, as)
 	positions := dialect.Qualified(d, f.Positions())
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
@@ -119,10 +124,12 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	from := d.assigned(f, assigned)
 
 	var q strings.Builder
-	q.WriteString(insertKeys(f) + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
+	q.WriteString(insertKeys(f) + positions + " (" + stored +
+		", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
 	fmt.Fprintf(&q, "SELECT %s, %s, %s, %s, %s IS NULL, %s, %d\n", strings.Join(dialect.StoredRefs(d, f, "c"), ", "),
 		from.position, from.shard, f.Bucket(from.shard, "DIV"), row, from.hides, publishedAt)
-	q.WriteString("FROM " + from.changes + "\nLEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c"))
+	q.WriteString("FROM " + from.changes + "\nLEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " +
+		dialect.SourceJoin(d, f, "t", "c"))
 	q.WriteString("\nWHERE " + from.where + "(" + f.Seen(row, dialect.Known(d, f, " FORCE INDEX (PRIMARY)")) + ")\n")
 	if !f.ExactKey() {
 		q.WriteString("ORDER BY " + from.order + "\n")
@@ -132,7 +139,8 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	own := func(column string) string { return positions + "." + column }
 	q.WriteString("ON DUPLICATE KEY UPDATE ")
 	for _, column := range []string{"feed_sync_id", "published_at"} {
-		q.WriteString(column + " = IF(" + own("hidden") + " = 1" + from.keeps + ", " + own(column) + ", VALUES(" + column + ")), ")
+		q.WriteString(column + " = IF(" + own("hidden") + " = 1" + from.keeps + ", " + own(column) + ", VALUES(" +
+			column + ")), ")
 	}
 	q.WriteString("deleted = VALUES(deleted)")
 	if assigned.Wish {
@@ -168,12 +176,14 @@ func (d Dialect) assigned(f *dialect.Feed, as *dialect.Assignments) source {
 	s := source{position: fmt.Sprintf("%d + j.place", as.Base), shard: "0", hides: "0", order: "j.place"}
 	list := "seq BIGINT PATH '$'"
 	if as.Triples {
-		list, s.shard, s.hides = "seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind = 2"
+		list, s.shard, s.hides =
+			"seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind = 2"
 	}
 	if as.Wish {
 		s.keeps = " AND j.kind = 0"
 	}
-	s.changes = "JSON_TABLE('" + as.JSON() + "', '$[*]' COLUMNS (place FOR ORDINALITY, " + list + ")) j\nSTRAIGHT_JOIN " + changes + " ON c.seq = j.seq"
+	s.changes = "JSON_TABLE('" + as.JSON() + "', '$[*]' COLUMNS (place FOR ORDINALITY, " + list +
+		")) j\nSTRAIGHT_JOIN " + changes + " ON c.seq = j.seq"
 	return s
 }
 
@@ -184,12 +194,14 @@ func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *diale
 	changes := dialect.Qualified(d, f.Changes())
 	runs := dialect.Runs(seqs)
 	if len(runs) > maxRuns {
-		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE('"+dialect.SeqList(seqs)+"', '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
+		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE('"+dialect.SeqList(seqs)+
+			"', '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
 			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq")
 	}
 	var total int64
 	for _, r := range runs {
-		n, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE seq >= %d AND seq <= %d ORDER BY seq LIMIT %d", changes, r.First, r.Last(), r.N))
+		n, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE seq >= %d AND seq <= %d ORDER BY seq LIMIT %d",
+			changes, r.First, r.Last(), r.N))
 		if err != nil {
 			return total, err
 		}

@@ -17,7 +17,8 @@ var errMoved = errors.New("the feed's generation or sequence changed while a pag
 // ReadPage implements [dialect.Read] by two statements, the head first. A read view of MariaDB is not atomic:
 // with several publishers it can show position n+1 without n. All that the first statement saw was committed
 // before that statement ended, with every lower position. So the second statement sees all of it.
-func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
+	q dialect.PageQuery) (*dialect.PageRows, error) {
 	const tries = 3
 	for try := 1; ; try++ {
 		// A pool may lead to several servers, but a transaction is on one of them.
@@ -31,7 +32,8 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 // readPage reads a page by its two statements without a transaction, if that was possible for the page before.
 // Each statement is then a transaction of its own, which saves three of five round trips. The first statement
 // tells whether this session allows it.
-func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery, plain bool) (*dialect.PageRows, error) {
+func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery,
+	plain bool) (*dialect.PageRows, error) {
 	if !plain {
 		return d.readWithin(ctx, db, f, q)
 	}
@@ -61,7 +63,8 @@ type beginner interface {
 
 // readWithin reads a page in a transaction of its own. The session's default isolation level may be READ
 // UNCOMMITTED, which shows positions before their commit.
-func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed,
+	q dialect.PageQuery) (*dialect.PageRows, error) {
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
 	if err != nil {
 		return nil, err
@@ -83,7 +86,8 @@ func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed, q
 }
 
 // pageBelow runs the page's statement, up to the head that was read before.
-func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery, at pageHead) (*dialect.PageRows, error) {
+func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery,
+	at pageHead) (*dialect.PageRows, error) {
 	page, err := dialect.ReadInOrder(ctx, on, d, f, q, dialect.PageParts{
 		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", ByShard: d.ByShard,
 		Head: at.expression(d, f),
@@ -113,7 +117,8 @@ func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.F
 // statement is a transaction of its own, in an isolation level that shows only what is committed. The second
 // tells whether a transaction was left open in the session, whose snapshot may be old. MySQL cannot tell the
 // second, so the first is always 0 there, and each page has a transaction.
-const sessionVariables = unfit + ", /*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', 'REPEATABLE-READ') OR */ 0, /*M! @@SESSION.in_transaction + */ 0"
+const sessionVariables = unfit + ", /*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', " +
+	"'REPEATABLE-READ') OR */ 0, /*M! @@SESSION.in_transaction + */ 0"
 
 type session struct {
 	unfit         sql.NullString
@@ -161,21 +166,29 @@ func (h *pageHead) expression(d Dialect, f *dialect.Feed) func(*dialect.Builder)
 
 // head reads the head. For a feed with ULIDs it also reads the shard's state, before the page. A reader that
 // waits until the state changes must not have seen a state of which the page lacks entries.
-func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery) (h pageHead, err error) {
-	live := dialect.Qualified(d, f.Names.Table("sequences")) + " s JOIN " + dialect.Qualified(d, f.Names.Table("feeds")) + " f ON f.name = s.name"
+func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed,
+	q dialect.PageQuery) (h pageHead, err error) {
+	live := dialect.Qualified(d, f.Names.Table("sequences")) + " s JOIN " +
+		dialect.Qualified(d, f.Names.Table("feeds")) + " f ON f.name = s.name"
 	if f.ULIDs != nil {
 		var state dialect.ULIDState
 		var greatest dialect.ScanULID
 		var waiting int
 		b := dialect.NewBuilder(d)
-		query := "SELECT f.generation, " + logVariables + ", " + sessionVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q, d.ByShard) + ", " +
-			dialect.LiveFrom(d, f, q) + " FROM " + live + " LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) + " WHERE f.name = " + b.Arg(f.Name)
-		dest := append(append(append([]any{&h.generation}, h.log.dest()...), h.session.dest()...), &state.High, &state.Low, &greatest, &waiting)
+		query := "SELECT f.generation, " + logVariables + ", " + sessionVariables +
+			", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " +
+			dialect.RecordWaits(d, b, f, q, d.ByShard) + ", " +
+			dialect.LiveFrom(d, f, q) + " FROM " + live + " LEFT JOIN " +
+			dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
+			" WHERE f.name = " + b.Arg(f.Name)
+		dest := append(append(append([]any{&h.generation}, h.log.dest()...), h.session.dest()...), &state.High,
+			&state.Low, &greatest, &waiting)
 		err = dialect.QueryRow(ctx, on, query, b.Args(), append(dest, h.live.Dest()...)...)
 		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0
 	} else {
 		var value int64
-		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+", "+sessionVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil,
+		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+", "+sessionVariables+" FROM "+
+			live+" WHERE s.name = "+d.Literal(f.Name), nil,
 			append(append([]any{&value, &h.generation}, h.log.dest()...), h.session.dest()...)...)
 		h.position, h.given = feedtype.Numbered(value), feedtype.Numbered(value)
 	}

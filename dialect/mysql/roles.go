@@ -14,8 +14,11 @@ func (d Dialect) Login(name string) (string, error) {
 	user, host, hosted := account(name)
 	// An empty user means every user. On MariaDB, public and none have special meanings, with quotes or
 	// without.
-	if user == "" || hosted && host == "" || !hosted && (strings.EqualFold(user, "public") || strings.EqualFold(user, "none")) || strings.ContainsAny(name, "\x00\\") {
-		return "", &dialect.Refusal{Cause: "it is no account", Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
+	if user == "" || hosted && host == "" ||
+		!hosted && (strings.EqualFold(user, "public") || strings.EqualFold(user, "none")) ||
+		strings.ContainsAny(name, "\x00\\") {
+		return "", &dialect.Refusal{Cause: "it is no account",
+			Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
 	}
 	if !hosted {
 		return d.Literal(user), nil
@@ -40,12 +43,14 @@ func (d Dialect) Account(ctx context.Context, q dialect.Querier, name string) (s
 	if !hosted {
 		var role bool
 		// A role of MariaDB has no host. MySQL does not have the column is_role.
-		err := dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM mysql.user WHERE User = ? AND Host = '' AND is_role = 'Y')", []any{user}, &role)
+		err := dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM mysql.user WHERE User = ? AND Host = '' "+
+			"AND is_role = 'Y')", []any{user}, &role)
 		switch d.Classify(err) {
 		case dialect.ClassUndefined:
 			err = nil
 		case dialect.ClassPermission:
-			err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE BINARY ROLE_NAME = ? AND 0 /*M!100005 + 1 */)", []any{user}, &role)
+			err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES "+
+				"WHERE BINARY ROLE_NAME = ? AND 0 /*M!100005 + 1 */)", []any{user}, &role)
 		}
 		if err != nil || role {
 			return quotedAs(user), err
@@ -83,13 +88,17 @@ func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string)
 	}
 	var among, makes bool
 	// The database of a right is a pattern of names.
-	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER'))"+
-		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER') AND DATABASE() LIKE TABLE_SCHEMA)"+
-		" OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')", b.Args(), &among, &makes)
+	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+
+		"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER'))"+
+		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', "+
+		"'TRIGGER') AND DATABASE() LIKE TABLE_SCHEMA)"+
+		" OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')", b.Args(),
+		&among, &makes)
 	if err != nil || makes || among {
 		return makes, err
 	}
-	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", ofRoles.Args(), &among)
+	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES "+
+		"WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", ofRoles.Args(), &among)
 	if d.Classify(err) == dialect.ClassUndefined { // MySQL before 8.0.19
 		err = nil
 	}
@@ -119,13 +128,16 @@ func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 // FlushRights implements [dialect.Roles].
 func (Dialect) FlushRights(n dialect.Names) []dialect.Right {
 	flushes := n.Table("flushes")
-	return []dialect.Right{dialect.May("SELECT", flushes), dialect.May("INSERT", flushes), dialect.May("UPDATE", flushes)}
+	return []dialect.Right{dialect.May("SELECT", flushes), dialect.May("INSERT", flushes),
+		dialect.May("UPDATE", flushes)}
 }
 
 // GrantSQL implements [dialect.Roles]. Without NO_AUTO_CREATE_USER, MariaDB's GRANT may make an account that
 // does not exist, without a password.
 func (d Dialect) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
-	steps := []dialect.Step{{Note: "an account that is not there is not made", SQL: "SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'NO_AUTO_CREATE_USER') */"}}
+	steps := []dialect.Step{{Note: "an account that is not there is not made",
+		SQL: "SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, " +
+			"''), 'NO_AUTO_CREATE_USER') */"}}
 	for _, r := range rights {
 		steps = append(steps, dialect.Step{Note: "a right of " + login, SQL: "GRANT " + r.SQL(d) + " TO " + login})
 	}
@@ -135,7 +147,8 @@ func (d Dialect) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
 // RevokeSQL implements [dialect.Roles].
 func (d Dialect) RevokeSQL(login string, rights []dialect.Right) (steps []dialect.Step) {
 	for _, r := range rights {
-		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more", SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
+		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more",
+			SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
 	}
 	return steps
 }
@@ -149,7 +162,8 @@ func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rig
 	for _, s := range d.GrantSQL(login, rights) {
 		if _, err := q.Exec(ctx, s.SQL); err != nil {
 			if number, _ := dialect.CodeField(err, "Number"); slices.Contains(noLogin, number) {
-				return &dialect.Refusal{Cause: "there is no account " + login, Next: "make it with CREATE USER " + login + " IDENTIFIED BY …, or give the name of one that is there"}
+				return &dialect.Refusal{Cause: "there is no account " + login, Next: "make it with CREATE USER " +
+					login + " IDENTIFIED BY …, or give the name of one that is there"}
 			}
 			return err
 		}

@@ -77,14 +77,16 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE IF EXISTS " + table("sequences"),
 			"DROP TABLE IF EXISTS " + table("schema_version"),
 		},
-	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table), d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
+	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table),
+		d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
 		dialect.OwnSchema(d, n)}
 }
 
 // SchemaVersion implements [dialect.Schema].
 func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
 	var version sql.NullInt64
-	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+dialect.Qualified(d, n.Table("schema_version")), nil, &version)
+	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+dialect.Qualified(d, n.Table("schema_version")),
+		nil, &version)
 	if number, _ := dialect.CodeField(err, "Number"); number == errNoSuchTable {
 		return 0, nil
 	}
@@ -102,7 +104,8 @@ const (
 // WithSchemaLock implements [dialect.Schema] by a named lock of the server, on a connection of its own. It
 // releases the lock even if ctx has ended. It closes the connection if it cannot restore the session's
 // settings.
-func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) error {
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
+	fn func(dialect.Querier) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
@@ -136,7 +139,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		return err
 	}
 	if gotten.Int64 != 1 {
-		return &serverError{errLockWaitTimeout, fmt.Sprintf("another session is changing rowfeed's tables in %s (lock %s)", n.Schema, lock)}
+		return &serverError{errLockWaitTimeout,
+			fmt.Sprintf("another session is changing rowfeed's tables in %s (lock %s)", n.Schema, lock)}
 	}
 	defer func() {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)

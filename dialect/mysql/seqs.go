@@ -41,7 +41,8 @@ func (Dialect) Which(column string, among dialect.Seqs) []string {
 // A transaction gets an id when it writes its first row, however long it has been open, and keeps the id while
 // it is prepared. A session that is running a SELECT, such as a dump, draws no seq: if a function in it writes,
 // the list shows the function's statement.
-func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
+func (d Dialect) Writers(ctx context.Context, q dialect.Querier,
+	f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
 	kind, err := numbersAlone(ctx, q)
 	switch {
 	case err != nil || kind == others:
@@ -51,7 +52,9 @@ func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		return open, told && err == nil, d.untold(err)
 	}
 	// Event handlers and senders of the binary log always run a statement, and write nothing.
-	busy, err := dialect.QueryAll(ctx, q, "SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') AND ID <> CONNECTION_ID() AND COALESCE(INFO, '') NOT LIKE 'SELECT %'"+whole, nil,
+	busy, err := dialect.QueryAll(ctx, q,
+		"SELECT ID FROM information_schema.PROCESSLIST WHERE COMMAND NOT IN ('Sleep', 'Daemon', 'Binlog Dump') "+
+			"AND ID <> CONNECTION_ID() AND COALESCE(INFO, '') NOT LIKE 'SELECT %'"+whole, nil,
 		func(rows dialect.Rows) (w dialect.Writer, err error) { return w, rows.Scan(&w.Session) })
 	if err != nil {
 		return nil, false, d.untold(err)
@@ -61,7 +64,9 @@ func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		return nil, false, d.untold(err)
 	}
 	for _, w := range busy {
-		if !slices.ContainsFunc(transactions, func(t dialect.Writer) bool { return t.Session == w.Session && t.Transaction != "" }) {
+		if !slices.ContainsFunc(transactions, func(t dialect.Writer) bool {
+			return t.Session == w.Session && t.Transaction != ""
+		}) {
 			open = append(open, w)
 		}
 	}
@@ -75,7 +80,8 @@ func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed
 
 // untold ignores errors that mean that the server does not tell.
 func (d Dialect) untold(err error) error {
-	if class := d.Classify(err); cannotShow(err) || class == dialect.ClassPermission || class == dialect.ClassUndefined {
+	if class := d.Classify(err); cannotShow(err) || class == dialect.ClassPermission ||
+		class == dialect.ClassUndefined {
 		return nil
 	}
 	return err
@@ -93,7 +99,8 @@ const (
 func numbersAlone(ctx context.Context, q dialect.Querier) (kind int, err error) {
 	// MySQL takes the last part for a comment.
 	err = dialect.QueryRow(ctx, q, "SELECT (@@GLOBAL.auto_increment_increment = 1) /*M! * 2 * (NOT EXISTS "+
-		"(SELECT 1 FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'WSREP_ON' AND VARIABLE_VALUE = 'ON')) */", nil, &kind)
+		"(SELECT 1 FROM information_schema.GLOBAL_VARIABLES WHERE VARIABLE_NAME = 'WSREP_ON' "+
+		"AND VARIABLE_VALUE = 'ON')) */", nil, &kind)
 	return kind, err
 }
 
@@ -112,11 +119,15 @@ const (
 // its transaction has read a row before.
 func openNow(ctx context.Context, q dialect.Querier, table string) (open []dialect.Writer, fresh bool, err error) {
 	mark := fmt.Sprintf("/* %x */", rand.Uint64())
-	if _, err := dialect.QueryAll(ctx, q, "SELECT 1 FROM "+table+" LIMIT 1", nil, func(dialect.Rows) (struct{}, error) { return struct{}{}, nil }); err != nil {
+	if _, err := dialect.QueryAll(ctx, q, "SELECT 1 FROM "+table+" LIMIT 1", nil, func(dialect.Rows) (struct{}, error) {
+		return struct{}{}, nil
+	}); err != nil {
 		return nil, false, err
 	}
 	lockWaits := 0
-	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+" trx_mysql_thread_id, trx_id, COALESCE(LEFT(trx_query, 100), ''), trx_state = 'LOCK WAIT' FROM information_schema.INNODB_TRX"+whole, nil,
+	all, err := dialect.QueryAll(ctx, q, "SELECT "+mark+
+		" trx_mysql_thread_id, trx_id, COALESCE(LEFT(trx_query, 100), ''), trx_state = 'LOCK WAIT' "+
+		"FROM information_schema.INNODB_TRX"+whole, nil,
 		func(rows dialect.Rows) (struct{}, error) {
 			var t dialect.Writer
 			var thread, number uint64

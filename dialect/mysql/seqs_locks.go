@@ -19,17 +19,24 @@ import (
 //
 // The reader itself takes a lock on the table. Both lists must show it: this proves that the server keeps the
 // list, and that it has this name for the table.
-func (d Dialect) tableHolders(ctx context.Context, q dialect.Querier, f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
+func (d Dialect) tableHolders(ctx context.Context, q dialect.Querier,
+	f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
 	table, number := f.Waiting()
-	if _, err := dialect.QueryAll(ctx, q, "SELECT 1 FROM "+dialect.Qualified(d, table)+" WHERE "+number+" = 0", nil, func(dialect.Rows) (struct{}, error) { return struct{}{}, nil }); err != nil {
+	if _, err := dialect.QueryAll(ctx, q, "SELECT 1 FROM "+dialect.Qualified(d, table)+" WHERE "+number+" = 0", nil,
+		func(dialect.Rows) (struct{}, error) { return struct{}{}, nil }); err != nil {
 		return nil, false, err
 	}
 	for range 2 {
 		own := false
-		_, err := dialect.QueryAll(ctx, q, `SELECT m.OWNER_THREAD_ID = PS_CURRENT_THREAD_ID(), m.LOCK_TYPE IN ('SHARED', 'SHARED_HIGH_PRIO', 'SHARED_READ', 'SHARED_READ_ONLY'),
-  COALESCE(m.SOURCE NOT LIKE '%mdl.cc:%', 0) = 0 OR NOT EXISTS (SELECT 1 FROM performance_schema.threads t WHERE t.THREAD_ID = m.OWNER_THREAD_ID AND t.TYPE = 'FOREGROUND'), CONCAT(COALESCE(m.OWNER_THREAD_ID, 0), ':', COALESCE(m.OWNER_EVENT_ID, 0))
+		_, err := dialect.QueryAll(ctx, q,
+			`SELECT m.OWNER_THREAD_ID = PS_CURRENT_THREAD_ID(), m.LOCK_TYPE IN ('SHARED', 'SHARED_HIGH_PRIO', `+
+				`'SHARED_READ', 'SHARED_READ_ONLY'),
+  COALESCE(m.SOURCE NOT LIKE '%mdl.cc:%', 0) = 0 OR NOT EXISTS (SELECT 1 FROM performance_schema.threads t `+
+				`WHERE t.THREAD_ID = m.OWNER_THREAD_ID AND t.TYPE = 'FOREGROUND'), `+
+				`CONCAT(COALESCE(m.OWNER_THREAD_ID, 0), ':', COALESCE(m.OWNER_EVENT_ID, 0))
 FROM performance_schema.metadata_locks m
-WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND m.OBJECT_NAME = ?`+whole, []any{table.Schema, table.Name},
+WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND m.OBJECT_NAME = ?`+
+				whole, []any{table.Schema, table.Name},
 			func(rows dialect.Rows) (struct{}, error) {
 				var w dialect.Writer
 				var mine *bool
@@ -47,9 +54,14 @@ WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATA
 	}
 	// Asked last: whether locks or threads did not fit into the lists. Numbers are also drawn elsewhere if this
 	// server is configured to apply another server's writes, or belongs to a cluster.
-	err = dialect.QueryRow(ctx, q, `SELECT NOT EXISTS (SELECT 1 FROM performance_schema.replication_connection_configuration)
-  AND NOT EXISTS (SELECT 1 FROM performance_schema.global_variables WHERE VARIABLE_NAME = 'wsrep_on' AND VARIABLE_VALUE = 'ON')
-  AND (SELECT COUNT(*) = 2 AND SUM(VARIABLE_VALUE) = 0 FROM performance_schema.global_status WHERE VARIABLE_NAME IN ('Performance_schema_metadata_lock_lost', 'Performance_schema_thread_instances_lost'))
-  AND EXISTS (SELECT 1 FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES')`, nil, &told)
+	err = dialect.QueryRow(ctx, q,
+		`SELECT NOT EXISTS (SELECT 1 FROM performance_schema.replication_connection_configuration)
+  AND NOT EXISTS (SELECT 1 FROM performance_schema.global_variables WHERE VARIABLE_NAME = 'wsrep_on' `+
+			`AND VARIABLE_VALUE = 'ON')
+  AND (SELECT COUNT(*) = 2 AND SUM(VARIABLE_VALUE) = 0 FROM performance_schema.global_status `+
+			`WHERE VARIABLE_NAME IN ('Performance_schema_metadata_lock_lost', `+
+			`'Performance_schema_thread_instances_lost'))
+  AND EXISTS (SELECT 1 FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' `+
+			`AND ENABLED = 'YES')`, nil, &told)
 	return open, told, err
 }

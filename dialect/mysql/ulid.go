@@ -59,7 +59,8 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 // an UPDATE or a locking read of a missing row takes a gap lock, and two transactions that insert the rows of
 // different shards would deadlock. Only a savepoint tells whether there is a transaction: outside of one, it
 // does not exist any more after its statement.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds) (dialect.Shard, error) {
 	if bounds.NoWait {
 		// In READ COMMITTED, the read of a missing row locks nothing.
 		b := dialect.NewBuilder(d)
@@ -72,7 +73,8 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	err := waiting(ctx, tx, bounds.Wait, func() error {
 		b := dialect.NewBuilder(d)
-		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON DUPLICATE KEY UPDATE witness = witness", b.Args()...)
+		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON DUPLICATE KEY UPDATE witness = witness",
+			b.Args()...)
 		return err
 	})
 	if err != nil {
@@ -89,7 +91,8 @@ func waiting(ctx context.Context, tx dialect.Querier, wait time.Duration, fn fun
 		return fn()
 	}
 	// The assignments of one SET are made from left to right.
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SET @rowfeed_lock_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = %d", wholeSeconds(wait))); err != nil {
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET @rowfeed_lock_wait = @@SESSION.innodb_lock_wait_timeout, "+
+		"SESSION innodb_lock_wait_timeout = %d", wholeSeconds(wait))); err != nil {
 		return err
 	}
 	err := fn()
@@ -105,12 +108,15 @@ func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / 
 // connection, and end transactions of other users of the pool.
 func idleBound(ctx context.Context, tx dialect.Querier, idle time.Duration) error {
 	var allowed int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT @@SESSION.wait_timeout /*M! * 0 + COALESCE(NULLIF(@@SESSION.idle_write_transaction_timeout, 0), "+
-		"NULLIF(@@SESSION.idle_transaction_timeout, 0), @@SESSION.wait_timeout) */", nil, &allowed); err != nil {
+	if err := dialect.QueryRow(ctx, tx,
+		"SELECT @@SESSION.wait_timeout /*M! * 0 + COALESCE(NULLIF(@@SESSION.idle_write_transaction_timeout, 0), "+
+			"NULLIF(@@SESSION.idle_transaction_timeout, 0), @@SESSION.wait_timeout) */", nil, &allowed); err != nil {
 		return err
 	}
 	if have := time.Duration(allowed) * time.Second; have > idle {
-		return fmt.Errorf("this session may idle in a transaction for %s: set idle_write_transaction_timeout (MariaDB) or wait_timeout (both), for the session or in the connection's URL: %w", have, errors.ErrUnsupported)
+		return fmt.Errorf("this session may idle in a transaction for %s: set idle_write_transaction_timeout "+
+			"(MariaDB) or wait_timeout (both), for the session or in the connection's URL: %w", have,
+			errors.ErrUnsupported)
 	}
 	return nil
 }
@@ -129,7 +135,8 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 
 // TakeShard implements [dialect.ULID] by a call of the feed's procedure, which is one statement where LockShard
 // and AdvanceShard are five. The procedure sets the bound on waits, and sets it back unless it fails.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	if bounds.Demanded {
 		if err := idleBound(ctx, tx, bounds.Idle); err != nil {
 			return first, nil, err
@@ -140,11 +147,15 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 		hint = hintMillis
 	}
 	var log commitLog
-	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.TakeRoutine())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.TakeRoutine())+"(?, ?, ?, ?, ?)",
+		[]any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter},
+		append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
 	if err != nil && bounds.Wait > 0 {
 		// The procedure has no handler for that, because a statement that is killed runs no handler. It has
 		// stored the session's own setting in a variable.
-		_, _ = tx.Exec(context.WithoutCancel(ctx), "SET SESSION innodb_lock_wait_timeout = CAST(COALESCE(@rowfeed_own_wait, @@SESSION.innodb_lock_wait_timeout) AS SIGNED), @rowfeed_own_wait = NULL")
+		_, _ = tx.Exec(context.WithoutCancel(ctx),
+			"SET SESSION innodb_lock_wait_timeout = CAST(COALESCE(@rowfeed_own_wait, "+
+				"@@SESSION.innodb_lock_wait_timeout) AS SIGNED), @rowfeed_own_wait = NULL")
 	}
 	switch number, _ := dialect.CodeField(err, "Number"); number {
 	case errSignalled:
@@ -162,7 +173,8 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 
 // Witness implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
 // snapshot, and no other transaction writes its nonces.
-func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
+func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	shard int) (witness string, err error) {
 	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.WitnessRoutine())+"(?)", []any{shard}, &witness)
 	if number, _ := dialect.CodeField(err, "Number"); number == errSignalled {
 		err = dialect.ErrNoTransaction
@@ -171,7 +183,8 @@ func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Fee
 }
 
 // AdvanceShard implements [dialect.ULID].
-func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
+	next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)
 	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, witness), b.Args()...)
 	return err
@@ -189,7 +202,8 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 // numbers, and makes a trigger fail.
 func (Dialect) ShardProblem(c *dialect.Column, _ bool) (problem, next string) {
 	if t := strings.ToLower(c.Type); strings.HasPrefix(t, "bigint") && strings.Contains(t, "unsigned") {
-		return "is " + c.Type + ", and could hold numbers above 9223372036854775807, which no shard has", "make it BIGINT"
+		return "is " + c.Type + ", and could hold numbers above 9223372036854775807, which no shard has",
+			"make it BIGINT"
 	}
 	return "", ""
 }

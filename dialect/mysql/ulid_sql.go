@@ -30,30 +30,44 @@ const (
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
 	steps := append(d.ULIDDown(f), modeStep) // no CREATE OR REPLACE is known to both servers
-	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.LockRoutine()) +
-		`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, OUT p_ulid_low bigint)
+	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction",
+		SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.LockRoutine()) +
+			`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, ` +
+			`OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER
 ` + d.takeBody(f, "", "FLOOR(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', p_time_hint) / 1000)", "witness",
-		"IF @@GLOBAL.log_bin AND NOT @@SESSION.sql_log_bin THEN\n    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: sql_log_bin is off: readers would be shown a commit that a crash takes back; leave it on';\n  END IF;\n"+
-			"  SET p_ulid_high = v_first_high, p_ulid_low = v_low;\n  SET p_ulid = "+ulidOf("v_first_high", "v_low")+";")},
-		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an answer in one row; how many seconds to wait at most, 0 as the session does, or less where that is tighter and may hold", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.TakeRoutine()) +
-			`(IN p_shard bigint, IN p_hint bigint, IN p_word varchar(40) CHARACTER SET ascii, IN p_wait int, IN p_tighter bool)
+			"IF @@GLOBAL.log_bin AND NOT @@SESSION.sql_log_bin THEN\n    SIGNAL SQLSTATE '45000' "+
+				"SET MESSAGE_TEXT = 'rowfeed: sql_log_bin is off: readers would be shown a commit that a crash takes "+
+				"back; leave it on';\n  END IF;\n"+
+				"  SET p_ulid_high = v_first_high, p_ulid_low = v_low;\n  SET p_ulid = "+
+				ulidOf("v_first_high", "v_low")+";")},
+		dialect.Step{Note: "the same for rowfeed's library: the hint in milliseconds of Unix time, " +
+			"a word by which it knows its own again, and an answer in one row; how many seconds to wait at most, " +
+			"0 as the session does, or less where that is tighter and may hold", SQL: "CREATE PROCEDURE " +
+			dialect.Qualified(d, f.TakeRoutine()) +
+			`(IN p_shard bigint, IN p_hint bigint, IN p_word varchar(40) CHARACTER SET ascii, IN p_wait int, ` +
+			`IN p_tighter bool)
 MODIFIES SQL DATA SQL SECURITY DEFINER
-` + d.takeBody(f, "p_wait > 0 AND NOT (p_tighter AND v_own <= p_wait)", "p_hint", fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
+` + d.takeBody(f, "p_wait > 0 AND NOT (p_tighter AND v_own <= p_wait)", "p_hint",
+			fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
 			"SELECT v_first_time, v_first_high, v_low, "+commitVariables+";")},
-		dialect.Step{Note: "the words that the library has left with a shard", SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.WitnessRoutine()) +
-			`(IN p_shard bigint)
+		dialect.Step{Note: "the words that the library has left with a shard",
+			SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.WitnessRoutine()) +
+				`(IN p_shard bigint)
 READS SQL DATA SQL SECURITY DEFINER
 BEGIN
   ` + mustBeOpen + `
-  SELECT COALESCE((SELECT witness FROM ` + inRoutine(d, f, f.Names.Table("shards")) + ` WHERE feed = ` + d.Literal(f.Name) + ` AND shard = p_shard), '');
+  SELECT COALESCE((SELECT witness FROM ` + inRoutine(d, f, f.Names.Table("shards")) + ` WHERE feed = ` +
+				d.Literal(f.Name) + ` AND shard = p_shard), '');
 END`},
-		dialect.Step{Note: "the i-th ULID from two halves", SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULIDRoutine()) +
-			`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
+		dialect.Step{Note: "the i-th ULID from two halves",
+			SQL: "CREATE FUNCTION " + dialect.Qualified(d, f.ULIDRoutine()) +
+				`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
 DETERMINISTIC NO SQL SQL SECURITY INVOKER
 BEGIN
   IF p_ulid_high IS NULL OR p_ulid_low IS NULL OR i IS NULL OR i < 0 OR i >= ` + count + ` THEN
-    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: give both halves of a lock, and a number below ` + count + `; lock again for more';
+    SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: give both halves of a lock, and a number below ` + count +
+				`; lock again for more';
   END IF;
   RETURN ` + ulidOf("p_ulid_high", "(p_ulid_low + i)") + `;
 END`})
@@ -70,7 +84,8 @@ func inRoutine(d Dialect, f *dialect.Feed, t feedtype.TableName) string {
 }
 
 // mustBeOpen is the begin of procedures that need an open transaction.
-const mustBeOpen = `DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit';
+const mustBeOpen = `DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: ` +
+	`no transaction is open: begin one, lock, insert, commit';
   SAVEPOINT rowfeed_lock;
   RELEASE SAVEPOINT rowfeed_lock;`
 
@@ -85,12 +100,14 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
 	shards, name := inRoutine(d, f, f.Names.Table("shards")), d.Literal(f.Name)
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
 	where := " WHERE feed = " + name + " AND shard = v_shard"
-	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
+	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low",
+		Hint: "v_hint", Random16: "v_random16", Random64: "v_random64", Count: count})
 	var own, bound, unbound string
 	if bounded != "" {
 		unbound = "  SET SESSION innodb_lock_wait_timeout = v_own, @rowfeed_own_wait = NULL;\n"
 		own = "  DECLARE v_own int DEFAULT @@SESSION.innodb_lock_wait_timeout;\n"
-		bound = "  IF " + bounded + " THEN\n    SET @rowfeed_own_wait = v_own, SESSION innodb_lock_wait_timeout = p_wait;\n  END IF;\n"
+		bound = "  IF " + bounded +
+			" THEN\n    SET @rowfeed_own_wait = v_own, SESSION innodb_lock_wait_timeout = p_wait;\n  END IF;\n"
 	}
 	return `BEGIN
   DECLARE v_shard bigint DEFAULT COALESCE(p_shard, 0);
@@ -98,12 +115,16 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
   DECLARE v_bits char(64);
   DECLARE v_greatest binary(16);
 ` + own + `  ` + mustBeOpen + `
-` + bound + `  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
+` + bound + `  INSERT INTO ` + shards + ` (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name +
+		`, v_shard, 0, 0, 0, '') ON DUPLICATE KEY UPDATE witness = witness;
   SELECT time_ms, ulid_high, ulid_low INTO v_time, v_high, v_low FROM ` + shards + where + ` FOR UPDATE;
-` + unbound + `  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + inRoutine(d, f, f.Names.Table("feeds")) + ` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
-    SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'rowfeed: the feed is not ready: wait until feed add has ended';
+` + unbound + `  IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM ` + inRoutine(d, f, f.Names.Table("feeds")) +
+		` WHERE name = ` + name + ` AND state = ` + d.Literal(dialect.StateActive) + `) THEN
+    SIGNAL SQLSTATE '42S02' SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'rowfeed: the feed is not ready: ` +
+		`wait until feed add has ended';
   END IF;
-  SELECT MAX(` + dialect.Ref(d, "g", f.ULIDs.Position.Name) + `) INTO v_greatest FROM ` + inRoutine(d, f, f.Source) + ` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = v_shard;
+  SELECT MAX(` + dialect.Ref(d, "g", f.ULIDs.Position.Name) + `) INTO v_greatest FROM ` + inRoutine(d, f, f.Source) +
+		` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = v_shard;
   IF v_greatest >= ` + ulidOf("v_high", "v_low") + ` THEN
     SET v_time = ` + millisOf("v_greatest") + ` + 1;
     SET v_high = CAST((v_time << 16) AS SIGNED), v_low = -1;
@@ -111,7 +132,9 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
   SET v_now = ` + d.Now() + ` DIV 1000;
   SET v_hint = GREATEST(COALESCE(` + hint + `, v_now), 1);
   IF v_hint > v_now + ` + fmt.Sprint(dialect.MaxHintAhead.Milliseconds()) + ` THEN
-    SIGNAL SQLSTATE '22007' SET MYSQL_ERRNO = ` + fmt.Sprint(errHintAhead) + `, MESSAGE_TEXT = 'rowfeed: the hint is more than a minute ahead of the clock: leave it out, or mend the clock that it comes from';
+    SIGNAL SQLSTATE '22007' SET MYSQL_ERRNO = ` + fmt.Sprint(errHintAhead) +
+		`, MESSAGE_TEXT = 'rowfeed: the hint is more than a minute ahead of the clock: leave it out, ` +
+		`or mend the clock that it comes from';
   END IF;
   SET v_bits = SHA2(CONCAT(UUID(), ' ', RAND(), ' ', RAND(), ' ', CONNECTION_ID()), 256);
   SET v_random16 = CONV(LEFT(v_bits, 4), 16, 10);
@@ -120,9 +143,11 @@ func (d Dialect) takeBody(f *dialect.Feed, bounded, hint, witness, answer string
   SET v_first_high = ` + high + `;
   SET v_low = ` + low + `;
   IF v_first_time > ` + fmt.Sprint(dialect.LastULIDMillis) + ` THEN
-    SIGNAL SQLSTATE '22003' SET MYSQL_ERRNO = ` + fmt.Sprint(errNoULIDsLeft) + `, MESSAGE_TEXT = 'rowfeed: there is no ULID above those of the shard: rowfeed check names the row, delete it';
+    SIGNAL SQLSTATE '22003' SET MYSQL_ERRNO = ` + fmt.Sprint(errNoULIDsLeft) +
+		`, MESSAGE_TEXT = 'rowfeed: there is no ULID above those of the shard: rowfeed check names the row, delete it';
   END IF;
-  UPDATE ` + shards + ` SET time_ms = v_first_time, ulid_high = v_first_high, ulid_low = v_low + ` + count + `, witness = ` + witness + where + `;
+  UPDATE ` + shards + ` SET time_ms = v_first_time, ulid_high = v_first_high, ulid_low = v_low + ` + count +
+		`, witness = ` + witness + where + `;
   ` + answer + `
 END`
 }
@@ -178,7 +203,8 @@ func (d Dialect) routine(
 }
 
 // ULIDProblems implements [dialect.ULID]. If this login may not see a routine's body, the body is not compared.
-func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
+func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier,
+	f *dialect.Feed) (missing, other []string, err error) {
 	up := d.ULIDUp(f)
 	accounts, err := d.definers(ctx, q, f.Name, routineNeeds(f))
 	if err != nil {
@@ -190,7 +216,8 @@ func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect
 		made = made[strings.Index(made, "\nBEGIN\n")+1:]
 		account, body, err := d.routine(ctx, q, r)
 		if err == nil && body.Valid && body.String != made && garbled(made) {
-			if body.String, err = d.createdAs(ctx, q, strings.ToUpper(r.kind), r.name); strings.HasSuffix(body.String, made) {
+			if body.String, err = d.createdAs(ctx, q,
+				strings.ToUpper(r.kind), r.name); strings.HasSuffix(body.String, made) {
 				body.String = made
 			}
 		}

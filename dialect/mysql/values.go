@@ -90,7 +90,8 @@ func (Dialect) Value(c dialect.Column, ref string) string {
 		// UNIX_TIMESTAMP of a bare column reads what is stored, without the session's time zone. It is 0 only
 		// for the zero timestamp: a TIMESTAMP begins one second after the epoch.
 		seconds := "UNIX_TIMESTAMP(" + ref + ")"
-		return "CASE " + seconds + " WHEN 0 THEN " + asBytes("'"+zeroTimestamp+"'") + " ELSE " + asBytes(seconds) + " END"
+		return "CASE " + seconds + " WHEN 0 THEN " + asBytes("'"+zeroTimestamp+"'") + " ELSE " +
+			asBytes(seconds) + " END"
 	case feedtype.Text:
 		if charset, _ := charsetOf(c.Decl); charset != "" && !utf8Bytes[charset] {
 			return asBytes("CONVERT(" + ref + " USING utf8mb4)")

@@ -72,16 +72,19 @@ func (d Dialect) inspect(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		bodies = append(bodies, tr.body)
 	}
 	if len(bodies) > 0 {
-		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING,
+		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, `+
+			`ACTION_TIMING,
   ACTION_STATEMENT, DEFINER
 FROM information_schema.TRIGGERS
-WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`+whole, names,
+WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+
+			strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`+whole, names,
 			func(rows dialect.Rows) (found, error) {
 				v, err := dialect.ScanStrings(rows, 6)
 				if err != nil {
 					return found{}, err
 				}
-				return found{table: v[0], name: v[1], event: v[2], timing: v[3], body: strings.TrimSpace(v[4]), definer: v[5]}, nil
+				return found{table: v[0], name: v[1], event: v[2], timing: v[3], body: strings.TrimSpace(v[4]),
+					definer: v[5]}, nil
 			})
 		if err != nil {
 			return nil, err
@@ -110,10 +113,12 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 	for _, key := range f.Key {
 		c := t.Column(key.Name)
 		if c == nil {
-			return nil, fmt.Errorf("table %s has no key column %q any more: drop the feed, or add the column again", t.Name, key.Name)
+			return nil, fmt.Errorf("table %s has no key column %q any more: drop the feed, or add the column again",
+				t.Name, key.Name)
 		}
 		if c.Kind != key.Kind {
-			return nil, fmt.Errorf("key column %q of table %s is %s now and was %s: drop the feed and add it again", key.Name, t.Name, c.Type, key.Type)
+			return nil, fmt.Errorf("key column %q of table %s is %s now and was %s: drop the feed and add it again",
+				key.Name, t.Name, c.Type, key.Type)
 		}
 		now := *c
 		now.Stored = key.Stored
@@ -171,7 +176,8 @@ func (d Dialect) namesSchema(ctx context.Context, q dialect.Querier, schema, nam
 		return false, nil
 	}
 	head, _, _ := strings.Cut(statement, " FOR EACH ROW")
-	return strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") || strings.Contains(head, " ON "+d.Quote(schema)+"."), err
+	return strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") ||
+		strings.Contains(head, " ON "+d.Quote(schema)+"."), err
 }
 
 // garbled tells whether MySQL's catalog shows a body in another form than it was made with. If a name contains
@@ -201,7 +207,9 @@ func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string,
 // now. A key might then not fit, or not be found.
 func (s *state) misfits(table string) []dialect.Column {
 	return slices.DeleteFunc(slices.Clone(s.keys), func(key dialect.Column) bool {
-		return slices.ContainsFunc(s.declared[table], func(c dialect.Column) bool { return c.Name == key.Stored && c.Decl == key.Decl })
+		return slices.ContainsFunc(s.declared[table], func(c dialect.Column) bool {
+			return c.Name == key.Stored && c.Decl == key.Decl
+		})
 	})
 }
 
@@ -224,13 +232,16 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		i := slices.IndexFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
 		switch {
 		case i < 0:
-			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded%s", t.Name, tr.names[0], tr.event, unseen))
+			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded%s", t.Name,
+				tr.names[0], tr.event, unseen))
 		case stale[i].table != t.Name.Name:
-			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name, stale[i].table, t.Name.Name))
+			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name,
+				stale[i].table, t.Name.Name))
 		case stale[i].fault != "":
 			problems = append(problems, stale[i].fault)
 		default:
-			problems = append(problems, fmt.Sprintf("trigger %s on table %s is not the one that rowfeed makes", stale[i].name, t.Name))
+			problems = append(problems, fmt.Sprintf("trigger %s on table %s is not the one that rowfeed makes",
+				stale[i].name, t.Name))
 		}
 		stale = slices.DeleteFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
 	}
@@ -243,13 +254,15 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			continue
 		}
 		for _, c := range s.misfits(table.Name) {
-			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table, c.Decl, t.Name))
+			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table,
+				c.Decl, t.Name))
 		}
 	}
 	if pk := t.PrimaryKey(); f.Primary && f.ULIDs == nil && (pk == nil || !f.KeyedBy(*pk)) &&
 		slices.ContainsFunc(t.Unique, f.KeyedBy) {
 		problems = append(problems,
-			fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows", t.Name))
+			fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows",
+				t.Name))
 	}
 	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
 }
@@ -257,7 +270,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 // Repair implements [dialect.Schema]. A table may have several triggers for one event, so the new trigger is
 // made before the stale one is dropped. Between the two steps a change is recorded twice. That only costs a
 // position; in an outbox feed the row may be delivered twice.
-func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) ([]dialect.Step, error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {
 		return nil, err
@@ -310,7 +324,8 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 				drop(stale[i])
 			}
 		}
-		steps = append(steps, dialect.Step{Note: "record the keys of every " + tr.event, SQL: d.createTrigger(tr, name, t.Name)})
+		steps = append(steps, dialect.Step{Note: "record the keys of every " + tr.event,
+			SQL: d.createTrigger(tr, name, t.Name)})
 	}
 	for len(stale) > 0 {
 		drop(stale[0])

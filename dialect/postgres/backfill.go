@@ -9,9 +9,11 @@ import (
 )
 
 // PlaceBehind implements [dialect.ULID] by one statement.
-func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed, p dialect.Behind) (int64, error) {
+func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	p dialect.Behind) (int64, error) {
 	b := dialect.NewBuilder(d)
-	query := dialect.PlaceBehind(d, b, f, p, " ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") DO NOTHING")
+	query := dialect.PlaceBehind(d, b, f, p, " ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+
+		") DO NOTHING")
 	return tx.Exec(ctx, query, b.Args()...)
 }
 

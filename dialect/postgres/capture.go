@@ -16,7 +16,8 @@ import (
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	for _, c := range f.Key {
 		if c.Kind == feedtype.JSON && c.Type != "jsonb" {
-			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: use another unique index with --key", c.Name)
+			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: "+
+				"use another unique index with --key", c.Name)
 		}
 	}
 	steps := append(d.tables(f), d.rowColumns(f, t)...)
@@ -56,9 +57,11 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
   PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`},
 		{Note: "pages are read in this order; no position is given twice",
-			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
+			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " +
+				dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
 		{Note: "old tombstones are found here",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " +
+				dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
 	}
 	if f.ByBucket() {
 		steps = append(steps, d.bucketIndex(f))
@@ -70,7 +73,8 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 // alone.
 func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
 	return dialect.Step{Note: "pages of a part of the shards are read in this order",
-		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"}
+		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " +
+			dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"}
 }
 
 func (d Dialect) function(f *dialect.Feed, suffix string) string {
@@ -82,7 +86,8 @@ func (d Dialect) function(f *dialect.Feed, suffix string) string {
 // values that compare as equal (collations, numeric scale, json). All its names and operators are qualified, so
 // that it works without a search_path of its own: see ownPath.
 func (d Dialect) captureBody(f *dialect.Feed) string {
-	record := "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ") VALUES "
+	record := "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" +
+		strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ") VALUES "
 	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
 	return `
 BEGIN
@@ -118,7 +123,8 @@ func (d Dialect) otherKey(f *dialect.Feed) string {
 // truncateBody returns the body of the function that runs before a TRUNCATE of the table or of one partition.
 func (d Dialect) truncateBody(f *dialect.Feed) string {
 	// format() interprets % in the text.
-	text := strings.ReplaceAll("INSERT INTO "+dialect.Qualified(d, f.Changes())+" ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") SELECT "+
+	text := strings.ReplaceAll("INSERT INTO "+dialect.Qualified(d, f.Changes())+" ("+
+		strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") SELECT "+
 		strings.Join(dialect.KeyRefs(d, f, ""), ", "), "%", "%%") + " FROM %I.%I"
 	// A snapshot that is older than the TRUNCATE may not show all rows that it removes.
 	return `
@@ -157,7 +163,8 @@ func ownPath(f *dialect.Feed, suffix string) bool {
 }
 
 // plain are types that are built into the server. A domain has another name.
-var plain = []string{"int2", "int4", "int8", "text", "varchar", "uuid", "bool", "bytea", "date", "timestamp", "timestamptz",
+var plain = []string{"int2", "int4", "int8", "text", "varchar", "uuid", "bool", "bytea", "date", "timestamp",
+	"timestamptz",
 	"numeric", "float4", "float8", "bpchar"}
 
 func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialect.Step {
@@ -165,7 +172,8 @@ func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialec
 	if ownPath(f, suffix) {
 		rights = security
 	}
-	return dialect.Step{Note: note, SQL: "CREATE OR REPLACE FUNCTION " + d.function(f, suffix) + "() RETURNS trigger LANGUAGE plpgsql " +
+	return dialect.Step{Note: note, SQL: "CREATE OR REPLACE FUNCTION " + d.function(f, suffix) +
+		"() RETURNS trigger LANGUAGE plpgsql " +
 		rights + " AS " + d.Literal(body)}
 }
 
@@ -175,12 +183,14 @@ func (d Dialect) functions(f *dialect.Feed) (suffixes []string, bodies map[strin
 	if f.Outbox {
 		return []string{"capture"}, map[string]string{"capture": d.recordBody(f)}
 	}
-	return []string{"capture", "truncate"}, map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)}
+	return []string{"capture", "truncate"},
+		map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)}
 }
 
 func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	suffixes, bodies := d.functions(f)
-	notes := map[string]string{"capture": "records the keys that a statement wrote", "truncate": "records every key before a TRUNCATE"}
+	notes := map[string]string{"capture": "records the keys that a statement wrote",
+		"truncate": "records every key before a TRUNCATE"}
 	var steps []dialect.Step
 	var all, literals []string
 	for _, suffix := range suffixes {
@@ -200,7 +210,8 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 				strings.Repeat("%s, ", len(all)-1)+"%s TO %I', "+strings.Join(literals, ", ")+
 				", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = "+
 				d.Literal(dialect.Qualified(d, f.Source))+"::regclass)); END")},
-		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
+		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, " +
+			"and logical replication fires none",
 			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER " + events + " ON " +
 				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"})
 	steps = append(steps, d.ownTriggers(f, f.Source)...)
@@ -221,7 +232,8 @@ func (d Dialect) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps [
 	if !f.Outbox {
 		steps = append(steps, dialect.Step{Note: "TRUNCATE fires no row trigger",
 			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("truncate")) + " BEFORE TRUNCATE ON " +
-				dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") + "()"})
+				dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") +
+				"()"})
 	}
 	return append(steps, dialect.Step{Note: "fire for rows that come by logical replication too",
 		SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " " + strings.Join(enabled, ", ")})
@@ -312,7 +324,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	var problems []string
 	for _, table := range keyTables(f) {
 		var exists bool
-		if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, table)}, &exists); err != nil {
+		if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, table)},
+			&exists); err != nil {
 			return nil, err
 		}
 		if !exists {
@@ -327,11 +340,14 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		return nil, err
 	}
 	for _, m := range unfit {
-		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table, m.decl, t.Name))
+		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table,
+			m.decl, t.Name))
 	}
 	for _, key := range f.Key {
 		if c := t.Column(key.Name); c != nil && c.Operators != key.Operators {
-			problems = append(problems, fmt.Sprintf("the operators of key column %q are in schema %q now, and were in %q", key.Name, c.Operators, key.Operators))
+			problems = append(problems,
+				fmt.Sprintf("the operators of key column %q are in schema %q now, and were in %q", key.Name,
+					c.Operators, key.Operators))
 		}
 	}
 	if f.Capture != feedtype.CaptureTrigger {
@@ -347,13 +363,16 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	for _, suffix := range suffixes {
 		var state, body string
-		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef OR $5::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed'
+		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef `+
+			`OR $5::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN `+
+			`'changed'
     WHEN `+mayNotUse+`
       OR NOT has_table_privilege(p.proowner, $3::text, 'INSERT')
       OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END
   FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing'),
   COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)), '')`,
-			[]any{d.function(f, suffix) + "()", bodies[suffix], dialect.Qualified(d, written), dialect.Qualified(d, t.Name),
+			[]any{d.function(f, suffix) + "()", bodies[suffix], dialect.Qualified(d, written),
+				dialect.Qualified(d, t.Name),
 				ownPath(f, suffix)}, &state, &body)
 		switch {
 		case err != nil:
@@ -362,9 +381,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			problems = append(problems, fmt.Sprintf("function %s is missing", f.Object(suffix)))
 		case state == "changed":
 			problems = append(problems, d.differs(f, f.Object(suffix), body, written,
-				fmt.Sprintf("function %s is not as it should be", f.Object(suffix)), "writes of table "+t.Name.String()+" fail"))
+				fmt.Sprintf("function %s is not as it should be", f.Object(suffix)), "writes of table "+
+					t.Name.String()+" fail"))
 		case state == "powerless":
-			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, written))
+			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, "+
+				"or change the function's owner", f.Object(suffix), t.Name, written))
 		}
 	}
 	tables := []feedtype.TableName{f.Source}
@@ -376,9 +397,11 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			// tgenabled is O for a trigger that fires only in ordinary sessions, and A for one that also fires
 			// in replication.
 			var state string
-			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END
+			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) `+
+				`AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END
   FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')`,
-				[]any{dialect.Qualified(d, table), f.Object(suffix), d.function(f, suffix) + "()", fires[suffix]}, &state)
+				[]any{dialect.Qualified(d, table), f.Object(suffix), d.function(f, suffix) + "()", fires[suffix]},
+				&state)
 			switch {
 			case err != nil:
 				return nil, err
@@ -386,9 +409,12 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			case state == "missing":
 				problems = append(problems, fmt.Sprintf("trigger %s on %s is missing", f.Object(suffix), table))
 			case state == "O":
-				problems = append(problems, fmt.Sprintf("trigger %s on %s does not fire for replicated rows", f.Object(suffix), table))
+				problems = append(problems, fmt.Sprintf("trigger %s on %s does not fire for replicated rows",
+					f.Object(suffix), table))
 			case state != "A":
-				problems = append(problems, fmt.Sprintf("trigger %s on %s is disabled, fires on other events or runs another function", f.Object(suffix), table))
+				problems = append(problems,
+					fmt.Sprintf("trigger %s on %s is disabled, fires on other events or runs another function",
+						f.Object(suffix), table))
 			}
 		}
 	}
@@ -401,7 +427,8 @@ const mayNotUse = `EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass(
 
 // Repair implements [dialect.Schema]. It first gives rowfeed's key columns the present types of the source's,
 // and then runs FeedUp again. All of it is one transaction.
-func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) ([]dialect.Step, error) {
 	unfit, err := d.misfits(ctx, q, f, t)
 	if err != nil {
 		return nil, err
@@ -409,7 +436,8 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	var steps []dialect.Step
 	for _, m := range unfit {
 		steps = append(steps, dialect.Step{Note: "declare the key as the table does",
-			SQL: "ALTER TABLE " + dialect.Qualified(d, m.table) + " ALTER COLUMN " + d.Quote(m.column) + " TYPE " + m.decl})
+			SQL: "ALTER TABLE " + dialect.Qualified(d, m.table) + " ALTER COLUMN " + d.Quote(m.column) +
+				" TYPE " + m.decl})
 	}
 	up, err := d.FeedUp(f, t)
 	return append(steps, up...), err

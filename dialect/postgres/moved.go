@@ -22,7 +22,8 @@ WHERE c.relname = $1::text AND c.relkind IN ('r', 'p') AND n.nspname <> $2::text
       JOIN pg_namespace o ON o.oid = p.pronamespace
     WHERE g.tgrelid = c.oid AND g.tgparentid = 0 AND p.proname = $3::text AND o.nspname = $4::text)
   ELSE n.nspname = $4::text AND NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $2::text) END`,
-		[]any{f.Source.Name, f.Source.Schema, f.Object("capture"), f.Names.Schema, f.Capture == feedtype.CaptureTrigger},
+		[]any{f.Source.Name, f.Source.Schema, f.Object("capture"), f.Names.Schema,
+			f.Capture == feedtype.CaptureTrigger},
 		func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })
 	if err != nil || len(found) != 1 {
 		return now, false, err

@@ -30,7 +30,8 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
   ` + key + `
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)`},
 		{Note: "a shard's records are read in this order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " + dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " +
+				dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
 		{Note: "the place of every key; only readers and publishers write it",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + ` (
   shard bigint NOT NULL,
@@ -46,5 +47,7 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 // or gets another key. A condition in the trigger's WHEN would keep the table's owner from changing the type of
 // a key column.
 func (d Dialect) recordBody(f *dialect.Feed) string {
-	return "\nBEGIN\n  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND NOT (" + d.otherKey(f) + ") THEN\n    RETURN NULL;\n  END IF;\n  " + dialect.RecordOf(d, f, f.Records(), f.ShardOf(d, "NEW"), "NEW") + ";\n  RETURN NULL;\nEND\n"
+	return "\nBEGIN\n  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND NOT (" + d.otherKey(f) +
+		") THEN\n    RETURN NULL;\n  END IF;\n  " + dialect.RecordOf(d, f, f.Records(), f.ShardOf(d, "NEW"), "NEW") +
+		";\n  RETURN NULL;\nEND\n"
 }

@@ -30,10 +30,12 @@ const (
 	writing = `SET TRANSACTION READ WRITE`
 	// durable raises synchronous_commit if the server's default is weaker. It never lowers it: remote_apply
 	// stays.
-	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
+	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ` +
+		`('off', 'local')`
 	// askFirst has those settings of byKey that a query for one row of one table needs. It is one statement
 	// instead of five, because it is sent many times a second.
-	askFirst = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); `
+	askFirst = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
+		`set_config('jit', 'off', true); `
 )
 
 // setting is one setting of the server, for one transaction.
@@ -42,19 +44,22 @@ type setting struct{ name, to string }
 var (
 	// formats make text the same whatever the session's settings. With row_security off, the server fails if a
 	// policy would hide rows.
-	formats = []setting{{"TimeZone", "UTC"}, {"DateStyle", "ISO"}, {"IntervalStyle", "iso_8601"}, {"extra_float_digits", "1"}, {"bytea_output", "hex"}, {"row_security", "off"}}
+	formats = []setting{{"TimeZone", "UTC"}, {"DateStyle", "ISO"}, {"IntervalStyle", "iso_8601"},
+		{"extra_float_digits", "1"}, {"bytea_output", "hex"}, {"row_security", "off"}}
 	// interpreted switches JIT compilation off. The planner adds ten thousand million to the cost of a plan
 	// with a step that is switched off. At such a cost the server compiles even a plan over a few rows, each
 	// time for hundreds of milliseconds.
 	interpreted = setting{"jit", "off"}
 	// byKey keeps the planner from reading a whole table for a page or a batch. Right after ANALYZE, or before
 	// the first one, it prefers a hash join with a full scan.
-	byKey = []setting{{"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, interpreted}
+	byKey = []setting{{"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"enable_seqscan", "off"},
+		{"enable_bitmapscan", "off"}, interpreted}
 	// inOrder makes back-fill follow the index of the key. With the statistics of a table that was almost
 	// empty, every batch would read and sort the whole table. Hash joins are allowed, for Repair.
 	inOrder = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, interpreted}
 	// bounds make a publisher that is paused or cut off release the sequence's row.
-	bounds = []setting{{"idle_in_transaction_session_timeout", "10s"}, {"lock_timeout", "30s"}, {"statement_timeout", "120s"}}
+	bounds = []setting{{"idle_in_transaction_session_timeout", "10s"}, {"lock_timeout", "30s"},
+		{"statement_timeout", "120s"}}
 	// moving makes a mover give up early, but after deadlock_timeout (one second by default). So PostgreSQL
 	// detects two movers that wait for each other before one of them gives up.
 	moving = []setting{bounds[0], {"lock_timeout", "2s"}, bounds[2]}
@@ -100,7 +105,8 @@ func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string { return []
 // the server's configuration determines.
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	var fsync, pages, commit string
-	if err := dialect.QueryRow(ctx, q, "SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')", nil, &fsync, &pages, &commit); err != nil {
+	if err := dialect.QueryRow(ctx, q, "SELECT current_setting('fsync'), current_setting('full_page_writes'), "+
+		"current_setting('synchronous_commit')", nil, &fsync, &pages, &commit); err != nil {
 		return err
 	}
 	if commit == "off" || commit == "local" {
@@ -137,7 +143,8 @@ func (Dialect) Stamp() string {
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
 	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+d.identity(f.Names)+" FROM "+
-		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity)
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value,
+		&s.Version, &s.UpdatedAt, &s.Now, &s.Identity)
 	return s, err
 }
 
@@ -150,7 +157,8 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 //
 // Three kinds of feeds are left to the other operations. For data shards the client computes each key's shard;
 // then there are keys with different texts, and rows with positions.
-func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence, generation int64, among dialect.Seqs, limit int) (dialect.Alike, error) {
+func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence,
+	generation int64, among dialect.Seqs, limit int) (dialect.Alike, error) {
 	var done dialect.Alike
 	if f.Sharded() || f.InRows() || !f.ExactKey() {
 		return done, nil
@@ -159,22 +167,30 @@ func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialec
 	stored, row := strings.Join(dialect.StoredRefs(d, f, ""), ", "), dialect.Ref(d, "t", f.Key[0].Name)
 	b := dialect.NewBuilder(d)
 	base := "CAST(" + b.Arg(seq.Value) + " AS bigint)"
-	u := dialect.UpsertAlike("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+b.Arg(max(seq.Now, seq.UpdatedAt))+" AS bigint)")
+	u := dialect.UpsertAlike("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+
+		b.Arg(max(seq.Now, seq.UpdatedAt))+" AS bigint)")
 	query := `WITH batch AS MATERIALIZED (` + d.oldest(b, f, among, "seq, kind", strconv.Itoa(limit)) + `),
 asked AS MATERIALIZED (SELECT min(kind) AS kind FROM batch HAVING min(kind) = max(kind)),
-gone AS (DELETE FROM ` + changes + ` WHERE seq = ANY (ARRAY(SELECT seq FROM batch WHERE EXISTS (SELECT 1 FROM asked))) RETURNING seq, ` + stored + `),
+gone AS (DELETE FROM ` + changes + ` WHERE seq = ANY (ARRAY(SELECT seq FROM batch WHERE EXISTS (SELECT 1 ` +
+		`FROM asked))) RETURNING seq, ` + stored + `),
 keys AS (SELECT ` + stored + `, max(seq) AS seq FROM gone GROUP BY ` + stored + `),
-placed AS (INSERT INTO ` + positions + ` AS p (` + stored + `, feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `, ` + u.Position + `, 0, 0, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END, ` + u.Hidden + `, ` + u.PublishedAt + `
+placed AS (INSERT INTO ` + positions + ` AS p (` + stored +
+		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `, ` + u.Position + `, 0, 0, CASE WHEN ` + row +
+		` IS NULL THEN 1 ELSE 0 END, ` + u.Hidden + `, ` + u.PublishedAt + `
 FROM keys c
-LEFT JOIN LATERAL (SELECT ` + row + ` FROM ` + dialect.Qualified(d, f.Source) + ` t WHERE ` + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT ` + row + ` FROM ` + dialect.Qualified(d, f.Source) + ` t WHERE ` +
+		dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
 WHERE ` + f.Seen(row, d.known(f)) + `
 ON CONFLICT (` + stored + `) DO UPDATE SET ` + u.Set + `),
-advanced AS (` + dialect.Advance(d, b, f, seq, generation, base+" + (SELECT count(*) FROM keys)") + ` AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
-SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone), (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,
+advanced AS (` + dialect.Advance(d, b, f, seq, generation, base+" + (SELECT count(*) FROM keys)") +
+		` AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
+SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone), (SELECT count(*) ` +
+		`FROM keys), (SELECT count(*) FROM advanced) > 0,
   array_to_string(ARRAY(SELECT seq FROM gone ORDER BY seq), ',')`
 	var seqs string
-	err := dialect.QueryRow(ctx, tx, query, b.Args(), &done.Changes, &done.OK, &done.Deleted, &done.Keys, &done.Advanced, &seqs)
+	err := dialect.QueryRow(ctx, tx, query, b.Args(), &done.Changes, &done.OK, &done.Deleted, &done.Keys,
+		&done.Advanced, &seqs)
 	if done.OK = done.OK || done.Changes == 0; err != nil || !done.OK || seqs == "" {
 		return done, err
 	}
@@ -191,7 +207,8 @@ SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT c
 
 // TakeChanges implements [dialect.Publish]. In READ COMMITTED a statement after the lock has a new snapshot,
 // which shows all that the publisher before has committed.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs, limit int) ([]dialect.Change, error) {
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+	limit int) ([]dialect.Change, error) {
 	b := dialect.NewBuilder(d)
 	query := d.oldest(b, f, among, dialect.ChangeColumns(d, f, d.Value), b.Arg(limit))
 	return dialect.ReadChanges(ctx, tx, f, query, b.Args())
@@ -220,7 +237,8 @@ func (d Dialect) oldest(b *dialect.Builder, f *dialect.Feed, among dialect.Seqs,
 // position each by key. Without it, and with the statistics of a time when nothing waited, the planner reads
 // every change that waits and compares each with every assignment: ten million comparisons for a batch of 100
 // out of 100,000.
-func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
+	publishedAt int64) error {
 	assigned, positions := dialect.Assigned(f, as), dialect.Qualified(d, f.Positions())
 	stored, changed := dialect.StoredRefs(d, f, ""), strings.Join(dialect.StoredRefs(d, f, "c"), ", ")
 	row, first := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
@@ -234,21 +252,27 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	}
 	lists, columns, shard := numbers(func(a dialect.Assignment) int64 { return a.Seq }), "seq", "0"
 	if assigned.Triples {
-		lists += ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Shard) }) + ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Kind) })
+		lists += ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Shard) }) + ", " +
+			numbers(func(a dialect.Assignment) int64 { return int64(a.Kind) })
 		columns, shard = "seq, shard, kind", "j.shard::int"
 	}
 	u := assigned.Upsert("CAST("+b.Arg(assigned.Base)+" AS bigint) + j.place", "CAST("+b.Arg(publishedAt)+" AS bigint)")
 	from := "unnest(" + lists + ") WITH ORDINALITY AS j(" + columns + `, place)
-CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Changes()) + ` c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true`
+CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Changes()) +
+		` c WHERE c.seq = j.seq OFFSET 0) c
+LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " +
+		dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true`
 	known := d.known(f)
 	if assigned.Wish {
 		from += `
-LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.published_at FROM " + positions + " old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true`
+LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.published_at FROM " + positions +
+			" old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true`
 		known = first + " IS NOT NULL"
 	}
-	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
-		distinct + changed + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", CASE WHEN " + row + " IS NULL THEN 1 ELSE 0 END, " + u.Hidden + ", " + u.PublishedAt +
+	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") +
+		", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
+		distinct + changed + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", CASE WHEN " + row +
+		" IS NULL THEN 1 ELSE 0 END, " + u.Hidden + ", " + u.PublishedAt +
 		"\nFROM " + from + "\nWHERE " + f.Seen(row, known) + order +
 		"\nON CONFLICT (" + strings.Join(stored, ", ") + ") DO UPDATE SET " + u.Set
 	_, err := tx.Exec(ctx, query, b.Args()...)
@@ -266,11 +290,13 @@ func (d Dialect) known(f *dialect.Feed) string {
 const maxRuns = 8
 
 // DeleteChanges implements [dialect.Publish]. A row that is not visible to a DELETE is not deleted.
-func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (total int64, err error) {
+func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	seqs []int64) (total int64, err error) {
 	from := "DELETE FROM " + dialect.Qualified(d, f.Changes())
 	runs := dialect.Runs(seqs)
 	if len(runs) > maxRuns {
-		return tx.Exec(ctx, from+" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))", bigints(seqs, func(seq int64) int64 { return seq }))
+		return tx.Exec(ctx, from+" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))",
+			bigints(seqs, func(seq int64) int64 { return seq }))
 	}
 	for _, r := range runs {
 		n, err := tx.Exec(ctx, from+" WHERE seq BETWEEN $1 AND $2", r.First, r.Last())

@@ -9,7 +9,8 @@ import (
 
 // ReadPage implements [dialect.Read] by one statement, which has one snapshot. Its transaction only carries the
 // settings.
-func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
+	q dialect.PageQuery) (*dialect.PageRows, error) {
 	parts := dialect.PageParts{
 		ByShard: d.ByShard,
 		// The planner merges a UNION of the buckets in order only if its statistics say that the buckets are
@@ -26,7 +27,8 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 		parts.Head = dialect.SequenceHead(d, f)
 	} else {
 		// The catalog's own index makes this one lookup, whatever plans the session's settings allow.
-		parts.Indexed = "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST(" + d.Literal(f.ULIDs.IndexMade) + " AS oid) AND i.indisvalid)"
+		parts.Indexed = "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST(" +
+			d.Literal(f.ULIDs.IndexMade) + " AS oid) AND i.indisvalid)"
 		parts.Identity = d.IdentitySQL(f.Names)
 	}
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))

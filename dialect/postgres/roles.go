@@ -10,8 +10,10 @@ import (
 // Login implements [dialect.Roles]. A login is a role, or a role that others are members of. PUBLIC is not one:
 // in a GRANT it means all roles.
 func (d Dialect) Login(name string) (string, error) {
-	if name == "" || strings.ContainsRune(name, 0) || strings.EqualFold(name, "public") || strings.EqualFold(name, "none") {
-		return "", &dialect.Refusal{Cause: "it is no name of a role", Next: "give the name as pg_roles has it, without quotes"}
+	if name == "" || strings.ContainsRune(name, 0) || strings.EqualFold(name, "public") ||
+		strings.EqualFold(name, "none") {
+		return "", &dialect.Refusal{Cause: "it is no name of a role",
+			Next: "give the name as pg_roles has it, without quotes"}
 	}
 	return d.Quote(name), nil
 }
@@ -58,7 +60,8 @@ func (d Dialect) GrantSQL(login string, rights []dialect.Right) (steps []dialect
 // RevokeSQL implements [dialect.Roles].
 func (d Dialect) RevokeSQL(login string, rights []dialect.Right) (steps []dialect.Step) {
 	for _, r := range rights {
-		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more", SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
+		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more",
+			SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
 	}
 	return steps
 }
@@ -69,7 +72,8 @@ func (d Dialect) RevokeSQL(login string, rights []dialect.Right) (steps []dialec
 func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
 	oid, err := d.role(ctx, q, login)
 	if err == nil && oid == 0 {
-		return &dialect.Refusal{Cause: "there is no role " + login, Next: "make it with CREATE ROLE " + login + " LOGIN, or give the name of one that is there"}
+		return &dialect.Refusal{Cause: "there is no role " + login, Next: "make it with CREATE ROLE " + login +
+			" LOGIN, or give the name of one that is there"}
 	}
 	if err != nil {
 		return err
@@ -81,22 +85,27 @@ func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rig
 	}
 	for _, r := range rights {
 		var usage, has bool
-		query := "SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_table_privilege($1::bigint::oid, c.oid, $3) FROM pg_class c WHERE c.oid = to_regclass($2)"
+		query := "SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), " +
+			"has_table_privilege($1::bigint::oid, c.oid, $3) FROM pg_class c WHERE c.oid = to_regclass($2)"
 		args := []any{oid, dialect.Qualified(d, r.On) + r.Arguments, r.Privilege}
 		switch {
 		case r.Kind == "FUNCTION":
-			query = "SELECT has_schema_privilege($1::bigint::oid, p.pronamespace, 'USAGE'), has_function_privilege($1::bigint::oid, p.oid, $3) FROM pg_proc p WHERE p.oid = to_regprocedure($2)"
+			query = "SELECT has_schema_privilege($1::bigint::oid, p.pronamespace, 'USAGE'), " +
+				"has_function_privilege($1::bigint::oid, p.oid, $3) FROM pg_proc p WHERE p.oid = to_regprocedure($2)"
 		case len(r.Columns) > 0:
-			query = "SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_column_privilege($1::bigint::oid, c.oid, $4, $3) FROM pg_class c WHERE c.oid = to_regclass($2)"
+			query = "SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), " +
+				"has_column_privilege($1::bigint::oid, c.oid, $4, $3) FROM pg_class c WHERE c.oid = to_regclass($2)"
 			args = append(args, r.Columns[0])
 		}
 		switch err := dialect.QueryRow(ctx, q, query, args, &usage, &has); {
 		case err != nil:
 			return err
 		case !usage:
-			return &dialect.Refusal{Cause: login + " may not use schema " + d.Quote(r.On.Schema), Next: "run GRANT USAGE ON SCHEMA " + d.Quote(r.On.Schema) + " TO " + login + ", then this again"}
+			return &dialect.Refusal{Cause: login + " may not use schema " + d.Quote(r.On.Schema),
+				Next: "run GRANT USAGE ON SCHEMA " + d.Quote(r.On.Schema) + " TO " + login + ", then this again"}
 		case !has:
-			return &dialect.Refusal{Cause: "this user may not grant " + r.SQL(d), Next: "connect as the owner of rowfeed's tables"}
+			return &dialect.Refusal{Cause: "this user may not grant " + r.SQL(d),
+				Next: "connect as the owner of rowfeed's tables"}
 		}
 	}
 	return nil

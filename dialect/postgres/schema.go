@@ -67,7 +67,8 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE " + name("sequences"),
 			"DROP TABLE " + name("schema_version"),
 		},
-	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name), d.shardTable(name), d.accessTables(name),
+	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
+		d.shardTable(name), d.accessTables(name),
 		dialect.OwnSchema(d, n)}
 }
 
@@ -75,7 +76,8 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
 	table := dialect.Qualified(d, n.Table("schema_version"))
 	var exists bool
-	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{table}, &exists); err != nil || !exists {
+	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{table}, &exists); err != nil ||
+		!exists {
 		return 0, err
 	}
 	var version sql.NullInt64
@@ -86,7 +88,8 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 // WithSchemaLock implements [dialect.Schema] by one transaction with an advisory lock. lock_timeout bounds the
 // wait for that lock, and for the tables that fn changes. While ALTER TABLE or CREATE TRIGGER waits for a
 // table, all later statements on the table wait behind it.
-func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) error {
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
+	fn func(dialect.Querier) error) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
@@ -96,7 +99,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	if _, err := q.Exec(ctx, "SET LOCAL lock_timeout = '1s'; "+durable); err != nil {
 		return err
 	}
-	if _, err := q.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "rowfeed schema "+n.Schema+"."+n.Prefix); err != nil {
+	if _, err := q.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "rowfeed schema "+n.Schema+"."+
+		n.Prefix); err != nil {
 		return err
 	}
 	if err := fn(q); err != nil {
@@ -107,7 +111,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 
 // signature returns an expression for the table's columns in the snapshot of the statement.
 func signature(relation string) string {
-	return `COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum)
+	return `COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ` +
+		`ORDER BY a.attnum)
   FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + relation + ` AND a.attnum > 0 AND NOT a.attisdropped), '')`
 }
 
@@ -119,10 +124,12 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		kind, persistence                string
 		policies, hasChildren, isTrigger bool
 	)
-	err := dialect.QueryRow(ctx, q, `SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+	err := dialect.QueryRow(ctx, q, `SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, `+
+		`c.relpersistence::text,
   row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), `+signature("c.oid")+`
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`,
-		[]any{dialect.Qualified(d, t)}, &oid, &table.Name.Schema, &table.Name.Name, &kind, &persistence, &policies, &hasChildren, &table.Signature)
+		[]any{dialect.Qualified(d, t)}, &oid, &table.Name.Schema, &table.Name.Name, &kind, &persistence, &policies,
+		&hasChildren, &table.Signature)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t)
 	}
@@ -142,10 +149,13 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 	refuse(kind == "f", "it is a foreign table: writes on the other server fire no trigger here; make the feed there")
 	isTrigger = kind == "r" || kind == "p"
 	refuse(!isTrigger && kind != "v" && kind != "m" && kind != "f", "it is no table (relkind "+kind+")")
-	refuse(persistence == "u", "it is unlogged: a crash empties it without firing a trigger; make it logged with ALTER TABLE … SET LOGGED")
+	refuse(persistence == "u", "it is unlogged: a crash empties it without firing a trigger; "+
+		"make it logged with ALTER TABLE … SET LOGGED")
 	refuse(persistence == "t", "it is a temporary table, which ends with its session")
-	refuse(policies, "row security policies hide rows from this user, and a hidden row would look like a deleted one; use a role with BYPASSRLS or the table's owner")
-	refuse(hasChildren && kind == "r", "other tables inherit from it, and their rows fire no trigger of it; make feeds of the children, or use partitioning")
+	refuse(policies, "row security policies hide rows from this user, and a hidden row would look like a deleted "+
+		"one; use a role with BYPASSRLS or the table's owner")
+	refuse(hasChildren && kind == "r", "other tables inherit from it, and their rows fire no trigger of it; "+
+		"make feeds of the children, or use partitioning")
 	if kind == "p" {
 		if err := d.describePartitions(ctx, q, oid, table); err != nil {
 			return nil, err
@@ -173,10 +183,12 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 
 func (Dialect) describePartitions(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
 	// Attaching a partition again writes another row of pg_inherits, whose xmin differs.
-	_, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+	_, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, c.relkind::text, `+
+		`c.relpersistence::text,
   CASE WHEN c.relkind = 'p' THEN '' ELSE c.oid::text || (SELECT string_agg('.' || i.xmin::text, '' ORDER BY i.inhrelid)
     FROM pg_partition_ancestors(c.oid) a JOIN pg_inherits i ON i.inhrelid = a.relid) END
-FROM pg_partition_tree($1::bigint::oid::regclass) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+FROM pg_partition_tree($1::bigint::oid::regclass) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n `+
+		`ON n.oid = c.relnamespace
 WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{}, error) {
 		var p dialect.Partition
 		var kind, persistence string
@@ -184,10 +196,12 @@ WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{},
 		name := p.Name
 		table.Partitions = append(table.Partitions, p)
 		if kind == "f" {
-			table.Refusals = append(table.Refusals, "its partition "+name.String()+" is a foreign table: writes on the other server fire no trigger here")
+			table.Refusals = append(table.Refusals, "its partition "+name.String()+
+				" is a foreign table: writes on the other server fire no trigger here")
 		}
 		if persistence == "u" {
-			table.Refusals = append(table.Refusals, "its partition "+name.String()+" is unlogged: a crash empties it without firing a trigger")
+			table.Refusals = append(table.Refusals, "its partition "+name.String()+
+				" is unlogged: a crash empties it without firing a trigger")
 		}
 		return struct{}{}, err
 	})
@@ -199,20 +213,26 @@ WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{},
 // even the names of built-in types.
 func (d Dialect) describeColumns(ctx context.Context, q dialect.Querier, oid int64) ([]dialect.Column, error) {
 	return dialect.QueryAll(ctx, q, `WITH RECURSIVE chain AS (
-  SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+  SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 `+
+		`AND NOT a.attisdropped
   UNION ALL
   SELECT c.attnum, t.typbasetype FROM chain c JOIN pg_type t ON t.oid = c.oid WHERE t.typtype = 'd'
 )
-SELECT a.attname::text, CASE WHEN e.typnamespace <> 'pg_catalog'::regnamespace AND pg_type_is_visible(e.oid) THEN quote_ident(en.nspname) || '.' ELSE '' END ||
+SELECT a.attname::text, CASE WHEN e.typnamespace <> 'pg_catalog'::regnamespace AND pg_type_is_visible(e.oid) THEN `+
+		`quote_ident(en.nspname) || '.' ELSE '' END ||
     format_type(a.atttypid, a.atttypmod), e.typnamespace = 'pg_catalog'::regnamespace, a.attnotnull,
-  b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text, t.typtype = 'd' AND b.typtype IN ('e', 'r', 'm'),
+  b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text, t.typtype = 'd' `+
+		`AND b.typtype IN ('e', 'r', 'm'),
   COALESCE((SELECT pn.nspname::text FROM pg_opclass k
     JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree'
-    JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amopstrategy = 3 AND o.amoplefttype = k.opcintype AND o.amoprighttype = k.opcintype
+    JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amopstrategy = 3 AND o.amoplefttype = k.opcintype `+
+		`AND o.amoprighttype = k.opcintype
     JOIN pg_operator p ON p.oid = o.amopopr JOIN pg_namespace pn ON pn.oid = p.oprnamespace
     WHERE k.opcintype = b.oid AND k.opcdefault AND pn.nspname <> 'pg_catalog'), ''),
-  CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
-  COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', a.attgenerated::text = 'v'
+  CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) `+
+		`ELSE '' END,
+  COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', `+
+		`a.attgenerated::text = 'v'
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type e ON e.oid = CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN t.typelem ELSE t.oid END
@@ -229,7 +249,8 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 			notNull, builtin, determinate bool
 			servers, unequal              bool
 		)
-		if err := rows.Scan(&c.Name, &c.Type, &servers, &notNull, &base, &builtin, &category, &unequal, &c.Operators, &collation, &determinate, &c.Generated, &c.Virtual); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &servers, &notNull, &base, &builtin, &category, &unequal, &c.Operators,
+			&collation, &determinate, &c.Generated, &c.Virtual); err != nil {
 			return c, err
 		}
 		if servers && !strings.HasPrefix(c.Type, `"char"`) {
@@ -311,7 +332,8 @@ func baseName(declaration string) string {
 // spellings are the standard's names of types, for which the catalog has other ones.
 var spellings = map[string]string{
 	"smallint": "int2", "integer": "int4", "int": "int4", "bigint": "int8", "boolean": "bool", "real": "float4",
-	"double precision": "float8", "decimal": "numeric", "character varying": "varchar", "character": "bpchar", "char": "bpchar",
+	"double precision": "float8", "decimal": "numeric", "character varying": "varchar", "character": "bpchar",
+	"char":                        "bpchar",
 	"timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz",
 	"time without time zone": "time", "time with time zone": "timetz",
 }
@@ -326,9 +348,10 @@ var exact = map[string]bool{
 // isExact adds types whose declared length or scale gives equal values the same text. In numeric, 1.0 equals
 // 1.00; a numeric(10,2) can only hold 1.00.
 func isExact(base, declared string) bool {
-	return exact[base] || slices.ContainsFunc([]string{"numeric(", "decimal(", "character(", "char("}, func(sized string) bool {
-		return strings.HasPrefix(strings.ToLower(declared), sized)
-	})
+	return exact[base] || slices.ContainsFunc([]string{"numeric(", "decimal(", "character(", "char("},
+		func(sized string) bool {
+			return strings.HasPrefix(strings.ToLower(declared), sized)
+		})
 }
 
 // describeUnique reads the valid unique indexes. It counts a column as an expression in two cases. The index
@@ -361,7 +384,8 @@ ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows
 	for _, p := range parts {
 		n := len(table.Unique)
 		if n == 0 || table.Unique[n-1].Name != p.index {
-			table.Unique = append(table.Unique, dialect.Index{Name: p.index, Primary: p.primary, Partial: p.partial, Made: p.made})
+			table.Unique = append(table.Unique, dialect.Index{Name: p.index, Primary: p.primary, Partial: p.partial,
+				Made: p.made})
 			n++
 		}
 		ix := &table.Unique[n-1]

@@ -29,15 +29,21 @@ func (Dialect) Which(column string, among dialect.Seqs) []string {
 //
 // A prepared transaction keeps the name that it had in its session. After a restart its name is made of its id.
 // With a cached sequence, sessions would have numbers without a lock, so told is false.
-func (d Dialect) Writers(ctx context.Context, q dialect.Querier, f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
+func (d Dialect) Writers(ctx context.Context, q dialect.Querier,
+	f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
 	table, column := f.Waiting()
-	_, err = dialect.QueryAll(ctx, q, `SELECT s.plain, COALESCE(l.virtualtransaction, ''), COALESCE(l.pid IS NULL AND l.virtualtransaction LIKE '-1/%', false)
+	_, err = dialect.QueryAll(ctx, q, `SELECT s.plain, COALESCE(l.virtualtransaction, ''), COALESCE(l.pid IS NULL `+
+		`AND l.virtualtransaction LIKE '-1/%', false)
 FROM (SELECT COALESCE((SELECT seqcache = 1 AND seqincrement > 0 AND NOT seqcycle FROM pg_sequence
   WHERE seqrelid = pg_get_serial_sequence($1::text, $2::text)::regclass), false) AS plain) s
-LEFT JOIN (SELECT DISTINCT w.virtualtransaction, w.pid FROM pg_locks w CROSS JOIN (SELECT oid FROM pg_database WHERE datname = current_database()) here
-  WHERE w.granted AND w.locktype = 'relation' AND w.mode = 'RowExclusiveLock' AND w.relation = $1::text::regclass AND w.database = here.oid
-  OR w.granted AND w.locktype = 'transactionid' AND w.mode = 'ExclusiveLock' AND NOT EXISTS (SELECT 1 FROM pg_stat_activity a WHERE a.pid = w.pid AND a.datid <> here.oid)
-    AND NOT EXISTS (SELECT 1 FROM pg_prepared_xacts p WHERE p.transaction = w.transactionid AND p.database <> current_database())) l ON true`, []any{dialect.Qualified(d, table), column},
+LEFT JOIN (SELECT DISTINCT w.virtualtransaction, w.pid FROM pg_locks w CROSS JOIN (SELECT oid FROM pg_database `+
+		`WHERE datname = current_database()) here
+  WHERE w.granted AND w.locktype = 'relation' AND w.mode = 'RowExclusiveLock' AND w.relation = $1::text::regclass `+
+		`AND w.database = here.oid
+  OR w.granted AND w.locktype = 'transactionid' AND w.mode = 'ExclusiveLock' AND NOT EXISTS (SELECT 1 `+
+		`FROM pg_stat_activity a WHERE a.pid = w.pid AND a.datid <> here.oid)
+    AND NOT EXISTS (SELECT 1 FROM pg_prepared_xacts p WHERE p.transaction = w.transactionid `+
+		`AND p.database <> current_database())) l ON true`, []any{dialect.Qualified(d, table), column},
 		func(rows dialect.Rows) (struct{}, error) {
 			var w dialect.Writer
 			err := rows.Scan(&told, &w.Transaction, &w.Orphan)

@@ -57,7 +57,8 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 // LockShard implements [dialect.ULID]. It tries a locking read first, because a shard's row is inserted only
 // once, and a locking read leaves no dead version of the row behind. The transaction's id is kept for
 // AdvanceShard: a statement outside of a transaction has an id of its own.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds) (dialect.Shard, error) {
 	bound := func() error {
 		if bounds.Wait <= 0 {
 			return nil
@@ -86,7 +87,8 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 			}
 		}
 		b = dialect.NewBuilder(d)
-		if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...); err != nil {
+		if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING",
+			b.Args()...); err != nil {
 			return row, err
 		}
 	}
@@ -95,16 +97,22 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 // TakeShard implements [dialect.ULID]. It calls the feed's function with the id of the transaction. The
 // function fails in another transaction. The statement that asks for the id also sets the bounds. lock_timeout
 // is set back when the function has returned; if there is an error, the rollback sets it back.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	var transaction, wait, set, fsync, pages string
 	b := dialect.NewBuilder(d)
 	if err := dialect.QueryRow(ctx, tx, "SELECT pg_current_xact_id()::text, current_setting('lock_timeout'), "+
-		setBound(b, "lock_timeout", bounds.Wait, bounds.Tighter)+" || "+setBound(b, "idle_in_transaction_session_timeout", bounds.Idle, true), b.Args(), &transaction, &wait, &set); err != nil {
+		setBound(b, "lock_timeout", bounds.Wait, bounds.Tighter)+" || "+
+		setBound(b, "idle_in_transaction_session_timeout", bounds.Idle, true), b.Args(), &transaction, &wait,
+		&set); err != nil {
 		return first, nil, err
 	}
-	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), current_setting('fsync'), current_setting('full_page_writes') FROM " + dialect.Qualified(d, f.LockRoutine()) +
-		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, CAST($3 AS text), CAST($4 AS text))"
-	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low, &set, &fsync, &pages)
+	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), " +
+		"current_setting('fsync'), current_setting('full_page_writes') FROM " + dialect.Qualified(d, f.LockRoutine()) +
+		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, " +
+		"CAST($3 AS text), CAST($4 AS text))"
+	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low,
+		&set, &fsync, &pages)
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
 		switch coded.SQLState() {
@@ -130,7 +138,8 @@ func setBound(b *dialect.Builder, setting string, d time.Duration, tighter bool)
 	// a parameter, so that different bounds do not make different statements
 	to := "CAST(" + b.Arg(milliseconds(d)) + " AS text)"
 	if tighter {
-		to = "CASE WHEN " + now + " <> '0' AND " + now + "::interval < " + to + "::interval THEN " + now + " ELSE " + to + " END"
+		to = "CASE WHEN " + now + " <> '0' AND " + now + "::interval < " + to + "::interval THEN " + now +
+			" ELSE " + to + " END"
 	}
 	return "set_config('" + setting + "', " + to + ", true)"
 }
@@ -149,7 +158,8 @@ func (Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 
 // Witness implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
 // snapshot, and no other transaction writes its nonces.
-func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
+func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	shard int) (witness string, err error) {
 	b := dialect.NewBuilder(d)
 	err = dialect.QueryRow(ctx, tx, dialect.ReadWitness(d, b, f, shard), b.Args(), &witness)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -159,9 +169,11 @@ func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Fee
 }
 
 // AdvanceShard implements [dialect.ULID]. In another transaction than LockShard's it changes nothing and fails.
-func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
+	next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)
-	query := dialect.WriteShard(d, b, f, locked.Shard, next, witness) + " AND pg_current_xact_id()::text = CAST(" + b.Arg(locked.Transaction) + " AS text)"
+	query := dialect.WriteShard(d, b, f, locked.Shard, next, witness) + " AND pg_current_xact_id()::text = CAST(" +
+		b.Arg(locked.Transaction) + " AS text)"
 	n, err := tx.Exec(ctx, query, b.Args()...)
 	if err == nil && n != 1 {
 		err = dialect.ErrNoTransaction
@@ -180,7 +192,8 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 // ShardProblem implements [dialect.ULID].
 func (Dialect) ShardProblem(c *dialect.Column, triggered bool) (problem, next string) {
 	if c.Virtual && triggered {
-		return "is generated whenever it is read, and triggers see NULL in its place: every INSERT would fail", "make it GENERATED … STORED, or use --capture app"
+		return "is generated whenever it is read, and triggers see NULL in its place: every INSERT would fail",
+			"make it GENERATED … STORED, or use --capture app"
 	}
 	return "", ""
 }

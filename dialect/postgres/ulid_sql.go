@@ -35,7 +35,8 @@ func bytesOf(f *dialect.Feed, ulid string) string {
 
 // millisOf returns an expression for the time of a ULID. It appends zeros, because a bytea may be too short.
 func millisOf(f *dialect.Feed, ulid string) string {
-	return "('x' || encode(substr(" + bytesOf(f, ulid) + " || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint"
+	return "('x' || encode(substr(" + bytesOf(f, ulid) +
+		" || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint"
 }
 
 // ULIDsAbove implements [dialect.ULID].
@@ -51,12 +52,19 @@ func (Dialect) ULIDsAbove(f *dialect.Feed, ulid string) (timeMillis, high, low s
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	lock, ulid := dialect.Qualified(d, f.LockRoutine()), dialect.Qualified(d, f.ULIDRoutine())
 	return []dialect.Step{
-		{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction", SQL: "CREATE OR REPLACE FUNCTION " + lock +
-			"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, transaction_id text DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type + `, OUT ulid_high bigint, OUT ulid_low bigint)
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS ` + d.Literal(d.lockBody(f))},
-		{Note: "the i-th of the ULIDs that this transaction took last of a shard, which need not be named where it is the only one", SQL: "CREATE OR REPLACE FUNCTION " + ulid + "(i bigint, shard bigint DEFAULT NULL) RETURNS " + f.ULIDs.Position.Type + `
+		{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction",
+			SQL: "CREATE OR REPLACE FUNCTION " + lock +
+				"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, " +
+				"transaction_id text DEFAULT NULL, OUT ulid " + f.ULIDs.Position.Type +
+				`, OUT ulid_high bigint, OUT ulid_low bigint)
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off ` +
+				`SET enable_bitmapscan = off AS ` + d.Literal(d.lockBody(f))},
+		{Note: "the i-th of the ULIDs that this transaction took last of a shard, which need not be named where it " +
+			"is the only one", SQL: "CREATE OR REPLACE FUNCTION " + ulid +
+			"(i bigint, shard bigint DEFAULT NULL) RETURNS " + f.ULIDs.Position.Type + `
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS ` + d.Literal(d.ulidBody(f))},
-		{Note: "who may write to the feed is to be said", SQL: "REVOKE ALL ON FUNCTION " + lock + lockArguments + ", " + ulid + ulidArguments + " FROM PUBLIC"},
+		{Note: "who may write to the feed is to be said", SQL: "REVOKE ALL ON FUNCTION " + lock + lockArguments + ", " +
+			ulid + ulidArguments + " FROM PUBLIC"},
 	}
 }
 
@@ -65,14 +73,17 @@ func (d Dialect) lockBody(f *dialect.Feed) string {
 	shards := dialect.Qualified(d, f.Names.Table("shards"))
 	name, setting, position := d.Literal(f.Name), d.Literal(taken(f)), dialect.Ref(d, "g", f.ULIDs.Position.Name)
 	where := "s.feed = " + name + " AND s.shard = lock_shard"
-	read := "SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM " + shards + " s WHERE " + where + " FOR UPDATE"
-	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low", Hint: "hint_ms", Random16: "random16", Random64: "random64",
+	read := "SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM " + shards + " s WHERE " +
+		where + " FOR UPDATE"
+	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low",
+		Hint: "hint_ms", Random16: "random16", Random64: "random64",
 		Count: fmt.Sprint(int64(dialect.ULIDsPerLock))})
 	return `
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
   own text := ' ' || lock_shard || ':'; others text;
-  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea; greatest ` + f.ULIDs.Position.Type + `;
+  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; ` +
+		`bits bytea; greatest ` + f.ULIDs.Position.Type + `;
   -- the library has its own bounds
   unbounded boolean := word IS NULL AND current_setting('lock_timeout') = '0';
 BEGIN
@@ -92,11 +103,14 @@ BEGIN
   ` + read + `;
   IF NOT FOUND THEN
     -- FOR SHARE: what drops the feed writes this row first, waits, and then sees the row that is made below
-    PERFORM FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` f WHERE f.name = ` + name + ` AND f.state = ` + d.Literal(dialect.StateActive) + ` FOR SHARE;
+    PERFORM FROM ` + dialect.Qualified(d, f.Names.Table("feeds")) + ` f WHERE f.name = ` + name + ` AND f.state = ` +
+		d.Literal(dialect.StateActive) + ` FOR SHARE;
     IF NOT FOUND THEN
-      RAISE EXCEPTION 'feed % is not ready', ` + name + ` USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
+      RAISE EXCEPTION 'feed % is not ready', ` + name +
+		` USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
     END IF;
-    INSERT INTO ` + shards + ` AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name + `, lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
+    INSERT INTO ` + shards + ` AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (` + name +
+		`, lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
     ` + read + `;
   END IF;
   IF unbounded THEN
@@ -105,7 +119,8 @@ BEGIN
   -- A statement of its own: it sees what whoever had the shard has left. SERIALIZABLE would take
   -- the writers of all shards that share a page of the index for writers of one.
   IF v_time = 0 OR current_setting('transaction_isolation') <> 'serializable' THEN
-    SELECT ` + position + ` INTO greatest FROM ` + dialect.Qualified(d, f.Source) + ` g WHERE ` + dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = lock_shard ORDER BY ` + position + ` DESC LIMIT 1;
+    SELECT ` + position + ` INTO greatest FROM ` + dialect.Qualified(d, f.Source) + ` g WHERE ` +
+		dialect.Ref(d, "g", f.ULIDs.Shard.Name) + ` = lock_shard ORDER BY ` + position + ` DESC LIMIT 1;
     IF greatest >= ` + ulidOf(f, "v_high", "v_low") + ` THEN
       v_time := ` + millisOf(f, "greatest") + ` + 1;
       v_high := v_time << 16;
@@ -116,7 +131,8 @@ BEGIN
   hint_ms := GREATEST(CASE time_hint WHEN 'infinity' THEN 9223372036854775807 WHEN '-infinity' THEN 1
     ELSE COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms) END, 1);
   IF hint_ms > now_ms + ` + fmt.Sprint(dialect.MaxHintAhead.Milliseconds()) + ` THEN
-    RAISE EXCEPTION 'feed %, shard %: the hint % is more than a minute ahead of the clock', ` + name + `, lock_shard, time_hint
+    RAISE EXCEPTION 'feed %, shard %: the hint % is more than a minute ahead of the clock', ` + name +
+		`, lock_shard, time_hint
       USING ERRCODE = ` + d.Literal(hintAhead) + `, HINT = 'leave the hint out, or mend the clock that it comes from';
   END IF;
   -- bytes of a random UUID that are random as a whole
@@ -129,10 +145,14 @@ BEGIN
     INTO v_time, v_high, v_low;
   IF v_time > ` + fmt.Sprint(dialect.LastULIDMillis) + ` THEN
     RAISE EXCEPTION 'feed %, shard %: there is no ULID above those of the shard', ` + name + `, lock_shard
-      USING ERRCODE = ` + d.Literal(noULIDsLeft) + `, HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
+      USING ERRCODE = ` + d.Literal(noULIDsLeft) +
+		`, HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
   END IF;
-  UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + `,
-    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.Witnesses) + `], ' ') END
+  UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` +
+		fmt.Sprint(int64(dialect.ULIDsPerLock)) + `,
+    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', ` +
+		`left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.Witnesses) +
+		`], ' ') END
     WHERE ` + where + `;
   ulid := ` + ulidOf(f, "v_high", "v_low") + `;
   ulid_high := v_high;
@@ -157,17 +177,21 @@ BEGIN
     halves := split_part(split_part(halves, ' ' || shard || ':', 2), ' ', 1);
   ELSIF strpos(ltrim(halves), ' ') > 0 THEN
     RAISE EXCEPTION 'feed %: this transaction has locked several shards, each with ULIDs of its own', ` + name + `
-      USING ERRCODE = 'ambiguous_parameter', HINT = ` + d.Literal("name the shard of the row: "+f.ULIDRoutine().Name+"(i, shard)") + `;
+      USING ERRCODE = 'ambiguous_parameter', HINT = ` +
+		d.Literal("name the shard of the row: "+f.ULIDRoutine().Name+"(i, shard)") + `;
   ELSE
     halves := split_part(halves, ':', 2);
   END IF;
   IF COALESCE(halves, '') = '' THEN
-    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs%, or a savepoint took them back', ` + name + `, COALESCE(' of shard ' || shard, '')
-      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = ` + d.Literal("begin a transaction, and call "+f.LockRoutine().Name+" first") + `;
+    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs%, or a savepoint took them back', ` + name +
+		`, COALESCE(' of shard ' || shard, '')
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = ` +
+		d.Literal("begin a transaction, and call "+f.LockRoutine().Name+" first") + `;
   END IF;
   IF i IS NULL OR i < 0 OR i >= ` + fmt.Sprint(int64(dialect.ULIDsPerLock)) + ` THEN
     RAISE EXCEPTION 'feed %: % is not between 0 and ` + fmt.Sprint(int64(dialect.ULIDsPerLock-1)) + `', ` + name + `, i
-      USING ERRCODE = 'invalid_parameter_value', HINT = ` + d.Literal("call "+f.LockRoutine().Name+" again for more") + `;
+      USING ERRCODE = 'invalid_parameter_value', HINT = ` + d.Literal("call "+f.LockRoutine().Name+" again for more") +
+		`;
   END IF;
   RETURN ` + ulidOf(f, "split_part(halves, ',', 1)::bigint", "(split_part(halves, ',', 2)::bigint + i)") + `;
 END `
@@ -197,9 +221,11 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 }
 
 // ULIDProblems implements [dialect.ULID]. It finds the functions, and compares their bodies.
-func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier, f *dialect.Feed) (missing, other []string, err error) {
+func (d Dialect) ULIDProblems(ctx context.Context, q dialect.Querier,
+	f *dialect.Feed) (missing, other []string, err error) {
 	bodies := []string{d.lockBody(f), d.ulidBody(f)}
-	for i, name := range []string{dialect.Qualified(d, f.LockRoutine()) + lockArguments, dialect.Qualified(d, f.ULIDRoutine()) + ulidArguments} {
+	for i, name := range []string{dialect.Qualified(d, f.LockRoutine()) + lockArguments,
+		dialect.Qualified(d, f.ULIDRoutine()) + ulidArguments} {
 		var body string
 		var powerless bool
 		err := dialect.QueryRow(ctx, q, `SELECT p.prosrc, p.prosecdef AND COALESCE(`+mayNotUse+` OR EXISTS (
@@ -214,11 +240,14 @@ FROM pg_proc p WHERE p.oid = to_regprocedure($1)`, []any{name, dialect.Qualified
 		case err != nil:
 			return nil, nil, err
 		case body != bodies[i]:
-			other = append(other, d.differs(f, name, body, f.Names.Table("shards"), dialect.RoutineDiffers("function", name),
+			other = append(other, d.differs(f, name, body, f.Names.Table("shards"),
+				dialect.RoutineDiffers("function", name),
 				"no writer of the feed gets a lock"))
 		case powerless:
-			other = append(other, fmt.Sprintf("the owner of function %s may not read %s, read and write %s and %s, or use "+
-				"their schemas: grant it, or change the function's owner", name, f.Source, f.Names.Table("feeds"), f.Names.Table("shards")))
+			other = append(other,
+				fmt.Sprintf("the owner of function %s may not read %s, read and write %s and %s, or use "+
+					"their schemas: grant it, or change the function's owner", name, f.Source, f.Names.Table("feeds"),
+					f.Names.Table("shards")))
 		}
 	}
 	return missing, other, nil

@@ -62,9 +62,11 @@ func (d Dialect) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
   PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
 )` + shape},
 		{Note: "pages are read in this order; no position is given twice",
-			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
+			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " +
+				dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
 		{Note: "old tombstones are found here",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " +
+				dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
 	}
 	if f.ByBucket() {
 		steps = append(steps, d.bucketIndex(f))
@@ -84,7 +86,8 @@ func isRowID(f *dialect.Feed, t *dialect.Table) bool {
 // The additional columns hardly make it larger: SQLite stores the numbers 0 and 1 in the header of a record.
 func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
 	return dialect.Step{Note: "pages of a part of the shards are read in this order",
-		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden)"}
+		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " +
+			dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden)"}
 }
 
 type trigger struct{ name, note, sql string }
@@ -102,16 +105,19 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
 	record := "INSERT INTO " + changes + " (" + stored + ") "
 	all := []trigger{
-		{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) + " AFTER INSERT ON " + source + `
+		{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) +
+			" AFTER INSERT ON " + source + `
 BEGIN
   ` + record + "VALUES (" + strings.Join(newKey, ", ") + `);
 END`},
-		{f.Object("update"), "a row updated; when its key changed, both keys", "CREATE TRIGGER " + d.Quote(f.Object("update")) + " AFTER UPDATE ON " + source + `
+		{f.Object("update"), "a row updated; when its key changed, both keys", "CREATE TRIGGER " +
+			d.Quote(f.Object("update")) + " AFTER UPDATE ON " + source + `
 BEGIN
   ` + record + "SELECT " + strings.Join(oldKey, ", ") + " WHERE " + d.otherKey(f) + `;
   ` + record + "VALUES (" + strings.Join(newKey, ", ") + `);
 END`},
-		{f.Object("delete"), "a row deleted", "CREATE TRIGGER " + d.Quote(f.Object("delete")) + " AFTER DELETE ON " + source + `
+		{f.Object("delete"), "a row deleted", "CREATE TRIGGER " + d.Quote(f.Object("delete")) +
+			" AFTER DELETE ON " + source + `
 BEGIN
   ` + record + "VALUES (" + strings.Join(oldKey, ", ") + `);
 END`},
@@ -122,9 +128,11 @@ END`},
 	}
 	return append(all,
 		trigger{f.Object("insert_replace"), "rows that INSERT OR REPLACE removes without firing a DELETE trigger",
-			"CREATE TRIGGER " + d.Quote(f.Object("insert_replace")) + " BEFORE INSERT ON " + source + "\nBEGIN" + insertions + "\nEND"},
+			"CREATE TRIGGER " + d.Quote(f.Object("insert_replace")) + " BEFORE INSERT ON " + source + "\nBEGIN" +
+				insertions + "\nEND"},
 		trigger{f.Object("update_replace"), "rows that UPDATE OR REPLACE removes without firing a DELETE trigger",
-			"CREATE TRIGGER " + d.Quote(f.Object("update_replace")) + " BEFORE UPDATE ON " + source + "\nBEGIN" + updates + "\nEND"}), nil
+			"CREATE TRIGGER " + d.Quote(f.Object("update_replace")) + " BEFORE UPDATE ON " + source + "\nBEGIN" +
+				updates + "\nEND"}), nil
 }
 
 // otherKey returns the condition that an UPDATE has changed the key.
@@ -152,7 +160,9 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 			continue
 		}
 		if _, ok := ix.Names(); !ok {
-			return "", "", fmt.Errorf("unique index %q is on an expression: rows that OR REPLACE removes through it cannot be recorded (use --capture app, or make it an index on columns)", ix.Name)
+			return "", "", fmt.Errorf("unique index %q is on an expression: rows that "+
+				"OR REPLACE removes through it cannot be recorded (use --capture app, or make it an index on columns)",
+				ix.Name)
 		}
 		var same []string
 		for _, c := range ix.Columns {
@@ -163,13 +173,15 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (ins
 			}
 			same = append(same, "r."+d.Quote(c.Name)+" = "+value+" COLLATE "+c.Collation)
 		}
-		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) + " r WHERE " + strings.Join(same, " AND ")
+		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) +
+			" r WHERE " + strings.Join(same, " AND ")
 		insertions += find + ";"
 		updates += find + " AND NOT (" + strings.Join(itself, " AND ") + ");"
 	}
 	if t.RowID != "" {
 		// The rowid is unique, too, and statements can write it under this name.
-		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) + " r WHERE r." + t.RowID + " = NEW." + t.RowID
+		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) +
+			" r WHERE r." + t.RowID + " = NEW." + t.RowID
 		insertions += find + ";"
 		updates += find + " AND NOT (" + strings.Join(itself, " AND ") + ");"
 	}
@@ -211,7 +223,8 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 // of FeedUp. If a unique index was added since, the text of the triggers for OR REPLACE differs.
 func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	have := map[string]string{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')", nil,
+	_, err := dialect.QueryAll(ctx, q, "SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema "+
+		"WHERE type IN ('table', 'trigger')", nil,
 		func(rows dialect.Rows) (struct{}, error) {
 			var name, table, text string
 			err := rows.Scan(&name, &table, &text)
@@ -251,6 +264,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 }
 
 // Repair implements [dialect.Schema]. It runs FeedUp again, in one transaction, so no change goes uncaptured.
-func (d Dialect) Repair(_ context.Context, _ dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+func (d Dialect) Repair(_ context.Context, _ dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) ([]dialect.Step, error) {
 	return d.FeedUp(f, t)
 }

@@ -26,16 +26,20 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	decls := map[string]string{dialect.PositionColumn: "INTEGER", dialect.ShardColumn: "INTEGER NOT NULL DEFAULT 0"}
 	var steps []dialect.Step
 	for _, name := range f.Lacking(t) {
-		steps = append(steps, dialect.Step{Note: "each row's " + map[string]string{dialect.PositionColumn: "position; NULL while it waits for one", dialect.ShardColumn: "shard"}[name],
+		steps = append(steps, dialect.Step{Note: "each row's " +
+			map[string]string{dialect.PositionColumn: "position; NULL while it waits for one",
+				dialect.ShardColumn: "shard"}[name],
 			SQL: "ALTER TABLE " + source + " ADD COLUMN " + d.Quote(name) + " " + decls[name]})
 	}
 	position, waiting := rowIndexes(f)
 	ordered := strings.Join(dialect.OrderedKey(d, f, ""), ", ")
 	return append(steps,
 		dialect.Step{Note: "pages are read in this order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(position) + " ON " + d.Quote(f.Source.Name) + " (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL"},
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(position) + " ON " + d.Quote(f.Source.Name) +
+				" (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL"},
 		dialect.Step{Note: "rows that wait are found here, in key order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + d.Quote(f.Source.Name) + " (" + ordered + ") WHERE feed_sync_id IS NULL"})
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(waiting) + " ON " + d.Quote(f.Source.Name) + " (" + ordered +
+				") WHERE feed_sync_id IS NULL"})
 }
 
 // dropRowColumns drops only the columns that rowfeed added.
@@ -50,14 +54,16 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 	}
 	for _, name := range f.Added {
 		if t.Column(name) != nil {
-			steps = append(steps, dialect.Step{Note: "column", SQL: "ALTER TABLE " + d.Quote(f.Source.Name) + " DROP COLUMN " + d.Quote(name)})
+			steps = append(steps, dialect.Step{Note: "column", SQL: "ALTER TABLE " + d.Quote(f.Source.Name) +
+				" DROP COLUMN " + d.Quote(name)})
 		}
 	}
 	return steps
 }
 
 // PlaceRows implements [dialect.Publish] by one UPDATE, because the transaction has the only write lock.
-func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64, shard func([]any) (int, error)) (int, []any, error) {
+func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64,
+	shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
 	}
@@ -81,13 +87,15 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	where, order := dialect.WaitingRows(d, b, f, after)
 	n, err := tx.Exec(ctx, "UPDATE "+source+" AS r"+set+
-		"\nFROM (SELECT *, row_number() OVER (ORDER BY "+strings.Join(ordered, ", ")+") AS n FROM (SELECT "+strings.Join(keys, ", ")+" FROM "+source+" t"+
+		"\nFROM (SELECT *, row_number() OVER (ORDER BY "+strings.Join(ordered, ", ")+") AS n FROM (SELECT "+
+		strings.Join(keys, ", ")+" FROM "+source+" t"+
 		where+order+" LIMIT "+b.Arg(limit)+")) j\nWHERE "+strings.Join(join, " AND "), b.Args()...)
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
 	placed := " FROM " + source + " t WHERE t.feed_sync_id > ? AND t.feed_sync_id <= ?"
-	_, err = tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Positions())+" WHERE hidden = 0 AND ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") IN (SELECT "+
+	_, err = tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Positions())+" WHERE hidden = 0 AND ("+
+		strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") IN (SELECT "+
 		strings.Join(dialect.KeyRefs(d, f, "t"), ", ")+placed+")", base, base+n)
 	if err != nil {
 		return 0, nil, err
@@ -102,10 +110,12 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 // waitingShards returns the data shards of the rows that the UPDATE is about to number, as text of five digits
 // each. The write lock keeps these rows as they are. In the text, the UPDATE finds the n-th shard by its
 // offset. SQLite may read a joined list once for every row.
-func (d Dialect) waitingShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, shard func([]any) (int, error)) (list []byte, err error) {
+func (d Dialect) waitingShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+	shard func([]any) (int, error)) (list []byte, err error) {
 	b := dialect.NewBuilder(d)
 	where, order := dialect.WaitingRows(d, b, f, after)
-	err = dialect.KeysOf(ctx, tx, d, f, nil, dialect.KeyRefs(d, f, "t"), " FROM "+dialect.Qualified(d, f.Source)+" t"+where+order+" LIMIT "+b.Arg(limit), b.Args(),
+	err = dialect.KeysOf(ctx, tx, d, f, nil, dialect.KeyRefs(d, f, "t"), " FROM "+dialect.Qualified(d, f.Source)+" t"+
+		where+order+" LIMIT "+b.Arg(limit), b.Args(),
 		func(_ []string, key []any) error {
 			s, err := shard(key)
 			list = fmt.Appendf(list, "%05d", s)
@@ -115,7 +125,8 @@ func (d Dialect) waitingShards(ctx context.Context, tx dialect.Querier, f *diale
 }
 
 // ResetRows implements [dialect.Publish].
-func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string, args []any) (int64, error) {
+func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
+	args []any) (int64, error) {
 	return tx.Exec(ctx, "UPDATE "+dialect.Qualified(d, f.Source)+" AS t SET feed_sync_id = NULL WHERE "+where, args...)
 }
 
@@ -132,12 +143,14 @@ var (
 // the triggers' bodies.
 func updateTriggers(ctx context.Context, q dialect.Querier, table string) ([]string, error) {
 	type trigger struct{ name, text string }
-	all, err := dialect.QueryAll(ctx, q, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) ORDER BY name", []any{table},
+	all, err := dialect.QueryAll(ctx, q, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' "+
+		"AND lower(tbl_name) = lower(?) ORDER BY name", []any{table},
 		func(rows dialect.Rows) (tr trigger, err error) { return tr, rows.Scan(&tr.name, &tr.text) })
 	var names []string
 	for _, tr := range all {
 		head := triggerHead.FindString(tr.text)
-		if onUpdate.MatchString(head) && (!onColumns.MatchString(head) || strings.Contains(strings.ToLower(head), dialect.PositionColumn)) {
+		if onUpdate.MatchString(head) && (!onColumns.MatchString(head) ||
+			strings.Contains(strings.ToLower(head), dialect.PositionColumn)) {
 			names = append(names, tr.name)
 		}
 	}

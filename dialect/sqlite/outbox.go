@@ -32,7 +32,8 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
   ` + key + `
 )`},
 		{Note: "a shard's records are read in this order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " + dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " +
+				dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
 		{Note: "the place of every key; only readers and publishers write it",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + ` (
   shard INTEGER NOT NULL,
@@ -53,11 +54,14 @@ func (d Dialect) outboxTriggers(f *dialect.Feed) []trigger {
 	shard := f.ShardOf(d, "NEW")
 	if f.RecordShard != "" {
 		shard = "CASE typeof(" + shard + ") WHEN 'integer' THEN " + shard + " ELSE RAISE(ABORT, " +
-			d.Literal(fmt.Sprintf("rowfeed: column %q of table %q, a row's shard in feed %q, holds no integer", f.RecordShard, f.Source.Name, f.Name)) + ") END"
+			d.Literal(fmt.Sprintf("rowfeed: column %q of table %q, a row's shard in feed %q, holds no integer",
+				f.RecordShard, f.Source.Name, f.Name)) + ") END"
 	}
 	make := func(suffix, note, event, when string) trigger {
-		return trigger{f.Object(suffix), note, "CREATE TRIGGER " + d.Quote(f.Object(suffix)) + " AFTER " + event + " ON " + d.Quote(f.Source.Name) + when +
+		return trigger{f.Object(suffix), note, "CREATE TRIGGER " + d.Quote(f.Object(suffix)) + " AFTER " + event +
+			" ON " + d.Quote(f.Source.Name) + when +
 			"\nBEGIN\n  " + dialect.RecordOf(d, f, feedtype.TableName{Name: f.Records().Name}, shard, "NEW") + ";\nEND"}
 	}
-	return []trigger{make("insert", "a row inserted", "INSERT", ""), make("update", "a row with another key", "UPDATE", " WHEN "+d.otherKey(f))}
+	return []trigger{make("insert", "a row inserted", "INSERT", ""),
+		make("update", "a row with another key", "UPDATE", " WHEN "+d.otherKey(f))}
 }

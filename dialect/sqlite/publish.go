@@ -65,17 +65,20 @@ func (Dialect) Stamp() string { return "" }
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
 	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+" FROM "+
-		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = ?", []any{f.Name}, &s.Value, &s.Version, &s.UpdatedAt, &s.Now)
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = ?", []any{f.Name}, &s.Value, &s.Version,
+		&s.UpdatedAt, &s.Now)
 	return s, err
 }
 
 // PublishAlike implements [dialect.Publish]: the other operations do the work.
-func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs, int) (dialect.Alike, error) {
+func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
+	int) (dialect.Alike, error) {
 	return dialect.Alike{}, nil
 }
 
 // TakeChanges implements [dialect.Publish].
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, _ dialect.Seqs, limit int) ([]dialect.Change, error) {
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, _ dialect.Seqs,
+	limit int) ([]dialect.Change, error) {
 	return dialect.TakeChanges(ctx, tx, d, f, "", limit, d.Value)
 }
 
@@ -85,7 +88,8 @@ func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect
 //
 // CROSS JOIN makes SQLite join in this order: an assignment, its change by rowid, the row and the old position
 // each by key. The conflict target is the key alone, so a position that exists already is an error.
-func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
+	publishedAt int64) error {
 	assigned, positions := dialect.Assigned(f, as), dialect.Qualified(d, f.Positions())
 	stored, row := dialect.StoredRefs(d, f, ""), dialect.Ref(d, "t", f.Key[0].Name)
 	from := d.assigned(f, assigned)
@@ -96,12 +100,15 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		order = "\nORDER BY " + from.order
 	}
 	upsert := func(deleted, join, where string) (int64, error) {
-		return tx.Exec(ctx, "INSERT INTO "+positions+" AS p ("+strings.Join(stored, ", ")+", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT "+
-			strings.Join(dialect.StoredRefs(d, f, "c"), ", ")+", "+u.Position+", "+from.shard+", "+f.Bucket(from.shard, "/")+", "+deleted+", "+u.Hidden+", "+u.PublishedAt+
+		return tx.Exec(ctx, "INSERT INTO "+positions+" AS p ("+strings.Join(stored, ", ")+
+			", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT "+
+			strings.Join(dialect.StoredRefs(d, f, "c"), ", ")+", "+u.Position+", "+from.shard+", "+
+			f.Bucket(from.shard, "/")+", "+deleted+", "+u.Hidden+", "+u.PublishedAt+
 			"\nFROM "+from.changes+"\n"+join+"\nWHERE "+from.where+" AND ("+where+")"+order+
 			"\nON CONFLICT ("+strings.Join(stored, ", ")+") DO UPDATE SET "+u.Set, from.args...)
 	}
-	source, is, known := dialect.Qualified(d, f.Source)+" t", dialect.SourceJoin(d, f, "t", "c"), dialect.Known(d, f, "")
+	source, is, known := dialect.Qualified(d, f.Source)+" t", dialect.SourceJoin(d, f, "t", "c"), dialect.Known(
+		d, f, "")
 	if assigned.Wish {
 		_, err := upsert(row+" IS NULL",
 			"LEFT JOIN "+source+" ON "+is+"\nLEFT JOIN "+positions+" old ON "+dialect.StoredJoin(d, f, "old", "c"),
@@ -138,12 +145,14 @@ func (d Dialect) assigned(f *dialect.Feed, as *dialect.Assignments) assignedFrom
 	if as.Triples {
 		list, shard = "value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind", "j.shard"
 	}
-	return assignedFrom{changes: "(SELECT key AS place, " + list + " FROM json_each(?)) j\nCROSS JOIN " + changes + " ON c.seq = j.seq", where: "1", order: "j.place",
+	return assignedFrom{changes: "(SELECT key AS place, " + list + " FROM json_each(?)) j\nCROSS JOIN " + changes +
+		" ON c.seq = j.seq", where: "1", order: "j.place",
 		position: strconv.FormatInt(as.Base+1, 10) + " + j.place", shard: shard, args: []any{as.JSON()}}
 }
 
 // DeleteChanges implements [dialect.Publish]. It may delete by range: TakeChanges has read the changes from the
 // lowest seq on, and while this transaction has the only write lock no change is invisible to it.
 func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
-	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Changes())+" WHERE seq BETWEEN ? AND ?", seqs[0], seqs[len(seqs)-1])
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Changes())+" WHERE seq BETWEEN ? AND ?", seqs[0],
+		seqs[len(seqs)-1])
 }

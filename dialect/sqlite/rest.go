@@ -9,7 +9,8 @@ import (
 )
 
 // Backlog implements [dialect.Rest].
-func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int, shard ...int) (count, age int64, err error) {
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int,
+	shard ...int) (count, age int64, err error) {
 	b := dialect.NewBuilder(d)
 	since, from := dialect.OldestWaiting(d, b, f, shard)
 	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+

@@ -63,7 +63,8 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE " + name("sequences"),
 			"DROP TABLE " + name("schema_version"),
 		},
-	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name), d.shardTable(name), d.accessTables(name),
+	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
+		d.shardTable(name), d.accessTables(name),
 		dialect.OwnSchema(d, n)}
 }
 
@@ -74,7 +75,8 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 		return 0, fmt.Errorf("schema %q: on SQLite rowfeed's tables are in the main database", t.Schema)
 	}
 	var tables int
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", []any{t.Name}, &tables)
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?",
+		[]any{t.Name}, &tables)
 	if err != nil || tables == 0 {
 		return 0, err
 	}
@@ -117,7 +119,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 	table := &dialect.Table{AnyCase: true}
 	if !isMain(t.Schema) {
 		table.Name = t
-		table.Refusals = []string{"it is not in the main database, and a trigger cannot write from one database into another"}
+		table.Refusals = []string{"it is not in the main database, and a trigger cannot write from one database " +
+			"into another"}
 		return table, nil
 	}
 	if strings.HasPrefix(strings.ToLower(t.Name), "sqlite_") {
@@ -125,7 +128,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		return table, nil
 	}
 	var kind, ddl string
-	err := dialect.QueryRow(ctx, q, "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')",
+	err := dialect.QueryRow(ctx, q, "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema "+
+		"WHERE lower(name) = lower(?) AND type IN ('table', 'view')",
 		[]any{t.Name}, &kind, &table.Name.Name, &ddl)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t.Name)
@@ -137,18 +141,21 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 	// wr and strict are the flags WITHOUT ROWID and STRICT. On tables older than these features they are 0.
 	var listed string
 	var withoutRowid, strict int
-	err = dialect.QueryRow(ctx, q, "SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'", []any{table.Name.Name}, &listed, &withoutRowid, &strict)
+	err = dialect.QueryRow(ctx, q, "SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'",
+		[]any{table.Name.Name}, &listed, &withoutRowid, &strict)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case kind == "view":
-		table.Refusals = append(table.Refusals, "it is a view, which has no rows of its own; make the feed of its table")
+		table.Refusals = append(table.Refusals,
+			"it is a view, which has no rows of its own; make the feed of its table")
 	case listed != "table":
 		table.Refusals = append(table.Refusals, "it is a "+listed+" table, on which triggers do not fire")
 	}
 	var pk []string
-	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, ''), hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
+	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, ''), "+
+		"hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
 		[]any{table.Name.Name}, func(rows dialect.Rows) (c dialect.Column, err error) {
 			var notNull, inKey, hidden int
 			var otherwise string
@@ -166,7 +173,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 			case hidden != 0:
 				c.NoPosition = "is generated, where a row must wait with NULL: make it a plain column"
 			case otherwise != "" && !strings.EqualFold(otherwise, "NULL"):
-				c.NoPosition = "has a value of its own, " + otherwise + ", where a row must wait with NULL: leave out its default"
+				c.NoPosition = "has a value of its own, " + otherwise +
+					", where a row must wait with NULL: leave out its default"
 			}
 			switch anyType := strings.EqualFold(c.Type, "ANY"); {
 			case strict == 1 && anyType:
@@ -195,7 +203,9 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 	if table.OnUpdate, err = updateTriggers(ctx, q, table.Name.Name); err != nil {
 		return nil, err
 	}
-	if kind == "table" && withoutRowid == 0 && !slices.ContainsFunc(table.Unique, func(ix dialect.Index) bool { return ix.Primary && ix.Name == "" }) {
+	if kind == "table" && withoutRowid == 0 && !slices.ContainsFunc(table.Unique, func(ix dialect.Index) bool {
+		return ix.Primary && ix.Name == ""
+	}) {
 		table.RowID = hiddenRowID(table.Columns)
 	}
 	return table, nil
@@ -219,7 +229,8 @@ func (Dialect) MaxColumns() (answered, declared int) { return 2000, 2000 }
 // KeyColumn implements [dialect.Schema]. A BLOB column has kind Binary. In all other columns each value has its
 // own type. A declaration without a collation gets the explicit default, BINARY.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
-	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: feedtype.Dynamic, Exact: exact(declaration)}
+	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: feedtype.Dynamic,
+		Exact: exact(declaration)}
 	if strings.Contains(strings.ToUpper(declaration), "BLOB") {
 		c.Kind = feedtype.Binary
 	}
@@ -237,7 +248,8 @@ func exact(declaration string) bool {
 	switch {
 	case strings.Contains(decl, "COLLATE"):
 		return false
-	case strings.Contains(decl, "INT"), strings.Contains(decl, "CHAR"), strings.Contains(decl, "CLOB"), strings.Contains(decl, "TEXT"):
+	case strings.Contains(decl, "INT"), strings.Contains(decl, "CHAR"), strings.Contains(decl, "CLOB"),
+		strings.Contains(decl, "TEXT"):
 		return true
 	}
 	return decl != "" && decl != "ANY" && !strings.Contains(decl, "BLOB")
@@ -255,7 +267,8 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 		partial      bool
 		made         string
 	}
-	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial, `+indexMade("pragma_index_list.name")+` FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
+	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial, `+indexMade("pragma_index_list.name")+
+		` FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
 		[]any{table.Name.Name}, func(rows dialect.Rows) (l listed, err error) {
 			return l, rows.Scan(&l.name, &l.origin, &l.partial, &l.made)
 		})
@@ -264,12 +277,14 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	}
 	if len(pk) == 1 && (len(indexes) == 0 || indexes[0].origin != "pk") {
 		// An INTEGER PRIMARY KEY is the rowid itself: it has no index of its own, and is never NULL.
-		table.Unique = append(table.Unique, dialect.Index{Primary: true, Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`, Exact: true}}})
+		table.Unique = append(table.Unique, dialect.Index{Primary: true,
+			Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`, Exact: true}}})
 		table.Column(pk[0]).Nullable = false
 	}
 	for _, l := range indexes {
 		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial, Made: l.made}
-		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
+		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') `+
+			`FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
 			[]any{l.name}, func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
 				err = rows.Scan(&c.Name, &c.Collation)
 				c.Collation, c.Exact = d.Quote(c.Collation), c.Collation == "BINARY"

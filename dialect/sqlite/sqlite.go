@@ -39,7 +39,8 @@ func (Dialect) RowValues() bool { return true }
 
 // Frame implements [dialect.Spelling]. The script is one transaction.
 func (Dialect) Frame() (first, last []dialect.Step) {
-	return []dialect.Step{{Note: "all or nothing", SQL: "BEGIN IMMEDIATE"}}, []dialect.Step{{Note: "done", SQL: "COMMIT"}}
+	return []dialect.Step{{Note: "all or nothing", SQL: "BEGIN IMMEDIATE"}},
+		[]dialect.Step{{Note: "done", SQL: "COMMIT"}}
 }
 
 // Terminate implements [dialect.Spelling] with a semicolon. The sqlite3 shell knows where the body of a trigger

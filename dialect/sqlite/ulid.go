@@ -57,7 +57,8 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 
 // LockShard implements [dialect.ULID]. Its INSERT takes the database's only write lock, also if the row exists.
 // It fails in a transaction that has read before another one wrote.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds) (dialect.Shard, error) {
 	if err := d.Usable(ctx, tx); err != nil {
 		return dialect.Shard{}, err
 	}
@@ -144,7 +145,8 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 
 // TakeShard implements [dialect.ULID]. Durability is a setting of the connection, so it is read here, on the
 // connection of the writer.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	first, err = dialect.TakeLocked(ctx, d, tx, f, shard, bounds, hintMillis, word)
 	return first, d.Durability(ctx, tx), err
 }
@@ -156,7 +158,8 @@ func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Fee
 }
 
 // AdvanceShard implements [dialect.ULID].
-func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
+	next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)
 	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, witness), b.Args()...)
 	return err
@@ -179,7 +182,8 @@ func (Dialect) NoShard(ref string) string { return "typeof(" + ref + ") <> 'inte
 // NoULID implements [dialect.ULID]. A column can hold values of any type.
 func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
 	position := dialect.Ref(d, alias, u.Position.Name)
-	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR " + d.NoShard(dialect.Ref(d, alias, u.Shard.Name)) + ")"
+	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR " +
+		d.NoShard(dialect.Ref(d, alias, u.Shard.Name)) + ")"
 }
 
 // ULIDsAbove implements [dialect.ULID]. The time of a ULID is its first twelve hexadecimal digits. SQLite
