@@ -9,16 +9,18 @@ import (
 	"strings"
 )
 
-// TakeChanges is the statement behind [Publish]'s operation of that name: by seq,
-// the primary key, and without locks. which follows the table's name, and says which seqs; identity is how a key column is
-// read so that different keys have different values.
-func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, which string, limit int, identity func(Column, string) string) ([]Change, error) {
+// TakeChanges implements [Publish].TakeChanges for databases that read changes by one scan. It reads by seq,
+// the primary key, and without locks. which follows the name of the table: hints, and a WHERE that limits the
+// seqs. identity returns an expression for a key column that has different values for different keys.
+func TakeChanges(ctx context.Context, tx Querier, s Spelling, f *Feed, which string, limit int,
+	identity func(Column, string) string) ([]Change, error) {
 	b := NewBuilder(s)
-	query := "SELECT " + ChangeColumns(s, f, identity) + " FROM " + Qualified(s, f.Changes()) + which + " ORDER BY seq LIMIT " + b.Arg(limit)
+	query := "SELECT " + ChangeColumns(s, f, identity) + " FROM " + Qualified(s, f.Changes()) + which +
+		" ORDER BY seq LIMIT " + b.Arg(limit)
 	return ReadChanges(ctx, tx, f, query, b.Args())
 }
 
-// ChangeColumns are what ReadChanges reads of the table of changes.
+// ChangeColumns returns the columns that ReadChanges scans.
 func ChangeColumns(s Spelling, f *Feed, identity func(Column, string) string) string {
 	key := make([]string, len(f.Key))
 	for i, c := range f.Key {
@@ -39,7 +41,7 @@ func ReadChanges(ctx context.Context, tx Querier, f *Feed, query string, args []
 	})
 }
 
-// HasChanges is the statement behind [Publish]'s operation of that name.
+// HasChanges implements [Publish].HasChanges by the query of FirstChange.
 func HasChanges(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs) (bool, error) {
 	var seq int64
 	err := QueryRow(ctx, q, FirstChange(d, f, among), nil, &seq)
@@ -49,12 +51,14 @@ func HasChanges(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs) 
 	return err == nil, err
 }
 
-// FirstChange reads a change's seq, by the primary key: the lowest of each look among
-// some seqs. Where rows hold their positions, a row that waits is a change, too.
+// FirstChange returns a query that answers a row if a change waits among these seqs. It answers the lowest seq
+// of each range that [Publish].Which gives. If rows hold their positions, a row that waits for one counts as a
+// change, with seq 0.
 func FirstChange(d Dialect, f *Feed, among Seqs) string {
 	var looks []string
 	for i, which := range d.Which("seq", among) {
-		looks = append(looks, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+" ORDER BY seq LIMIT 1) c"+strconv.Itoa(i))
+		looks = append(looks, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+
+			" ORDER BY seq LIMIT 1) c"+strconv.Itoa(i))
 	}
 	first := strings.Join(looks, " UNION ALL ")
 	if !f.InRows() {
@@ -64,14 +68,14 @@ func FirstChange(d Dialect, f *Feed, among Seqs) string {
 		Qualified(d, f.Source) + " WHERE " + PositionColumn + " IS NULL LIMIT 1) t"
 }
 
-// Run is n consecutive numbers from First on.
+// Run is N consecutive numbers, of which First is the lowest.
 type Run struct{ First, N int64 }
 
-// Last is the last number of a run.
+// Last returns the highest number of the run.
 func (r Run) Last() int64 { return r.First + r.N - 1 }
 
-// Runs are the runs of ascending numbers. Between the first and the last of a run there is no
-// other number, so a range over it finds no change that somebody commits meanwhile.
+// Runs groups ascending numbers into runs. A run has no number that is missing in seqs. So a change that is
+// committed meanwhile cannot be in its range.
 func Runs(seqs []int64) (runs []Run) {
 	for i, seq := range seqs {
 		if i > 0 && seqs[i-1]+1 == seq {
@@ -83,27 +87,27 @@ func Runs(seqs []int64) (runs []Run) {
 	return runs
 }
 
-// SeqList writes seqs as JSON.
+// SeqList returns seqs as a JSON list of numbers.
 func SeqList(seqs []int64) string {
 	return list(seqs, func(b []byte, seq int64) []byte { return strconv.AppendInt(b, seq, 10) })
 }
 
-// Assignments are those of one statement, one at least, with consecutive positions: these need not
-// travel to the database, and neither do shards and kinds where no key has any.
+// Assignments are the assignments of one statement, at least one. Their positions are consecutive, so only Base
+// is sent to the database. Shards and kinds are sent only if some key needs them.
 type Assignments struct {
 	List    []Assignment
-	Base    int64 // the position before the first
-	Wish    bool  // some kind is not [Changed]
-	Triples bool  // shards and kinds travel with the seqs
+	Base    int64 // the position below the first one
+	Wish    bool  // at least one kind is not [Changed]
+	Triples bool  // shards and kinds are sent together with the seqs
 }
 
-// Assigned looks at a feed's assignments.
+// Assigned finds out what a statement for these assignments has to send. There must be at least one.
 func Assigned(f *Feed, as []Assignment) *Assignments {
 	wish := slices.ContainsFunc(as, func(a Assignment) bool { return a.Kind != Changed })
 	return &Assignments{List: as, Base: as[0].Position - 1, Wish: wish, Triples: wish || f.Sharded()}
 }
 
-// Seqs are those of the changes, ascending as these are.
+// Seqs returns the seqs of the changes, in the order of the list, which is ascending.
 func (as *Assignments) Seqs() []int64 {
 	seqs := make([]int64, len(as.List))
 	for i, a := range as.List {
@@ -112,7 +116,7 @@ func (as *Assignments) Seqs() []int64 {
 	return seqs
 }
 
-// JSON is a list of seqs; where Triples is set, of [seq, shard, kind].
+// JSON returns a list of seqs or, with Triples, of lists [seq, shard, kind].
 func (as *Assignments) JSON() string {
 	return list(as.List, func(b []byte, a Assignment) []byte {
 		if !as.Triples {
@@ -135,56 +139,62 @@ func list[T any](of []T, element func([]byte, T) []byte) string {
 	return string(append(b, ']'))
 }
 
-// Upserted is what an upsert writes of an assigned key: expressions over the assignment, j, and
-// the row that stood at its key before, old, which is needed only where there is a wish. Set is
-// for databases that call the row in the way p and the new one excluded.
+// Upserted holds what an upsert writes for an assigned key. Position, Hidden and PublishedAt are expressions
+// over the assignment (alias j) and the key's former row (alias old). Only assignments with a Wish use old. Set
+// is the SET clause for databases with ON CONFLICT: it names the former row p and the new one excluded.
 type Upserted struct{ Position, Hidden, PublishedAt, Set string }
 
-// Upsert is what becomes of a key, of position and publishedAt, which are expressions. Without
-// a wish a hidden key keeps its position and stays hidden, which the row in its way tells,
-// and saves a look at the positions for each key.
+// Upsert returns what is written for each key. position and publishedAt are expressions. Without a Wish, a
+// hidden key keeps its position and stays hidden. The conflicting row tells that it is hidden, so no lookup for
+// each key is needed.
 func (as *Assignments) Upsert(position, publishedAt string) Upserted {
 	if !as.Wish {
 		stays := func(column string) string {
 			return column + " = CASE WHEN p.hidden = 1 THEN p." + column + " ELSE excluded." + column + " END"
 		}
-		return Upserted{position, "0", publishedAt, stays("feed_sync_id") + ", " + stays("published_at") + ", deleted = excluded.deleted"}
+		return Upserted{position, "0", publishedAt, stays("feed_sync_id") + ", " + stays("published_at") +
+			", deleted = excluded.deleted"}
 	}
-	return Upserted{kept("old", "j.kind", "feed_sync_id", position), hidden("j.kind", "COALESCE(old.hidden, 0)"), kept("old", "j.kind", "published_at", publishedAt),
-		"feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden"}
+	return Upserted{kept("old", "j.kind", "feed_sync_id", position), hidden("j.kind", "COALESCE(old.hidden, 0)"),
+		kept("old", "j.kind", "published_at", publishedAt),
+		"feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, " +
+			"hidden = excluded.hidden"}
 }
 
-// UpsertAlike is Upsert for keys of one kind, an expression: what stood there before the row
-// in a key's way tells.
+// UpsertAlike is Upsert for changes that all have the same kind, which is an expression. It reads the former
+// state from the conflicting row.
 func UpsertAlike(kind, position, publishedAt string) Upserted {
 	return Upserted{position, hidden(kind, "0"), publishedAt,
-		"feed_sync_id = " + kept("p", kind, "feed_sync_id", "excluded.feed_sync_id") + ", published_at = " + kept("p", kind, "published_at", "excluded.published_at") +
+		"feed_sync_id = " + kept("p", kind, "feed_sync_id", "excluded.feed_sync_id") + ", published_at = " +
+			kept("p", kind, "published_at", "excluded.published_at") +
 			", deleted = excluded.deleted, hidden = " + hidden(kind, "p.hidden")}
 }
 
-// kept is a column of a key whose change has a kind: a hidden key's stays as it was, unless more
-// than a change is asked for.
+// kept returns an expression for a column of a key. A hidden key keeps the column's former value if its change
+// has kind [Changed].
 func kept(was, kind, column, otherwise string) string {
-	return "CASE WHEN " + was + ".hidden = 1 AND " + kind + " = 0 THEN " + was + "." + column + " ELSE " + otherwise + " END"
+	return "CASE WHEN " + was + ".hidden = 1 AND " + kind + " = 0 THEN " + was + "." + column + " ELSE " +
+		otherwise + " END"
 }
 
-// hidden is whether a key whose change has a kind is hidden.
+// hidden returns an expression that tells whether the key is hidden after a change of this kind: 1 or 0.
 func hidden(kind, was string) string {
 	return "CASE " + kind + " WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE " + was + " END"
 }
 
-// Advance is the statement that moves a feed's sequence to head, an expression. The version is the
-// optimistic lock of the original design: it tells of an in-house publisher that does not lock the
-// row. The generation tells that the feed is still the one whose table and key were used, and not
-// another that was added under its name meanwhile.
+// Advance returns the statement that sets a feed's sequence to head, an expression. It affects no row if the
+// version is another: an in-house publisher that does not lock the row has advanced the sequence. It also
+// affects no row if the generation is another: the feed was dropped and another one was added under its name.
 func Advance(s Spelling, b *Builder, f *Feed, seq Sequence, generation int64, head string) string {
 	return "UPDATE " + Qualified(s, f.Names.Table("sequences")) +
 		" SET value = " + head + ", version = version + 1, updated_at = " + b.Arg(max(seq.Now, seq.UpdatedAt)) +
 		" WHERE name = " + b.Arg(f.Name) + " AND version = " + b.Arg(seq.Version) +
-		" AND EXISTS (SELECT 1 FROM " + Qualified(s, f.Names.Table("feeds")) + " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(generation) + ")"
+		" AND EXISTS (SELECT 1 FROM " + Qualified(s, f.Names.Table("feeds")) + " WHERE name = " + b.Arg(f.Name) +
+		" AND generation = " + b.Arg(generation) + ")"
 }
 
-// Known is the condition that the key of a change, alias c, stands in the positions.
+// Known returns the condition that the key of a change (alias c) is in the feed's table of positions.
 func Known(s Spelling, f *Feed, hint string) string {
-	return "EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " old" + hint + " WHERE " + StoredJoin(s, f, "old", "c") + ")"
+	return "EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " old" + hint + " WHERE " +
+		StoredJoin(s, f, "old", "c") + ")"
 }

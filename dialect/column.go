@@ -9,20 +9,19 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// The columns that capture "column" keeps in the user's table.
+// These columns of the user's table belong to capture "column".
 const (
-	// PositionColumn holds a row's position; NULL while the row waits for one.
+	// PositionColumn holds a row's position. It is NULL while the row waits for a position.
 	PositionColumn = "feed_sync_id"
 	// ShardColumn holds a row's data shard.
 	ShardColumn = "shard"
 )
 
-// InRows tells whether a row's position is a column of the row itself, as capture
-// "column" has it. The feed's table of positions then holds only keys whose latest
-// place is not in a row: deleted, hidden or republished ones.
+// InRows tells whether a column of the row itself holds the row's position. This is so with capture "column".
+// The feed's table of positions then has only the keys whose latest position is not in a row: keys that were
+// deleted, hidden or republished.
 func (f *Feed) InRows() bool { return f.Capture == feedtype.CaptureColumn }
 
-// keptColumns are the columns of the user's table that capture "column" needs.
 func (f *Feed) keptColumns() []string {
 	if !f.InRows() {
 		return nil
@@ -30,7 +29,8 @@ func (f *Feed) keptColumns() []string {
 	return []string{PositionColumn, ShardColumn}
 }
 
-// Kept finds one of these columns, as the database would; nil when the table has none.
+// Kept returns the column of this name, compared as the database compares names. It is nil if the table has no
+// such column.
 func (t *Table) Kept(name string) *Column {
 	for i, c := range t.Columns {
 		if c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name) {
@@ -40,8 +40,7 @@ func (t *Table) Kept(name string) *Column {
 	return nil
 }
 
-// PositionProblem says why a column cannot hold positions, with the next step; empty
-// when it can.
+// PositionProblem says why the column cannot hold positions, and what to do. It is empty if the column can.
 func (c *Column) PositionProblem() string {
 	if c.NoPosition == "" && !c.Nullable {
 		return "may not be NULL: let it, since rows that wait have no position"
@@ -49,8 +48,8 @@ func (c *Column) PositionProblem() string {
 	return c.NoPosition
 }
 
-// ShardProblem says why a column cannot hold the numbers of so many data shards, with the
-// next step; empty when it can.
+// ShardProblem says why the column cannot hold the numbers of this many data shards, and what to do. It is
+// empty if the column can.
 func (c *Column) ShardProblem(dataShards int) string {
 	if c.Generated {
 		return "is generated, where publishers write a row's shard: make it a plain column"
@@ -69,21 +68,22 @@ func (c *Column) ShardProblem(dataShards int) string {
 	return ""
 }
 
-// Delivered are the table's columns without those that capture "column" keeps there:
-// an entry says position and shard by itself.
+// Delivered returns the table's columns without those of capture "column": an entry has fields for its position
+// and shard.
 func (f *Feed) Delivered(t *Table) []Column {
 	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool {
-		return slices.ContainsFunc(f.keptColumns(), func(name string) bool { return c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name) })
+		return slices.ContainsFunc(f.keptColumns(), func(name string) bool {
+			return c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name)
+		})
 	})
 }
 
-// Lacking are the columns that FeedUp has to add to the user's table.
+// Lacking returns the names of the columns that FeedUp has to add to the user's table.
 func (f *Feed) Lacking(t *Table) []string {
 	return slices.DeleteFunc(f.keptColumns(), func(name string) bool { return t.Kept(name) != nil })
 }
 
-// RowProblems says which of the columns and indexes that capture "column" needs the
-// table lacks.
+// RowProblems says which columns and indexes the table lacks that capture "column" needs.
 func (f *Feed) RowProblems(t *Table, indexes ...string) []string {
 	var problems []string
 	for _, name := range f.Lacking(t) {
@@ -97,14 +97,15 @@ func (f *Feed) RowProblems(t *Table, indexes ...string) []string {
 	}
 	for _, name := range indexes {
 		if !slices.Contains(t.Indexes, name) {
-			problems = append(problems, fmt.Sprintf("table %s has no index %s: rows that wait are found by reading all of it", t.Name, name))
+			problems = append(problems,
+				fmt.Sprintf("table %s has no index %s: rows that wait are found by reading all of it", t.Name, name))
 		}
 	}
 	return problems
 }
 
-// WaitingRows is the WHERE of the rows (alias t) that wait for a position, above a
-// key where one is given, and the order in which they are taken.
+// WaitingRows returns the WHERE for the rows (alias t) that wait for a position, and the ORDER BY in which they
+// get it: by key. If after is not nil, only rows with a greater key are included.
 func WaitingRows(s Spelling, b *Builder, f *Feed, after []any) (where, order string) {
 	ordered := OrderedKey(s, f, "t")
 	where = " WHERE t." + PositionColumn + " IS NULL"
@@ -114,7 +115,7 @@ func WaitingRows(s Spelling, b *Builder, f *Feed, after []any) (where, order str
 	return where, " ORDER BY " + strings.Join(ordered, ", ")
 }
 
-// Written is the table whose open transactions hold back changes of the feed.
+// Written is the table that writers of the feed have open for writing until their transactions end.
 func (f *Feed) Written() feedtype.TableName {
 	if f.InRows() {
 		return f.Source
@@ -122,7 +123,7 @@ func (f *Feed) Written() feedtype.TableName {
 	return f.Changes()
 }
 
-// Waiting is the table of what waits for a position, and its column of numbers.
+// Waiting returns the table of the changes or records that wait, and its column of sequence numbers.
 func (f *Feed) Waiting() (table feedtype.TableName, number string) {
 	if f.Outbox {
 		return f.Records(), "order_sequence"
@@ -130,8 +131,8 @@ func (f *Feed) Waiting() (table feedtype.TableName, number string) {
 	return f.Changes(), "seq"
 }
 
-// OldestWaiting is the end of a query for what waits longest, in a shard of an outbox where
-// one is named, and the column that tells since when.
+// OldestWaiting returns the column with the time at which a change or record was written, and the end of a
+// query that selects the oldest one. If shard is not empty, it selects the oldest record of that outbox shard.
 func OldestWaiting(d Dialect, b *Builder, f *Feed, shard []int) (since, from string) {
 	table, number := f.Waiting()
 	from = " FROM " + Qualified(d, table)
@@ -144,26 +145,29 @@ func OldestWaiting(d Dialect, b *Builder, f *Feed, shard []int) (since, from str
 	return "appended_at", from + inOrder(b, d.ByShard, shard[0], Seqs{}, nil, "")[0] + " LIMIT 1"
 }
 
-// CountWaiting is an expression that counts what waits for the publisher; of each
-// kind it stops at limit.
+// CountWaiting returns an expression that counts what waits for the publisher: changes or records, and with
+// capture "column" also rows. It counts each of the two only up to limit.
 func CountWaiting(s Spelling, f *Feed, limit int) string {
 	table, _ := f.Waiting()
 	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, table), limit)
 	if f.InRows() {
-		count += fmt.Sprintf(" + (SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s IS NULL LIMIT %d) y)", Qualified(s, f.Source), PositionColumn, limit)
+		count += fmt.Sprintf(" + (SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s IS NULL LIMIT %d) y)",
+			Qualified(s, f.Source), PositionColumn, limit)
 	}
 	return count
 }
 
-// KeyAt reads the key of the row that stands at a position.
+// KeyAt reads the key of the row that holds a position. The error is sql.ErrNoRows if there is none.
 func KeyAt(ctx context.Context, q Querier, s Spelling, f *Feed, position int64) ([]any, error) {
 	b := NewBuilder(s)
-	return ReadKey(ctx, q, s, f, KeyRefs(s, f, "t"), " FROM "+Qualified(s, f.Source)+" t WHERE t."+PositionColumn+" = "+b.Arg(position), b.Args())
+	return ReadKey(ctx, q, s, f, KeyRefs(s, f, "t"), " FROM "+Qualified(s, f.Source)+" t WHERE t."+PositionColumn+" = "+
+		b.Arg(position), b.Args())
 }
 
-// ReadKey reads the first key of a query, given from its FROM on, in the raw form
-// that [Spelling.Param] takes back; sql.ErrNoRows when there is none.
-func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string, from string, args []any) ([]any, error) {
+// ReadKey reads the first key of a query, in the raw form that [Spelling].Param takes back. from is the query
+// from its FROM on. The error is sql.ErrNoRows if the query answers no row.
+func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string, from string,
+	args []any) ([]any, error) {
 	values := make([]string, len(refs))
 	key, dest := make([]any, len(refs)), make([]any, len(refs))
 	for i, ref := range refs {
@@ -175,15 +179,15 @@ func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string,
 	}
 	for i, v := range key {
 		if bytes, ok := v.([]byte); ok && bytes == nil {
-			key[i] = []byte{} // an empty value, not NULL: nothing is above or below NULL
+			key[i] = []byte{} // an empty value, not NULL: no key is above or below NULL
 		}
 	}
 	return key, nil
 }
 
-// Seen is the condition under which AssignPositions gives a key a position: it has a
-// row or, says the condition known, a position. Where rows hold their positions themselves nothing tells whether
-// a key without a row was ever shown: it gets its tombstone.
+// Seen returns the condition under which AssignPositions gives a key a position: the key has a row or, as the
+// condition known says, a position. If rows hold their positions, the database does not know whether a key
+// without a row was ever shown. Such a key always gets a tombstone.
 func (f *Feed) Seen(row, known string) string {
 	if f.InRows() {
 		return "1 = 1"
@@ -191,8 +195,8 @@ func (f *Feed) Seen(row, known string) string {
 	return row + " IS NOT NULL OR " + known
 }
 
-// DeleteRow are the statements that delete a row and have its delete published, to be
-// run in one transaction with the key as parameters of each.
+// DeleteRow returns the statements that delete a row and record its delete. They run in one transaction, each
+// with the key as its parameters.
 func DeleteRow(s Spelling, f *Feed) []string {
 	b := NewBuilder(s)
 	conds := make([]string, len(f.Key))
@@ -201,12 +205,13 @@ func DeleteRow(s Spelling, f *Feed) []string {
 	}
 	statements := []string{"DELETE FROM " + Qualified(s, f.Source) + " WHERE " + strings.Join(conds, " AND ")}
 	if f.Capture == feedtype.CaptureTrigger {
-		return statements // the trigger records it
+		return statements // the trigger records the delete
 	}
 	b = NewBuilder(s)
 	marks := make([]string, len(f.Key))
 	for i := range marks {
 		marks[i] = b.Arg(nil)
 	}
-	return append(statements, "INSERT INTO "+Qualified(s, f.Changes())+" ("+strings.Join(StoredRefs(s, f, ""), ", ")+") VALUES ("+strings.Join(marks, ", ")+")")
+	return append(statements, "INSERT INTO "+Qualified(s, f.Changes())+" ("+strings.Join(StoredRefs(s, f, ""), ", ")+
+		") VALUES ("+strings.Join(marks, ", ")+")")
 }

@@ -1,15 +1,12 @@
-// Package dialect is the contract that a database fulfils for rowfeed, and the
-// small structs that the root package and the dialects share.
+// Package dialect declares what a database must provide to rowfeed, and the structs that the dialects share
+// with their callers.
 //
-// Dependencies point one way: the root package calls the interfaces declared
-// here, each database implements them in its own package (dialect/sqlite,
-// dialect/postgres, dialect/mysql), and none of those imports the root. SQL
-// that differs between databases only in spelling is written once, in the root
-// or in this package, on the helpers of [Spelling] and [Builder]; everything
-// that is a decision of one database (locks, snapshots, triggers, types) lives
-// in that database's package and nowhere else.
+// Each database implements the interfaces in its own package: dialect/sqlite, dialect/postgres, dialect/mysql.
+// None of these imports the root package or internal packages. SQL that differs between databases only in
+// spelling is written once, by the callers or in this package, with the helpers of [Spelling] and [Builder].
+// What only one database has (locks, snapshots, triggers, types) is in that database's package.
 //
-// Values cross the contract in a lossless form: see [Kind].
+// Values are exchanged in a form that loses nothing: see [feedtype.Kind].
 package dialect
 
 import (
@@ -19,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Dialect is everything rowfeed asks of a database.
+// Dialect is everything that rowfeed asks of a database.
 type Dialect interface {
 	Spelling
 	Schema
@@ -31,285 +28,282 @@ type Dialect interface {
 	Rest
 }
 
-// Spelling is how a database writes the small things of SQL.
+// Spelling is how a database spells the parts of SQL statements.
 type Spelling interface {
-	// Name is the dialect's name in messages and in the feeds table: "sqlite",
-	// "postgres", "mysql".
+	// Name returns "sqlite", "postgres" or "mysql".
 	Name() string
 	// Quote quotes one identifier.
 	Quote(ident string) string
-	// Placeholder is the n-th parameter of a statement, n from 1.
+	// Placeholder returns the n-th parameter of a statement, n from 1.
 	Placeholder(n int) string
-	// Literal quotes a string as a literal, for printed scripts.
+	// Literal quotes a string as a literal.
 	Literal(text string) string
-	// Inline writes a parameter's value into the statement itself, on databases where
-	// that spares a round trip; ok is false for a value that goes beside the statement.
+	// Inline returns a parameter's value as text of the statement, on databases where a statement without
+	// parameters saves a round trip. ok is false if the value must be sent as a parameter.
 	Inline(v any) (text string, ok bool)
-	// RowValues tells whether an index answers (a, b) > (?, ?).
+	// RowValues tells whether the database uses an index for (a, b) > (?, ?).
 	RowValues() bool
-	// Frame are the statements before and after those of a printed script, so that it is
-	// done whole or can be run again, and disturbs no writer.
+	// Frame returns the statements before and after those of a printed script. With them the script has its
+	// full effect or none, or it can be run again, and it never blocks writers for long.
 	Frame() (first, last []Step)
-	// Terminate ends a statement in a script, as the database's own client reads one.
+	// Terminate ends a statement in a script for the database's own client.
 	Terminate(statement string) string
-	// Now is an expression for the database's own clock, as an integer: microseconds
-	// since the Unix epoch. It follows neither the session's time zone nor the start
-	// of the transaction.
+	// Now returns an expression for the database's own clock: an integer, microseconds since the Unix epoch. It
+	// depends neither on the session's time zone nor on the start of the transaction.
 	Now() string
-	// Value is an expression that reads ref, a reference to column c, without loss
-	// and whatever the driver's settings: a Go value of c.Kind's raw form comes out.
+	// Value returns an expression that reads ref, a reference to column c. It loses nothing, whatever the
+	// driver's settings. The driver returns a Go value in the raw form of c.Kind.
 	Value(c Column, ref string) string
-	// Param wraps a placeholder so that what Value read of column c goes back in as
-	// the same value.
+	// Param wraps a placeholder. A value that Value has read of column c is then the same value in the
+	// statement.
 	Param(c Column, placeholder string) string
-	// InsertNew is an INSERT into a quoted table that does nothing where a row has the
-	// same values in the key columns, waits for an open transaction that inserts one,
-	// and leaves the transaction in order; the rows affected tell, 1 or 0.
+	// InsertNew returns an INSERT into a quoted table. It does nothing if a row has the same values in the key
+	// columns. It waits for an open transaction that inserts such a row, and never makes the transaction
+	// unusable. The rows affected are 1 or 0.
 	InsertNew(table string, columns, values, key []string) string
-	// Upsert is an INSERT of rows into a quoted table that sets all columns where a row
-	// has the same key, the columns of one of its unique indexes. A value that another row
-	// has in another unique index is an error of class [ClassDuplicate], unless that row
-	// becomes the new one.
+	// Upsert returns an INSERT of rows into a quoted table. If a row has the same key, Upsert sets all its
+	// columns. The key is the columns of one unique index of the table. A value that another row has in another
+	// unique index is an error of class [ClassDuplicate], unless the database turns that row into the new one.
 	Upsert(table string, columns []string, rows [][]string, key []string) string
-	// Store wraps a placeholder for a value that comes from elsewhere and is written into
-	// column c: text for dates and times, those with a zone in UTC, as in 2006-01-02
-	// 15:04:05.999999. What does not fit the column is refused, not bent, as far as the
-	// database's own settings go.
+	// Store wraps a placeholder for a value from elsewhere that is written into column c. Dates and times are
+	// text, such as 2006-01-02 15:04:05.999999; those with a time zone are in UTC. The database refuses a value
+	// that does not fit the column, as far as its settings say so.
 	Store(c Column, placeholder string) string
 }
 
-// Schema describes tables and makes and removes what feeds need.
+// Schema describes tables, and makes and removes the objects of feeds.
 type Schema interface {
-	// CurrentSchema is the schema in which unqualified names are looked up and made, on
-	// databases where triggers need it spelled out; empty elsewhere. With q nil it is
-	// that of a fresh database.
+	// CurrentSchema returns the schema in which unqualified names are found and made, on databases whose
+	// triggers must name it. Elsewhere it is empty. If q is nil, it is the one of a new database.
 	CurrentSchema(ctx context.Context, q Querier) (string, error)
-	// Migrations are rowfeed's own tables, version by version, oldest first.
+	// Migrations returns the versions of rowfeed's own tables, oldest first.
 	Migrations(n Names) []Migration
-	// WithSchemaLock runs fn on one connection while holding the lock under which
-	// rowfeed's schema is changed; a second caller waits. Where DDL is transactional,
-	// fn runs in one transaction, which commits when fn answers nil. Waiting for other
-	// sessions' locks is bounded; the error is then of class [ClassLockTimeout] and
-	// nothing (or, without transactional DDL, nothing that cannot be repeated) has
-	// happened.
+	// WithSchemaLock runs fn on one connection, under the lock for changes of rowfeed's schema. A second caller
+	// waits. If DDL is transactional, fn runs in one transaction, which is committed if fn returns nil. Waits
+	// for other sessions' locks are bounded. If such a wait fails, the error is of class [ClassLockTimeout],
+	// and nothing was changed; without transactional DDL, all that was done can be repeated.
 	WithSchemaLock(ctx context.Context, db *sql.DB, n Names, fn func(Querier) error) error
-	// SchemaVersion answers 0 when rowfeed's tables do not exist.
+	// SchemaVersion returns the newest version, or 0 if rowfeed's tables do not exist.
 	SchemaVersion(ctx context.Context, q Querier, n Names) (int, error)
-	// Describe reads what the catalog says of a table. It answers an error of class
-	// [ClassUndefined] when there is no such table.
+	// Describe reads a table's description from the catalog. The error is of class [ClassUndefined] if the
+	// table does not exist.
 	Describe(ctx context.Context, q Querier, t feedtype.TableName) (*Table, error)
-	// MaxColumns are the most columns that a statement can answer, and that a table can have.
+	// MaxColumns returns the maximum number of columns in the answer of a statement, and in a table.
 	MaxColumns() (answered, declared int)
-	// KeyColumn is what Describe would say of a column declared so, as far as the
-	// declaration tells; for printing without a server.
+	// KeyColumn returns what Describe would say of a column with this declaration, as far as that tells. It is
+	// for printing scripts without a server.
 	KeyColumn(name, declaration string) Column
-	// FeedUp are the statements that make a feed's tables and triggers, each
-	// repeatable: running the list again after it broke off anywhere completes it. Of a feed
-	// with an outbox these are its two tables, and a trigger that appends records.
+	// FeedUp returns the statements that make a feed's tables and triggers. If they fail half-way, running them
+	// all again completes them. For an outbox feed these are its two tables, and triggers that append records.
 	FeedUp(f *Feed, t *Table) ([]Step, error)
-	// FeedDown are the statements that remove what FeedUp made. t is the source table
-	// as it is now, nil when it is gone.
+	// FeedDown returns the statements that remove what FeedUp has made. t is the source table as it is now, or
+	// nil if it does not exist any more.
 	FeedDown(f *Feed, t *Table) []Step
-	// Verify compares a feed's triggers and tables with what FeedUp would make, and
-	// answers one sentence for each difference, none when all is in place. What NewPartitions
-	// answers is left out.
+	// Verify compares a feed's triggers and tables with what FeedUp would make. It returns one sentence for
+	// each difference, except for what NewPartitions returns.
 	Verify(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
-	// NewPartitions are the partitions that came after FeedUp, of a feed whose changes are captured by triggers, on
-	// databases where only triggers for rows come to a new partition by themselves.
+	// NewPartitions returns the partitions that were added after FeedUp, for a feed with capture "trigger". It
+	// is for databases that copy only row triggers to a new partition.
 	NewPartitions(ctx context.Context, q Querier, f *Feed, t *Table) ([]NewPartition, error)
-	// TriggerNames are the names that a feed's triggers may have.
+	// TriggerNames returns the names that a feed's triggers may have.
 	TriggerNames(f *Feed) []string
-	// Repair are the statements that mend what Verify found, without a moment in which
-	// a change goes uncaptured.
+	// Repair returns the statements that correct what Verify found. At no moment while they run is a change
+	// left uncaptured.
 	Repair(ctx context.Context, q Querier, f *Feed, t *Table) ([]Step, error)
-	// Takeovers is one sentence for each of a feed's triggers and routines that Verify has nothing against, but that runs
-	// with the rights of another login, of which q's login is not told whether it has them. Upgrade makes them anew.
+	// Takeovers returns one sentence for each trigger and routine of the feed that an upgrade makes again although
+	// Verify accepts it. Such an object runs with the rights of another login, and q's login cannot see whether
+	// that login has them. Or, on MariaDB, the statement that made it names its database.
 	Takeovers(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
-	// Strays is one sentence for each trigger of another table that writes into the feed's, as a copy of the feed's
-	// table has them where rowfeed's tables are in another schema.
+	// Strays returns one sentence for each trigger on another table that writes into this feed's tables. A copy of
+	// the feed's table has such triggers if rowfeed's tables are in another schema. It also returns one for each
+	// trigger of the feed that would become a stray one if a dump of its schema were loaded under another name.
 	Strays(ctx context.Context, q Querier, f *Feed, t *Table) ([]string, error)
-	// Moved looks for the feed's table, which is not where its record says: ok tells that it is in another schema by now.
+	// Moved searches for the feed's table, which is not where the feed's record says. ok says that it was found
+	// in another schema.
 	Moved(ctx context.Context, q Querier, f *Feed) (now feedtype.TableName, ok bool, err error)
-	// Homes are other schemas that have tables of rowfeed's with this prefix, where a schema can be renamed.
+	// Homes returns the other schemas that have rowfeed's tables with this prefix, on databases where a schema
+	// can be renamed.
 	Homes(ctx context.Context, q Querier, n Names) ([]string, error)
-	// BucketIndex are the statements that make the positions' index by bucket where the
-	// feed is read by it ([Feed.ByBucket]), or remove it where it is not; none where it is
-	// so already.
+	// BucketIndex returns the statements that make the index by bucket on the feed's table of positions if the
+	// feed needs it ([Feed.ByBucket]), or remove it if the feed does not. There are none if nothing is to be
+	// changed.
 	BucketIndex(ctx context.Context, q Querier, f *Feed) ([]Step, error)
-	// DeleteRow are the statements that delete a row and have its delete published, to
-	// be run in one transaction with the key as parameters of each.
+	// DeleteRow returns the statements that delete a row and record its delete. They run in one transaction,
+	// each with the key as its parameters.
 	DeleteRow(f *Feed) []string
 }
 
-// Publish are the operations of one publishing transaction, in their order.
+// Publish are the operations of a publisher, roughly in the order in which it uses them.
 type Publish interface {
-	// TxOptions and Settings open a transaction for a purpose: the isolation level, and
-	// statements that run first in it (durability, bounds on idling, plan settings).
-	// The settings end with the transaction.
+	// TxOptions and Settings are for the begin of a transaction with this purpose. TxOptions has the isolation
+	// level. Settings are statements that run first in the transaction, for durability, bounds on idling, and
+	// query plans. They end with the transaction.
 	TxOptions(p Purpose) *sql.TxOptions
 	Settings(p Purpose, n Names) []string
-	// Durability answers an error when a commit on this connection could be forgotten
-	// after a power cut, and says which setting to change.
+	// Durability returns an error if a power failure could undo a commit of this connection. The error names
+	// the setting to change.
 	Durability(ctx context.Context, q Querier) error
-	// Identity tells this database from every other, also from its own past or future
-	// after a failover, as far as the server knows; it is empty where it knows nothing.
-	// The answer is an error of class [ClassReadOnly] on a server that takes no writes.
+	// Identity identifies this database, as far as the server knows: it differs from that of every other
+	// database, and changes with a failover or a restore. It is empty if the server knows nothing. The error is
+	// of class [ClassReadOnly] on a server that accepts no writes.
 	Identity(ctx context.Context, q Querier, n Names) (string, error)
-	// IdentitySQL is an expression for the same, NULL on a server that takes no writes; empty
-	// where nothing is known.
+	// IdentitySQL returns an expression for the same. It is NULL on a server that accepts no writes. It is
+	// empty if the server knows nothing.
 	IdentitySQL(n Names) string
-	// SeqsGrow tells whether a seq is never given twice, nor below those given before by
-	// transactions that are over. Then looks may leave out what was published already: it is
-	// for databases where deleted changes are walked over for as long as somebody has an old
-	// snapshot. Where it is false a Seqs is always all numbers.
+	// SeqsGrow tells whether a new seq is always greater than all seqs of transactions that have ended, and is
+	// never given twice. Then a scan can leave out ranges that were published. That helps on databases where a
+	// scan has to step over deleted changes for as long as an old snapshot exists. If it is false, every Seqs
+	// is all numbers.
 	SeqsGrow() bool
-	// Writers are the open transactions that may have drawn seqs for changes of theirs, or numbers for records, which
-	// nobody else sees yet: every one that had drawn any when Writers was called is among them.
-	// told is false where the database, or the login's rights, cannot tell.
+	// Writers returns the open transactions that may have drawn the seq of a change, or the number of a record,
+	// that is not visible yet. Every transaction that had drawn one when Writers was called, and has not ended,
+	// is among them. told is false if the database cannot tell, or does not tell this login.
 	Writers(ctx context.Context, q Querier, f *Feed) (open []Writer, told bool, err error)
-	// HasChanges is the cheap question that comes before a publishing transaction, in
-	// one round trip and without locks: whether a change waits among some seqs.
+	// HasChanges tells whether a change waits among some seqs. It takes one round trip and no locks. A
+	// publisher asks it before it opens a transaction.
 	HasChanges(ctx context.Context, q Querier, f *Feed, among Seqs) (bool, error)
-	// Which says among which numbers, of a column that is the primary key, a look for changes or records looks: each answer behind the name of
-	// their table makes a look by itself, and together they are all.
+	// Which returns the ranges of a primary-key column that a scan for changes or records has to read. Each of
+	// them follows the table's name in a query of its own. Together these queries find every number that is
+	// among the given ones.
 	Which(column string, among Seqs) []string
-	// Stamp is a query for a text that is another one whenever a commit has become visible
-	// since, whoever made it and to whatever table; "" where nothing as cheap tells. So is the
-	// text where this server cannot tell.
+	// Stamp returns a query for a text that changes with every commit to the database, of any session and to
+	// any table. It is "" if the database has nothing that is cheap enough. The text is empty if this server
+	// cannot tell.
 	Stamp() string
-	// LockSequence locks the feed's row of the sequences table until the transaction
-	// ends. The row lock is what makes positions visible in increasing order.
+	// LockSequence locks the feed's row of the sequences table until the transaction ends. This row lock makes
+	// positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
-	// PublishAlike does in one statement, where a database is quicker so, all of what follows
-	// for up to limit changes among some seqs, and advances the sequence. Where it does not, or
-	// where these changes are not of one kind, the answer is not OK, and nothing was written.
-	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs, limit int) (Alike, error)
-	// TakeChanges reads up to limit changes among some seqs, in seq order, in one snapshot,
+	// PublishAlike does all of the following in one statement, on databases where that is faster: it publishes
+	// up to limit changes among some seqs, and advances the sequence. If the database does not do so, or the
+	// changes have different kinds, OK is false in the result, and nothing was written.
+	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs,
+		limit int) (Alike, error)
+	// TakeChanges reads up to limit changes among some seqs, in the order of their seqs, from one snapshot and
 	// without locks.
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, among Seqs, limit int) ([]Change, error)
-	// AssignPositions upserts the keys of the assignments, one at least, with consecutive
-	// positions, into the feed's positions.
-	// It looks up which rows exist; a key that has neither a row nor a position is left
-	// out, a hidden one keeps its position, and stays hidden, unless the assignment's kind
-	// says otherwise.
-	// publishedAt is in microseconds since the Unix epoch.
+	// AssignPositions upserts the keys of the assignments into the feed's table of positions. There must be at
+	// least one assignment, and their positions must be consecutive. AssignPositions looks up which rows exist.
+	// It leaves out a key that has neither a row nor a position. A hidden key keeps its position and stays
+	// hidden, unless the kind of its assignment asks for more. publishedAt is in microseconds since the Unix
+	// epoch.
 	AssignPositions(ctx context.Context, tx Querier, f *Feed, as []Assignment, publishedAt int64) error
-	// PlaceRows locks up to limit rows that wait (their position is NULL) in key order,
-	// above a key where one is given, skipping those that other transactions hold, and
-	// gives them the positions above base, one after the other, changing nothing else of
-	// the row. What the feed's positions said of their keys is forgotten, except of
-	// hidden ones. It answers how many rows there were and the last one's key. For feeds
-	// that are [Feed.InRows]; 0 otherwise. Where the feed is sharded, shard answers the
-	// data shard of a row's key, which is written in the statement that writes the position.
-	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64, shard func(key []any) (int, error)) (n int, last []any, err error)
-	// ResetRows sets the positions of the rows (alias t) for which a condition holds to
-	// NULL, changing nothing else of them, and answers how many.
+	// PlaceRows gives positions to up to limit rows whose position is NULL: base + 1, base + 2 and so on, in
+	// key order. If after is not nil, it begins above that key. It skips rows that other transactions have
+	// locked, and changes nothing else of a row. It deletes the entries of these keys in the feed's table of
+	// positions, except those of hidden keys. If the feed is sharded, shard returns the data shard of a row's
+	// key, which the same statement writes.
+	//
+	// PlaceRows returns the number of rows, and the key of the last one. For a feed that is not [Feed.InRows]
+	// it returns 0.
+	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64,
+		shard func(key []any) (int, error)) (n int, last []any, err error)
+	// ResetRows sets the position of each row (alias t) that satisfies a condition to NULL, and changes nothing
+	// else of the row. It returns the number of rows.
 	ResetRows(ctx context.Context, tx Querier, f *Feed, where string, args []any) (int64, error)
-	// SetShards writes the data shards of the keys that stand at these positions, and
-	// nothing else of them, and answers how many: in the feed's table of positions, with
-	// their buckets, or with rows in the source, where rows that other transactions hold
-	// are passed over. The shards must be others than those that are there.
+	// SetShards writes the data shards of the keys that have these positions, and returns how many it has
+	// written. Without rows it writes into the feed's table of positions, with the buckets. With rows it writes
+	// into the source, and skips rows that other transactions have locked. Each given shard must differ from
+	// the present one.
 	SetShards(ctx context.Context, tx Querier, f *Feed, rows bool, places []Sharded) (int64, error)
-	// DeleteChanges deletes exactly the changes of the given seqs (ascending), locks no
-	// other record, and answers how many there were.
+	// DeleteChanges deletes exactly the changes with these seqs, which are ascending. It locks no other change.
+	// It returns how many it has deleted.
 	DeleteChanges(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
 }
 
-// Read answers pages.
+// Read reads pages.
 type Read interface {
-	// ReadPage reads a page together with the head it belongs to, so that every
-	// position up to that head is either on the page, filtered by the query, or at or
-	// below q.After.
+	// ReadPage reads a page together with its head. Every position up to that head is on the page, is excluded
+	// by the query, or is not above q.After; if the limit ends the page, this holds up to the page's last
+	// position.
 	ReadPage(ctx context.Context, db *sql.DB, f *Feed, q PageQuery) (*PageRows, error)
-	// Flush writes a little of rowfeed's own, so that tx's commit puts everything on the
-	// disk that could be seen when tx began. Only databases that answer pages with
-	// Unflushed have anything to write.
+	// Flush writes a few bytes into a table of rowfeed. The commit of tx then puts everything on the disk that
+	// was visible when tx began. Only a database that returns pages with Unflushed has anything to write.
 	Flush(ctx context.Context, tx Querier, n Names) error
-	// FlushAlone is Flush as one statement on a pool, committed when it is answered. False
-	// means that it was not: where nobody can tell, nothing is written.
+	// FlushAlone does a Flush by one statement on a pool. True means that the statement is committed. If the
+	// database cannot tell that it would be, FlushAlone writes nothing and returns false.
 	FlushAlone(ctx context.Context, pool Querier, n Names) (bool, error)
 }
 
-// Rest is what fits nowhere else.
+// Rest classifies errors, and tells operators what waits and for whom.
 type Rest interface {
-	// Blockers lists the open transactions that may hold back changes of the feed,
-	// oldest first: those that wrote to it, as far as the database tells. Of a feed with ULIDs they are those
-	// that may have a shard, and of which Holders cannot say so. Where the database, or the login's rights,
-	// keep some of them or what they do from being told, unseen says so; it is nil where nothing is.
+	// Blockers returns the open transactions that may hold back changes of the feed, oldest first: those that
+	// wrote to it, as far as the database tells. For a feed with ULIDs they are those that may have locked a
+	// shard without being known to Holders. unseen says what the database, or this login, cannot see of them.
+	// It is nil if nothing is missing.
 	Blockers(ctx context.Context, q Querier, f *Feed) (found []Blocker, unseen *Unseen, err error)
-	// Holders are the shards of a feed with ULIDs that transactions have or wait for, in
-	// ascending order, and how much it is that the database tells. Where the login may not see them it is
-	// nothing, with an error of class [ClassPermission] that names the right.
+	// Holders returns the shards of a feed with ULIDs that transactions have locked or wait for, in ascending
+	// order, and which locks the database tells. If the login may not see them, there are none, and the error
+	// is of class [ClassPermission] and names the missing right.
 	Holders(ctx context.Context, q Querier, f *Feed) ([]Holding, Told, error)
-	// EndHolder ends the session of a shard's holder, as Holders answered it, unless its
-	// transaction is over by now: then it answers false. The error wraps
-	// errors.ErrUnsupported where sessions cannot be ended, and is of class
-	// [ClassPermission], and names the right, where the login may not.
+	// EndHolder ends the session of the holder that Holders has returned. It returns false if the holder's
+	// transaction has ended by itself. The error wraps errors.ErrUnsupported on databases without sessions. It
+	// is of class [ClassPermission], and names the missing right, if the login may not end the session.
 	EndHolder(ctx context.Context, q Querier, f *Feed, h Holding) (bool, error)
-	// Backlog counts the changes or records waiting, up to limit, and gives the age of the
-	// oldest in microseconds, in one shard of an outbox where one is named.
+	// Backlog counts the changes or records that wait, up to limit, and returns the age of the oldest one in
+	// microseconds. With a shard, the age is of the oldest record in that shard of an outbox. The count is always
+	// of all shards.
 	Backlog(ctx context.Context, q Querier, f *Feed, limit int, shard ...int) (count, ageMicros int64, err error)
-	// Classify says what kind of error the driver answered, by its code alone.
+	// Classify returns the class of a driver's error, as its code tells.
 	Classify(err error) Class
 }
 
-// Purpose says what a transaction is for; see [Publish.TxOptions].
+// Purpose is what a transaction is for. See [Publish].TxOptions.
 type Purpose int
 
 const (
 	// ForPublish is a publisher's transaction: READ COMMITTED and durable.
 	ForPublish Purpose = iota
-	// ForMove is ForPublish for the movers of an outbox, who are not to wait for each other for
-	// long; where a setting cannot end with the transaction see [Moving.Bounded].
+	// ForMove is ForPublish for moving the records of an outbox. Such transactions must not wait long for each
+	// other. If no setting of the database ends with the transaction, [Moving].Bounded bounds the wait.
 	ForMove
 	// ForRecord writes change records or rowfeed's own rows: READ COMMITTED and durable.
 	ForRecord
-	// ForRepair is ForRecord for statements that read a whole table, however long it takes.
+	// ForRepair is ForRecord for statements that read a whole table, which may take any time.
 	ForRepair
 	// ForRead reads pages: READ COMMITTED, read-only.
 	ForRead
 	// ForCheck reads everything in one snapshot: REPEATABLE READ, read-only.
 	ForCheck
-	// ForConsume hands an application's transaction to a consumer's handler: READ
-	// COMMITTED and durable, with the write lock where a database has only one, and
-	// without settings that the handler's own statements would notice.
+	// ForConsume is the transaction that a consumer's handler gets: READ COMMITTED and durable. On a database
+	// with a single write lock it holds that lock. It has no settings that would affect the handler's
+	// statements.
 	ForConsume
 )
 
-// Sequence is a feed's row of the sequences table, as locked. Times are in
-// microseconds since the Unix epoch.
+// Sequence is a feed's row of the sequences table, read under its lock. Times are in microseconds since the
+// Unix epoch.
 type Sequence struct {
 	Value     int64  // the highest position given
-	Version   int64  // counts every advance; the optimistic lock
+	Version   int64  // the number of advances, which is the optimistic lock
 	UpdatedAt int64  // when Value was last advanced
-	Now       int64  // the database's clock
-	Identity  string // as [Publish.Identity] answers it
+	Now       int64  // the time of the database's clock
+	Identity  string // as [Publish].Identity returns it; empty on databases that know nothing
 }
 
-// Writer is an open transaction of somebody else's.
+// Writer is an open transaction of another session.
 type Writer struct {
-	// Session is who runs it, and nobody else as long as it is open.
+	// Session identifies the session. It belongs to no other session while the transaction is open.
 	Session string
-	// Transaction is its name, which no other one has. It is empty of a session that is at a
-	// statement which may have drawn a seq, and whose transaction has no name yet.
+	// Transaction identifies the transaction. It is empty if the session is running a statement that may have
+	// drawn a seq, and its transaction has no name yet.
 	Transaction string
-	// Orphan says that its session is gone, or another since the server was restarted: it may be
-	// any that was open before under other names.
+	// Orphan says that the transaction has no session any more, or has another name than before, as after a
+	// restart of the server. It may be any transaction that was listed before under other names.
 	Orphan bool
 }
 
-// ChangeKind tells what a change record asks for.
+// ChangeKind is what a change record asks for.
 type ChangeKind int
 
 const (
-	// Changed says that the key was written. Hidden keys stay hidden.
+	// Changed says that the key was written. A hidden key stays hidden.
 	Changed ChangeKind = 0
-	// Republished asks for a new position and shows the key again if it was hidden.
+	// Republished asks for a new position, and shows the key again if it was hidden.
 	Republished ChangeKind = 1
 	// Unpublished hides the key: consumers get a delete.
 	Unpublished ChangeKind = 2
-	// Placed asks for a new position, which a hidden key gets, too, and stays hidden. It is
-	// no wish: among changes of one key that are published together a wish holds.
+	// Placed asks for a new position, also for a hidden key, which stays hidden. If changes of one key are
+	// published together, Republished and Unpublished win over it.
 	Placed ChangeKind = 3
 )
 
@@ -317,88 +311,88 @@ const (
 type Change struct {
 	Seq  int64
 	Kind ChangeKind
-	// Key holds the key columns' values. Different keys never have equal values; equal
-	// keys may differ in spelling where the key's collation says so.
+	// Key holds the values of the key columns. Different keys have different values. Equal keys may have values
+	// that are spelled differently, if the collation of the key takes them for equal.
 	Key []any
 }
 
-// Alike is what became of changes that were published by one statement.
+// Alike is the result of [Publish].PublishAlike.
 type Alike struct {
 	OK       bool
 	Changes  int     // how many were read
-	Deleted  int     // how many of these were there to be deleted
-	Keys     int     // positions given, one for each key
-	Advanced bool    // the sequence was; not where somebody else did, or the generation is another
-	Seqs     []int64 // those deleted, ascending
+	Deleted  int     // how many of these were still present and were deleted
+	Keys     int     // how many different keys they had; the sequence was advanced by this number
+	Advanced bool    // false if another publisher has advanced the sequence, or the generation is another
+	Seqs     []int64 // the seqs that were deleted, ascending
 }
 
 // Assignment gives a position to the key of one change.
 type Assignment struct {
-	Seq      int64 // the change that names the key; it has not been deleted yet
+	Seq      int64 // the change that names the key; it must not be deleted yet
 	Position int64
 	Shard    int
 	Kind     ChangeKind
 }
 
-// PageQuery asks for the positions above After, in order.
+// PageQuery asks for the positions above After, in ascending order.
 type PageQuery struct {
 	After feedtype.Position
-	// Mark leaves out tombstones at or below it: the consumer started at the beginning
-	// when the head stood there, and has never seen the rows they speak of.
+	// Mark excludes tombstones up to this position. The consumer started at the beginning when the head was at
+	// Mark, so it has never seen the deleted rows.
 	Mark     feedtype.Position
 	Limit    int
-	MaxBytes int // the page ends early, after at least one row, when its values exceed this
-	// From and To are the half-open range of data shards that is asked for; 0 and 0 for
-	// the whole feed.
+	MaxBytes int // the page ends early, after at least one row, if its values are larger than this
+	// From and To are the half-open range of data shards to read. Both are 0 for the whole feed.
 	From, To int
-	// Shard is the one that is asked for, of a feed that has [Feed.ULIDs].
+	// Shard is the shard to read, for a feed with [Feed].ULIDs.
 	Shard int
-	// Among are the numbers that records waiting in an outbox may have.
+	// Among are the numbers that waiting records of an outbox may have.
 	Among Seqs
-	// AnyDatabase says that a database of another identity than the feed's will do, as a
-	// replica is. Else a page of a feed with ULIDs has no signature there.
+	// AnyDatabase allows a database with another identity than the feed's, such as a replica. Without it, a
+	// page of a feed with ULIDs has an empty signature there.
 	AnyDatabase bool
-	// Unserved are the states of a feed in which a part must not be served: its page then
-	// has no signature. At least one, where From and To are set, or parts are taken from a page
-	// of the whole feed. With an outbox they are those in which
-	// rows are being placed behind the head; see PageRows.Filling.
+	// Unserved are states of the feed. In such a state, a page for a part of the feed has an empty signature.
+	// It must not be empty if From and To are set, or if parts are cut from a page of the whole feed. For an
+	// outbox feed they are instead the states in which rows are placed behind the head: see PageRows.Filling.
 	Unserved []string
-	// Sorted has the database sort the page, which is otherwise read in the order in which its
-	// positions are found, and read again if that was not theirs.
+	// Sorted makes the database sort the page. Otherwise the page is read in the order in which the database
+	// finds its positions, and is read again, sorted, if that was not ascending.
 	Sorted bool
 }
 
-// PageRows is a page as the database answered it.
+// PageRows is a page as the database has returned it.
 type PageRows struct {
 	Generation      int64
 	TombstonesBelow feedtype.Position
-	// EntriesBelow is the position up to which entries were purged, or may be one day: nothing is
-	// shown at or below it, and a cursor below it may lack some.
+	// EntriesBelow is the position up to which entries were purged, or may be purged in the future. No entry at
+	// or below it is shown. A cursor below it may have missed entries.
 	EntriesBelow feedtype.Position
-	// Head is the highest position that the page could show, Given the highest that may
-	// have been given by then. They differ only where rows hold ULIDs.
+	// Head is the highest position that the page could show. Given is the highest position that may have been
+	// given by then. They differ only for feeds with ULIDs.
 	Head, Given feedtype.Position
-	// Filling says that rows are being placed behind the head of the shard: below LiveFrom,
-	// or anywhere where that is zero, there may be more of them soon.
+	// Filling says that rows are being placed behind the head of the shard. More of them may appear below
+	// LiveFrom, or anywhere if LiveFrom is zero.
 	Filling  bool
 	LiveFrom feedtype.Position
-	Shard    int // the one that was asked for, where each is a feed by itself
-	// Waiting says that records of the shard waited in the feed's outbox when the head was
-	// read: what had been moved to its place by then is on the page.
-	Waiting   bool
-	Signature string // the source table's columns at the time of the page; empty: see PageQuery.AnyDatabase and Unserved
+	Shard    int // the shard that was asked for, of a feed with ULIDs
+	// Waiting says that records of the shard waited in the outbox when the head was read. Records that had been
+	// moved by then are on the page.
+	Waiting bool
+	// Signature identifies the columns of the source table when the page was read. It is empty if the page must
+	// not be shown: see PageQuery.AnyDatabase and PageQuery.Unserved.
+	Signature string
 	Rows      []PageRow
-	Truncated bool // MaxBytes ended the page
-	Cut       bool // the page ended before its limit, and there may be more
-	// Unflushed says that the database shows commits before they are on its disk: a
-	// crash could take back what the page shows, until a Flush has been committed.
+	Truncated bool // MaxBytes has ended the page
+	Cut       bool // the page ended before its limit, and there may be more rows
+	// Unflushed says that the database shows commits before they are on its disk. A crash could undo what the
+	// page shows, until a Flush was committed.
 	Unflushed bool
-	// Forgetful says why a Flush would not help: the setting that must be changed. Nil
-	// where commits last.
+	// Forgetful is not nil if even a Flush cannot make commits durable. It names the setting that must be
+	// changed.
 	Forgetful error
 }
 
-// PageRow is one position with its row as it is now.
+// PageRow is one position, with the present content of its row.
 type PageRow struct {
 	Position feedtype.Position
 	Shard    int
@@ -406,21 +400,21 @@ type PageRow struct {
 	Hidden   bool
 	Present  bool // the source table has the row
 	Key      []any
-	Values   []any // of Feed.Columns; meaningless when not Present
+	Values   []any // the values of Feed.Columns, valid only if Present
 }
 
 // Blocker is an open transaction that may hold back changes.
 type Blocker struct {
-	Session   string // how the database names the connection
+	Session   string // the database's name of the connection
 	User      string
 	Host      string
-	AgeMicros int64  // of the transaction; -1 where nobody tells
-	Statement string // the current or last statement; "" where nobody tells
-	Scope     string // what is known: "wrote to the feed", "wrote to some table"
+	AgeMicros int64  // the age of the transaction; -1 if unknown
+	Statement string // the current or the last statement; "" if unknown
+	Scope     string // what the transaction has done: for example "wrote to the feed", "wrote to some table"
 }
 
-// Unseen says that not everything is told of who holds changes back.
+// Unseen says what cannot be seen of the transactions that hold changes back.
 type Unseen struct {
-	Cause string // what is not told, and why
-	Next  string // what to run, or to do, so that it is
+	Cause string // what cannot be seen, and why
+	Next  string // what to run or to do about it
 }

@@ -12,15 +12,15 @@ import (
 type Class int
 
 const (
-	// ClassOther is every error without a meaning of its own.
+	// ClassOther is an error that has no class of its own.
 	ClassOther Class = iota
-	// ClassRetry is a deadlock, a serialization failure or a busy database: the
-	// transaction had no effect and may be run again.
+	// ClassRetry is a deadlock, a serialization failure or a busy database. The transaction had no effect and
+	// may be run again.
 	ClassRetry
-	// ClassLockTimeout is a bounded wait for another session's lock that ran out.
+	// ClassLockTimeout is a wait for another session's lock that took longer than its bound.
 	ClassLockTimeout
-	// ClassConnection is a lost or refused connection, or a server that shuts down or
-	// starts up. Whether a commit in flight took effect is unknown.
+	// ClassConnection is a connection that was lost or refused, or a server that shuts down or starts up. It is
+	// unknown whether a commit in flight took effect.
 	ClassConnection
 	// ClassUndefined is a table, column, function or savepoint that does not exist.
 	ClassUndefined
@@ -30,15 +30,15 @@ const (
 	ClassDuplicate
 	// ClassInvalid is a value that its column's type, or an index of it, does not accept.
 	ClassInvalid
-	// ClassFull is a disk or a quota that is full.
+	// ClassFull is a full disk or an exhausted quota.
 	ClassFull
-	// ClassReadOnly is a server that takes no writes: a replica, or one set read-only.
+	// ClassReadOnly is a server that accepts no writes: a replica, or a server that is set to read-only.
 	ClassReadOnly
 )
 
-// CodeField walks an error's chain and answers the first exported integer field
-// of the given name, as database drivers have one for the server's code. It spares
-// the dialects from importing a driver, so that any driver of the database will do.
+// CodeField searches the chain of an error for the first exported integer field of this name, in which a
+// database driver has the server's error code. So a dialect needs no import of a driver, and works with every
+// driver that has such a field.
 func CodeField(err error, field string) (int64, bool) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		v := reflect.ValueOf(err)
@@ -60,36 +60,37 @@ func CodeField(err error, field string) (int64, bool) {
 	return 0, false
 }
 
-// ErrNoTable is what Describe answers for a table that does not exist; its class is
-// ClassUndefined on every database.
+// ErrNoTable is the error of Describe if the table does not exist. Its class is ClassUndefined on every
+// database.
 var ErrNoTable = errors.New("no such table")
 
-// SystemTable is the refusal that Describe answers for a table of the database's own.
-const SystemTable = "it is one of the database's own tables, on which nobody else may make triggers; make feeds of your tables"
+// SystemTable is what Describe puts into Table.Refusals for a table of the database itself.
+const SystemTable = "it is one of the database's own tables, on which nobody else may make triggers; " +
+	"make feeds of your tables"
 
-// ErrHintAhead is what TakeShard answers to a hint of more than MaxHintAhead ahead of the
-// database's clock.
+// ErrHintAhead is the error of TakeShard if the time hint is more than MaxHintAhead ahead of the database's
+// clock.
 var ErrHintAhead = errors.New("the hint is ahead of the clock")
 
-// ErrNoULIDsLeft is what TakeShard answers where a shard has come to the last ULIDs that there are.
+// ErrNoULIDsLeft is the error of TakeShard if the last possible ULID of a shard was given.
 var ErrNoULIDsLeft = errors.New("there is no ULID above those of the shard")
 
-// ErrNoTransaction is what LockShard answers where every statement is committed by itself.
+// ErrNoTransaction is the error of LockShard outside of a transaction, where every statement commits by itself.
 var ErrNoTransaction = errors.New("no transaction is open")
 
-// ErrLockWait is a wait for a shard's lock that has run out, on databases whose code for it
-// stands for more.
+// ErrLockWait is a wait for a shard's lock that took longer than its bound, on databases whose error code for
+// that has other meanings, too.
 var ErrLockWait = errors.New("another transaction has the lock")
 
-// ErrReadOnly is what Identity answers on a server that takes no writes; its class is
-// ClassReadOnly on every database that has such servers.
+// ErrReadOnly is the error of Identity on a server that accepts no writes. Its class is ClassReadOnly on every
+// database that has such servers.
 var ErrReadOnly = errors.New("the server is a replica or read-only")
 
-// IsConnection tells whether err means a connection that was lost or could not be
-// made, for errors that carry no code of the server.
+// IsConnection tells whether err, which has no code of the server, means that a connection was lost or could
+// not be opened.
 func IsConnection(err error) bool {
-	// pgx says so of an error that came before anything was sent: the connection was
-	// closed under it.
+	// pgx has this method on an error that occurred before anything was sent: the connection was already
+	// closed.
 	var unsent interface{ SafeToRetry() bool }
 	if errors.As(err, &unsent) && unsent.SafeToRetry() {
 		return true

@@ -7,20 +7,19 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Names says where rowfeed's own tables are: a schema (empty: the database's
-// default) and a prefix.
+// Names says where rowfeed's own tables are: in a schema (empty means the database's default) and under a
+// prefix.
 type Names struct {
 	Schema string
 	Prefix string
 }
 
-// Table is the name of one of rowfeed's own tables, such as "sequences" or
-// "changes_kv".
+// Table returns the name of one of rowfeed's own tables. base is, for example, "sequences" or "changes_kv".
 func (n Names) Table(base string) feedtype.TableName {
 	return feedtype.TableName{Schema: n.Schema, Name: n.Prefix + base}
 }
 
-// StateActive is the state of a feed that is ready, in the table of feeds.
+// StateActive is the value of feeds.state for a feed that is ready.
 const StateActive = "active"
 
 // Column is one column of a source table.
@@ -28,44 +27,43 @@ type Column struct {
 	Name string `json:"name"`
 	// Type is the column's type as the database spells it.
 	Type string `json:"type"`
-	// Decl is what declares a column that holds and compares the same values: type,
-	// character set, collation.
+	// Decl declares a column that holds and compares the same values: type, character set, collation.
 	Decl string        `json:"decl,omitempty"`
 	Kind feedtype.Kind `json:"kind"`
-	// Stored is the column's name in rowfeed's tables, for key columns. It differs from
-	// Name only where Name is one of rowfeed's own column names.
+	// Stored is the name of a key column in rowfeed's tables. It differs from Name only if rowfeed uses Name
+	// for a column of its own.
 	Stored string `json:"stored,omitempty"`
-	// Collate follows a reference to the column wherever keys are compared or ordered,
-	// on databases where an index may have another collation than its column.
+	// Collate follows a reference to the column wherever keys are compared or ordered. It is set on databases
+	// where an index may have another collation than its column.
 	Collate string `json:"collate,omitempty"`
-	// Operators is the schema of the operators by which the key's index compares, where their names alone might not find
-	// them; empty elsewhere. Another operator could be found instead: text's for citext.
+	// Operators is the schema of the operators by which the index of the key compares values. It is set if the
+	// operators' names alone could find other ones, such as those of text for citext. Otherwise it is empty.
 	Operators string `json:"operators,omitempty"`
-	// Exact says that equal values have equal text, for key columns. Where it is false the
-	// database can hold two spellings for one key ('fred' and 'FRED', 1.0 and 1.00). Then
-	// entries show the spelling with which rowfeed's tables got the key, for as long as they
-	// have it: readers, dead letters and shards tell keys apart by their text.
+	// Exact says, for a key column, that equal values have equal text. If it is false, one key can have two
+	// spellings ('fred' and 'FRED', 1.0 and 1.00). Readers, dead letters and shards tell keys apart by their
+	// text. So entries show the spelling that was recorded first, for as long as rowfeed's tables have the key.
 	Exact    bool `json:"exact,omitempty"`
 	Nullable bool `json:"-"`
-	// NoKey says why the column cannot be part of a key; empty when it can.
+	// NoKey says why the column cannot be part of a key. It is empty if the column can.
 	NoKey string `json:"-"`
-	// NoPosition says, of a column feed_sync_id, why it cannot hold positions, with the
-	// next step; empty when it can.
+	// NoPosition says why a column named feed_sync_id cannot hold positions, and what to do. It is empty if the
+	// column can.
 	NoPosition string `json:"-"`
-	// Generated says that the database itself computes the column's values.
+	// Generated says that the database computes the column's values.
 	Generated bool `json:"-"`
-	// Virtual says that the value is computed whenever it is read, and that triggers see none.
+	// Virtual says that the value is computed at each read. Triggers see NULL instead.
 	Virtual bool `json:"-"`
-	// Default is what a NULL becomes under OR REPLACE, an expression; empty without one.
+	// Default is the expression that OR REPLACE writes in place of a NULL. It is empty if there is none.
 	Default string `json:"-"`
 }
 
-// ForReaders is what the feed's readers are told of the column.
+// ForReaders returns what readers of the feed are told of the column.
 func (c Column) ForReaders() feedtype.Column {
 	return feedtype.Column{Name: c.Name, Type: c.Type, Kind: c.Kind}
 }
 
-// reserved are rowfeed's own column names in changes_<feed> and positions_<feed>.
+// reserved are the names of rowfeed's own columns in changes_<feed>, positions_<feed>, outbox_<feed> and
+// feed_<feed>.
 var reserved = map[string]bool{
 	"seq": true, "kind": true, "changed_at": true, "feed_sync_id": true, "shard": true,
 	"order_sequence": true, "time_hint": true, "appended_at": true, "ulid": true,
@@ -76,7 +74,7 @@ var reserved = map[string]bool{
 	"tableoid": true, "xmin": true, "cmin": true, "xmax": true, "cmax": true, "ctid": true,
 }
 
-// StoredName is the name that a key column gets in rowfeed's tables.
+// StoredName returns the name of a key column in rowfeed's tables.
 func StoredName(column string) string {
 	if reserved[strings.ToLower(column)] {
 		return "key_" + column
@@ -89,21 +87,21 @@ type Index struct {
 	Name    string
 	Primary bool
 	Columns []IndexColumn
-	Partial bool   // has a WHERE clause
-	Hidden  bool   // is kept, but no statement may use it
-	Made    string // is another one when the index is made anew, on databases where pages ask for it
+	Partial bool   // the index has a WHERE clause
+	Hidden  bool   // the database maintains the index, but no statement may use it
+	Made    string // changes when the index is made again, on databases where pages check it
 }
 
-// IndexColumn is a column of an index; Name is empty for an expression.
+// IndexColumn is a column of an index. Name is empty if it is an expression.
 type IndexColumn struct {
 	Name string
-	// Collation is that of the index, quoted, on databases where it may differ from the
-	// column's; empty elsewhere. Exact then says that it tells all texts apart.
+	// Collation is the quoted collation of the index, on databases where it may differ from the column's.
+	// Elsewhere it is empty. Exact says that this collation never takes two different texts for equal.
 	Collation string
 	Exact     bool
 }
 
-// Names of the index's columns; false when one of them is an expression.
+// Names returns the names of the index's columns. It is false if one of them is an expression.
 func (ix Index) Names() ([]string, bool) {
 	names := make([]string, len(ix.Columns))
 	for i, c := range ix.Columns {
@@ -115,50 +113,52 @@ func (ix Index) Names() ([]string, bool) {
 	return names, true
 }
 
-// Table is what the catalog says of a source table.
+// Table is what the database's catalog says of a source table.
 type Table struct {
-	Name    feedtype.TableName // with the schema it was found in
+	Name    feedtype.TableName // with the schema in which it was found
 	Columns []Column
-	// AnyCase says that names of columns ignore case.
+	// AnyCase says that names of columns are compared without regard to case.
 	AnyCase bool
-	Unique  []Index // primary key first
-	// Partitions are the tables below a partitioned one, at every level.
+	Unique  []Index // the primary key comes first
+	// Partitions are the partitions of a partitioned table, at every level.
 	Partitions []Partition
-	// Refusals say why the table cannot be a feed, each with the next step.
+	// Refusals say why the table cannot be the source of a feed. Each of them says what to do.
 	Refusals []string
-	// Indexes are the names of all its indexes; Unfinished those of indexes that no
-	// query can use, since what made them broke off.
+	// Indexes are the names of all usable indexes. Unfinished are the names of indexes that no query can use,
+	// because the statement that made them failed.
 	Indexes, Unfinished []string
-	// OnUpdate are the triggers, of whoever's, that fire when a row's position is written.
+	// OnUpdate are the triggers, rowfeed's or not, that fire when a row's position is written.
 	OnUpdate []string
-	// Untriggered say what changes the table without firing a trigger.
+	// Untriggered says what can change rows of the table without firing a trigger.
 	Untriggered []string
-	// RowID names a hidden unique column that statements can write, where there is one.
+	// RowID is the name of a hidden unique column that statements can write. It is empty if there is none.
 	RowID string
-	// Signature changes when the table's columns do; see PageRows.Signature.
+	// Signature changes whenever the table's columns change. See PageRows.Signature.
 	Signature string
 }
 
 // Partition is a table below a partitioned one.
 type Partition struct {
 	Name feedtype.TableName
-	// Attached tells this partition from every other, and from itself if it is detached and attached again, or a
-	// table between it and the partitioned one is. Empty for a partition that has partitions of its own.
+	// Attached identifies this attachment of the partition. It changes if the partition, or a table between it
+	// and the partitioned table, is detached and attached again. It is empty for a partition that has
+	// partitions of its own.
 	Attached string
 }
 
-// NewPartition is a partition that lacks what FeedUp makes on each partition, since it came after FeedUp.
+// NewPartition is a partition that was added after FeedUp, and lacks what FeedUp makes on each partition.
 type NewPartition struct {
 	Partition
-	Owner string // the role that owns it, quoted
-	// Lacks says which right is missing to take it in, and Grant is the statement that gives it. Empty where none is.
+	Owner string // the quoted role that owns the partition
+	// Lacks says which right is missing to add the partition to the feed. Grant is the statement that grants
+	// it. Both are empty if no right is missing.
 	Lacks, Grant string
-	// ByOwner says that a member of the role that owns the partition lacks nothing.
+	// ByOwner says that the only thing missing is membership in the role that owns the partition.
 	ByOwner bool
-	Steps   []Step // take it in
+	Steps   []Step // they add the partition to the feed
 }
 
-// Column finds a column by its name; nil when there is none.
+// Column returns the column of this name, or nil.
 func (t *Table) Column(name string) *Column {
 	for i := range t.Columns {
 		if t.Columns[i].Name == name {
@@ -168,7 +168,7 @@ func (t *Table) Column(name string) *Column {
 	return nil
 }
 
-// PrimaryKey is the primary key, nil when there is none.
+// PrimaryKey returns the primary key, or nil.
 func (t *Table) PrimaryKey() *Index {
 	for i := range t.Unique {
 		if t.Unique[i].Primary {
@@ -178,45 +178,45 @@ func (t *Table) PrimaryKey() *Index {
 	return nil
 }
 
-// Feed is a feed as the dialects see it.
+// Feed is what the dialects know of a feed.
 type Feed struct {
 	Name    string
 	Names   Names
 	Source  feedtype.TableName
 	Key     []Column
-	Columns []Column // delivered, as of Signature
+	Columns []Column // the delivered ones
 	Capture feedtype.Capture
 	// Primary says that the key is the source's primary key.
 	Primary bool
-	// Added are the source's columns that rowfeed made, with capture "column".
+	// Added are the columns that rowfeed added to the source, with capture "column".
 	Added []string
 	// DataShards is the number of data shards; 0 means 1.
 	DataShards int
-	// ULIDs are the columns of a table whose rows hold their positions themselves, given by
-	// whoever inserts them, by shard. Nil where positions come from a publisher.
+	// ULIDs are the columns of ULID and shard in the table that [Feed.Held] names. In blocking mode writers
+	// insert them with their rows. Nil if a publisher gives positions from a sequence.
 	ULIDs *ULIDColumns
-	// RecordShard is the source's column that says which shard the records of triggers and of
-	// back-fill are in; empty: shard 0.
+	// RecordShard is the source's column that holds the outbox shard of a row, for the records of triggers and
+	// of back-fill. If it is empty, they are in shard 0.
 	RecordShard string
-	// Outbox says that the ULIDs are in a table of the feed's own, where the records in its
-	// outbox get them. Writers do not wait for each other then.
+	// Outbox says that the ULIDs are in a table of the feed's own, which gets them when the records of its
+	// outbox are moved. Writers then do not wait for each other.
 	Outbox bool
 }
 
-// ULIDColumns are columns of the source: the row's ULID and its shard, unique together.
+// ULIDColumns are the columns with a row's ULID and its shard. Both together are unique.
 type ULIDColumns struct {
 	Position, Shard Column
-	Index           string // the unique index of shard and ULID, as the table was described
-	IndexMade       string `json:"-"` // see [Index.Made]
+	Index           string // the name of the unique index of shard and ULID when the table was described
+	IndexMade       string `json:"-"` // see [Index].Made
 }
 
-// ExactKey tells whether equal keys always have equal text; see [Column.Exact].
+// ExactKey tells whether equal keys always have equal text. See [Column].Exact.
 func (f *Feed) ExactKey() bool {
 	return !slices.ContainsFunc(f.Key, func(c Column) bool { return !c.Exact })
 }
 
-// KeyedBy tells whether a unique index has the key's columns and no others, of every row, and compares
-// them as the feed does.
+// KeyedBy tells whether a unique index has exactly the columns of the key, covers all rows, and compares values
+// as the feed does.
 func (f *Feed) KeyedBy(ix Index) bool {
 	names, ok := ix.Names()
 	if !ok || ix.Partial || len(names) != len(f.Key) {
@@ -231,7 +231,7 @@ func (f *Feed) KeyedBy(ix Index) bool {
 	return true
 }
 
-// StoredKey are the names of the key columns in rowfeed's tables.
+// StoredKey returns the names of the key columns in rowfeed's tables.
 func (f *Feed) StoredKey() []string {
 	names := make([]string, len(f.Key))
 	for i, c := range f.Key {
@@ -246,10 +246,11 @@ func (f *Feed) Changes() feedtype.TableName { return f.Names.Table("changes_" + 
 // Positions is the feed's table of positions.
 func (f *Feed) Positions() feedtype.TableName { return f.Names.Table("positions_" + f.Name) }
 
-// Records is the outbox of a feed that has one: writers append, whoever moves them deletes.
+// Records is the feed's outbox. Writers append records; the transaction that moves a record to its place
+// deletes it.
 func (f *Feed) Records() feedtype.TableName { return f.Names.Table("outbox_" + f.Name) }
 
-// Placed is where the keys of records stand that were moved.
+// Placed is the table with the places of an outbox feed. A place is the shard and the ULID of a key.
 func (f *Feed) Placed() feedtype.TableName { return f.Names.Table("feed_" + f.Name) }
 
 // Held is the table whose rows hold the feed's ULIDs.
@@ -260,11 +261,10 @@ func (f *Feed) Held() feedtype.TableName {
 	return f.Source
 }
 
-// Batch is the feed's table of the keys in one publisher's hands, on databases where
-// positions in rows need it.
+// Batch is the table with the keys that a publisher is placing, on databases where capture "column" needs one.
 func (f *Feed) Batch() feedtype.TableName { return f.Names.Table("batch_" + f.Name) }
 
-// Tables are all names of tables that the feed may take.
+// Tables returns the names of all tables that the feed may have.
 func (f *Feed) Tables() []feedtype.TableName {
 	if f.Outbox {
 		return []feedtype.TableName{f.Records(), f.Placed()}
@@ -279,5 +279,5 @@ func (f *Feed) Tables() []feedtype.TableName {
 	return tables
 }
 
-// Object is the name of a trigger, function or index of the feed.
+// Object returns the name of a trigger, function or index of the feed.
 func (f *Feed) Object(suffix string) string { return f.Names.Prefix + f.Name + "_" + suffix }

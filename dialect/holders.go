@@ -5,47 +5,49 @@ import (
 	"slices"
 )
 
-// Holding is a shard that a transaction has, or that some wait for.
+// Holding is a shard that a transaction has locked, or that transactions wait for.
 type Holding struct {
 	Shard int
-	// Holder is nil where it is not known who has the shard, or nobody has it by now.
+	// Holder is nil if it is unknown which session has the lock, or if the lock is free by now.
 	Holder   *Session
-	doubtful bool      // several seemed to be it
-	Waiting  []Session // those who want it, who has waited longest first
+	doubtful bool      // more than one session seemed to have the lock
+	Waiting  []Session // the sessions that wait, the longest wait first
 }
 
 // Session is a connection with an open transaction.
 type Session struct {
-	// ID is how the database names the connection; empty for a transaction that has none
-	// (a prepared one).
+	// ID is the database's name of the connection. It is empty for a prepared transaction, which has no
+	// connection.
 	ID string
-	// Transaction tells the transaction from all others of the database.
+	// Transaction identifies the transaction in the database.
 	Transaction             string
 	User, Host, Application string
-	// Age is how long the transaction has been open, StateAge how long the session has been
-	// in its State, in microseconds; -1 where the database, or the login's rights, do not tell.
+	// Age is how long the transaction has been open. StateAge is how long the session has been in its State.
+	// Both are in microseconds, or -1 if the database does not tell this login.
 	Age, StateAge int64
-	State         string // in the database's words
-	Statement     string // the current or last one, as far as it is told
+	State         string // as the database calls it
+	Statement     string // the current or the last statement; empty if it is unknown
 }
 
-// Told is how much a database tells of who has shards.
+// Told says of which shard locks a database tells the holder.
 type Told string
 
 const (
-	// ToldAll: of every shard that a transaction has.
+	// ToldAll means every lock.
 	ToldAll Told = "all"
-	// ToldWaitedFor: of shards that somebody waits for.
+	// ToldWaitedFor means only locks that another transaction waits for.
 	ToldWaitedFor Told = "waited-for"
-	// ToldNothing: of none.
+	// ToldNothing means none.
 	ToldNothing Told = "none"
 )
 
-// AddSession adds a session to the shard that it has or waits for. Sessions come shard by shard
-// or not; shards end up in ascending order. Of two that seem to have one shard, as the locks
-// change while they are read, neither is its holder.
+// AddSession adds a session that has locked a shard, or waits for it. It keeps the shards in ascending order,
+// whatever the order of the calls. The locks can change while they are read: if two sessions seem to have the
+// same lock, Holder stays nil.
 func AddSession(all []Holding, shard int, waits bool, s Session) []Holding {
-	i, found := slices.BinarySearchFunc(all, shard, func(h Holding, shard int) int { return cmp.Compare(h.Shard, shard) })
+	i, found := slices.BinarySearchFunc(all, shard, func(h Holding, shard int) int {
+		return cmp.Compare(h.Shard, shard)
+	})
 	if !found {
 		all = slices.Insert(all, i, Holding{Shard: shard})
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// DecodeKey reads what encodeKey wrote.
+// DecodeKey returns the key values that EncodeKey has written.
 func DecodeKey(text string) (key []any, err error) {
 	var values []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &values); err != nil {
@@ -23,7 +23,7 @@ func DecodeKey(text string) (key []any, err error) {
 	return key, nil
 }
 
-// EncodeKey writes raw key values so that decodeKey reads the same values.
+// EncodeKey writes raw key values as JSON, from which DecodeKey reads the same values.
 func EncodeKey(key []any) string {
 	dst := []byte{'['}
 	for i, v := range key {
@@ -35,11 +35,11 @@ func EncodeKey(key []any) string {
 	return string(append(dst, ']'))
 }
 
-// KeyIdentity is a string that two keys share only if all their values are equal.
+// KeyIdentity returns a string that is equal for two keys only if all their values are equal.
 func KeyIdentity(key []any) string { return string(AppendIdentity(nil, key)) }
 
-// AppendIdentity writes each value with its length behind it: read from the end, it says where
-// each begins.
+// AppendIdentity appends each value, followed by its length in 4 bytes. Read from the end, the lengths tell
+// where each value begins.
 func AppendIdentity(id []byte, key []any) []byte {
 	for _, v := range key {
 		start := len(id)

@@ -7,14 +7,16 @@ import (
 	"testing"
 )
 
-// Different values of a column without a type have different JSON: keys are told
-// apart by it, and two keys taken for one would lose a row (guarantee 1).
+// Different values of a column without a type have different JSON. Keys are told apart by it: two keys that
+// were taken for the same one would lose a row (guarantee 1).
 func TestKeyIdentity(t *testing.T) {
-	values := []any{nil, int64(0), int64(1), int64(-1), int64(math.MaxInt64), 0.0, 1.0, -1.5, math.Inf(1), "", "0", "1", "a", "\xff", []byte{}, []byte("a"),
+	values := []any{nil, int64(0), int64(1), int64(-1), int64(math.MaxInt64), 0.0, 1.0, -1.5, math.Inf(1), "", "0", "1",
+		"a", "\xff", []byte{}, []byte("a"),
 		[]byte{0xff}}
 	r := rand.New(rand.NewPCG(1, 0))
 	for range 200 {
-		values = append(values, int64(r.Uint64()), r.NormFloat64(), string(rune(r.IntN(1<<16))), []byte{byte(r.Uint32())})
+		values = append(values, int64(r.Uint64()), r.NormFloat64(), string(rune(r.IntN(1<<16))),
+			[]byte{byte(r.Uint32())})
 	}
 	for _, a := range values {
 		for _, b := range values {
@@ -23,7 +25,8 @@ func TestKeyIdentity(t *testing.T) {
 			}
 		}
 	}
-	different := [][]any{{"\xff"}, {[]byte{0xff}}, {int64(1)}, {"1"}, {1.0}, {"a", "b"}, {"ab", ""}, {"", "ab"}, {""}, {[]byte{}},
+	different := [][]any{{"\xff"}, {[]byte{0xff}}, {int64(1)}, {"1"}, {1.0}, {"a", "b"}, {"ab", ""}, {"", "ab"},
+		{""}, {[]byte{}},
 		{`{"$binary":"/w=="}`}, {`{"$text64":"/w=="}`}}
 	seen := map[string][]any{}
 	for _, key := range different {
@@ -35,8 +38,8 @@ func TestKeyIdentity(t *testing.T) {
 	}
 }
 
-// The key that back-fill goes on after comes back as it was: a blob sorts above
-// every text on SQLite, so that a text read back as a blob would skip rows.
+// The key after which back-fill continues keeps its types. On SQLite a BLOB is above every text, so a text that
+// is read back as a BLOB would skip rows.
 func TestFillAfterKeepsTypes(t *testing.T) {
 	key := []any{"\xff", []byte{0xff}, "ok", int64(7), 1.0, math.Inf(1)}
 	got, err := DecodeKey(EncodeKey(key))

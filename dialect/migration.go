@@ -10,9 +10,11 @@ type Migration struct {
 	Down    []string
 }
 
-// AddsColumn is a version that adds a column, for a database that undoes schema changes with
-// their transaction. name gives the full names of rowfeed's tables, now is Spelling.Now.
-func AddsColumn(name func(base string) string, now string, version int, title, table, column, definition string) Migration {
+// AddsColumn returns a version that adds a column, for databases that roll back schema changes with their
+// transaction. name returns the quoted name of one of rowfeed's tables. now is the expression of
+// [Spelling].Now.
+func AddsColumn(name func(base string) string, now string, version int, title, table, column,
+	definition string) Migration {
 	return Migration{
 		Version: version,
 		Title:   title,
@@ -27,9 +29,9 @@ func AddsColumn(name func(base string) string, now string, version int, title, t
 	}
 }
 
-// OwnSchema is version 9. Since then a feed's record has an empty schema where its table is in the schema of
-// rowfeed's own tables, and publishers keep the text of keys. A binary that knows neither must not publish, and is
-// kept from it by the version.
+// OwnSchema is version 9. Since then, a feed's record has an empty schema if its table is in the schema of
+// rowfeed's own tables. And publishers keep the spelling of a key that its tables have. A binary that knows
+// neither must not publish. The version number keeps it from doing so.
 func OwnSchema(s Spelling, n Names) Migration {
 	table := func(base string) string { return Qualified(s, n.Table(base)) }
 	return Migration{
@@ -39,15 +41,16 @@ func OwnSchema(s Spelling, n Names) Migration {
 			"UPDATE " + table("feeds") + " SET source_schema = '' WHERE source_schema = " + s.Literal(n.Schema),
 			"INSERT INTO " + table("schema_version") + " (version, applied_at) VALUES (9, " + s.Now() + ")",
 		},
-		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 9"}, // the feeds' table goes as well
+		// the table of feeds is dropped, too
+		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 9"},
 	}
 }
 
-// Step is a statement and the reason why it is there, as printed by --print.
+// Step is a statement and the reason for it. --print shows both.
 type Step struct {
 	Note string
 	SQL  string
-	// Commit asks for a commit behind the statement, since it holds a lock that keeps
-	// readers out; a list that is made anew goes on from there.
+	// Commit asks for a commit after the statement, which holds a lock that keeps readers out. The caller then
+	// gets the list of steps again, and runs what is left.
 	Commit bool
 }

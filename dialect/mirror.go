@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Upsert is [Spelling].Upsert where there is ON CONFLICT.
+// Upsert implements [Spelling].Upsert for databases with ON CONFLICT.
 func Upsert(table string, columns []string, rows [][]string, key []string) string {
 	var set []string
 	for _, c := range columns {
@@ -20,7 +20,7 @@ func Upsert(table string, columns []string, rows [][]string, key []string) strin
 	return InsertRows(table, columns, rows) + " ON CONFLICT (" + strings.Join(key, ", ") + ") DO " + action
 }
 
-// InsertRows is an INSERT of rows.
+// InsertRows returns an INSERT of rows, each of which is a list of expressions.
 func InsertRows(table string, columns []string, rows [][]string) string {
 	var b strings.Builder
 	b.WriteString("INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES ")

@@ -12,48 +12,51 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Moving are the operations of whoever moves records of an outbox to their places.
+// Moving are the operations that move records of an outbox to their places. The transaction that calls them is
+// the mover.
 type Moving interface {
-	// Bounded runs statements of a transaction ForMove that wait for other transactions' rows for
-	// so long at most, on databases where its settings do not say how long.
+	// Bounded runs statements of a transaction ForMove that wait for rows of other transactions. A wait takes
+	// no longer than wait. Databases whose Settings bound it already ignore wait.
 	Bounded(ctx context.Context, tx Querier, wait time.Duration, fn func() error) error
-	// ByShard is for reading an outbox by its index of shard and order. The hint follows its name where a
-	// database needs one, which with the statistics of an empty outbox would
-	// read all of it. Then the condition, which may be empty, says among which numbers it looks.
+	// ByShard is for reading an outbox by its index of shard and order_sequence. The hint follows the table's
+	// name. It is for databases that would read the whole outbox with the statistics of an empty one. The
+	// condition, which may be empty, limits the numbers to those among the given ones.
 	ByShard(among Seqs) (hint, condition string)
-	// HasRecords is the cheap question that comes before a moving transaction, in one round
-	// trip and without locks: whether a record waits, among some numbers, in one of the shards, or in any where
-	// none is named.
+	// HasRecords tells whether a record waits, among some numbers, in one of the shards, or in any shard if
+	// none is named. It takes one round trip and no locks. A mover asks it before it opens a transaction.
 	HasRecords(ctx context.Context, q Querier, f *Feed, among Seqs, shards ...int) (bool, error)
-	// PlaceRecords gives records of a shard their ULIDs, ascending as their seqs are. A key
-	// that stands in the feed already, in whatever shard, moves its place; of several records
-	// of one key the last gives it its place. A key's places only rise: where some stand above
-	// theirs in other shards kept is not 0, or DeleteRecords leaves their records, and the transaction
-	// is then to be rolled back. A ULID that another key has is an error, of this statement or by
-	// the number that DeleteRecords answers. That deletes exactly those records (seqs ascending),
-	// locks no other record, and answers how many there were.
+	// PlaceRecords gives records of a shard their ULIDs, which ascend as their seqs do. If a key has a place
+	// already, in any shard, the place changes. If several records have the same key, the last one decides.
+	//
+	// The place of a key only rises. If some keys have higher places in other shards, kept is not 0, or
+	// DeleteRecords does not delete their records. The caller must then roll back. If another key has one of
+	// the ULIDs, PlaceRecords fails, or DeleteRecords deletes too few records.
+	//
+	// DeleteRecords deletes exactly the records with these seqs (ascending), locks no other record, and returns
+	// how many it has deleted.
 	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) (kept int64, err error)
 	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
-	// DeletePlaces begins a DELETE of places, alias g, up to its WHERE. It finds them by shard and
-	// ULID, and touches those of no other shard.
+	// DeletePlaces returns the begin of a DELETE of places (alias g), up to its WHERE. It finds them by shard
+	// and ULID, and locks no place of another shard.
 	DeletePlaces(f *Feed) string
 }
 
 // Record is a record of a feed's outbox.
 type Record struct {
 	Seq        int64
-	HintMillis *int64 // Unix time, where the writer has given one
+	HintMillis *int64 // Unix time in milliseconds; nil if the writer gave no hint
 }
 
-// Moved is a record with the ULID that it gets.
+// Moved is a record together with its ULID.
 type Moved struct {
 	Seq      int64
 	Position feedtype.Position
 }
 
-// TakeRecords reads the oldest committed records of a shard among some numbers, but some, in the order in which they were
-// written, without locks.
-func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, among Seqs, but []int64, limit int) ([]Record, error) {
+// TakeRecords reads the oldest committed records of a shard, among some numbers and without the seqs in but.
+// They are in the order in which they were written. It locks nothing.
+func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, among Seqs, but []int64,
+	limit int) ([]Record, error) {
 	b := NewBuilder(d)
 	const columns = "SELECT order_sequence, time_hint FROM "
 	var looks []string
@@ -62,17 +65,23 @@ func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int,
 	}
 	query := looks[0]
 	if len(looks) > 1 {
-		query = columns + "((" + strings.Join(looks, ") UNION ALL (") + ")) o ORDER BY order_sequence LIMIT " + b.Arg(limit)
+		query = columns + "((" + strings.Join(looks, ") UNION ALL (") + ")) o ORDER BY order_sequence LIMIT " +
+			b.Arg(limit)
 	}
-	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) { return r, rows.Scan(&r.Seq, &r.HintMillis) })
+	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) {
+		return r, rows.Scan(&r.Seq, &r.HintMillis)
+	})
 }
 
-// HighestPlace is the highest ULID, in whatever shard, of keys that a shard's records have, from one
-// order_sequence to another; zero where none has a place.
-func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (feedtype.Position, error) {
+// HighestPlace returns the highest ULID, in any shard, of the keys that a shard's records from first to last
+// have. It is zero if none of these keys has a place.
+func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first,
+	last int64) (feedtype.Position, error) {
 	b := NewBuilder(d)
-	query := "SELECT " + d.Value(f.ULIDs.Position, Ref(d, "g", "ulid")) + " FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
-		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) + " ORDER BY g.ulid DESC LIMIT 1"
+	query := "SELECT " + d.Value(f.ULIDs.Position, Ref(d, "g", "ulid")) + " FROM " + Qualified(d, f.Records()) +
+		" o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
+		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) +
+		" ORDER BY g.ulid DESC LIMIT 1"
 	var highest ScanULID
 	err := QueryRow(ctx, tx, query, b.Args(), &highest)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -81,52 +90,61 @@ func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int
 	return highest.Position, err
 }
 
-// PlacedElsewhere is the number of a shard's records, from one order_sequence to another, whose keys have
-// places in other shards.
-func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first, last int64) (n int64, err error) {
+// PlacedElsewhere counts the records of a shard, from first to last, whose keys have places in other shards.
+func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first,
+	last int64) (n int64, err error) {
 	b := NewBuilder(d)
-	query := "SELECT count(*) FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
-		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) + " AND g.shard <> o.shard"
+	query := "SELECT count(*) FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " +
+		StoredJoin(d, f, "g", "o") +
+		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) +
+		" AND g.shard <> o.shard"
 	err = QueryRow(ctx, tx, query, b.Args(), &n)
 	return n, err
 }
 
-// NewestRecord is the highest order_sequence of a shard's committed records; 0 where none waits.
+// NewestRecord returns the highest order_sequence of a shard's committed records, or 0 if there are none.
 func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int) (seq int64, err error) {
 	b := NewBuilder(d)
-	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+inOrder(b, d.ByShard, shard, Seqs{}, nil, " DESC")[0]+" LIMIT 1", b.Args(), &seq)
+	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+
+		inOrder(b, d.ByShard, shard, Seqs{}, nil, " DESC")[0]+" LIMIT 1", b.Args(), &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return seq, err
 }
 
-// inOrder are looks for the records of one shard among some numbers, in their order: each follows the outbox's
-// name. What is above an order_sequence of the shard is found by both columns together, where the index begins.
-// Where no hint names the index the shard is written as a range: the order by shard and
-// order_sequence is then one that the primary key does not have, by which a planner that
-// thinks the shard's records frequent would walk through those of all others. (With the hint a
-// range would have MariaDB read all of it to its end.)
-func inOrder(b *Builder, byShard func(Seqs) (string, string), shard int, among Seqs, but []int64, direction string) (looks []string) {
+// inOrder returns the ends of queries for the records of one shard, among some numbers and without the seqs in
+// but, in order. Each of them follows the name of the outbox.
+//
+// Without a hint, the conditions compare shard and order_sequence together, because the index begins with both.
+// The shard is written as a range: the ORDER BY shard, order_sequence is then one that only this index has.
+// Otherwise a planner that takes the shard's records for frequent would scan the primary key, through the
+// records of all other shards. With a hint, a range would make MariaDB read the shard to its end.
+func inOrder(b *Builder, byShard func(Seqs) (string, string), shard int, among Seqs, but []int64,
+	direction string) (looks []string) {
 	var and string
 	if len(but) > 0 {
 		and = " AND order_sequence NOT IN (" + strings.Trim(SeqList(but), "[]") + ")"
 	}
 	if hint, condition := byShard(among); hint != "" {
-		return []string{hint + " WHERE shard = " + b.Arg(shard) + condition + and + " ORDER BY order_sequence" + direction}
+		return []string{hint + " WHERE shard = " + b.Arg(shard) + condition + and + " ORDER BY order_sequence" +
+			direction}
 	}
 	order := " ORDER BY shard" + direction + ", order_sequence" + direction
 	if among.All() {
 		return []string{" WHERE shard BETWEEN " + b.Arg(shard) + " AND " + b.Arg(shard) + and + order}
 	}
 	for _, g := range among.Gaps {
-		looks = append(looks, " WHERE (shard, order_sequence) >= ("+b.Arg(shard)+", "+b.Arg(g.First)+") AND (shard, order_sequence) <= ("+b.Arg(shard)+", "+b.Arg(g.Last())+")"+and+order)
+		looks = append(looks, " WHERE (shard, order_sequence) >= ("+b.Arg(shard)+", "+b.Arg(g.First)+
+			") AND (shard, order_sequence) <= ("+b.Arg(shard)+", "+b.Arg(g.Last())+")"+and+order)
 	}
-	return append(looks, " WHERE (shard, order_sequence) > ("+b.Arg(shard)+", "+b.Arg(among.Above)+") AND shard <= "+b.Arg(shard)+and+order)
+	return append(looks, " WHERE (shard, order_sequence) > ("+b.Arg(shard)+", "+b.Arg(among.Above)+") AND shard <= "+
+		b.Arg(shard)+and+order)
 }
 
-// FirstRecords is a query for those of the shards in which a record waits, among some numbers, in any order, and
-// more than once maybe; without shards for some of any shard. It has no parameters.
+// FirstRecords returns a query, without parameters, for the shards in which a record waits, among some numbers.
+// They are in any order, and a shard can be answered more than once. With shards, only these are looked at.
+// Without, the query answers only some of the shards with records.
 func FirstRecords(d Dialect, f *Feed, among Seqs, shards ...int) string {
 	records := Qualified(d, f.Records())
 	if len(shards) == 0 && among.All() {
@@ -139,33 +157,41 @@ func FirstRecords(d Dialect, f *Feed, among Seqs, shards ...int) string {
 	var looks []string
 	for _, shard := range shards {
 		for _, which := range inOrder(NewScript(d), d.ByShard, shard, among, nil, "") {
-			looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records, which, len(looks)))
+			looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records,
+				which, len(looks)))
 		}
 	}
 	return strings.Join(looks, " UNION ALL ")
 }
 
-// oldestRecords is a query for the shards of the first records, up to limit of each look among some numbers, by the primary key.
+// oldestRecords returns a query for the shards of the oldest records: for each range of [Publish].Which up to
+// limit records, by the primary key.
 func oldestRecords(d Dialect, f *Feed, among Seqs, limit int) string {
 	var looks []string
 	for i, which := range d.Which("order_sequence", among) {
-		looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s ORDER BY order_sequence LIMIT %d) c%d", Qualified(d, f.Records()), which, limit, i))
+		looks = append(looks,
+			fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s ORDER BY order_sequence LIMIT %d) c%d",
+				Qualified(d, f.Records()), which, limit, i))
 	}
 	return strings.Join(looks, " UNION ALL ")
 }
 
-// fewRecords is how many are read for the shards that they are in.
+// fewRecords is the number of records up to which RecordShards reads the records themselves.
 const fewRecords = 1000
 
-// RecordShards are the first shards in which records wait, among some numbers, ascending; limit 0: all. Few records are read
-// themselves. Where there are more, the shards that these are not in are found
-// by stepping from one to the next in the index, whatever the number of records, and over none that was moved in the others. (A recursive statement would do it in
-// one round trip, and have MySQL and MariaDB read the whole index for each step.)
+// RecordShards returns the lowest shards in which records wait, among some numbers, in ascending order. limit 0
+// means all of them.
+//
+// If there are fewer than fewRecords records, RecordShards reads all of them. Otherwise it finds the other
+// shards by stepping through the index, from one shard to the next. That takes one query for each shard,
+// however many records it has. A recursive statement would take one round trip, but MySQL and MariaDB read the
+// whole index for each of its steps.
 func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs, limit int) (all []int, err error) {
 	var known []int
 	if !among.All() {
 		records := 0
-		known, err = QueryAll(ctx, q, "SELECT shard, count(*) FROM ("+oldestRecords(d, f, among, fewRecords)+") r GROUP BY shard ORDER BY shard", nil,
+		known, err = QueryAll(ctx, q, "SELECT shard, count(*) FROM ("+oldestRecords(d, f, among, fewRecords)+
+			") r GROUP BY shard ORDER BY shard", nil,
 			func(rows Rows) (shard int, err error) {
 				var n int
 				err = rows.Scan(&shard, &n)
@@ -189,7 +215,8 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs
 			where += fmt.Sprintf(" AND shard < %d", known[0])
 		}
 		var shard int
-		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+hint+strings.Replace(where, " AND", " WHERE", 1)+" ORDER BY shard LIMIT 1", nil, &shard)
+		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+hint+
+			strings.Replace(where, " AND", " WHERE", 1)+" ORDER BY shard LIMIT 1", nil, &shard)
 		if errors.Is(err, sql.ErrNoRows) {
 			if len(known) == 0 {
 				return all, nil
@@ -205,7 +232,7 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs
 	}
 }
 
-// PlaceList writes places as JSON: pairs of a seq and a ULID, in hex.
+// PlaceList returns places as a JSON list of [seq, "ULID in hexadecimal"].
 func PlaceList(moved []Moved) string {
 	list := make([]string, len(moved))
 	for i, m := range moved {

@@ -9,45 +9,40 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// PageParts are the places where databases differ in a page's statement.
+// PageParts are the parts of a page's statement in which databases differ.
 type PageParts struct {
-	// Head writes an expression for the highest position to show. It must not be newer
-	// than the snapshot that the page is read in. Where rows hold ULIDs, nil stands for the
-	// greatest of the statement's own snapshot.
+	// Head returns an expression for the highest position to show. It must not be newer than the snapshot in
+	// which the page is read. For feeds with ULIDs, nil means the greatest ULID in the snapshot of the
+	// statement.
 	Head func(b *Builder) string
-	// Signature is an expression for the source table's columns, evaluated in the
-	// page's own snapshot, or a constant.
+	// Signature is an expression that identifies the source table's columns in the snapshot of the page.
 	Signature string
-	// Indexed is a condition that the unique index of shard and ULID is still the one that
-	// the feed was described with. Empty where the statement names the index, and fails
-	// without it.
+	// Indexed is a condition that the unique index of shard and ULID still is the one that was described. It is
+	// empty if the statement names the index, and so fails without it.
 	Indexed string
-	// Identity is an expression for what [Publish.Identity] answers, NULL where that is
-	// not known.
+	// Identity is an expression for [Publish].Identity, NULL if that is unknown.
 	Identity string
-	// Lateral looks each row up by its key in a subquery of its own, where the planner
-	// could otherwise take the page for a join to be turned round.
+	// Lateral finds each row by its key in a subquery of its own. It is for databases whose planner could
+	// otherwise begin the join with the source table.
 	Lateral bool
-	// Hint follows the source's alias.
+	// Hint follows the alias of the source table.
 	Hint string
-	// ByShard is [Moving.ByShard].
+	// ByShard is [Moving].ByShard.
 	ByShard func(among Seqs) (hint, condition string)
-	// CutBranches is for databases that read each branch of a union to its end, and then
-	// merge them: a page of several buckets takes only so many rows of each. See
-	// [PageRows.EndAtCut].
+	// CutBranches is for databases that read each branch of a UNION to its end before they merge the branches.
+	// A page of several buckets then reads only so many rows of each. See [PageRows.EndAtCut].
 	CutBranches bool
-	// BucketHint follows the positions where they are read by bucket.
+	// BucketHint follows the table of positions if it is read by bucket.
 	BucketHint string
-	// Series is a table of the numbers from one parameter to another, where buckets are read
-	// by a lateral join with it. They are cut then, too.
+	// Series returns a table of the numbers from one parameter to another, for databases that read buckets by a
+	// lateral join with it. Then, too, only so many rows of each bucket are read.
 	Series func(first, last string) string
 }
 
-// PageSQL is the statement that reads a page: always at least one row, so that
-// generation, tombstones_below and head come with an empty page too, from the same
-// snapshot. The narrow positions are cut to the limit first, in the order of their
-// index, and only those keys are looked up in the source: the cost of a page does
-// not depend on the size of the table.
+// PageSQL returns the statement that reads a page. It always answers at least one row. So generation,
+// tombstones_below and head come from the page's snapshot even if the page is empty. The narrow positions are
+// cut to the limit first, in the order of their index, and only these keys are looked up in the source. So the
+// cost of a page does not depend on the size of the table.
 func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	if f.ULIDs != nil {
 		return ulidPageSQL(s, f, q, p)
@@ -56,10 +51,10 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	var t strings.Builder
 	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, " + q.signature(s, b, f, p.Signature) + ",\n")
 	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden,\n")
-	// Key columns are never NULL, so a NULL here means that the join found no row.
+	// Key columns are never NULL, so NULL means that the join has found no row.
 	t.WriteString("  CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END")
 	for _, c := range f.Key {
-		// As rowfeed's table spells it, and not the row: see [Column.Exact].
+		// the spelling of rowfeed's table, which may differ from that of the row: see [Column].Exact
 		t.WriteString(",\n  " + s.Value(c, Ref(s, "p", c.Stored)))
 	}
 	for _, c := range f.Columns {
@@ -69,13 +64,14 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	t.WriteString("\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name")
 	t.WriteString("\nLEFT JOIN (" + places(s, b, f, q, p) + ") p ON 1 = 1")
 	if p.Lateral {
-		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " + SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
+		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " +
+			SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
 	} else {
 		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t" + p.Hint + " ON " + SourceJoin(s, f, "t", "p"))
 	}
 	t.WriteString("\nWHERE f.name = " + b.Arg(f.Name))
-	// A limit of its own, since a session's default limit would otherwise cut the page. Without
-	// an order it must cut nothing: places has.
+	// The statement has a LIMIT because some sessions have a default limit, which would cut the page. Without
+	// ORDER BY the limit is greater than the number of rows, which places has cut.
 	if q.Sorted {
 		t.WriteString("\nORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))
 	} else {
@@ -84,16 +80,16 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	return t.String(), b.Args()
 }
 
-// SequenceHead is a [PageParts].Head from the statement's own snapshot.
+// SequenceHead returns the function of [PageParts].Head that reads the head in the statement's own snapshot.
 func SequenceHead(s Spelling, f *Feed) func(*Builder) string {
 	return func(b *Builder) string {
 		return "(SELECT value FROM " + Qualified(s, f.Names.Table("sequences")) + " WHERE name = " + b.Arg(f.Name) + ")"
 	}
 }
 
-// signature is that of the source's columns; of a page that parts are taken from only where the snapshot
-// serves parts of this division of the feed. What was read of the feed before may be of
-// another time, or of another server, in the same generation.
+// signature returns the expression for the page's signature. For a page of a part, it is empty if parts are not
+// served in the feed's state, or if the number of data shards is another. What the caller knows of the feed may
+// be older, or come from another server, in the same generation.
 func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) string {
 	if len(q.Unserved) == 0 {
 		return columns
@@ -102,10 +98,11 @@ func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) st
 	for i, state := range q.Unserved {
 		states[i] = s.Literal(state)
 	}
-	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") OR f.data_shards <> " + b.Arg(f.DataShards) + " THEN '' ELSE " + columns + " END"
+	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") OR f.data_shards <> " + b.Arg(f.DataShards) +
+		" THEN '' ELSE " + columns + " END"
 }
 
-// places are the keys and positions of a page, cut to the limit.
+// places returns a query for the keys and positions of a page, cut to the limit.
 func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	above := func(ref string) string {
 		return ref + " > " + b.Arg(q.After.Number()) + " AND " + ref + " <= " + p.Head(b)
@@ -121,34 +118,36 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	if !f.InRows() {
 		return own
 	}
-	// A key stands in one place: in its row, unless it is hidden or was republished
-	// since. Either part is read in the order of its own index, and cut.
+	// The position of a key is in its row, unless the key is hidden or was republished since. Both parts are
+	// read in the order of their own index, and cut.
 	keys := make([]string, len(f.Key))
 	for i, c := range f.Key {
 		keys[i] = Ref(s, "r", c.Name) + " AS " + s.Quote(c.Stored)
 	}
-	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden" +
+	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, " +
+		"0 AS deleted, 0 AS hidden" +
 		"\n  FROM " + Qualified(s, f.Source) + " r" +
 		"\n  WHERE " + above("r.feed_sync_id") + q.within(b, "COALESCE(r.shard, 0)") +
-		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " + SourceJoin(s, f, "r", "h") +
+		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " +
+		SourceJoin(s, f, "r", "h") +
 		" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))" +
 		"\n  ORDER BY r.feed_sync_id LIMIT " + b.Arg(q.Limit)
-	return "SELECT * FROM (SELECT * FROM (" + own + ") own\n  UNION ALL SELECT * FROM (" + rows + ") placed) both_parts" +
+	return "SELECT * FROM (SELECT * FROM (" + own + ") own\n  UNION ALL SELECT * FROM (" + rows +
+		") placed) both_parts" +
 		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
 }
 
-// placing reads what a page's statement says of positions, between what is the same for
-// all feeds.
+// placing scans those columns of a page's statement that differ between feeds with a sequence and feeds with
+// ULIDs.
 type placing interface {
-	// head and row are where the columns of each row go.
+	// head and row return the destinations of these columns.
 	head() []any
 	row() []any
-	// place sets the page's head, and answers where the row stands; false where the page
-	// has none.
+	// place sets the page's head, and returns the row's position. It is false if the page has no row.
 	place(page *PageRows) (PageRow, bool, error)
 }
 
-// numbered are the positions of a sequence.
+// numbered scans positions of a sequence.
 type numbered struct {
 	below, value                              scanNumber
 	position, shard, deleted, hidden, present scanNumber
@@ -161,15 +160,16 @@ func (n *numbered) row() []any {
 }
 
 func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
-	page.TombstonesBelow, page.Head, page.Given = feedtype.Numbered(n.below.n), feedtype.Numbered(n.value.n), feedtype.Numbered(n.value.n)
+	page.TombstonesBelow, page.Head, page.Given =
+		feedtype.Numbered(n.below.n), feedtype.Numbered(n.value.n), feedtype.Numbered(n.value.n)
 	return PageRow{Position: feedtype.Numbered(n.position.n), Shard: int(n.shard.n),
 		Deleted: n.deleted.n == 1, Hidden: n.hidden.n == 1, Present: n.present.n == 1}, n.position.valid, nil
 }
 
-// ReadInOrder reads a page. Its rows are found one by one, in the order of their positions, which
-// the databases know of the positions alone: asked for that order they sort what they have, whole
-// rows. So they are not asked for it, and a page that comes in another order, or is too large to be
-// read to its end, is read again, sorted.
+// ReadInOrder reads a page. The database finds the rows one by one, in the order of their positions, but does
+// not know that the joined rows have this order. With ORDER BY it would sort whole rows. So the first statement
+// has none. If its rows come in another order, or are too large to be read to the end, the page is read again,
+// sorted.
 func ReadInOrder(ctx context.Context, on Querier, s Spelling, f *Feed, q PageQuery, p PageParts) (*PageRows, error) {
 	q.Sorted = q.Sorted || f.ULIDs != nil
 	for {
@@ -182,15 +182,15 @@ func ReadInOrder(ctx context.Context, on Querier, s Spelling, f *Feed, q PageQue
 	}
 }
 
-// errDisorder is about a page that was not sorted.
+// errDisorder means that the rows of an unsorted page were not in the order of their positions.
 var errDisorder = errors.New("a page has come in another order than that of its positions")
 
-// PageColumns is how many columns the statements of a feed's pages have.
+// PageColumns returns the number of columns in the statements of a feed's pages.
 func PageColumns(f *Feed) int {
 	return len(pageDest(&scanNumber{}, placingOf(f, PageQuery{}), &scanText{}, cellsOf(f)))
 }
 
-// pageDest is where the columns of a page's statement go.
+// pageDest returns the destinations of the columns of a page's statement.
 func pageDest(generation *scanNumber, places placing, signature *scanText, cells []cell) []any {
 	dest := append([]any{generation}, places.head()...)
 	dest = append(append(dest, signature), places.row()...)
@@ -207,7 +207,7 @@ func placingOf(f *Feed, q PageQuery) placing {
 	return &numbered{}
 }
 
-// scanPage runs a statement of PageSQL and reads it, up to q.MaxBytes of values.
+// scanPage runs a statement of PageSQL and scans its rows, until their values are larger than q.MaxBytes.
 func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query string, args []any) (*PageRows, error) {
 	rows, err := on.Query(ctx, query, args...)
 	if err != nil {
@@ -221,7 +221,7 @@ func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 	cells := cellsOf(f)
 	dest := pageDest(&generation, places, &signature, cells)
 	var bytes int
-	var free []any // values of rows to come
+	var free []any // space for the values of the next rows
 	found := false
 	for rows.Next() {
 		found = true
@@ -245,7 +245,7 @@ func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 			return nil, err
 		}
 		if !ok {
-			continue // an empty page
+			continue // the page is empty
 		}
 		if n := len(page.Rows); !q.Sorted && (n == q.Limit || n > 0 && page.Rows[n-1].Position.Above(row.Position)) {
 			return nil, errDisorder
@@ -266,7 +266,7 @@ func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query strin
 	return page, rows.Close()
 }
 
-// size is roughly what a value weighs in memory.
+// size returns roughly how many bytes of memory a value takes.
 func size(v any) int {
 	switch v := v.(type) {
 	case string:

@@ -9,21 +9,20 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// A page has a million values before long, so they are read without reflection, and without
-// an allocation that the value itself does not need: database/sql hands what implements
-// [database/sql.Scanner] over as the driver has it.
+// A page can have a million values. So they are scanned without reflection, and without allocations other than
+// those of the values. database/sql passes the driver's value to a [database/sql.Scanner] as it is.
 
-// rowsTogether is how many rows of a page share an allocation. Whoever keeps one of them
-// keeps the values of all.
+// rowsTogether is how many rows of a page share one allocation. A caller that keeps one row keeps the values of
+// all of them in memory.
 const rowsTogether = 16
 
-// cell is where a value of a row goes.
+// cell scans one value of a row.
 type cell struct {
-	text bool // bytes are text, whatever the driver makes of it
+	text bool // the driver's bytes are text
 	to   *any
 }
 
-// cellsOf are those of a feed's rows, the key first.
+// cellsOf returns the cells for a feed's rows, those of the key first.
 func cellsOf(f *Feed) []cell {
 	cells := make([]cell, 0, len(f.Key)+len(f.Columns))
 	for _, columns := range [][]Column{f.Key, f.Columns} {
@@ -34,7 +33,8 @@ func cellsOf(f *Feed) []cell {
 	return cells
 }
 
-// Scan implements [database/sql.Scanner]. Bytes are the driver's until the next row.
+// Scan implements [database/sql.Scanner]. It copies bytes, which belong to the driver and change with the next
+// row.
 func (c *cell) Scan(v any) error {
 	b, is := v.([]byte)
 	switch {
@@ -48,7 +48,7 @@ func (c *cell) Scan(v any) error {
 	return nil
 }
 
-// scanNumber is where an integer goes; not valid where it is NULL.
+// scanNumber scans an integer. It is not valid if the value is NULL.
 type scanNumber struct {
 	n     int64
 	valid bool
@@ -72,7 +72,7 @@ func (s *scanNumber) Scan(v any) (err error) {
 	return err
 }
 
-// scanText is where a text goes that is the same in every row.
+// scanText scans a text that is the same in every row.
 type scanText struct{ text string }
 
 // Scan implements [database/sql.Scanner].
@@ -81,7 +81,7 @@ func (s *scanText) Scan(v any) error {
 	case string:
 		s.text = v
 	case []byte:
-		if s.text != string(v) { // which allocates nothing
+		if s.text != string(v) { // this conversion allocates nothing
 			s.text = string(v)
 		}
 	default:

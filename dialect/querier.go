@@ -7,13 +7,12 @@ import (
 
 // Querier runs statements: in a transaction, on one connection or on a pool.
 type Querier interface {
-	// Exec answers the number of rows affected.
+	// Exec returns the number of rows affected.
 	Exec(ctx context.Context, query string, args ...any) (int64, error)
 	Query(ctx context.Context, query string, args ...any) (Rows, error)
 }
 
-// Rows is the part of *sql.Rows that rowfeed uses; adapters for other drivers'
-// rows are a few lines.
+// Rows are the methods of *sql.Rows that rowfeed uses.
 type Rows interface {
 	Next() bool
 	Scan(dest ...any) error
@@ -21,7 +20,7 @@ type Rows interface {
 	Close() error
 }
 
-// SQLQuerier is what *sql.DB, *sql.Conn and *sql.Tx have in common.
+// SQLQuerier has the methods that *sql.DB, *sql.Conn and *sql.Tx have in common.
 type SQLQuerier interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -48,8 +47,7 @@ func (s sqlQuerier) Query(ctx context.Context, query string, args ...any) (Rows,
 	return rows, nil
 }
 
-// QueryRow runs a query for at most one row and scans it; it answers
-// sql.ErrNoRows when there is none.
+// QueryRow runs a query for at most one row, and scans the row. The error is sql.ErrNoRows if there is none.
 func QueryRow(ctx context.Context, q Querier, query string, args []any, dest ...any) error {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
@@ -68,8 +66,9 @@ func QueryRow(ctx context.Context, q Querier, query string, args []any, dest ...
 	return rows.Close()
 }
 
-// QueryAll runs a query and scans every row with scan.
-func QueryAll[T any](ctx context.Context, q Querier, query string, args []any, scan func(Rows) (T, error)) ([]T, error) {
+// QueryAll runs a query, and scans every row with scan.
+func QueryAll[T any](ctx context.Context, q Querier, query string, args []any,
+	scan func(Rows) (T, error)) ([]T, error) {
 	rows, err := q.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -86,7 +85,7 @@ func QueryAll[T any](ctx context.Context, q Querier, query string, args []any, s
 	return all, rows.Err()
 }
 
-// ScanStrings scans n columns as text.
+// ScanStrings scans n columns as text. NULL becomes "".
 func ScanStrings(rows Rows, n int) ([]string, error) {
 	values := make([]sql.NullString, n)
 	dest := make([]any, n)

@@ -6,24 +6,25 @@ import (
 	"strings"
 )
 
-// Sharded is a place of a feed and the data shard that its key gets.
+// Sharded is a position, and the data shard that its key gets.
 type Sharded struct {
 	Position int64
 	Shard    int
 }
 
-// PlaceKey is a key with its place, as [WalkKeys] finds it.
+// PlaceKey is a key and its position, as [WalkKeys] reads them.
 type PlaceKey struct {
-	Key      []any  // in the raw form that [Spelling.Param] takes back
-	Position *int64 // nil for a row that waits for one
+	Key      []any  // in the raw form that [Spelling].Param takes back
+	Position *int64 // nil for a row that waits for a position
 	Shard    *int64
-	Bucket   *int64 // nil for rows, which have none
+	Bucket   *int64 // nil for a row of the source, which has no bucket
 }
 
-// WalkKeys reads the next keys of a feed above one, in key order, up to limit, with
-// where they stand: those of its table of positions or, with rows, those of the source.
-// It locks nothing.
-func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, after []any, limit int) ([]PlaceKey, error) {
+// WalkKeys reads up to limit keys of a feed, in key order, with their positions. It begins above the key after,
+// or at the first key if after is nil. It reads the feed's table of positions or, with rows, the source. It
+// locks nothing.
+func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, after []any,
+	limit int) ([]PlaceKey, error) {
 	walked, bucket := *f, "NULL"
 	if !rows {
 		bucket = "t.bucket"
@@ -35,7 +36,8 @@ func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, af
 	}
 	b := NewBuilder(s)
 	ordered := OrderedKey(s, &walked, "t")
-	query := "SELECT t." + PositionColumn + ", t." + ShardColumn + ", " + bucket + ", " + strings.Join(keyValues(s, walked.Key, KeyRefs(s, &walked, "t")), ", ") +
+	query := "SELECT t." + PositionColumn + ", t." + ShardColumn + ", " + bucket + ", " +
+		strings.Join(keyValues(s, walked.Key, KeyRefs(s, &walked, "t")), ", ") +
 		" FROM " + Qualified(s, walked.Source) + " t"
 	if after != nil {
 		query += " WHERE " + CompareKey(s, b, &walked, ordered, after, ">", ">")
@@ -49,9 +51,10 @@ func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, af
 	})
 }
 
-// KeysOf reads the keys of a query, given from its FROM on, and hands each to fn with
-// the expressions of first as text.
-func KeysOf(ctx context.Context, q Querier, s Spelling, f *Feed, first, refs []string, from string, args []any, fn func(first []string, key []any) error) error {
+// KeysOf runs a query, of which from is the part from FROM on. For each row it calls fn with the expressions of
+// first, as text, and the key that refs read.
+func KeysOf(ctx context.Context, q Querier, s Spelling, f *Feed, first, refs []string, from string, args []any,
+	fn func(first []string, key []any) error) error {
 	query := "SELECT " + strings.Join(append(first, keyValues(s, f.Key, refs)...), ", ") + from
 	_, err := QueryAll(ctx, q, query, args, func(rows Rows) (struct{}, error) {
 		texts := make([]string, len(first))
@@ -76,7 +79,7 @@ func keyValues(s Spelling, key []Column, refs []string) []string {
 	return values
 }
 
-// scanKey scans a row that ends with n values of a key.
+// scanKey scans a row whose last n columns are a key.
 func scanKey(rows Rows, n int, before ...any) ([]any, error) {
 	key := make([]any, n)
 	dest := before
@@ -88,13 +91,13 @@ func scanKey(rows Rows, n int, before ...any) ([]any, error) {
 	}
 	for i, v := range key {
 		if bytes, ok := v.([]byte); ok && bytes == nil {
-			key[i] = []byte{} // an empty value, not NULL: nothing is above or below NULL
+			key[i] = []byte{} // an empty value, not NULL: no key is above or below NULL
 		}
 	}
 	return key, nil
 }
 
-// ShardList writes shards as a JSON list of [position, shard].
+// ShardList returns positions and their shards as a JSON list of [position, shard].
 func ShardList(places []Sharded) string {
 	text := []byte{'['}
 	for i, p := range places {

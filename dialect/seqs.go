@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Seqs are the numbers that changes waiting in a feed's table of changes may have: those in
-// Gaps and those above Above. The zero value is all numbers.
+// Seqs are the numbers that a change or record that waits, or is still to be committed, can have: those in Gaps
+// and those above Above. The zero value is all numbers.
 type Seqs struct {
-	Gaps  []Run // ascending, not touching each other, none above Above
+	Gaps  []Run // ascending, not adjacent to each other, none above Above
 	Above int64
 }
 
-// All tells whether no number is left out.
+// All tells whether s is all numbers.
 func (s Seqs) All() bool { return len(s.Gaps) == 0 && s.Above == 0 }
 
 // Has tells whether a number is one of s.
@@ -28,8 +28,8 @@ func (s Seqs) Has(seq int64) bool {
 	return false
 }
 
-// Ranges are conditions on a column, with their WHERE, in ascending order; a single empty
-// one where s is all numbers. number writes a number down, as a parameter or as it is.
+// Ranges returns conditions on a column, with WHERE, in ascending order. If s is all numbers, there is one,
+// which is empty. number returns a number as the statement has it: a parameter or digits.
 func (s Seqs) Ranges(column string, number func(int64) string) []string {
 	if s.All() {
 		return []string{""}
@@ -41,11 +41,11 @@ func (s Seqs) Ranges(column string, number func(int64) string) []string {
 	return append(ranges, " WHERE "+column+" > "+number(s.Above))
 }
 
-// maxNumbers bounds the numbers that one condition names one by one.
+// maxNumbers is how many numbers one condition lists.
 const maxNumbers = 256
 
-// OneByOne is a single condition on a column, for s that is not all numbers: those of gaps are named one by one and,
-// where they are many, all are meant from the first one on.
+// OneByOne returns a single condition on a column. It lists the numbers of the gaps, or begins at the first gap
+// if there are more than 256 of them. s must not be all numbers.
 func (s Seqs) OneByOne(column string) string {
 	var numbers []string
 	from := s.Above
@@ -65,5 +65,5 @@ func (s Seqs) OneByOne(column string) string {
 	return condition
 }
 
-// Digits writes a number down.
+// Digits returns a number in decimal.
 func Digits(n int64) string { return strconv.FormatInt(n, 10) }

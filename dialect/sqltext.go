@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Qualified quotes a table name, with its schema where it has one.
+// Qualified quotes a table's name, with its schema if it has one.
 func Qualified(s Spelling, t feedtype.TableName) string {
 	if t.Schema == "" {
 		return s.Quote(t.Name)
@@ -16,7 +16,7 @@ func Qualified(s Spelling, t feedtype.TableName) string {
 	return s.Quote(t.Schema) + "." + s.Quote(t.Name)
 }
 
-// Ref is a quoted column, behind an alias where one is given.
+// Ref returns a quoted column, with an alias in front of it if that is not empty.
 func Ref(s Spelling, alias, column string) string {
 	if alias == "" {
 		return s.Quote(column)
@@ -24,7 +24,7 @@ func Ref(s Spelling, alias, column string) string {
 	return alias + "." + s.Quote(column)
 }
 
-// KeyRefs lists the key columns by their names in the source table.
+// KeyRefs returns the key columns by their names in the source table.
 func KeyRefs(s Spelling, f *Feed, alias string) []string {
 	refs := make([]string, len(f.Key))
 	for i, c := range f.Key {
@@ -33,7 +33,7 @@ func KeyRefs(s Spelling, f *Feed, alias string) []string {
 	return refs
 }
 
-// StoredRefs lists the key columns by their names in rowfeed's tables.
+// StoredRefs returns the key columns by their names in rowfeed's tables.
 func StoredRefs(s Spelling, f *Feed, alias string) []string {
 	refs := make([]string, len(f.Key))
 	for i, c := range f.Key {
@@ -42,7 +42,7 @@ func StoredRefs(s Spelling, f *Feed, alias string) []string {
 	return refs
 }
 
-// Pairwise joins left and right pairwise: "l1 = r1 AND l2 = r2".
+// Pairwise combines left and right: "l1 = r1 AND l2 = r2".
 func Pairwise(left, right []string, op, glue string) string {
 	parts := make([]string, len(left))
 	for i := range left {
@@ -51,7 +51,7 @@ func Pairwise(left, right []string, op, glue string) string {
 	return strings.Join(parts, glue)
 }
 
-// Operator is how key columns are compared by an operator, such as "=".
+// Operator returns an operator, such as "=", as statements spell it between two values of this key column.
 func (c Column) Operator(op string) string {
 	if c.Operators != "" {
 		op = `OPERATOR("` + strings.ReplaceAll(c.Operators, `"`, `""`) + `".` + op + ")"
@@ -59,7 +59,7 @@ func (c Column) Operator(op string) string {
 	return " " + op + " "
 }
 
-// EqualKeys is the condition that two lists of references to the key columns have equal values.
+// EqualKeys returns the condition that two lists of references to the key columns have equal values.
 func EqualKeys(f *Feed, left, right []string) string {
 	parts := make([]string, len(left))
 	for i, c := range f.Key {
@@ -68,20 +68,20 @@ func EqualKeys(f *Feed, left, right []string) string {
 	return strings.Join(parts, " AND ")
 }
 
-// SourceJoin is the condition that a source row (alias src) belongs to a key of
-// one of rowfeed's tables (alias own). Types and collations are the same on both
-// sides, so the source's unique index answers it. rowfeed's column stands on the
-// left: on SQLite it decides the collation, and it has that of the unique index.
+// SourceJoin returns the condition that a row of the source (alias src) has the key of a row in one of
+// rowfeed's tables (alias own). Types and collations are the same on both sides, so the unique index of the
+// source is used. rowfeed's column is on the left: on SQLite the left side decides the collation, and rowfeed's
+// column has that of the index.
 func SourceJoin(s Spelling, f *Feed, src, own string) string {
 	return EqualKeys(f, StoredRefs(s, f, own), KeyRefs(s, f, src))
 }
 
-// StoredJoin is the condition that rows of two of rowfeed's tables have one key.
+// StoredJoin returns the condition that rows of two of rowfeed's tables have the same key.
 func StoredJoin(s Spelling, f *Feed, a, b string) string {
 	return EqualKeys(f, StoredRefs(s, f, a), StoredRefs(s, f, b))
 }
 
-// OrderedKey is the key as a source row (src) is ordered and compared by it.
+// OrderedKey returns the key columns of a source row (alias src) as they are compared and ordered.
 func OrderedKey(s Spelling, f *Feed, src string) []string {
 	ordered := KeyRefs(s, f, src)
 	for i, c := range f.Key {
@@ -90,11 +90,10 @@ func OrderedKey(s Spelling, f *Feed, src string) []string {
 	return ordered
 }
 
-// CompareKey compares a row's (t) key with a tuple, in the form that the database's
-// index answers whole. Where it answers row values, the spelled-out form would read
-// every key with the same first column again: a batch would cost more the further it
-// is from that column's first key. Such a comparison has one operator for all
-// columns, so it is not used where a key column names the schema of its operators.
+// CompareKey compares the key of a row (alias t) with values, in the form for which the database uses an index
+// as a whole. If the database does so for row values, the other form would read all keys with the same first
+// column again: a batch would cost more the further it is from that column's first key. A comparison of row
+// values has one operator for all columns, so it is not used if a key column names the schema of its operators.
 func CompareKey(s Spelling, b *Builder, f *Feed, refs []string, values []any, op, lastOp string) string {
 	arg := func(i int) string { return s.Param(f.Key[i], b.Arg(values[i])) }
 	compare := func(i int, op string) string { return refs[i] + f.Key[i].Operator(op) + arg(i) }
@@ -102,7 +101,7 @@ func CompareKey(s Spelling, b *Builder, f *Feed, refs []string, values []any, op
 	if s.RowValues() && len(refs) > 1 && !slices.ContainsFunc(f.Key, named) {
 		args := make([]string, len(refs))
 		for i := range args {
-			args[i] = arg(i) + f.Key[i].Collate // on this side, since SQLite's index answers bare columns only
+			args[i] = arg(i) + f.Key[i].Collate // on this side, because SQLite uses an index only for bare columns
 		}
 		return "(" + strings.Join(KeyRefs(s, f, "t"), ", ") + ") " + lastOp + " (" + strings.Join(args, ", ") + ")"
 	}
@@ -127,14 +126,14 @@ type Builder struct {
 	literal  bool
 }
 
-// NewBuilder starts a statement.
+// NewBuilder begins a statement.
 func NewBuilder(s Spelling) *Builder { return &Builder{spelling: s} }
 
-// NewScript starts a statement for a printed script: parameters become literals.
+// NewScript begins a statement of a printed script: its parameters become literals.
 func NewScript(s Spelling) *Builder { return &Builder{spelling: s, literal: true} }
 
-// Arg adds a parameter (a string, an integer or nil in a script) and answers its
-// placeholder, or what stands for it in the statement.
+// Arg adds a parameter and returns its placeholder, or the value itself as text of the statement. In a script
+// the value must be a string, an integer or nil.
 func (b *Builder) Arg(v any) string {
 	if b.literal {
 		switch v := v.(type) {
@@ -153,10 +152,10 @@ func (b *Builder) Arg(v any) string {
 	return b.spelling.Placeholder(len(b.args))
 }
 
-// Args are the parameters so far.
+// Args returns the parameters so far.
 func (b *Builder) Args() []any { return b.args }
 
-// InsertNew is [Spelling].InsertNew where there is ON CONFLICT.
+// InsertNew implements [Spelling].InsertNew for databases with ON CONFLICT.
 func InsertNew(table string, columns, values, key []string) string {
 	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") +
 		") ON CONFLICT (" + strings.Join(key, ", ") + ") DO NOTHING"

@@ -9,46 +9,45 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// ULIDsPerLock is how many ULIDs one call of a Lock takes.
+// ULIDsPerLock is how many ULIDs one call of Lock takes.
 const ULIDsPerLock = 100_000_000_000
 
-// MaxHintAhead is how far a hint may be ahead of the database's clock.
+// MaxHintAhead is how far a time hint may be ahead of the database's clock.
 const MaxHintAhead = time.Minute
 
-// Witnesses is how many words of a shard's witness are kept: the last ones.
+// Witnesses is how many nonces of Locks a shard's row keeps: the last ones.
 const Witnesses = 8
 
-// MaxULIDs is how many may be taken at once.
+// MaxULIDs is how many ULIDs can be taken at once.
 const MaxULIDs = 1 << 62
 
-// ULIDState is how far the ULIDs of a shard are. The zero state is that of a shard that has
-// given none.
+// ULIDState says which ULID of a shard is given next. The zero state is that of a shard that has given none.
 type ULIDState struct {
-	TimeMillis int64 // Unix time: that of the ULID to be given next
-	// High are the first eight bytes of that ULID, 48 bits of TimeMillis and 16 random ones;
-	// Low are the last eight, in two's complement: counting up counts on from ULID to ULID.
+	TimeMillis int64 // the time of the next ULID, in Unix time
+	// High has the first eight bytes of the next ULID: 48 bits of TimeMillis and 16 random bits. Low has the
+	// last eight bytes, in two's complement: adding 1 gives the following ULID.
 	High, Low int64
 }
 
-// ULIDRandom are random bits for a new millisecond: 16 for High, and 64 for Low, of which
-// bit 62 is not used.
+// ULIDRandom are random bits for a new millisecond: 16 for High and 64 for Low. Bit 62 of Low is not used.
 type ULIDRandom [10]byte
 
-// LastULIDMillis is the last time that a ULID can have, in the year 10889.
+// LastULIDMillis is the latest time that a ULID can have. It is in the year 10889.
 const LastULIDMillis = 1<<48 - 1
 
-// errTooMany is about a number of ULIDs.
 var errTooMany = errors.New("between 1 and 2^62 ULIDs can be taken at once")
 
-// Take takes count ULIDs, those from First on: First, First+1 and so on, by adding to Low.
-// next is the state behind them. A later time than the state's begins a new millisecond
-// with fresh bits; an equal or earlier one counts on, so that the ULIDs of a shard grow
-// whatever the clock does. Where count does not fit any more, the next millisecond begins.
+// Take takes count ULIDs: first, and those that follow by adding to Low. next is the state after them.
+//
+// If timeMillis is later than the state's time, a new millisecond begins, with new random bits. Otherwise the
+// ULIDs continue in the state's millisecond. So the ULIDs of a shard grow whatever the clock does. If count
+// ULIDs do not fit into the millisecond any more, the next one begins. The errors are ErrNoULIDsLeft, and one
+// for a count outside 1 to 2^62.
 func (s ULIDState) Take(timeMillis int64, random ULIDRandom, count int64) (first, next ULIDState, err error) {
 	if count < 1 || count > MaxULIDs {
 		return s, s, errTooMany
 	}
-	timeMillis = max(timeMillis, 1) // for a hint of long ago, where nothing was given yet
+	timeMillis = max(timeMillis, 1) // for a time hint before 1970 in a shard that has given nothing
 	switch fits := s.Low&math.MaxInt64 <= math.MaxInt64-count; {
 	case timeMillis > s.TimeMillis:
 		s = freshULIDs(timeMillis, random)
@@ -63,8 +62,7 @@ func (s ULIDState) Take(timeMillis int64, random ULIDRandom, count int64) (first
 	return s, next, nil
 }
 
-// freshULIDs begins a millisecond. With bit 62 clear, 2^62 can be counted before the lower
-// 63 bits overflow.
+// freshULIDs begins a millisecond. Bit 62 of Low is 0, so 2^62 ULIDs fit before the lower 63 bits overflow.
 func freshULIDs(timeMillis int64, random ULIDRandom) ULIDState {
 	return ULIDState{
 		TimeMillis: timeMillis,
@@ -73,9 +71,10 @@ func freshULIDs(timeMillis int64, random ULIDRandom) ULIDState {
 	}
 }
 
-// Past is the state, or one above the greatest ULID of the shard's rows where that is not below
-// it: a ULID that was made elsewhere, or kept when a savepoint took its state back. What is
-// taken next must not be below what readers have passed.
+// Past returns the state, or one above greatest if the next ULID of the state would not be above it. greatest
+// is the greatest ULID of the shard's rows. It may have been made elsewhere, or kept by the writer when a
+// rollback to a savepoint restored an older state. The next ULIDs must be above all that readers may have
+// passed.
 func (s ULIDState) Past(greatest feedtype.Position) ULIDState {
 	if greatest.Above(s.Given()) {
 		return ULIDsAbove(greatest)
@@ -83,9 +82,8 @@ func (s ULIDState) Past(greatest feedtype.Position) ULIDState {
 	return s
 }
 
-// ULIDsAbove is the state of a shard that has ULIDs up to last, which may have been made
-// elsewhere: whatever is taken from it begins a millisecond above last's.
-// Where there is nothing above, Take is refused.
+// ULIDsAbove returns the state of a shard whose greatest ULID is last, which may have been made elsewhere. The
+// next ULID begins a millisecond above that of last. If there is none, Take of the state fails.
 func ULIDsAbove(last feedtype.Position) ULIDState {
 	ms := int64(last.High>>16) + 1
 	if ms > LastULIDMillis {
@@ -94,12 +92,12 @@ func ULIDsAbove(last feedtype.Position) ULIDState {
 	return ULIDState{TimeMillis: ms, High: ms << 16, Low: -1}
 }
 
-// Position is that of the ULID which the state gives next.
+// Position returns the position of the ULID that is given next.
 func (s ULIDState) Position() feedtype.Position {
 	return feedtype.Position{High: uint64(s.High), Low: uint64(s.Low)}
 }
 
-// Given is the highest position that may have been given.
+// Given returns the highest position that may have been given.
 func (s ULIDState) Given() feedtype.Position {
 	if s == (ULIDState{}) {
 		return feedtype.Position{}

@@ -6,9 +6,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"strconv"
 	"strings"
-) // ulidPageSQL is [PageSQL] for a page of one shard of a feed whose rows hold ULIDs. The
-// unique index of shard and ULID answers it; what it shows is bounded by the greatest ULID
-// that is present, p.Head where that has to be an older one than the statement's own.
+)
+
+// ulidPageSQL is [PageSQL] for a page of one shard of a feed with ULIDs. It reads along the unique index of
+// shard and ULID. The page ends at the greatest ULID in the statement's snapshot or, if p.Head is set, at the
+// older head that it gives.
 func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	b := NewBuilder(s)
 	position, shard := f.ULIDs.Position, f.ULIDs.Shard
@@ -19,12 +21,13 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	}
 	from := Qualified(s, f.Held()) + " " + held + p.Hint + rows
 	ref := Ref(s, held, position.Name)
-	// By the bare column: its value may be a text, which a collation orders in other ways.
+	// The rows are ordered by the bare column: s.Value may be text, whose collation has another order.
 	values := []string{ref + " AS ordered", s.Value(position, ref) + " AS place", present + " AS present"}
 	names := []string{"p.place", "p.present"}
 	for i, c := range append(f.Key[:len(f.Key):len(f.Key)], f.Columns...) {
 		name, value := "v"+strconv.Itoa(i), s.Value(c, Ref(s, "t", c.Name))
-		if f.Outbox && i < len(f.Key) { // the row may be gone, or spell its key otherwise by now: see [Column.Exact]
+		// the row may be deleted, or spell its key in another way by now: see [Column].Exact
+		if f.Outbox && i < len(f.Key) {
 			value = s.Value(c, Ref(s, "g", c.Stored))
 		}
 		values = append(values, value+" AS "+name)
@@ -34,14 +37,18 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	if head == nil {
 		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
 	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q, p.ByShard) + ", " + LiveFrom(s, f, q) + ", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
+	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), " +
+		"COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q, p.ByShard) + ", " + LiveFrom(s, f, q) +
+		", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
 		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
-		// A feed that was dropped has its record, but no sequence.
+		// A feed that was dropped has a record, but no sequence.
 		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
-		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
+		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " +
+		b.Arg(q.Shard) +
 		"\nLEFT JOIN (SELECT " + strings.Join(values, ", ") +
 		"\n  FROM " + from +
-		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + f.ULIDs.ShardArg(s, b, q.Shard) + " AND " + ref + " > " + f.ULIDs.Arg(s, b, q.After)
+		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + f.ULIDs.ShardArg(s, b, q.Shard) + " AND " + ref + " > " +
+		f.ULIDs.Arg(s, b, q.After)
 	if p.Head != nil {
 		t += " AND " + ref + " <= " + head(b)
 	}
@@ -51,9 +58,9 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 	return t, b.Args()
 }
 
-// soundSignature is the signature of a page that may be shown. Without its index two rows may
-// share a place. In a database of another identity than the feed's writers may have taken
-// what was lost once more, and what they go on with hides that it was.
+// soundSignature returns an expression for the signature of a page. It is empty if the page must not be shown.
+// Without the unique index two rows could have the same position. If the database has another identity than the
+// feed's, commits may have been lost, and writers may have given their ULIDs again: later ULIDs hide that.
 func (p PageParts) soundSignature(f *Feed, q PageQuery) string {
 	unsound := ""
 	if p.Identity != "" && !q.AnyDatabase {
@@ -68,20 +75,19 @@ func (p PageParts) soundSignature(f *Feed, q PageQuery) string {
 	return "CASE" + unsound + " ELSE " + p.Signature + " END"
 }
 
-// Arg is a parameter of a statement: a position, as the column of positions has it.
+// Arg adds a position as a parameter, of the type of the position column.
 func (u *ULIDColumns) Arg(s Spelling, b *Builder, p feedtype.Position) string {
 	return s.Param(u.Position, b.Arg(rawULID(p, u.Position)))
 }
 
-// ShardArg is a parameter of a statement: a shard. It is one of any size, whatever the
-// column's type.
+// ShardArg adds a shard as a parameter. The shard may be any integer, whatever the type of the shard column.
 func (u *ULIDColumns) ShardArg(s Spelling, b *Builder, shard int) string {
 	return s.Param(u.Shard, b.Arg(shard))
 }
 
-// LastShard is a query for the greatest shard that rows have, below another one where that is
-// given, and for its greatest ULID, in the raw form that [ScanULID] reads: the last entry of
-// a range of the unique index.
+// LastShard returns a query for the greatest shard that has rows, and for its greatest ULID, in the raw form
+// that [ScanULID] reads. If below is not nil, the shard is below it. The query reads the last entry of a range
+// of the unique index.
 func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
 	shard, position := Ref(s, "g", f.ULIDs.Shard.Name), Ref(s, "g", f.ULIDs.Position.Name)
 	query := "SELECT " + shard + ", " + s.Value(f.ULIDs.Position, position) + " FROM " + Qualified(s, f.Held()) + " g"
@@ -91,33 +97,36 @@ func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
 	return query + " ORDER BY " + shard + " DESC, " + position + " DESC LIMIT 1"
 }
 
-// GreatestULID is a query for the greatest ULID of a shard, in the raw form that
-// [ScanULID] reads; NULL or no row where the shard has none.
+// GreatestULID returns a query for the greatest ULID of a shard, in the raw form that [ScanULID] reads. It
+// answers NULL or no row if the shard has none.
 func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
 	ref := Ref(s, "g", f.ULIDs.Position.Name)
 	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
 		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + " DESC LIMIT 1"
 }
 
-// PassedULID is the same for the greatest one up to a position.
+// PassedULID returns the same query for the greatest ULID up to a position.
 func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at feedtype.Position) string {
 	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " + Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
+		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
 		" AND " + ref + " <= " + f.ULIDs.Arg(s, b, at) + " ORDER BY " + ref + " DESC LIMIT 1"
 }
 
-// GreatestULIDs is a query for shards and their greatest ULIDs, in the raw form that [ScanULID]
-// reads, of those that have rows.
+// GreatestULIDs returns a query for shards and their greatest ULIDs, in the raw form that [ScanULID] reads. It
+// answers only shards that have rows. There must be at least one shard.
 func GreatestULIDs(s Spelling, b *Builder, f *Feed, shards []int) string {
 	parts := make([]string, len(shards))
 	for i, shard := range shards {
-		parts[i] = "SELECT " + strconv.Itoa(shard) + " AS shard, g" + strconv.Itoa(i) + ".* FROM (" + GreatestULID(s, b, f, shard) + ") g" + strconv.Itoa(i)
+		parts[i] = "SELECT " + strconv.Itoa(shard) + " AS shard, g" + strconv.Itoa(i) + ".* FROM (" +
+			GreatestULID(s, b, f, shard) + ") g" + strconv.Itoa(i)
 	}
 	return strings.Join(parts, " UNION ALL ")
 }
 
-// LiveFrom are two columns for [ScanLive], of a row of feeds (f) and one of shards (h) that may be NULL: whether
-// the feed is being filled, and where the shard's live part begins; 0 where neither a record nor back-fill has begun it.
+// LiveFrom returns two columns for [ScanLive]: whether back-fill is placing rows of the feed, and where the
+// live part of the shard begins. The second is 0 if neither a record nor back-fill has begun it. The query has
+// the feed's record as f and the shard's row, or NULLs, as h.
 func LiveFrom(s Spelling, f *Feed, q PageQuery) string {
 	if !f.Outbox || len(q.Unserved) == 0 {
 		return "0, 0"
@@ -129,13 +138,13 @@ func LiveFrom(s Spelling, f *Feed, q PageQuery) string {
 	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") THEN 1 ELSE 0 END, COALESCE(h.live_from, 0)"
 }
 
-// ScanLive is where the columns of LiveFrom go.
+// ScanLive scans the columns of LiveFrom.
 type ScanLive struct{ filling, millis int64 }
 
-// Dest is for Scan.
+// Dest returns the destinations for Scan.
 func (l *ScanLive) Dest() []any { return []any{&l.filling, &l.millis} }
 
-// Set tells the page.
+// Set copies the result into a page. A page that was already found to be filling stays so.
 func (l *ScanLive) Set(page *PageRows) {
 	if page.Filling && l.filling == 0 {
 		return
@@ -143,9 +152,9 @@ func (l *ScanLive) Set(page *PageRows) {
 	page.Filling, page.LiveFrom = l.filling == 1, feedtype.Position{High: uint64(l.millis) << 16}
 }
 
-// RecordWaits is an expression: 1 where a record of the shard waits in the feed's outbox, else
-// 0. Read together with a page's head it lets no record slip through between the two: until
-// its move is committed it waits, and after that its place is at or below the head.
+// RecordWaits returns an expression that is 1 if a record of the shard waits in the feed's outbox, else 0. It
+// is read together with the page's head. So no record can be missed between the two: it waits until its move is
+// committed, and then its place is not above the head.
 func RecordWaits(s Spelling, b *Builder, f *Feed, q PageQuery, byShard func(Seqs) (hint, condition string)) string {
 	if !f.Outbox {
 		return "0"
@@ -157,10 +166,10 @@ func RecordWaits(s Spelling, b *Builder, f *Feed, q PageQuery, byShard func(Seqs
 	return "COALESCE(" + looks + "0)"
 }
 
-// ScanULID is where a column of positions goes, in the raw form of its kind.
+// ScanULID scans a column of positions, in its raw form.
 type ScanULID struct {
 	Position feedtype.Position
-	Valid    bool // it is not NULL
+	Valid    bool // the column was not NULL
 }
 
 // Scan implements [database/sql.Scanner].
@@ -173,7 +182,7 @@ func (u *ScanULID) Scan(v any) (err error) {
 	return err
 }
 
-// ulided are positions that rows hold.
+// ulided scans positions that are ULIDs.
 type ulided struct {
 	shard               int
 	outbox              bool
@@ -186,7 +195,8 @@ type ulided struct {
 }
 
 func (u *ulided) head() []any {
-	return append([]any{&u.state.High, &u.state.Low, &u.belowHigh, &u.belowLow, &u.greatest, &u.waiting}, u.live.Dest()...)
+	return append([]any{&u.state.High, &u.state.Low, &u.belowHigh, &u.belowLow, &u.greatest, &u.waiting},
+		u.live.Dest()...)
 }
 
 func (u *ulided) row() []any { return []any{&u.position, &u.present} }
@@ -195,13 +205,13 @@ func (u *ulided) place(page *PageRows) (PageRow, bool, error) {
 	page.Shard, page.Head, page.Given, page.Waiting = u.shard, u.greatest.Position, u.state.Given(), u.waiting != 0
 	u.live.Set(page)
 	if u.outbox {
-		page.EntriesBelow = feedtype.LowestULID.Max(feedtype.Position{High: uint64(u.belowHigh), Low: uint64(u.belowLow)})
+		page.EntriesBelow = feedtype.LowestULID.Max(
+			feedtype.Position{High: uint64(u.belowHigh), Low: uint64(u.belowLow)})
 	}
 	return PageRow{Position: u.position.Position, Shard: u.shard, Present: u.present.n == 1}, u.position.Valid, nil
 }
 
-// rawULID is a ULID as a parameter for a column, in the raw form of the column's kind: bytes, or
-// a UUID's text.
+// rawULID returns a ULID as a parameter in the raw form of the column's kind: bytes, or the text of a UUID.
 func rawULID(p feedtype.Position, c Column) any {
 	b := p.Bytes()
 	if c.Kind == feedtype.Binary || c.Kind == feedtype.Dynamic {
@@ -211,7 +221,7 @@ func rawULID(p feedtype.Position, c Column) any {
 	return x[:8] + "-" + x[8:12] + "-" + x[12:16] + "-" + x[16:20] + "-" + x[20:]
 }
 
-// positionOf reads a ULID from a column's raw form.
+// positionOf reads a ULID in a column's raw form.
 func positionOf(raw any) (feedtype.Position, error) {
 	text, ok := raw.(string)
 	if b, is := raw.([]byte); is {

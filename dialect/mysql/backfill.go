@@ -8,11 +8,13 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// PlaceBehind implements [dialect.ULID]. Under READ COMMITTED the rows are read without locks.
-// A zero date, in the key or as a time, must not stop it.
-func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed, p dialect.Behind) (int64, error) {
+// PlaceBehind implements [dialect.ULID]. In READ COMMITTED the rows are read without locks. The sql_mode of the
+// statement accepts a zero date, in the key or as a time.
+func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	p dialect.Behind) (int64, error) {
 	b := dialect.NewBuilder(d)
-	query := dialect.PlaceBehind(d, b, f, p, " ON DUPLICATE KEY UPDATE shard = "+dialect.Qualified(d, f.Placed())+".shard")
+	query := dialect.PlaceBehind(d, b, f, p, " ON DUPLICATE KEY UPDATE shard = "+dialect.Qualified(d, f.Placed())+
+		".shard")
 	begin := insertKeys(f)
 	if p.Time != nil {
 		begin = inKeyMode("INSERT") + "INTO "
@@ -22,10 +24,12 @@ func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect
 
 // MakeULID implements [dialect.ULID].
 func (Dialect) MakeULID(high, low string) string {
-	return "UNHEX(CONCAT(LPAD(HEX(CAST(" + high + " AS UNSIGNED)), 16, '0'), LPAD(HEX(CAST(" + low + " AS UNSIGNED)), 16, '0')))"
+	return "UNHEX(CONCAT(LPAD(HEX(CAST(" + high + " AS UNSIGNED)), 16, '0'), LPAD(HEX(CAST(" + low +
+		" AS UNSIGNED)), 16, '0')))"
 }
 
-// Millis takes a DATETIME for UTC. A TIMESTAMP does not depend on the session's time zone.
+// Millis implements [dialect.ULID]. A DATETIME is read as UTC. A TIMESTAMP does not depend on the session's
+// time zone.
 func (Dialect) Millis(c dialect.Column, ref string) string {
 	switch {
 	case baseType(c.Type) == "timestamp":

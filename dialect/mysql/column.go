@@ -10,22 +10,22 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// rowIndex is the index that a feed whose rows hold their positions has on the user's
-// table: positions in their order, and rows that wait in key order, both without a
-// look at the rows. It is not unique: a unique one on feed_sync_id makes the locking
-// read below sort, and lock, every row that waits.
+// rowIndex is the name of the index on the user's table for a feed whose rows hold their positions. It has
+// positions in ascending order, and rows that wait in key order, so neither needs a lookup of rows. It is not
+// unique: with a unique index on feed_sync_id, the locking read of PlaceRows sorts, and locks, every row that
+// waits.
 func rowIndex(f *dialect.Feed) string { return f.Object("row_position") }
 
-// invisible keeps the columns out of SELECT * and of INSERT without a list of
-// columns, where the server knows how; each server takes the other's word for a
-// comment.
+// invisible hides the columns from SELECT * and from INSERT without a list of columns, on servers that can.
+// Each server takes the other's word for a comment.
 const invisible = " /*!80023 INVISIBLE */ /*M! INVISIBLE */"
 
-// maxIndexed is how many columns MySQL takes in an index, which MariaDB takes twice. A key may have as many.
+// maxIndexed is the maximum number of columns in an index of MySQL. MariaDB accepts twice as many. A key can
+// have the same number, so the index leaves out what does not fit.
 const maxIndexed = 16
 
-// rowColumns add what the user's table lacks: columns first, which takes no time, and
-// then the index, during which the table can be written.
+// rowColumns adds what the user's table lacks: first the columns, which takes no time, then the index. The
+// table can be written while the index is made.
 func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() {
 		return nil
@@ -38,27 +38,32 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	}
 	var steps []dialect.Step
 	if len(adds) > 0 {
-		steps = append(steps, dialect.Step{Note: "each row's position, NULL while it waits for one, and shard", SQL: "ALTER TABLE " + source + " " + strings.Join(adds, ", ")})
+		steps = append(steps, dialect.Step{Note: "each row's position, NULL while it waits for one, and shard",
+			SQL: "ALTER TABLE " + source + " " + strings.Join(adds, ", ")})
 	}
 	made := slices.Contains(t.Indexes, rowIndex(f))
 	if made && len(adds) > 0 {
-		// A column that is dropped goes out of the index, which stays.
-		steps = append(steps, dialect.Step{Note: "what is left of the index", SQL: "ALTER TABLE " + source + " DROP INDEX " + d.Quote(rowIndex(f))})
+		// A column that was dropped is removed from the index, which stays.
+		steps = append(steps, dialect.Step{Note: "what is left of the index",
+			SQL: "ALTER TABLE " + source + " DROP INDEX " + d.Quote(rowIndex(f))})
 		made = false
 	}
 	if !made {
 		columns := append([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, "")...)
-		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return strings.EqualFold(c.Name, dialect.ShardColumn) }) {
+		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
+			return strings.EqualFold(c.Name, dialect.ShardColumn)
+		}) {
 			columns = append(columns, dialect.ShardColumn)
 		}
 		columns = columns[:min(len(columns), maxIndexed)]
 		steps = append(steps, dialect.Step{Note: "pages are read in this order; rows that wait are found in key order",
-			SQL: "ALTER TABLE " + source + " ADD INDEX " + d.Quote(rowIndex(f)) + " (" + strings.Join(columns, ", ") + ")"})
+			SQL: "ALTER TABLE " + source + " ADD INDEX " + d.Quote(rowIndex(f)) + " (" + strings.Join(columns, ", ") +
+				")"})
 	}
 	return steps
 }
 
-// dropRowColumns leaves the user's own columns alone.
+// dropRowColumns drops only what rowfeed added.
 func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() || t == nil {
 		return nil
@@ -75,15 +80,17 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 	if len(drops) == 0 {
 		return nil
 	}
-	return []dialect.Step{{Note: "what the table got", SQL: "ALTER TABLE " + dialect.Qualified(d, t.Name) + " " + strings.Join(drops, ", ")}}
+	return []dialect.Step{{Note: "what the table got", SQL: "ALTER TABLE " + dialect.Qualified(d, t.Name) + " " +
+		strings.Join(drops, ", ")}}
 }
 
-// PlaceRows takes four statements; DESIGN.md gives the forms that stall. The
-// locking read goes along the index and skips what others hold; the keys stay in the
-// database, in a table that only publishers write and that is empty between them; the
-// UPDATE starts from those keys and so meets locked rows only. What is numbered there is
-// named seq, which no key column is (see dialect.StoredName).
-func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64, shard func([]any) (int, error)) (int, []any, error) {
+// PlaceRows implements [dialect.Publish] by four statements. DESIGN.md describes other forms, which wait for
+// writers. The locking read follows the index and skips rows that other transactions have locked. It copies
+// their keys into a table that only publishers write, and that is empty between transactions. The UPDATE begins
+// with these keys, so it reads only rows that are locked already. The numbers in that table are in a column
+// seq; no key column has this name there (see dialect.StoredName).
+func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64,
+	shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
 	}
@@ -91,8 +98,10 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
 	b := dialect.NewBuilder(d)
 	where, order := dialect.WaitingRows(d, b, f, after)
-	n, err := tx.Exec(ctx, insertKeys(f)+batch+" ("+stored+") SELECT "+strings.Join(dialect.KeyRefs(d, f, "t"), ", ")+" FROM "+source+
-		" t FORCE INDEX ("+d.Quote(rowIndex(f))+")"+where+order+" LIMIT "+b.Arg(limit)+" FOR UPDATE SKIP LOCKED", b.Args()...)
+	n, err := tx.Exec(ctx, insertKeys(f)+batch+" ("+stored+") SELECT "+strings.Join(dialect.KeyRefs(d, f, "t"), ", ")+
+		" FROM "+source+
+		" t FORCE INDEX ("+d.Quote(rowIndex(f))+")"+where+order+" LIMIT "+b.Arg(limit)+" FOR UPDATE SKIP LOCKED",
+		b.Args()...)
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
@@ -101,37 +110,43 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 		return 0, nil, err
 	}
 	lookup := byKey(f)
-	if lookup == "" { // by the rows' own index, which has the whole key behind the NULL
+	if lookup == "" { // the rows' own index, which has the whole key after the NULL
 		lookup = " FORCE INDEX (" + d.Quote(rowIndex(f)) + ")"
 	}
 	if f.Sharded() {
 		err = d.placeSharded(ctx, tx, f, mode, lookup, base, keep, shard)
 	} else {
-		_, err = tx.Exec(ctx, mode+fmt.Sprintf("(SELECT ROW_NUMBER() OVER (ORDER BY k.seq) AS seq, %s FROM %s k) b\nSTRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + b.seq%s",
+		_, err = tx.Exec(ctx, mode+fmt.Sprintf("(SELECT ROW_NUMBER() OVER (ORDER BY k.seq) AS seq, %s "+
+			"FROM %s k) b\nSTRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + b.seq%s",
 			stored, batch, source, lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep))
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	_, err = tx.Exec(ctx, "DELETE p FROM "+batch+" b STRAIGHT_JOIN "+dialect.Qualified(d, f.Positions())+" p FORCE INDEX (PRIMARY) ON "+
+	_, err = tx.Exec(ctx, "DELETE p FROM "+batch+" b STRAIGHT_JOIN "+dialect.Qualified(d, f.Positions())+
+		" p FORCE INDEX (PRIMARY) ON "+
 		dialect.StoredJoin(d, f, "b", "p")+" WHERE p.hidden = 0")
 	if err != nil {
 		return 0, nil, err
 	}
-	last, err := dialect.ReadKey(ctx, tx, d, f, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.seq DESC LIMIT 1", nil)
+	last, err := dialect.ReadKey(ctx, tx, d, f, dialect.StoredRefs(d, f, "b"), " FROM "+batch+
+		" b ORDER BY b.seq DESC LIMIT 1", nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	_, err = tx.Exec(ctx, "DELETE FROM "+batch+" WHERE seq > 0") // a key, for sessions with sql_safe_updates
+	// WHERE with a key, for sessions with sql_safe_updates
+	_, err = tx.Exec(ctx, "DELETE FROM "+batch+" WHERE seq > 0")
 	return int(n), last, err
 }
 
-// placeSharded writes positions and data shards of the keys in batch_<feed>, which are
-// read to be told their shards.
-func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, update, lookup string, base int64, keep string, shard func([]any) (int, error)) error {
+// placeSharded writes the positions and data shards of the keys in batch_<feed>. It reads these keys to compute
+// their shards.
+func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, update, lookup string,
+	base int64, keep string, shard func([]any) (int, error)) error {
 	batch := dialect.Qualified(d, f.Batch())
 	list := []byte{'['}
-	err := dialect.KeysOf(ctx, tx, d, f, []string{"b.seq"}, dialect.StoredRefs(d, f, "b"), " FROM "+batch+" b ORDER BY b.seq"+whole, nil, func(first []string, key []any) error {
+	err := dialect.KeysOf(ctx, tx, d, f, []string{"b.seq"}, dialect.StoredRefs(d, f, "b"), " FROM "+batch+
+		" b ORDER BY b.seq"+whole, nil, func(first []string, key []any) error {
 		s, err := shard(key)
 		if len(list) > 1 {
 			list = append(list, ',')
@@ -142,18 +157,23 @@ func (d Dialect) placeSharded(ctx context.Context, tx dialect.Querier, f *dialec
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, update+fmt.Sprintf("JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', shard INT PATH '$[1]')) j\nSTRAIGHT_JOIN %s b FORCE INDEX (PRIMARY) ON b.seq = j.seq\n"+
-		"STRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + j.place, t.shard = j.shard%s",
-		batch, dialect.Qualified(d, f.Source), lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep), string(append(list, ']')))
+	_, err = tx.Exec(ctx, update+
+		fmt.Sprintf("JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', "+
+			"shard INT PATH '$[1]')) j\nSTRAIGHT_JOIN %s b FORCE INDEX (PRIMARY) ON b.seq = j.seq\n"+
+			"STRAIGHT_JOIN %s t%s ON %s AND t.feed_sync_id IS NULL\nSET t.feed_sync_id = %d + j.place, "+
+			"t.shard = j.shard%s",
+			batch, dialect.Qualified(d, f.Source), lookup, dialect.SourceJoin(d, f, "t", "b"), base, keep),
+		string(append(list, ']')))
 	return err
 }
 
-// unchanged assigns to themselves the columns that an UPDATE would set to its own
-// time. It asks while rows are locked, so that no such column is added meanwhile. A
-// zero date may be among them.
+// unchanged returns assignments of columns to themselves, for columns that an UPDATE would set to its own time.
+// The query runs while rows are locked, so no such column can be added meanwhile. update begins the UPDATE,
+// which accepts zero dates in these columns.
 func (d Dialect) unchanged(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (sets, update string, err error) {
 	names, err := dialect.QueryAll(ctx, tx, `SELECT `+asBytes("COLUMN_NAME")+` FROM information_schema.COLUMNS
-WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ? AND EXTRA LIKE '%on update%'`+whole, []any{f.Source.Schema, f.Source.Name},
+WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ? AND EXTRA LIKE '%on update%'`+
+		whole, []any{f.Source.Schema, f.Source.Name},
 		scanName)
 	for _, name := range names {
 		ref := dialect.Ref(d, "t", name)
@@ -167,20 +187,24 @@ WHERE TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND TABLE_NAME = ? AND 
 }
 
 // ResetRows implements [dialect.Publish].
-func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string, args []any) (int64, error) {
+func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
+	args []any) (int64, error) {
 	keep, update, err := d.unchanged(ctx, tx, f)
 	if err != nil {
 		return 0, err
 	}
-	return tx.Exec(ctx, update+dialect.Qualified(d, f.Source)+" t SET t.feed_sync_id = NULL"+keep+" WHERE "+where, args...)
+	return tx.Exec(ctx, update+dialect.Qualified(d, f.Source)+" t SET t.feed_sync_id = NULL"+keep+" WHERE "+
+		where, args...)
 }
 
-// DeleteRow takes two statements: no statement here writes two tables in two ways.
+// DeleteRow implements [dialect.Schema] by two statements: no single statement can delete from one table and
+// insert into another one.
 func (d Dialect) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(d, f) }
 
 func updateTriggers(ctx context.Context, q dialect.Querier, t feedtype.TableName) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("TRIGGER_NAME")+` FROM information_schema.TRIGGERS
-WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1`+whole, []any{t.Schema, t.Name}, scanName)
+WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ? AND EVENT_MANIPULATION = 'UPDATE' ORDER BY 1`+whole,
+		[]any{t.Schema, t.Name}, scanName)
 }
 
 func indexNames(ctx context.Context, q dialect.Querier, t feedtype.TableName) ([]string, error) {

@@ -7,9 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// consumerTables are the tables that consumers write, see [dialect.Migration]. What
-// is compared is ASCII: a key's text can be longer than an index takes, so that its
-// digest stands for it.
+// consumerTables makes the tables that consumers write. All that is compared is ASCII. A key's text can be
+// longer than an index accepts, so the primary key contains its digest.
 func (d Dialect) consumerTables(table func(base string) string) dialect.Migration {
 	ascii := func(kind string) string { return " " + kind + " CHARACTER SET ascii COLLATE ascii_bin NOT NULL" }
 	who := "\n  consumer" + ascii("varchar(100)") + ",\n  feed" + ascii("varchar(39)") + ","
@@ -62,20 +61,21 @@ func (d Dialect) consumerTables(table func(base string) string) dialect.Migratio
 	}
 }
 
-// letterShards says of dead letters which data shard their keys are in, so that they can
-// follow them to another shard of the consumer.
+// letterShards adds the data shard of a dead letter's key. The dead letter follows its key to another shard of
+// the consumer.
 func (d Dialect) letterShards(n dialect.Names, table func(base string) string) dialect.Migration {
 	return d.addsColumn(n, table, 5, "data shards of dead letters", "dead_letters", "data_shard", "bigint NULL")
 }
 
-// cursorFailures keeps why a shard rests, for operators.
+// cursorFailures adds the reason why a shard of a consumer rests, for operators.
 func (d Dialect) cursorFailures(n dialect.Names, table func(base string) string) dialect.Migration {
 	return d.addsColumn(n, table, 6, "why a consumer's shard rests", "cursors", "failure", "longtext NULL")
 }
 
-// addsColumn is a version that adds a column. MySQL has no ADD COLUMN IF NOT EXISTS, and
-// the statement must bear being repeated: it is prepared of what the catalog says.
-func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, version int, title, to, column, definition string) dialect.Migration {
+// addsColumn returns a version that adds a column. The statements must be repeatable, but MySQL has no ADD
+// COLUMN IF NOT EXISTS. So they prepare the ALTER TABLE only if the catalog does not have the column.
+func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, version int, title, to, column,
+	definition string) dialect.Migration {
 	schema := "DATABASE()"
 	if n.Schema != "" {
 		schema = d.Literal(n.Schema)
@@ -85,21 +85,25 @@ func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, ver
 		Version: version,
 		Title:   title,
 		Up: []string{
-			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(add) + ", 'DO 0') FROM information_schema.columns WHERE table_schema = " + schema +
+			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(add) +
+				", 'DO 0') FROM information_schema.columns WHERE table_schema = " + schema +
 				" AND table_name = " + d.Literal(n.Table(to).Name) + " AND column_name = " + d.Literal(column) + ")",
 			"PREPARE rowfeed_add FROM @rowfeed_add",
 			"EXECUTE rowfeed_add",
 			"DEALLOCATE PREPARE rowfeed_add",
 			"SET @rowfeed_add = NULL",
-			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (" + strconv.Itoa(version) + ", " + d.Now() + ")",
+			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (" +
+				strconv.Itoa(version) + ", " + d.Now() + ")",
 		},
-		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = " + strconv.Itoa(version)}, // the column goes with its table
+		// the column is dropped with its table
+		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = " + strconv.Itoa(version)},
 	}
 }
 
-// InsertNew implements [dialect.Spelling] with IGNORE: the rows affected are then 0 for
-// a row that is there, whatever the driver's clientFoundRows. It would also cut values
-// that are too long, which is why the root checks their lengths.
+// InsertNew implements [dialect.Spelling] with INSERT IGNORE. For a row that exists already, the rows affected
+// are then 0, whatever the driver's clientFoundRows. IGNORE also cuts values that are too long, so rowfeed
+// checks their lengths before.
 func (Dialect) InsertNew(table string, columns, values, _ []string) string {
-	return "INSERT IGNORE INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")"
+	return "INSERT IGNORE INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.Join(values, ", ") + ")"
 }

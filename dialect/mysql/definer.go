@@ -11,20 +11,20 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// definer is what is known of an account with whose rights a trigger or a routine runs.
+// definer is what this login knows of an account with whose rights a trigger or a routine runs.
 type definer struct {
-	told  bool   // this login can read whether the account exists and has the rights
-	fault string // what is wrong with the account; empty where nothing is known to be
+	told  bool   // this login can see whether the account exists and has the rights
+	fault string // what is wrong with the account; empty if nothing is known to be wrong
 	next  string
 }
 
-// definers looks accounts up, each once.
+// definers looks up accounts, each of them once.
 type definers struct {
 	d     Dialect
 	q     dialect.Querier
 	feed  string
-	needs []dialect.Right // of the feed's triggers, or of its routines
-	login string          // of q
+	needs []dialect.Right // the rights that the feed's triggers, or its routines, need
+	login string          // the account of q
 	known map[string]definer
 }
 
@@ -35,16 +35,18 @@ func (d Dialect) definers(
 	return all, dialect.QueryRow(ctx, q, "SELECT CURRENT_USER()", nil, &all.login)
 }
 
-// triggerNeeds are the rights that a trigger uses: both servers ask for TRIGGER and SELECT whenever it fires.
+// triggerNeeds returns the rights that a trigger needs. Both servers check TRIGGER and SELECT whenever the
+// trigger fires.
 func triggerNeeds(f *dialect.Feed, t *dialect.Table) []dialect.Right {
 	written := f.Changes()
 	if f.Outbox {
 		written = f.Records()
 	}
-	return []dialect.Right{dialect.May("INSERT", written), dialect.May("SELECT", t.Name), dialect.May("TRIGGER", t.Name)}
+	return []dialect.Right{dialect.May("INSERT", written), dialect.May("SELECT", t.Name),
+		dialect.May("TRIGGER", t.Name)}
 }
 
-// routineNeeds are those of the routines together.
+// routineNeeds returns the rights that the feed's routines need together.
 func routineNeeds(f *dialect.Feed) []dialect.Right {
 	shards := f.Names.Table("shards")
 	return []dialect.Right{
@@ -53,7 +55,8 @@ func routineNeeds(f *dialect.Feed) []dialect.Right {
 	}
 }
 
-// account answers what is known of one, which the catalogs write user@host, and role@ for a role of MariaDB's.
+// account returns what is known of an account. The catalogs write it as user@host, and a role of MariaDB as
+// role@.
 func (all *definers) account(ctx context.Context, name string) (definer, error) {
 	if x, ok := all.known[name]; ok {
 		return x, nil
@@ -65,16 +68,17 @@ func (all *definers) account(ctx context.Context, name string) (definer, error) 
 	return x, err
 }
 
-// look finds accounts as the server does: by the user's name, and by a pattern that the host matches. It assumes a
-// right that it cannot look up.
+// look finds accounts as the server does: by the user's name, and by a pattern that matches the host. A right
+// that it cannot look up is assumed to be there.
 func (all *definers) look(ctx context.Context, name string) (x definer, err error) {
 	at := strings.LastIndexByte(name, '@')
 	user, host := name[:at], name[at+1:]
 	hosts, err := dialect.QueryAll(ctx, all.q,
 		"SELECT RTRIM(Host) FROM mysql.user WHERE RTRIM(User) = ? AND (? LIKE RTRIM(Host) OR LOCATE('/', Host) > 0)",
-		[]any{user, host}, // RTRIM is for PAD_CHAR_TO_FULL_LENGTH
+		[]any{user, host}, // RTRIM because of PAD_CHAR_TO_FULL_LENGTH
 		func(rows dialect.Rows) (host string, err error) { return host, rows.Scan(&host) })
-	// Any error of the server's: on MariaDB mysql.user is a view, which fails by more than a missing right.
+	// The code counts any error of the server: on MariaDB mysql.user is a view, which can fail for more reasons
+	// than a missing right.
 	_, refused := dialect.CodeField(err, "Number")
 	switch {
 	case refused && name == all.login:
@@ -87,7 +91,7 @@ func (all *definers) look(ctx context.Context, name string) (x definer, err erro
 		return definer{told: true, fault: "which does not exist",
 			next: "run `rowfeed feed upgrade " + all.feed + "` as an account that will not be dropped"}, nil
 	}
-	grantees := []string{"'PUBLIC'@''"} // MariaDB's, everybody
+	grantees := []string{"'PUBLIC'@''"} // all accounts, on MariaDB
 	for _, h := range hosts {
 		grantees = append(grantees, "'"+user+"'@'"+h+"'")
 	}
@@ -102,9 +106,10 @@ func (all *definers) look(ctx context.Context, name string) (x definer, err erro
 		next: "grant it that, or run `rowfeed feed upgrade " + all.feed + "` as an account that has it"}, nil
 }
 
-// lacks names the rights that none of the grantees has. The catalogs show all rights to a login that may read the
-// server's own tables of them, and to every login its own. An account that is shown has at least a row with USAGE.
-// MariaDB's roles have none: there any row of another account tells that all are shown.
+// lacks returns the rights that none of the grantees has. The catalogs show all rights to a login that may read
+// the server's own tables of them. To other logins they show only their own rights. An account that is shown
+// has at least one row, with USAGE. A role of MariaDB may have none. For a role, any row of another account
+// tells that all rights are shown.
 func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (missing []string, told bool, err error) {
 	b := dialect.NewBuilder(all.d)
 	list := func(names []string) string {
@@ -122,7 +127,7 @@ func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (m
 	}
 	columns := []string{"EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE " + shown + ")"}
 	for _, need := range all.needs {
-		// on is called behind the parameters that stand before it
+		// on is called after the parameters before it were added.
 		has := func(catalog string, on func() string) string {
 			return "EXISTS (SELECT 1 FROM information_schema." + catalog + " WHERE " + list(grantees) +
 				" AND PRIVILEGE_TYPE = " + b.Arg(need.Privilege) + on() + ")"
@@ -131,7 +136,8 @@ func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (m
 			return " AND TABLE_SCHEMA = " + b.Arg(need.On.Schema) + " AND TABLE_NAME = " + b.Arg(need.On.Name)
 		}
 		any := func() string { return "" }
-		schema := func() string { // a pattern of names, which without its backslashes takes more of them
+		// TABLE_SCHEMA is a pattern of names; without its backslashes it matches more names
+		schema := func() string {
 			return " AND " + b.Arg(need.On.Schema) + " LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')"
 		}
 		columns = append(columns, has("USER_PRIVILEGES", any)+" OR "+has("SCHEMA_PRIVILEGES", schema)+
@@ -153,8 +159,8 @@ func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (m
 	return missing, found[0], nil
 }
 
-// mayHaveByRole tells whether rights may come from roles. MySQL counts an account's default roles, MariaDB only what
-// was granted to a role that is itself the definer.
+// mayHaveByRole tells whether an account may have rights by roles. MySQL counts the account's default roles.
+// MariaDB counts only roles that were granted to a role which is itself the definer.
 func (all *definers) mayHaveByRole(ctx context.Context, user, host string) (may bool, err error) {
 	var args []any
 	roles := "/*!80000 information_schema.APPLICABLE_ROLES *//*M!100005 (SELECT 1 FROM DUAL WHERE 1 = 0) none */)"
@@ -167,13 +173,13 @@ func (all *definers) mayHaveByRole(ctx context.Context, user, host string) (may 
 	query := "SELECT EXISTS (SELECT 1 FROM " + roles + " /*!80000 OR @@GLOBAL.mandatory_roles <> '' */"
 	err = dialect.QueryRow(ctx, all.q, query, args, &may)
 	switch all.d.Classify(err) {
-	case dialect.ClassPermission, dialect.ClassUndefined: // MySQL has them since 8.0.19
+	case dialect.ClassPermission, dialect.ClassUndefined: // MySQL has it since 8.0.19
 		return true, nil
 	}
 	return may, err
 }
 
-// refusal says why this login must not make what would run with its rights; nil where it may.
+// refusal says why this login must not make objects that would run with its rights. It is nil if it may.
 func (all *definers) refusal(ctx context.Context) (*dialect.Refusal, error) {
 	x, err := all.account(ctx, all.login)
 	if err != nil || x.fault == "" {
@@ -183,12 +189,12 @@ func (all *definers) refusal(ctx context.Context) (*dialect.Refusal, error) {
 		Cause: fmt.Sprintf("what is made now would run with the rights of %s, %s", all.login, x.fault)}, nil
 }
 
-// problem says that something, such as a trigger, runs with the rights of an account that is not in order.
+// problem says that what, such as a trigger, runs with the rights of an account that is not in order.
 func (x definer) problem(what, account, consequence string) string {
 	return fmt.Sprintf("%s runs with the rights of %s, %s: %s; %s", what, account, x.fault, consequence, x.next)
 }
 
-// Takeovers implements [dialect.Schema]. A login that lacks rights itself takes nothing over.
+// Takeovers implements [dialect.Schema]. A login that lacks rights itself takes over nothing.
 func (d Dialect) Takeovers(
 	ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table,
 ) (all []string, err error) {
@@ -237,14 +243,16 @@ func (d Dialect) Takeovers(
 	return all, nil
 }
 
-// untold says of what Upgrade makes anew that nothing is known of the account with whose rights it ran.
+// untold says why an upgrade makes an object again: this login cannot see whether the account with whose rights
+// it ran is in order.
 func untold(what, account string) string {
 	return fmt.Sprintf("%s ran with the rights of %s, of which this login is not told whether it exists and may write",
 		what, account)
 }
 
-// Strays implements [dialect.Schema]. Triggers that name no database, since rowfeed's tables are in that of their own
-// table, write there in a copy, too.
+// Strays implements [dialect.Schema]. If rowfeed's tables are in the database of the feed's table, triggers
+// name no database, and those of a copy write into the copy's own tables. For such a feed, Strays returns
+// triggers of the feed that do name their database.
 func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	if f.Names.Schema == t.Name.Schema {
 		return d.named(ctx, q, f, t)
@@ -272,16 +280,19 @@ func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	})
 }
 
-// named is one sentence for each of the feed's triggers that names its database.
-func (d Dialect) named(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) (all []string, err error) {
+// named returns one sentence for each of the feed's triggers that names its database.
+func (d Dialect) named(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) (all []string, err error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {
 		return nil, err
 	}
 	for _, x := range s.ours {
 		if x.named {
-			all = append(all, fmt.Sprintf("trigger %s on table %s names its database: a dump of that, loaded into another "+
-				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name, t.Name, f.Name))
+			all = append(all, fmt.Sprintf("trigger %s on table %s names its database: a dump of that, "+
+				"loaded into another "+
+				"database of this server, would make its triggers here; run `rowfeed feed upgrade %s`", x.name,
+				t.Name, f.Name))
 		}
 	}
 	return all, nil

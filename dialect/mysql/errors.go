@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// serverError is an error of rowfeed's own that stands for one of the server's.
+// serverError is an error of rowfeed that has the number of one of the server's errors.
 type serverError struct {
 	Number  uint16
 	message string
@@ -24,21 +24,21 @@ const (
 	errLockWaitTimeout = 1205
 	errNoSuchTable     = 1146
 	errNoSuchThread    = 1094
-	errCannotShow      = 3854 // MySQL, reading INNODB_TRX while any statement runs that has bytes in it that are no text
+	// MySQL, for a read of INNODB_TRX while any statement runs whose bytes are not valid text
+	errCannotShow = 3854
 )
 
-// classes are the server's error numbers; MariaDB and MySQL share them where they
-// share the error.
+// classes are the server's error numbers. MariaDB and MySQL use the same numbers for the same errors.
 var classes = map[int64]dialect.Class{
 	1213: dialect.ClassRetry, // deadlock; on Galera also a conflict at COMMIT
 	1020: dialect.ClassRetry, // MariaDB with innodb_snapshot_isolation: the record has changed
 	1412: dialect.ClassRetry, // the table's definition has changed since the snapshot
-	1689: dialect.ClassRetry, // a lock was aborted by a pending exclusive one
+	1689: dialect.ClassRetry, // a pending exclusive lock has aborted a lock
 	3101: dialect.ClassRetry, // group replication: a conflict at COMMIT
 	3058: dialect.ClassRetry, // deadlock of user-level locks
 
-	// A wait of innodb_lock_wait_timeout (50 s by default) that ran out is told, not
-	// repeated in silence; for DDL it is lock_wait_timeout, and the root tries again.
+	// A wait that exceeded innodb_lock_wait_timeout (50 s by default) is reported, and not repeated silently.
+	// For DDL it is lock_wait_timeout, and rowfeed tries again.
 	errLockWaitTimeout: dialect.ClassLockTimeout,
 	3572:               dialect.ClassLockTimeout, // NOWAIT
 
@@ -63,7 +63,7 @@ var classes = map[int64]dialect.Class{
 	1051:           dialect.ClassUndefined,
 	1054:           dialect.ClassUndefined, // column
 	1305:           dialect.ClassUndefined, // function, savepoint
-	1176:           dialect.ClassUndefined, // index, named by a hint
+	1176:           dialect.ClassUndefined, // index in a hint
 	1360:           dialect.ClassUndefined, // trigger
 
 	1044: dialect.ClassPermission,
@@ -73,7 +73,7 @@ var classes = map[int64]dialect.Class{
 	1143: dialect.ClassPermission,
 	1227: dialect.ClassPermission,
 	1370: dialect.ClassPermission,
-	1419: dialect.ClassPermission, // triggers with a binary log need more rights
+	1419: dialect.ClassPermission, // with a binary log, triggers need more rights
 	1698: dialect.ClassPermission,
 
 	1022: dialect.ClassDuplicate,
@@ -82,7 +82,7 @@ var classes = map[int64]dialect.Class{
 
 	1264: dialect.ClassInvalid, // out of range
 	1265: dialect.ClassInvalid, // truncated
-	1292: dialect.ClassInvalid, // no value of the type
+	1292: dialect.ClassInvalid, // not a value of the type
 	1366: dialect.ClassInvalid,
 	1367: dialect.ClassInvalid,
 	1406: dialect.ClassInvalid, // too long
@@ -90,7 +90,8 @@ var classes = map[int64]dialect.Class{
 	1525: dialect.ClassInvalid,
 	1048: dialect.ClassInvalid, // NULL
 
-	1290: dialect.ClassReadOnly, // of the server's options that refuse a statement, the one rowfeed can meet
+	// a server option refuses the statement; the only such option that rowfeed can meet is read_only
+	1290: dialect.ClassReadOnly,
 	1792: dialect.ClassReadOnly,
 	1836: dialect.ClassReadOnly,
 
@@ -109,7 +110,8 @@ func (Dialect) Classify(err error) dialect.Class {
 		return dialect.ClassReadOnly
 	case errors.Is(err, errMoved):
 		return dialect.ClassRetry
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // the latter is a net.Error too
+	// DeadlineExceeded is a net.Error, too
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return dialect.ClassOther
 	}
 	if number, ok := dialect.CodeField(err, "Number"); ok {
@@ -130,30 +132,30 @@ func (Dialect) Classify(err error) dialect.Class {
 	return dialect.ClassOther
 }
 
-// The two functions below are all that rowfeed reads of errors' texts. Neither the server
-// nor the driver says these things in any other way.
+// Only the two functions below read the text of errors. The server and the driver report these facts in no
+// other way.
 
-// systemError is where the server writes the operating system's error number: "error 28",
-// "Errcode: 28", "errno: 28", "OS errno 28".
+// systemError finds the operating system's error number in the server's messages: "error 28", "Errcode: 28",
+// "errno: 28", "OS errno 28".
 var systemError = regexp.MustCompile(`(?i)(?:error|errcode:|errno:?) (\d+)\b`)
 
-// noSpace tells a full disk from the other errors of the engine, of the file system and at
-// COMMIT. They share one number of the server's each, with the operating system's inside
-// the message, which has a fixed form; SHOW WARNINGS has no more. Taken for another error
-// a full disk would be told without its next step, and nothing else would happen.
+// noSpace tells whether an error of the engine, of the file system or at COMMIT means a full disk. The server
+// has one number for each of these three, and puts the operating system's number into the message, whose form
+// is fixed. SHOW WARNINGS has no more. If a full disk were not recognised, only the advice in rowfeed's message
+// would be missing.
 func noSpace(number int64, err error) bool {
 	if number != 1026 && number != 1030 && number != 1180 {
 		return false
 	}
 	all := systemError.FindAllStringSubmatch(err.Error(), -1)
-	// The last is the system's: before it a file may be named. The first may be the
+	// The last number is the operating system's: a file may be named before it. The first one may be the
 	// server's own number, which the driver puts in front.
 	return len(all) > 0 && all[len(all)-1][1] == "28"
 }
 
-// invalidConn tells go-sql-driver/mysql's ErrInvalidConn, a plain error without a number
-// or a type, for a connection that was lost under a statement. To compare the value
-// would take an import of the driver, and tie all to it who use another.
+// invalidConn recognises go-sql-driver/mysql's ErrInvalidConn, an error without number or type, for a
+// connection that was lost while a statement ran. To compare it with the variable, this package would have to
+// import the driver. Then all users would depend on it.
 func invalidConn(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if err.Error() == "invalid connection" {

@@ -1,6 +1,5 @@
-// Package mysql is rowfeed on MariaDB (10.6 and later) and MySQL (8.0 and later),
-// through any database/sql driver that speaks to them. DESIGN.md gives the reasons
-// for what is locked and read in which order.
+// Package mysql is the dialect of MariaDB (10.6 and later) and MySQL (8.0 and later), for any database/sql
+// driver that supports them. DESIGN.md has the reasons for what is locked and read in which order.
 package mysql
 
 import (
@@ -11,12 +10,12 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Dialect implements [dialect.Dialect]. All that it remembers is how to begin with a page.
+// Dialect implements [dialect.Dialect]. It only remembers whether pages can be read without a transaction.
 type Dialect struct {
-	plain *atomic.Bool // the last page's session reads what is committed without being told, see readPlain
+	plain *atomic.Bool // the last page's session can read pages without a transaction: see readPage
 }
 
-// New makes the dialect.
+// New returns the dialect.
 func New() Dialect { return Dialect{plain: new(atomic.Bool)} }
 
 var _ dialect.Dialect = Dialect{}
@@ -24,16 +23,16 @@ var _ dialect.Dialect = Dialect{}
 // Name implements [dialect.Spelling].
 func (Dialect) Name() string { return "mysql" }
 
-// Quote implements [dialect.Spelling]. Backticks mean the same under every sql_mode.
+// Quote implements [dialect.Spelling]. Backticks mean the same in every sql_mode.
 func (Dialect) Quote(ident string) string {
 	return "`" + strings.ReplaceAll(ident, "`", "``") + "`"
 }
 
-// RowValues implements [dialect.Spelling]: an index answers the spelled-out form only.
+// RowValues implements [dialect.Spelling]: an index is used only for the spelled-out form of a comparison.
 func (Dialect) RowValues() bool { return false }
 
-// Frame implements [dialect.Spelling]. DDL commits by itself; what follows it must
-// not lock the rows that it reads.
+// Frame implements [dialect.Spelling]. DDL commits by itself. The statements after it must not lock the rows
+// that they read.
 func (Dialect) Frame() (first, last []dialect.Step) {
 	return []dialect.Step{
 		{Note: "rows are read without locking them", SQL: "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"},
@@ -41,11 +40,12 @@ func (Dialect) Frame() (first, last []dialect.Step) {
 	}, nil
 }
 
-// Terminate implements [dialect.Spelling]. The clients end a statement at the first
-// semicolon, also inside a trigger's body, unless they are told of another end.
+// Terminate implements [dialect.Spelling]. The clients end a statement at the first semicolon, even inside the
+// body of a trigger, unless they are told another delimiter.
 func (Dialect) Terminate(statement string) string {
 	if strings.Contains(statement, ";") {
-		return "DELIMITER //\n" + statement + "\n//\nDELIMITER ;" // on a line of its own: a statement may end in a slash
+		// the delimiter has a line of its own because a statement may end in a slash
+		return "DELIMITER //\n" + statement + "\n//\nDELIMITER ;"
 	}
 	return statement + ";"
 }
@@ -53,10 +53,10 @@ func (Dialect) Terminate(statement string) string {
 // Placeholder implements [dialect.Spelling].
 func (Dialect) Placeholder(int) string { return "?" }
 
-// Inline implements [dialect.Spelling]. The protocol has no parameters but those of a
-// statement that was prepared by a round trip of its own, and planned twice. Numbers
-// are written out, and strings of characters that mean nothing in any sql_mode and
-// character set, such as names, cursors and digests; all others stay parameters.
+// Inline implements [dialect.Spelling]. The protocol has parameters only for a prepared statement, which costs
+// a round trip more and is planned twice. Inline writes out numbers, and strings of at most 200 characters that
+// have no special meaning in any sql_mode and character set, such as names, cursors and digests. All other
+// values stay parameters.
 func (Dialect) Inline(v any) (string, bool) {
 	switch v := v.(type) {
 	case int:
@@ -83,8 +83,8 @@ func (Dialect) Literal(text string) string {
 	return "'" + literalEscapes.Replace(text) + "'"
 }
 
-// Now implements [dialect.Spelling]. UTC_TIMESTAMP does not follow the session's
-// time zone, as NOW and SYSDATE do.
+// Now implements [dialect.Spelling]. Unlike NOW and SYSDATE, UTC_TIMESTAMP does not depend on the session's
+// time zone.
 func (Dialect) Now() string {
 	return "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 }

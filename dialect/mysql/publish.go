@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TxOptions implements [dialect.Publish]. The level is set for one transaction: the
-// server's default, REPEATABLE READ, would read old snapshots under the lock.
+// TxOptions implements [dialect.Publish]. It sets the isolation level of one transaction. The server's default,
+// REPEATABLE READ, would read an old snapshot under the lock.
 func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 	switch p {
 	case dialect.ForRead:
@@ -22,9 +22,8 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 }
 
-// Settings implements [dialect.Publish]: there are none. MySQL has no setting that
-// ends with the transaction, and one that outlives it would reach the next user of
-// a pooled connection.
+// Settings implements [dialect.Publish]. There are none: MySQL has no setting that ends with the transaction.
+// Any other would affect the next user of a pooled connection.
 func (Dialect) Settings(dialect.Purpose, dialect.Names) []string { return nil }
 
 // Durability implements [dialect.Publish].
@@ -42,7 +41,7 @@ func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.F
 	return dialect.HasChanges(ctx, q, d, f, among)
 }
 
-// Stamp implements [dialect.Publish]: nothing tells cheaply that something was committed.
+// Stamp implements [dialect.Publish]: nothing tells cheaply that a transaction has committed.
 func (Dialect) Stamp() string { return "" }
 
 // LockSequence implements [dialect.Publish].
@@ -51,7 +50,8 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	var locked string
 	var mode sql.NullString
 	b := dialect.NewBuilder(d)
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+", "+unfit+" FROM "+
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+identity+", "+readOnly+", "+
+		unfit+" FROM "+
 		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = "+b.Arg(f.Name)+" FOR UPDATE", b.Args(),
 		&s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity, &locked, &mode)
 	if err == nil && isReadOnly(locked) {
@@ -63,20 +63,23 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	return s, err
 }
 
-// PublishAlike leaves it to the statements below.
-func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs, int) (dialect.Alike, error) {
+// PublishAlike implements [dialect.Publish]: the other operations do the work.
+func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
+	int) (dialect.Alike, error) {
 	return dialect.Alike{}, nil
 }
 
-// TakeChanges implements [dialect.Publish]: a plain consistent read. A locking one
-// is no snapshot, and would wait for open writers.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs, limit int) ([]dialect.Change, error) {
-	return dialect.TakeChanges(ctx, tx, d, f, which("seq", among), limit, d.Value) // text as bytes, so 'Fred' is not 'fred'
+// TakeChanges implements [dialect.Publish] by a consistent read. A locking read has no snapshot, and would wait
+// for open writers.
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+	limit int) ([]dialect.Change, error) {
+	// d.Value reads text as bytes, so 'Fred' is not 'fred'
+	return dialect.TakeChanges(ctx, tx, d, f, which("seq", among), limit, d.Value)
 }
 
-// byKey keeps the planner on the source's primary key: with the statistics of a time
-// when the table was empty it would join by reading all of it, for every batch and
-// every page. (Another unique index is not named, since it may be renamed.)
+// byKey keeps the planner on the source's primary key. With statistics from a time when the table was empty, it
+// would read the whole table for every batch and every page. Another unique index is not named, because it may
+// be renamed. A feed with ULIDs names its index.
 func byKey(f *dialect.Feed) string {
 	if f.ULIDs != nil {
 		return " FORCE INDEX (" + Dialect{}.Quote(f.ULIDs.Index) + ")"
@@ -87,9 +90,8 @@ func byKey(f *dialect.Feed) string {
 	return ""
 }
 
-// insertKeys begins the statement that copies keys. Dates are copied under keyMode,
-// for this statement alone, in MariaDB's words and in MySQL's (each takes the
-// other's for a comment): a zero date that the source took must not stop the feed.
+// insertKeys returns the begin of the statement that copies keys. If the key has dates, this statement alone
+// runs under keyMode: a zero date that the source has accepted must not stop the feed.
 func insertKeys(f *dialect.Feed) string {
 	for _, c := range f.Key {
 		if c.Kind == feedtype.Date || c.Kind == feedtype.Timestamp {
@@ -99,19 +101,22 @@ func insertKeys(f *dialect.Feed) string {
 	return "INSERT INTO "
 }
 
-// inKeyMode begins a statement that runs under keyMode.
+// inKeyMode returns the begin of a statement that runs under keyMode. It is spelled for MariaDB and for MySQL;
+// each server takes the other's part for a comment.
 func inKeyMode(verb string) string {
-	return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ " + verb + " /*+ SET_VAR(sql_mode='" + keyMode + "') */ "
+	return "/*M! SET STATEMENT sql_mode='" + keyMode + "' FOR */ " + verb + " /*+ SET_VAR(sql_mode='" +
+		keyMode + "') */ "
 }
 
-// maxRuns is the number of runs of seqs up to which they are named as ranges. With
-// more of them a list by which each is looked up is better.
+// maxRuns is the number of runs of seqs up to which a statement names ranges. For more runs a list of seqs,
+// each of which is looked up, is faster.
 const maxRuns = 16
 
-// AssignPositions implements [dialect.Publish] in one statement, to which no key has to
-// travel. In READ COMMITTED the SELECT part locks nothing and waits for nobody. Among
-// keys that are one by collation the later change counts, and the key keeps its text.
-func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+// AssignPositions implements [dialect.Publish] by one statement. The keys stay in the server. In READ COMMITTED
+// the SELECT part locks nothing and waits for no other transaction. Of keys that are equal by collation the
+// later change counts, and the key keeps its text.
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
+	publishedAt int64) error {
 	assigned := dialect.Assigned(f, as)
 	positions := dialect.Qualified(d, f.Positions())
 	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
@@ -119,20 +124,23 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	from := d.assigned(f, assigned)
 
 	var q strings.Builder
-	q.WriteString(insertKeys(f) + positions + " (" + stored + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
+	q.WriteString(insertKeys(f) + positions + " (" + stored +
+		", feed_sync_id, shard, bucket, deleted, hidden, published_at)\n")
 	fmt.Fprintf(&q, "SELECT %s, %s, %s, %s, %s IS NULL, %s, %d\n", strings.Join(dialect.StoredRefs(d, f, "c"), ", "),
 		from.position, from.shard, f.Bucket(from.shard, "DIV"), row, from.hides, publishedAt)
-	q.WriteString("FROM " + from.changes + "\nLEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " + dialect.SourceJoin(d, f, "t", "c"))
+	q.WriteString("FROM " + from.changes + "\nLEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " +
+		dialect.SourceJoin(d, f, "t", "c"))
 	q.WriteString("\nWHERE " + from.where + "(" + f.Seen(row, dialect.Known(d, f, " FORCE INDEX (PRIMARY)")) + ")\n")
 	if !f.ExactKey() {
 		q.WriteString("ORDER BY " + from.order + "\n")
 	}
-	// From left to right, so hidden is still the old one until its own turn. VALUES()
-	// is deprecated in MySQL 8.0.20, but its successor is unknown to MariaDB.
+	// Assignments are made from left to right, so hidden has its old value until its own turn. VALUES() is
+	// deprecated since MySQL 8.0.20, but MariaDB does not know its successor.
 	own := func(column string) string { return positions + "." + column }
 	q.WriteString("ON DUPLICATE KEY UPDATE ")
 	for _, column := range []string{"feed_sync_id", "published_at"} {
-		q.WriteString(column + " = IF(" + own("hidden") + " = 1" + from.keeps + ", " + own(column) + ", VALUES(" + column + ")), ")
+		q.WriteString(column + " = IF(" + own("hidden") + " = 1" + from.keeps + ", " + own(column) + ", VALUES(" +
+			column + ")), ")
 	}
 	q.WriteString("deleted = VALUES(deleted)")
 	if assigned.Wish {
@@ -142,15 +150,15 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	return err
 }
 
-// source is where AssignPositions finds the changes, c, and what it knows of them.
+// source is the part of AssignPositions' statement that reads the changes, as c, and expressions over it.
 type source struct {
 	changes, where, order         string
 	position, shard, hides, keeps string
 }
 
-// assigned reads the changes in runs of their seqs, whose places follow from these; where
-// there are many, or a key has a shard or a kind, by a list of JSON. Either way each step
-// of the join is a lookup by a unique key, and the join's order is fixed.
+// assigned reads the changes as runs of seqs, and computes positions from seqs. If there are many runs, or a
+// key has a shard or a kind, the statement gets the assignments as a JSON list. In both forms each step of the
+// join is a lookup by a unique key, and the order of the join is fixed.
 func (d Dialect) assigned(f *dialect.Feed, as *dialect.Assignments) source {
 	changes := dialect.Qualified(d, f.Changes()) + " c FORCE INDEX (PRIMARY)"
 	runs := dialect.Runs(as.Seqs())
@@ -168,29 +176,32 @@ func (d Dialect) assigned(f *dialect.Feed, as *dialect.Assignments) source {
 	s := source{position: fmt.Sprintf("%d + j.place", as.Base), shard: "0", hides: "0", order: "j.place"}
 	list := "seq BIGINT PATH '$'"
 	if as.Triples {
-		list, s.shard, s.hides = "seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind = 2"
+		list, s.shard, s.hides =
+			"seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind = 2"
 	}
 	if as.Wish {
 		s.keeps = " AND j.kind = 0"
 	}
-	s.changes = "JSON_TABLE('" + as.JSON() + "', '$[*]' COLUMNS (place FOR ORDINALITY, " + list + ")) j\nSTRAIGHT_JOIN " + changes + " ON c.seq = j.seq"
+	s.changes = "JSON_TABLE('" + as.JSON() + "', '$[*]' COLUMNS (place FOR ORDINALITY, " + list +
+		")) j\nSTRAIGHT_JOIN " + changes + " ON c.seq = j.seq"
 	return s
 }
 
-// DeleteChanges implements [dialect.Publish]. A DELETE that scans waits for the
-// first record of an open writer that it meets, even outside its range; the two
-// forms here touch the records to delete and no other. LIMIT ends the scan of a
-// run of consecutive seqs at its last record, before it looks at the next.
+// DeleteChanges implements [dialect.Publish]. A DELETE that scans waits for the first record of an open writer
+// that it meets, even outside of its range. The two forms here read only the changes to delete. In a run of
+// consecutive seqs, LIMIT ends the scan at the last one, before the next record is read.
 func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
 	changes := dialect.Qualified(d, f.Changes())
 	runs := dialect.Runs(seqs)
 	if len(runs) > maxRuns {
-		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE('"+dialect.SeqList(seqs)+"', '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
+		return tx.Exec(ctx, "DELETE c FROM JSON_TABLE('"+dialect.SeqList(seqs)+
+			"', '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN "+
 			changes+" c FORCE INDEX (PRIMARY) ON c.seq = j.seq")
 	}
 	var total int64
 	for _, r := range runs {
-		n, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE seq >= %d AND seq <= %d ORDER BY seq LIMIT %d", changes, r.First, r.Last(), r.N))
+		n, err := tx.Exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE seq >= %d AND seq <= %d ORDER BY seq LIMIT %d",
+			changes, r.First, r.Last(), r.N))
 		if err != nil {
 			return total, err
 		}

@@ -11,18 +11,17 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// errMoved is a feed that was dropped and added again, bumped or set back between
-// a page's two statements.
+// errMoved means that the feed was dropped and added again, bumped or set back between a page's two statements.
 var errMoved = errors.New("the feed's generation or sequence changed while a page was read")
 
-// ReadPage implements [dialect.Read] with two statements, head first. A read view of
-// MariaDB is not atomic: with several publishers it can show position n+1 and not n.
-// What the first statement saw was committed before it ended, with everything below
-// it, so the second sees all of that.
-func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+// ReadPage implements [dialect.Read] by two statements, the head first. A read view of MariaDB is not atomic:
+// with several publishers it can show position n+1 without n. All that the first statement saw was committed
+// before that statement ended, with every lower position. So the second statement sees all of it.
+func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
+	q dialect.PageQuery) (*dialect.PageRows, error) {
 	const tries = 3
 	for try := 1; ; try++ {
-		// A pool may lead to several servers: a transaction is all at one.
+		// A pool may lead to several servers, but a transaction is on one of them.
 		page, err := d.readPage(ctx, db, f, q, try == 1 && d.plain != nil && d.plain.Load())
 		if !errors.Is(err, errMoved) || try == tries {
 			return page, err
@@ -30,10 +29,11 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	}
 }
 
-// readPage reads a page by its two statements alone, where that did for the page before: each is a
-// transaction by itself, which saves three round trips of five. What the session makes of them its first one
-// says.
-func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery, plain bool) (*dialect.PageRows, error) {
+// readPage reads a page by its two statements without a transaction, if that was possible for the page before.
+// Each statement is then a transaction of its own, which saves three of five round trips. The first statement
+// tells whether this session allows it.
+func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery,
+	plain bool) (*dialect.PageRows, error) {
 	if !plain {
 		return d.readWithin(ctx, db, f, q)
 	}
@@ -45,13 +45,13 @@ func (d Dialect) readPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q di
 	on := dialect.On(conn)
 	at, err := d.head(ctx, on, f, q)
 	switch {
-	case errors.Is(err, driver.ErrBadConn): // it was gone when it was taken, and BeginTx takes another one
+	case errors.Is(err, driver.ErrBadConn): // the connection was already broken, and BeginTx uses another one
 		conn.Close()
 		return d.readWithin(ctx, db, f, q)
 	case err != nil:
 		return nil, err
 	case !at.session.plain || at.session.within:
-		return d.readWithin(ctx, conn, f, q) // which fails in a transaction that somebody has left open
+		return d.readWithin(ctx, conn, f, q) // this fails if a transaction was left open in the session
 	}
 	return d.pageBelow(ctx, on, f, q, at)
 }
@@ -61,14 +61,15 @@ type beginner interface {
 	BeginTx(context.Context, *sql.TxOptions) (*sql.Tx, error)
 }
 
-// readWithin reads a page in a transaction of its own, since the session's default may be READ
+// readWithin reads a page in a transaction of its own. The session's default isolation level may be READ
 // UNCOMMITTED, which shows positions before their commit.
-func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed,
+	q dialect.PageQuery) (*dialect.PageRows, error) {
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
 	if err != nil {
 		return nil, err
 	}
-	defer tx.Rollback() // after Commit it does nothing
+	defer tx.Rollback() // does nothing after Commit
 	on := dialect.On(tx)
 	at, err := d.head(ctx, on, f, q)
 	if err != nil {
@@ -84,8 +85,9 @@ func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed, q
 	return page, tx.Commit()
 }
 
-// pageBelow is the page's statement, bounded by the head that was read before.
-func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery, at pageHead) (*dialect.PageRows, error) {
+// pageBelow runs the page's statement, up to the head that was read before.
+func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery,
+	at pageHead) (*dialect.PageRows, error) {
 	page, err := dialect.ReadInOrder(ctx, on, d, f, q, dialect.PageParts{
 		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", ByShard: d.ByShard,
 		Head: at.expression(d, f),
@@ -105,18 +107,18 @@ func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.F
 	}
 	page.Head, page.Given = at.position, at.given
 	page.Waiting = at.waiting
-	at.live.Set(page) // rows may have been placed between the two
+	at.live.Set(page) // rows may have been placed between the two statements
 	page.EndAtCut(f, q)
 	page.Unflushed, page.Forgetful = !at.log.binary, at.log.forgetful()
 	return page, nil
 }
 
-// sessionVariables say what a session makes of statements by themselves: whether each is a transaction, of a level
-// that shows what is committed and nothing else; and whether one is open all the same, which somebody has left behind
-// and whose snapshot may be old. MySQL has nothing that tells the last, and there each page has a transaction.
-//
-// Before them is [unfit].
-const sessionVariables = unfit + ", /*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', 'REPEATABLE-READ') OR */ 0, /*M! @@SESSION.in_transaction + */ 0"
+// sessionVariables tell how a session runs single statements, after [unfit]. The first value tells whether each
+// statement is a transaction of its own, in an isolation level that shows only what is committed. The second
+// tells whether a transaction was left open in the session, whose snapshot may be old. MySQL cannot tell the
+// second, so the first is always 0 there, and each page has a transaction.
+const sessionVariables = unfit + ", /*M! @@SESSION.autocommit = 1 AND @@SESSION.tx_isolation IN ('READ-COMMITTED', " +
+	"'REPEATABLE-READ') OR */ 0, /*M! @@SESSION.in_transaction + */ 0"
 
 type session struct {
 	unfit         sql.NullString
@@ -125,14 +127,15 @@ type session struct {
 
 func (s *session) dest() []any { return []any{&s.unfit, &s.plain, &s.within} }
 
-// unfit names the sql_mode of a session under which keys would be other ones: in MariaDB's ORACLE and
-// EMPTY_STRING_IS_NULL an empty text is NULL, and under MySQL's default collations a CHAR with the blanks of
-// PAD_CHAR_TO_FULL_LENGTH equals no parameter. NULL where there is none. Other modes change nothing (TestSettingsChangeNothing).
+// unfit is an expression that names a mode in the session's sql_mode under which keys would be read as other
+// keys. It is NULL if there is none. In MariaDB's ORACLE and EMPTY_STRING_IS_NULL an empty text is NULL. On
+// MySQL, PAD_CHAR_TO_FULL_LENGTH adds blanks to a CHAR, which under the default collations then equals no
+// parameter. Other modes change nothing (TestSettingsChangeNothing).
 const unfit = "CASE WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) > 0 THEN 'EMPTY_STRING_IS_NULL' " +
 	"WHEN FIND_IN_SET('ORACLE', @@SESSION.sql_mode) > 0 THEN 'ORACLE' " +
 	"/*!80000 WHEN FIND_IN_SET('PAD_CHAR_TO_FULL_LENGTH', @@SESSION.sql_mode) > 0 THEN 'PAD_CHAR_TO_FULL_LENGTH' */ END"
 
-// refuseMode is the error of a session that [unfit] names a mode of.
+// refuseMode returns an error if [unfit] has named a mode.
 func refuseMode(mode sql.NullString) error {
 	if !mode.Valid {
 		return nil
@@ -145,13 +148,13 @@ func refuseMode(mode sql.NullString) error {
 type pageHead struct {
 	generation      int64
 	position, given feedtype.Position
-	waiting         bool // records of an outbox
+	waiting         bool // records wait in the outbox
 	live            dialect.ScanLive
 	log             logSettings
 	session         session
 }
 
-// expression is the head as a parameter of the page's statement.
+// expression returns the head as a parameter of the page's statement.
 func (h *pageHead) expression(d Dialect, f *dialect.Feed) func(*dialect.Builder) string {
 	return func(b *dialect.Builder) string {
 		if f.ULIDs == nil {
@@ -161,23 +164,31 @@ func (h *pageHead) expression(d Dialect, f *dialect.Feed) func(*dialect.Builder)
 	}
 }
 
-// head reads it. A shard's state comes first, too: who waits for another state must not
-// have been told of one that the page lacks.
-func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery) (h pageHead, err error) {
-	live := dialect.Qualified(d, f.Names.Table("sequences")) + " s JOIN " + dialect.Qualified(d, f.Names.Table("feeds")) + " f ON f.name = s.name"
+// head reads the head. For a feed with ULIDs it also reads the shard's state, before the page. A reader that
+// waits until the state changes must not have seen a state of which the page lacks entries.
+func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed,
+	q dialect.PageQuery) (h pageHead, err error) {
+	live := dialect.Qualified(d, f.Names.Table("sequences")) + " s JOIN " +
+		dialect.Qualified(d, f.Names.Table("feeds")) + " f ON f.name = s.name"
 	if f.ULIDs != nil {
 		var state dialect.ULIDState
 		var greatest dialect.ScanULID
 		var waiting int
 		b := dialect.NewBuilder(d)
-		query := "SELECT f.generation, " + logVariables + ", " + sessionVariables + ", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " + dialect.RecordWaits(d, b, f, q, d.ByShard) + ", " +
-			dialect.LiveFrom(d, f, q) + " FROM " + live + " LEFT JOIN " + dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) + " WHERE f.name = " + b.Arg(f.Name)
-		dest := append(append(append([]any{&h.generation}, h.log.dest()...), h.session.dest()...), &state.High, &state.Low, &greatest, &waiting)
+		query := "SELECT f.generation, " + logVariables + ", " + sessionVariables +
+			", COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), (" + dialect.GreatestULID(d, b, f, q.Shard) + "), " +
+			dialect.RecordWaits(d, b, f, q, d.ByShard) + ", " +
+			dialect.LiveFrom(d, f, q) + " FROM " + live + " LEFT JOIN " +
+			dialect.Qualified(d, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " + b.Arg(q.Shard) +
+			" WHERE f.name = " + b.Arg(f.Name)
+		dest := append(append(append([]any{&h.generation}, h.log.dest()...), h.session.dest()...), &state.High,
+			&state.Low, &greatest, &waiting)
 		err = dialect.QueryRow(ctx, on, query, b.Args(), append(dest, h.live.Dest()...)...)
 		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0
 	} else {
 		var value int64
-		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+", "+sessionVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil,
+		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+", "+sessionVariables+" FROM "+
+			live+" WHERE s.name = "+d.Literal(f.Name), nil,
 			append(append([]any{&value, &h.generation}, h.log.dest()...), h.session.dest()...)...)
 		h.position, h.given = feedtype.Numbered(value), feedtype.Numbered(value)
 	}

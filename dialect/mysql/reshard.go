@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// The index of pages of a part: it covers what they read of positions.
+// This is the index for pages of a part. It covers all that they read of positions.
 const (
 	bucketIndex   = "bucket"
 	bucketColumns = "(bucket, feed_sync_id, shard, deleted, hidden)"
@@ -15,23 +15,29 @@ const (
 
 const shardList = "JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j"
 
-// SetShards implements [dialect.Publish]. Keys are found by their positions, by the index
-// that has these first, so that no record is met but those to be written. Rows are locked
-// first, passing over those that somebody holds; the UPDATE then names only what is held.
-func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool, places []dialect.Sharded) (int64, error) {
+// SetShards implements [dialect.Publish]. It finds keys by their positions in an index that begins with these,
+// so it reads only the entries to be written. With rows, it first locks them, and skips those that other
+// transactions have locked. The UPDATE then names only the locked ones.
+func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
+	places []dialect.Sharded) (int64, error) {
 	if !rows {
-		return tx.Exec(ctx, "UPDATE "+shardList+" STRAIGHT_JOIN "+dialect.Qualified(d, f.Positions())+" p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position"+
+		return tx.Exec(ctx, "UPDATE "+shardList+" STRAIGHT_JOIN "+dialect.Qualified(d, f.Positions())+
+			" p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position"+
 			" SET p.shard = j.shard, p.bucket = "+f.Bucket("j.shard", "DIV"), dialect.ShardList(places))
 	}
-	// A list in IN (…) is a scan of the index, once it is long. MySQL wants to be told that
-	// the list is not to be locked, which MariaDB cannot be.
-	join := shardList + " STRAIGHT_JOIN " + dialect.Qualified(d, f.Source) + " t FORCE INDEX (" + d.Quote(rowIndex(f)) + ") ON t.feed_sync_id = j.position"
-	held, err := dialect.QueryAll(ctx, tx, "SELECT t.feed_sync_id FROM "+join+whole+" FOR UPDATE /*!80000 OF t */ SKIP LOCKED", []any{dialect.ShardList(places)},
+	// A list in IN (…) becomes a scan of the index if it is long. MySQL has to be told not to lock the list;
+	// MariaDB does not have that syntax.
+	join := shardList + " STRAIGHT_JOIN " + dialect.Qualified(d, f.Source) + " t FORCE INDEX (" + d.Quote(rowIndex(f)) +
+		") ON t.feed_sync_id = j.position"
+	held, err := dialect.QueryAll(ctx, tx, "SELECT t.feed_sync_id FROM "+join+whole+
+		" FOR UPDATE /*!80000 OF t */ SKIP LOCKED", []any{dialect.ShardList(places)},
 		func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
 	if err != nil {
 		return 0, err
 	}
-	places = slices.DeleteFunc(slices.Clone(places), func(p dialect.Sharded) bool { return !slices.Contains(held, p.Position) })
+	places = slices.DeleteFunc(slices.Clone(places), func(p dialect.Sharded) bool {
+		return !slices.Contains(held, p.Position)
+	})
 	if len(places) == 0 {
 		return 0, nil
 	}
@@ -50,6 +56,8 @@ func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.
 	}
 	alter := "ALTER TABLE " + dialect.Qualified(d, f.Positions())
 	return dialect.BucketSteps(f, slices.Contains(indexes, bucketIndex),
-		dialect.Step{Note: "pages of a part of the shards are read in this order", SQL: alter + " ADD INDEX " + d.Quote(bucketIndex) + " " + bucketColumns},
-		dialect.Step{Note: "pages of a part of the shards are read otherwise", SQL: alter + " DROP INDEX " + d.Quote(bucketIndex)}), nil
+		dialect.Step{Note: "pages of a part of the shards are read in this order",
+			SQL: alter + " ADD INDEX " + d.Quote(bucketIndex) + " " + bucketColumns},
+		dialect.Step{Note: "pages of a part of the shards are read otherwise",
+			SQL: alter + " DROP INDEX " + d.Quote(bucketIndex)}), nil
 }

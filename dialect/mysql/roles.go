@@ -8,13 +8,17 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Login implements [dialect.Roles]: u, u@host, or with quotes 'u'@'host'. Without a host it is u@%, or
-// MariaDB's role of that name.
+// Login implements [dialect.Roles]. The name is u, u@host or, with quotes, 'u'@'host'. Without a host it means
+// u@%, or MariaDB's role of that name.
 func (d Dialect) Login(name string) (string, error) {
 	user, host, hosted := account(name)
-	// An empty user is everybody, as are these to MariaDB, with quotes or without.
-	if user == "" || hosted && host == "" || !hosted && (strings.EqualFold(user, "public") || strings.EqualFold(user, "none")) || strings.ContainsAny(name, "\x00\\") {
-		return "", &dialect.Refusal{Cause: "it is no account", Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
+	// An empty user means every user. On MariaDB, public and none have special meanings, with quotes or
+	// without.
+	if user == "" || hosted && host == "" ||
+		!hosted && (strings.EqualFold(user, "public") || strings.EqualFold(user, "none")) ||
+		strings.ContainsAny(name, "\x00\\") {
+		return "", &dialect.Refusal{Cause: "it is no account",
+			Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
 	}
 	if !hosted {
 		return d.Literal(user), nil
@@ -22,7 +26,7 @@ func (d Dialect) Login(name string) (string, error) {
 	return d.Literal(user) + "@" + d.Literal(host), nil
 }
 
-// account takes a name apart.
+// account splits a name into user and host. hosted tells whether it has a host.
 func account(name string) (user, host string, hosted bool) {
 	user = name
 	if i := strings.LastIndexByte(name, '@'); i >= 0 {
@@ -31,20 +35,22 @@ func account(name string) (user, host string, hosted bool) {
 	return unquoted(user), unquoted(host), hosted
 }
 
-// Account implements [dialect.Roles]: u@host, with the host in lower case, as the servers compare
-// them; u alone where that is a role of MariaDB's. Who may not read the list of accounts finds the
-// roles that are granted to him.
+// Account implements [dialect.Roles]. It returns u@host, with the host in lower case, because the servers
+// ignore its case. For a role of MariaDB it returns u alone. A login that may not read the list of accounts
+// finds only roles that were granted to it.
 func (d Dialect) Account(ctx context.Context, q dialect.Querier, name string) (string, error) {
 	user, host, hosted := account(name)
 	if !hosted {
 		var role bool
-		// A role of MariaDB's has no host; MySQL does not know the column.
-		err := dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM mysql.user WHERE User = ? AND Host = '' AND is_role = 'Y')", []any{user}, &role)
+		// A role of MariaDB has no host. MySQL does not have the column is_role.
+		err := dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM mysql.user WHERE User = ? AND Host = '' "+
+			"AND is_role = 'Y')", []any{user}, &role)
 		switch d.Classify(err) {
 		case dialect.ClassUndefined:
 			err = nil
 		case dialect.ClassPermission:
-			err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE BINARY ROLE_NAME = ? AND 0 /*M!100005 + 1 */)", []any{user}, &role)
+			err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES "+
+				"WHERE BINARY ROLE_NAME = ? AND 0 /*M!100005 + 1 */)", []any{user}, &role)
 		}
 		if err != nil || role {
 			return quotedAs(user), err
@@ -54,7 +60,7 @@ func (d Dialect) Account(ctx context.Context, q dialect.Querier, name string) (s
 	return quotedAs(user) + "@" + strings.ToLower(host), nil
 }
 
-// quotedAs is a user's name that account reads back.
+// quotedAs returns a user's name so that account reads the same name back.
 func quotedAs(user string) string {
 	if unquoted(user) != user {
 		return "`" + strings.ReplaceAll(user, "`", "``") + "`"
@@ -62,13 +68,14 @@ func quotedAs(user string) string {
 	return user
 }
 
-// Owns implements [dialect.Roles]: tables and routines belong to nobody.
+// Owns implements [dialect.Roles]: tables and routines have no owners.
 func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bool, error) {
 	return false, nil
 }
 
-// Shown implements [dialect.Roles]. Who is among the accounts, or has a role that is, and may neither
-// make tables in the database nor see triggers, is nobody who has made the feed, or looks after it.
+// Shown implements [dialect.Roles]. It returns false for a login that has only rights of a reader or writer: it
+// is one of the granted accounts, or has one of them as a role, and may neither make tables in the database nor
+// see triggers.
 func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
 	if len(granted) == 0 {
 		return true, nil
@@ -80,21 +87,25 @@ func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string)
 		accounts[i], roles[i] = b.Arg(user+"@"+host), ofRoles.Arg(user)
 	}
 	var among, makes bool
-	// A right on databases is on a pattern of names.
-	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER'))"+
-		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER') AND DATABASE() LIKE TABLE_SCHEMA)"+
-		" OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')", b.Args(), &among, &makes)
+	// The database of a right is a pattern of names.
+	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+
+		"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER'))"+
+		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', "+
+		"'TRIGGER') AND DATABASE() LIKE TABLE_SCHEMA)"+
+		" OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')", b.Args(),
+		&among, &makes)
 	if err != nil || makes || among {
 		return makes, err
 	}
-	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", ofRoles.Args(), &among)
+	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES "+
+		"WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", ofRoles.Args(), &among)
 	if d.Classify(err) == dialect.ClassUndefined { // MySQL before 8.0.19
 		err = nil
 	}
 	return !among, err
 }
 
-// unquoted takes quotes of any kind away.
+// unquoted removes quotes of any kind.
 func unquoted(name string) string {
 	if n := len(name); n >= 2 && strings.IndexByte("'\"`", name[0]) >= 0 && name[0] == name[n-1] {
 		quote := name[:1]
@@ -103,8 +114,8 @@ func unquoted(name string) string {
 	return name
 }
 
-// LockRights implements [dialect.Roles]. They have nothing on the table of shards: MariaDB lets whoever
-// may read a row lock it.
+// LockRights implements [dialect.Roles]. There is none on the table of shards: on MariaDB a login that may read
+// a row can also lock it.
 func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
 		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.LockRoutine()},
@@ -117,13 +128,16 @@ func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 // FlushRights implements [dialect.Roles].
 func (Dialect) FlushRights(n dialect.Names) []dialect.Right {
 	flushes := n.Table("flushes")
-	return []dialect.Right{dialect.May("SELECT", flushes), dialect.May("INSERT", flushes), dialect.May("UPDATE", flushes)}
+	return []dialect.Right{dialect.May("SELECT", flushes), dialect.May("INSERT", flushes),
+		dialect.May("UPDATE", flushes)}
 }
 
-// GrantSQL implements [dialect.Roles]. MariaDB's GRANT may make an account that is not there,
-// without a password.
+// GrantSQL implements [dialect.Roles]. Without NO_AUTO_CREATE_USER, MariaDB's GRANT may make an account that
+// does not exist, without a password.
 func (d Dialect) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
-	steps := []dialect.Step{{Note: "an account that is not there is not made", SQL: "SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'NO_AUTO_CREATE_USER') */"}}
+	steps := []dialect.Step{{Note: "an account that is not there is not made",
+		SQL: "SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, " +
+			"''), 'NO_AUTO_CREATE_USER') */"}}
 	for _, r := range rights {
 		steps = append(steps, dialect.Step{Note: "a right of " + login, SQL: "GRANT " + r.SQL(d) + " TO " + login})
 	}
@@ -133,20 +147,23 @@ func (d Dialect) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
 // RevokeSQL implements [dialect.Roles].
 func (d Dialect) RevokeSQL(login string, rights []dialect.Right) (steps []dialect.Step) {
 	for _, r := range rights {
-		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more", SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
+		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more",
+			SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
 	}
 	return steps
 }
 
-// noLogin are the numbers of a GRANT to an account that is not there.
+// noLogin are the error numbers of a GRANT to an account that does not exist.
 var noLogin = []int64{1133, 1410, 3523, 1959}
 
-// Grant implements [dialect.Roles]. The caller holds the schema lock, which gives the session its sql_mode back.
+// Grant implements [dialect.Roles]. The caller holds the schema lock, whose release sets the session's sql_mode
+// back.
 func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
 	for _, s := range d.GrantSQL(login, rights) {
 		if _, err := q.Exec(ctx, s.SQL); err != nil {
 			if number, _ := dialect.CodeField(err, "Number"); slices.Contains(noLogin, number) {
-				return &dialect.Refusal{Cause: "there is no account " + login, Next: "make it with CREATE USER " + login + " IDENTIFIED BY …, or give the name of one that is there"}
+				return &dialect.Refusal{Cause: "there is no account " + login, Next: "make it with CREATE USER " +
+					login + " IDENTIFIED BY …, or give the name of one that is there"}
 			}
 			return err
 		}
@@ -154,7 +171,7 @@ func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rig
 	return nil
 }
 
-// nothingToRevoke are the numbers of a REVOKE of what is not there: a right, an account, a routine.
+// nothingToRevoke are the error numbers of a REVOKE if the right, the account or the routine does not exist.
 var nothingToRevoke = append([]int64{1141, 1147, 1403, 1305, 1146, 1054}, noLogin...)
 
 // Revoke implements [dialect.Roles].

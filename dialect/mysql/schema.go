@@ -14,12 +14,12 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// tableOptions of rowfeed's tables: DYNAMIC rows take index keys as long as the
+// tableOptions end the definition of rowfeed's tables. In DYNAMIC rows, an index can have keys as long as the
 // source's, whatever innodb_default_row_format says.
 const tableOptions = " ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 
-// CurrentSchema implements [dialect.Schema]: the connection's database. Names in a
-// trigger are looked up in the trigger's own database, so it must be known.
+// CurrentSchema implements [dialect.Schema]. It returns the connection's database. Names in a trigger are
+// looked up in the trigger's own database, so it must be known.
 func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (string, error) {
 	if q == nil {
 		return "", nil
@@ -32,8 +32,8 @@ func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (string, er
 	return schema.String, err
 }
 
-// Migrations implements [dialect.Schema]. DDL commits by itself here, so every
-// statement can be repeated, and the version's row is the last.
+// Migrations implements [dialect.Schema]. DDL commits by itself, so every statement can be repeated, and the
+// version's row is written last.
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 	table := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
 	name := func(size string) string { return " varchar(" + size + ") CHARACTER SET ascii COLLATE ascii_bin" }
@@ -77,32 +77,35 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE IF EXISTS " + table("sequences"),
 			"DROP TABLE IF EXISTS " + table("schema_version"),
 		},
-	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table), d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
+	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table),
+		d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
 		dialect.OwnSchema(d, n)}
 }
 
 // SchemaVersion implements [dialect.Schema].
 func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
 	var version sql.NullInt64
-	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+dialect.Qualified(d, n.Table("schema_version")), nil, &version)
+	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+dialect.Qualified(d, n.Table("schema_version")),
+		nil, &version)
 	if number, _ := dialect.CodeField(err, "Number"); number == errNoSuchTable {
 		return 0, nil
 	}
 	return int(version.Int64), err
 }
 
-// schemaLockSeconds is how long a second schema change waits for the first.
+// schemaLockSeconds is how long a second change of the schema waits for the first.
 const schemaLockSeconds = 10
 
 const (
-	ddlLockSeconds = 1 // how long DDL may keep writers queueing behind it
+	ddlLockSeconds = 1 // how long DDL may make writers wait behind it
 	releaseTimeout = 5 * time.Second
 )
 
-// WithSchemaLock implements [dialect.Schema] with a named lock of the server, on a
-// connection of its own. The lock is released also when ctx has ended; a connection
-// that cannot be brought back to its former state is closed.
-func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) error {
+// WithSchemaLock implements [dialect.Schema] by a named lock of the server, on a connection of its own. It
+// releases the lock even if ctx has ended. It closes the connection if it cannot restore the session's
+// settings.
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
+	fn func(dialect.Querier) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
@@ -136,7 +139,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		return err
 	}
 	if gotten.Int64 != 1 {
-		return &serverError{errLockWaitTimeout, fmt.Sprintf("another session is changing rowfeed's tables in %s (lock %s)", n.Schema, lock)}
+		return &serverError{errLockWaitTimeout,
+			fmt.Sprintf("another session is changing rowfeed's tables in %s (lock %s)", n.Schema, lock)}
 	}
 	defer func() {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
@@ -149,7 +153,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 			_, failed = q.Exec(after, "DO RELEASE_LOCK('"+lock+"')")
 		}
 		if failed != nil {
-			_ = conn.Raw(func(any) error { return driver.ErrBadConn }) // closes it, and so frees the lock
+			// closes the connection, which releases the lock
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}()
 	if _, err := q.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", ddlLockSeconds)); err != nil {
@@ -158,7 +163,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	return fn(q)
 }
 
-// use brings the session back into the database that it had, see triggerSession. There is no way back into none.
+// use makes database the session's current one again: see triggerSession. A session cannot go back to having
+// none, so then the connection is closed.
 func (d Dialect) use(ctx context.Context, q dialect.Querier, database string) error {
 	var now sql.NullString
 	if err := dialect.QueryRow(ctx, q, "SELECT DATABASE()", nil, &now); err != nil || now.String == database {
@@ -171,19 +177,19 @@ func (d Dialect) use(ctx context.Context, q dialect.Querier, database string) er
 	return err
 }
 
-// lockName fits the 64 characters that a lock's name may have. Lock names are
-// global to the server, so they tell databases and prefixes apart.
+// lockName returns a name of at most 64 characters, the server's limit. Names of locks are global to the
+// server, so it contains a hash of database and prefix.
 func lockName(n dialect.Names) string {
 	sum := sha256.Sum256([]byte(n.Schema + "\x00" + n.Prefix))
 	return "rowfeed." + hex.EncodeToString(sum[:16])
 }
 
-// Moved implements [dialect.Schema]: a table with triggers stays in its database.
+// Moved implements [dialect.Schema]: a table with triggers cannot be moved to another database.
 func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedtype.TableName, ok bool, err error) {
 	return now, false, nil
 }
 
-// Homes implements [dialect.Schema]: no schema can be renamed.
+// Homes implements [dialect.Schema]: no database can be renamed.
 func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
 	return nil, nil
 }

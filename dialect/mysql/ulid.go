@@ -12,9 +12,13 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
-// a time in milliseconds, where its live part begins, 0 before that; filled_by is the run that came first.
-// Beside it is what consumers of such feeds have for all their shards.
+// shardTable makes the table of shards and the table of consumers of ULID feeds. The table of shards has the
+// state of each shard, the position up to which its entries were purged (below_high, below_low), and the state
+// of back-fill. live_from is the time, in milliseconds, at which the live part of the shard begins. Back-fill
+// places rows below it. It is 0 until the live part begins. filled_by is the run of back-fill that came to the
+// shard first.
+//
+// The table of consumers has what a consumer's shards of such a feed have in common.
 func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -51,13 +55,14 @@ func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
 	}
 }
 
-// LockShard implements [dialect.ULID]. The upsert locks the row, be it there or not: under
-// REPEATABLE READ an UPDATE or a locking read of a row that is missing takes the gap, and two
-// transactions that make the rows of different shards then deadlock. Nothing but a savepoint
-// tells whether there is a transaction: by itself it would be gone after its statement.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+// LockShard implements [dialect.ULID]. An upsert locks the row, whether it exists or not. In REPEATABLE READ,
+// an UPDATE or a locking read of a missing row takes a gap lock, and two transactions that insert the rows of
+// different shards would deadlock. Only a savepoint tells whether there is a transaction: outside of one, it
+// does not exist any more after its statement.
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds) (dialect.Shard, error) {
 	if bounds.NoWait {
-		// In READ COMMITTED a row that is not there locks nothing.
+		// In READ COMMITTED, the read of a missing row locks nothing.
 		b := dialect.NewBuilder(d)
 		row, err := dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard)+" FOR UPDATE NOWAIT", b.Args())
 		if !errors.Is(err, sql.ErrNoRows) {
@@ -68,7 +73,8 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	err := waiting(ctx, tx, bounds.Wait, func() error {
 		b := dialect.NewBuilder(d)
-		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON DUPLICATE KEY UPDATE witness = witness", b.Args()...)
+		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON DUPLICATE KEY UPDATE witness = witness",
+			b.Args()...)
 		return err
 	})
 	if err != nil {
@@ -78,14 +84,15 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard)+" FOR UPDATE", b.Args())
 }
 
-// waiting runs fn, which waits for locks, under a bound, by a variable of the session that is put back: MySQL
-// has nothing for one statement.
+// waiting runs fn with a bound on its lock waits, by a variable of the session that is set back afterwards.
+// MySQL has no such bound for a single statement.
 func waiting(ctx context.Context, tx dialect.Querier, wait time.Duration, fn func() error) error {
 	if wait <= 0 {
 		return fn()
 	}
-	// Assignments of one SET are made from left to right.
-	if _, err := tx.Exec(ctx, fmt.Sprintf("SET @rowfeed_lock_wait = @@SESSION.innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = %d", wholeSeconds(wait))); err != nil {
+	// The assignments of one SET are made from left to right.
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SET @rowfeed_lock_wait = @@SESSION.innodb_lock_wait_timeout, "+
+		"SESSION innodb_lock_wait_timeout = %d", wholeSeconds(wait))); err != nil {
 		return err
 	}
 	err := fn()
@@ -93,20 +100,23 @@ func waiting(ctx context.Context, tx dialect.Querier, wait time.Duration, fn fun
 	return cmp.Or(err, restored)
 }
 
-// wholeSeconds is a duration as the server counts, rounded up.
+// wholeSeconds returns a duration in seconds, rounded up.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
-// idleBound refuses a session that the server lets idle in a transaction for longer than
-// idle. Nothing here ends with a transaction, so that rowfeed sets no bound: it would stay
-// with the connection, and end transactions of others that share the pool.
+// idleBound returns an error if the server lets this session be idle in a transaction for longer than idle.
+// Both servers have no bound that ends with the transaction. So rowfeed sets none: it would stay with the
+// connection, and end transactions of other users of the pool.
 func idleBound(ctx context.Context, tx dialect.Querier, idle time.Duration) error {
 	var allowed int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT @@SESSION.wait_timeout /*M! * 0 + COALESCE(NULLIF(@@SESSION.idle_write_transaction_timeout, 0), "+
-		"NULLIF(@@SESSION.idle_transaction_timeout, 0), @@SESSION.wait_timeout) */", nil, &allowed); err != nil {
+	if err := dialect.QueryRow(ctx, tx,
+		"SELECT @@SESSION.wait_timeout /*M! * 0 + COALESCE(NULLIF(@@SESSION.idle_write_transaction_timeout, 0), "+
+			"NULLIF(@@SESSION.idle_transaction_timeout, 0), @@SESSION.wait_timeout) */", nil, &allowed); err != nil {
 		return err
 	}
 	if have := time.Duration(allowed) * time.Second; have > idle {
-		return fmt.Errorf("this session may idle in a transaction for %s: set idle_write_transaction_timeout (MariaDB) or wait_timeout (both), for the session or in the connection's URL: %w", have, errors.ErrUnsupported)
+		return fmt.Errorf("this session may idle in a transaction for %s: set idle_write_transaction_timeout "+
+			"(MariaDB) or wait_timeout (both), for the session or in the connection's URL: %w", have,
+			errors.ErrUnsupported)
 	}
 	return nil
 }
@@ -123,10 +133,10 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	return err
 }
 
-// TakeShard implements [dialect.ULID] by the feed's procedure: one statement, where LockShard
-// and AdvanceShard are five. The procedure sets the bound on waiting, and puts it back
-// unless it fails.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+// TakeShard implements [dialect.ULID] by a call of the feed's procedure, which is one statement where LockShard
+// and AdvanceShard are five. The procedure sets the bound on waits, and sets it back unless it fails.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	if bounds.Demanded {
 		if err := idleBound(ctx, tx, bounds.Idle); err != nil {
 			return first, nil, err
@@ -137,10 +147,15 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 		hint = hintMillis
 	}
 	var log commitLog
-	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.TakeRoutine())+"(?, ?, ?, ?, ?)", []any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter}, append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.TakeRoutine())+"(?, ?, ?, ?, ?)",
+		[]any{shard, hint, word, wholeSeconds(bounds.Wait), bounds.Tighter},
+		append([]any{&first.TimeMillis, &first.High, &first.Low}, log.dest()...)...)
 	if err != nil && bounds.Wait > 0 {
-		// Not by a handler, which a statement that was killed does not run. What the session has lost was noted.
-		_, _ = tx.Exec(context.WithoutCancel(ctx), "SET SESSION innodb_lock_wait_timeout = CAST(COALESCE(@rowfeed_own_wait, @@SESSION.innodb_lock_wait_timeout) AS SIGNED), @rowfeed_own_wait = NULL")
+		// The procedure has no handler for that, because a statement that is killed runs no handler. It has
+		// stored the session's own setting in a variable.
+		_, _ = tx.Exec(context.WithoutCancel(ctx),
+			"SET SESSION innodb_lock_wait_timeout = CAST(COALESCE(@rowfeed_own_wait, "+
+				"@@SESSION.innodb_lock_wait_timeout) AS SIGNED), @rowfeed_own_wait = NULL")
 	}
 	switch number, _ := dialect.CodeField(err, "Number"); number {
 	case errSignalled:
@@ -156,9 +171,10 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return first, forgetful, err
 }
 
-// Witness implements [dialect.ULID]. It needs no lock: what a transaction has written it sees,
-// whatever its snapshot, and nobody else writes its words.
-func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
+// Witness implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
+// snapshot, and no other transaction writes its nonces.
+func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	shard int) (witness string, err error) {
 	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.WitnessRoutine())+"(?)", []any{shard}, &witness)
 	if number, _ := dialect.CodeField(err, "Number"); number == errSignalled {
 		err = dialect.ErrNoTransaction
@@ -167,13 +183,14 @@ func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Fee
 }
 
 // AdvanceShard implements [dialect.ULID].
-func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
+	next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)
 	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, witness), b.Args()...)
 	return err
 }
 
-// ULIDProblem implements [dialect.ULID]. MariaDB's uuid is not ordered as its bytes stand.
+// ULIDProblem implements [dialect.ULID]. MariaDB's uuid is not ordered by its bytes.
 func (Dialect) ULIDProblem(c *dialect.Column) string {
 	if strings.ToLower(c.Type) != "binary(16)" {
 		return "is " + c.Type + ": make it binary(16)"
@@ -181,11 +198,12 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 	return ""
 }
 
-// ShardProblem implements [dialect.ULID]: the upper half of such numbers is not to be told from
-// negative ones, and fails a trigger.
+// ShardProblem implements [dialect.ULID]. The upper half of an unsigned bigint cannot be told from negative
+// numbers, and makes a trigger fail.
 func (Dialect) ShardProblem(c *dialect.Column, _ bool) (problem, next string) {
 	if t := strings.ToLower(c.Type); strings.HasPrefix(t, "bigint") && strings.Contains(t, "unsigned") {
-		return "is " + c.Type + ", and could hold numbers above 9223372036854775807, which no shard has", "make it BIGINT"
+		return "is " + c.Type + ", and could hold numbers above 9223372036854775807, which no shard has",
+			"make it BIGINT"
 	}
 	return "", ""
 }
@@ -193,5 +211,5 @@ func (Dialect) ShardProblem(c *dialect.Column, _ bool) (problem, next string) {
 // NoShard implements [dialect.ULID].
 func (Dialect) NoShard(string) string { return "" }
 
-// NoULID implements [dialect.ULID]: a column is as long as it is declared.
+// NoULID implements [dialect.ULID]: the length of a binary(16) is fixed.
 func (Dialect) NoULID(*dialect.ULIDColumns, string) string { return "" }

@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// kindOf says how values of a type travel; dataType is the bare name of the type.
+// kindOf returns the kind of a type's values. dataType is the type's name without its size.
 func kindOf(dataType string) feedtype.Kind {
 	switch strings.ToLower(dataType) {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year":
@@ -26,7 +26,7 @@ func kindOf(dataType string) feedtype.Kind {
 		return feedtype.Timestamp
 	case "timestamp":
 		return feedtype.TimestampTZ
-	case "json": // MySQL's; MariaDB's is a longtext
+	case "json": // MySQL's type; MariaDB's is a longtext
 		return feedtype.JSON
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob", "vector",
 		"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
@@ -36,7 +36,7 @@ func kindOf(dataType string) feedtype.Kind {
 	return feedtype.Text // char, text, enum, set, and MariaDB's uuid, inet4, inet6
 }
 
-// baseType is the bare name of a column's type: "decimal" of "decimal(10,2) unsigned".
+// baseType returns the name of a column's type alone: "decimal" for "decimal(10,2) unsigned".
 func baseType(columnType string) string {
 	i := strings.IndexAny(columnType, "( ")
 	if i < 0 {
@@ -45,7 +45,7 @@ func baseType(columnType string) string {
 	return strings.ToLower(columnType[:i])
 }
 
-// charsetOf reads the character set and collation from a Decl; empty when it has none.
+// charsetOf reads character set and collation from a Decl. They are empty if it has none.
 func charsetOf(decl string) (charset, collation string) {
 	_, rest, ok := strings.Cut(decl, charsetClause)
 	if !ok {
@@ -57,19 +57,18 @@ func charsetOf(decl string) (charset, collation string) {
 
 const charsetClause = " CHARACTER SET "
 
-// utf8Bytes are the character sets whose bytes are UTF-8 as they stand. Values in
-// the character set binary travel as they are; the root marks what is not UTF-8.
+// utf8Bytes are the character sets whose bytes are delivered as they are. Those of binary need not be UTF-8:
+// the callers mark values that are not.
 var utf8Bytes = map[string]bool{"utf8mb4": true, "utf8mb3": true, "utf8": true, "ascii": true, "binary": true}
 
-// asBytes makes every driver answer []byte, in the text protocol as in the binary
-// one, and keeps the server from converting to the connection's character set: of a
-// string and a binary string IF makes a binary one. The obvious ways lie on
-// MariaDB: CAST(x AS BINARY) is NULL above max_allowed_packet, and CONVERT(x USING
-// binary) counts characters as bytes, so that a sort cuts the value.
+// asBytes makes every driver return []byte, in the text protocol and in the binary one. It also keeps the
+// server from converting to the connection's character set: IF of a string and a binary string is a binary
+// string. Simpler forms are wrong on MariaDB. CAST(x AS BINARY) is NULL above max_allowed_packet. CONVERT(x
+// USING binary) counts characters as bytes, so a sort cuts the value.
 func asBytes(expr string) string { return "IF(TRUE, " + expr + ", CAST('' AS BINARY))" }
 
-// Value implements [dialect.Spelling]. A CHAR keeps no trailing blanks, but is read with some under the sql_mode
-// PAD_CHAR_TO_FULL_LENGTH.
+// Value implements [dialect.Spelling]. A CHAR stores no trailing blanks. RTRIM removes those that the sql_mode
+// PAD_CHAR_TO_FULL_LENGTH adds.
 func (Dialect) Value(c dialect.Column, ref string) string {
 	if baseType(c.Type) == "char" {
 		ref = "RTRIM(" + ref + ")"
@@ -77,22 +76,22 @@ func (Dialect) Value(c dialect.Column, ref string) string {
 	switch c.Kind {
 	case feedtype.Integer:
 		if base := baseType(c.Type); base == "bit" || base == "year" {
-			return "CAST(" + ref + " AS UNSIGNED)" // drivers answer bytes for a BIT
+			return "CAST(" + ref + " AS UNSIGNED)" // drivers return bytes for a BIT
 		}
 		return ref
 	case feedtype.Float32, feedtype.Float64:
-		// As a double of its own: FLOAT is shown with six digits, DOUBLE(M,D) with D
-		// decimals in the text protocol. Times one and not plus zero, which would lose
-		// the sign of -0.
+		// The product is a DOUBLE without declared digits. A FLOAT is shown with six digits, and a DOUBLE(M,D)
+		// in the text protocol with D decimals. It is times one, not plus zero, which would lose the sign of
+		// -0.
 		return ref + " * 1e0"
 	case feedtype.Binary:
 		return ref
 	case feedtype.TimestampTZ:
-		// UNIX_TIMESTAMP of a bare column reads what is stored, without the session's
-		// time zone. It is 0 for the zero timestamp, and for nothing else: TIMESTAMP
-		// begins a second after the epoch.
+		// UNIX_TIMESTAMP of a bare column reads what is stored, without the session's time zone. It is 0 only
+		// for the zero timestamp: a TIMESTAMP begins one second after the epoch.
 		seconds := "UNIX_TIMESTAMP(" + ref + ")"
-		return "CASE " + seconds + " WHEN 0 THEN " + asBytes("'"+zeroTimestamp+"'") + " ELSE " + asBytes(seconds) + " END"
+		return "CASE " + seconds + " WHEN 0 THEN " + asBytes("'"+zeroTimestamp+"'") + " ELSE " +
+			asBytes(seconds) + " END"
 	case feedtype.Text:
 		if charset, _ := charsetOf(c.Decl); charset != "" && !utf8Bytes[charset] {
 			return asBytes("CONVERT(" + ref + " USING utf8mb4)")
@@ -103,18 +102,17 @@ func (Dialect) Value(c dialect.Column, ref string) string {
 	return asBytes(ref)
 }
 
-// zeroTimestamp becomes 0000-00-00T00:00:00Z on the wire.
+// zeroTimestamp is delivered as 0000-00-00T00:00:00Z.
 const zeroTimestamp = "0000-00-00 00:00:00+00"
 
-// Param implements [dialect.Spelling]. Each form has the type, and for text the
-// collation, of the column, so that a comparison uses the column's index and its
-// order, whatever type the driver or the DSN (interpolateParams, charset) gives the
-// placeholder.
+// Param implements [dialect.Spelling]. Each form has the type of the column and, for text, its collation. So a
+// comparison uses the column's index and order, whatever type the driver or the DSN (interpolateParams,
+// charset) gives the placeholder.
 func (Dialect) Param(c dialect.Column, placeholder string) string {
 	base := baseType(c.Type)
 	switch c.Kind {
 	case feedtype.Integer:
-		// Not AS UNSIGNED: MySQL takes the placeholder in it for a signed number.
+		// Not AS UNSIGNED: MySQL would take the placeholder for a signed number.
 		return "CAST(" + placeholder + " AS DECIMAL(20,0))"
 	case feedtype.Float32, feedtype.Float64:
 		return "(" + placeholder + " + 0e0)"
@@ -123,7 +121,7 @@ func (Dialect) Param(c dialect.Column, placeholder string) string {
 		size, _, _ := strings.Cut(c.Type, ")")
 		return "CAST(" + placeholder + " AS " + size + "))"
 	case feedtype.Date:
-		// A number, since MySQL refuses '0000-00-00' in comparisons.
+		// A number, because MySQL refuses '0000-00-00' in comparisons.
 		return "CAST(REPLACE(" + placeholder + ", '-', '') AS UNSIGNED)"
 	case feedtype.Timestamp:
 		return "CAST(REPLACE(REPLACE(REPLACE(" + placeholder + ", '-', ''), ' ', ''), ':', '') AS DECIMAL(20,6))"
@@ -135,8 +133,8 @@ func (Dialect) Param(c dialect.Column, placeholder string) string {
 		// The bytes are UTF-8, whatever the connection's character set is.
 		text := "CONVERT(CAST(" + placeholder + " AS BINARY) USING utf8mb4)"
 		if base == "enum" {
-			// By its number, by which enums are ordered: text is compared as text, and a
-			// batch between two keys would be of any size.
+			// An enum is ordered by its number, so the comparison uses the number. Compared as text, a batch
+			// between two keys could have any size.
 			members := c.Type[strings.Index(c.Type, "(")+1 : strings.LastIndex(c.Type, ")")]
 			return "FIELD(" + text + " COLLATE utf8mb4_bin, " + members + ")"
 		}

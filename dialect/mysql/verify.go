@@ -10,14 +10,14 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// found is a trigger that the catalog has, on the source table or elsewhere in its
-// schema under one of the feed's names.
+// found is a trigger in the catalog: on the source table, or with one of the feed's names on another table of
+// that database.
 type found struct {
 	table, name, event, timing, body, definer string
 
-	fault  string // why it must be made anew although it is the one that rowfeed makes
-	remake string // why Upgrade makes it anew although Verify has nothing against it
-	named  bool   // it was made by a statement that names its database
+	fault  string // why it must be made again although its body is right
+	remake string // why an upgrade makes it again although Verify accepts it
+	named  bool   // the statement that made it names its database
 }
 
 func (x found) is(tr trigger, t *dialect.Table) bool {
@@ -25,19 +25,19 @@ func (x found) is(tr trigger, t *dialect.Table) bool {
 		x.event == tr.event && x.timing == "AFTER" && x.body == tr.body
 }
 
-// state is how a feed's objects stand.
+// state says which of a feed's objects exist, and which should.
 type state struct {
 	wanted []trigger
-	ours   []found // the feed's by name or by body
-	// keys are the key columns as the source has them now; declared, table by table,
-	// what rowfeed's tables have. A table that is missing has none.
+	ours   []found // the feed's triggers, by name or by body
+	// keys are the key columns as the source has them now. declared has the columns of rowfeed's tables, by
+	// table. A missing table has none.
 	keys     []dialect.Column
 	declared map[string][]dialect.Column
-	// takeover: a trigger that Upgrade makes anew is not right.
+	// takeover says that a trigger with a remake counts as not right.
 	takeover bool
 }
 
-// right reports whether a wanted trigger is in place, and under which name.
+// right tells whether a wanted trigger is in place, and under which name.
 func (s *state) right(tr trigger, t *dialect.Table) (name string, ok bool) {
 	i := slices.IndexFunc(s.ours, func(x found) bool {
 		return x.is(tr, t) && x.fault == "" && !(s.takeover && x.remake != "")
@@ -48,7 +48,7 @@ func (s *state) right(tr trigger, t *dialect.Table) (name string, ok bool) {
 	return s.ours[i].name, true
 }
 
-// stale are the feed's triggers that are not right, or right a second time.
+// stale returns the feed's triggers that are not right, and second copies of those that are.
 func (s *state) stale(t *dialect.Table) []found {
 	kept := map[string]bool{}
 	for _, tr := range s.wanted {
@@ -72,16 +72,19 @@ func (d Dialect) inspect(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		bodies = append(bodies, tr.body)
 	}
 	if len(bodies) > 0 {
-		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING,
+		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, `+
+			`ACTION_TIMING,
   ACTION_STATEMENT, DEFINER
 FROM information_schema.TRIGGERS
-WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`+whole, names,
+WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+
+			strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`+whole, names,
 			func(rows dialect.Rows) (found, error) {
 				v, err := dialect.ScanStrings(rows, 6)
 				if err != nil {
 					return found{}, err
 				}
-				return found{table: v[0], name: v[1], event: v[2], timing: v[3], body: strings.TrimSpace(v[4]), definer: v[5]}, nil
+				return found{table: v[0], name: v[1], event: v[2], timing: v[3], body: strings.TrimSpace(v[4]),
+					definer: v[5]}, nil
 			})
 		if err != nil {
 			return nil, err
@@ -110,10 +113,12 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 	for _, key := range f.Key {
 		c := t.Column(key.Name)
 		if c == nil {
-			return nil, fmt.Errorf("table %s has no key column %q any more: drop the feed, or add the column again", t.Name, key.Name)
+			return nil, fmt.Errorf("table %s has no key column %q any more: drop the feed, or add the column again",
+				t.Name, key.Name)
 		}
 		if c.Kind != key.Kind {
-			return nil, fmt.Errorf("key column %q of table %s is %s now and was %s: drop the feed and add it again", key.Name, t.Name, c.Type, key.Type)
+			return nil, fmt.Errorf("key column %q of table %s is %s now and was %s: drop the feed and add it again",
+				key.Name, t.Name, c.Type, key.Type)
 		}
 		now := *c
 		now.Stored = key.Stored
@@ -129,7 +134,7 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+strin
 	return s, nil
 }
 
-// judge looks for what is wrong with the feed's triggers beside their bodies.
+// judge finds faults of the feed's triggers other than in their bodies.
 func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table, s *state) error {
 	accounts, err := d.definers(ctx, q, f.Name, triggerNeeds(f, t))
 	if err != nil {
@@ -162,22 +167,25 @@ func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, 
 	return nil
 }
 
-// namesSchema tells whether a trigger was made by a statement that names its database, as older rowfeeds' did. MariaDB
-// keeps the words of the statement, which a dump repeats; information_schema does not show them.
+// namesSchema tells whether a trigger was made by a statement that names its database, as older versions of
+// rowfeed did. MariaDB stores the text of the statement, which a dump repeats. information_schema does not show
+// it.
 func (d Dialect) namesSchema(ctx context.Context, q dialect.Querier, schema, name string) (bool, error) {
 	statement, err := d.createdAs(ctx, q, "TRIGGER", feedtype.TableName{Schema: schema, Name: name})
 	if d.Classify(err) == dialect.ClassUndefined { // it was dropped meanwhile
 		return false, nil
 	}
 	head, _, _ := strings.Cut(statement, " FOR EACH ROW")
-	return strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") || strings.Contains(head, " ON "+d.Quote(schema)+"."), err
+	return strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") ||
+		strings.Contains(head, " ON "+d.Quote(schema)+"."), err
 }
 
-// garbled tells whether MySQL's catalog shows a body in other words than it was made with: where a name has a
-// backtick, it lacks one and repeats what stands before. What runs is as it was made, and SHOW CREATE has it.
+// garbled tells whether MySQL's catalog shows a body in another form than it was made with. If a name contains
+// a backtick, the catalog lacks one and repeats text before it. The trigger runs as it was made, and SHOW
+// CREATE shows it correctly.
 func garbled(body string) bool { return strings.Contains(body, "``") }
 
-// createdAs is the statement that has made a trigger or a routine.
+// createdAs returns the statement that made a trigger or a routine.
 func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string,
 	name feedtype.TableName) (statement string, err error) {
 	columns := map[string]int{"TRIGGER": 7}[kind]
@@ -195,11 +203,13 @@ func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string,
 	return statement, err
 }
 
-// misfits are the key columns that a table of rowfeed's declares otherwise than
-// the source does by now, so that a key might not fit or not be found.
+// misfits returns the key columns that one of rowfeed's tables declares in another way than the source does
+// now. A key might then not fit, or not be found.
 func (s *state) misfits(table string) []dialect.Column {
 	return slices.DeleteFunc(slices.Clone(s.keys), func(key dialect.Column) bool {
-		return slices.ContainsFunc(s.declared[table], func(c dialect.Column) bool { return c.Name == key.Stored && c.Decl == key.Decl })
+		return slices.ContainsFunc(s.declared[table], func(c dialect.Column) bool {
+			return c.Name == key.Stored && c.Decl == key.Decl
+		})
 	})
 }
 
@@ -212,7 +222,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	var problems []string
 	stale := s.stale(t)
 	unseen := ""
-	if len(s.ours) == 0 { // what a login may not see is not told from what is not there
+	if len(s.ours) == 0 { // a trigger that this login may not see looks like a missing one
 		unseen = ", or this login has not the right TRIGGER on the table, without which it sees none"
 	}
 	for _, tr := range s.wanted {
@@ -222,13 +232,16 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		i := slices.IndexFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
 		switch {
 		case i < 0:
-			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded%s", t.Name, tr.names[0], tr.event, unseen))
+			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded%s", t.Name,
+				tr.names[0], tr.event, unseen))
 		case stale[i].table != t.Name.Name:
-			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name, stale[i].table, t.Name.Name))
+			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name,
+				stale[i].table, t.Name.Name))
 		case stale[i].fault != "":
 			problems = append(problems, stale[i].fault)
 		default:
-			problems = append(problems, fmt.Sprintf("trigger %s on table %s is not the one that rowfeed makes", stale[i].name, t.Name))
+			problems = append(problems, fmt.Sprintf("trigger %s on table %s is not the one that rowfeed makes",
+				stale[i].name, t.Name))
 		}
 		stale = slices.DeleteFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
 	}
@@ -241,22 +254,24 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			continue
 		}
 		for _, c := range s.misfits(table.Name) {
-			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table, c.Decl, t.Name))
+			problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", c.Stored, table,
+				c.Decl, t.Name))
 		}
 	}
 	if pk := t.PrimaryKey(); f.Primary && f.ULIDs == nil && (pk == nil || !f.KeyedBy(*pk)) &&
 		slices.ContainsFunc(t.Unique, f.KeyedBy) {
 		problems = append(problems,
-			fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows", t.Name))
+			fmt.Sprintf("the feed's key is not the primary key of table %s any more, by which its statements find rows",
+				t.Name))
 	}
 	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
 }
 
-// Repair implements [dialect.Schema]. A table may have several triggers for one
-// event, so the new one is there before the stale one goes: between the two steps
-// a change is recorded twice, which costs a position and nothing else; to an outbox a row then comes
-// twice.
-func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+// Repair implements [dialect.Schema]. A table may have several triggers for one event, so the new trigger is
+// made before the stale one is dropped. Between the two steps a change is recorded twice. That only costs a
+// position; in an outbox feed the row may be delivered twice.
+func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+	t *dialect.Table) ([]dialect.Step, error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {
 		return nil, err
@@ -309,7 +324,8 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 				drop(stale[i])
 			}
 		}
-		steps = append(steps, dialect.Step{Note: "record the keys of every " + tr.event, SQL: d.createTrigger(tr, name, t.Name)})
+		steps = append(steps, dialect.Step{Note: "record the keys of every " + tr.event,
+			SQL: d.createTrigger(tr, name, t.Name)})
 	}
 	for len(stale) > 0 {
 		drop(stale[0])

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,12 +10,13 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// FeedUp makes tables, functions and triggers. It runs in one transaction; the
-// triggers come last, since they lock the source table against writers.
+// FeedUp implements [dialect.Schema]. It runs in one transaction. The triggers come last, because they lock the
+// source table against writers.
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	for _, c := range f.Key {
 		if c.Kind == feedtype.JSON && c.Type != "jsonb" {
-			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: use another unique index with --key", c.Name)
+			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: "+
+				"use another unique index with --key", c.Name)
 		}
 	}
 	steps := append(d.tables(f), d.rowColumns(f, t)...)
@@ -36,7 +36,7 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 	}
 	key := strings.Join(decls, ",\n  ")
 	steps := []dialect.Step{
-		// The identity's sequence caches one value, so seq follows the order of the writes.
+		// The identity's sequence caches one value, so seqs follow the order of the INSERTs.
 		{Note: "changes: which keys were written; writers append, publishers delete what they have published",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + ` (
   seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -56,9 +56,11 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
   PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`},
 		{Note: "pages are read in this order; no position is given twice",
-			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
+			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " +
+				dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
 		{Note: "old tombstones are found here",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " + dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " +
+				dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
 	}
 	if f.ByBucket() {
 		steps = append(steps, d.bucketIndex(f))
@@ -66,23 +68,25 @@ func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
 	return steps
 }
 
-// bucketIndex has the shard in it, so that what a bucket has of other shards is passed
-// over in the index.
+// bucketIndex contains the shard, so that an entry of another shard in the same bucket is excluded by the index
+// alone.
 func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
 	return dialect.Step{Note: "pages of a part of the shards are read in this order",
-		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " + dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"}
+		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " +
+			dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"}
 }
 
 func (d Dialect) function(f *dialect.Feed, suffix string) string {
 	return dialect.Qualified(d, feedtype.TableName{Schema: f.Names.Schema, Name: f.Object(suffix)})
 }
 
-// captureBody appends keys and does nothing else. Every name and operator in it is qualified, so that it
-// needs no search_path of its own, see ownPath. It names key columns only and
-// fires on every UPDATE, so columns added later and values that compare as equal
-// (collations, numeric scale, json) are captured like any other.
+// captureBody returns the body of the trigger function. It appends keys and does nothing else. It runs on every
+// UPDATE and reads only key columns. So it also captures changes of columns that were added later, and of
+// values that compare as equal (collations, numeric scale, json). All its names and operators are qualified, so
+// that it works without a search_path of its own: see ownPath.
 func (d Dialect) captureBody(f *dialect.Feed) string {
-	record := "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ") VALUES "
+	record := "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" +
+		strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ") VALUES "
 	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
 	return `
 BEGIN
@@ -97,9 +101,10 @@ END
 `
 }
 
-// otherKey is the condition that an UPDATE has changed the key, in which nothing is NULL. Keys whose equal values
-// may have different texts are compared by their bytes: the text of a float depends on extra_float_digits, and the
-// type's own operator may be in any schema. Equal values with different bytes record the old key once more.
+// otherKey returns the condition that an UPDATE has changed the key, whose columns are never NULL. If equal
+// values of a column can have different text, the condition compares bytes. The text of a float depends on
+// extra_float_digits, and the operator of the type may be in any schema. For equal values with different bytes,
+// the trigger records the old key in addition.
 func (d Dialect) otherKey(f *dialect.Feed) string {
 	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
 	moved := make([]string, len(f.Key))
@@ -107,19 +112,20 @@ func (d Dialect) otherKey(f *dialect.Feed) string {
 		if c.Exact {
 			moved[i] = oldKey[i] + " OPERATOR(pg_catalog.<>) " + newKey[i]
 		} else {
-			// PostgreSQL compares two row constructors column by column; the cast makes them records.
+			// PostgreSQL would compare two row constructors column by column; the cast makes them records.
 			moved[i] = "ROW(" + oldKey[i] + ")::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(" + newKey[i] + ")"
 		}
 	}
 	return strings.Join(moved, " OR ")
 }
 
-// truncateBody runs before a TRUNCATE, of the table or of one partition.
+// truncateBody returns the body of the function that runs before a TRUNCATE of the table or of one partition.
 func (d Dialect) truncateBody(f *dialect.Feed) string {
-	// format() reads % in the text itself.
-	text := strings.ReplaceAll("INSERT INTO "+dialect.Qualified(d, f.Changes())+" ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") SELECT "+
+	// format() interprets % in the text.
+	text := strings.ReplaceAll("INSERT INTO "+dialect.Qualified(d, f.Changes())+" ("+
+		strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") SELECT "+
 		strings.Join(dialect.KeyRefs(d, f, ""), ", "), "%", "%%") + " FROM %I.%I"
-	// A snapshot older than the TRUNCATE does not show all that it removes.
+	// A snapshot that is older than the TRUNCATE may not show all rows that it removes.
 	return `
 BEGIN
   IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
@@ -133,17 +139,21 @@ END
 }
 
 const (
-	// owned: writers need no right on rowfeed's tables.
+	// owned makes a function run with its owner's rights. So writers need no right on rowfeed's tables.
 	owned = "SECURITY DEFINER"
-	// security: nor can they make the function use objects of theirs. With row_security off PostgreSQL fails rather than hiding rows by a policy.
+	// security also fixes the search_path, so that writers cannot make the function use their own objects. With
+	// row_security off, PostgreSQL fails if a policy would hide rows.
 	security = owned + " SET search_path = pg_catalog, pg_temp SET row_security = off"
 )
 
-// ownPath tells whether a trigger's function has a search_path of its own. Setting one costs each row a third
-// of what the trigger does. So capture goes without it where nothing but the server's own types handle its
-// values: after ALTER TABLE has changed the key's type, until `feed upgrade`, PostgreSQL casts keys to the former one.
-// A domain's CHECK may call functions of the user's, whose bodies find their names by the search_path, and would run
-// what the writer has put there with the owner's rights.
+// ownPath tells whether the trigger function sets a search_path of its own. Setting one costs a third of what
+// the trigger costs for each row. The capture function does without if the types of the key columns are all
+// built into the server, because then no code of users handles its values.
+//
+// With other types there are two dangers. After ALTER TABLE has changed the key's type, and until `feed
+// upgrade`, PostgreSQL casts the keys to the former type. And the CHECK of a domain may call functions of
+// users, which find names by the search_path. A writer could then make them run its own code with the owner's
+// rights.
 func ownPath(f *dialect.Feed, suffix string) bool {
 	return suffix != "capture" || slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
 		name := baseName(c.Type)
@@ -151,8 +161,9 @@ func ownPath(f *dialect.Feed, suffix string) bool {
 	})
 }
 
-// plain are types of the server's own: a domain has another name.
-var plain = []string{"int2", "int4", "int8", "text", "varchar", "uuid", "bool", "bytea", "date", "timestamp", "timestamptz",
+// plain are types that are built into the server. A domain has another name.
+var plain = []string{"int2", "int4", "int8", "text", "varchar", "uuid", "bool", "bytea", "date", "timestamp",
+	"timestamptz",
 	"numeric", "float4", "float8", "bpchar"}
 
 func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialect.Step {
@@ -160,21 +171,25 @@ func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialec
 	if ownPath(f, suffix) {
 		rights = security
 	}
-	return dialect.Step{Note: note, SQL: "CREATE OR REPLACE FUNCTION " + d.function(f, suffix) + "() RETURNS trigger LANGUAGE plpgsql " +
+	return dialect.Step{Note: note, SQL: "CREATE OR REPLACE FUNCTION " + d.function(f, suffix) +
+		"() RETURNS trigger LANGUAGE plpgsql " +
 		rights + " AS " + d.Literal(body)}
 }
 
-// functions are what the feed's triggers run, by suffix, in the order in which they are made.
+// functions returns the bodies of the feed's trigger functions by suffix, and the suffixes in the order in
+// which the functions are made.
 func (d Dialect) functions(f *dialect.Feed) (suffixes []string, bodies map[string]string) {
 	if f.Outbox {
 		return []string{"capture"}, map[string]string{"capture": d.recordBody(f)}
 	}
-	return []string{"capture", "truncate"}, map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)}
+	return []string{"capture", "truncate"},
+		map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)}
 }
 
 func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	suffixes, bodies := d.functions(f)
-	notes := map[string]string{"capture": "records the keys that a statement wrote", "truncate": "records every key before a TRUNCATE"}
+	notes := map[string]string{"capture": "records the keys that a statement wrote",
+		"truncate": "records every key before a TRUNCATE"}
 	var steps []dialect.Step
 	var all, literals []string
 	for _, suffix := range suffixes {
@@ -183,7 +198,7 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		literals = append(literals, d.Literal(d.function(f, suffix)+"()"))
 	}
 	events := "INSERT OR UPDATE OR DELETE"
-	if f.Outbox { // rows are only appended; one with another key is another row
+	if f.Outbox { // rows are only appended, and a row with another key counts as another row
 		events = "INSERT OR UPDATE"
 	}
 	steps = append(steps,
@@ -194,7 +209,8 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 				strings.Repeat("%s, ", len(all)-1)+"%s TO %I', "+strings.Join(literals, ", ")+
 				", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = "+
 				d.Literal(dialect.Qualified(d, f.Source))+"::regclass)); END")},
-		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, and logical replication fires none",
+		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, " +
+			"and logical replication fires none",
 			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER " + events + " ON " +
 				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"})
 	steps = append(steps, d.ownTriggers(f, f.Source)...)
@@ -204,8 +220,8 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	return steps
 }
 
-// ownTriggers are what the table and each of its partitions need for itself: PostgreSQL copies the trigger for rows
-// to a new partition, with its ENABLE ALWAYS, but not the one for TRUNCATE.
+// ownTriggers returns the steps that the table and each partition need for themselves. PostgreSQL copies the
+// row trigger to a new partition, with its ENABLE ALWAYS, but not the TRUNCATE trigger.
 func (d Dialect) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps []dialect.Step) {
 	var enabled []string
 	suffixes, _ := d.functions(f)
@@ -215,14 +231,15 @@ func (d Dialect) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps [
 	if !f.Outbox {
 		steps = append(steps, dialect.Step{Note: "TRUNCATE fires no row trigger",
 			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("truncate")) + " BEFORE TRUNCATE ON " +
-				dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") + "()"})
+				dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") +
+				"()"})
 	}
 	return append(steps, dialect.Step{Note: "fire for rows that come by logical replication too",
 		SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " " + strings.Join(enabled, ", ")})
 }
 
-// NewPartitions lack the trigger for TRUNCATE. A trigger that is there, but disabled or not as it should be, is for
-// Verify to tell: a person has changed it.
+// NewPartitions implements [dialect.Schema]. A new partition lacks the TRUNCATE trigger. Verify
+// reports a trigger that exists, but is disabled or differs: a user has changed it.
 func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	t *dialect.Table) ([]dialect.NewPartition, error) {
 	if f.Capture != feedtype.CaptureTrigger || f.Outbox || len(t.Partitions) == 0 {
@@ -251,11 +268,11 @@ ORDER BY 1, 2`, args, func(rows dialect.Rows) (l lack, err error) {
 	for _, l := range all {
 		i := slices.IndexFunc(t.Partitions, func(p dialect.Partition) bool { return p.Name == l.table })
 		if i < 0 {
-			continue // it came since the table was described
+			continue // the partition was added after the table was described
 		}
 		n := dialect.NewPartition{Partition: t.Partitions[i], Owner: l.owner, Steps: d.ownTriggers(f, l.table)}
 		switch {
-		case !l.mayRun: // the trigger would make every TRUNCATE fail
+		case !l.mayRun: // the trigger would make every TRUNCATE of the partition fail
 			n.Lacks = "the role " + l.runs + ", which runs the feed's triggers, may not read it"
 			n.Grant = "GRANT SELECT ON " + dialect.Qualified(d, l.table) + " TO " + l.runs
 		case !l.mayAlter:
@@ -270,12 +287,13 @@ ORDER BY 1, 2`, args, func(rows dialect.Rows) (l lack, err error) {
 	return found, err
 }
 
-// TriggerNames are those of rows and of TRUNCATE.
+// TriggerNames implements [dialect.Schema]: the row trigger and the TRUNCATE trigger.
 func (Dialect) TriggerNames(f *dialect.Feed) []string {
 	return []string{f.Object("capture"), f.Object("truncate")}
 }
 
-// FeedDown drops the triggers with their functions, wherever they hang.
+// FeedDown implements [dialect.Schema]. It drops the functions together with their triggers, on whatever table
+// these are.
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if f.Outbox {
 		return []dialect.Step{
@@ -290,147 +308,4 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
 		{Note: "positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())},
 	}...)
-}
-
-// keyTables are the feed's tables that have its key; triggers write to the first.
-func keyTables(f *dialect.Feed) []feedtype.TableName {
-	if f.Outbox {
-		return f.Tables()
-	}
-	return []feedtype.TableName{f.Changes(), f.Positions()}
-}
-
-// Verify looks at tables, functions and triggers, those of every partition included.
-func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
-	var problems []string
-	for _, table := range keyTables(f) {
-		var exists bool
-		if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, table)}, &exists); err != nil {
-			return nil, err
-		}
-		if !exists {
-			problems = append(problems, fmt.Sprintf("table %s is missing", table))
-		}
-	}
-	if len(problems) > 0 {
-		return problems, nil
-	}
-	unfit, err := d.misfits(ctx, q, f, t)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range unfit {
-		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table, m.decl, t.Name))
-	}
-	for _, key := range f.Key {
-		if c := t.Column(key.Name); c != nil && c.Operators != key.Operators {
-			problems = append(problems, fmt.Sprintf("the operators of key column %q are in schema %q now, and were in %q", key.Name, c.Operators, key.Operators))
-		}
-	}
-	if f.Capture != feedtype.CaptureTrigger {
-		position, waiting := rowIndexes(f)
-		return append(problems, f.RowProblems(t, position, waiting)...), nil
-	}
-	suffixes, bodies := d.functions(f)
-	written := keyTables(f)[0]
-	// pg_trigger.tgtype: row 1, before 2, INSERT 4, DELETE 8, UPDATE 16, TRUNCATE 32
-	fires := map[string]int{"capture": 1 + 4 + 8 + 16, "truncate": 2 + 32}
-	if f.Outbox {
-		fires["capture"] = 1 + 4 + 16
-	}
-	for _, suffix := range suffixes {
-		var state, body string
-		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef OR $5::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed'
-    WHEN `+mayNotUse+`
-      OR NOT has_table_privilege(p.proowner, $3::text, 'INSERT')
-      OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END
-  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing'),
-  COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)), '')`,
-			[]any{d.function(f, suffix) + "()", bodies[suffix], dialect.Qualified(d, written), dialect.Qualified(d, t.Name),
-				ownPath(f, suffix)}, &state, &body)
-		switch {
-		case err != nil:
-			return nil, err
-		case state == "missing":
-			problems = append(problems, fmt.Sprintf("function %s is missing", f.Object(suffix)))
-		case state == "changed":
-			problems = append(problems, d.differs(f, f.Object(suffix), body, written,
-				fmt.Sprintf("function %s is not as it should be", f.Object(suffix)), "writes of table "+t.Name.String()+" fail"))
-		case state == "powerless":
-			problems = append(problems, fmt.Sprintf("the owner of function %s may not read %s or write %s: grant it, or change the function's owner", f.Object(suffix), t.Name, written))
-		}
-	}
-	tables := []feedtype.TableName{f.Source}
-	for _, p := range t.Partitions {
-		tables = append(tables, p.Name)
-	}
-	for i, table := range tables {
-		for _, suffix := range suffixes {
-			// O fires for ordinary sessions only, A for replication too.
-			var state string
-			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END
-  FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')`,
-				[]any{dialect.Qualified(d, table), f.Object(suffix), d.function(f, suffix) + "()", fires[suffix]}, &state)
-			switch {
-			case err != nil:
-				return nil, err
-			case state == "missing" && suffix == "truncate" && i > 0: // see NewPartitions
-			case state == "missing":
-				problems = append(problems, fmt.Sprintf("trigger %s on %s is missing", f.Object(suffix), table))
-			case state == "O":
-				problems = append(problems, fmt.Sprintf("trigger %s on %s does not fire for replicated rows", f.Object(suffix), table))
-			case state != "A":
-				problems = append(problems, fmt.Sprintf("trigger %s on %s is disabled, fires on other events or runs another function", f.Object(suffix), table))
-			}
-		}
-	}
-	return problems, nil
-}
-
-// mayNotUse is a condition that the owner of a function may not use the schemas of the tables $3 and $4.
-const mayNotUse = `EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text))
-      AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE'))`
-
-// Repair is FeedUp again, which replaces in one transaction, behind what gives key
-// columns the types that the source's have by now.
-func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
-	unfit, err := d.misfits(ctx, q, f, t)
-	if err != nil {
-		return nil, err
-	}
-	var steps []dialect.Step
-	for _, m := range unfit {
-		steps = append(steps, dialect.Step{Note: "declare the key as the table does",
-			SQL: "ALTER TABLE " + dialect.Qualified(d, m.table) + " ALTER COLUMN " + d.Quote(m.column) + " TYPE " + m.decl})
-	}
-	up, err := d.FeedUp(f, t)
-	return append(steps, up...), err
-}
-
-// misfit is a key column that a table of rowfeed's declares otherwise than the source.
-type misfit struct {
-	table        feedtype.TableName
-	column, decl string
-}
-
-// misfits compares the declarations of the key: a key that fits the source and not
-// rowfeed's tables would make the user's write fail.
-func (d Dialect) misfits(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]misfit, error) {
-	var all []misfit
-	for _, name := range keyTables(f) {
-		own, err := d.Describe(ctx, q, name)
-		if errors.Is(err, dialect.ErrNoTable) {
-			continue // FeedUp makes it
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range f.Key {
-			have, want := own.Column(key.Stored), t.Column(key.Name)
-			if have != nil && want != nil && have.Decl != want.Decl {
-				all = append(all, misfit{name, key.Stored, want.Decl})
-			}
-		}
-	}
-	return all, nil
 }

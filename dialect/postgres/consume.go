@@ -2,9 +2,9 @@ package postgres
 
 import "github.com/rowfeed/rowfeed/dialect"
 
-// consumerTables are the tables that consumers write, see [dialect.Migration].
-// Names, digests and positions compare byte by byte, whatever the database's
-// collation; a cursor's row is rewritten with every page and wants room beside it.
+// consumerTables makes the tables that consumers write. Names, digests and positions are compared byte by byte,
+// whatever the database's collation. A cursor's row is updated with every page; a low fill factor keeps space
+// for its next version in the same page of the table.
 func (d Dialect) consumerTables(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 2,
@@ -61,18 +61,18 @@ func (d Dialect) consumerTables(name func(base string) string) dialect.Migration
 	}
 }
 
-// letterShards says of dead letters which data shard their keys are in, so that they can
-// follow them to another shard of the consumer.
+// letterShards adds the data shard of a dead letter's key. The dead letter follows its key to another shard of
+// the consumer.
 func (d Dialect) letterShards(name func(base string) string) dialect.Migration {
 	return dialect.AddsColumn(name, d.Now(), 5, "data shards of dead letters", "dead_letters", "data_shard", "bigint")
 }
 
-// cursorFailures keeps why a shard rests, for operators.
+// cursorFailures adds the reason why a shard of a consumer rests, for operators.
 func (d Dialect) cursorFailures(name func(base string) string) dialect.Migration {
 	return dialect.AddsColumn(name, d.Now(), 6, "why a consumer's shard rests", "cursors", "failure", "text")
 }
 
-// InsertNew is an INSERT with ON CONFLICT DO NOTHING.
+// InsertNew implements [dialect.Spelling].
 func (Dialect) InsertNew(table string, columns, values, key []string) string {
 	return dialect.InsertNew(table, columns, values, key)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// noFlushTable keeps the versions the same on all databases: MySQL and MariaDB have a
-// table here that makes what was read durable.
+// noFlushTable keeps the version numbers the same on all databases. On MySQL and MariaDB this version makes the
+// table that [dialect.Read].Flush writes.
 func (d Dialect) noFlushTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 3,
@@ -17,10 +17,10 @@ func (d Dialect) noFlushTable(name func(base string) string) dialect.Migration {
 	}
 }
 
-// Flush has nothing to write: a commit is shown after its log was flushed.
+// Flush implements [dialect.Read]. It writes nothing: PostgreSQL flushes its log before it shows a commit.
 func (Dialect) Flush(context.Context, dialect.Querier, dialect.Names) error { return nil }
 
-// FlushAlone has nothing to write, either.
+// FlushAlone implements [dialect.Read]. It writes nothing, either.
 func (Dialect) FlushAlone(context.Context, dialect.Querier, dialect.Names) (bool, error) {
 	return true, nil
 }

@@ -2,8 +2,8 @@ package postgres
 
 import "github.com/rowfeed/rowfeed/dialect"
 
-// leaseTable has a small row per lease, rewritten by every renewal: room for updates
-// in the page. expires_at is NULL while nobody holds the lease.
+// leaseTable makes the table of leases. expires_at is NULL while a lease is free. Every renewal updates the
+// row; a low fill factor keeps space for its next version in the same page.
 func (d Dialect) leaseTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 4,

@@ -10,11 +10,11 @@ func (Dialect) Upsert(table string, columns []string, rows [][]string, key []str
 	return dialect.Upsert(table, columns, rows, key)
 }
 
-// Store implements [dialect.Spelling]. The type is the column's wherever there is no cast
-// of another one; one to the column's own would cut what is too long.
+// Store implements [dialect.Spelling]. Without a cast to another type, the parameter gets the column's type. A
+// cast to the column's own type would cut text that is too long.
 func (Dialect) Store(c dialect.Column, placeholder string) string {
 	if c.Kind == feedtype.TimestampTZ {
-		return "(CAST(" + placeholder + " AS timestamp) AT TIME ZONE 'UTC')" // not the session's
+		return "(CAST(" + placeholder + " AS timestamp) AT TIME ZONE 'UTC')" // not in the time zone of the session
 	}
 	return placeholder
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Moved finds the table by the feed's own trigger, which stays on the table when a schema is renamed. The table of a feed
-// without one is looked for beside rowfeed's own tables if its former schema is no more.
+// Moved implements [dialect.Schema]. It finds the table by the feed's trigger, which stays on the table if a
+// schema is renamed. For a feed without triggers it searches rowfeed's own schema, if the former schema does
+// not exist any more.
 func (d Dialect) Moved(
 	ctx context.Context, q dialect.Querier, f *dialect.Feed,
 ) (now feedtype.TableName, ok bool, err error) {
@@ -21,7 +22,8 @@ WHERE c.relname = $1::text AND c.relkind IN ('r', 'p') AND n.nspname <> $2::text
       JOIN pg_namespace o ON o.oid = p.pronamespace
     WHERE g.tgrelid = c.oid AND g.tgparentid = 0 AND p.proname = $3::text AND o.nspname = $4::text)
   ELSE n.nspname = $4::text AND NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $2::text) END`,
-		[]any{f.Source.Name, f.Source.Schema, f.Object("capture"), f.Names.Schema, f.Capture == feedtype.CaptureTrigger},
+		[]any{f.Source.Name, f.Source.Schema, f.Object("capture"), f.Names.Schema,
+			f.Capture == feedtype.CaptureTrigger},
 		func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })
 	if err != nil || len(found) != 1 {
 		return now, false, err
@@ -29,7 +31,8 @@ WHERE c.relname = $1::text AND c.relkind IN ('r', 'p') AND n.nspname <> $2::text
 	return feedtype.TableName{Schema: found[0], Name: f.Source.Name}, true, nil
 }
 
-// Homes go by two tables, so that no table of the user's own is taken for rowfeed's.
+// Homes implements [dialect.Schema]. It wants to see two of rowfeed's tables in a schema, so that it does not
+// mistake a user's table for one of them.
 func (d Dialect) Homes(ctx context.Context, q dialect.Querier, n dialect.Names) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT s.nspname::text FROM pg_namespace s WHERE s.nspname <> $1::text
   AND 2 = (SELECT count(*) FROM pg_class c
@@ -38,8 +41,9 @@ ORDER BY 1 LIMIT 5`, []any{n.Schema, n.Table("feeds").Name, n.Table("schema_vers
 		func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })
 }
 
-// formerSchema is the schema that a function's body names with one of rowfeed's tables, where that is not the present
-// one: functions go along with a schema that is renamed, and their bodies stay as they are.
+// formerSchema returns the schema that a function's body names for one of rowfeed's tables, if that is not the
+// table's present schema. If a schema is renamed, its functions move with it, but their bodies stay as they
+// are.
 func (d Dialect) formerSchema(body string, table feedtype.TableName) string {
 	before, _, found := strings.Cut(body, "."+d.Quote(table.Name))
 	if !found || !strings.HasSuffix(before, `"`) {
@@ -53,7 +57,7 @@ func (d Dialect) formerSchema(body string, table feedtype.TableName) string {
 	return schema
 }
 
-// differs says why a function is not as it should be.
+// differs says why a function is not the one that rowfeed makes.
 func (d Dialect) differs(
 	f *dialect.Feed, function, body string, table feedtype.TableName, otherwise, consequence string,
 ) string {

@@ -1,9 +1,8 @@
-// Package postgres is the PostgreSQL dialect (14 and later), for any database/sql
-// driver of PostgreSQL whose errors have a method SQLState (pgx, lib/pq).
+// Package postgres is the PostgreSQL dialect (14 and later), for any database/sql driver of PostgreSQL whose
+// errors have a method SQLState (pgx, lib/pq).
 //
-// Values are read as text in formats that rowfeed sets for the transaction, so that
-// neither the session's time zone nor its DateStyle changes what consumers get. The
-// reasons behind locks and plans are in DESIGN.md.
+// Values are read as text, in formats that rowfeed sets for the transaction. So neither the session's time zone
+// nor its DateStyle changes what consumers get. DESIGN.md has the reasons for locks and plans.
 package postgres
 
 import (
@@ -14,23 +13,23 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Dialect implements dialect.Dialect.
+// Dialect implements [dialect.Dialect].
 type Dialect struct{}
 
 var _ dialect.Dialect = Dialect{}
 
-// New makes the dialect; it has no settings.
+// New returns the dialect, which has no settings.
 func New() Dialect { return Dialect{} }
 
-// Name is "postgres".
+// Name implements [dialect.Spelling].
 func (Dialect) Name() string { return "postgres" }
 
-// Quote uses double quotes.
+// Quote implements [dialect.Spelling] with double quotes.
 func (Dialect) Quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
 
-// Literal writes a string that means the same whatever standard_conforming_strings is.
+// Literal implements [dialect.Spelling]. The literal means the same whatever standard_conforming_strings is.
 func (Dialect) Literal(text string) string {
 	text = "'" + strings.ReplaceAll(text, "'", "''") + "'"
 	if strings.Contains(text, `\`) {
@@ -39,11 +38,11 @@ func (Dialect) Literal(text string) string {
 	return text
 }
 
-// RowValues are compared by an index as a whole.
+// RowValues implements [dialect.Spelling]: PostgreSQL uses an index to compare row values.
 func (Dialect) RowValues() bool { return true }
 
-// Frame is one transaction that does not wait long: whoever comes after a CREATE
-// TRIGGER that waits for the table waits behind it.
+// Frame implements [dialect.Spelling]. The script is one transaction with a short lock_timeout: while CREATE
+// TRIGGER waits for the table, all later statements on the table wait behind it.
 func (Dialect) Frame() (first, last []dialect.Step) {
 	return []dialect.Step{
 		{Note: "all or nothing", SQL: "BEGIN"},
@@ -51,31 +50,31 @@ func (Dialect) Frame() (first, last []dialect.Step) {
 	}, []dialect.Step{{Note: "done", SQL: "COMMIT"}}
 }
 
-// Terminate adds a semicolon: the bodies of functions are quoted.
+// Terminate implements [dialect.Spelling] with a semicolon. Bodies of functions are quoted.
 func (Dialect) Terminate(statement string) string { return statement + ";" }
 
-// Placeholder is $n.
+// Placeholder implements [dialect.Spelling].
 func (Dialect) Placeholder(n int) string { return "$" + strconv.Itoa(n) }
 
-// Inline implements [dialect.Spelling]: parameters travel with the statement, which is prepared once.
+// Inline implements [dialect.Spelling]. Parameters save no round trip here: they are sent with the statement.
 func (Dialect) Inline(any) (string, bool) { return "", false }
 
-// Now is clock_timestamp(): now() is the start of the transaction.
+// Now implements [dialect.Spelling] with clock_timestamp(). now() would be the start of the transaction.
 func (Dialect) Now() string {
 	return "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 }
 
-// Value reads most types by their text, which has every digit. Of a type that is
-// none of those known, a domain or an enum say, it is the text that the type itself
-// writes: casts to text drop the blanks of a char(n), and add a netmask to an inet.
-// A row of NULLs is not NULL, though it "IS NULL".
+// Value implements [dialect.Spelling]. Most types are read as their text, which has every digit. For other
+// types, such as domains and enums, it is the text that the type's own output function writes. A cast to text
+// would drop the blanks of a char(n), and add a netmask to an inet. IS NOT DISTINCT FROM is used because a row
+// of NULLs "IS NULL", but is not NULL.
 func (Dialect) Value(c dialect.Column, ref string) string {
 	switch c.Kind {
 	case feedtype.Integer, feedtype.Boolean, feedtype.Binary:
 		return ref
-	case feedtype.Decimal: // money's text depends on the locale
+	case feedtype.Decimal: // the text of money depends on the locale
 		return ref + "::numeric::text"
-	case feedtype.JSON: // an array becomes JSON here, also one behind a domain
+	case feedtype.JSON: // an array becomes JSON here, also one of a domain type
 		return "to_json(" + ref + ")::text"
 	case feedtype.Text:
 		switch {
@@ -89,7 +88,8 @@ func (Dialect) Value(c dialect.Column, ref string) string {
 	return ref + "::text"
 }
 
-// Param goes through the type that the driver encodes the Go value as.
+// Param implements [dialect.Spelling]. It casts the placeholder first to the type as which drivers encode the
+// Go value.
 func (Dialect) Param(c dialect.Column, placeholder string) string {
 	switch c.Kind {
 	case feedtype.Integer:
@@ -102,7 +102,7 @@ func (Dialect) Param(c dialect.Column, placeholder string) string {
 	return "CAST(CAST(" + placeholder + " AS text) AS " + c.Type + ")"
 }
 
-// bigints writes an array that every driver can pass: as text, cast by the server.
+// bigints writes an array as text, which every driver can send. The statement casts it.
 func bigints[T any](list []T, value func(T) int64) string {
 	var b strings.Builder
 	b.WriteByte('{')

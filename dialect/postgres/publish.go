@@ -11,7 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TxOptions name the isolation level, since the server's default may be another.
+// TxOptions implements [dialect.Publish]. It sets the isolation level because the server's default may be
+// another one.
 func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 	switch p {
 	case dialect.ForCheck:
@@ -23,46 +24,51 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 }
 
 const (
-	// writing undoes default_transaction_read_only. It must come before any query, so it
-	// cannot be made to depend on one; a standby answers it with 0A000, as it does a
-	// cached plan that is out of date: who retries asks Identity.
+	// writing undoes default_transaction_read_only. It must come before any query, so it cannot depend on one.
+	// A standby answers it with SQLSTATE 0A000. The server also uses that code for a cached plan that is out of
+	// date, so a caller that retries asks Identity.
 	writing = `SET TRANSACTION READ WRITE`
-	// durable raises synchronous_commit where the server's default is weaker, and never
-	// lowers it (remote_apply stays).
-	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')`
-	// askFirst is as much of byKey as a question for one row of one table needs, in one
-	// statement instead of five: it is asked many times a second.
-	askFirst = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); `
+	// durable raises synchronous_commit if the server's default is weaker. It never lowers it: remote_apply
+	// stays.
+	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ` +
+		`('off', 'local')`
+	// askFirst has those settings of byKey that a query for one row of one table needs. It is one statement
+	// instead of five, because it is sent many times a second.
+	askFirst = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
+		`set_config('jit', 'off', true); `
 )
 
-// setting is one of the server's, for a transaction.
+// setting is one setting of the server, for one transaction.
 type setting struct{ name, to string }
 
 var (
-	// formats make text the same whatever the session's settings. A policy that would
-	// hide rows is an error, not a gap: with row_security off the server refuses.
-	formats = []setting{{"TimeZone", "UTC"}, {"DateStyle", "ISO"}, {"IntervalStyle", "iso_8601"}, {"extra_float_digits", "1"}, {"bytea_output", "hex"}, {"row_security", "off"}}
-	// interpreted: what a forced plan must not do costs ten thousand million in the planner's
-	// eyes, so that a plan with such a step, over a table of a few rows at that, is compiled
-	// to machine code, for hundreds of milliseconds, each time anew.
+	// formats make text the same whatever the session's settings. With row_security off, the server fails if a
+	// policy would hide rows.
+	formats = []setting{{"TimeZone", "UTC"}, {"DateStyle", "ISO"}, {"IntervalStyle", "iso_8601"},
+		{"extra_float_digits", "1"}, {"bytea_output", "hex"}, {"row_security", "off"}}
+	// interpreted switches JIT compilation off. The planner adds ten thousand million to the cost of a plan
+	// with a step that is switched off. At such a cost the server compiles even a plan over a few rows, each
+	// time for hundreds of milliseconds.
 	interpreted = setting{"jit", "off"}
-	// byKey keeps the planner from reading a whole table for a page or a batch: right
-	// after ANALYZE, or before the first one, it prefers a hash join with a full scan.
-	byKey = []setting{{"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, interpreted}
-	// inOrder keeps back-fill walking along the key: with the statistics of an emptier
-	// table every batch would read and sort the whole table. Hash joins stay, for Repair.
+	// byKey keeps the planner from reading a whole table for a page or a batch. Right after ANALYZE, or before
+	// the first one, it prefers a hash join with a full scan.
+	byKey = []setting{{"enable_hashjoin", "off"}, {"enable_mergejoin", "off"}, {"enable_seqscan", "off"},
+		{"enable_bitmapscan", "off"}, interpreted}
+	// inOrder makes back-fill follow the index of the key. With the statistics of a table that was almost
+	// empty, every batch would read and sort the whole table. Hash joins are allowed, for Repair.
 	inOrder = []setting{{"enable_seqscan", "off"}, {"enable_bitmapscan", "off"}, interpreted}
-	// bounds: a publisher that is paused or cut off lets go of the sequence row.
-	bounds = []setting{{"idle_in_transaction_session_timeout", "10s"}, {"lock_timeout", "30s"}, {"statement_timeout", "120s"}}
-	// moving: a mover gives up before long, but behind deadlock_timeout (a second, unless somebody
-	// has changed it), so that two that wait for each other are told apart from one that waits.
+	// bounds make a publisher that is paused or cut off release the sequence's row.
+	bounds = []setting{{"idle_in_transaction_session_timeout", "10s"}, {"lock_timeout", "30s"},
+		{"statement_timeout", "120s"}}
+	// moving makes a mover give up early, but after deadlock_timeout (one second by default). So PostgreSQL
+	// detects two movers that wait for each other before one of them gives up.
 	moving = []setting{bounds[0], {"lock_timeout", "2s"}, bounds[2]}
-	// atLeisure is for statements whose length depends on the user's table.
+	// atLeisure is for statements whose duration depends on the size of the user's table.
 	atLeisure = []setting{bounds[0], bounds[1], {"statement_timeout", "0"}}
 )
 
-// oneByOne sets each by a statement of its own: of fifteen that is 9 µs of the server's CPU less than atOnce,
-// for transactions that come by the hundred a second.
+// oneByOne makes a statement of its own for each setting. For fifteen settings that takes 9 µs less of the
+// server's CPU than atOnce. It is for transactions that run hundreds of times a second.
 func oneByOne(lists ...[]setting) string {
 	var sets []string
 	for _, s := range slices.Concat(lists...) {
@@ -71,8 +77,8 @@ func oneByOne(lists ...[]setting) string {
 	return strings.Join(sets, "; ")
 }
 
-// atOnce sets all by one statement, for transactions that come now and then: a process at rest renews its
-// leases, and is not to be most of what a server counts or logs.
+// atOnce sets all settings by one statement. It is for transactions that are rare. An idle process renews its
+// leases, and these statements must not dominate what a server counts and logs.
 func atOnce(lists ...[]setting) string {
 	var calls []string
 	for _, s := range slices.Concat(lists...) {
@@ -81,7 +87,7 @@ func atOnce(lists ...[]setting) string {
 	return "SELECT " + strings.Join(calls, ", ")
 }
 
-// settings go out as one message: a statement without parameters may hold several.
+// settings has one message for each purpose. A message without parameters can contain several statements.
 var settings = map[dialect.Purpose]string{
 	dialect.ForPublish: strings.Join([]string{writing, durable, oneByOne(formats, byKey, bounds)}, "; "),
 	dialect.ForMove:    strings.Join([]string{writing, durable, oneByOne(formats, byKey, moving)}, "; "),
@@ -89,17 +95,18 @@ var settings = map[dialect.Purpose]string{
 	dialect.ForRepair:  strings.Join([]string{writing, durable, atOnce(formats, inOrder, atLeisure)}, "; "),
 	dialect.ForConsume: strings.Join([]string{writing, durable}, "; "),
 	dialect.ForRead:    oneByOne(formats, byKey),
-	dialect.ForCheck:   oneByOne(formats), // no query: its snapshot is that of the first one
+	dialect.ForCheck:   oneByOne(formats), // without a query, because the first query determines the snapshot
 }
 
-// Settings are those of the purpose.
+// Settings implements [dialect.Publish].
 func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string { return []string{settings[p]} }
 
-// Durability reads back what Settings raised, and what only the server's configuration
-// decides.
+// Durability implements [dialect.Publish]. It checks the setting that Settings has raised, and those that only
+// the server's configuration determines.
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	var fsync, pages, commit string
-	if err := dialect.QueryRow(ctx, q, "SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')", nil, &fsync, &pages, &commit); err != nil {
+	if err := dialect.QueryRow(ctx, q, "SELECT current_setting('fsync'), current_setting('full_page_writes'), "+
+		"current_setting('synchronous_commit')", nil, &fsync, &pages, &commit); err != nil {
 		return err
 	}
 	if commit == "off" || commit == "local" {
@@ -108,7 +115,7 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	return serverForgets(fsync, pages)
 }
 
-// serverForgets names what no transaction can raise.
+// serverForgets returns an error that names settings which a transaction cannot raise.
 func serverForgets(fsync, pages string) error {
 	if fsync != "on" || pages != "on" {
 		return fmt.Errorf("fsync is %s and full_page_writes is %s; both must be on", fsync, pages)
@@ -116,37 +123,42 @@ func serverForgets(fsync, pages string) error {
 	return nil
 }
 
-// HasChanges asks with the settings in the same message, which the server runs as one
-// transaction and plans anew: a plan that was kept from when nothing waited, or made
-// with the statistics of then, reads and sorts everything that waits. The number of
-// rows "affected" is the number found.
+// HasChanges implements [dialect.Publish]. It sends the settings in the same message, which the server runs as
+// one transaction and plans each time. A plan that was kept from a time when nothing waited, or with statistics
+// of that time, would read and sort everything that waits. The number of rows "affected" is the number of rows
+// found.
 func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs) (bool, error) {
 	n, err := q.Exec(ctx, askFirst+dialect.FirstChange(d, f, among))
 	return n > 0, err
 }
 
-// Stamp is what a statement that begins now can see: which transactions were over. It has no plan that
-// could be a bad one, and reads no table. A standby leaves out which of them were under way, and then
-// it is empty.
+// Stamp implements [dialect.Publish] with the snapshot of a statement that begins now, which says which
+// transactions have ended. It reads no table, so it cannot have a bad plan. The snapshot of a standby does not
+// list which transactions are under way, so the text is empty there.
 func (Dialect) Stamp() string {
 	return "SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END"
 }
 
-// LockSequence waits for other publishers.
+// LockSequence implements [dialect.Publish].
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
 	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+", "+d.identity(f.Names)+" FROM "+
-		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value, &s.Version, &s.UpdatedAt, &s.Now, &s.Identity)
+		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value,
+		&s.Version, &s.UpdatedAt, &s.Now, &s.Identity)
 	return s, err
 }
 
-// PublishAlike publishes in one statement, which has one snapshot, taken behind the lock: no change
-// and no seq travels to the client. Its rows are found by keys: what a CTE holds, the arrays and
-// the LATERAL joins leave the planner no other way; see AssignPositions. The limit is in its text, since a
-// plan is kept only where it is not worth knowing the parameters, and making this one anew costs as
-// much as publishing fifty keys. What has a shard, which the client computes, different texts for one
-// key, or rows with positions is left to the statements below.
-func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence, generation int64, among dialect.Seqs, limit int) (dialect.Alike, error) {
+// PublishAlike implements [dialect.Publish] by one statement, with one snapshot that is taken after the lock.
+// Neither changes nor seqs are sent to the client, except the seqs that were deleted. The statement finds rows
+// by keys: the CTEs, the arrays and the LATERAL joins leave the planner no other way. See AssignPositions.
+//
+// The limit is part of the text. As a parameter it makes the server plan the statement for each execution,
+// because a plan for the known value looks better. That costs as much as publishing fifty keys.
+//
+// Three kinds of feeds are left to the other operations. For data shards the client computes each key's shard;
+// then there are keys with different texts, and rows with positions.
+func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence,
+	generation int64, among dialect.Seqs, limit int) (dialect.Alike, error) {
 	var done dialect.Alike
 	if f.Sharded() || f.InRows() || !f.ExactKey() {
 		return done, nil
@@ -155,22 +167,30 @@ func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialec
 	stored, row := strings.Join(dialect.StoredRefs(d, f, ""), ", "), dialect.Ref(d, "t", f.Key[0].Name)
 	b := dialect.NewBuilder(d)
 	base := "CAST(" + b.Arg(seq.Value) + " AS bigint)"
-	u := dialect.UpsertAlike("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+b.Arg(max(seq.Now, seq.UpdatedAt))+" AS bigint)")
+	u := dialect.UpsertAlike("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+
+		b.Arg(max(seq.Now, seq.UpdatedAt))+" AS bigint)")
 	query := `WITH batch AS MATERIALIZED (` + d.oldest(b, f, among, "seq, kind", strconv.Itoa(limit)) + `),
 asked AS MATERIALIZED (SELECT min(kind) AS kind FROM batch HAVING min(kind) = max(kind)),
-gone AS (DELETE FROM ` + changes + ` WHERE seq = ANY (ARRAY(SELECT seq FROM batch WHERE EXISTS (SELECT 1 FROM asked))) RETURNING seq, ` + stored + `),
+gone AS (DELETE FROM ` + changes + ` WHERE seq = ANY (ARRAY(SELECT seq FROM batch WHERE EXISTS (SELECT 1 ` +
+		`FROM asked))) RETURNING seq, ` + stored + `),
 keys AS (SELECT ` + stored + `, max(seq) AS seq FROM gone GROUP BY ` + stored + `),
-placed AS (INSERT INTO ` + positions + ` AS p (` + stored + `, feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `, ` + u.Position + `, 0, 0, CASE WHEN ` + row + ` IS NULL THEN 1 ELSE 0 END, ` + u.Hidden + `, ` + u.PublishedAt + `
+placed AS (INSERT INTO ` + positions + ` AS p (` + stored +
+		`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `, ` + u.Position + `, 0, 0, CASE WHEN ` + row +
+		` IS NULL THEN 1 ELSE 0 END, ` + u.Hidden + `, ` + u.PublishedAt + `
 FROM keys c
-LEFT JOIN LATERAL (SELECT ` + row + ` FROM ` + dialect.Qualified(d, f.Source) + ` t WHERE ` + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT ` + row + ` FROM ` + dialect.Qualified(d, f.Source) + ` t WHERE ` +
+		dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
 WHERE ` + f.Seen(row, d.known(f)) + `
 ON CONFLICT (` + stored + `) DO UPDATE SET ` + u.Set + `),
-advanced AS (` + dialect.Advance(d, b, f, seq, generation, base+" + (SELECT count(*) FROM keys)") + ` AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
-SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone), (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,
+advanced AS (` + dialect.Advance(d, b, f, seq, generation, base+" + (SELECT count(*) FROM keys)") +
+		` AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
+SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone), (SELECT count(*) ` +
+		`FROM keys), (SELECT count(*) FROM advanced) > 0,
   array_to_string(ARRAY(SELECT seq FROM gone ORDER BY seq), ',')`
 	var seqs string
-	err := dialect.QueryRow(ctx, tx, query, b.Args(), &done.Changes, &done.OK, &done.Deleted, &done.Keys, &done.Advanced, &seqs)
+	err := dialect.QueryRow(ctx, tx, query, b.Args(), &done.Changes, &done.OK, &done.Deleted, &done.Keys,
+		&done.Advanced, &seqs)
 	if done.OK = done.OK || done.Changes == 0; err != nil || !done.OK || seqs == "" {
 		return done, err
 	}
@@ -185,17 +205,18 @@ SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT c
 	return done, nil
 }
 
-// TakeChanges is a statement of its own after the lock: in READ COMMITTED it has a
-// snapshot of its own, which sees everything the publisher before committed.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs, limit int) ([]dialect.Change, error) {
+// TakeChanges implements [dialect.Publish]. In READ COMMITTED a statement after the lock has a new snapshot,
+// which shows all that the publisher before has committed.
+func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+	limit int) ([]dialect.Change, error) {
 	b := dialect.NewBuilder(d)
 	query := d.oldest(b, f, among, dialect.ChangeColumns(d, f, d.Value), b.Arg(limit))
 	return dialect.ReadChanges(ctx, tx, f, query, b.Args())
 }
 
-// oldest are the oldest changes among some seqs. Each range is a scan of its own: a condition over
-// all of them would filter one scan from the beginning. Their ends are parameters, so that the
-// statement is one of a few.
+// oldest returns a query for the oldest changes among some seqs. It scans each range by itself: with one
+// condition for all ranges, one scan would filter the table from its beginning. The ends of ranges are
+// parameters, so that there are few different statements.
 func (d Dialect) oldest(b *dialect.Builder, f *dialect.Feed, among dialect.Seqs, columns, limit string) string {
 	var scans []string
 	most := " ORDER BY seq LIMIT " + limit
@@ -208,15 +229,16 @@ func (d Dialect) oldest(b *dialect.Builder, f *dialect.Feed, among dialect.Seqs,
 	return "(" + strings.Join(scans, ") UNION ALL (") + ")" + most
 }
 
-// AssignPositions upserts in one statement; the keys stay in the server. Where two
-// different texts can be one key (citext, ICU collations, numeric), one statement
-// may not meet the same row twice: the last one counts.
+// AssignPositions implements [dialect.Publish] by one statement. The keys stay in the server. If two different
+// texts can be one key (citext, ICU collations, numeric), the last one counts, because one statement cannot
+// upsert a row twice.
 //
-// LATERAL with OFFSET 0 fixes the order: an assignment, its change by seq, the row
-// and the old position each by key. Left to itself the planner, with the statistics
-// of a time when nothing was waiting, reads every change that waits and compares each
-// with every assignment: ten million comparisons for a batch of 100 of 100,000.
-func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment, publishedAt int64) error {
+// LATERAL with OFFSET 0 fixes the order of the join: an assignment, its change by seq, then the row and the old
+// position each by key. Without it, and with the statistics of a time when nothing waited, the planner reads
+// every change that waits and compares each with every assignment: ten million comparisons for a batch of 100
+// out of 100,000.
+func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
+	publishedAt int64) error {
 	assigned, positions := dialect.Assigned(f, as), dialect.Qualified(d, f.Positions())
 	stored, changed := dialect.StoredRefs(d, f, ""), strings.Join(dialect.StoredRefs(d, f, "c"), ", ")
 	row, first := dialect.Ref(d, "t", f.Key[0].Name), dialect.Ref(d, "old", f.Key[0].Stored)
@@ -230,42 +252,51 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	}
 	lists, columns, shard := numbers(func(a dialect.Assignment) int64 { return a.Seq }), "seq", "0"
 	if assigned.Triples {
-		lists += ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Shard) }) + ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Kind) })
+		lists += ", " + numbers(func(a dialect.Assignment) int64 { return int64(a.Shard) }) + ", " +
+			numbers(func(a dialect.Assignment) int64 { return int64(a.Kind) })
 		columns, shard = "seq, shard, kind", "j.shard::int"
 	}
 	u := assigned.Upsert("CAST("+b.Arg(assigned.Base)+" AS bigint) + j.place", "CAST("+b.Arg(publishedAt)+" AS bigint)")
 	from := "unnest(" + lists + ") WITH ORDINALITY AS j(" + columns + `, place)
-CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Changes()) + ` c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " + dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true`
+CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Changes()) +
+		` c WHERE c.seq = j.seq OFFSET 0) c
+LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " +
+		dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true`
 	known := d.known(f)
 	if assigned.Wish {
 		from += `
-LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.published_at FROM " + positions + " old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true`
+LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.published_at FROM " + positions +
+			" old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true`
 		known = first + " IS NOT NULL"
 	}
-	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") + ", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
-		distinct + changed + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", CASE WHEN " + row + " IS NULL THEN 1 ELSE 0 END, " + u.Hidden + ", " + u.PublishedAt +
+	query := "INSERT INTO " + positions + " AS p (" + strings.Join(stored, ", ") +
+		", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
+		distinct + changed + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", CASE WHEN " + row +
+		" IS NULL THEN 1 ELSE 0 END, " + u.Hidden + ", " + u.PublishedAt +
 		"\nFROM " + from + "\nWHERE " + f.Seen(row, known) + order +
 		"\nON CONFLICT (" + strings.Join(stored, ", ") + ") DO UPDATE SET " + u.Set
 	_, err := tx.Exec(ctx, query, b.Args()...)
 	return err
 }
 
-// known is dialect.Known as a look for each key: without OFFSET the planner may read all positions
-// into a table of hashes, where the statistics call them few.
+// known is dialect.Known as one lookup for each key. Without OFFSET, the planner may read all positions into a
+// hash table if the statistics say that there are few.
 func (d Dialect) known(f *dialect.Feed) string {
 	return strings.TrimSuffix(dialect.Known(d, f, ""), ")") + " OFFSET 0)"
 }
 
-// maxRuns is the number of DELETEs up to which they beat one by a list of keys.
+// maxRuns is the number of runs up to which one DELETE for each run is faster than one DELETE by a list of
+// keys.
 const maxRuns = 8
 
-// DeleteChanges deletes by primary key: what is not visible is not touched.
-func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (total int64, err error) {
+// DeleteChanges implements [dialect.Publish]. A row that is not visible to a DELETE is not deleted.
+func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	seqs []int64) (total int64, err error) {
 	from := "DELETE FROM " + dialect.Qualified(d, f.Changes())
 	runs := dialect.Runs(seqs)
 	if len(runs) > maxRuns {
-		return tx.Exec(ctx, from+" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))", bigints(seqs, func(seq int64) int64 { return seq }))
+		return tx.Exec(ctx, from+" WHERE seq = ANY (CAST(CAST($1 AS text) AS bigint[]))",
+			bigints(seqs, func(seq int64) int64 { return seq }))
 	}
 	for _, r := range runs {
 		n, err := tx.Exec(ctx, from+" WHERE seq BETWEEN $1 AND $2", r.First, r.Last())

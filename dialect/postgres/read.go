@@ -7,25 +7,28 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// ReadPage is one statement, and so one snapshot, in a transaction that only
-// carries its settings.
-func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+// ReadPage implements [dialect.Read] by one statement, which has one snapshot. Its transaction only carries the
+// settings.
+func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
+	q dialect.PageQuery) (*dialect.PageRows, error) {
 	parts := dialect.PageParts{
 		ByShard: d.ByShard,
-		// A union of the buckets in order is merged only where the planner does not take them
-		// for short: then it reads each of them whole, and sorts.
+		// The planner merges a UNION of the buckets in order only if its statistics say that the buckets are
+		// large. Otherwise it reads each bucket as a whole, and sorts.
 		Series: func(first, last string) string {
 			return "generate_series(CAST(" + first + " AS integer), CAST(" + last + " AS integer))"
 		},
 		Signature: signature(d.Literal(dialect.Qualified(d, f.Source)) + "::regclass"),
-		// With the statistics of an emptier table the planner reads that whole, once.
+		// With the statistics of a table that was almost empty, the planner would read the whole source table
+		// once.
 		Lateral: true,
 	}
 	if f.ULIDs == nil {
 		parts.Head = dialect.SequenceHead(d, f)
 	} else {
-		// From the catalog's own index: whatever the session's plans, one lookup.
-		parts.Indexed = "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST(" + d.Literal(f.ULIDs.IndexMade) + " AS oid) AND i.indisvalid)"
+		// The catalog's own index makes this one lookup, whatever plans the session's settings allow.
+		parts.Indexed = "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST(" +
+			d.Literal(f.ULIDs.IndexMade) + " AS oid) AND i.indisvalid)"
 		parts.Identity = d.IdentitySQL(f.Names)
 	}
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))

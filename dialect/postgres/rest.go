@@ -9,11 +9,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Blockers are the transactions that hold a writer's lock on the table of changes or,
-// where rows hold their positions, on the source itself: they wrote to the source and
-// have not ended. Publishers, which write positions too, are left out; prepared
-// transactions, which have no session, are not.
-func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Feed) (found []dialect.Blocker, unseen *dialect.Unseen, err error) {
+// Blockers implements [dialect.Rest]. It returns the transactions that have a writer's lock on the table of
+// changes or, if rows hold their positions, on the source: they wrote to the source and have not ended. It
+// leaves out publishers, which also write positions. It includes prepared transactions, which have no session.
+func (d Dialect) Blockers(ctx context.Context, q dialect.Querier,
+	f *dialect.Feed) (found []dialect.Blocker, unseen *dialect.Unseen, err error) {
 	if f.ULIDs != nil {
 		found, err = d.mayHold(ctx, q, f)
 		return withUnseen(ctx, q, found, err)
@@ -24,19 +24,23 @@ func (d Dialect) Blockers(ctx context.Context, q dialect.Querier, f *dialect.Fee
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     -- a writer may name a partition itself
     AND (l.relation = $1::text::regclass OR l.relation IN (SELECT relid FROM pg_partition_tree($1::text::regclass)))
-    AND NOT EXISTS (SELECT 1 FROM pg_locks p WHERE p.locktype = 'relation' AND p.virtualtransaction = l.virtualtransaction
+    AND NOT EXISTS (SELECT 1 FROM pg_locks p WHERE p.locktype = 'relation' `+
+		`AND p.virtualtransaction = l.virtualtransaction
       AND p.relation = $2::text::regclass AND p.mode = 'RowExclusiveLock')
 )
 SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
-  COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', '') || left(a.query, 500), a.xact_start
+  COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', `+
+		`'') || left(a.query, 500), a.xact_start
 -- of other roles' sessions only members of pg_read_all_stats are told the time, host and statement
 FROM held JOIN pg_stat_activity a ON a.pid = held.pid
 WHERE a.pid <> pg_backend_pid()
 UNION ALL
-SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * 1000000)::bigint,
+SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * `+
+		`1000000)::bigint,
   'waits for COMMIT PREPARED or ROLLBACK PREPARED', x.prepared
 -- its locks go by the number that its session had for it, and by no session
-FROM held JOIN pg_locks i ON i.pid IS NULL AND i.virtualtransaction = held.virtualtransaction AND i.locktype = 'transactionid'
+FROM held JOIN pg_locks i ON i.pid IS NULL AND i.virtualtransaction = held.virtualtransaction `+
+		`AND i.locktype = 'transactionid'
 JOIN pg_prepared_xacts x ON x.transaction = i.transactionid
 WHERE held.pid IS NULL
 ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Positions())},
@@ -53,9 +57,10 @@ ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Pos
 	return withUnseen(ctx, q, found, err)
 }
 
-// withUnseen says so where somebody was found of whom this login is not told more: each has a
-// transaction, which began at some time.
-func withUnseen(ctx context.Context, q dialect.Querier, found []dialect.Blocker, err error) ([]dialect.Blocker, *dialect.Unseen, error) {
+// withUnseen says so if this login cannot see the details of a transaction that was found. An unknown age is
+// the sign: every transaction has a start time.
+func withUnseen(ctx context.Context, q dialect.Querier, found []dialect.Blocker,
+	err error) ([]dialect.Blocker, *dialect.Unseen, error) {
 	if err != nil || !slices.ContainsFunc(found, func(b dialect.Blocker) bool { return b.AgeMicros < 0 }) {
 		return found, nil, err
 	}
@@ -63,12 +68,15 @@ func withUnseen(ctx context.Context, q dialect.Querier, found []dialect.Blocker,
 	if err := dialect.QueryRow(ctx, q, "SELECT quote_ident(current_user)", nil, &login); err != nil {
 		return nil, nil, err
 	}
-	return found, &dialect.Unseen{Cause: "the login " + login + " is not told since when other roles' transactions run, from where, and what they do: it lacks pg_read_all_stats",
+	return found, &dialect.Unseen{Cause: "the login " + login +
+		" is not told since when other roles' transactions run, from where, and what they do: " +
+		"it lacks pg_read_all_stats",
 		Next: "run `GRANT pg_read_all_stats TO " + login + "`"}, nil
 }
 
-// Backlog counts changes and gives the age of the oldest.
-func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int, shard ...int) (count, age int64, err error) {
+// Backlog implements [dialect.Rest].
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int,
+	shard ...int) (count, age int64, err error) {
 	b := dialect.NewBuilder(d)
 	since, from := dialect.OldestWaiting(d, b, f, shard)
 	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
@@ -77,7 +85,8 @@ func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	return count, age, err
 }
 
-// Classify reads the SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// Classify implements [dialect.Rest] by the SQLSTATE,
+// https://www.postgresql.org/docs/current/errcodes-appendix.html.
 func (Dialect) Classify(err error) dialect.Class {
 	if errors.Is(err, dialect.ErrReadOnly) {
 		return dialect.ClassReadOnly
@@ -95,12 +104,14 @@ func (Dialect) Classify(err error) dialect.Class {
 	code := coded.SQLState()
 	switch code {
 	case "40001", "40P01", // serialization_failure, deadlock_detected
-		"0A000": // a column's type changed under a driver's prepared statement, which it makes anew
+		// feature_not_supported: a column's type has changed under a prepared statement, which the driver
+		// prepares again
+		"0A000":
 		return dialect.ClassRetry
 	case "55P03": // lock_not_available
 		return dialect.ClassLockTimeout
 	case "42P01", "42703", "42883", "3F000", // undefined table, column, function; invalid schema
-		"3B001", "25P01": // no such savepoint; no transaction for one
+		"3B001", "25P01": // undefined savepoint; no transaction
 		return dialect.ClassUndefined
 	case "25006": // read_only_sql_transaction
 		return dialect.ClassReadOnly
@@ -108,7 +119,9 @@ func (Dialect) Classify(err error) dialect.Class {
 		return dialect.ClassPermission
 	case "23505": // unique_violation
 		return dialect.ClassDuplicate
-	case "25P03", "25P04", "57P01", "57P02", "57P03", "53300": // idle-in-transaction timeout, transaction timeout, shutdown, crash, cannot connect now, too many connections
+	// Timeouts of an idle transaction and of a transaction, shutdown, crash, cannot connect now, too many
+	// connections.
+	case "25P03", "25P04", "57P01", "57P02", "57P03", "53300":
 		return dialect.ClassConnection
 	case "54000": // program_limit_exceeded: a value that is too large for an index
 		return dialect.ClassInvalid

@@ -6,9 +6,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// identity is the cluster's id, the timeline, which every promotion and every
-// recovery to a point in time begins anew, the database, and the table of sequences,
-// which a dump that is restored makes anew.
+// identity returns an expression for the identity. It has the system identifier of the cluster, the timeline,
+// the oid of the database, and the oid of the table of sequences. Every promotion and every recovery to a point
+// in time begins a new timeline. A dump that is restored makes the table again, with another oid.
 func (d Dialect) identity(n dialect.Names) string {
 	return "'system ' || (SELECT system_identifier FROM pg_control_system()) ||\n" +
 		"  ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) ||\n" +
@@ -16,12 +16,13 @@ func (d Dialect) identity(n dialect.Names) string {
 		"  ', table ' || " + d.Literal(dialect.Qualified(d, n.Table("sequences"))) + "::regclass::oid"
 }
 
-// IdentitySQL asks a standby nothing that only a primary knows.
+// IdentitySQL implements [dialect.Publish]. The functions that only a primary accepts are not called on a
+// standby.
 func (d Dialect) IdentitySQL(n dialect.Names) string {
 	return "CASE WHEN NOT pg_is_in_recovery() THEN " + d.identity(n) + " END"
 }
 
-// Identity is that of a primary.
+// Identity implements [dialect.Publish].
 func (d Dialect) Identity(ctx context.Context, q dialect.Querier, n dialect.Names) (string, error) {
 	var id *string
 	err := dialect.QueryRow(ctx, q, "SELECT "+d.IdentitySQL(n), nil, &id)

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// CurrentSchema is the first schema of the search_path that exists. Trigger
-// functions run with a search_path of their own, so names in them are qualified.
+// CurrentSchema implements [dialect.Schema] with the first schema of the search_path that exists. Trigger
+// functions must not depend on the session's search_path, so names in them are qualified.
 func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (schema string, err error) {
 	if q == nil {
 		return "public", nil
@@ -22,7 +22,7 @@ func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (schema str
 	return schema, err
 }
 
-// Migrations makes rowfeed's own tables.
+// Migrations implements [dialect.Schema].
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 	name := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
 	return []dialect.Migration{{
@@ -33,7 +33,8 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
   version integer PRIMARY KEY,
   applied_at bigint NOT NULL
 )`,
-			// One small row per feed, rewritten by every batch: room for updates in the page.
+			// Every batch updates the feed's row; a low fill factor keeps space for its next version in the
+			// same page.
 			"CREATE TABLE " + name("sequences") + ` (
   name text PRIMARY KEY,
   value bigint NOT NULL,
@@ -66,15 +67,17 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE " + name("sequences"),
 			"DROP TABLE " + name("schema_version"),
 		},
-	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name), d.shardTable(name), d.accessTables(name),
+	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
+		d.shardTable(name), d.accessTables(name),
 		dialect.OwnSchema(d, n)}
 }
 
-// SchemaVersion answers 0 when there is no schema_version table.
+// SchemaVersion implements [dialect.Schema].
 func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
 	table := dialect.Qualified(d, n.Table("schema_version"))
 	var exists bool
-	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{table}, &exists); err != nil || !exists {
+	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{table}, &exists); err != nil ||
+		!exists {
 		return 0, err
 	}
 	var version sql.NullInt64
@@ -82,10 +85,11 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 	return int(version.Int64), err
 }
 
-// WithSchemaLock is one transaction under an advisory lock. lock_timeout bounds the
-// wait for it and for the tables that fn changes: an ALTER or CREATE TRIGGER that
-// waits makes everybody who comes later wait behind it.
-func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names, fn func(dialect.Querier) error) error {
+// WithSchemaLock implements [dialect.Schema] by one transaction with an advisory lock. lock_timeout bounds the
+// wait for that lock, and for the tables that fn changes. While ALTER TABLE or CREATE TRIGGER waits for a
+// table, all later statements on the table wait behind it.
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
+	fn func(dialect.Querier) error) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
@@ -95,7 +99,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	if _, err := q.Exec(ctx, "SET LOCAL lock_timeout = '1s'; "+durable); err != nil {
 		return err
 	}
-	if _, err := q.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "rowfeed schema "+n.Schema+"."+n.Prefix); err != nil {
+	if _, err := q.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "rowfeed schema "+n.Schema+"."+
+		n.Prefix); err != nil {
 		return err
 	}
 	if err := fn(q); err != nil {
@@ -104,13 +109,14 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	return tx.Commit()
 }
 
-// signature lists the table's columns as they are in the statement's own snapshot.
+// signature returns an expression for the table's columns in the snapshot of the statement.
 func signature(relation string) string {
-	return `COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum)
+	return `COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ` +
+		`ORDER BY a.attnum)
   FROM pg_catalog.pg_attribute a WHERE a.attrelid = ` + relation + ` AND a.attnum > 0 AND NOT a.attisdropped), '')`
 }
 
-// Describe reads the catalog.
+// Describe implements [dialect.Schema].
 func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.TableName) (*dialect.Table, error) {
 	table := &dialect.Table{}
 	var (
@@ -118,10 +124,12 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		kind, persistence                string
 		policies, hasChildren, isTrigger bool
 	)
-	err := dialect.QueryRow(ctx, q, `SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+	err := dialect.QueryRow(ctx, q, `SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, `+
+		`c.relpersistence::text,
   row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), `+signature("c.oid")+`
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)`,
-		[]any{dialect.Qualified(d, t)}, &oid, &table.Name.Schema, &table.Name.Name, &kind, &persistence, &policies, &hasChildren, &table.Signature)
+		[]any{dialect.Qualified(d, t)}, &oid, &table.Name.Schema, &table.Name.Name, &kind, &persistence, &policies,
+		&hasChildren, &table.Signature)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t)
 	}
@@ -141,10 +149,13 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 	refuse(kind == "f", "it is a foreign table: writes on the other server fire no trigger here; make the feed there")
 	isTrigger = kind == "r" || kind == "p"
 	refuse(!isTrigger && kind != "v" && kind != "m" && kind != "f", "it is no table (relkind "+kind+")")
-	refuse(persistence == "u", "it is unlogged: a crash empties it without firing a trigger; make it logged with ALTER TABLE … SET LOGGED")
+	refuse(persistence == "u", "it is unlogged: a crash empties it without firing a trigger; "+
+		"make it logged with ALTER TABLE … SET LOGGED")
 	refuse(persistence == "t", "it is a temporary table, which ends with its session")
-	refuse(policies, "row security policies hide rows from this user, and a hidden row would look like a deleted one; use a role with BYPASSRLS or the table's owner")
-	refuse(hasChildren && kind == "r", "other tables inherit from it, and their rows fire no trigger of it; make feeds of the children, or use partitioning")
+	refuse(policies, "row security policies hide rows from this user, and a hidden row would look like a deleted "+
+		"one; use a role with BYPASSRLS or the table's owner")
+	refuse(hasChildren && kind == "r", "other tables inherit from it, and their rows fire no trigger of it; "+
+		"make feeds of the children, or use partitioning")
 	if kind == "p" {
 		if err := d.describePartitions(ctx, q, oid, table); err != nil {
 			return nil, err
@@ -171,11 +182,13 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 }
 
 func (Dialect) describePartitions(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
-	// The row that makes a table a partition is another one when it is attached again.
-	_, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text,
+	// Attaching a partition again writes another row of pg_inherits, whose xmin differs.
+	_, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text, c.relkind::text, `+
+		`c.relpersistence::text,
   CASE WHEN c.relkind = 'p' THEN '' ELSE c.oid::text || (SELECT string_agg('.' || i.xmin::text, '' ORDER BY i.inhrelid)
     FROM pg_partition_ancestors(c.oid) a JOIN pg_inherits i ON i.inhrelid = a.relid) END
-FROM pg_partition_tree($1::bigint::oid::regclass) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n ON n.oid = c.relnamespace
+FROM pg_partition_tree($1::bigint::oid::regclass) p JOIN pg_class c ON c.oid = p.relid JOIN pg_namespace n `+
+		`ON n.oid = c.relnamespace
 WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{}, error) {
 		var p dialect.Partition
 		var kind, persistence string
@@ -183,34 +196,43 @@ WHERE p.level > 0 ORDER BY 1, 2`, []any{oid}, func(rows dialect.Rows) (struct{},
 		name := p.Name
 		table.Partitions = append(table.Partitions, p)
 		if kind == "f" {
-			table.Refusals = append(table.Refusals, "its partition "+name.String()+" is a foreign table: writes on the other server fire no trigger here")
+			table.Refusals = append(table.Refusals, "its partition "+name.String()+
+				" is a foreign table: writes on the other server fire no trigger here")
 		}
 		if persistence == "u" {
-			table.Refusals = append(table.Refusals, "its partition "+name.String()+" is unlogged: a crash empties it without firing a trigger")
+			table.Refusals = append(table.Refusals, "its partition "+name.String()+
+				" is unlogged: a crash empties it without firing a trigger")
 		}
 		return struct{}{}, err
 	})
 	return err
 }
 
-// describeColumns follows domains to their base type. The names of types have their schema, unless that is pg_catalog,
-// whatever the session's search_path is. With quote_all_identifiers format_type quotes the server's own types, too.
+// describeColumns reads the columns, and the base types of domains. It gives names of types their schema,
+// unless that is pg_catalog, whatever the session's search_path. With quote_all_identifiers, format_type quotes
+// even the names of built-in types.
 func (d Dialect) describeColumns(ctx context.Context, q dialect.Querier, oid int64) ([]dialect.Column, error) {
 	return dialect.QueryAll(ctx, q, `WITH RECURSIVE chain AS (
-  SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
+  SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a WHERE a.attrelid = $1::bigint::oid AND a.attnum > 0 `+
+		`AND NOT a.attisdropped
   UNION ALL
   SELECT c.attnum, t.typbasetype FROM chain c JOIN pg_type t ON t.oid = c.oid WHERE t.typtype = 'd'
 )
-SELECT a.attname::text, CASE WHEN e.typnamespace <> 'pg_catalog'::regnamespace AND pg_type_is_visible(e.oid) THEN quote_ident(en.nspname) || '.' ELSE '' END ||
+SELECT a.attname::text, CASE WHEN e.typnamespace <> 'pg_catalog'::regnamespace AND pg_type_is_visible(e.oid) THEN `+
+		`quote_ident(en.nspname) || '.' ELSE '' END ||
     format_type(a.atttypid, a.atttypmod), e.typnamespace = 'pg_catalog'::regnamespace, a.attnotnull,
-  b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text, t.typtype = 'd' AND b.typtype IN ('e', 'r', 'm'),
+  b.typname::text, b.typnamespace = 'pg_catalog'::regnamespace, b.typcategory::text, t.typtype = 'd' `+
+		`AND b.typtype IN ('e', 'r', 'm'),
   COALESCE((SELECT pn.nspname::text FROM pg_opclass k
     JOIN pg_am m ON m.oid = k.opcmethod AND m.amname = 'btree'
-    JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amopstrategy = 3 AND o.amoplefttype = k.opcintype AND o.amoprighttype = k.opcintype
+    JOIN pg_amop o ON o.amopfamily = k.opcfamily AND o.amopstrategy = 3 AND o.amoplefttype = k.opcintype `+
+		`AND o.amoprighttype = k.opcintype
     JOIN pg_operator p ON p.oid = o.amopopr JOIN pg_namespace pn ON pn.oid = p.oprnamespace
     WHERE k.opcintype = b.oid AND k.opcdefault AND pn.nspname <> 'pg_catalog'), ''),
-  CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) ELSE '' END,
-  COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', a.attgenerated::text = 'v'
+  CASE WHEN a.attcollation <> t.typcollation THEN quote_ident(cn.nspname) || '.' || quote_ident(co.collname) `+
+		`ELSE '' END,
+  COALESCE(co.collisdeterministic, true), a.attgenerated::text <> '' OR a.attidentity::text = 'a', `+
+		`a.attgenerated::text = 'v'
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type e ON e.oid = CASE WHEN t.typcategory = 'A' AND t.typelem <> 0 THEN t.typelem ELSE t.oid END
@@ -227,7 +249,8 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 			notNull, builtin, determinate bool
 			servers, unequal              bool
 		)
-		if err := rows.Scan(&c.Name, &c.Type, &servers, &notNull, &base, &builtin, &category, &unequal, &c.Operators, &collation, &determinate, &c.Generated, &c.Virtual); err != nil {
+		if err := rows.Scan(&c.Name, &c.Type, &servers, &notNull, &base, &builtin, &category, &unequal, &c.Operators,
+			&collation, &determinate, &c.Generated, &c.Virtual); err != nil {
 			return c, err
 		}
 		if servers && !strings.HasPrefix(c.Type, `"char"`) {
@@ -239,7 +262,7 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 			c.Decl += " COLLATE " + collation
 		}
 		if !builtin {
-			base = "" // a type of that name in another schema
+			base = "" // a type of this name in another schema
 		}
 		if category == "C" {
 			c.NoKey = "has a composite type, of which a value with a NULL in it is neither NULL nor NOT NULL"
@@ -248,7 +271,7 @@ ORDER BY a.attnum`, []any{oid}, func(rows dialect.Rows) (dialect.Column, error) 
 			c.NoKey = "has a domain over an enum or a range as its type, which PostgreSQL's operators do not take"
 		}
 		c.Kind = kindOf(base, category)
-		c.Exact = (isExact(base, c.Type) || category == "E") && determinate // enums have one text a value
+		c.Exact = (isExact(base, c.Type) || category == "E") && determinate // each value of an enum has one text
 		return c, nil
 	})
 }
@@ -284,11 +307,11 @@ func kindOf(base, category string) feedtype.Kind {
 	return feedtype.Text
 }
 
-// MaxColumns are MaxTupleAttributeNumber and MaxHeapAttributeNumber of the server.
+// MaxColumns implements [dialect.Schema]: the server's MaxTupleAttributeNumber and MaxHeapAttributeNumber.
 func (Dialect) MaxColumns() (answered, declared int) { return 1664, 1600 }
 
-// KeyColumn knows the common spellings of types; any other is read as text, which is
-// never wrong, only less typed.
+// KeyColumn implements [dialect.Schema]. It knows the common names of types. A column of any other type is read
+// as text, which loses nothing but the kind.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	c := dialect.Column{Name: name, Type: declaration, Decl: declaration}
 	base := baseName(declaration)
@@ -296,7 +319,7 @@ func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	return c
 }
 
-// baseName is the catalog's name of a type as declarations spell it.
+// baseName returns the catalog's name of a type from a declaration.
 func baseName(declaration string) string {
 	word, _, _ := strings.Cut(strings.ToLower(declaration), "(")
 	base := strings.TrimSpace(word)
@@ -306,33 +329,34 @@ func baseName(declaration string) string {
 	return base
 }
 
-// spellings are the standard's names of types that the catalog names otherwise.
+// spellings are the standard's names of types, for which the catalog has other ones.
 var spellings = map[string]string{
 	"smallint": "int2", "integer": "int4", "int": "int4", "bigint": "int8", "boolean": "bool", "real": "float4",
-	"double precision": "float8", "decimal": "numeric", "character varying": "varchar", "character": "bpchar", "char": "bpchar",
+	"double precision": "float8", "decimal": "numeric", "character varying": "varchar", "character": "bpchar",
+	"char":                        "bpchar",
 	"timestamp without time zone": "timestamp", "timestamp with time zone": "timestamptz",
 	"time without time zone": "time", "time with time zone": "timetz",
 }
 
-// exact are the base types whose equal values have equal text, so that keys can be
-// told apart by their text.
+// exact are the base types whose equal values have equal text, so that keys can be told apart by their text.
 var exact = map[string]bool{
 	"int2": true, "int4": true, "int8": true, "oid": true, "text": true, "varchar": true, "uuid": true, "bool": true,
 	"bytea": true, "bit": true, "varbit": true, "date": true, "time": true, "timetz": true, "timestamp": true,
 	"timestamptz": true, "inet": true, "cidr": true, "macaddr": true, "macaddr8": true, "money": true, "char": true,
 }
 
-// isExact adds the types whose declared length or scale gives equal values equal text: 1.0 = 1.00
-// in a numeric, and a numeric(10,2) has 1.00 alone.
+// isExact adds types whose declared length or scale gives equal values the same text. In numeric, 1.0 equals
+// 1.00; a numeric(10,2) can only hold 1.00.
 func isExact(base, declared string) bool {
-	return exact[base] || slices.ContainsFunc([]string{"numeric(", "decimal(", "character(", "char("}, func(sized string) bool {
-		return strings.HasPrefix(strings.ToLower(declared), sized)
-	})
+	return exact[base] || slices.ContainsFunc([]string{"numeric(", "decimal(", "character(", "char("},
+		func(sized string) bool {
+			return strings.HasPrefix(strings.ToLower(declared), sized)
+		})
 }
 
-// describeUnique lists valid unique indexes. A column counts as an expression where the index
-// has another collation than the column, so that joins would not use it, or an operator class
-// of its own, whose equality need not be the one by which rowfeed's tables tell keys apart.
+// describeUnique reads the valid unique indexes. It counts a column as an expression in two cases. The index
+// has another collation than the column, so joins would not use it. Or the index has an operator class that is
+// not the default, whose equality may differ from that of rowfeed's tables.
 func (Dialect) describeUnique(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {
 	type part struct {
 		index, column    string
@@ -360,7 +384,8 @@ ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows
 	for _, p := range parts {
 		n := len(table.Unique)
 		if n == 0 || table.Unique[n-1].Name != p.index {
-			table.Unique = append(table.Unique, dialect.Index{Name: p.index, Primary: p.primary, Partial: p.partial, Made: p.made})
+			table.Unique = append(table.Unique, dialect.Index{Name: p.index, Primary: p.primary, Partial: p.partial,
+				Made: p.made})
 			n++
 		}
 		ix := &table.Unique[n-1]
@@ -369,12 +394,12 @@ ORDER BY NOT i.indisprimary, c.relname, k.n`, []any{oid}, func(rows dialect.Rows
 	return nil
 }
 
-// Takeovers are none: functions belong to roles, and a role that owns some cannot be dropped.
+// Takeovers implements [dialect.Schema]. There are none: a role that owns a function cannot be dropped.
 func (Dialect) Takeovers(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
 	return nil, nil
 }
 
-// Strays are none: a dump names the schema of everything.
+// Strays implements [dialect.Schema]. There are none: a dump names the schema of every object.
 func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
 	return nil, nil
 }

@@ -10,10 +10,14 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
-// a time in milliseconds, where its live part begins, 0 before that; filled_by is the run that came first; its rows are rewritten by every
-// writer, and want room beside them.
-// Beside it is what consumers of such feeds have for all their shards.
+// shardTable makes the table of shards and the table of consumers of ULID feeds. The table of shards has the
+// state of each shard, the position up to which its entries were purged (below_high, below_low), and the state
+// of back-fill. live_from is the time, in milliseconds, at which the live part of the shard begins. Back-fill
+// places rows below it. It is 0 until the live part begins. filled_by is the run of back-fill that came to the
+// shard first. Every writer updates a shard's row; a low fill factor keeps space for its next version in the
+// same page.
+//
+// The table of consumers has what a consumer's shards of such a feed have in common.
 func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -50,10 +54,11 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	}
 }
 
-// LockShard looks first, since a row is made once and locked ever after; a locking read
-// leaves no version of the row behind. The transaction's id is kept: a statement that runs
-// by itself has one of its own.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+// LockShard implements [dialect.ULID]. It tries a locking read first, because a shard's row is inserted only
+// once, and a locking read leaves no dead version of the row behind. The transaction's id is kept for
+// AdvanceShard: a statement outside of a transaction has an id of its own.
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds) (dialect.Shard, error) {
 	bound := func() error {
 		if bounds.Wait <= 0 {
 			return nil
@@ -82,25 +87,32 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 			}
 		}
 		b = dialect.NewBuilder(d)
-		if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...); err != nil {
+		if _, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING",
+			b.Args()...); err != nil {
 			return row, err
 		}
 	}
 }
 
-// TakeShard calls the feed's function with the transaction's id, which another one refuses. The
-// statement before it, which asks for that, sets the bounds; the former one on waiting is put
-// back when the function has answered, and an error takes all of it back.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+// TakeShard implements [dialect.ULID]. It calls the feed's function with the id of the transaction. The
+// function fails in another transaction. The statement that asks for the id also sets the bounds. lock_timeout
+// is set back when the function has returned; if there is an error, the rollback sets it back.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	var transaction, wait, set, fsync, pages string
 	b := dialect.NewBuilder(d)
 	if err := dialect.QueryRow(ctx, tx, "SELECT pg_current_xact_id()::text, current_setting('lock_timeout'), "+
-		setBound(b, "lock_timeout", bounds.Wait, bounds.Tighter)+" || "+setBound(b, "idle_in_transaction_session_timeout", bounds.Idle, true), b.Args(), &transaction, &wait, &set); err != nil {
+		setBound(b, "lock_timeout", bounds.Wait, bounds.Tighter)+" || "+
+		setBound(b, "idle_in_transaction_session_timeout", bounds.Idle, true), b.Args(), &transaction, &wait,
+		&set); err != nil {
 		return first, nil, err
 	}
-	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), current_setting('fsync'), current_setting('full_page_writes') FROM " + dialect.Qualified(d, f.LockRoutine()) +
-		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, CAST($3 AS text), CAST($4 AS text))"
-	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low, &set, &fsync, &pages)
+	query := "SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), " +
+		"current_setting('fsync'), current_setting('full_page_writes') FROM " + dialect.Qualified(d, f.LockRoutine()) +
+		"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, " +
+		"CAST($3 AS text), CAST($4 AS text))"
+	err = dialect.QueryRow(ctx, tx, query, []any{shard, hintMillis, word, transaction, wait}, &first.High, &first.Low,
+		&set, &fsync, &pages)
 	var coded interface{ SQLState() string }
 	if errors.As(err, &coded) {
 		switch coded.SQLState() {
@@ -116,35 +128,38 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return first, serverForgets(fsync, pages), err
 }
 
-// setBound is an expression that sets a bound for the rest of the transaction and answers it: to d, or
-// to what it is where d is 0, or where that is tighter and may hold.
+// setBound returns an expression that sets a bound until the end of the transaction, and returns its value. The
+// value is d, or the present one if d is 0. With tighter it is also the present one if that is tighter.
 func setBound(b *dialect.Builder, setting string, d time.Duration, tighter bool) string {
 	now := "current_setting('" + setting + "')"
 	if d <= 0 {
 		return now
 	}
-	to := "CAST(" + b.Arg(milliseconds(d)) + " AS text)" // a parameter: statements of other bounds are the same text
+	// a parameter, so that different bounds do not make different statements
+	to := "CAST(" + b.Arg(milliseconds(d)) + " AS text)"
 	if tighter {
-		to = "CASE WHEN " + now + " <> '0' AND " + now + "::interval < " + to + "::interval THEN " + now + " ELSE " + to + " END"
+		to = "CASE WHEN " + now + " <> '0' AND " + now + "::interval < " + to + "::interval THEN " + now +
+			" ELSE " + to + " END"
 	}
 	return "set_config('" + setting + "', " + to + ", true)"
 }
 
-// milliseconds is a duration as settings have it, rounded up.
+// milliseconds returns a duration in the syntax of settings, rounded up.
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%dms", (d + time.Millisecond - 1).Milliseconds())
 }
 
-// Usable asks for nothing: a transaction that cannot go on refuses every statement. That
-// there is one is known where it is asked, from TakeShard.
+// Usable implements [dialect.ULID]. A transaction that cannot go on refuses every statement. TakeShard has
+// already shown that there is a transaction.
 func (Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	_, err := tx.Exec(ctx, "SELECT 1")
 	return err
 }
 
-// Witness needs no lock: what a transaction has written it sees, whatever its snapshot, and
-// nobody else writes its words.
-func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (witness string, err error) {
+// Witness implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
+// snapshot, and no other transaction writes its nonces.
+func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	shard int) (witness string, err error) {
 	b := dialect.NewBuilder(d)
 	err = dialect.QueryRow(ctx, tx, dialect.ReadWitness(d, b, f, shard), b.Args(), &witness)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -153,10 +168,12 @@ func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Fee
 	return witness, err
 }
 
-// AdvanceShard writes nothing in another transaction than LockShard's.
-func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+// AdvanceShard implements [dialect.ULID]. In another transaction than LockShard's it changes nothing and fails.
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
+	next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)
-	query := dialect.WriteShard(d, b, f, locked.Shard, next, witness) + " AND pg_current_xact_id()::text = CAST(" + b.Arg(locked.Transaction) + " AS text)"
+	query := dialect.WriteShard(d, b, f, locked.Shard, next, witness) + " AND pg_current_xact_id()::text = CAST(" +
+		b.Arg(locked.Transaction) + " AS text)"
 	n, err := tx.Exec(ctx, query, b.Args()...)
 	if err == nil && n != 1 {
 		err = dialect.ErrNoTransaction
@@ -164,7 +181,7 @@ func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialec
 	return err
 }
 
-// ULIDProblem takes the types that order 16 bytes as they stand.
+// ULIDProblem implements [dialect.ULID]. It accepts the types that order 16 bytes as they are.
 func (Dialect) ULIDProblem(c *dialect.Column) string {
 	if c.Type != "uuid" && c.Type != "bytea" {
 		return "is " + c.Type + ": make it uuid or bytea"
@@ -175,7 +192,8 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 // ShardProblem implements [dialect.ULID].
 func (Dialect) ShardProblem(c *dialect.Column, triggered bool) (problem, next string) {
 	if c.Virtual && triggered {
-		return "is generated whenever it is read, and triggers see NULL in its place: every INSERT would fail", "make it GENERATED … STORED, or use --capture app"
+		return "is generated whenever it is read, and triggers see NULL in its place: every INSERT would fail",
+			"make it GENERATED … STORED, or use --capture app"
 	}
 	return "", ""
 }

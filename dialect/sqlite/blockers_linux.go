@@ -11,15 +11,15 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// The bytes that writers lock: of the file itself, and with a write-ahead log of the one beside it
-// (https://www.sqlite.org/lockingv3.html, https://www.sqlite.org/walformat.html#wal_locks).
+// These are the bytes that a writer locks: in the file itself or, with a write-ahead log, in the file with
+// suffix -shm. See https://www.sqlite.org/lockingv3.html and https://www.sqlite.org/walformat.html#wal_locks.
 const (
 	reservedByte = 0x40000001
 	walWriteByte = 120
 )
 
-// writers are the processes that have the write lock; false where the system does not tell. The
-// file is not opened for it: to close it would end the locks that this process has on it.
+// writers returns the processes that have the write lock. It is false if the system does not tell. It does not
+// open the database file: closing it would release the locks that this process has on it.
 func writers(path string) (pids []int, told bool) {
 	byInode := map[string]int64{}
 	for suffix, at := range map[string]int64{"": reservedByte, "-shm": walWriteByte} {
@@ -34,8 +34,9 @@ func writers(path string) (pids []int, told bool) {
 	defer locks.Close()
 	lines := bufio.NewScanner(locks)
 	for lines.Scan() {
-		// 1: POSIX ADVISORY WRITE 4711 fd:00:1234 120 120; who waits has -> before POSIX. Of
-		// the device it has a number that need not be stat's.
+		// The format is "1: POSIX ADVISORY WRITE 4711 fd:00:1234 120 120". A process that waits has "->" before
+		// POSIX, and so one field more. The number of the device may differ from that of stat, so only the
+		// inode is compared.
 		f := strings.Fields(lines.Text())
 		if len(f) != 8 || f[3] != "WRITE" {
 			continue
@@ -50,7 +51,7 @@ func writers(path string) (pids []int, told bool) {
 	return pids, lines.Err() == nil
 }
 
-// process is what the system tells of one. How it was called stays out: there may be passwords among it.
+// process describes a process. It leaves out the command line, which may have passwords in it.
 func process(pid int) dialect.Blocker {
 	b := dialect.Blocker{Session: "pid " + strconv.Itoa(pid), AgeMicros: -1, Scope: "has the write lock of the file"}
 	b.Host, _ = os.Hostname()

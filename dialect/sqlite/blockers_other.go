@@ -4,7 +4,7 @@ package sqlite
 
 import "github.com/rowfeed/rowfeed/dialect"
 
-// writers does not know here.
+// writers returns false: this operating system does not tell.
 func writers(string) ([]int, bool) { return nil, false }
 
 func process(int) dialect.Blocker { return dialect.Blocker{} }

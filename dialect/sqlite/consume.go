@@ -2,9 +2,8 @@ package sqlite
 
 import "github.com/rowfeed/rowfeed/dialect"
 
-// consumerTables are the tables that consumers write, see [dialect.Migration].
-// Positions of processed entries compare as text. cursors.aside counts the dead letters
-// of the shard, so that nobody asks for them while there are none.
+// consumerTables makes the tables that consumers write. Positions of processed entries are compared as text.
+// cursors.aside counts the dead letters of a shard, so that no query looks for them while there are none.
 func (d Dialect) consumerTables(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 2,
@@ -61,18 +60,18 @@ func (d Dialect) consumerTables(name func(base string) string) dialect.Migration
 	}
 }
 
-// letterShards says of dead letters which data shard their keys are in, so that they can
-// follow them to another shard of the consumer.
+// letterShards adds the data shard of a dead letter's key. The dead letter follows its key to another shard of
+// the consumer.
 func (d Dialect) letterShards(name func(base string) string) dialect.Migration {
 	return dialect.AddsColumn(name, d.Now(), 5, "data shards of dead letters", "dead_letters", "data_shard", "INTEGER")
 }
 
-// cursorFailures keeps why a shard rests, for operators.
+// cursorFailures adds the reason why a shard of a consumer rests, for operators.
 func (d Dialect) cursorFailures(name func(base string) string) dialect.Migration {
 	return dialect.AddsColumn(name, d.Now(), 6, "why a consumer's shard rests", "cursors", "failure", "TEXT")
 }
 
-// InsertNew is an INSERT with ON CONFLICT DO NOTHING.
+// InsertNew implements [dialect.Spelling].
 func (Dialect) InsertNew(table string, columns, values, key []string) string {
 	return dialect.InsertNew(table, columns, values, key)
 }

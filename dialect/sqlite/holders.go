@@ -8,12 +8,12 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Holders tells nothing: a file's lock has no name.
+// Holders implements [dialect.Rest]. It returns nothing: SQLite does not tell which session has the lock.
 func (Dialect) Holders(context.Context, dialect.Querier, *dialect.Feed) ([]dialect.Holding, dialect.Told, error) {
 	return nil, dialect.ToldNothing, nil
 }
 
-// EndHolder cannot: there is no server that knows its sessions.
+// EndHolder implements [dialect.Rest]. It always fails: no server knows SQLite's sessions.
 func (Dialect) EndHolder(context.Context, dialect.Querier, *dialect.Feed, dialect.Holding) (bool, error) {
 	return false, fmt.Errorf("SQLite has no sessions that somebody else could end: %w", errors.ErrUnsupported)
 }

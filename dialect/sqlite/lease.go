@@ -2,7 +2,7 @@ package sqlite
 
 import "github.com/rowfeed/rowfeed/dialect"
 
-// leaseTable has a row per lease; expires_at is NULL while nobody holds it.
+// leaseTable makes the table of leases. expires_at is NULL while a lease is free.
 func (d Dialect) leaseTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 4,

@@ -8,14 +8,14 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// OwnULID is a BLOB.
+// OwnULID implements [dialect.ULID]. A ULID is a BLOB.
 func (Dialect) OwnULID() dialect.Column {
 	return dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: feedtype.Binary}
 }
 
-// outboxTables are the outbox and the table of moved keys. AUTOINCREMENT: without it the numbers
-// begin anew whenever the outbox is empty. Columns hold anything here, and a shard that is
-// no number would stop whoever moves the records.
+// outboxTables makes the outbox and the table of places. Without AUTOINCREMENT, the numbers would start again
+// whenever the outbox is empty. The checks are needed because a column accepts values of any type: a shard that
+// is not a number would stop the transactions that move records.
 func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 	var decls []string
 	for _, c := range f.Key {
@@ -32,7 +32,8 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
   ` + key + `
 )`},
 		{Note: "a shard's records are read in this order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " + dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
+			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " +
+				dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
 		{Note: "the place of every key; only readers and publishers write it",
 			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + ` (
   shard INTEGER NOT NULL,
@@ -44,19 +45,23 @@ func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
 	}
 }
 
-// outboxTriggers append the record of a row inserted, or given another key, and do nothing else.
-// OR REPLACE fires them for the row that comes; the one that it removes is not the feed's
-// business. A shard that is no integer fails the writer's statement. It is RAISE that does so: an
-// outer OR IGNORE has a CHECK of the outbox leave out the record, and keeps the row.
+// outboxTriggers returns triggers that append a record when a row is inserted or gets another key. OR REPLACE
+// fires them for the new row; the deleted row needs no record, because the table is append-only.
+//
+// A shard that is not an integer must make the writer's statement fail, so the trigger calls RAISE. With an
+// outer OR IGNORE, the CHECK of the outbox would drop the record and keep the row.
 func (d Dialect) outboxTriggers(f *dialect.Feed) []trigger {
 	shard := f.ShardOf(d, "NEW")
 	if f.RecordShard != "" {
 		shard = "CASE typeof(" + shard + ") WHEN 'integer' THEN " + shard + " ELSE RAISE(ABORT, " +
-			d.Literal(fmt.Sprintf("rowfeed: column %q of table %q, a row's shard in feed %q, holds no integer", f.RecordShard, f.Source.Name, f.Name)) + ") END"
+			d.Literal(fmt.Sprintf("rowfeed: column %q of table %q, a row's shard in feed %q, holds no integer",
+				f.RecordShard, f.Source.Name, f.Name)) + ") END"
 	}
 	make := func(suffix, note, event, when string) trigger {
-		return trigger{f.Object(suffix), note, "CREATE TRIGGER " + d.Quote(f.Object(suffix)) + " AFTER " + event + " ON " + d.Quote(f.Source.Name) + when +
+		return trigger{f.Object(suffix), note, "CREATE TRIGGER " + d.Quote(f.Object(suffix)) + " AFTER " + event +
+			" ON " + d.Quote(f.Source.Name) + when +
 			"\nBEGIN\n  " + dialect.RecordOf(d, f, feedtype.TableName{Name: f.Records().Name}, shard, "NEW") + ";\nEND"}
 	}
-	return []trigger{make("insert", "a row inserted", "INSERT", ""), make("update", "a row with another key", "UPDATE", " WHEN "+d.otherKey(f))}
+	return []trigger{make("insert", "a row inserted", "INSERT", ""),
+		make("update", "a row with another key", "UPDATE", " WHEN "+d.otherKey(f))}
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// ByShard is not needed: nothing else has the order that is asked for.
+// ByShard implements [dialect.Moving]. SQLite needs no hint: only one index has the order of the query.
 func (Dialect) ByShard(dialect.Seqs) (hint, condition string) { return "", "" }
 
-// HasRecords reads without the write lock.
-func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs, shards ...int) (bool, error) {
+// HasRecords implements [dialect.Moving]. It takes no write lock.
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+	shards ...int) (bool, error) {
 	var shard int
 	err := dialect.QueryRow(ctx, q, dialect.FirstRecords(d, f, among, shards...), nil, &shard)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -23,31 +24,36 @@ func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.F
 	return err == nil, err
 }
 
-// Bounded has nothing to do: there is one lock, and the transaction has it.
+// Bounded implements [dialect.Moving]. There is only one lock, which the transaction has already.
 func (Dialect) Bounded(_ context.Context, _ dialect.Querier, _ time.Duration, fn func() error) error {
 	return fn()
 }
 
-// PlaceRecords is one statement; the keys stay in the database. It goes from row to row, so that
-// the last record of a key has the last word. A ULID that is there already is an error: its
-// record would be lost. CROSS JOIN keeps SQLite from any other order than: a place, in that of the
-// list, its record by rowid. (WHERE tells ON CONFLICT from a join's ON.)
-func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, moved []dialect.Moved) (kept int64, err error) {
-	n, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
+// PlaceRecords implements [dialect.Moving] by one statement. The keys stay in the database. It processes one
+// row after the other, so the last record of a key decides. A ULID that exists already is an error, because a
+// record would be lost. CROSS JOIN makes SQLite join in this order: a place, in the order of the list, and its
+// record by rowid. Without the WHERE, SQLite would parse ON CONFLICT as the ON of a join.
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	moved []dialect.Moved) (kept int64, err error) {
+	n, err := tx.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, f.Placed())+" (shard, ulid, "+
+		strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`)
 SELECT o.shard, unhex(j.ulid), `+strings.Join(dialect.StoredRefs(d, f, "o"), ", ")+`
 FROM (SELECT value ->> 0 AS seq, value ->> 1 AS ulid FROM json_each(?)) j
 CROSS JOIN `+dialect.Qualified(d, f.Records())+` o ON o.order_sequence = j.seq
-WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+`) DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid WHERE excluded.ulid > ulid`, dialect.PlaceList(moved), shard)
+WHERE o.shard = ? ON CONFLICT (`+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+
+		`) DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid WHERE excluded.ulid > ulid`,
+		dialect.PlaceList(moved), shard)
 	return int64(len(moved)) - n, err
 }
 
-// DeleteRecords deletes by rowid, with the seqs in the statement: a list that is a subquery would
-// have the outbox read whole. Other shards' records lie between them.
+// DeleteRecords implements [dialect.Moving]. It deletes by rowid. The statement contains the seqs, because
+// SQLite would read the whole outbox for a list in a subquery. A range would include records of other shards.
 func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
-	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN ("+strings.Trim(dialect.SeqList(seqs), "[]")+")")
+	return tx.Exec(ctx, "DELETE FROM "+dialect.Qualified(d, f.Records())+" WHERE order_sequence IN ("+
+		strings.Trim(dialect.SeqList(seqs), "[]")+")")
 }
 
-// DeletePlaces needs no hint: the table is its index.
+// DeletePlaces implements [dialect.Moving]. It needs no hint: the primary key of the table is (shard, ulid).
 func (d Dialect) DeletePlaces(f *dialect.Feed) string {
 	return "DELETE FROM " + dialect.Qualified(d, f.Placed()) + " AS g"
 }

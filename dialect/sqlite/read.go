@@ -7,14 +7,16 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// ReadPage is one statement, and so one snapshot. The table's definition, as SQLite
-// keeps it, is its signature.
-func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed, q dialect.PageQuery) (*dialect.PageRows, error) {
+// ReadPage implements [dialect.Read] by one statement, which has one snapshot. The signature is the text of the
+// table's definition, which SQLite keeps.
+func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
+	q dialect.PageQuery) (*dialect.PageRows, error) {
 	parts := dialect.PageParts{
 		ByShard: d.ByShard,
-		// The index of positions would do as well, and read every other part, too.
+		// With the index on positions, SQLite would also read the entries of all other parts.
 		BucketHint: " INDEXED BY " + d.Quote(f.Object("bucket")),
-		Signature:  "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = " + d.Literal(f.Source.Name) + "), '')",
+		Signature: "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = " +
+			d.Literal(f.Source.Name) + "), '')",
 	}
 	if f.ULIDs == nil {
 		parts.Head = dialect.SequenceHead(d, f)

@@ -6,11 +6,12 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// SetShards writes one key after the other, each found by its position: in a join with a
-// list SQLite chooses the order, and by statistics of when the table was small it reads the
-// list again for every key of the table. The transaction holds the only write lock, so
-// there is nobody to pass over.
-func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool, places []dialect.Sharded) (int64, error) {
+// SetShards implements [dialect.Publish]. It writes one key after the other, each found by its position. In a
+// join with a list SQLite chooses the order. With statistics from a time when the table was small, it reads the
+// list again for every key of the table. The transaction has the only write lock, so no row is locked by
+// another one.
+func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
+	places []dialect.Sharded) (int64, error) {
 	table, bucket := f.Positions(), ", bucket = ?"
 	if rows {
 		table, bucket = f.Source, ""
@@ -31,12 +32,15 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return written, nil
 }
 
-// BucketIndex is made or removed in one transaction, which keeps other writers out.
+// BucketIndex implements [dialect.Schema]. The index is made or dropped in one transaction, which keeps other
+// writers out.
 func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
 	var there bool
-	if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?", []any{f.Object("bucket")}, &there); err != nil {
+	if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?",
+		[]any{f.Object("bucket")}, &there); err != nil {
 		return nil, err
 	}
 	return dialect.BucketSteps(f, there, d.bucketIndex(f),
-		dialect.Step{Note: "pages of a part of the shards are read otherwise", SQL: "DROP INDEX IF EXISTS " + d.Quote(f.Object("bucket"))}), nil
+		dialect.Step{Note: "pages of a part of the shards are read otherwise",
+			SQL: "DROP INDEX IF EXISTS " + d.Quote(f.Object("bucket"))}), nil
 }

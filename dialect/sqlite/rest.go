@@ -8,8 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Backlog counts changes and gives the age of the oldest.
-func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int, shard ...int) (count, age int64, err error) {
+// Backlog implements [dialect.Rest].
+func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int,
+	shard ...int) (count, age int64, err error) {
 	b := dialect.NewBuilder(d)
 	since, from := dialect.OldestWaiting(d, b, f, shard)
 	err = dialect.QueryRow(ctx, q, "SELECT "+dialect.CountWaiting(d, f, limit)+", "+
@@ -17,7 +18,7 @@ func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	return count, age, err
 }
 
-// SQLite's primary result codes, https://www.sqlite.org/rescode.html.
+// These are SQLite's primary result codes, https://www.sqlite.org/rescode.html.
 const (
 	codeError      = 1
 	codePerm       = 3
@@ -37,9 +38,8 @@ const (
 	constraintUnique     = codeConstraint | 8<<8
 )
 
-// Classify reads the result code. SQLite has one code for every error in a
-// statement's text, a missing table among them; rowfeed's own statements have no
-// other error of that kind.
+// Classify implements [dialect.Rest] by the result code. SQLite has one code for all errors in the text of a
+// statement. A missing table is one of them, and the only one that rowfeed's statements can have.
 func (Dialect) Classify(err error) dialect.Class {
 	if errors.Is(err, dialect.ErrNoTable) {
 		return dialect.ClassUndefined
@@ -72,8 +72,8 @@ func (Dialect) Classify(err error) dialect.Class {
 	return dialect.ClassOther
 }
 
-// resultCode asks the driver's error: a method Code (modernc.org/sqlite), or a field
-// ExtendedCode (mattn/go-sqlite3).
+// resultCode reads the code from the driver's error: a method Code (modernc.org/sqlite) or a field ExtendedCode
+// (mattn/go-sqlite3).
 func resultCode(err error) (int64, bool) {
 	var coded interface{ Code() int }
 	if errors.As(err, &coded) {

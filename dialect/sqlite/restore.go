@@ -6,10 +6,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Identity is not known: a file that was put in another's place looks like it.
+// Identity implements [dialect.Publish]. SQLite has none: a file that was replaced by another one looks the
+// same.
 func (Dialect) Identity(context.Context, dialect.Querier, dialect.Names) (string, error) {
 	return "", nil
 }
 
-// IdentitySQL is empty: nothing is known.
+// IdentitySQL implements [dialect.Publish].
 func (Dialect) IdentitySQL(dialect.Names) string { return "" }

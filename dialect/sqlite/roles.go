@@ -7,40 +7,40 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// Login refuses: who may open the file may do everything.
+// Login implements [dialect.Roles]. SQLite has no logins: a process that can open the file can do everything.
 func (Dialect) Login(string) (string, error) { return "", errors.ErrUnsupported }
 
-// Account is never asked for.
+// Account implements [dialect.Roles]. It is not called on SQLite.
 func (Dialect) Account(context.Context, dialect.Querier, string) (string, error) {
 	return "", errors.ErrUnsupported
 }
 
-// Owns is never asked for.
+// Owns implements [dialect.Roles]. It is not called on SQLite.
 func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bool, error) {
 	return false, errors.ErrUnsupported
 }
 
-// Shown: whoever may open the file may read all of it.
+// Shown implements [dialect.Roles]: a process that can open the file can read all of it.
 func (Dialect) Shown(context.Context, dialect.Querier, []string) (bool, error) { return true, nil }
 
-// LockRights are none.
+// LockRights implements [dialect.Roles].
 func (Dialect) LockRights(*dialect.Feed) []dialect.Right { return nil }
 
-// FlushRights are none.
+// FlushRights implements [dialect.Roles].
 func (Dialect) FlushRights(dialect.Names) []dialect.Right { return nil }
 
-// GrantSQL is never asked for, as there is no login.
+// GrantSQL implements [dialect.Roles]. It is not called on SQLite.
 func (Dialect) GrantSQL(string, []dialect.Right) []dialect.Step { return nil }
 
-// RevokeSQL is never asked for.
+// RevokeSQL implements [dialect.Roles]. It is not called on SQLite.
 func (Dialect) RevokeSQL(string, []dialect.Right) []dialect.Step { return nil }
 
-// Grant is never asked for.
+// Grant implements [dialect.Roles]. It is not called on SQLite.
 func (Dialect) Grant(context.Context, dialect.Querier, string, []dialect.Right) error {
 	return errors.ErrUnsupported
 }
 
-// Revoke is never asked for.
+// Revoke implements [dialect.Roles]. It is not called on SQLite.
 func (Dialect) Revoke(context.Context, dialect.Querier, string, []dialect.Right) error {
 	return errors.ErrUnsupported
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// CurrentSchema is empty: a trigger cannot write into another database, nor name one.
+// CurrentSchema implements [dialect.Schema]. A trigger can neither write into another database file nor name
+// one.
 func (Dialect) CurrentSchema(context.Context, dialect.Querier) (string, error) { return "", nil }
 
-// Migrations makes rowfeed's own tables. None has AUTOINCREMENT: that would leave
-// SQLite's table sqlite_sequence behind for ever.
+// Migrations implements [dialect.Schema]. No table has AUTOINCREMENT, which would leave SQLite's table
+// sqlite_sequence behind forever.
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 	name := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
 	return []dialect.Migration{{
@@ -62,18 +63,20 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 			"DROP TABLE " + name("sequences"),
 			"DROP TABLE " + name("schema_version"),
 		},
-	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name), d.shardTable(name), d.accessTables(name),
+	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
+		d.shardTable(name), d.accessTables(name),
 		dialect.OwnSchema(d, n)}
 }
 
-// SchemaVersion answers 0 when there is no schema_version table.
+// SchemaVersion implements [dialect.Schema].
 func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
 	t := n.Table("schema_version")
 	if !isMain(t.Schema) {
 		return 0, fmt.Errorf("schema %q: on SQLite rowfeed's tables are in the main database", t.Schema)
 	}
 	var tables int
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?", []any{t.Name}, &tables)
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?",
+		[]any{t.Name}, &tables)
 	if err != nil || tables == 0 {
 		return 0, err
 	}
@@ -84,7 +87,7 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 
 func isMain(schema string) bool { return schema == "" || strings.EqualFold(schema, "main") }
 
-// WithSchemaLock is one transaction that holds the write lock from its start.
+// WithSchemaLock implements [dialect.Schema] by one transaction, which has the write lock from its begin.
 func (Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names, fn func(dialect.Querier) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -99,24 +102,25 @@ func (Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names, 
 		_, err = conn.ExecContext(ctx, "COMMIT")
 	}
 	if err != nil {
-		// The caller's context may be over; the connection must not keep the lock.
+		// The caller's context may have ended. The connection must not keep the lock.
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if _, rollback := conn.ExecContext(bounded, "ROLLBACK"); rollback != nil {
-			// SQLite has rolled back by itself, after a full disk for instance, or cannot at
-			// all: either way the connection goes, and with it whatever it may hold.
+			// SQLite has rolled back by itself, as after a full disk, or it cannot roll back. In both cases the
+			// connection is closed, which releases any lock that it has.
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}
 	return err
 }
 
-// Describe reads the table's columns and unique indexes from the pragmas.
+// Describe implements [dialect.Schema]. It reads columns and unique indexes from the pragmas.
 func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.TableName) (*dialect.Table, error) {
 	table := &dialect.Table{AnyCase: true}
 	if !isMain(t.Schema) {
 		table.Name = t
-		table.Refusals = []string{"it is not in the main database, and a trigger cannot write from one database into another"}
+		table.Refusals = []string{"it is not in the main database, and a trigger cannot write from one database " +
+			"into another"}
 		return table, nil
 	}
 	if strings.HasPrefix(strings.ToLower(t.Name), "sqlite_") {
@@ -124,7 +128,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		return table, nil
 	}
 	var kind, ddl string
-	err := dialect.QueryRow(ctx, q, "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')",
+	err := dialect.QueryRow(ctx, q, "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema "+
+		"WHERE lower(name) = lower(?) AND type IN ('table', 'view')",
 		[]any{t.Name}, &kind, &table.Name.Name, &ddl)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t.Name)
@@ -133,21 +138,24 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		return nil, err
 	}
 	table.Signature = ddl
-	// strict and wr tell nothing on tables older than they are.
+	// wr and strict are the flags WITHOUT ROWID and STRICT. On tables older than these features they are 0.
 	var listed string
 	var withoutRowid, strict int
-	err = dialect.QueryRow(ctx, q, "SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'", []any{table.Name.Name}, &listed, &withoutRowid, &strict)
+	err = dialect.QueryRow(ctx, q, "SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'",
+		[]any{table.Name.Name}, &listed, &withoutRowid, &strict)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case kind == "view":
-		table.Refusals = append(table.Refusals, "it is a view, which has no rows of its own; make the feed of its table")
+		table.Refusals = append(table.Refusals,
+			"it is a view, which has no rows of its own; make the feed of its table")
 	case listed != "table":
 		table.Refusals = append(table.Refusals, "it is a "+listed+" table, on which triggers do not fire")
 	}
 	var pk []string
-	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, ''), hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
+	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, ''), "+
+		"hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
 		[]any{table.Name.Name}, func(rows dialect.Rows) (c dialect.Column, err error) {
 			var notNull, inKey, hidden int
 			var otherwise string
@@ -160,18 +168,19 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 			}
 			c.Generated = hidden != 0
 			switch {
-			case !strings.Contains(strings.ToUpper(c.Type), "INT"): // whose affinity is another
+			case !strings.Contains(strings.ToUpper(c.Type), "INT"): // the column has another affinity
 				c.NoPosition = "is declared " + strconv.Quote(c.Type) + ": declare it INTEGER"
 			case hidden != 0:
 				c.NoPosition = "is generated, where a row must wait with NULL: make it a plain column"
 			case otherwise != "" && !strings.EqualFold(otherwise, "NULL"):
-				c.NoPosition = "has a value of its own, " + otherwise + ", where a row must wait with NULL: leave out its default"
+				c.NoPosition = "has a value of its own, " + otherwise +
+					", where a row must wait with NULL: leave out its default"
 			}
 			switch anyType := strings.EqualFold(c.Type, "ANY"); {
 			case strict == 1 && anyType:
 				c.Decl = "" // in a table that is not STRICT, ANY would turn '1' into 1
 			case strict == 1 || anyType:
-				c.Exact = true // values have the column's type
+				c.Exact = true // all values have the column's type
 			}
 			c.Nullable = notNull == 0
 			if inKey > 0 {
@@ -194,13 +203,16 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 	if table.OnUpdate, err = updateTriggers(ctx, q, table.Name.Name); err != nil {
 		return nil, err
 	}
-	if kind == "table" && withoutRowid == 0 && !slices.ContainsFunc(table.Unique, func(ix dialect.Index) bool { return ix.Primary && ix.Name == "" }) {
+	if kind == "table" && withoutRowid == 0 && !slices.ContainsFunc(table.Unique, func(ix dialect.Index) bool {
+		return ix.Primary && ix.Name == ""
+	}) {
 		table.RowID = hiddenRowID(table.Columns)
 	}
 	return table, nil
 }
 
-// hiddenRowID is the rowid's name that no column has; without one nobody can write it.
+// hiddenRowID returns a name of the rowid that is not a column's name. If there is none, statements cannot
+// write the rowid.
 func hiddenRowID(columns []dialect.Column) string {
 	for _, name := range []string{"rowid", "_rowid_", "oid"} {
 		if !slices.ContainsFunc(columns, func(c dialect.Column) bool { return strings.EqualFold(c.Name, name) }) {
@@ -210,13 +222,15 @@ func hiddenRowID(columns []dialect.Column) string {
 	return ""
 }
 
-// MaxColumns is SQLITE_MAX_COLUMN, for both, where nobody has built SQLite with another.
+// MaxColumns implements [dialect.Schema]. Both are SQLITE_MAX_COLUMN, unless SQLite was built with another
+// value.
 func (Dialect) MaxColumns() (answered, declared int) { return 2000, 2000 }
 
-// KeyColumn tells a BLOB column from the others, whose values have their own types. Where the
-// declaration names no collation it is that of every column which names none.
+// KeyColumn implements [dialect.Schema]. A BLOB column has kind Binary. In all other columns each value has its
+// own type. A declaration without a collation gets the explicit default, BINARY.
 func (Dialect) KeyColumn(name, declaration string) dialect.Column {
-	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: feedtype.Dynamic, Exact: exact(declaration)}
+	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: feedtype.Dynamic,
+		Exact: exact(declaration)}
 	if strings.Contains(strings.ToUpper(declaration), "BLOB") {
 		c.Kind = feedtype.Binary
 	}
@@ -226,21 +240,23 @@ func (Dialect) KeyColumn(name, declaration string) dialect.Column {
 	return c
 }
 
-// exact tells whether a column so declared makes one of values that are equal: one without
-// an affinity keeps 1 and 1.0 apart. ANY has one in a table that is not STRICT, and a
-// declaration of a key given without a table may have a collation.
+// exact tells whether a column with this declaration stores equal values in one way. A column without affinity
+// keeps 1 and 1.0 apart. In a table that is not STRICT, ANY has an affinity. The declaration of a key that was
+// given without a table may have a collation.
 func exact(declaration string) bool {
 	decl := strings.ToUpper(declaration)
 	switch {
 	case strings.Contains(decl, "COLLATE"):
 		return false
-	case strings.Contains(decl, "INT"), strings.Contains(decl, "CHAR"), strings.Contains(decl, "CLOB"), strings.Contains(decl, "TEXT"):
+	case strings.Contains(decl, "INT"), strings.Contains(decl, "CHAR"), strings.Contains(decl, "CLOB"),
+		strings.Contains(decl, "TEXT"):
 		return true
 	}
 	return decl != "" && decl != "ANY" && !strings.Contains(decl, "BLOB")
 }
 
-// indexMade is the statement that made an index; empty for one that the table's own has made.
+// indexMade returns an expression for the statement that made an index. It is empty for an index of a
+// constraint in the CREATE TABLE.
 func indexMade(name string) string {
 	return "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = " + name + "), '')"
 }
@@ -251,7 +267,8 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 		partial      bool
 		made         string
 	}
-	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial, `+indexMade("pragma_index_list.name")+` FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
+	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial, `+indexMade("pragma_index_list.name")+
+		` FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
 		[]any{table.Name.Name}, func(rows dialect.Rows) (l listed, err error) {
 			return l, rows.Scan(&l.name, &l.origin, &l.partial, &l.made)
 		})
@@ -259,13 +276,15 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 		return err
 	}
 	if len(pk) == 1 && (len(indexes) == 0 || indexes[0].origin != "pk") {
-		// An INTEGER PRIMARY KEY is the rowid itself: no index of its own, never NULL.
-		table.Unique = append(table.Unique, dialect.Index{Primary: true, Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`, Exact: true}}})
+		// An INTEGER PRIMARY KEY is the rowid itself: it has no index of its own, and is never NULL.
+		table.Unique = append(table.Unique, dialect.Index{Primary: true,
+			Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`, Exact: true}}})
 		table.Column(pk[0]).Nullable = false
 	}
 	for _, l := range indexes {
 		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial, Made: l.made}
-		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
+		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') `+
+			`FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
 			[]any{l.name}, func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
 				err = rows.Scan(&c.Name, &c.Collation)
 				c.Collation, c.Exact = d.Quote(c.Collation), c.Collation == "BINARY"
@@ -279,22 +298,22 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	return nil
 }
 
-// Takeovers are none: there are no logins.
+// Takeovers implements [dialect.Schema]: SQLite has no logins.
 func (Dialect) Takeovers(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
 	return nil, nil
 }
 
-// Strays are none: a trigger is in the file of its table.
+// Strays implements [dialect.Schema]: a trigger and its table are in the same file.
 func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
 	return nil, nil
 }
 
-// Moved finds nothing: there is one schema.
+// Moved implements [dialect.Schema]: there is only one schema.
 func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedtype.TableName, ok bool, err error) {
 	return now, false, nil
 }
 
-// Homes are none: no schema can be renamed.
+// Homes implements [dialect.Schema]: there is only one schema.
 func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
 	return nil, nil
 }

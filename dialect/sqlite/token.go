@@ -2,9 +2,9 @@ package sqlite
 
 import "github.com/rowfeed/rowfeed/dialect"
 
-// accessTables has the tokens of those who come over HTTP, each by the hash of its text
-// alone, and what operators have done: mark tells an act from every other one, so that it
-// is found again when it has ended. expires_at and revoked_at are NULL where they are never.
+// accessTables makes the tables of access tokens and of the audit log. Of a token it keeps only the SHA-256 of
+// the text. expires_at and revoked_at are NULL if they never happen. The audit log has a row for each action of
+// an operator. mark identifies the row, so that the outcome can be added when the action has ended.
 func (d Dialect) accessTables(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 8,

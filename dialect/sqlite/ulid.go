@@ -12,9 +12,13 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// shardTable has the state of each shard with ULIDs, and below which of them entries were purged, and where back-fill places rows: below live_from,
-// a time in milliseconds, where its live part begins, 0 before that; filled_by is the run that came first.
-// Beside it is what consumers of such feeds have for all their shards.
+// shardTable makes the table of shards and the table of consumers of ULID feeds. The table of shards has the
+// state of each shard, the position up to which its entries were purged (below_high, below_low), and the state
+// of back-fill. live_from is the time, in milliseconds, at which the live part of the shard begins. Back-fill
+// places rows below it. It is 0 until the live part begins. filled_by is the run of back-fill that came to the
+// shard first.
+//
+// The table of consumers has what a consumer's shards of such a feed have in common.
 func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	return dialect.Migration{
 		Version: 7,
@@ -51,9 +55,10 @@ func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
 	}
 }
 
-// LockShard takes the database's only write lock with its INSERT, also where the row is
-// there: a transaction that has read before, while another wrote, is refused here.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds) (dialect.Shard, error) {
+// LockShard implements [dialect.ULID]. Its INSERT takes the database's only write lock, also if the row exists.
+// It fails in a transaction that has read before another one wrote.
+func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds) (dialect.Shard, error) {
 	if err := d.Usable(ctx, tx); err != nil {
 		return dialect.Shard{}, err
 	}
@@ -75,14 +80,14 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard), b.Args())
 }
 
-// leastWait is the shortest bound on a wait: what ends a wait would end a statement as well that
-// waits for nothing, and the transaction with it.
+// leastWait is the shortest bound on a wait. A shorter one could also end a statement that waits for nothing,
+// and its transaction with it.
 const leastWait = 100 * time.Millisecond
 
-// waiting runs fn under a bound on its wait for the write lock. The session's own bound,
-// busy_timeout, is the connection's, and stays as it is: a transaction that is given up could not put
-// it back before its connection serves others. Hence fn is tried again where that is shorter, and its
-// context ends where it is longer; the driver ends a wait with it, and leaves the transaction alone.
+// waiting runs fn with a bound on its wait for the write lock. The session's own bound, busy_timeout, belongs
+// to the connection and is not changed: an abandoned transaction could not set it back before its connection is
+// used again. If busy_timeout is shorter than the bound, fn is tried again. If it is longer, the context of fn
+// ends; the driver then ends the wait, and the transaction stays usable.
 func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds, fn func(context.Context) error) error {
 	if bounds.Wait <= 0 || bounds.NoWait {
 		return fn(ctx)
@@ -92,7 +97,7 @@ func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds,
 		return err
 	}
 	own, wait := time.Duration(millis)*time.Millisecond, max(bounds.Wait, leastWait)
-	if bounds.Tighter && own > 0 && own <= wait { // 0 is what it is where nobody has said anything
+	if bounds.Tighter && own > 0 && own <= wait { // 0 is the default if no setting was made
 		return fn(ctx)
 	}
 	bounded, cancel := context.WithTimeout(ctx, wait)
@@ -103,7 +108,8 @@ func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds,
 		switch {
 		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
 			return fmt.Errorf("%w after %s: %v", dialect.ErrLockWait, wait, err)
-		case !isBusy(err), own > 0 && time.Since(began) < own: // or it is refused at once: who has read may not wait
+		// in the second case SQLite fails at once, because a transaction that has read may not wait
+		case !isBusy(err), own > 0 && time.Since(began) < own:
 			return err
 		}
 		select {
@@ -113,17 +119,18 @@ func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds,
 	}
 }
 
-// tryAgain is how often the write lock is tried where the session does not wait for it.
+// tryAgain is the pause between attempts to get the write lock if the session does not wait for it.
 const tryAgain = 5 * time.Millisecond
 
-// isBusy tells whether another transaction has the write lock. Where one had it since this one
-// has read, no wait helps.
+// isBusy tells whether another transaction has the write lock. It is false if another one has written since
+// this transaction read: then waiting does not help.
 func isBusy(err error) bool {
 	code, ok := resultCode(err)
 	return ok && code&0xff == codeBusy && code != busySnapshot
 }
 
-// Usable begins another transaction, which fails within one and changes nothing.
+// Usable implements [dialect.ULID]. It begins a transaction. Within another one that fails, and changes
+// nothing.
 func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	if _, err := tx.Exec(ctx, "BEGIN"); err == nil {
 		if _, err := tx.Exec(ctx, "ROLLBACK"); err != nil {
@@ -136,26 +143,29 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	return nil
 }
 
-// TakeShard reads and writes the row. Durability is the connection's, which another one knows nothing of.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int, bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
+// TakeShard implements [dialect.ULID]. Durability is a setting of the connection, so it is read here, on the
+// connection of the writer.
+func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
 	first, err = dialect.TakeLocked(ctx, d, tx, f, shard, bounds, hintMillis, word)
 	return first, d.Durability(ctx, tx), err
 }
 
-// Witness locks, which tells whether there is a transaction.
+// Witness implements [dialect.ULID]. It locks the shard, which tells whether there is a transaction.
 func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (string, error) {
 	row, err := d.LockShard(ctx, tx, f, shard, dialect.LockBounds{})
 	return row.Witness, err
 }
 
-// AdvanceShard writes the row.
-func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard, next dialect.ULIDState, witness string) error {
+// AdvanceShard implements [dialect.ULID].
+func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
+	next dialect.ULIDState, witness string) error {
 	b := dialect.NewBuilder(d)
 	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, witness), b.Args()...)
 	return err
 }
 
-// ULIDProblem takes columns that keep bytes as bytes.
+// ULIDProblem implements [dialect.ULID]. A BLOB column keeps bytes as they are.
 func (Dialect) ULIDProblem(c *dialect.Column) string {
 	if c.Kind != feedtype.Binary {
 		return "is declared " + strconv.Quote(c.Type) + ": declare it BLOB"
@@ -166,18 +176,18 @@ func (Dialect) ULIDProblem(c *dialect.Column) string {
 // ShardProblem implements [dialect.ULID].
 func (Dialect) ShardProblem(*dialect.Column, bool) (problem, next string) { return "", "" }
 
-// NoShard implements [dialect.ULID]: a column may hold values of any type.
+// NoShard implements [dialect.ULID]. A column can hold values of any type.
 func (Dialect) NoShard(ref string) string { return "typeof(" + ref + ") <> 'integer'" }
 
-// NoULID implements [dialect.ULID]: a column may hold values of any type, and texts are below
-// all bytes.
+// NoULID implements [dialect.ULID]. A column can hold values of any type.
 func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
 	position := dialect.Ref(d, alias, u.Position.Name)
-	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR " + d.NoShard(dialect.Ref(d, alias, u.Shard.Name)) + ")"
+	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR " +
+		d.NoShard(dialect.Ref(d, alias, u.Shard.Name)) + ")"
 }
 
-// ULIDsAbove begins the millisecond above the ULID's, which is its first twelve hexadecimal
-// digits: SQLite reads no number from such a text.
+// ULIDsAbove implements [dialect.ULID]. The time of a ULID is its first twelve hexadecimal digits. SQLite
+// cannot convert such text to a number, so the expression converts each digit.
 func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low string) {
 	digits := make([]string, 12)
 	for i := range digits {
@@ -187,13 +197,13 @@ func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low s
 	return timeMillis, "(" + timeMillis + " << 16)", "-1"
 }
 
-// ULIDUp makes nothing: SQLite has no functions of a database's own.
+// ULIDUp implements [dialect.ULID]: SQLite has no stored functions.
 func (Dialect) ULIDUp(*dialect.Feed) []dialect.Step { return nil }
 
-// ULIDDown removes nothing.
+// ULIDDown implements [dialect.ULID].
 func (Dialect) ULIDDown(*dialect.Feed) []dialect.Step { return nil }
 
-// ULIDProblems is about functions.
+// ULIDProblems implements [dialect.ULID].
 func (Dialect) ULIDProblems(context.Context, dialect.Querier, *dialect.Feed) (missing, other []string, err error) {
 	return nil, nil, nil
 }
