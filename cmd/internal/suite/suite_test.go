@@ -31,7 +31,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	suite.Main(m, suite.Fixture{
+	suite.Main(m, suite.Connector{
 		Open: func(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, dialect.Dialect, error) {
 			return open.Open(ctx, url, open.Options{Tap: hooks})
 		},

@@ -19,6 +19,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -35,6 +36,8 @@ type Env struct {
 	Ctx     context.Context
 
 	Columns map[string]columnFeed // by table: those that writers of capture "column" know
+
+	Has *fixture.Fixture // how the database behaves
 }
 
 // Each runs f on every engine, on an initialised database.
@@ -65,7 +68,7 @@ func OpenEnv(t *testing.T, db *testdb.Database, cfg *rowfeed.Config) *Env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Env{T: t, Engine: db.Engine, DB: db, Pool: pool, Dialect: d, RF: rf, Ctx: ctx}
+	return &Env{T: t, Engine: db.Engine, DB: db, Pool: pool, Dialect: d, RF: rf, Ctx: ctx, Has: fixture.Of(db.Engine)}
 }
 
 func (x *Env) Migrate() {
@@ -135,10 +138,22 @@ func (x *Env) By(texts map[string]string) string {
 	return text
 }
 
+// Text returns the named text of the database's fixture, with its verbs replaced by the arguments.
+func (x *Env) Text(name string, args ...any) string {
+	x.Helper()
+	return x.Has.Text(x.T, name, args...)
+}
+
+// Statements returns the statements of the named text of the database's fixture.
+func (x *Env) Statements(name string, args ...any) []string {
+	x.Helper()
+	return x.Has.Statements(x.T, name, args...)
+}
+
 // Begin opens a transaction of the test's own.
 func (x *Env) Begin(isolation sql.IsolationLevel) *sql.Tx {
 	x.Helper()
-	if x.Family() == "sqlite" {
+	if x.Has.OneWriter {
 		isolation = sql.LevelDefault
 	}
 	tx, err := x.DB.Admin().BeginTx(x.Ctx, &sql.TxOptions{Isolation: isolation})
@@ -187,10 +202,7 @@ func (x *Env) AddKV() *rowfeed.Feed {
 // Exact replaces VARCHAR(n) in a CREATE TABLE by a type whose equal values have equal text, which keys
 // need with capture column.
 func (x *Env) Exact(create string) string {
-	if x.Family() != "mysql" {
-		return create
-	}
-	return regexp.MustCompile(`VARCHAR\((\d+)\)`).ReplaceAllString(create, "CHAR($1) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin")
+	return regexp.MustCompile(`VARCHAR\((\d+)\)`).ReplaceAllString(create, x.Text("suite.exact_text"))
 }
 
 func (x *Env) Add(spec rowfeed.FeedSpec) *rowfeed.Feed {
@@ -310,13 +322,8 @@ func (x *Env) WantSound(f *rowfeed.Feed) {
 
 func IsCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
 
-// ReadUncommitted is a connection's setting, in which looks of MariaDB and MySQL see what is not committed.
-func (x *Env) ReadUncommitted() string {
-	if x.Engine == testdb.MariaDB {
-		return "tx_isolation='READ-UNCOMMITTED'"
-	}
-	return "transaction_isolation='READ-UNCOMMITTED'"
-}
+// ReadUncommitted is the setting of a connection that sees rows that are not committed.
+func (x *Env) ReadUncommitted() string { return x.Text("suite.read_uncommitted") }
 
 // Raced tells whether the race detector is on: it makes SQLite, which is Go here, and
 // whatever else looks at every byte twenty times slower.

@@ -24,7 +24,7 @@ func (x *Env) Tells() string {
 // Connection is what the database calls a transaction's connection.
 func (x *Env) Connection(tx *sql.Tx) (id string) {
 	x.Helper()
-	if err := tx.QueryRowContext(x.Ctx, x.By(map[string]string{"sqlite": "SELECT ''", "postgres": "SELECT pg_backend_pid()", "mysql": "SELECT CONNECTION_ID()"})).Scan(&id); err != nil {
+	if err := tx.QueryRowContext(x.Ctx, x.Text("suite.connection")).Scan(&id); err != nil {
 		x.Fatal(err)
 	}
 	return id
