@@ -37,10 +37,9 @@ func TestShardCountAsItIs(t *testing.T) {
 			x.Errorf("%d entries took effect, want 60", n)
 		}
 		whole := r.ShardsOf(f, x.RF, 0)
-		whole.OnComplete = func(context.Context, *sql.Tx) error { return nil }
+		whole.Options.OnComplete = func(context.Context, *sql.Tx) error { return nil }
 		x.WantCode(whole.RunOnce(x.Ctx), rowfeed.InvalidRequest)
-		held := r.ShardsOf(f, x.RF, 0)
-		held.Epoch = 1
+		held := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, x.RF, 0), Epoch: 1}
 		x.WantCode(held.RunOnce(x.Ctx), rowfeed.InvalidRequest)
 		l := newSharing(x)
 		relay := &relays.Relay{Name: "test", Source: f, DB: x.RF, Sink: l, Wait: 50 * time.Millisecond}

@@ -110,8 +110,10 @@ func TestDeliverEpoch(t *testing.T) {
 		}
 		var old, late []string
 		reached, release := make(chan struct{}, 10), make(chan struct{})
-		consumer := func(epoch int64, deliver func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error)) *rowfeed.Consumer {
-			return &rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, Epoch: epoch, Deliver: deliver, Limit: 1}
+		consumer := func(epoch int64, deliver func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error)) *rowfeed.RelayConsumer {
+			return &rowfeed.RelayConsumer{Epoch: epoch,
+				Consumer: rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, Deliver: deliver,
+					Options: rowfeed.ConsumerOptions{Limit: 1}}}
 		}
 		ended := make(chan error, 1)
 		go func() {

@@ -177,8 +177,11 @@ func (w *recording) read(f *rowfeed.Feed, l layout) {
 // consume runs a consumer, has it set an entry aside, and operates it.
 func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	failing := true
-	c := &rowfeed.Consumer{Name: "wire", Source: f, DB: w.RF, Limit: 2, NoReadAhead: true, Lease: time.Hour,
-		OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1},
+	c := &rowfeed.Consumer{Name: "wire", Source: f, DB: w.RF,
+		Options: rowfeed.ConsumerOptions{
+			Limit: 2, NoReadAhead: true, Lease: time.Hour, Retry: rowfeed.Retry{MaxAttempts: 1},
+		},
+		OnFailure: rowfeed.SetAside,
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if key := e.Key.AppendJSON(nil); failing && strings.Contains(string(key), "4") {
@@ -222,8 +225,11 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 		w.must(c.RunOnce(w.Ctx))
 	}
 	w.step("deliver outside of transactions, under an epoch")
-	w.must((&rowfeed.Consumer{Name: "deliver", Source: f, DB: w.RF, Limit: 2, NoReadAhead: true, Epoch: 7,
-		Deliver: func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) { return nil, nil }}).RunOnce(w.Ctx))
+	deliver := &rowfeed.RelayConsumer{Epoch: 7, Consumer: rowfeed.Consumer{
+		Name: "deliver", Source: f, DB: w.RF, Options: rowfeed.ConsumerOptions{Limit: 2, NoReadAhead: true},
+		Deliver: func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) { return nil, nil },
+	}}
+	w.must(deliver.RunOnce(w.Ctx))
 	w.step("note an entry as processed, and forget it")
 	page, err := f.Fetch(w.Ctx, rowfeed.Request{Limit: 1, Shards: l.shard()})
 	w.must(err)

@@ -16,7 +16,7 @@ func TestOneShardAhead(t *testing.T) {
 		f, r := x.AddShards(8), x.Receiver()
 		c := r.ShardsOf(f, x.RF, 2)
 		refused := 0
-		c.OnRefused = func(context.Context, *sql.Tx, error) error {
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error {
 			refused++
 			return nil
 		}
@@ -47,7 +47,7 @@ func TestShardsSetBackOnce(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		c := r.ShardsOf(f, x.RF, 2)
-		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
 		x.InsertKV(1, 11)
 		x.Publish(f)
 		r.Once(c)

@@ -22,8 +22,9 @@ func TestClaimOfFormerShard(t *testing.T) {
 			return ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "SET epoch = ")
 		})
 		ended := make(chan error, 1)
-		former := r.Consumer(f, x.TappedDB(testdb.Hooks{Before: claim.Before}, nil))
-		former.Epoch = 1000
+		former := &rowfeed.RelayConsumer{
+			Consumer: *r.Consumer(f, x.TappedDB(testdb.Hooks{Before: claim.Before}, nil)), Epoch: 1000,
+		}
 		go func() { ended <- former.RunOnce(x.Ctx) }()
 		<-claim.Reached
 		if x.Family() == "sqlite" {

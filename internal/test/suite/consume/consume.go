@@ -62,7 +62,7 @@ func TestConsume(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
-		c.Limit = 3
+		c.Options.Limit = 3
 		r.Once(c) // a feed without entries
 		if stored(r) != "" {
 			x.Errorf("the cursor of an empty feed is %q", stored(r))
@@ -128,7 +128,7 @@ func consuming(ctx context.Context, rf *rowfeed.DB) error {
 	}
 	r := &suite.Receiver{}
 	c := r.Consumer(f, rf)
-	c.Limit = 2
+	c.Options.Limit = 2
 	return c.RunOnce(ctx)
 }
 

@@ -110,7 +110,7 @@ func TestConsumerOperations(t *testing.T) {
 		x.WantCode(err, rowfeed.UnknownConsumer)
 
 		// Where a new consumer begins.
-		c.Start = rowfeed.Now
+		c.Options.Start = rowfeed.Now
 		x.Exec("DELETE FROM applied")
 		r.Once(c)
 		x.FillFrom(6, 6)
@@ -121,7 +121,7 @@ func TestConsumerOperations(t *testing.T) {
 		// The place that "now" means is stored before anything is waited for: else a crash
 		// would make it mean a later one.
 		late := r.Consumer(f, x.RF)
-		late.Name, late.Start, late.Wait = "late", rowfeed.Now, time.Hour
+		late.Name, late.Options.Start, late.Options.Wait = "late", rowfeed.Now, time.Hour
 		stop = run(r, late)
 		x.Eventually("the place is stored", func() bool {
 			all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: "late"})
@@ -145,10 +145,10 @@ func TestConsumerSettings(t *testing.T) {
 		"db":          func(c *rowfeed.Consumer) { c.DB = nil },
 		"handle":      func(c *rowfeed.Consumer) { c.Handle = nil },
 		"shard count": func(c *rowfeed.Consumer) { c.ShardCount = rowfeed.MaxDataShards + 1 },
-		"limit":       func(c *rowfeed.Consumer) { c.Limit = feedtype.MaxLimit + 1 },
-		"retry":       func(c *rowfeed.Consumer) { c.Retry.Backoff = -1 },
+		"limit":       func(c *rowfeed.Consumer) { c.Options.Limit = feedtype.MaxLimit + 1 },
+		"retry":       func(c *rowfeed.Consumer) { c.Options.Retry.Backoff = -1 },
 		"on failure":  func(c *rowfeed.Consumer) { c.OnFailure = 7 },
-		"after":       func(c *rowfeed.Consumer) { c.Start = "yesterday" },
+		"after":       func(c *rowfeed.Consumer) { c.Options.Start = "yesterday" },
 	} {
 		c := r.Consumer(f, x.RF)
 		change(c)
@@ -180,7 +180,18 @@ func cancelled() context.Context {
 // the beginning did not bring.
 func mirror(x *suite.Env, source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
 	x.Helper()
-	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Limit: 2,
+	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf,
+		Options: rowfeed.ConsumerOptions{
+			Limit: 2,
+			OnRefused: func(ctx context.Context, tx *sql.Tx, refusal error) error {
+				_, err := tx.ExecContext(ctx, "UPDATE mirror SET seen = 0")
+				return err
+			},
+			OnComplete: func(ctx context.Context, tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "DELETE FROM mirror WHERE seen = 0")
+				return err
+			},
+		},
 		Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				id, _ := e.Key.Get("id")
@@ -195,14 +206,6 @@ func mirror(x *suite.Env, source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consum
 				}
 			}
 			return nil
-		},
-		OnRefused: func(ctx context.Context, tx *sql.Tx, refusal error) error {
-			_, err := tx.ExecContext(ctx, "UPDATE mirror SET seen = 0")
-			return err
-		},
-		OnComplete: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "DELETE FROM mirror WHERE seen = 0")
-			return err
 		},
 	}
 }
@@ -246,7 +249,7 @@ func TestConsumeRefused(t *testing.T) {
 		}{{rowfeed.CursorAhead, "99"}, {rowfeed.GenerationChanged, "7:5"}} {
 			x.Exec(fmt.Sprintf("UPDATE rowfeed_cursors SET value = '%s'", refused.value))
 			plain := mirror(x, f, x.RF)
-			plain.OnRefused = nil
+			plain.Options.OnRefused = nil
 			err := plain.Run(x.Ctx)
 			x.WantCode(err, refused.code)
 			if !strings.Contains(err.Error(), "rowfeed consumer reset test --feed kv") || !strings.Contains(err.Error(), "cursor \""+refused.value) {
@@ -271,7 +274,7 @@ func TestConsumeRefused(t *testing.T) {
 			}
 			return handle(ctx, tx, es)
 		}
-		broken.Retry.MaxAttempts, broken.Retry.Backoff = 1, time.Millisecond
+		broken.Options.Retry.MaxAttempts, broken.Options.Retry.Backoff = 1, time.Millisecond
 		x.WantCode(broken.RunOnce(x.Ctx), rowfeed.HandlerFailed)
 		wantMirror("in the midst of the second pass", 1, 2, 3, 4, 5)
 		once()
@@ -294,14 +297,14 @@ func TestConsumeRefused(t *testing.T) {
 			x.Fatal(err)
 		}
 		calls := 0
-		c.OnComplete = func(context.Context, *sql.Tx) error { calls++; return errors.New("no sweeping today") }
-		c.Retry, c.OnFailure = rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond}, rowfeed.SetAside
+		c.Options.OnComplete = func(context.Context, *sql.Tx) error { calls++; return errors.New("no sweeping today") }
+		c.Options.Retry, c.OnFailure = rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond}, rowfeed.SetAside
 		err := c.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HandlerFailed)
 		if !strings.Contains(err.Error(), "OnComplete failed 3 times: no sweeping today") || calls != 3 {
 			x.Errorf("after %d calls: %v", calls, err)
 		}
-		c.OnComplete = nil
+		c.Options.OnComplete = nil
 		once()
 		wantMirror("fourth pass", 1, 2)
 	})

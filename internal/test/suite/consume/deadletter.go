@@ -103,7 +103,7 @@ func TestConsumeStops(t *testing.T) {
 		// cursor, which nobody can undo. The consumer stops at once.
 		takeHanded(r)
 		r.Fail = func(_ context.Context, tx *sql.Tx, _ rowfeed.Entry) error { return tx.Rollback() }
-		c.Limit = 1
+		c.Options.Limit = 1
 		err = c.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HandlerFailed)
 		if !strings.Contains(err.Error(), "ended the transaction") || len(takeHanded(r)) != 1 {
@@ -128,7 +128,7 @@ func TestConsumeRowsLeftOpen(t *testing.T) {
 			return err
 		}
 		c := r.Consumer(f, x.RF)
-		c.Limit = 1
+		c.Options.Limit = 1
 		err := c.RunOnce(x.Ctx)
 		if x.Family() == "sqlite" { // where any number of statements can be open
 			if err != nil {
@@ -387,7 +387,7 @@ func TestNobodyAsksForDeadLetters(t *testing.T) {
 			return nil
 		}}, nil)
 		c := r.Consumer(f, rf)
-		c.Limit, c.OnFailure = 3, rowfeed.SetAside
+		c.Options.Limit, c.OnFailure = 3, rowfeed.SetAside
 		r.Once(c)
 		if len(asked) > 0 {
 			x.Errorf("asked %q", asked)

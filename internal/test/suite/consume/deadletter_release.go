@@ -73,7 +73,7 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 		}
 		retry(r, "")
 		takeHanded(r)
-		c.Limit = 1
+		c.Options.Limit = 1
 		r.Once(c)
 		if got, want := takeHanded(r), []string{"1 upsert 1", "2 upsert 2", "3 delete 3", "5 upsert 4"}; !sameLines(got, want) {
 			x.Errorf("handed over %q, want %q", got, want)
@@ -134,7 +134,7 @@ func TestPassEndsAside(t *testing.T) {
 		r.Fail = failsOn(3)
 		c := r.Consumer(f, x.RF)
 		c.OnFailure = rowfeed.SetAside
-		c.OnComplete = func(ctx context.Context, tx *sql.Tx) error {
+		c.Options.OnComplete = func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO swept VALUES (1)")
 			return err
 		}

@@ -40,9 +40,9 @@ func TestDeliveredOverReshard(t *testing.T) {
 		open := sync.OnceFunc(func() { close(gate) })
 		var mu sync.Mutex
 		var got []int64
-		c := r.ShardsOf(f, rf, 2)
-		c.Handle, c.Lease = nil, suite.StuckTTL
-		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
+		c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, rf, 2)}
+		c.Handle, c.Options.Lease = nil, suite.StuckTTL
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
 		c.DeliverShard = func(shard int, _ int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 			return func(_ context.Context, batch []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 				if shard == 0 {

@@ -28,7 +28,7 @@ func init() {
 				return err
 			}
 			c := (&suite.Receiver{}).Consumer(f, rf)
-			c.ShardCount, c.Lease = consumerShards, suite.GroupTTL
+			c.ShardCount, c.Options.Lease = consumerShards, suite.GroupTTL
 			return c.Run(ctx)
 		})
 		if err != nil {
@@ -62,7 +62,7 @@ func newTeammate(r *suite.Receiver, f rowfeed.Source, shards int) *teammate {
 		r.Fatal(err)
 	}
 	m.rf, m.c = rf, r.Consumer(f, rf)
-	m.c.ShardCount, m.c.Lease = shards, suite.GroupTTL
+	m.c.ShardCount, m.c.Options.Lease = shards, suite.GroupTTL
 	return m
 }
 
@@ -291,7 +291,7 @@ func TestConsumeGroupFence(t *testing.T) {
 		tried := make(chan struct{}, 1)
 		slow, next := hold(f, 0), hold(f, 0)
 		first, second := newTeammate(r, slow, consumerShards), newTeammate(r, next, consumerShards)
-		first.c.Lease = suite.Long // it does not look during this test
+		first.c.Options.Lease = suite.Long // it does not look during this test
 		handle := first.c.Handle
 		first.c.Handle = func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 			tried <- struct{}{}
@@ -325,12 +325,14 @@ func TestConsumeGroupFence(t *testing.T) {
 func TestConsumeGroupRefusals(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
-		c := r.Consumer(f, x.RF)
+		c := &rowfeed.RelayConsumer{Consumer: *r.Consumer(f, x.RF)}
 		c.ShardCount, c.Epoch = 2, 1
 		x.WantCode(c.Run(x.Ctx), rowfeed.InvalidRequest)
-		c.Epoch, c.Lease = 0, time.Nanosecond
+		c.Epoch, c.Options.Lease = 0, time.Nanosecond
 		x.WantCode(c.Run(x.Ctx), rowfeed.InvalidRequest)
-		c.Lease, c.DeliverShard = 0, func(int, int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) { return nil }
+		c.Options.Lease, c.DeliverShard = 0, func(int, int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
+			return nil
+		}
 		x.WantCode(c.Run(x.Ctx), rowfeed.InvalidRequest)
 		c.DeliverShard = nil
 		c.Handle = func(_ context.Context, tx *sql.Tx, _ []rowfeed.Entry) error { return tx.Rollback() }

@@ -29,7 +29,7 @@ func TestConsumeCommitByStatement(t *testing.T) {
 				return err
 			}
 			c := r.Consumer(f, x.RF)
-			c.Limit = 1
+			c.Options.Limit = 1
 			err := c.RunOnce(x.Ctx)
 			x.WantCode(err, rowfeed.HandlerFailed)
 			if !strings.Contains(err.Error(), "ended the transaction") || len(takeHanded(r)) != 1 || stored(r) != "" {

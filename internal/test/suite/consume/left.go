@@ -42,7 +42,7 @@ func TestShardLeftBehind(t *testing.T) {
 			x.Errorf("%d entries of the new generation were applied beside a cursor of the old one", n)
 		}
 		refused := 0
-		c.OnRefused = func(context.Context, *sql.Tx, error) error {
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error {
 			refused++
 			return nil
 		}
@@ -92,7 +92,7 @@ func TestShardsRefusedAtOnce(t *testing.T) {
 		r.Once(r.ShardsOf(f, x.RF, 2))
 		x.Exec("DELETE FROM applied", "UPDATE rowfeed_cursors SET value = '1000'")
 		m := newTeammate(r, &refusals{Source: f, of: map[rowfeed.Shards]bool{}, both: make(chan struct{})}, 2)
-		m.c.Lease = suite.StuckTTL
+		m.c.Options.Lease = suite.StuckTTL
 		var mu sync.Mutex
 		calls := 0
 		called := func() int {
@@ -100,7 +100,7 @@ func TestShardsRefusedAtOnce(t *testing.T) {
 			defer mu.Unlock()
 			return calls
 		}
-		m.c.OnRefused = func(ctx context.Context, _ *sql.Tx, _ error) error {
+		m.c.Options.OnRefused = func(ctx context.Context, _ *sql.Tx, _ error) error {
 			mu.Lock()
 			calls++
 			first := calls == 1
@@ -155,10 +155,10 @@ func TestCursorsDroppedWhileMade(t *testing.T) {
 			return nil
 		}}, nil)
 		ended := make(chan error, 1)
-		go func() { ended <- r.ShardsOf(f, rf, 2).Divide(x.Ctx) }()
+		go func() { ended <- divide(r, f, rf, 2) }()
 		if x.Family() != "sqlite" {
 			<-inserts
-			if err := r.ShardsOf(f, x.RF, 2).Divide(x.Ctx); err != nil {
+			if err := divide(r, f, x.RF, 2); err != nil {
 				x.Fatal(err)
 			}
 			close(goOn)
@@ -206,11 +206,17 @@ func TestNewestOfForgottenLetters(t *testing.T) {
 		x.Exec("UPDATE rowfeed_dead_letters SET generation = -7, shard = 0",
 			"INSERT INTO rowfeed_dead_letters ("+columns+", shard, generation) SELECT "+columns+", 1, -5 FROM rowfeed_dead_letters",
 			"UPDATE rowfeed_cursors SET aside = 1")
-		if err := r.ShardsOf(f, x.RF, 1).Divide(x.Ctx); err != nil {
+		if err := divide(r, f, x.RF, 1); err != nil {
 			x.Fatal(err)
 		}
 		if n := x.Scalar("SELECT MAX(generation) FROM rowfeed_dead_letters"); n != -7 {
 			x.Errorf("a letter of generation %d is kept", -n)
 		}
 	})
+}
+
+// divide gives the consumer a number of shards, as a relay does before it waits for its lease.
+func divide(r *suite.Receiver, source rowfeed.Source, rf *rowfeed.DB, shards int) error {
+	c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(source, rf, shards)}
+	return c.Divide(r.Ctx)
 }

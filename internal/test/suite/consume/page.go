@@ -131,7 +131,8 @@ func (r *reading) consumer(kind string) {
 		}
 		return nil
 	}
-	r.Consumer = &rowfeed.Consumer{Name: "test", Source: r.source, DB: rf, Limit: 2, Retry: rowfeed.Retry{Backoff: 1, MaxBackoff: 1}}
+	r.Consumer = &rowfeed.Consumer{Name: "test", Source: r.source, DB: rf,
+		Options: rowfeed.ConsumerOptions{Limit: 2, Retry: rowfeed.Retry{Backoff: 1, MaxBackoff: 1}}}
 	if kind == "handle" {
 		r.Handle = func(ctx context.Context, _ *sql.Tx, entries []rowfeed.Entry) error { return take(ctx, entries) }
 	} else {
@@ -196,7 +197,7 @@ func TestReadAhead(t *testing.T) {
 // TestReadAheadNot (M47): who asks for it gets every page as it is when the batch before is through.
 func TestReadAheadNot(t *testing.T) {
 	readings(t, func(r *reading) {
-		r.NoReadAhead, r.behind = true, r.change
+		r.Options.NoReadAhead, r.behind = true, r.change
 		r.once()
 		r.wantHanded("1: 1=1", "2: 2=1", "5: 5=1", "6: 6=1", "7: 3=2", "8: 4=<nil>")
 	})

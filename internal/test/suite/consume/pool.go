@@ -49,7 +49,7 @@ func hangingHandlers(x *suite.Env) int64 {
 	}}}); err != nil {
 		x.Fatal(err)
 	}
-	m.c.DB, m.c.Lease = m.rf, 5*time.Second
+	m.c.DB, m.c.Options.Lease = m.rf, 5*time.Second
 	done := make(chan struct{})
 	var hanging atomic.Int64
 	handle := m.c.Handle
@@ -83,7 +83,7 @@ func hangingHandlers(x *suite.Env) int64 {
 		x.Errorf("epochs %v were %v, and no shard was lost", s.Epochs, was.Epochs)
 	}
 	n := newTeammate(r, f, consumerShards)
-	n.c.Lease = m.c.Lease
+	n.c.Options.Lease = m.c.Options.Lease
 	n.start()
 	steady("the newcomer has its share", func() bool { return x.Standing(suite.TestGroup, consumerShards).Balanced(consumerShards, 2) })
 	steady("the newcomer works on it", func() bool { return x.Scalar("SELECT count(*) FROM applied") == consumerShards/2 })

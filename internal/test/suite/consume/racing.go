@@ -29,7 +29,7 @@ func consumeForever() error {
 		return err
 	}
 	c := (&suite.Receiver{}).Consumer(f, rf)
-	c.Limit = 3
+	c.Options.Limit = 3
 	return errors.Join(c.Run(ctx), errors.New("the consumer has ended"))
 }
 

@@ -84,7 +84,7 @@ func TestRecountMinimum(t *testing.T) {
 		}()
 		start := func(rf *rowfeed.DB, count int) (cancel func(), ended chan error) {
 			c := r.ShardsOf(f, rf, count)
-			c.Limit = 3
+			c.Options.Limit = 3
 			ctx, cancel := context.WithCancel(x.Ctx)
 			x.Cleanup(cancel)
 			ended = make(chan error, 1)

@@ -22,7 +22,7 @@ func init() {
 				return err
 			}
 			c := (&suite.Receiver{}).ShardsOf(f, rf, 3)
-			c.Limit = 2
+			c.Options.Limit = 2
 			return c.RunOnce(ctx)
 		}); err != nil {
 			fmt.Println(err)

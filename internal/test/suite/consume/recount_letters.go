@@ -91,7 +91,7 @@ func TestDeadLettersOfAnotherDivision(t *testing.T) {
 		consumer := func() *rowfeed.Consumer {
 			c := r.ShardsOf(f, x.RF, 4)
 			c.OnFailure = rowfeed.SetAside
-			c.OnRefused = func(context.Context, *sql.Tx, error) error { refused++; return nil }
+			c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { refused++; return nil }
 			return c
 		}
 		r.Fail = failsOn(bad...)
@@ -140,9 +140,9 @@ func TestConsumerOfAReshardedFeed(t *testing.T) {
 		x.Publish(f)
 		r.Fail = failsOn(5, 10, 15, 20, 25, 30)
 		c := r.ShardsOf(f, x.RF, 4)
-		c.OnFailure, c.Limit = rowfeed.SetAside, 7
+		c.OnFailure, c.Options.Limit = rowfeed.SetAside, 7
 		x.Exec("CREATE TABLE refusals (n INTEGER)")
-		c.OnRefused = func(ctx context.Context, tx *sql.Tx, _ error) error {
+		c.Options.OnRefused = func(ctx context.Context, tx *sql.Tx, _ error) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO refusals VALUES (1)")
 			return err
 		}
@@ -306,7 +306,7 @@ func TestShardCountRefused(t *testing.T) {
 			x.Errorf("a refusal has made cursors: %q", got)
 		}
 		whole := r.ShardsOf(f, x.RF, 2)
-		whole.OnComplete = func(context.Context, *sql.Tx) error { return nil }
+		whole.Options.OnComplete = func(context.Context, *sql.Tx) error { return nil }
 		x.WantCode(whole.RunOnce(x.Ctx), rowfeed.InvalidRequest)
 
 		// A consumer that was dropped makes its cursors anew, all of them and of its number.
@@ -335,7 +335,7 @@ func TestShardCountRefused(t *testing.T) {
 		// A start that is a time, or now, and shards that have never started.
 		x.Exec("DELETE FROM rowfeed_cursors WHERE shard = 1")
 		late := r.ShardsOf(f, x.RF, 4)
-		late.Start = rowfeed.At(time.Now().Add(-time.Hour))
+		late.Options.Start = rowfeed.At(time.Now().Add(-time.Hour))
 		x.Exec("DELETE FROM applied")
 		r.Once(late)
 		x.WantCursors("test", "0/4 2", "1/4 2", "2/4 2", "3/4 2")

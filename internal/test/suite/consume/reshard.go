@@ -49,7 +49,10 @@ func TestConsumeOverReshard(t *testing.T) {
 		x.Publish(f)
 		x.Exec("CREATE TABLE copies (id BIGINT NOT NULL PRIMARY KEY, v BIGINT)")
 		instance := func(source rowfeed.Source) *rowfeed.Consumer {
-			return &rowfeed.Consumer{Name: "test", Source: source, DB: x.RF, ShardCount: 2, Limit: 7,
+			return &rowfeed.Consumer{Name: "test", Source: source, DB: x.RF, ShardCount: 2,
+				Options: rowfeed.ConsumerOptions{
+					Limit: 7, OnRefused: func(context.Context, *sql.Tx, error) error { return nil },
+				},
 				Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 					for _, e := range entries {
 						id, _ := e.Key.Get("id")
@@ -62,7 +65,6 @@ func TestConsumeOverReshard(t *testing.T) {
 					}
 					return nil
 				},
-				OnRefused: func(context.Context, *sql.Tx, error) error { return nil },
 			}
 		}
 		other := instance(f)

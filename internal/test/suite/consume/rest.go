@@ -98,7 +98,7 @@ func TestShardRests(t *testing.T) {
 func resting(r *suite.Receiver, f rowfeed.Source, deliver func(id int64) error) *teammate {
 	m := newTeammate(r, f, 2)
 	m.c.Handle, m.c.OnFailure = nil, rowfeed.Stop
-	m.c.Retry = rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond, MaxBackoff: time.Hour}
+	m.c.Options.Retry = rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond, MaxBackoff: time.Hour}
 	m.c.Deliver = func(_ context.Context, entries []rowfeed.Entry) (refused []rowfeed.Refusal, _ error) {
 		for i, e := range entries {
 			id, _ := e.Key.Get("id")
@@ -260,8 +260,8 @@ func TestDeliverShardFails(t *testing.T) {
 			"panic: off the rails":    func(int, int64) deliver { panic("off the rails") },
 		} {
 			for _, shards := range []int{1, 2} {
-				c := r.ShardsOf(f, x.RF, shards)
-				c.Handle, c.DeliverShard = nil, answer
+				c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, x.RF, shards), DeliverShard: answer}
+				c.Handle = nil
 				for _, run := range []func(context.Context) error{c.RunOnce, c.Run} {
 					err := run(x.Ctx)
 					x.WantCode(err, rowfeed.HandlerFailed)
@@ -283,7 +283,7 @@ func TestShardsInterrupted(t *testing.T) {
 		x.Publish(f)
 		for _, shards := range []int{1, 2} {
 			ctx, cancel := context.WithCancel(x.Ctx)
-			c := r.ShardsOf(f, x.RF, shards)
+			c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, x.RF, shards)}
 			c.Handle, c.DeliverShard = nil, func(shard int, _ int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 				if shard == shards-1 {
 					cancel()

@@ -30,7 +30,7 @@ func TestConsumerOfARestoredBackup(t *testing.T) {
 		r := y.Receiver()
 		c := r.Consumer(f, y.RF)
 		started := 0
-		c.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
+		c.Options.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
 			started++
 			if !suite.IsCode(refusal, rowfeed.GenerationChanged) {
 				t.Errorf("started over because of %v", refusal)

@@ -35,7 +35,7 @@ func TestShardCursors(t *testing.T) {
 			x.Fatal(err)
 		}
 		c := r.Consumer(f, rf)
-		c.ShardCount, c.Limit = 2, 3
+		c.ShardCount, c.Options.Limit = 2, 3
 		low, high := suite.IDsOf(1, 7, dataShards, 0, 8), suite.IDsOf(1, 5, dataShards, 8, 16)
 		x.InsertIDs(append(low, high...)...)
 		x.Publish(f)
@@ -133,7 +133,7 @@ func TestShardedConsumers(t *testing.T) {
 		counts := map[string]int{"four": 4, "many": 32}
 		for name, count := range counts {
 			c := r.Consumer(f, x.RF)
-			c.Name, c.ShardCount, c.Limit, c.Handle = name, count, 20, logbook{x, name}.handle
+			c.Name, c.ShardCount, c.Options.Limit, c.Handle = name, count, 20, logbook{x, name}.handle
 			run(r, c)
 		}
 		for round := range 4 {

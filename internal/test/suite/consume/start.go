@@ -15,7 +15,7 @@ func TestStartNowOnAnEmptyFeed(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
-		c.Start = rowfeed.Now
+		c.Options.Start = rowfeed.Now
 		r.Once(c)
 		if got := stored(r); got != "" {
 			x.Errorf("the cursor is %q", got)
