@@ -117,6 +117,34 @@ func TestLetterIsNoDeleteBeforePassEnds(t *testing.T) {
 	})
 }
 
+// TestReleaseAfterRestartTellsDelete (H25): a consumer that restarts does not get deletes. If a key that is set aside
+// does not come again, its release delivers the delete.
+func TestReleaseAfterRestartTellsDelete(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(4)
+		x.Publish(f)
+		r.Fail = failsOn(2, 3)
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		wantLetters(r, `2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
+		x.Exec("DELETE FROM kv WHERE id = 2", "UPDATE kv SET v = 3 WHERE id = 3")
+		x.Publish(f)
+		if _, err := x.RF.Admin().ResetConsumer(x.Ctx, suite.TestConsumer); err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("DELETE FROM applied")
+		r.Fail = nil
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "4 upsert 4") // the new version of 3 has joined its letter
+		retry(r, "")
+		r.Once(c)
+		wantLetters(r)
+		wantApplied(r, "1 upsert 1", "2 delete 2", "4 upsert 4", "6 upsert 3")
+	})
+}
+
 // sameLines compares lines in any order.
 func sameLines(a, b []string) bool {
 	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
