@@ -11,10 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestShardCountAsItIs (M23): who says no number of shards takes the one that the consumer
-// has, or one where that is new: nobody divides the cursors anew by having forgotten a
-// number.
-func TestShardCountAsItIs(t *testing.T) {
+// TestUnsetShardCountKeepsStored (M23): a consumer or relay without a shard count uses the stored one, or 1 if it is
+// new. So forgetting the number changes nothing.
+func TestUnsetShardCountKeepsStored(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		x.InsertKV(1, 41)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/sqlmirror"
 )
 
-// retry has a handler fail once, which is called again with the same entries.
+// retry runs a handler that fails once, and is called again with the same entries.
 func (w *recording) retry(f *rowfeed.Feed) {
 	w.sorted("fail once, and handle the entries at the second attempt")
 	c := w.failsOnce("again", f)
@@ -27,7 +27,7 @@ func (w *recording) drop(consumer string) error {
 	return err
 }
 
-// failsOnce is a consumer that cannot handle the first entries that it is handed.
+// failsOnce returns a consumer whose handler fails at its first call.
 func (w *recording) failsOnce(name string, f *rowfeed.Feed) *rowfeed.Consumer {
 	var first sync.Once
 	return &rowfeed.Consumer{Name: name, Source: f, DB: w.RF, Options: rowfeed.ConsumerOptions{NoReadAhead: true},
