@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"database/sql"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,10 +10,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLeaseClockLeaps (H27): when the database's clock leaps ahead another may
-// take over at once; the first holder, whose own clock says nothing of it, is refused
-// from then on. When it leaps back the holder's next renewal puts the end right.
-func TestLeaseClockLeaps(t *testing.T) {
+// TestClockLeapEndsOrExtendsClaim (H27): when the database's clock leaps ahead, another process may acquire the lease
+// at once, and the first holder is refused from then on, although its own clock shows nothing. When the clock leaps
+// back, the holder's next renewal corrects the end.
+func TestClockLeapEndsOrExtendsClaim(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		first := acquireLease(x, x.RF.Lease("job", suite.Long))
 		leapClock(x, -24*suite.Long)
@@ -29,7 +28,7 @@ func TestLeaseClockLeaps(t *testing.T) {
 			x.Errorf("after a renewal %v s are left", left)
 		}
 		leapClock(x, 2*suite.Long)
-		// Nobody has taken it, and still it is over.
+		// The claim has ended although no other process has the lease.
 		if first.Context().Err() != nil {
 			x.Error("the holder cannot know yet")
 		}
@@ -47,13 +46,13 @@ func TestLeaseClockLeaps(t *testing.T) {
 	})
 }
 
-// TestLeaseApplicationClock (H27): a process whose clock is a quarter of a
-// century behind acquires, renews and is told like any other.
-func TestLeaseApplicationClock(t *testing.T) {
+// TestWrongApplicationClockIsHarmless (H27): a process whose clock is a quarter of a century behind acquires and renews
+// like any other, and gets correct durations.
+func TestWrongApplicationClockIsHarmless(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		mine := acquireLease(x, x.RF.Lease("mine", suite.Long))
 		url, d := x.DB.URL, x.Dialect
-		synctest.Test(x.T, func(t *testing.T) { // a bubble's clock begins in the year 2000
+		synctest.Test(x.T, func(t *testing.T) { // the synthetic clock begins in the year 2000
 			if year := time.Now().UTC().Year(); year != 2000 {
 				t.Fatalf("it is %d", year)
 			}
@@ -90,24 +89,20 @@ func TestLeaseApplicationClock(t *testing.T) {
 	})
 }
 
-// TestLeaseSessionTimeZones (H27): sessions of any time zone agree on what is
-// held and what has expired.
-func TestLeaseSessionTimeZones(t *testing.T) {
+// TestTimeZonesAgreeOnExpiry (H27): sessions of any time zone agree on which claims are held and which have expired.
+func TestTimeZonesAgreeOnExpiry(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
-		zones := map[string][]string{
-			"postgres": {"timezone=Pacific/Kiritimati", "timezone=Etc/GMT+12"},
-			"mysql":    {"time_zone=%27%2B13:00%27", "time_zone=%27-12:00%27"},
-			"sqlite":   {"_", "_"}, // sessions have none
-		}[x.Family()]
+		zones := []string{x.Text("lease.east"), x.Text("lease.west")}
 		east, west := stranger(x, testdb.Hooks{}, zones[0]), stranger(x, testdb.Hooks{}, zones[1])
-		if x.Family() != "sqlite" {
-			zone := func(pool *sql.DB) (name string) {
-				if err := pool.QueryRow(x.By(map[string]string{"postgres": "SHOW timezone", "mysql": "SELECT @@SESSION.time_zone"})).Scan(&name); err != nil {
+		if x.Has.TimeZones {
+			zone := func(setting string) (name string) {
+				pool := x.DB.OpenTapped(x.T, testdb.Hooks{}, setting)
+				if err := pool.QueryRow(x.Text("lease.time_zone")).Scan(&name); err != nil {
 					x.Fatal(err)
 				}
 				return name
 			}
-			if a, b := zone(x.DB.OpenTapped(x.T, testdb.Hooks{}, zones[0])), zone(x.DB.OpenTapped(x.T, testdb.Hooks{}, zones[1])); a == b {
+			if a, b := zone(zones[0]), zone(zones[1]); a == b {
 				x.Fatalf("both sessions have time zone %s", a)
 			}
 		}

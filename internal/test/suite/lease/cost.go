@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRenewalStatements: a renewal is what a process at rest sends besides its looks. Servers count, and
-// log, each statement of a message.
-func TestRenewalStatements(t *testing.T) {
+// TestRenewalSendsFewStatements: a renewal is what an idle process sends besides its polls. Servers count and log each
+// statement of a message.
+func TestRenewalSendsFewStatements(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		var mu sync.Mutex
 		var sent []string
@@ -37,7 +37,7 @@ func TestRenewalStatements(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if len(sent) > 6 { // the renewal, BEGIN, COMMIT, and what makes the transaction rowfeed's
+		if len(sent) > 6 { // the renewal, BEGIN, COMMIT, and the settings of rowfeed's transactions
 			x.Errorf("%d statements: %q", len(sent), sent)
 		}
 	})

@@ -14,12 +14,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// ending begins a claim that is so short that it ends during the test by itself.
+// ending acquires a claim that is so short that it ends during the test.
 func ending(x *suite.Env, rf *rowfeed.DB) (claim *rowfeed.Claim) {
 	x.Helper()
 	x.Eventually("a short claim begins before it ends", func() (ok bool) {
 		var err error
-		if claim, err = rf.Lease("job", 150*time.Millisecond).TryAcquire(x.Ctx); err != nil && !suite.IsCode(err, rowfeed.LeaseLost) && !suite.IsCode(err, rowfeed.LeaseTaken) {
+		claim, err = rf.Lease("job", 150*time.Millisecond).TryAcquire(x.Ctx)
+		if err != nil && !suite.IsCode(err, rowfeed.LeaseLost) && !suite.IsCode(err, rowfeed.LeaseTaken) {
 			x.Fatal(err)
 		}
 		return err == nil
@@ -29,13 +30,15 @@ func ending(x *suite.Env, rf *rowfeed.DB) (claim *rowfeed.Claim) {
 
 func awaitExpiry(x *suite.Env) {
 	x.Helper()
-	x.Eventually("the lease expires on the database's clock", func() bool { return job(x).State == rowfeed.LeaseExpired })
+	x.Eventually("the lease expires on the database's clock", func() bool {
+		return job(x).State == rowfeed.LeaseExpired
+	})
 }
 
-// TestLeaseWorkOutlivesClaim (M54): the claim ends while a transaction of its holder is
-// open. The holder's context ends by itself, and its write is refused at the end,
-// though the transaction began in time and nobody has taken over.
-func TestLeaseWorkOutlivesClaim(t *testing.T) {
+// TestWriteAfterClaimIsRefused (M54): the claim ends while a transaction of its holder is open. The holder's context
+// ends by itself, and its write is refused at the end, although the transaction began in time and no other process has
+// the lease.
+func TestWriteAfterClaimIsRefused(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE effects (epoch BIGINT)")
 		claim := ending(x, x.RF)
@@ -56,9 +59,9 @@ func TestLeaseWorkOutlivesClaim(t *testing.T) {
 	})
 }
 
-// TestLeaseRenewalInTime (M54): a renewal judges by the end that the database knows,
-// also when it is sent while the holder still believes in its claim.
-func TestLeaseRenewalInTime(t *testing.T) {
+// TestRenewalUsesTheDatabasesClock (M54): a renewal is refused after the end that the database knows, even if the
+// holder still considers its claim valid.
+func TestRenewalUsesTheDatabasesClock(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		claim := acquireLease(x, x.RF.Lease("job", suite.Long))
 		leapClock(x, suite.Long)
@@ -67,9 +70,9 @@ func TestLeaseRenewalInTime(t *testing.T) {
 	})
 }
 
-// TestLeaseTakeOverWaits (M54): between Assert and COMMIT nobody takes over, though the
-// claim may end meanwhile: the next holder sees the effect of the one before.
-func TestLeaseTakeOverWaits(t *testing.T) {
+// TestTakeoverWaitsForAssertedWrite (M54): between Assert and COMMIT no other process acquires the lease, although the
+// claim may end meanwhile. So the next holder sees the effect of the former one.
+func TestTakeoverWaitsForAssertedWrite(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE effects (epoch BIGINT)")
 		var claim *rowfeed.Claim
@@ -128,7 +131,7 @@ func TestLeaseTakeOverWaits(t *testing.T) {
 	})
 }
 
-// acquireSoon waits for the lease.
+// acquireSoon waits until it has acquired the lease.
 func acquireSoon(x *suite.Env, l *rowfeed.Lease) *rowfeed.Claim {
 	x.Helper()
 	l.LookEvery = 20 * time.Millisecond
@@ -139,10 +142,9 @@ func acquireSoon(x *suite.Env, l *rowfeed.Lease) *rowfeed.Claim {
 	return c
 }
 
-// TestLeaseCommitUnknown (H27): a COMMIT fails, before or after it took effect.
-// Acquire, Renew and Release answer what is in the row, not what they remember; a
-// second failure on the way to find out is an error, and the row's claim runs out.
-func TestLeaseCommitUnknown(t *testing.T) {
+// TestUnknownCommitReadsTheRow (H27): a COMMIT fails before or after it took effect. Acquire, Renew and Release then
+// answer what is in the row. If the read of the row fails, too, they return an error, and the claim in the row expires.
+func TestUnknownCommitReadsTheRow(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		var failing atomic.Int64 // COMMITs to fail
 		var effective atomic.Bool
@@ -188,8 +190,10 @@ func TestLeaseCommitUnknown(t *testing.T) {
 
 			failing.Store(1)
 			before := claim.Deadline()
-			if err := claim.Renew(x.Ctx); !errors.Is(err, testdb.ErrInjected) || claim.Context().Err() != nil || !claim.Deadline().Equal(before) {
-				x.Errorf("a renewal that is not sure: %v, context %v, deadline moved by %s", err, claim.Context().Err(), claim.Deadline().Sub(before))
+			err = claim.Renew(x.Ctx)
+			ended, moved := claim.Context().Err(), claim.Deadline().Sub(before)
+			if !errors.Is(err, testdb.ErrInjected) || ended != nil || moved != 0 {
+				x.Errorf("a renewal without an answer: %v, context %v, deadline moved by %s", err, ended, moved)
 			}
 			failing.Store(0)
 			if err := claim.Renew(x.Ctx); err != nil {
@@ -205,7 +209,7 @@ func TestLeaseCommitUnknown(t *testing.T) {
 				x.Errorf("after the release: %+v", job(x))
 			}
 		}
-		// The way to find out fails, too.
+		// The read of the row fails, too.
 		effective.Store(true)
 		failing.Store(2)
 		epoch := job(x).Epoch
@@ -216,20 +220,20 @@ func TestLeaseCommitUnknown(t *testing.T) {
 		wantTaken(x, lease)
 		leapClock(x, 2*suite.Long)
 		if claim := acquireLease(x, lease); claim.Epoch() != epoch+2 {
-			x.Errorf("epoch %d after one that nobody knew to have, %d", claim.Epoch(), epoch+1)
+			x.Errorf("epoch %d after an epoch that no process has got, %d", claim.Epoch(), epoch+1)
 		}
 	})
 }
 
-// TestLeaseGivenUp (H27): when a caller cancels Acquire before the answer arrives, no lease is left that would have to
-// expire before another member gets it.
-func TestLeaseGivenUp(t *testing.T) {
+// TestCancelledAcquireLeavesNoClaim (H27): when a caller cancels Acquire before the answer arrives, no claim is left
+// that would have to expire before another process gets the lease.
+func TestCancelledAcquireLeavesNoClaim(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		ctx, cancel := context.WithCancel(x.Ctx)
 		rf := stranger(x, testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
 			if ev.Kind == testdb.Commit && ctx.Err() == nil {
 				cancel()
-				return testdb.ErrInjected // as a driver does whose context has ended
+				return testdb.ErrInjected // the error of a driver whose context has ended
 			}
 			return err
 		}})
@@ -242,22 +246,22 @@ func TestLeaseGivenUp(t *testing.T) {
 	})
 }
 
-// TestLeaseHold (M54, M58): Hold renews while the work runs, longer than the ttl by the
-// database's clock, and releases; it tells the work, and its caller, when the claim is
-// lost, and passes on errors and panics.
-func TestLeaseHold(t *testing.T) {
+// TestHoldRenewsAndReleases (M54, M58): Hold renews while the work runs, longer than the TTL by the database's clock,
+// and releases the lease. It reports a lost claim to the work and to its caller, and passes on errors and panics.
+func TestHoldRenewsAndReleases(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const ttl = 600 * time.Millisecond
 		lease := x.RF.Lease("job", ttl)
-		x.Eventually("work runs for longer than the ttl", func() bool {
+		x.Eventually("work runs for longer than the TTL", func() bool {
 			err := lease.Hold(x.Ctx, func(ctx context.Context, claim *rowfeed.Claim) error {
 				x.Eventually("the claim is renewed beyond its first end", func() bool {
 					s := job(x)
-					return ctx.Err() != nil || s.Renewals > 0 && s.ExpiresInSeconds > 0 && x.Scalar("SELECT "+x.Dialect.Now()+" - acquired_at FROM rowfeed_leases") > ttl.Microseconds()
+					held := x.Scalar("SELECT " + x.Dialect.Now() + " - acquired_at FROM rowfeed_leases")
+					return ctx.Err() != nil || s.Renewals > 0 && s.ExpiresInSeconds > 0 && held > ttl.Microseconds()
 				})
 				return assertClaim(x, claim)
 			})
-			if err != nil { // this machine was too slow for so short a claim
+			if err != nil { // the machine was too slow for so short a claim
 				x.WantCode(err, rowfeed.LeaseLost)
 			}
 			return err == nil
@@ -266,7 +270,8 @@ func TestLeaseHold(t *testing.T) {
 			x.Errorf("after Hold: %+v", s)
 		}
 		lease = x.RF.Lease("job", suite.Long)
-		if err := lease.Hold(x.Ctx, func(context.Context, *rowfeed.Claim) error { return testdb.ErrInjected }); !errors.Is(err, testdb.ErrInjected) {
+		fails := func(context.Context, *rowfeed.Claim) error { return testdb.ErrInjected }
+		if err := lease.Hold(x.Ctx, fails); !errors.Is(err, testdb.ErrInjected) {
 			x.Errorf("the work's error becomes %v", err)
 		}
 		func() {
@@ -289,7 +294,7 @@ func TestLeaseHold(t *testing.T) {
 		if s := job(x); s.State != rowfeed.LeaseFree {
 			x.Errorf("after an error, a panic and a cancelled context: %+v", s)
 		}
-		// The clock leaps; a renewal finds the claim lost.
+		// The clock leaps, and a renewal finds the claim lost.
 		err = x.RF.Lease("job", 2*time.Second).Hold(x.Ctx, func(ctx context.Context, claim *rowfeed.Claim) error {
 			leapClock(x, suite.Long)
 			<-ctx.Done()
@@ -300,9 +305,9 @@ func TestLeaseHold(t *testing.T) {
 	})
 }
 
-// TestReleaseLease (M52): an operator ends the claim that there is, or only the one that
-// was seen; the holder learns of it, and a free lease stays free.
-func TestReleaseLease(t *testing.T) {
+// TestOperatorReleasesClaim (M52): an operator ends the current claim, or only the one that the operator has seen. The
+// holder is notified, and a free lease stays free.
+func TestOperatorReleasesClaim(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		_, err := x.RF.Admin().ReleaseLease(x.Ctx, "job", 0)
 		x.WantCode(err, rowfeed.UnknownLease)
@@ -317,7 +322,7 @@ func TestReleaseLease(t *testing.T) {
 		if was, err := x.RF.Admin().ReleaseLease(x.Ctx, "job", 0); err != nil || was.State != rowfeed.LeaseFree {
 			x.Errorf("a free one: %+v, %v", was, err)
 		}
-		// Between the operator's look and the release the lease changes hands.
+		// Between the operator's read and the release another process acquires the lease.
 		second := acquireLease(x, x.RF.Lease("job", suite.Long))
 		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Begin })
 		operator := stranger(x, testdb.Hooks{Before: held.Before})
@@ -332,7 +337,7 @@ func TestReleaseLease(t *testing.T) {
 		held.Release()
 		x.WantCode(<-done, rowfeed.Conflict)
 		if err := assertClaim(x, third); err != nil {
-			x.Errorf("the holder that nobody meant: %v", err)
+			x.Errorf("the holder of another claim: %v", err)
 		}
 		wantOver(x, second)
 	})

@@ -21,11 +21,12 @@ import (
 func init() {
 	testdb.RegisterChild("group member", func() {
 		err := suite.Leasing(func(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
-			return rf.Group("g", suite.GroupJobs, suite.GroupTTL).Run(ctx, func(ctx context.Context, j *rowfeed.Job) error {
-				fmt.Println("begun", j.Number(), j.Claim().Epoch())
-				defer fmt.Println("over", j.Number(), j.Claim().Epoch())
-				return suite.UntilAsked(ctx, j)
-			})
+			return rf.Group("g", suite.GroupJobs, suite.GroupTTL).
+				Run(ctx, func(ctx context.Context, j *rowfeed.Job) error {
+					fmt.Println("begun", j.Number(), j.Claim().Epoch())
+					defer fmt.Println("over", j.Number(), j.Claim().Epoch())
+					return suite.UntilAsked(ctx, j)
+				})
 		})
 		if err != nil {
 			fmt.Println(err)
@@ -34,11 +35,10 @@ func init() {
 	})
 }
 
-// TestGroup (M24, M58): whoever joins, leaves or is killed, within three times the ttl everybody has
-// the same number of jobs, give or take one. What is written in the table of leases
-// decides. How many jobs change hands meanwhile is TestGroupMoves's: where statements
-// take long two members may act on what both have seen before either has acted.
-func TestGroup(t *testing.T) {
+// TestGroupSharesJobsEvenly (M24, M58): members join, leave and are killed. Within three times the TTL all members have
+// the same number of jobs, give or take one, by the table of leases. How many jobs move meanwhile is tested by
+// TestFewestJobsMove: if statements are slow, two members may act on the same state.
+func TestGroupSharesJobsEvenly(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		var players []*player
@@ -52,7 +52,7 @@ func TestGroup(t *testing.T) {
 		}
 		was = x.AwaitBalance("g", suite.GroupJobs, 7, was)
 
-		// A member in a process of its own joins, and is killed with SIGKILL.
+		// A member in another process joins, and is killed with SIGKILL.
 		child := testdb.CrashChild(x.T, "group member", "URL="+x.DB.URL)
 		x.AwaitBalance("g", suite.GroupJobs, 8, was)
 		child.Kill()
@@ -73,9 +73,9 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// TestGroupPausedMember (M54, H3): a member is stopped with SIGSTOP until others
-// have its jobs. When it goes on it gives up what it believes to have, and takes part anew.
-func TestGroupPausedMember(t *testing.T) {
+// TestPausedMemberGivesUpItsJobs (M54, H3): a member is stopped with SIGSTOP until other members have its jobs. When it
+// continues, it gives up its jobs and joins again.
+func TestPausedMemberGivesUpItsJobs(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		paused, stop, goOn := x.Stoppable("group member")
@@ -86,7 +86,7 @@ func TestGroupPausedMember(t *testing.T) {
 		stop()
 		now := x.AwaitBalance("g", suite.GroupJobs, 1, was)
 		goOn()
-		// Of the claims that it had it holds none; it says so of each.
+		// The member reports that it has lost each of its claims.
 		for job, owner := range was.Owners {
 			if owner == first.Owners[job] {
 				x.WaitFor(paused, regexp.MustCompile(fmt.Sprintf("over %d %d\n", job, was.Epochs[job])))
@@ -97,10 +97,9 @@ func TestGroupPausedMember(t *testing.T) {
 	})
 }
 
-// TestGroupRebalanceWaits (M58): a job that is to change hands stays where it is until what is
-// in hand has come to an end; nobody else has it meanwhile, though that takes longer than
-// the ttl. All others move. That a job does not come to an end holds up nothing but itself.
-func TestGroupRebalanceWaits(t *testing.T) {
+// TestRebalanceWaitsForRunningJob (M58): a job that is to move stays with its member until its current work has ended,
+// and no other member has it meanwhile, although that takes longer than the TTL. All other jobs move.
+func TestRebalanceWaitsForRunningJob(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		const jobs = 4
@@ -111,7 +110,7 @@ func TestGroupRebalanceWaits(t *testing.T) {
 			case <-j.HandOver():
 				select {
 				case asked <- j.Number():
-				case <-done: // this is not the first time
+				case <-done: // a later call
 				}
 				<-done
 			}
@@ -122,20 +121,23 @@ func TestGroupRebalanceWaits(t *testing.T) {
 		second := join(x, jobs, nil)
 		hung := <-asked
 		was2 := x.AwaitBalance("g", jobs, 2, was)
-		x.Eventually("twice the ttl passes", func() bool { return x.Standing("g", jobs).Beats(was2) > 8 })
+		x.Eventually("twice the TTL passes", func() bool { return x.Standing("g", jobs).Beats(was2) > 8 })
 		if first.hasReleased(jobs, hung) {
 			x.Errorf("job %d is released while it is done", hung)
 		}
 		now := x.Standing("g", jobs)
 		if now.Epochs[hung] != was.Epochs[hung] || now.Owners[hung] != was.Owners[hung] {
-			first.unlessLost("job %d had epoch %d of %s, and has %d of %s", hung, was.Epochs[hung], was.Owners[hung], now.Epochs[hung], now.Owners[hung])
+			first.unlessLost("job %d had epoch %d of %s, and has %d of %s",
+				hung, was.Epochs[hung], was.Owners[hung], now.Epochs[hung], now.Owners[hung])
 		}
 		if one, two := first.numbers(), second.numbers(); (len(one) != 2 || len(two) != 2) && second.losses() == 0 {
-			first.unlessLost("beside a job that hangs the members have %v and %v", one, two)
+			first.unlessLost("while a job hangs, the members have %v and %v", one, two)
 		}
 		now = x.Standing("g", jobs)
 		close(done)
-		x.Eventually("the job is free for others", func() bool { return x.Standing("g", jobs).Epochs[hung] > was.Epochs[hung] })
+		x.Eventually("the job is free for others", func() bool {
+			return x.Standing("g", jobs).Epochs[hung] > was.Epochs[hung]
+		})
 		x.AwaitBalance("g", jobs, 2, now)
 		if !first.hasReleased(jobs, hung) {
 			first.unlessLost("job %d was not released when it was done", hung)
@@ -145,29 +147,29 @@ func TestGroupRebalanceWaits(t *testing.T) {
 	})
 }
 
-// TestGroupHungHandler (M53): while none of another member's jobs comes to an end a newcomer
-// has none, and asks ever less often whether there is one.
-func TestGroupHungHandler(t *testing.T) {
+// TestNewMemberPollsLessWhileJobsHang (M53): while no job of another member ends, a new member has no job, and polls
+// less and less often.
+func TestNewMemberPollsLessWhileJobsHang(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		const jobs = 2
 		done := make(chan struct{})
-		// A job that is begun after done is closed stays: the balance would come and go with it.
+		// A job that begins after done is closed does not end, so that the balance stays.
 		hang := func(ctx context.Context, j *rowfeed.Job) error { <-done; return suite.UntilAsked(ctx, j) }
 		first := join(x, jobs, map[int]func(context.Context, *rowfeed.Job) error{0: hang, 1: hang})
 		was := x.AwaitBalance("g", jobs, 1, suite.Standing{})
 		second := join(x, jobs, nil)
-		x.Eventually("the newcomer has a seat", func() bool { return len(x.Standing("g", jobs).Seats) == 2 })
-		// Of the member that has the jobs.
+		x.Eventually("the new member has a seat", func() bool { return len(x.Standing("g", jobs).Seats) == 2 })
+		// The beats of the member that has the jobs.
 		before, sent := x.Standing("g", jobs), second.sent.Load()
 		beats := func(s suite.Standing) int64 { return s.BeatsOf(was.Owners[0], before) }
-		x.Eventually("twice the ttl passes", func() bool { return beats(x.Standing("g", jobs)) >= 8 })
-		// A beat is a look, a renewal, and perhaps a setting of its transaction. Who asks on
-		// has six beats to one. (Counted before the beats: the test may stand still in between.)
+		x.Eventually("twice the TTL passes", func() bool { return beats(x.Standing("g", jobs)) >= 8 })
+		// A beat is a poll, a renewal, and perhaps a setting of its transaction. A member that did not slow down would
+		// poll at every beat. The statements are counted before the beats, because the test may stall in between.
 		n := second.sent.Load() - sent
 		now := x.Standing("g", jobs)
 		if n > 6*(beats(now)+4) {
-			first.unlessLost("who waits for a job has sent %d statements in %d beats", n, beats(now))
+			first.unlessLost("the member that waits for a job has sent %d statements in %d beats", n, beats(now))
 		}
 		if now.TakeOver != was.TakeOver {
 			first.unlessLost("epochs %v were %v before the newcomer came", now.Epochs, was.Epochs)
@@ -179,10 +181,9 @@ func TestGroupHungHandler(t *testing.T) {
 	})
 }
 
-// TestGroupLostLease (M54): a job whose claim is lost ends at once, with the reason; the
-// others go on. It is taken again under a higher epoch, and not before its work has
-// returned.
-func TestGroupLostLease(t *testing.T) {
+// TestLostJobEndsAndOthersContinue (M54): a job whose claim is lost ends at once, with the reason, and the other jobs
+// continue. The job is claimed again under a higher epoch, and not before its work has returned.
+func TestLostJobEndsAndOthersContinue(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		const jobs = 3
@@ -200,19 +201,20 @@ func TestGroupLostLease(t *testing.T) {
 		if _, err := x.RF.Admin().ReleaseLease(x.Ctx, admin.JobLease("g", jobs, 1), 0); err != nil {
 			x.Fatal(err)
 		}
-		x.Eventually("the job learns of it", func() bool { return len(causes) > 0 })
+		x.Eventually("the job is notified", func() bool { return len(causes) > 0 })
 		x.WantCode(<-causes, rowfeed.LeaseLost)
 		now := x.Standing("g", jobs)
 		x.Eventually("four beats", func() bool { return x.Standing("g", jobs).Beats(now) >= 4 })
 		if s := x.Standing("g", jobs); s.Epochs[1] != was.Epochs[1] {
-			x.Error("a job is taken again while its work goes on")
+			x.Error("a job is claimed again while its work still runs")
 		}
 		close(go1)
 		now = x.AwaitBalance("g", jobs, 1, x.Standing("g", jobs))
-		if lost := p.losses(); now.Epochs[1] == was.Epochs[1] || lost == 1 && (now.Epochs[0] != was.Epochs[0] || now.Epochs[2] != was.Epochs[2]) {
+		if lost := p.losses(); now.Epochs[1] == was.Epochs[1] ||
+			lost == 1 && (now.Epochs[0] != was.Epochs[0] || now.Epochs[2] != was.Epochs[2]) {
 			x.Errorf("epochs %v were %v before one of them was lost", now.Epochs, was.Epochs)
 		}
-		// So does a seat that is lost, and nothing else happens.
+		// A seat that is lost is claimed again, too, and nothing else happens.
 		for name := range map[string]bool{now.Seats[now.Owners[0]].Name: true} {
 			if _, err := x.RF.Admin().ReleaseLease(x.Ctx, name, 0); err != nil {
 				x.Fatal(err)
@@ -226,9 +228,9 @@ func TestGroupLostLease(t *testing.T) {
 	})
 }
 
-// TestGroupStandsBy (M58): of more members than jobs those left over stand by, and change
-// nothing. One that goes is replaced.
-func TestGroupStandsBy(t *testing.T) {
+// TestMembersBeyondJobsStandBy (M58): if a group has more members than jobs, the other members stand by and write
+// nothing. If a member leaves, one of them replaces it.
+func TestMembersBeyondJobsStandBy(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		const jobs = 2
@@ -237,9 +239,9 @@ func TestGroupStandsBy(t *testing.T) {
 			players = append(players, join(x, jobs, nil))
 		}
 		x.AwaitBalance("g", jobs, jobs, suite.Standing{})
-		// What those do that have looked before the seats were taken is over soon.
+		// Members that have polled before the seats were claimed finish soon.
 		was := x.Standing("g", jobs)
-		x.Eventually("the ttl passes", func() bool { return x.Standing("g", jobs).Beats(was) >= 4 })
+		x.Eventually("the TTL passes", func() bool { return x.Standing("g", jobs).Beats(was) >= 4 })
 		var idle, busy []*player
 		x.Eventually("two members have a job each", func() bool {
 			was, idle, busy = x.Standing("g", jobs), nil, nil
@@ -256,7 +258,7 @@ func TestGroupStandsBy(t *testing.T) {
 		for _, p := range idle {
 			wrote[p] = p.wrote.Load()
 		}
-		x.Eventually("twice the ttl passes", func() bool { return x.Standing("g", jobs).Beats(was) >= 8 })
+		x.Eventually("twice the TTL passes", func() bool { return x.Standing("g", jobs).Beats(was) >= 8 })
 		for _, p := range idle {
 			wrote[p] = p.wrote.Load() - wrote[p]
 		}
@@ -267,43 +269,42 @@ func TestGroupStandsBy(t *testing.T) {
 			lost += p.losses()
 		}
 		for _, p := range idle {
-			if lost == 0 && wrote[p] > 0 { // else there was something to take
-				x.Errorf("who stands by has changed something %d times", wrote[p])
+			if lost == 0 && wrote[p] > 0 { // otherwise there was a job to claim
+				x.Errorf("a member that stands by has written %d times", wrote[p])
 			}
 		}
 		x.AwaitBalance("g", jobs, jobs, now)
 		for _, p := range idle {
-			x.Eventually("who stood by has a job", func() bool { return len(p.numbers()) == 1 })
+			x.Eventually("the member that stood by has a job", func() bool { return len(p.numbers()) == 1 })
 			p.end()
 		}
 	})
 }
 
-// TestGroupThroughOutage (M54, M57): a member that loses the database stops its jobs when
-// their claims are over, and others take them; when all lose it nobody has any. They come
-// back by themselves.
-func TestGroupThroughOutage(t *testing.T) {
+// TestGroupSurvivesOutage (M54, M57): a member that loses the database stops its jobs when their claims end, and other
+// members get them. If all members lose it, no member has a job. All recover by themselves.
+func TestGroupSurvivesOutage(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		first, second := join(x, suite.GroupJobs, nil), join(x, suite.GroupJobs, nil)
 		was := x.AwaitBalance("g", suite.GroupJobs, 2, suite.Standing{})
 		first.cut.Store(true)
 		x.AwaitBalance("g", suite.GroupJobs, 1, was)
-		x.Eventually("the one without a database has stopped", func() bool { return len(first.numbers()) == 0 })
+		x.Eventually("the member without a database has stopped", func() bool { return len(first.numbers()) == 0 })
 		was = x.Standing("g", suite.GroupJobs)
 		first.cut.Store(false)
 		x.AwaitBalance("g", suite.GroupJobs, 2, was)
 		first.cut.Store(true)
 		second.cut.Store(true)
-		x.Eventually("nobody has any job", func() bool { return len(first.numbers())+len(second.numbers()) == 0 })
+		x.Eventually("no member has a job", func() bool { return len(first.numbers())+len(second.numbers()) == 0 })
 		was = x.Standing("g", suite.GroupJobs)
 		first.cut.Store(false)
 		second.cut.Store(false)
 		x.AwaitBalance("g", suite.GroupJobs, 2, was)
-		// The database's clock leaps ahead: all is lost, and found again.
+		// The database's clock leaps ahead: all claims are lost, and acquired again.
 		now := x.Standing("g", suite.GroupJobs)
 		leapClock(x, time.Hour)
-		x.Eventually("every job is begun again", func() bool {
+		x.Eventually("every job runs again", func() bool {
 			s := x.Standing("g", suite.GroupJobs)
 			return s.Balanced(suite.GroupJobs, 2) && s.TakeOver >= now.TakeOver+suite.GroupJobs
 		})
@@ -312,12 +313,11 @@ func TestGroupThroughOutage(t *testing.T) {
 	})
 }
 
-// TestGroupError (M24): the error of a job ends its member, which leaves its jobs to others at
-// once.
-func TestGroupError(t *testing.T) {
+// TestErrorOfJobEndsMember (M24): the error of a job ends its member, and the other members get its jobs at once.
+func TestErrorOfJobEndsMember(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		fail := make(chan struct{})
-		first := join(x, suite.GroupJobs, map[int]func(context.Context, *rowfeed.Job) error{0: func(ctx context.Context, j *rowfeed.Job) error {
+		fails := func(ctx context.Context, j *rowfeed.Job) error {
 			select {
 			case <-ctx.Done():
 			case <-j.HandOver():
@@ -325,7 +325,8 @@ func TestGroupError(t *testing.T) {
 				return suite.ErrOff
 			}
 			return nil
-		}})
+		}
+		first := join(x, suite.GroupJobs, map[int]func(context.Context, *rowfeed.Job) error{0: fails})
 		was := x.AwaitBalance("g", suite.GroupJobs, 1, suite.Standing{})
 		close(fail)
 		if err := <-first.ended; err != suite.ErrOff {
@@ -334,17 +335,18 @@ func TestGroupError(t *testing.T) {
 		second := join(x, suite.GroupJobs, nil)
 		x.AwaitBalance("g", suite.GroupJobs, 1, was)
 		second.end()
-		for _, g := range []*rowfeed.Group{x.RF.Group("two words", 1, suite.GroupTTL), x.RF.Group("g", 0, suite.GroupTTL), x.RF.Group("g", 1, 0)} {
+		for _, g := range []*rowfeed.Group{
+			x.RF.Group("two words", 1, suite.GroupTTL), x.RF.Group("g", 0, suite.GroupTTL), x.RF.Group("g", 1, 0),
+		} {
 			x.WantCode(g.Run(x.Ctx, suite.UntilAsked), rowfeed.InvalidRequest)
 		}
 	})
 }
 
-// TestGroupIdleCost (M53): a member sends one statement that renews all it has and one
-// look at all others to a beat, whatever the number of jobs, and beats no more than four
-// times in a ttl; one that stands by polls only. A bubble's clock runs through ten idle
-// minutes.
-func TestGroupIdleCost(t *testing.T) {
+// TestIdleGroupSendsTwoStatementsPerBeat (M53): at each beat a member sends one statement that renews all its claims
+// and one that reads the others, whatever the number of jobs, and it beats at most four times per TTL. A member that
+// stands by only polls. A synthetic clock runs through ten idle minutes.
+func TestIdleGroupSendsTwoStatementsPerBeat(t *testing.T) {
 	testdb.SQLite.Require(t)
 	const jobs, ttl, idle = 8, 10 * time.Second, 10 * time.Minute
 	for _, members := range []int{1, 8, 10} {
@@ -356,11 +358,11 @@ func TestGroupIdleCost(t *testing.T) {
 				var watching atomic.Bool
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, members)
-				inside := *x // with a pool of the bubble's
+				inside := *x // with a pool on the synthetic clock
 				for range members {
-					pool, err := testdb.OpenURL(x.DB.URL, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+					count := func(_ context.Context, ev testdb.TapEvent) error {
 						switch {
-						case !watching.Load() || ev.SQL == "": // BEGIN and COMMIT go with their statement
+						case !watching.Load() || ev.SQL == "": // BEGIN and COMMIT are sent with their statement
 						case ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "rowfeed_leases"):
 							renewals.Add(1)
 						case ev.Kind == testdb.Query && strings.Contains(ev.SQL, "rowfeed_leases"):
@@ -369,7 +371,8 @@ func TestGroupIdleCost(t *testing.T) {
 							others.Add(1)
 						}
 						return nil
-					}})
+					}
+					pool, err := testdb.OpenURL(x.DB.URL, testdb.Hooks{Before: count})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -381,10 +384,10 @@ func TestGroupIdleCost(t *testing.T) {
 					inside.RF = rf
 					go func() { ended <- rf.Group("g", jobs, ttl).Run(ctx, suite.UntilAsked) }()
 				}
-				suite.Rest(ctx, 3*ttl) // of the bubble
+				suite.Rest(ctx, 3*ttl) // on the synthetic clock
 				before := inside.Standing("g", jobs)
 				if !before.Balanced(jobs, min(members, jobs)) {
-					t.Errorf("after three times the ttl: %v", before.Shares)
+					t.Errorf("after three times the TTL: %v", before.Shares)
 				}
 				watching.Store(true)
 				suite.Rest(ctx, idle)
@@ -403,9 +406,9 @@ func TestGroupIdleCost(t *testing.T) {
 				if n := renewals.Load(); n > most || n < least/int64(members)*int64(min(members, jobs)) {
 					t.Errorf("%d renewals in %d ttls", n, idle/ttl)
 				}
-				// A transaction may have a setting of its own.
+				// A transaction may send one more setting.
 				if others.Load() > renewals.Load() || after.TakeOver != before.TakeOver {
-					t.Errorf("%d other statements, %d jobs changed hands", others.Load(), after.TakeOver-before.TakeOver)
+					t.Errorf("%d other statements, %d jobs moved", others.Load(), after.TakeOver-before.TakeOver)
 				}
 				t.Logf("%d members: %d renewals and %d looks in %s", members, renewals.Load(), looks.Load(), idle)
 			})

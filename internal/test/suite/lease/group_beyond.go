@@ -9,9 +9,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestGroupBeyond (M53): a member beyond the number of jobs says that it stands by, once,
-// however often it looks, and has its job when there is a seat.
-func TestGroupBeyond(t *testing.T) {
+// TestStandbyIsReportedOnce (M53): a member beyond the number of jobs reports that it stands by, once, however often it
+// polls, and gets a job when one is free.
+func TestStandbyIsReportedOnce(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		rf, said := x.Standby()
 		seat, err := x.RF.Lease("standby/1/seat/0", time.Hour).TryAcquire(x.Ctx)
@@ -22,12 +22,13 @@ func TestGroupBeyond(t *testing.T) {
 		defer stop()
 		ended := make(chan error, 1)
 		go func() {
-			ended <- rf.Group("standby", 1, 400*time.Millisecond).Run(ctx, func(ctx context.Context, _ *rowfeed.Job) error {
+			g := rf.Group("standby", 1, 400*time.Millisecond)
+			ended <- g.Run(ctx, func(ctx context.Context, _ *rowfeed.Job) error {
 				<-ctx.Done()
 				return ctx.Err()
 			})
 		}()
-		x.Eventually("it looks again and again", func() bool { return said.Looks.Load() > 5 })
+		x.Eventually("it polls repeatedly", func() bool { return said.Looks.Load() > 5 })
 		if told := said.Of(rowfeed.JobStandsBy); len(told) != 1 || told[0].Job != -1 || told[0].Jobs != 1 {
 			x.Errorf("said: %+v", told)
 		}

@@ -14,26 +14,25 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// player is a member of the group "g" in a process of its own, as far as the database
-// can tell. Its jobs do nothing until they are over.
+// player is a member of the group "g" with a database pool of its own. By default its jobs wait for their end.
 type player struct {
 	*suite.Env
 	stop  context.CancelFunc
 	ended chan error
-	cut   atomic.Bool // nothing reaches the database any more
+	cut   atomic.Bool // no statement reaches the database any more
 	sent  atomic.Int64
-	wrote atomic.Int64 // statements that change something
+	wrote atomic.Int64 // statements that write
 
 	mu     sync.Mutex
 	has    map[int]*rowfeed.Job
-	freed  []testdb.TapEvent // leases that it has released
+	freed  []testdb.TapEvent // the leases that the member has released
 	lost   int
 	doubts []string
-	// do, where it is set, is what a job does. It is called with the job's number.
+	// do, if set, is the work of a job, by the job's number.
 	do map[int]func(ctx context.Context, j *rowfeed.Job) error
 }
 
-// join begins a member; do may be nil.
+// join starts a member. do may be nil.
 func join(x *suite.Env, jobs int, do map[int]func(ctx context.Context, j *rowfeed.Job) error) *player {
 	x.Helper()
 	p := &player{Env: x, ended: make(chan error, 1), has: map[int]*rowfeed.Job{}, do: do}
@@ -54,13 +53,14 @@ func join(x *suite.Env, jobs int, do map[int]func(ctx context.Context, j *rowfee
 		}
 		return nil
 	}})
-	rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
+	counts := &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
 		if e.Kind == rowfeed.JobLost {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.lost++
 		}
-	}}})
+	}}
+	rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{Observer: counts})
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func join(x *suite.Env, jobs int, do map[int]func(ctx context.Context, j *rowfee
 	}()
 	x.Cleanup(func() {
 		stop()
-		if !x.Failed() { // of a test that has, jobs may wait for it for ever
+		if !x.Failed() { // jobs of a failed test may wait for ever
 			<-over
 		}
 	})
@@ -98,23 +98,24 @@ func (p *player) work(ctx context.Context, j *rowfeed.Job) error {
 	return suite.UntilAsked(ctx, j)
 }
 
-// hasReleased tells whether it has released a job, lost or not.
+// hasReleased reports whether the member has released a job.
 func (p *player) hasReleased(jobs, job int) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.freed, func(ev testdb.TapEvent) bool { return suite.HasArg(ev, admin.JobLease("g", jobs, job)) })
+	return slices.ContainsFunc(p.freed, func(ev testdb.TapEvent) bool {
+		return suite.HasArg(ev, admin.JobLease("g", jobs, job))
+	})
 }
 
-// unlessLost is an error of the test, unless the member has lost a claim, as it may on a
-// machine that is slow. That is known for certain when it has ended: the table of leases
-// tells it earlier than the member.
+// unlessLost reports an error, unless the member has lost a claim, which can happen on a slow machine. The test knows
+// that only when the member has ended, because the table of leases shows it earlier than the member.
 func (p *player) unlessLost(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.doubts = append(p.doubts, fmt.Sprintf(format, args...))
 }
 
-// end stops it and waits for its end.
+// end stops the member and waits for its end.
 func (p *player) end() {
 	p.Helper()
 	p.stop()

@@ -13,11 +13,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// hangsOnce makes one statement hang until whoever sent it gives it up, as on a connection
-// that was dropped on the way: the next statement finds another one. It is armed from
-// without, and hung tells when that is over. All of it is of the bubble in which it is called,
-// on whose clock statements take no time: what is asserted are the rules, whatever the machine does.
-func hangsOnce(t *testing.T, x *suite.Env, match string, observer *rowfeed.Observer) (rf *rowfeed.DB, arm *atomic.Bool, hung chan struct{}) {
+// hangsOnce makes one statement hang until its sender abandons it, as on a connection that the network has dropped. The
+// next statement gets another connection. The test sets arm before the statement, and hung is closed after it. All of
+// it runs on a synthetic clock, on which statements take no time, so the test does not depend on the machine.
+func hangsOnce(
+	t *testing.T, x *suite.Env, match string, observer *rowfeed.Observer,
+) (rf *rowfeed.DB, arm *atomic.Bool, hung chan struct{}) {
 	t.Helper()
 	arm, hung = &atomic.Bool{}, make(chan struct{})
 	pool, err := testdb.OpenURL(x.DB.URL, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
@@ -40,10 +41,10 @@ func hangsOnce(t *testing.T, x *suite.Env, match string, observer *rowfeed.Obser
 
 const hangTTL = 10 * time.Second
 
-// TestGroupHungStatement (M24, M54): one statement of a member hangs. It is given up in time
-// for another, on another connection, and no job is lost.
-func TestGroupHungStatement(t *testing.T) {
-	testdb.SQLite.Require(t) // the statement hangs before it comes to a database
+// TestHungStatementCostsNoJob (M24, M54): one statement of a member hangs. The member abandons it in time for another
+// one on another connection, and loses no job.
+func TestHungStatementCostsNoJob(t *testing.T) {
+	testdb.SQLite.Require(t) // the statement hangs before it reaches a database
 	for name, match := range map[string]string{"renew": "renewals = renewals + 1", "look": "name >= "} {
 		t.Run(name, func(t *testing.T) {
 			x := suite.NewEnv(t, testdb.SQLite, nil)
@@ -55,7 +56,7 @@ func TestGroupHungStatement(t *testing.T) {
 						lost.Add(1)
 					}
 				}})
-				inside := *x // with a pool of the bubble's
+				inside := *x // with a pool on the synthetic clock
 				inside.RF = rf
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
@@ -70,8 +71,10 @@ func TestGroupHungStatement(t *testing.T) {
 				<-hung
 				hangs := inside.Standing("g", suite.GroupJobs)
 				suite.Rest(ctx, 3*hangTTL)
-				if s := inside.Standing("g", suite.GroupJobs); lost.Load() > 0 || s.TakeOver != was.TakeOver || s.Beats(hangs) < 2 {
-					t.Errorf("%d jobs were lost, %d changed hands, %d beats", lost.Load(), s.TakeOver-was.TakeOver, s.Beats(hangs))
+				if s := inside.Standing("g", suite.GroupJobs); lost.Load() > 0 || s.TakeOver != was.TakeOver ||
+					s.Beats(hangs) < 2 {
+					t.Errorf("%d jobs were lost, %d moved, %d beats", lost.Load(), s.TakeOver-was.TakeOver,
+						s.Beats(hangs))
 				}
 				stop()
 				if err := <-ended; err != nil {
@@ -82,9 +85,8 @@ func TestGroupHungStatement(t *testing.T) {
 	}
 }
 
-// TestLeaseHungRenewal (M54): of a lease that is held by itself one renewal hangs; another
-// saves it.
-func TestLeaseHungRenewal(t *testing.T) {
+// TestHungRenewalCostsNoClaim (M54): one renewal of a single lease hangs. Another renewal keeps the claim.
+func TestHungRenewalCostsNoClaim(t *testing.T) {
 	testdb.SQLite.Require(t)
 	x := suite.NewEnv(t, testdb.SQLite, nil)
 	x.Migrate()

@@ -12,10 +12,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestGroupRenewalPlan (M53): the statement that renews all of a member's claims finds them
-// by their key, under the settings that it runs with. PostgreSQL compiles a plan that
-// these make look dear, at a tenth of a second of processor time for each beat.
-func TestGroupRenewalPlan(t *testing.T) {
+// TestRenewalUsesThePrimaryKey (M53): the statement that renews all claims of a member finds them by their key, with
+// the settings under which it runs. PostgreSQL would otherwise compile the plan, which takes a tenth of a second of
+// processor time at each beat.
+func TestRenewalUsesThePrimaryKey(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -38,7 +38,7 @@ func TestGroupRenewalPlan(t *testing.T) {
 		ctx, stop := context.WithCancel(x.Ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- rf.Group("g", suite.GroupJobs, suite.GroupTTL).Run(ctx, suite.UntilAsked) }()
-		x.Eventually("it renews all its claims", func() bool {
+		x.Eventually("the member renews all its claims", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return len(args) > 3*suite.GroupJobs
@@ -69,7 +69,8 @@ func TestGroupRenewalPlan(t *testing.T) {
 			}
 			plan += line + "\n"
 		}
-		if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Bitmap") || strings.Contains(plan, "JIT") || !strings.Contains(plan, "Index Scan") {
+		if strings.Contains(plan, "Seq Scan") || strings.Contains(plan, "Bitmap") || strings.Contains(plan, "JIT") ||
+			!strings.Contains(plan, "Index Scan") {
 			x.Errorf("the plan of the renewal:\n%s", plan)
 		}
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// stranger is rowfeed in another process, as far as the database can tell.
+// stranger opens rowfeed with a database pool of its own, as another process does.
 func stranger(x *suite.Env, h testdb.Hooks, params ...string) *rowfeed.DB {
 	x.Helper()
 	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, h, params...), x.Dialect, nil)
@@ -43,7 +43,7 @@ func wantTaken(x *suite.Env, l *rowfeed.Lease) {
 	}
 }
 
-// job is the status of the lease "job".
+// job returns the status of the lease "job".
 func job(x *suite.Env) *rowfeed.LeaseStatus {
 	x.Helper()
 	all, err := x.RF.Admin().Leases(x.Ctx)
@@ -58,14 +58,13 @@ func job(x *suite.Env) *rowfeed.LeaseStatus {
 	return nil
 }
 
-// leapClock moves the database's clock, as far as leases can tell: their ends move the
-// other way.
+// leapClock does to leases what a leap of the database's clock would do: it moves their expiry the other way.
 func leapClock(x *suite.Env, d time.Duration) {
 	x.Helper()
 	x.Exec(fmt.Sprintf("UPDATE rowfeed_leases SET expires_at = expires_at - %d", d.Microseconds()))
 }
 
-// assertClaim calls Assert in a transaction of the test's own and ends it.
+// assertClaim calls Assert in a transaction, and ends the transaction.
 func assertClaim(x *suite.Env, c *rowfeed.Claim) error {
 	x.Helper()
 	tx := x.Begin(sql.LevelReadCommitted)
@@ -77,7 +76,7 @@ func assertClaim(x *suite.Env, c *rowfeed.Claim) error {
 	return err
 }
 
-// wantOver asserts that a claim can do nothing any more, and touches nothing of what is.
+// wantOver asserts that an ended claim is refused, and does not change the lease.
 func wantOver(x *suite.Env, c *rowfeed.Claim) {
 	x.Helper()
 	before := job(x)
@@ -88,15 +87,16 @@ func wantOver(x *suite.Env, c *rowfeed.Claim) {
 		x.Error("a claim is over, and its context does not tell")
 	}
 	after := job(x)
-	if before.State != after.State || before.Owner != after.Owner || before.Epoch != after.Epoch || before.Renewals != after.Renewals {
+	if before.State != after.State || before.Owner != after.Owner || before.Epoch != after.Epoch ||
+		before.Renewals != after.Renewals {
 		x.Errorf("a claim that is over changed the lease from %+v to %+v", before, after)
 	}
 }
 
-// TestLease (M48, M49, M52, M58): a lease is there as soon as the tables are. Who
-// comes second is told who has it; after the release the next one gets it at once,
-// with a higher epoch; leases of other names are others.
-func TestLease(t *testing.T) {
+// TestOneHolderAtATime (M48, M49, M52, M58): a lease exists as soon as the tables exist. A second process is told who
+// holds it. After the release the next process gets it at once, with a higher epoch. Leases of other names are
+// independent.
+func TestOneHolderAtATime(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		if job(x) != nil {
 			x.Error("there is a lease before the first acquire")
@@ -106,11 +106,13 @@ func TestLease(t *testing.T) {
 		if first.Epoch() != 1 || first.Context().Err() != nil {
 			x.Errorf("epoch %d, context %v", first.Epoch(), first.Context().Err())
 		}
-		if s := job(x); s.State != rowfeed.LeaseHeld || s.Owner != first.Owner() || s.Epoch != 1 || s.ExpiresInSeconds <= 0 || s.ExpiresInSeconds > suite.Long.Seconds() {
+		if s := job(x); s.State != rowfeed.LeaseHeld || s.Owner != first.Owner() || s.Epoch != 1 ||
+			s.ExpiresInSeconds <= 0 || s.ExpiresInSeconds > suite.Long.Seconds() {
 			x.Errorf("status %+v", s)
 		}
 		for _, l := range []*rowfeed.Lease{other.Lease("job", suite.Long), x.RF.Lease("job", suite.Long)} {
-			if _, err := l.TryAcquire(x.Ctx); !suite.IsCode(err, rowfeed.LeaseTaken) || !strings.Contains(err.Error(), first.Owner()) {
+			_, err := l.TryAcquire(x.Ctx)
+			if !suite.IsCode(err, rowfeed.LeaseTaken) || !strings.Contains(err.Error(), first.Owner()) {
 				x.Errorf("the second one is told %v", err)
 			}
 		}
@@ -136,17 +138,21 @@ func TestLease(t *testing.T) {
 		if err := assertClaim(x, second); err != nil {
 			x.Errorf("the second claim: %v", err)
 		}
-		for _, bad := range []*rowfeed.Lease{x.RF.Lease("", suite.Long), x.RF.Lease("a b", suite.Long), x.RF.Lease("ü", suite.Long), x.RF.Lease(strings.Repeat("n", 101), suite.Long), x.RF.Lease("job", 0)} {
+		for _, bad := range []*rowfeed.Lease{
+			x.RF.Lease("", suite.Long), x.RF.Lease("a b", suite.Long), x.RF.Lease("ü", suite.Long),
+			x.RF.Lease(strings.Repeat("n", 101), suite.Long), x.RF.Lease("job", 0),
+		} {
 			_, err := bad.TryAcquire(x.Ctx)
 			x.WantCode(err, rowfeed.InvalidRequest)
 		}
 	})
 }
 
-// TestLeaseNullExpiry (M49, H27): a row without an end is free, whoever wrote it.
-func TestLeaseNullExpiry(t *testing.T) {
+// TestRowWithoutExpiryIsFree (M49, H27): a row without an expiry is free, whichever program has written it.
+func TestRowWithoutExpiryIsFree(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
-		x.Exec("INSERT INTO rowfeed_leases (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('job', 'somebody', 7, NULL, 0, 0)")
+		x.Exec("INSERT INTO rowfeed_leases (name, owner, epoch, expires_at, acquired_at, renewals) " +
+			"VALUES ('job', 'other', 7, NULL, 0, 0)")
 		if claim := acquireLease(x, x.RF.Lease("job", suite.Long)); claim.Epoch() != 8 {
 			x.Errorf("epoch %d, want 8", claim.Epoch())
 		}
@@ -154,11 +160,10 @@ func TestLeaseNullExpiry(t *testing.T) {
 	})
 }
 
-// TestLeaseStaleRead (M50): what was read before an acquire never decides. Between the
-// look that finds the lease free and the statement that takes it somebody else takes
-// it, takes and releases it, or the end moves away; nobody gets a lease that is held,
-// nor an epoch that was given.
-func TestLeaseStaleRead(t *testing.T) {
+// TestStaleReadNeverAcquires (M50): between the read that finds the lease free and the statement that acquires it,
+// another process acquires it, acquires and releases it, or the expiry moves. No process gets a lease that is held, or
+// an epoch that was given before.
+func TestStaleReadNeverAcquires(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		type outcome struct {
@@ -178,7 +183,7 @@ func TestLeaseStaleRead(t *testing.T) {
 			held.Release()
 			return <-done
 		}
-		// Nobody has ever had it: two inserts.
+		// The lease has no row yet, so both processes insert one.
 		var won *rowfeed.Claim
 		o := late(func() { won = acquireLease(x, x.RF.Lease("job", suite.Long)) })
 		if !suite.IsCode(o.err, rowfeed.LeaseTaken) {
@@ -190,7 +195,7 @@ func TestLeaseStaleRead(t *testing.T) {
 			x.Errorf("an expired lease twice: %+v, and epoch %d", o, won.Epoch())
 		}
 		if err := assertClaim(x, won); err != nil {
-			x.Errorf("whoever was first lost it: %v", err)
+			x.Errorf("the first process lost it: %v", err)
 		}
 		leapClock(x, 2*suite.Long)
 		o = late(func() {
@@ -209,26 +214,27 @@ func TestLeaseStaleRead(t *testing.T) {
 	})
 }
 
-// TestLeaseOwnersAndEpochs (H3, H27): each acquire has another owner and the next
-// epoch, also in one process, and a claim needs both to be its own: an epoch comes
-// again after a failover that lost commits, an owner where somebody writes host names.
-func TestLeaseOwnersAndEpochs(t *testing.T) {
+// TestClaimNeedsOwnerAndEpoch (H3, H27): each acquire has a new owner and the next epoch, even in one process, and a
+// claim is valid only if both are its own. The same epoch can be given again after a failover that lost commits, and
+// other programs may use host names as owners.
+func TestClaimNeedsOwnerAndEpoch(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		lease := x.RF.Lease("job", suite.Long)
 		zombie := acquireLease(x, lease)
 		leapClock(x, 2*suite.Long)
 		again := acquireLease(x, lease)
 		if again.Owner() == zombie.Owner() || again.Epoch() != zombie.Epoch()+1 {
-			x.Errorf("the same process acquired it as %s, epoch %d, and then as %s, epoch %d", zombie.Owner(), zombie.Epoch(), again.Owner(), again.Epoch())
+			x.Errorf("the same process acquired the lease as %s, epoch %d, and then as %s, epoch %d",
+				zombie.Owner(), zombie.Epoch(), again.Owner(), again.Epoch())
 		}
 		wantOver(x, zombie)
 		if err := assertClaim(x, again); err != nil {
 			x.Errorf("the second claim: %v", err)
 		}
-		// The commit of epoch 2 is lost in a failover; somebody else gets 2.
-		x.Exec("UPDATE rowfeed_leases SET owner = 'somebody else'")
+		// A failover loses the commit of epoch 2, and another process gets 2.
+		x.Exec("UPDATE rowfeed_leases SET owner = 'other'")
 		wantOver(x, again)
-		// The same owner with the next epoch.
+		// The same owner has the next epoch.
 		leapClock(x, 2*suite.Long)
 		third := acquireLease(x, lease)
 		x.Exec("UPDATE rowfeed_leases SET epoch = epoch + 1")
@@ -236,13 +242,14 @@ func TestLeaseOwnersAndEpochs(t *testing.T) {
 	})
 }
 
-// TestLeaseRenewTwice (H27): a renewal that leaves the end as it is, since the
-// clock has not moved, counts all the same; MySQL counts the rows that have changed.
-func TestLeaseRenewTwice(t *testing.T) {
+// TestRenewalWithoutChangeCounts (H27): a renewal that leaves the expiry unchanged, because the clock has not moved,
+// counts all the same. Some databases count only the rows that have changed.
+func TestRenewalWithoutChangeCounts(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		rf := x.RF
-		if x.Family() == "mysql" { // a session whose clock stands still
-			rf = stranger(x, testdb.Hooks{}, fmt.Sprintf("timestamp=%d", x.Scalar("SELECT UNIX_TIMESTAMP()")))
+		if x.Has.SessionClock {
+			now := x.Scalar(x.Text("lease.now_in_seconds"))
+			rf = stranger(x, testdb.Hooks{}, x.Text("lease.stopped_clock", now))
 		}
 		claim := acquireLease(x, rf.Lease("job", suite.Long))
 		for range 5 {
@@ -256,9 +263,9 @@ func TestLeaseRenewTwice(t *testing.T) {
 	})
 }
 
-// TestLeaseContenders (M49, M50): many contenders, and exactly one of them has each
-// claim, whatever the server's default isolation level.
-func TestLeaseContenders(t *testing.T) {
+// TestContendersGetDistinctEpochs (M49, M50): of many contenders exactly one has each claim, whatever the server's
+// default isolation level is.
+func TestContendersGetDistinctEpochs(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		levels := []string{"default"}
 		if e.HasServer() {
@@ -270,12 +277,10 @@ func TestLeaseContenders(t *testing.T) {
 				x.Migrate()
 				var params []string
 				switch {
-				case x.Family() == "postgres":
-					x.Exec("ALTER DATABASE " + x.DB.Name + " SET default_transaction_isolation = '" + strings.ReplaceAll(level, "-", " ") + "'")
-				case e == testdb.MariaDB:
-					params = []string{"tx_isolation=%27" + strings.ToUpper(level) + "%27"}
-				case e == testdb.MySQL:
-					params = []string{"transaction_isolation=%27" + strings.ToUpper(level) + "%27"}
+				case x.Has.DatabaseSettings:
+					x.Exec(x.Text("lease.default_isolation", x.DB.Name, strings.ReplaceAll(level, "-", " ")))
+				case !x.Has.OneWriter:
+					params = []string{x.Text("lease.isolation", strings.ToUpper(level))}
 				}
 				contend(x, params)
 			})
@@ -324,9 +329,9 @@ func contend(x *suite.Env, params []string) {
 	}
 }
 
-// TestLeaseWaits (M53): who waits for a lease looks with one statement, outside any
-// transaction, at pauses that grow to LookEvery; a bubble's clock counts them.
-func TestLeaseWaits(t *testing.T) {
+// TestWaiterPollsWithOneStatement (M53): a process that waits for a lease polls with one statement, outside any
+// transaction, at pauses that grow to LookEvery. A synthetic clock measures them.
+func TestWaiterPollsWithOneStatement(t *testing.T) {
 	testdb.SQLite.Require(t)
 	x := suite.NewEnv(t, testdb.SQLite, nil)
 	x.Migrate()

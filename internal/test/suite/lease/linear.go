@@ -20,7 +20,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// verb is what a client of a lease does; leap is the database's clock.
+// verb is an operation of a client. leap is a leap of the database's clock.
 type verb string
 
 const (
@@ -31,21 +31,21 @@ const (
 	leap    verb = "leap"
 )
 
-// deed is an operation, with the epoch of the claim that it is about.
+// deed is an operation and the epoch of its claim.
 type deed struct {
 	verb  verb
 	epoch int64
 }
 
-// answer is what the client was told. sure is false after an error that leaves open
-// whether the deed was done.
+// answer is the answer that the client got. sure is false after an error that does not tell whether the operation took
+// effect.
 type answer struct {
 	done, sure bool
-	epoch      int64 // that acquire has got
+	epoch      int64 // the epoch that acquire returned
 }
 
-// row is the lease as the specification has it: owned by the claim of its epoch until
-// that is released, and open to others once it is not owned or has ended.
+// row is the lease of the specification. The claim of its epoch owns it until its release. Others may acquire it once
+// it has no owner or has ended.
 type row struct {
 	epoch       int64
 	owned, ends bool
@@ -53,7 +53,7 @@ type row struct {
 
 func (r row) holds(epoch int64) bool { return r.owned && !r.ends && r.epoch == epoch }
 
-// leaseModel says what a lease answers, one deed after the other.
+// leaseModel is the sequential specification of a lease.
 var leaseModel = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{row{}} },
 	Step: func(state, input, output any) []any {
@@ -80,11 +80,11 @@ var leaseModel = (&porcupine.NondeterministicModel{
 			return []any{r, after}
 		case !a.sure || a.done != can && !a.done:
 			if a.sure {
-				return nil // it was refused what it could have had
+				return nil // the lease refused an operation that is valid
 			}
 			return []any{r}
 		case a.done != can:
-			return nil // it got what it could not have
+			return nil // the lease accepted an operation that is invalid
 		case a.done:
 			return []any{after}
 		}
@@ -93,8 +93,8 @@ var leaseModel = (&porcupine.NondeterministicModel{
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%+v: %+v", input, output) },
 }).ToModel()
 
-// TestLeaseModel: the judge of TestLeaseLinearizable finds what must not be.
-func TestLeaseModel(t *testing.T) {
+// TestModelFindsInvalidHistories: the model of TestLeaseIsLinearizable rejects histories that no lease can have.
+func TestModelFindsInvalidHistories(t *testing.T) {
 	type step = struct {
 		deed
 		answer
@@ -106,23 +106,30 @@ func TestLeaseModel(t *testing.T) {
 		good    bool
 		history []step
 	}{
-		"a life":                {true, []step{yes(acquire, 1), no(acquire, 0), yes(renew, 1), yes(assert, 1), yes(release, 1), no(renew, 1), yes(acquire, 2)}},
-		"taken over":            {true, []step{yes(acquire, 1), yes(leap, 0), no(assert, 1), yes(acquire, 2), no(release, 1), yes(renew, 2)}},
-		"a late release":        {true, []step{yes(acquire, 1), yes(leap, 0), yes(release, 1), no(release, 1)}},
-		"who knows":             {true, []step{unsure(acquire, 0), no(acquire, 0), yes(leap, 0), yes(acquire, 2)}},
-		"who knows, it was not": {true, []step{unsure(acquire, 0), yes(acquire, 1)}},
-		"two holders":           {false, []step{yes(acquire, 1), yes(acquire, 2)}},
-		"an epoch twice":        {false, []step{yes(acquire, 1), yes(release, 1), yes(acquire, 1)}},
-		"a zombie renews":       {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(renew, 1)}},
-		"a zombie releases":     {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(release, 1)}},
-		"an ended claim writes": {false, []step{yes(acquire, 1), yes(leap, 0), yes(assert, 1)}},
-		"nobody, and yet taken": {false, []step{no(acquire, 0)}},
-		"lost without reason":   {false, []step{yes(acquire, 1), no(renew, 1)}},
-		"who knows, and both":   {false, []step{unsure(acquire, 0), yes(acquire, 2)}},
+		"two claims": {true, []step{
+			yes(acquire, 1), no(acquire, 0), yes(renew, 1), yes(assert, 1), yes(release, 1), no(renew, 1),
+			yes(acquire, 2),
+		}},
+		"a takeover": {true, []step{
+			yes(acquire, 1), yes(leap, 0), no(assert, 1), yes(acquire, 2), no(release, 1), yes(renew, 2),
+		}},
+		"a late release":                        {true, []step{yes(acquire, 1), yes(leap, 0), yes(release, 1), no(release, 1)}},
+		"without an answer":                     {true, []step{unsure(acquire, 0), no(acquire, 0), yes(leap, 0), yes(acquire, 2)}},
+		"without an answer, and without effect": {true, []step{unsure(acquire, 0), yes(acquire, 1)}},
+		"two holders":                           {false, []step{yes(acquire, 1), yes(acquire, 2)}},
+		"an epoch twice":                        {false, []step{yes(acquire, 1), yes(release, 1), yes(acquire, 1)}},
+		"a zombie renews":                       {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(renew, 1)}},
+		"a zombie releases":                     {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(release, 1)}},
+		"an ended claim writes":                 {false, []step{yes(acquire, 1), yes(leap, 0), yes(assert, 1)}},
+		"refused although free":                 {false, []step{no(acquire, 0)}},
+		"lost without reason":                   {false, []step{yes(acquire, 1), no(renew, 1)}},
+		"without an answer, and both":           {false, []step{unsure(acquire, 0), yes(acquire, 2)}},
 	} {
 		var history []porcupine.Operation
 		for i, s := range c.history {
-			history = append(history, porcupine.Operation{Input: s.deed, Call: int64(2 * i), Output: s.answer, Return: int64(2*i + 1)})
+			history = append(history, porcupine.Operation{
+				Input: s.deed, Call: int64(2 * i), Output: s.answer, Return: int64(2*i + 1),
+			})
 		}
 		if good := porcupine.CheckOperations(leaseModel, history); good != c.good {
 			t.Errorf("%s: linearizable %v, want %v", name, good, c.good)
@@ -130,11 +137,11 @@ func TestLeaseModel(t *testing.T) {
 	}
 }
 
-// faults breaks statements of one client, at random.
+// faults breaks statements of one client at random.
 type faults struct {
 	mu      sync.Mutex
 	random  *rand.Rand
-	commits int // COMMITs sent since the deed began
+	commits int // COMMITs sent since the operation began
 	broken  int
 }
 
@@ -168,20 +175,18 @@ func (f *faults) hooks() testdb.Hooks {
 			if err != nil || ev.Kind == testdb.Rollback || ev.Kind == testdb.Begin || !f.strikes() {
 				return err
 			}
-			return testdb.ErrInjected // done, and its answer lost
+			return testdb.ErrInjected // it took effect, and its answer is lost
 		},
 	}
 }
 
-// begin forgets the COMMITs of the deed before; sent tells whether there was one since.
+// begin resets the count of COMMITs. sent reports whether a COMMIT was sent since.
 func (f *faults) begin()     { f.mu.Lock(); defer f.mu.Unlock(); f.commits = 0 }
 func (f *faults) sent() bool { f.mu.Lock(); defer f.mu.Unlock(); return f.commits > 0 }
 
-// TestLeaseLinearizable (M49, M50, M52, H27): clients acquire, renew, assert and release one
-// lease at once, while connections break before and after statements and COMMITs, and
-// claims end. Some order of all that was done, consistent with when it was done, must be
-// the life of one lease.
-func TestLeaseLinearizable(t *testing.T) {
+// TestLeaseIsLinearizable (M49, M50, M52, H27): clients acquire, renew, assert and release one lease concurrently,
+// while connections break before and after statements and COMMITs, and claims end. The operations must be linearizable.
+func TestLeaseIsLinearizable(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const histories, clients, deeds = 15, 5, 30
 		first := suite.RaceSeed(x.T)
@@ -192,9 +197,11 @@ func TestLeaseLinearizable(t *testing.T) {
 			if verdict != porcupine.Ok {
 				var lines []string
 				for _, o := range history {
-					lines = append(lines, fmt.Sprintf("client %d: %d to %d: %s", o.ClientId, o.Call, o.Return, leaseModel.DescribeOperation(o.Input, o.Output)))
+					lines = append(lines, fmt.Sprintf("client %d: %d to %d: %s",
+						o.ClientId, o.Call, o.Return, leaseModel.DescribeOperation(o.Input, o.Output)))
 				}
-				x.Fatalf("seed %d: %d deeds with %d faults: %v\n%s", seed, len(history), broken, verdict, strings.Join(lines, "\n"))
+				x.Fatalf("seed %d: %d operations with %d faults: %v\n%s",
+					seed, len(history), broken, verdict, strings.Join(lines, "\n"))
 			}
 			x.Logf("seed %d: %d deeds with %d faults", seed, len(history), broken)
 			x.Exec("DELETE FROM rowfeed_leases")
@@ -202,14 +209,16 @@ func TestLeaseLinearizable(t *testing.T) {
 	})
 }
 
-// leaseHistory lets clients loose on the lease "job", and answers what they did.
+// leaseHistory runs clients of the lease "job", and returns their operations and the number of faults.
 func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porcupine.Operation, broken int) {
 	x.Helper()
 	start := time.Now()
 	var mu sync.Mutex
 	record := func(client int, d deed, call time.Time, a answer) {
-		o := porcupine.Operation{ClientId: client, Input: d, Call: call.Sub(start).Nanoseconds(), Output: a, Return: math.MaxInt64}
-		if a.sure { // else it may still be done at any time
+		o := porcupine.Operation{
+			ClientId: client, Input: d, Call: call.Sub(start).Nanoseconds(), Output: a, Return: math.MaxInt64,
+		}
+		if a.sure { // otherwise it may still take effect at any time
 			o.Return = time.Since(start).Nanoseconds()
 		}
 		mu.Lock()
@@ -224,7 +233,7 @@ func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porc
 		f := all[c]
 		pool := x.DB.OpenTapped(x.T, f.hooks())
 		rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, nil)
-		for err != nil { // a fault has struck
+		for err != nil { // a fault was injected
 			rf, err = rowfeed.Open(x.Ctx, pool, x.Dialect, nil)
 		}
 		lease := rf.Lease("job", suite.Long)
@@ -244,7 +253,9 @@ func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porc
 				a := answer{sure: true}
 				switch d.verb {
 				case leap:
-					if _, err := x.DB.Admin().ExecContext(x.Ctx, "UPDATE rowfeed_leases SET expires_at = 1 WHERE expires_at IS NOT NULL"); err != nil {
+					_, err := x.DB.Admin().ExecContext(x.Ctx,
+						"UPDATE rowfeed_leases SET expires_at = 1 WHERE expires_at IS NOT NULL")
+					if err != nil {
 						x.Error(err)
 					}
 				case acquire:
@@ -268,11 +279,11 @@ func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porc
 				a.done = err == nil
 				refused := suite.IsCode(err, rowfeed.LeaseTaken) || suite.IsCode(err, rowfeed.LeaseLost)
 				if d.verb == release || refused && d.verb != acquire {
-					claim = nil // also when the release failed: the claim has ended here, and maybe nowhere else
+					claim = nil // even if the release failed: the client no longer uses the claim
 				}
 				if err != nil && !refused {
 					if !f.sent() || d.verb == renew || d.verb == assert {
-						continue // it did nothing, or nothing that anybody can see
+						continue // the operation had no visible effect
 					}
 					a.sure = false
 				}

@@ -16,7 +16,9 @@ import (
 )
 
 func init() {
-	for name, work := range map[string]func(context.Context, *sql.DB, *rowfeed.DB) error{"lease holder": holdForEver, "lease writer": writeWhenTold} {
+	for name, work := range map[string]func(context.Context, *sql.DB, *rowfeed.DB) error{
+		"lease holder": holdForEver, "lease writer": writeWhenTold,
+	} {
 		testdb.RegisterChild(name, func() {
 			if err := suite.Leasing(work); err != nil {
 				fmt.Println(err)
@@ -26,7 +28,7 @@ func init() {
 	}
 }
 
-// holdForEver holds the lease until it is killed; anew, where a slow machine has lost it.
+// holdForEver holds the lease until its process is killed. It acquires the lease again if a slow machine loses it.
 func holdForEver(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
 	for {
 		err := rf.Lease("job", 3*time.Second).Hold(ctx, func(ctx context.Context, c *rowfeed.Claim) error {
@@ -40,8 +42,8 @@ func holdForEver(ctx context.Context, _ *sql.DB, rf *rowfeed.DB) error {
 	}
 }
 
-// writeWhenTold acquires the lease, and writes once there is a row in signals. Where
-// an open transaction keeps nobody else from writing it has one open by then.
+// writeWhenTold acquires the lease, and writes when the table signals has a row. Unless an open transaction locks out
+// other writers, its transaction is open by then.
 func writeWhenTold(ctx context.Context, pool *sql.DB, rf *rowfeed.DB) error {
 	c, err := rf.Lease("job", time.Second).TryAcquire(ctx)
 	if err != nil {
@@ -79,15 +81,15 @@ func writeWhenTold(ctx context.Context, pool *sql.DB, rf *rowfeed.DB) error {
 	return tx.Commit()
 }
 
-// TestLeaseHolderKilled (M51): the holder is killed with SIGKILL. Another one, which
-// waits, takes over, and not before the claim of the first has ended.
-func TestLeaseHolderKilled(t *testing.T) {
+// TestTakeoverWaitsForKilledHolder (M51): the holder is killed with SIGKILL. A process that waits acquires the lease,
+// and not before the claim has ended.
+func TestTakeoverWaitsForKilledHolder(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		c := testdb.CrashChild(x.T, "lease holder", "URL="+x.DB.URL)
 		holder := &suite.Program{Child: c, Args: []string{"", "lease holder"}}
 		x.WaitFor(holder, regexp.MustCompile(`holding \d+`))
-		x.Eventually("it renews", func() bool { x.WantAlive(holder); return job(x).Renewals > 0 })
+		x.Eventually("the holder renews", func() bool { x.WantAlive(holder); return job(x).Renewals > 0 })
 		c.Kill()
 		was, end := job(x), x.Scalar("SELECT expires_at FROM rowfeed_leases")
 		claim, err := x.RF.Lease("job", suite.Long).Acquire(x.Ctx)
@@ -100,15 +102,14 @@ func TestLeaseHolderKilled(t *testing.T) {
 	})
 }
 
-// TestLeaseHolderPaused (M54, H3): the holder is stopped with SIGSTOP until after
-// its claim has ended and another has written. When it goes on it knows nothing of that,
-// and its write fails.
-func TestLeaseHolderPaused(t *testing.T) {
+// TestPausedHolderCannotWrite (M54, H3): the holder is stopped with SIGSTOP until its claim has ended and another
+// process has written. When it continues, its write fails.
+func TestPausedHolderCannotWrite(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE effects (epoch BIGINT)", "CREATE TABLE signals (id BIGINT)")
 		early := "EARLY=1"
-		if x.Family() == "sqlite" {
+		if x.Has.OneWriter {
 			early = "EARLY="
 		}
 		c := testdb.CrashChild(x.T, "lease writer", "URL="+x.DB.URL, early)
@@ -134,7 +135,8 @@ func TestLeaseHolderPaused(t *testing.T) {
 			x.Error("the paused holder wrote")
 		}
 		c.WaitMarker(x.Ctx)
-		if n, epochs := x.Scalar("SELECT count(*) FROM effects"), x.Scalar("SELECT min(epoch) FROM effects"); n != 1 || epochs != claim.Epoch() {
+		n, epochs := x.Scalar("SELECT count(*) FROM effects"), x.Scalar("SELECT min(epoch) FROM effects")
+		if n != 1 || epochs != claim.Epoch() {
 			x.Errorf("%d effects from epoch %d, want one of epoch %d", n, epochs, claim.Epoch())
 		}
 	})

@@ -16,16 +16,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// turnTaker is a publisher of the feed kv, in a process of its own as far as the
-// database can tell.
+// turnTaker is a publisher of the feed kv with a database pool of its own.
 type turnTaker struct {
 	*suite.Env
 	feed      *rowfeed.Feed
 	stop      context.CancelFunc
 	ended     chan error
-	cut       atomic.Bool  // nothing reaches the database any more
-	asked     atomic.Int64 // statements that look at the feed's tables
-	looks     atomic.Int64 // statements that look at the lease, outside of transactions
+	cut       atomic.Bool  // no statement reaches the database any more
+	asked     atomic.Int64 // statements about the feed's tables
+	looks     atomic.Int64 // statements that read the lease outside transactions
 	published atomic.Int64 // keys
 
 	mu     sync.Mutex
@@ -46,10 +45,11 @@ func takeTurns(x *suite.Env, ttl time.Duration) *turnTaker {
 		}
 		return nil
 	}})
-	rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{PublisherLease: ttl, IdlePoll: 5 * time.Millisecond, Observer: &rowfeed.Observer{
+	cfg := &rowfeed.Config{PublisherLease: ttl, IdlePoll: 5 * time.Millisecond, Observer: &rowfeed.Observer{
 		Published: func(e rowfeed.PublishEvent) { p.published.Add(int64(e.Keys)) },
 		Lease:     func(e rowfeed.LeaseEvent) { p.mu.Lock(); defer p.mu.Unlock(); p.leases = append(p.leases, e) },
-	}})
+	}}
+	rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, cfg)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func takeTurns(x *suite.Env, ttl time.Duration) *turnTaker {
 	return p
 }
 
-// end stops it and waits for its end.
+// end stops the publisher and waits for its end.
 func (p *turnTaker) end() {
 	p.Helper()
 	p.stop()
@@ -73,7 +73,7 @@ func (p *turnTaker) end() {
 	}
 }
 
-// told is the last lease event of which the condition holds.
+// told returns the last lease event with this Mine.
 func (p *turnTaker) told(mine bool) *rowfeed.LeaseEvent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,17 +85,20 @@ func (p *turnTaker) told(mine bool) *rowfeed.LeaseEvent {
 	return nil
 }
 
-// TestPublishersHoldALease (M52, M55, M58): of two publishers of a feed one works, and the
-// other does not as much as look at the feed's tables. One-shot passes go ahead all the
-// same. The one at work releases on its way out, and the other one goes on.
-func TestPublishersHoldALease(t *testing.T) {
+// TestOnePublisherWorksAtATime (M52, M55, M58): of two publishers of a feed one works, and the other sends no statement
+// about the feed's tables. One-shot passes work all the same. The working publisher releases its lease when it ends,
+// and the other one continues.
+func TestOnePublisherWorksAtATime(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		first := takeTurns(x, suite.Long)
 		x.Eventually("the first has the lease", func() bool { return first.told(true) != nil })
 		second := takeTurns(x, suite.Long)
-		x.Eventually("the second stands by", func() bool { return second.told(false) != nil && second.looks.Load() >= 2 })
-		if a, b := first.told(true), second.told(false); a.Owner != b.Owner || a.Epoch != b.Epoch || b.Feed != "kv" || b.Name != "publish:kv" {
+		x.Eventually("the second stands by", func() bool {
+			return second.told(false) != nil && second.looks.Load() >= 2
+		})
+		if a, b := first.told(true), second.told(false); a.Owner != b.Owner || a.Epoch != b.Epoch ||
+			b.Feed != "kv" || b.Name != "publish:kv" {
 			x.Errorf("the first is told %+v, the second %+v", a, b)
 		}
 		for i := 1; i <= 5; i++ {
@@ -110,7 +113,7 @@ func TestPublishersHoldALease(t *testing.T) {
 		if n := second.asked.Load(); n != 0 {
 			x.Errorf("the second has asked %d times for changes", n)
 		}
-		// One that works without the lease, and passes of its own.
+		// A publisher without a lease, and one-shot passes.
 		if _, err := second.feed.Publish(x.Ctx); err != nil {
 			x.Error(err)
 		}
@@ -123,7 +126,7 @@ func TestPublishersHoldALease(t *testing.T) {
 
 		first.end()
 		x.Exec("INSERT INTO kv VALUES (6, 'k', 0)")
-		x.Eventually("the second goes on", func() bool { return x.AllPublished() && second.told(true) != nil })
+		x.Eventually("the second continues", func() bool { return x.AllPublished() && second.told(true) != nil })
 		if e := second.told(true); e.Epoch != first.told(true).Epoch+1 {
 			x.Errorf("the second is told %+v", e)
 		}
@@ -135,17 +138,18 @@ func TestPublishersHoldALease(t *testing.T) {
 	})
 }
 
-// TestPublisherCutOff (M51): the publisher at work loses the database without a word.
-// The one that stands by takes over when the claim has ended; the first one comes back
-// and stands by.
-func TestPublisherCutOff(t *testing.T) {
+// TestStandbyPublisherTakesOver (M51): the working publisher loses the database. The standby takes over when the claim
+// has ended. The first one returns and stands by.
+func TestStandbyPublisherTakesOver(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		first := takeTurns(x, 2*time.Second)
 		x.Eventually("the first has the lease", func() bool { return first.told(true) != nil })
 		second := takeTurns(x, 2*time.Second)
-		x.Eventually("one of them stands by", func() bool { return first.told(false) != nil || second.told(false) != nil })
+		x.Eventually("one publisher stands by", func() bool {
+			return first.told(false) != nil || second.told(false) != nil
+		})
 		first.cut.Store(true)
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		x.Eventually("the second publishes", func() bool { return second.published.Load() == 1 })
@@ -163,10 +167,9 @@ func TestPublisherCutOff(t *testing.T) {
 	})
 }
 
-// TestLeaseIdleCost (M53, M55): a publisher at work renews its lease after a third of the
-// ttl; one that stands by polls every five seconds, and sends nothing else. A bubble's
-// clock runs through ten idle minutes.
-func TestLeaseIdleCost(t *testing.T) {
+// TestIdlePublisherRenewsOnly (M53, M55): a working publisher renews its lease after a third of the TTL. A standby
+// polls every five seconds, and sends nothing else. A synthetic clock runs through ten idle minutes.
+func TestIdlePublisherRenewsOnly(t *testing.T) {
 	testdb.SQLite.Require(t)
 	x := suite.NewEnv(t, testdb.SQLite, nil)
 	x.Migrate()
@@ -175,7 +178,7 @@ func TestLeaseIdleCost(t *testing.T) {
 		watching := false
 		pool, err := testdb.OpenURL(x.DB.URL, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
-			case !watching || ev.SQL == "": // BEGIN and COMMIT go with their statement
+			case !watching || ev.SQL == "": // BEGIN and COMMIT are sent with their statement
 			case strings.Contains(ev.SQL, "rowfeed_leases"):
 				leases++
 			default:
@@ -211,7 +214,7 @@ func TestLeaseIdleCost(t *testing.T) {
 	holder := acquireLease(x, x.RF.Lease(admin.PublisherLease("kv"), 24*time.Hour))
 	synctest.Test(t, func(t *testing.T) {
 		if leases, others := idle(t); leases < 90 || leases > 130 || others > 0 {
-			t.Errorf("who stands by sent %d looks and %d other statements in ten minutes", leases, others)
+			t.Errorf("a standby sent %d polls and %d other statements in ten minutes", leases, others)
 		}
 	})
 	if err := holder.Release(x.Ctx); err != nil {
