@@ -113,17 +113,17 @@ func TestModelFindsInvalidHistories(t *testing.T) {
 		"a takeover": {true, []step{
 			yes(acquire, 1), yes(leap, 0), no(assert, 1), yes(acquire, 2), no(release, 1), yes(renew, 2),
 		}},
-		"a late release":                        {true, []step{yes(acquire, 1), yes(leap, 0), yes(release, 1), no(release, 1)}},
-		"without an answer":                     {true, []step{unsure(acquire, 0), no(acquire, 0), yes(leap, 0), yes(acquire, 2)}},
-		"without an answer, and without effect": {true, []step{unsure(acquire, 0), yes(acquire, 1)}},
-		"two holders":                           {false, []step{yes(acquire, 1), yes(acquire, 2)}},
-		"an epoch twice":                        {false, []step{yes(acquire, 1), yes(release, 1), yes(acquire, 1)}},
-		"a zombie renews":                       {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(renew, 1)}},
-		"a zombie releases":                     {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(release, 1)}},
-		"an ended claim writes":                 {false, []step{yes(acquire, 1), yes(leap, 0), yes(assert, 1)}},
-		"refused although free":                 {false, []step{no(acquire, 0)}},
-		"lost without reason":                   {false, []step{yes(acquire, 1), no(renew, 1)}},
-		"without an answer, and both":           {false, []step{unsure(acquire, 0), yes(acquire, 2)}},
+		"a late release":              {true, []step{yes(acquire, 1), yes(leap, 0), yes(release, 1), no(release, 1)}},
+		"no answer":                   {true, []step{unsure(acquire, 0), no(acquire, 0), yes(leap, 0), yes(acquire, 2)}},
+		"no answer, no effect":        {true, []step{unsure(acquire, 0), yes(acquire, 1)}},
+		"two holders":                 {false, []step{yes(acquire, 1), yes(acquire, 2)}},
+		"an epoch twice":              {false, []step{yes(acquire, 1), yes(release, 1), yes(acquire, 1)}},
+		"a zombie renews":             {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(renew, 1)}},
+		"a zombie releases":           {false, []step{yes(acquire, 1), yes(leap, 0), yes(acquire, 2), yes(release, 1)}},
+		"an ended claim writes":       {false, []step{yes(acquire, 1), yes(leap, 0), yes(assert, 1)}},
+		"refused although free":       {false, []step{no(acquire, 0)}},
+		"lost without reason":         {false, []step{yes(acquire, 1), no(renew, 1)}},
+		"without an answer, and both": {false, []step{unsure(acquire, 0), yes(acquire, 2)}},
 	} {
 		var history []porcupine.Operation
 		for i, s := range c.history {
