@@ -113,8 +113,10 @@ func TestModelFindsInvalidHistories(t *testing.T) {
 		"a takeover": {true, []step{
 			yes(acquire, 1), yes(leap, 0), no(assert, 1), yes(acquire, 2), no(release, 1), yes(renew, 2),
 		}},
-		"a late release":              {true, []step{yes(acquire, 1), yes(leap, 0), yes(release, 1), no(release, 1)}},
-		"no answer":                   {true, []step{unsure(acquire, 0), no(acquire, 0), yes(leap, 0), yes(acquire, 2)}},
+		"a late release": {true, []step{yes(acquire, 1), yes(leap, 0), yes(release, 1), no(release, 1)}},
+		"no answer": {true, []step{
+			unsure(acquire, 0), no(acquire, 0), yes(leap, 0), yes(acquire, 2),
+		}},
 		"no answer, no effect":        {true, []step{unsure(acquire, 0), yes(acquire, 1)}},
 		"two holders":                 {false, []step{yes(acquire, 1), yes(acquire, 2)}},
 		"an epoch twice":              {false, []step{yes(acquire, 1), yes(release, 1), yes(acquire, 1)}},
