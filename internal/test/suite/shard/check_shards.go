@@ -14,18 +14,18 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardsThatAreWrong (M19): check finds keys that others have put into another data
-// shard or bucket than theirs, be they in rows, deleted or hidden; repair gives them their
-// own and has them published anew, so that the readers of their parts are told of each,
-// wherever their cursors are. One that is hidden stays so.
-func TestShardsThatAreWrong(t *testing.T) {
+// TestRepairReturnsKeysToTheirShards (M19): check finds keys that another program has put into a wrong data shard or
+// bucket, in rows, deletes and hidden keys. Repair returns them and publishes them again, so that the readers of their
+// parts get each of them, wherever their cursors are. A hidden key stays hidden.
+func TestRepairReturnsKeysToTheirShards(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Shards = 8
 		f := x.AddKV()
-		x.InsertKV(0, 1200) // more than are looked at together
+		x.InsertKV(0, 1200) // more keys than one batch of the check
 		x.Publish(f)
 		x.Exec("DELETE FROM kv WHERE id = 3", "DELETE FROM kv WHERE id = 1103")
-		err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Unpublish(x.Ctx, tx, rowfeed.Key{5}, rowfeed.Key{1105}) })
+		err := f.InOwnTx(x.Ctx,
+			func(tx rowfeed.Tx) error { return f.Unpublish(x.Ctx, tx, rowfeed.Key{5}, rowfeed.Key{1105}) })
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -40,13 +40,19 @@ func TestShardsThatAreWrong(t *testing.T) {
 		}
 		const others = ", bucket = (bucket + 1) % 8"
 		for _, round := range []struct {
-			own, rest string // keys of rows, and such as only the table of positions has
-			buckets   string // that have their shard
+			own, rest string // conditions for keys with rows, and for keys that only the table of positions has
+			buckets   string // the condition for keys in a wrong bucket only
 			want      map[string]string
 			more      int
 		}{
-			{"id IN (1, 1150)", "id IN (3, 5)", "id = 9", map[string]string{`{"id":1}`: suite.KV(1, "k1", 1), `{"id":1150}`: suite.KV(1150, "k1150", 1), `{"id":3}`: suite.Gone(3), `{"id":5}`: suite.Gone(5), `{"id":9}`: suite.KV(9, "k9", 1)}, 0},
-			{"id >= 960 AND id < 1100", "id IN (1103, 1105)", "1 = 0", map[string]string{`{"id":960}`: suite.KV(960, "k960", 1), `{"id":1099}`: suite.KV(1099, "k1099", 1), `{"id":1103}`: suite.Gone(1103), `{"id":1105}`: suite.Gone(1105)}, 138},
+			{"id IN (1, 1150)", "id IN (3, 5)", "id = 9", map[string]string{
+				`{"id":1}`: suite.KV(1, "k1", 1), `{"id":1150}`: suite.KV(1150, "k1150", 1),
+				`{"id":3}`: suite.Gone(3), `{"id":5}`: suite.Gone(5), `{"id":9}`: suite.KV(9, "k9", 1),
+			}, 0},
+			{"id >= 960 AND id < 1100", "id IN (1103, 1105)", "1 = 0", map[string]string{
+				`{"id":960}`: suite.KV(960, "k960", 1), `{"id":1099}`: suite.KV(1099, "k1099", 1),
+				`{"id":1103}`: suite.Gone(1103), `{"id":1105}`: suite.Gone(1105),
+			}, 138},
 		} {
 			places, bucket := x.Placed(), ""
 			if places != "kv" {
@@ -103,10 +109,10 @@ func TestShardsThatAreWrong(t *testing.T) {
 	})
 }
 
-// TestShardsCheckedBeside (M19): a feed that is divided anew while its keys are looked at, or
-// about to be given their shards, is left alone: by the former division all of them would
-// be wrong. A feed of one data shard is not looked at.
-func TestShardsCheckedBeside(t *testing.T) {
+// TestCheckIgnoresFeedBeingResharded (M19): check leaves a feed alone that is resharded while its keys are checked, or
+// before they get their shards: by the former shard count all of them would be wrong. A feed of one data shard is not
+// checked.
+func TestCheckIgnoresFeedBeingResharded(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const walk = "SELECT t.feed_sync_id, t.shard"
 		walks := 0
@@ -127,12 +133,18 @@ func TestShardsCheckedBeside(t *testing.T) {
 			when  string
 			match func(seen bool, ev testdb.TapEvent) bool
 		}{
-			{"before its keys are read", func(_ bool, ev testdb.TapEvent) bool { return strings.HasPrefix(ev.SQL, walk) }},
-			{"when its keys have been read", func(seen bool, ev testdb.TapEvent) bool { return seen && strings.Contains(ev.SQL, "data_shards = ") }},
-			{"before keys are given their shards", func(seen bool, ev testdb.TapEvent) bool { return seen && ev.Kind == testdb.Begin }},
+			{"before its keys are read", func(_ bool, ev testdb.TapEvent) bool {
+				return strings.HasPrefix(ev.SQL, walk)
+			}},
+			{"when its keys have been read", func(seen bool, ev testdb.TapEvent) bool {
+				return seen && strings.Contains(ev.SQL, "data_shards = ")
+			}},
+			{"before keys get their shards", func(seen bool, ev testdb.TapEvent) bool {
+				return seen && ev.Kind == testdb.Begin
+			}},
 		} {
 			for _, repair := range []bool{true, false} {
-				if !repair && strings.HasPrefix(held.when, "before keys are given") {
+				if !repair && strings.HasPrefix(held.when, "before keys get") {
 					continue
 				}
 				x.Reshard(f, 8)
@@ -145,7 +157,7 @@ func TestShardsCheckedBeside(t *testing.T) {
 					seen = seen || strings.HasPrefix(ev.SQL, walk)
 					return match
 				})
-				other := x.Tapped(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error { return hold.Before(ctx, ev) }}, nil)
+				other := x.Tapped(testdb.Hooks{Before: hold.Before}, nil)
 				ended := make(chan error, 1)
 				go func() {
 					var err error
@@ -181,19 +193,22 @@ func TestShardsCheckedBeside(t *testing.T) {
 	})
 }
 
-// tappedAs is the feed kv with ten keys, as a process has it whose statements seen is told.
+// tappedAs returns the feed kv with ten keys, on a pool whose statements seen gets.
 func tappedAs(x *suite.Env, add func(rowfeed.FeedSpec) *rowfeed.Feed, seen func(testdb.TapEvent)) *rowfeed.Feed {
 	x.Helper()
 	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 	f := add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 	x.InsertKV(0, 10)
 	x.Publish(f)
-	return x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error { seen(ev); return nil }}, nil)
+	return x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+		seen(ev)
+		return nil
+	}}, nil)
 }
 
-// TestPartsOfAFeedInTheMaking: a feed that is being made says so to readers of parts, and
-// with which line it is completed; one that adopts, too.
-func TestPartsOfAFeedInTheMaking(t *testing.T) {
+// TestUnfinishedFeedTellsReadersOfParts: a feed whose creation has not finished tells readers of parts so, and which
+// command completes it. So does a feed that adopts a table.
+func TestUnfinishedFeedTellsReadersOfParts(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Shards = 8
 		f := x.AddKV()
@@ -204,23 +219,25 @@ func TestPartsOfAFeedInTheMaking(t *testing.T) {
 			{"sharding", "feed upgrade kv --data-shards 8", "feed add"},
 		} {
 			x.Exec("UPDATE rowfeed_feeds SET state = '" + c.state + "', fill_after = NULL")
-			_, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(2)}) // known from before
+			_, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(2)}) // the shard of an earlier feed
 			if err == nil {
 				_, err = x.Tapped(testdb.Hooks{}, nil).Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(2)})
 			}
 			x.WantCode(err, rowfeed.Sharding)
-			if text := err.Error(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) || c.state == "creating" && !strings.Contains(text, "feed add kv") {
+			if text := err.Error(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) ||
+				c.state == "creating" && !strings.Contains(text, "feed add kv") {
 				x.Errorf("%s: %s", c.state, text)
 			}
 		}
 	})
 }
 
-// TestShardOfOne (M18): a feed with one data shard has all its keys in shard 0, even if an adopted table has a column
-// "shard" with other values.
-func TestShardOfOne(t *testing.T) {
+// TestOneDataShardIgnoresShardColumn (M18): a feed with one data shard has all its keys in shard 0, even if an adopted
+// table has a column "shard" with other values.
+func TestOneDataShardIgnoresShardColumn(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL, shard INT NOT NULL DEFAULT 7)")
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, " +
+			"feed_sync_id BIGINT NULL, shard INT NOT NULL DEFAULT 7)")
 		x.DB.Exec(x.T, "INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 5), (2, 'b', 2, 6)")
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true})
 		x.Publish(f)
@@ -233,18 +250,20 @@ func TestShardOfOne(t *testing.T) {
 	})
 }
 
-// TestKeyColumnsNamedAsOurs: a key's columns may have any names, also those by which
-// publishers number rows.
-func TestKeyColumnsNamedAsOurs(t *testing.T) {
+// TestKeyColumnsMayHaveAnyName: the columns of a key may have any names, even those that publishers use for row
+// numbers.
+func TestKeyColumnsMayHaveAnyName(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		for _, shards := range []int{1, 7} {
 			table := fmt.Sprintf("odd%d", shards)
-			x.Exec("CREATE TABLE " + table + " (n BIGINT NOT NULL, place BIGINT NOT NULL, seq BIGINT NOT NULL, k1 BIGINT NOT NULL, k0 BIGINT NOT NULL, v BIGINT, PRIMARY KEY (n, place, seq, k1, k0))")
+			x.Exec("CREATE TABLE " + table + " (n BIGINT NOT NULL, place BIGINT NOT NULL, seq BIGINT NOT NULL, " +
+				"k1 BIGINT NOT NULL, k0 BIGINT NOT NULL, v BIGINT, PRIMARY KEY (n, place, seq, k1, k0))")
 			f := x.Add(rowfeed.FeedSpec{Name: table, Table: table, DataShards: shards})
 			x.Exec("INSERT INTO " + table + " VALUES (3, 1, 9, 4, 5, 0), (1, 2, 8, 5, 4, 0)")
 			_, cursor := x.Drain(f, "")
 			x.Exec("UPDATE "+table+" SET v = 1 WHERE n = 3", "DELETE FROM "+table+" WHERE n = 1")
-			x.WantDrain(f, cursor, `upsert {"n":3,"place":1,"seq":9,"k1":4,"k0":5,"v":1}`, `delete {"n":1,"place":2,"seq":8,"k1":5,"k0":4}`)
+			x.WantDrain(f, cursor, `upsert {"n":3,"place":1,"seq":9,"k1":4,"k0":5,"v":1}`,
+				`delete {"n":1,"place":2,"seq":8,"k1":5,"k0":4}`)
 			x.WantSound(f)
 			x.Reshard(f, 4)
 			wantParts(x, f, 4)
@@ -252,21 +271,19 @@ func TestKeyColumnsNamedAsOurs(t *testing.T) {
 	})
 }
 
-// TestReshardGetsOn (M18): rows that others hold, and give back one by one, are waited for as long
-// as they become fewer. (Where a transaction can give back one of its rows.)
-func TestReshardGetsOn(t *testing.T) {
+// TestReshardWaitsWhileLockedRowsDecrease (M18): an upgrade waits for locked rows as long as their number decreases. A
+// transaction must be able to unlock one of its rows for that.
+func TestReshardWaitsWhileLockedRowsDecrease(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...)
 	suite.EachColumn(t, func(x *suite.Env) {
-		const rows = 70 // more than the walk tries in vain
+		const rows = 70 // more rows than the upgrade retries
 		f := x.AddKV()
 		x.Fill(rows)
 		x.Publish(f)
 		stuck := x.Begin(0)
 		for id := 1; id <= rows; id++ {
 			x.In(stuck, fmt.Sprintf("SAVEPOINT s%d", id))
-			if _, err := stuck.ExecContext(x.Ctx, fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id = %d", id)); err != nil {
-				x.Fatal(err)
-			}
+			x.In(stuck, fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id = %d", id))
 		}
 		left, walking := rows, false
 		upgrade := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
@@ -279,7 +296,7 @@ func TestReshardGetsOn(t *testing.T) {
 			}
 			return nil
 		}}, nil)
-		x.Reshard(upgrade, 4000) // so that no row has its shard already
+		x.Reshard(upgrade, 4000) // so that every row changes its shard
 		if left > 0 {
 			x.Errorf("%d rows were held to the end", left)
 		}

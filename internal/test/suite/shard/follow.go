@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// reader follows one part of a feed and keeps what it has seen.
+// reader follows one part of a feed and keeps its entries.
 type reader struct {
 	shards rowfeed.Shards
 	after  rowfeed.Cursor
@@ -26,7 +26,7 @@ type reader struct {
 	seen   []rowfeed.Entry
 }
 
-// readersOf are n readers that share a feed.
+// readersOf returns n readers that share a feed.
 func readersOf(n int) []*reader {
 	all := make([]*reader, n)
 	for i := range all {
@@ -53,10 +53,9 @@ func page(x *suite.Env, f rowfeed.Source, r *reader, limit int) {
 	r.after, r.more = page.Cursor, page.More
 }
 
-// TestPartsWhileWritten (M21, M26): readers that share a feed see all of it while it is
-// written and published, whoever else reads it in other parts: at the end they have the
-// final state of every key, each key in one of them.
-func TestPartsWhileWritten(t *testing.T) {
+// TestPartsSeeEverythingWhileWritten (M21, M26): readers that share a feed see all of it while it is written and
+// published, whatever other parts are read. At the end they have the final state of every key, each key in one part.
+func TestPartsSeeEverythingWhileWritten(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 100})
@@ -77,7 +76,8 @@ func TestPartsWhileWritten(t *testing.T) {
 						continue
 					}
 					n := rounds*7 + i
-					x.Exec(fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id %% 50 = %d", n%50), fmt.Sprintf("DELETE FROM kv WHERE id %% 97 = %d", n%97))
+					x.Exec(fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id %% 50 = %d", n%50),
+						fmt.Sprintf("DELETE FROM kv WHERE id %% 97 = %d", n%97))
 					if i == 0 {
 						x.InsertKV(1000*rounds+1000*100*len(group), 1000*rounds+1000*100*len(group)+3)
 					}
@@ -85,7 +85,7 @@ func TestPartsWhileWritten(t *testing.T) {
 				}
 			}
 		}
-		for _, group := range groups { // what came after a reader's last page
+		for _, group := range groups { // entries after a reader's last page
 			for _, r := range group {
 				for r.more = true; r.more; {
 					page(x, f, r, 100)
@@ -127,9 +127,9 @@ func TestPartsWhileWritten(t *testing.T) {
 	})
 }
 
-// TestPartFromTheBeginning (G3, G6, M21): who starts at the beginning is not
-// told of deletes before that, but of all that come during the pass, hidden keys included.
-func TestPartFromTheBeginning(t *testing.T) {
+// TestPartFromBeginningSkipsOldDeletes (G3, G6, M21): a reader that starts at the beginning does not get older deletes,
+// but gets all that come during its pass, hidden keys included.
+func TestPartFromBeginningSkipsOldDeletes(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 64})
@@ -163,7 +163,8 @@ func TestPartFromTheBeginning(t *testing.T) {
 				page(x, f, r, 7)
 			}
 			for _, e := range r.seen {
-				if id, _ := e.Key.Get("id"); e.Op == rowfeed.Delete && (id.(int64) < 60 || id.(int64) >= 80) && id != int64(81) {
+				if id, _ := e.Key.Get("id"); e.Op == rowfeed.Delete && (id.(int64) < 60 || id.(int64) >= 80) &&
+					id != int64(81) {
 					x.Errorf("%s is told of %s", r.shards, placed(e))
 				}
 			}
@@ -180,18 +181,15 @@ func TestPartFromTheBeginning(t *testing.T) {
 	})
 }
 
-// TestPartWaits (M21): who waits for a part is not answered when an entry comes for another one,
-// and reads one page for it; an empty answer stands at the head then.
-func TestPartWaits(t *testing.T) {
+// TestPartIgnoresEntriesOfOtherParts (M21): a reader that waits for a part gets no answer when an entry for another
+// part comes, and reads one page for it. An empty answer has the head as its cursor.
+func TestPartIgnoresEntriesOfOtherParts(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		read := make(chan struct{}, 1000)
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 8})
-		rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{}), x.Dialect, &rowfeed.Config{WatchPoll: suite.Never,
+		rf := x.TappedDB(testdb.Hooks{}, &rowfeed.Config{WatchPoll: suite.Never,
 			Observer: &rowfeed.Observer{Fetched: func(rowfeed.FetchEvent) { read <- struct{}{} }}})
-		if err != nil {
-			x.Fatal(err)
-		}
 		f, err := rf.Feed(x.Ctx, "kv")
 		if err != nil {
 			x.Fatal(err)
@@ -226,10 +224,9 @@ func TestPartWaits(t *testing.T) {
 	})
 }
 
-// TestPartsWaitTogether (M21): those who ask for different parts from one cursor at one moment,
-// and are woken together, do not share a page: each of their reads is under way before
-// any has come back.
-func TestPartsWaitTogether(t *testing.T) {
+// TestReadersOfPartsShareNoPage (M21): readers of different parts that wait at the same cursor, and wake at the same
+// time, do not share a page: each of their reads begins before any has returned.
+func TestReadersOfPartsShareNoPage(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		own := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 8})
@@ -276,7 +273,7 @@ func TestPartsWaitTogether(t *testing.T) {
 		first := *gate.Load()
 		shut()
 		close(first)
-		each("have read", read) // nothing yet
+		each("have read", read) // no entries yet
 		x.Exec("UPDATE kv SET v = 2")
 		x.Publish(own)
 		each("are woken and read", begun)
@@ -287,16 +284,11 @@ func TestPartsWaitTogether(t *testing.T) {
 	})
 }
 
-// TestShardKept (H24): a key keeps its data shard and its text, whatever text it comes back
-// with that the database takes for the same; a cursor of its part sees it.
-func TestShardKept(t *testing.T) {
+// TestKeyKeepsItsShard (H24): a key keeps its data shard and its text, even if it comes back with another text that the
+// database considers equal. A cursor of its part sees it.
+func TestKeyKeepsItsShard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
-		x.Exec(x.By(map[string]string{
-			"sqlite": "CREATE TABLE n (k TEXT NOT NULL COLLATE NOCASE PRIMARY KEY, v INTEGER)",
-			"postgres": "CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false); " +
-				"CREATE TABLE n (k text COLLATE nocase PRIMARY KEY, v int)",
-			"mysql": "CREATE TABLE n (k VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci PRIMARY KEY, v INT)",
-		}))
+		x.Exec(x.Statements("shard.case_insensitive_key")...)
 		f := x.Add(rowfeed.FeedSpec{Name: "n", Table: "n", DataShards: 1024})
 		x.Exec("INSERT INTO n VALUES ('fred', 1)")
 		x.Publish(f)
@@ -312,7 +304,8 @@ func TestShardKept(t *testing.T) {
 			x.Exec(step.sql)
 			x.Publish(f)
 			entries, next := x.Part(f, rowfeed.One(first[0].Shard), cursor, 10)
-			if len(entries) != 1 || suite.Line(entries[0]) != step.want || string(entries[0].Key.AppendJSON(nil)) != `{"k":"fred"}` {
+			if len(entries) != 1 || suite.Line(entries[0]) != step.want ||
+				string(entries[0].Key.AppendJSON(nil)) != `{"k":"fred"}` {
 				x.Fatalf("%s: %v, want %s under the key fred in shard %d", step.sql, entries, step.want, first[0].Shard)
 			}
 			cursor = next
@@ -321,13 +314,22 @@ func TestShardKept(t *testing.T) {
 	})
 }
 
-// TestShardColumn (M18): an integer column of the key gives the data shard, also one that
-// is negative or not signed; rows that it has in common are in one.
-func TestShardColumn(t *testing.T) {
+// TestShardColumnGivesTheShard (M18): an integer column of the key gives the data shard, also if it is negative or
+// unsigned. Rows with the same value are in one shard.
+func TestShardColumnGivesTheShard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE items (n INT NOT NULL, o BIGINT NOT NULL, PRIMARY KEY (n, o))")
 		f := x.Add(rowfeed.FeedSpec{Name: "items", Table: "items", DataShards: 40, ShardColumn: "o"})
-		want := map[int64]int{0: 0, 39: 39, 40: 0, -1: 39, -40: 0, -41: 39, 9223372036854775807: 7, -9223372036854775808: 32}
+		want := map[int64]int{
+			0:                    0,
+			39:                   39,
+			40:                   0,
+			-1:                   39,
+			-40:                  0,
+			-41:                  39,
+			9223372036854775807:  7,
+			-9223372036854775808: 32,
+		}
 		for o := range want {
 			x.Exec(fmt.Sprintf("INSERT INTO items VALUES (1, %d), (2, %d)", o, o))
 		}
@@ -347,11 +349,10 @@ func TestShardColumn(t *testing.T) {
 	})
 }
 
-// TestBucketIndexMissing (M19, M25): a feed whose index by bucket is gone is whole for publishers and
-// readers of all of it, and its publisher is as ready as ever; readers of parts are told
-// what is missing and what to do, where they cannot be answered. Everybody who looks after
-// the feed is told, too, and upgrade mends it.
-func TestBucketIndexMissing(t *testing.T) {
+// TestMissingBucketIndexStopsOnlyParts (M19, M25): a feed without its bucket index works for publishers and for readers
+// of the whole feed, and its publisher is ready. Readers of parts are told what is missing and what to do, if their
+// part cannot be read without it. Check and status report it, and upgrade mends it.
+func TestMissingBucketIndexStopsOnlyParts(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 64})
@@ -377,38 +378,41 @@ func TestBucketIndexMissing(t *testing.T) {
 			}
 		}
 		inOrder("new", true)
-		x.Exec(x.By(map[string]string{"sqlite": "DROP INDEX rowfeed_kv_bucket", "postgres": "DROP INDEX rowfeed_kv_bucket", "mysql": "DROP INDEX bucket ON rowfeed_positions_kv"}))
+		x.Exec(x.Text("shard.drop_bucket_index"))
 		inOrder("without the index", false)
 		page, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.Part(1, 3), Limit: 7})
 		switch {
-		case x.Family() == "postgres": // which reads it otherwise
+		case !x.Has.PartsNeedIndex:
 			wantSame(x, "the beginning of the part", page.Entries, want[:len(page.Entries)])
-		case !suite.IsCode(err, rowfeed.Refused) || !strings.Contains(err.Error(), "no index by bucket") || !strings.Contains(err.Error(), "feed upgrade kv"):
-			x.Errorf("who reads a part is told: %v", err)
+		case !suite.IsCode(err, rowfeed.Refused) || !strings.Contains(err.Error(), "no index by bucket") ||
+			!strings.Contains(err.Error(), "feed upgrade kv"):
+			x.Errorf("the error of a part: %v", err)
 		}
 		if page := x.Fetch(f, "", 1000); len(page.Entries) != 50 {
 			x.Errorf("the whole feed has %d entries", len(page.Entries))
 		}
 		trouble := make(chan error, 100)
-		other := x.Tapped(testdb.Hooks{}, &rowfeed.Config{PublisherLease: rowfeed.NoLease, Observer: &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) { trouble <- ev.Err }}})
+		tells := &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) { trouble <- ev.Err }}
+		other := x.Tapped(testdb.Hooks{}, &rowfeed.Config{PublisherLease: rowfeed.NoLease, Observer: tells})
 		ctx, stop := context.WithTimeout(x.Ctx, suite.Patience())
 		x.Cleanup(stop)
 		ended := make(chan error, 1)
 		go func() { ended <- other.RunPublisher(ctx) }()
 		select {
 		case err := <-trouble:
-			if !strings.Contains(err.Error(), "no index by bucket") || !strings.Contains(err.Error(), "feed upgrade kv") || strings.Contains(err.Error(), "uncaptured") {
-				x.Errorf("its publisher says: %v", err)
+			if !strings.Contains(err.Error(), "no index by bucket") ||
+				!strings.Contains(err.Error(), "feed upgrade kv") || strings.Contains(err.Error(), "uncaptured") {
+				x.Errorf("the trouble of the publisher: %v", err)
 			}
 		case <-ctx.Done():
-			x.Error("its publisher says nothing")
+			x.Error("the publisher reports no trouble")
 		}
 		stop()
 		if err := <-ended; err != nil {
 			x.Error(err)
 		}
 		if problems := other.Problems(); len(problems) > 0 {
-			x.Errorf("its publisher is not ready: %v", problems)
+			x.Errorf("the publisher is not ready: %v", problems)
 		}
 		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != 1 {
 			x.Fatalf("%v, %v", mended, err)

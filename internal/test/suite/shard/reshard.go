@@ -13,8 +13,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// second is the cursor of a generation behind its first position: whoever starts at the
-// beginning is not shown the deletes.
+// second returns the cursor of a generation behind its first position. A reader that starts at the beginning would not
+// get the deletes.
 func second(generation int64) rowfeed.Cursor {
 	if generation == 1 {
 		return "1"
@@ -22,8 +22,8 @@ func second(generation int64) rowfeed.Cursor {
 	return rowfeed.Cursor(fmt.Sprintf("%d:1", generation))
 }
 
-// wantParts asserts that the feed has so many data shards, that each key is in its own,
-// and that parts for every number of readers are the whole feed together.
+// wantParts asserts that the feed has this number of data shards, that each key is in its own, and that the parts of
+// every number of readers are the whole feed together.
 func wantParts(x *suite.Env, f *rowfeed.Feed, dataShards int) {
 	x.Helper()
 	info, err := f.Info(x.Ctx)
@@ -68,15 +68,16 @@ func wantParts(x *suite.Env, f *rowfeed.Feed, dataShards int) {
 	if dataShards > 1 && dataShards <= 32 {
 		wrong = "bucket <> shard"
 	}
-	if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_" + f.Name() + " WHERE " + wrong); dataShards <= 32 && n > 0 {
+	if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_" + f.Name() + " WHERE " + wrong); dataShards <= 32 &&
+		n > 0 {
 		x.Errorf("%d positions are in another bucket than their shard's", n)
 	}
 }
 
-// TestReshard (M18, H24): a feed is divided anew, up and down. Positions and contents stay as they
-// are; cursors of before are refused, with the next step; the schema is that of a feed
-// made with that number; the same number again changes nothing.
-func TestReshard(t *testing.T) {
+// TestReshardKeepsPositions (M18, H24): a feed is resharded, up and down. Positions and contents stay. Older cursors
+// are refused with the next step. The schema is that of a feed created with this number. The same number again changes
+// nothing.
+func TestReshardKeepsPositions(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv"}
@@ -128,13 +129,15 @@ func TestReshard(t *testing.T) {
 			wantParts(x, f, shards)
 			after, next := whole()
 			if !slices.Equal(after, before) {
-				x.Fatalf("%d data shards: entries\n%s\nwant\n%s", shards, strings.Join(after, "\n"), strings.Join(before, "\n"))
+				x.Fatalf("%d data shards: entries\n%s\nwant\n%s", shards, strings.Join(after, "\n"),
+					strings.Join(before, "\n"))
 			}
 			if got := x.DB.Dump(x.T); got != schema[shards > 1] {
 				x.Errorf("%d data shards: the schema is\n%s\nwant\n%s", shards, got, schema[shards > 1])
 			}
 			generation = f.Generation()
-			if changed, err := f.Admin().Reshard(x.Ctx, shards, nil); changed || err != nil || f.Generation() != generation {
+			if changed, err := f.Admin().Reshard(x.Ctx, shards, nil); changed || err != nil ||
+				f.Generation() != generation {
 				x.Errorf("again: changed %v, generation %d, was %d: %v", changed, f.Generation(), generation, err)
 			}
 			x.WantSound(f)
@@ -150,11 +153,10 @@ func TestReshard(t *testing.T) {
 	})
 }
 
-// TestReshardUnderAPage (M18, H24): around every statement of an upgrade every part is read, by
-// a process that knows the feed from before and by one that does not. Either the parts
-// are refused, with Retry-After's code, or together they are the whole feed; the whole
-// feed is always served. A page whose statements the upgrade overtakes is no other.
-func TestReshardUnderAPage(t *testing.T) {
+// TestPartsDuringReshardAreWholeOrRefused (M18, H24): before every statement of an upgrade every part is read, by a
+// process that knows the feed and by a new one. Either the parts are refused with the code Sharding, or together they
+// are the whole feed. The whole feed is always readable. A page that is read while the upgrade commits is not mixed.
+func TestPartsDuringReshardAreWholeOrRefused(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(520) // two batches
@@ -185,7 +187,8 @@ func TestReshardUnderAPage(t *testing.T) {
 					all[suite.PositionOf(e)] = true
 				}
 				for page.More {
-					if page, err = reader.Fetch(x.Ctx, rowfeed.Request{After: page.Cursor, Limit: 1000, Shards: rowfeed.Part(i, 3)}); err != nil {
+					next := rowfeed.Request{After: page.Cursor, Limit: 1000, Shards: rowfeed.Part(i, 3)}
+					if page, err = reader.Fetch(x.Ctx, next); err != nil {
 						x.Fatal(err)
 					}
 					for _, e := range page.Entries {
@@ -204,13 +207,14 @@ func TestReshardUnderAPage(t *testing.T) {
 		}
 		for _, shards := range []int{8, 3, 1} {
 			refused, served = 0, 0
-			last, dropped := "", false // PostgreSQL drops an index with everybody kept out until the COMMIT
+			// If DDL keeps its locks until the COMMIT, a drop of the index locks out all readers.
+			last, dropped := "", false
 			upgrade := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if dropped || ev.SQL == last { // SQLite has a statement for each key of a batch
+				if dropped || ev.SQL == last { // the same statement for the next key of a batch
 					return nil
 				}
 				last = ev.SQL
-				dropped = x.Family() == "postgres" && strings.HasPrefix(ev.SQL, "DROP INDEX")
+				dropped = x.Has.LockingDDL && strings.HasPrefix(ev.SQL, "DROP INDEX")
 				when := fmt.Sprintf("to %d shards, before %s %.80s", shards, ev.Kind, ev.SQL)
 				look(when, knowing)
 				look(when, fresh())
@@ -222,11 +226,11 @@ func TestReshardUnderAPage(t *testing.T) {
 			}
 			served = 0
 			if look(fmt.Sprintf("with %d shards", shards), knowing); served == 0 {
-				x.Errorf("with %d shards: parts are refused still", shards)
+				x.Errorf("with %d shards: parts are still refused", shards)
 			}
 			wantParts(x, f, shards)
 		}
-		// The other way round: a reader is overtaken at each of its statements.
+		// The upgrade commits before each statement of a reader.
 		for n, shards := int64(1), 1; ; n++ {
 			shards = map[int]int{1: 8, 8: 3, 3: 8}[shards]
 			held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.N == n })
@@ -280,8 +284,7 @@ func TestReshardUnderAPage(t *testing.T) {
 	})
 }
 
-// tappedLate is the feed kv, known and read once, on a pool whose statements count from
-// now on.
+// tappedLate returns the feed kv, which was read once, on a pool whose next statements are held.
 func tappedLate(x *suite.Env, held *testdb.Held) *rowfeed.Feed {
 	x.Helper()
 	var before int64
@@ -299,9 +302,9 @@ func tappedLate(x *suite.Env, held *testdb.Held) *rowfeed.Feed {
 	return f
 }
 
-// TestReshardKilledAtEveryStatement (M18): an upgrade is killed before every one of its
-// statements and run again, up and down. Writers and publishers go on in between, the
-// whole feed is served; in the end every key has its shard.
+// TestReshardKilledAtEveryStatement (M18): an upgrade is killed before each of its statements in turn and run again, up
+// and down. Writers and publishers continue meanwhile, and the whole feed is readable. In the end every key has its
+// shard.
 func TestReshardKilledAtEveryStatement(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -315,11 +318,13 @@ func TestReshardKilledAtEveryStatement(t *testing.T) {
 				x.Reshard(f, 7-target)
 				before := x.Killed("reshard", n, fmt.Sprintf("SHARDS=%d", target))
 				if step > 1 && before == last {
-					n += 25 * step // where a batch is a statement for each of its keys, few of them will do
+					n += 25 * step // if each key of a batch has a statement, a few of them are enough
 				}
 				last = before
 				id++
-				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", id, n), fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (1, 505, %d)", id-1), fmt.Sprintf("DELETE FROM kv WHERE id = %d", id-2))
+				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", id, n),
+					fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (1, 505, %d)", id-1),
+					fmt.Sprintf("DELETE FROM kv WHERE id = %d", id-2))
 				other := x.Tapped(testdb.Hooks{}, nil)
 				x.Publish(other)
 				if entries, _ := x.Part(other, rowfeed.Shards{}, "", 1000); len(entries) != 510+min(id-1000, 2) {

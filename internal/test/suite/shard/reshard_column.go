@@ -16,26 +16,29 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestColumnShards (M18, M19): with capture "column", too, every key has the shard of its
-// text, be it in its row, deleted, hidden or republished; a changed key's delete and
-// row each have their own; parts are the whole feed together.
-func TestColumnShards(t *testing.T) {
+// TestColumnCaptureShards (M18, M19): with column capture, too, every key has the shard of its text, in its row,
+// deleted, hidden or republished. The delete and the row of a changed key each have their own shard. The parts are the
+// whole feed together.
+func TestColumnCaptureShards(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Shards = 7
 		f := x.AddKV()
 		x.InsertKV(-20, 380)
 		x.Publish(f)
 		wantParts(x, f, 7)
-		x.Exec("DELETE FROM kv WHERE id % 7 = 0", "UPDATE kv SET v = 2 WHERE id % 10 = 3", "UPDATE kv SET id = 1000 + id WHERE id = 5", "UPDATE kv SET shard = 6")
+		x.Exec("DELETE FROM kv WHERE id % 7 = 0", "UPDATE kv SET v = 2 WHERE id % 10 = 3",
+			"UPDATE kv SET id = 1000 + id WHERE id = 5", "UPDATE kv SET shard = 6")
 		err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error {
-			return errors.Join(f.Unpublish(x.Ctx, tx, rowfeed.Key{11}, rowfeed.Key{12}), f.Republish(x.Ctx, tx, rowfeed.Key{13}))
+			return errors.Join(f.Unpublish(x.Ctx, tx, rowfeed.Key{11}, rowfeed.Key{12}),
+				f.Republish(x.Ctx, tx, rowfeed.Key{13}))
 		})
 		if err != nil {
 			x.Fatal(err)
 		}
 		x.Publish(f)
 		wantParts(x, f, 7)
-		x.Exec("INSERT INTO kv VALUES (7, 'again', 1), (-7, 'again', 1)", "UPDATE kv SET v = 3 WHERE id IN (11, 13, 1005)")
+		x.Exec("INSERT INTO kv VALUES (7, 'again', 1), (-7, 'again', 1)",
+			"UPDATE kv SET v = 3 WHERE id IN (11, 13, 1005)")
 		x.Publish(f)
 		wantParts(x, f, 7)
 		x.WantSound(f)
@@ -43,29 +46,20 @@ func TestColumnShards(t *testing.T) {
 			x.Reshard(f, shards)
 			wantParts(x, f, shards)
 		}
-		if n := x.Scalar(x.By(map[string]string{
-			"sqlite":   "SELECT count(*) FROM sqlite_schema WHERE name = 'rowfeed_kv_bucket'",
-			"postgres": "SELECT count(*) FROM pg_class WHERE relname = 'rowfeed_kv_bucket'",
-			"mysql":    "SELECT count(*) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 'rowfeed_positions_kv' AND INDEX_NAME = 'bucket'",
-		})); n > 0 {
-			t.Error("there is an index by bucket, which no page reads")
+		if n := x.Scalar(x.Text("shard.count_bucket_indexes")); n > 0 {
+			t.Error("the feed has a bucket index, which no page reads")
 		}
 	})
 }
 
-// TestColumnShardsOfKeys (M18, H24): keys of several columns and types have the shard that the rule
-// gives them.
-func TestColumnShardsOfKeys(t *testing.T) {
+// TestColumnCaptureShardsCompositeKeys (M18, H24): with column capture, keys of several columns and types have the
+// shard that the rule gives them.
+func TestColumnCaptureShardsCompositeKeys(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		x.Exec(x.By(map[string]string{
-			"sqlite":   "CREATE TABLE kv (a TEXT NOT NULL, b BLOB NOT NULL, c INTEGER NOT NULL, v INTEGER, PRIMARY KEY (a, b, c)) STRICT",
-			"postgres": "CREATE TABLE kv (a TEXT NOT NULL, b BYTEA NOT NULL, c BIGINT NOT NULL, v BIGINT, PRIMARY KEY (a, b, c))",
-			"mysql":    "CREATE TABLE kv (a VARBINARY(100) NOT NULL, b VARBINARY(20) NOT NULL, c BIGINT NOT NULL, v BIGINT, PRIMARY KEY (a, b, c))",
-		}))
+		x.Exec(x.Text("shard.composite_key"))
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 5})
-		byColumn := x.By(map[string]string{"sqlite": "x'%02X00'", "postgres": `'\x%02x00'`, "mysql": "x'%02x00'"})
 		for i := range 40 {
-			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES ('ключ %d', "+byColumn+", %d, 0)", i%3, i, -i))
+			x.Exec(x.Text("shard.insert_composite", i%3, i, -i))
 		}
 		x.Publish(f)
 		wantParts(x, f, 5)
@@ -77,18 +71,21 @@ func TestColumnShardsOfKeys(t *testing.T) {
 	})
 }
 
-// TestColumnShardsOfTypes (M18): where values have types and columns have not, one value can be
-// there in two, 1 and 1.0: a key of such a column is refused, since a row and its delete
-// could part, also as the column that gives the shard. Columns that turn them into one are
-// not, and what such a column holds that is no integer has a shard of its own.
-func TestColumnShardsOfTypes(t *testing.T) {
+// TestUntypedKeyIsRefusedForShards (M18): if values have types and columns have none, one value can exist in two types,
+// 1 and 1.0. A key of such a column is refused, because a row and its delete could get different shards. The same holds
+// for the column that gives the shard. Columns that convert their values are accepted, and a value that is no integer
+// has a shard of its own.
+func TestUntypedKeyIsRefusedForShards(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // elsewhere columns have types
 	suite.EachColumn(t, func(x *suite.Env) {
 		add := func(name, create, shardColumn string) (*rowfeed.Feed, error) {
 			x.Exec(create)
-			return x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: feedtype.CaptureColumn, DataShards: 64, ShardColumn: shardColumn}, nil)
+			return x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: name, Table: name, Capture: feedtype.CaptureColumn,
+				DataShards: 64, ShardColumn: shardColumn}, nil)
 		}
-		for i, decl := range []string{"(k %s, n INTEGER)", "(k BLOB %s, n INTEGER)", "(k LONGBLOB %s, n INTEGER)", "(k ANY %s, n INTEGER) STRICT"} {
+		for i, decl := range []string{
+			"(k %s, n INTEGER)", "(k BLOB %s, n INTEGER)", "(k LONGBLOB %s, n INTEGER)", "(k ANY %s, n INTEGER) STRICT",
+		} {
 			for _, shardColumn := range []string{"", "k"} {
 				if name := fmt.Sprintf("t%d%s", i, shardColumn); !strings.Contains(decl, "BLOB") || shardColumn == "" {
 					_, err := add(name, "CREATE TABLE "+name+" "+fmt.Sprintf(decl, "NOT NULL PRIMARY KEY"), shardColumn)
@@ -97,7 +94,8 @@ func TestColumnShardsOfTypes(t *testing.T) {
 			}
 		}
 		for _, key := range []string{"k:TEXT COLLATE NOCASE", "k:BLOB"} {
-			_, err := rowfeed.PrintFeed(x.Dialect, nil, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Key: []string{key}, DataShards: 8})
+			_, err := rowfeed.PrintFeed(x.Dialect, nil, rowfeed.FeedSpec{Name: "kv", Table: "kv",
+				Capture: feedtype.CaptureColumn, Key: []string{key}, DataShards: 8})
 			x.WantCode(err, rowfeed.Refused)
 		}
 		for i, key := range []string{"k INTEGER", "k NUMERIC", "k DOUBLE", "k ANY", "k VARCHAR(9)"} {
@@ -124,8 +122,9 @@ func TestColumnShardsOfTypes(t *testing.T) {
 			}
 		}
 
-		// What the column that gives the shard holds that is no integer has a shard by its text.
-		f, err := add("mixed", "CREATE TABLE mixed (k TEXT NOT NULL, o INTEGER NOT NULL, n INTEGER, PRIMARY KEY (k, o))", "o")
+		// A value that is no integer has a shard by its text.
+		f, err := add("mixed",
+			"CREATE TABLE mixed (k TEXT NOT NULL, o INTEGER NOT NULL, n INTEGER, PRIMARY KEY (k, o))", "o")
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -147,10 +146,9 @@ func TestColumnShardsOfTypes(t *testing.T) {
 	})
 }
 
-// TestColumnShardsBeside (M18): writers of every kind, each with its own rows, publishers and
-// upgrades at once, with capture "column": in the end the parts are the whole feed, and
-// the rows are those of the writers.
-func TestColumnShardsBeside(t *testing.T) {
+// TestColumnCaptureShardsUnderLoad (M18): writers of every kind, publishers and upgrades run concurrently with column
+// capture. In the end the parts are the whole feed, and the rows are those of the writers.
+func TestColumnCaptureShardsUnderLoad(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Shards = 5
 		f := x.AddKV()
@@ -163,7 +161,9 @@ func TestColumnShardsBeside(t *testing.T) {
 		}
 		go func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				for _, s := range []string{fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id %% 7 = %d", n%7), fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', 0)", 1000+n),
+				for _, s := range []string{
+					fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id %% 7 = %d", n%7),
+					fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', 0)", 1000+n),
 					fmt.Sprintf("DELETE FROM kv WHERE id = %d", 990+n)} {
 					if err := write(x, s); err != nil {
 						ended <- err
@@ -191,8 +191,7 @@ func TestColumnShardsBeside(t *testing.T) {
 	})
 }
 
-// write runs a writer's statement in a transaction of its own, again where the database
-// was busy or a deadlock was broken.
+// write runs a statement in a transaction of its own, and again after a lock timeout or deadlock.
 func write(x *suite.Env, statement string) error {
 	for attempt := 0; ; attempt++ {
 		err := func() error {
@@ -214,11 +213,10 @@ func write(x *suite.Env, statement string) error {
 	}
 }
 
-// TestReshardHeldRows (M18, H10, H12): rows that an open transaction holds, and whose
-// positions it leaves alone, get their shards when it has ended, however it ends. Nobody
-// waits for anybody meanwhile: publishers publish, and the transaction can take any
-// other row.
-func TestReshardHeldRows(t *testing.T) {
+// TestLockedRowsGetShardsLater (M18, H10, H12): rows that an open transaction has locked get their shards when that
+// transaction has ended. Meanwhile neither side waits for the other: publishers publish, and the transaction can lock
+// any other row.
+func TestLockedRowsGetShardsLater(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -229,7 +227,8 @@ func TestReshardHeldRows(t *testing.T) {
 			stuck := x.Begin(sql.LevelReadCommitted)
 			hold := func(id int) {
 				x.Helper()
-				if _, err := stuck.ExecContext(x.Bounded(), "UPDATE kv SET v = v + 1 WHERE id = "+fmt.Sprint(id)); err != nil {
+				_, err := stuck.ExecContext(x.Bounded(), "UPDATE kv SET v = v + 1 WHERE id = "+fmt.Sprint(id))
+				if err != nil {
 					x.Fatalf("the writer waits: %v", err)
 				}
 			}
@@ -267,7 +266,7 @@ func TestReshardHeldRows(t *testing.T) {
 			}
 			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', 0)", 100+i))
 			if n, err := f.Publish(x.Bounded()); n != 1 || err != nil {
-				x.Fatalf("%d rows were published beside: %v", n, err)
+				x.Fatalf("%d rows were published meanwhile: %v", n, err)
 			}
 			if err := end(stuck); err != nil {
 				x.Fatal(err)
@@ -280,33 +279,34 @@ func TestReshardHeldRows(t *testing.T) {
 	})
 }
 
-// TestAdoptSharded (M18): positions that are adopted stay, and their keys get their shards,
-// whatever stood in a column shard of the table's own; a former consumer goes on. A feed
-// add that broke off goes on.
-func TestAdoptSharded(t *testing.T) {
+// TestAdoptedPositionsGetShards (M18): adopted positions stay, and their keys get their shards, whatever the table's
+// own column "shard" has. A former consumer continues. An interrupted feed add continues.
+func TestAdoptedPositionsGetShards(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		for _, own := range []string{"", ", shard INT NULL", ", shard BIGINT NOT NULL DEFAULT 3"} {
-			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL"+own+")",
-				"CREATE TABLE cursors (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)", "INSERT INTO cursors VALUES (1, 'mailer', 530)")
+			x.Exec("CREATE TABLE kv "+
+				"(id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL"+own+")",
+				"CREATE TABLE cursors "+
+					"(id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
+				"INSERT INTO cursors VALUES (1, 'mailer', 530)")
 			var values []string
 			for id := range 540 { // two batches
 				values = append(values, fmt.Sprintf("(%d, 'k', 0, %d)", id, 1000-id))
 			}
 			x.DB.Exec(x.T, "INSERT INTO kv (id, k, v, feed_sync_id) VALUES "+strings.Join(values, ", "))
 			x.DB.Exec(x.T, "INSERT INTO kv (id, k, v) VALUES (800, 'waits', 0)")
-			spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true, AdoptCursors: "cursors", DataShards: 6}
+			spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn,
+				Adopt: true, AdoptCursors: "cursors", DataShards: 6}
 			batches := 0
-			broken, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "UPDATE") && strings.Contains(ev.SQL, "shard = ") && strings.Contains(ev.SQL, "kv") {
+			broken := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "UPDATE") &&
+					strings.Contains(ev.SQL, "shard = ") && strings.Contains(ev.SQL, "kv") {
 					if batches++; batches == 2 {
 						return testdb.ErrInjected
 					}
 				}
 				return nil
-			}}), x.Dialect, nil)
-			if err != nil {
-				x.Fatal(err)
-			}
+			}}, nil)
 			if _, err := broken.AddFeed(x.Ctx, spec, nil); !errors.Is(err, testdb.ErrInjected) {
 				x.Fatalf("error %v", err)
 			}
@@ -314,7 +314,8 @@ func TestAdoptSharded(t *testing.T) {
 			if err != nil {
 				x.Fatal(err)
 			}
-			if _, err := half.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(2)}); !suite.IsCode(err, rowfeed.Sharding) {
+			if _, err := half.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(2)}); !suite.IsCode(err,
+				rowfeed.Sharding) {
 				x.Errorf("a part of a half-adopted feed: %v", err)
 			}
 			if _, err := half.Fetch(x.Ctx, rowfeed.Request{}); err != nil {
@@ -341,16 +342,16 @@ func TestAdoptSharded(t *testing.T) {
 	})
 }
 
-// TestAdoptShardsRefused (M18): a column shard of the table's own that cannot hold shards is
-// refused with the reason, by feed add and by an upgrade, and nothing is changed.
-func TestAdoptShardsRefused(t *testing.T) {
+// TestUnfitShardColumnIsRefused (M18): if the table's own column "shard" cannot hold shards, feed add and upgrade
+// refuse it with the reason, and change nothing.
+func TestUnfitShardColumnIsRefused(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		tables := map[string]string{
 			"shard INT NOT NULL, PRIMARY KEY (shard, id)":                "unique index",
 			"shard INT NOT NULL UNIQUE, PRIMARY KEY (id)":                "unique index",
 			"shard INT GENERATED ALWAYS AS (0) STORED, PRIMARY KEY (id)": "is generated",
 		}
-		if x.Family() != "sqlite" { // whose integers have one width
+		if x.Has.TypedColumns {
 			tables["shard SMALLINT NOT NULL DEFAULT 0, PRIMARY KEY (id)"] = "cannot hold shard 39999"
 		}
 		n := 0
@@ -358,7 +359,13 @@ func TestAdoptShardsRefused(t *testing.T) {
 			n++
 			name := fmt.Sprintf("t%d", n)
 			x.Exec("CREATE TABLE " + name + " (id BIGINT NOT NULL, feed_sync_id BIGINT NULL, " + columns + ")")
-			spec := rowfeed.FeedSpec{Name: name, Table: name, Capture: feedtype.CaptureColumn, Adopt: true, DataShards: 40_000}
+			spec := rowfeed.FeedSpec{
+				Name:       name,
+				Table:      name,
+				Capture:    feedtype.CaptureColumn,
+				Adopt:      true,
+				DataShards: 40_000,
+			}
 			before := x.DB.Dump(x.T)
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)

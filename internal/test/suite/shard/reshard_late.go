@@ -12,35 +12,34 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// lateEnd is an upgrade of kv that has given all keys their shards, and is held before it
-// ends the walk.
+// lateEnd starts an upgrade of kv that gives all keys their shards, and is held before it ends.
 func lateEnd(x *suite.Env, shards int) (held *testdb.Held, end chan error) {
 	x.Helper()
 	walked := false
-	lock := x.By(map[string]string{"sqlite": "BEGIN IMMEDIATE", "postgres": "pg_advisory_xact_lock", "mysql": "GET_LOCK"})
+	lock := x.Text("shard.schema_lock")
 	held = testdb.Hold(func(ev testdb.TapEvent) bool { return walked && strings.Contains(ev.SQL, lock) })
 	f := x.Tapped(testdb.Hooks{
 		Before: held.Before,
 		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			walked = walked || ev.Kind == testdb.Commit && x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'sharding' AND fill_after LIKE '[2%'") == 1
+			walked = walked || ev.Kind == testdb.Commit && x.Scalar("SELECT count(*) FROM rowfeed_feeds "+
+				"WHERE state = 'sharding' AND fill_after LIKE '[2%'") == 1
 			return err
 		},
 	}, nil)
 	return held, x.ReshardUntil(f, shards, held)
 }
 
-// TestReshardEndedLate (H24): who has walked along all keys and comes late to the end does not
-// end another's walk to the same number, which has only begun, but helps it; nor does it
-// end its own where the database was set back into the walk. No part is served before each
-// key has its shard.
-func TestReshardEndedLate(t *testing.T) {
+// TestLateEndDoesNotEndNewerReshard (H24): an upgrade that has passed all keys and ends late does not end a newer
+// upgrade to the same number, but continues it. It does not end its own if the database was restored meanwhile. No part
+// is readable before each key has its shard.
+func TestLateEndDoesNotEndNewerReshard(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(20)
 		x.Publish(f)
 
 		held, end := lateEnd(x, 8)
-		x.Reshard(f, 8) // joins, and is done first
+		x.Reshard(f, 8) // joins the upgrade, and ends first
 		x.Reshard(f, 3)
 		begun, other := x.HeldReshard(8, testdb.Begin, "")
 		held.Release()
@@ -62,7 +61,7 @@ func TestReshardEndedLate(t *testing.T) {
 		}
 		wantParts(x, f, 5)
 
-		// The index by bucket of the division that is there now is not taken away.
+		// The bucket index of the present shard count is not dropped.
 		held, end = lateEnd(x, 1)
 		x.Reshard(f, 1)
 		x.Reshard(f, 6)
@@ -70,7 +69,7 @@ func TestReshardEndedLate(t *testing.T) {
 		x.WantCode(<-end, rowfeed.Conflict)
 		wantParts(x, f, 6)
 
-		// A batch is not of a walk to another number that stands at the same mark.
+		// A batch does not belong to an upgrade to another number with the same mark.
 		held, end = x.HeldReshard(2, testdb.Begin, "")
 		x.Reshard(f, 2)
 		begun, other = x.HeldReshard(5, testdb.Begin, "")
@@ -95,10 +94,10 @@ func TestReshardEndedLate(t *testing.T) {
 	})
 }
 
-// TestReshardUnderAReader (H24): a process that has read parts, and then nothing until the feed
-// was divided anew, reads on: cursors of before are refused, and from the beginning its
-// part is whole. Among one data shard, too, where parts have no index.
-func TestReshardUnderAReader(t *testing.T) {
+// TestIdleReaderNoticesReshard (H24): a process has read parts, and reads the next page only after the feed was
+// resharded. Its old cursors are refused, and from the beginning its part is complete. That holds for one data shard,
+// too, where parts have no index.
+func TestIdleReaderNoticesReshard(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Shards = 8
 		f := x.AddKV()
@@ -122,18 +121,19 @@ func TestReshardUnderAReader(t *testing.T) {
 	})
 }
 
-// TestReshardHeldRowsOfAnother (H24): rows that others hold are no reason to try a batch again
-// whose feed has been divided by another number meanwhile.
-func TestReshardHeldRowsOfAnother(t *testing.T) {
+// TestLockedRowsDoNotRepeatStaleBatch (H24): locked rows do not make an upgrade repeat a batch if the feed was
+// resharded to another number meanwhile.
+func TestLockedRowsDoNotRepeatStaleBatch(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(20)
 		x.Publish(f)
 		x.Reshard(f, 3)
-		// In its second batch a walk is among the rows.
+		// In its second batch the upgrade reaches the locked rows.
 		held := testdb.Hold(func(ev testdb.TapEvent) bool {
-			return ev.Kind == testdb.Begin && x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE fill_after LIKE '[1%'") == 1
+			return ev.Kind == testdb.Begin &&
+				x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE fill_after LIKE '[1%'") == 1
 		})
 		upgrade := x.Tapped(testdb.Hooks{Before: held.Before}, nil)
 		end := make(chan error, 1)
@@ -161,10 +161,9 @@ func TestReshardHeldRowsOfAnother(t *testing.T) {
 	})
 }
 
-// TestPartsOfTheirSnapshot (H1, H24): whether a part may be served is for the
-// page's own snapshot to say. A database that is set back into the walk, or a pool with a
-// server that is still amid it, has the generation and the head that the reader knows.
-func TestPartsOfTheirSnapshot(t *testing.T) {
+// TestPageChecksShardsInItsSnapshot (H1, H24): the snapshot of a page decides whether a part is readable. A restored
+// database, or a pool with a server that is still resharding, has the generation and the head that the reader knows.
+func TestPageChecksShardsInItsSnapshot(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Shards = 8
 		f := x.AddKV()
@@ -186,7 +185,7 @@ func TestPartsOfTheirSnapshot(t *testing.T) {
 		pooled := false
 		servers := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if pooled && ev.Kind == testdb.Query {
-				amid(!strings.Contains(ev.SQL, "delivered_columns")) // the record is of the other server
+				amid(!strings.Contains(ev.SQL, "delivered_columns")) // the record is read from the other server
 			}
 			return nil
 		}}, nil)

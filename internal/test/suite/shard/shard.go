@@ -13,15 +13,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// placed is an entry as a line that says everything of it.
+// placed formats an entry with its shard and position.
 func placed(e rowfeed.Entry) string {
 	return fmt.Sprintf("%s %d %s", e.Position, e.Shard, suite.Line(e))
 }
 
-// TestShardsShareTheFeed (M18, M19, M21, M25, M26, M27): for every number of data shards
-// and of readers the readers' parts are the whole feed, upserts and deletes, each key in
-// one of them, in order, and a part has the keys of its data shards.
-func TestShardsShareTheFeed(t *testing.T) {
+// TestPartsAreTheWholeFeed (M18, M19, M21, M25, M26, M27): for every number of data shards and of readers, the readers'
+// parts are the whole feed, upserts and deletes, each key in one of them, in order, and a part has the keys of its data
+// shards.
+func TestPartsAreTheWholeFeed(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		feeds := map[int]*rowfeed.Feed{}
@@ -33,7 +33,7 @@ func TestShardsShareTheFeed(t *testing.T) {
 			x.Publish(f)
 		}
 		x.Exec("DELETE FROM kv WHERE id % 7 = 0", "UPDATE kv SET v = 2 WHERE id % 10 = 3")
-		const above = "1" // whoever starts at the beginning is not shown the deletes
+		const above = "1" // a reader that starts at the beginning would not get the deletes
 		for n, f := range feeds {
 			x.Publish(f)
 			whole, head := x.Part(f, rowfeed.Shards{}, above, 1000)
@@ -97,10 +97,12 @@ func TestShardsShareTheFeed(t *testing.T) {
 	})
 }
 
-// wantSame asserts that parts have together what the whole feed has.
+// wantSame asserts that the parts together are the whole feed.
 func wantSame(x *suite.Env, what string, parts, whole []rowfeed.Entry) {
 	x.Helper()
-	parts = slices.SortedFunc(slices.Values(parts), func(a, b rowfeed.Entry) int { return cmp.Compare(suite.PositionOf(a), suite.PositionOf(b)) })
+	parts = slices.SortedFunc(slices.Values(parts), func(a, b rowfeed.Entry) int {
+		return cmp.Compare(suite.PositionOf(a), suite.PositionOf(b))
+	})
 	text := func(entries []rowfeed.Entry) string {
 		lines := make([]string, len(entries))
 		for i, e := range entries {

@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestReshardBeside (M18, H24): whatever is done while keys are being given their shards, each does
-// its work or is refused with the next step, and the feed is whole in the end.
-func TestReshardBeside(t *testing.T) {
+// TestOperationsDuringReshard (M18, H24): every operation that happens while keys get their shards works or is refused
+// with the next step, and the feed is complete in the end.
+func TestOperationsDuringReshard(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -27,11 +27,12 @@ func TestReshardBeside(t *testing.T) {
 			}
 		}
 
-		// Between two of its transactions: publishing, another number, a bump, the same number.
+		// Between two transactions of the upgrade: publishing, another number, a bump, the same number.
 		held, end := x.HeldReshard(4, testdb.Begin, "")
-		x.Exec("INSERT INTO kv VALUES (601, 'new', 0)", "UPDATE kv SET v = 1 WHERE id IN (1, 505)", "DELETE FROM kv WHERE id = 2")
+		x.Exec("INSERT INTO kv VALUES (601, 'new', 0)", "UPDATE kv SET v = 1 WHERE id IN (1, 505)",
+			"DELETE FROM kv WHERE id = 2")
 		if n := x.Publish(f); n != 4 {
-			x.Errorf("%d keys were published beside", n)
+			x.Errorf("%d keys were published meanwhile", n)
 		}
 		_, err := f.Admin().Reshard(x.Ctx, 9, nil)
 		x.WantCode(err, rowfeed.Conflict)
@@ -48,7 +49,7 @@ func TestReshardBeside(t *testing.T) {
 		if _, err := f.Admin().Upgrade(x.Ctx); err != nil {
 			x.Error(err)
 		}
-		x.Reshard(f, 4) // joins, and is done first
+		x.Reshard(f, 4) // joins the upgrade, and ends first
 		wantParts(x, f, 4)
 		bumped := f.Generation()
 		finish(held, end)
@@ -58,7 +59,7 @@ func TestReshardBeside(t *testing.T) {
 		}
 		x.WantSound(f)
 
-		// A third begins anew when the first has ended and the second has not noticed.
+		// A third upgrade begins when the first has ended and the second has not noticed.
 		held, end = x.HeldReshard(2, testdb.Begin, "")
 		x.Reshard(f, 2)
 		x.Reshard(f, 5)
@@ -66,8 +67,7 @@ func TestReshardBeside(t *testing.T) {
 		x.WantCode(<-end, rowfeed.Conflict)
 		wantParts(x, f, 5)
 
-		// A publisher that read the feed's record before the upgrade began publishes nothing
-		// by it.
+		// A publisher that has read the feed's record before the upgrade began does not publish by that record.
 		stale := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Begin })
 		publisher := x.Tapped(testdb.Hooks{Before: stale.Before}, nil)
 		x.Exec("INSERT INTO kv VALUES (701, 'new', 0), (702, 'new', 0), (703, 'new', 0)")
@@ -84,8 +84,8 @@ func TestReshardBeside(t *testing.T) {
 		}
 		wantParts(x, f, 7)
 
-		// Dropped in between, and added again: the upgrade ends with an error, and the new
-		// feed is not touched.
+		// The feed is dropped and added again meanwhile. The upgrade ends with an error, and does not change the new
+		// feed.
 		for _, again := range []bool{false, true} {
 			held, end = x.HeldReshard(3, testdb.Begin, "")
 			if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
@@ -107,9 +107,9 @@ func TestReshardBeside(t *testing.T) {
 	})
 }
 
-// TestReshardWhileFilling (M18): a feed that is not complete is not divided anew; the refusal
-// says how to complete it, and then it works.
-func TestReshardWhileFilling(t *testing.T) {
+// TestIncompleteFeedIsNotResharded (M18): a feed that is not complete is not resharded. The refusal says how to
+// complete it, and afterwards the upgrade works.
+func TestIncompleteFeedIsNotResharded(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.KVOf(2100)
 		held, end := x.AfterBatch(1)
@@ -132,9 +132,9 @@ func TestReshardWhileFilling(t *testing.T) {
 	})
 }
 
-// TestReshardAmidPublishing (M18): a publisher runs between any two transactions of an upgrade,
-// and publishes keys that are new, keys that the walk has passed and keys that it has not.
-func TestReshardAmidPublishing(t *testing.T) {
+// TestPublishingDuringReshard (M18): a publisher runs between any two transactions of an upgrade, and publishes new
+// keys, keys that the upgrade has passed, and keys that it has not.
+func TestPublishingDuringReshard(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(510)
@@ -147,13 +147,15 @@ func TestReshardAmidPublishing(t *testing.T) {
 				}
 				n++
 				id := shards*1000 + n
-				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', 0)", id), fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (%d, %d)", 1+n, 509-n), fmt.Sprintf("DELETE FROM kv WHERE id = %d", 250+n+shards*10))
+				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', 0)", id),
+					fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (%d, %d)", 1+n, 509-n),
+					fmt.Sprintf("DELETE FROM kv WHERE id = %d", 250+n+shards*10))
 				x.Publish(f)
 				return nil
 			}}, nil)
 			x.Reshard(upgrade, shards)
 			if n < 3 {
-				x.Errorf("published %d times beside", n)
+				x.Errorf("published %d times meanwhile", n)
 			}
 			wantParts(x, f, shards)
 			x.WantSound(f)
