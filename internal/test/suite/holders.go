@@ -10,18 +10,26 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// Tells is how much the engine tells of who has shards.
+// Tells returns how much the database shows of the holders of shards.
 func (x *Env) Tells() string {
 	switch {
-	case x.Family() == "sqlite":
+	case x.Has.OneWriter:
 		return admin.HoldersNone
-	case x.Engine == testdb.MariaDB:
+	case x.Has.ShowsOnlyRunningStatement:
 		return admin.HoldersWaitedFor
 	}
 	return admin.HoldersAll
 }
 
-// Connection is what the database calls a transaction's connection.
+// RestForLockViews waits until the database's views of locks are read again. Some databases do so only if no session
+// has read them for 100 ms.
+func (x *Env) RestForLockViews() {
+	if x.Has.CachedLockViews {
+		Rest(x.Ctx, 150*time.Millisecond)
+	}
+}
+
+// Connection returns the database's name of a transaction's connection.
 func (x *Env) Connection(tx *sql.Tx) (id string) {
 	x.Helper()
 	if err := tx.QueryRowContext(x.Ctx, x.Text("suite.connection")).Scan(&id); err != nil {
@@ -30,11 +38,10 @@ func (x *Env) Connection(tx *sql.Tx) (id string) {
 	return id
 }
 
-// BeginAs opens a transaction on a connection of its own that has a name, where connections
-// have names.
+// BeginAs opens a transaction on a connection of its own, with a name if connections have names.
 func (x *Env) BeginAs(name string) *sql.Tx {
 	x.Helper()
-	return x.BeginOn(x.DB.OpenTapped(x.T, testdb.Hooks{}, x.By(map[string]string{"sqlite": "_txlock=deferred", "postgres": "application_name=" + name, "mysql": "connectionAttributes=program_name:" + name})))
+	return x.BeginOn(x.DB.OpenTapped(x.T, testdb.Hooks{}, x.Text("suite.program_name", name)))
 }
 
 // Waiter is a writer that waits for a shard in the background.
@@ -55,7 +62,7 @@ func (x *Events) Wait(shard int) *Waiter {
 	return w
 }
 
-// Got ends a waiter that must have got the shard by now, or soon.
+// Got waits until the waiter has the shard, and commits its transaction.
 func (x *Events) Got(w *Waiter) {
 	x.Helper()
 	if err := <-w.done; err != nil {
@@ -64,16 +71,14 @@ func (x *Events) Got(w *Waiter) {
 	x.Commit(w.tx)
 }
 
-// ShardStatus is what status says of a shard.
+// ShardStatus returns the status of the feed and of a shard.
 func (x *Events) ShardStatus(shard int) (*admin.Status, admin.ShardStatus) {
 	x.Helper()
 	status, err := x.Feed.Admin().Status(x.Ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
-	if x.Family() == "mysql" {
-		Rest(x.Ctx, 150*time.Millisecond) // what InnoDB tells is read anew only when nobody has asked for 100 ms
-	}
+	x.RestForLockViews()
 	i := slices.IndexFunc(status.Shards, func(s admin.ShardStatus) bool { return s.Shard == shard })
 	if i < 0 {
 		return status, admin.ShardStatus{}

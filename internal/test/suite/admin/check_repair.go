@@ -12,47 +12,47 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRepairBesideWishes (M19): what is done to a key that repair gives its shard holds,
-// be it published before the repair's record, with it, or after it: a key that is shown
-// again is shown, one that is hidden is hidden, and neither a change nor the repair alone
-// shows or hides anything. Each time the readers of its part are told.
-func TestRepairBesideWishes(t *testing.T) {
+// TestRepairKeepsRepublishAndUnpublish (M19): republishing and unpublishing a key works before, with and after its
+// repair. A republished key is visible, an unpublished one is hidden, and neither a change nor the repair alone changes
+// that. Each time the readers of the key's part get an entry.
+func TestRepairKeepsRepublishAndUnpublish(t *testing.T) {
 	type step func(x *suite.Env, f *rowfeed.Feed, id int)
-	wish := func(do func(*rowfeed.Feed, context.Context, rowfeed.Tx, ...rowfeed.Key) error) step {
+	change := func(do func(*rowfeed.Feed, context.Context, rowfeed.Tx, ...rowfeed.Key) error) step {
 		return func(x *suite.Env, f *rowfeed.Feed, id int) {
 			x.Helper()
-			if err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return do(f, x.Ctx, tx, rowfeed.Key{id}) }); err != nil {
+			in := func(tx rowfeed.Tx) error { return do(f, x.Ctx, tx, rowfeed.Key{id}) }
+			if err := f.InOwnTx(x.Ctx, in); err != nil {
 				x.Fatal(err)
 			}
 		}
 	}
-	show, hide := wish((*rowfeed.Feed).Republish), wish((*rowfeed.Feed).Unpublish)
+	show, hide := change((*rowfeed.Feed).Republish), change((*rowfeed.Feed).Unpublish)
 	write := func(x *suite.Env, _ *rowfeed.Feed, id int) {
 		x.Exec(fmt.Sprintf("UPDATE kv SET v = 2 WHERE id = %d", id))
 	}
 	publish := func(x *suite.Env, f *rowfeed.Feed, _ int) { x.Publish(f) }
 	cases := []struct {
 		name          string
-		hidden        bool // before
+		hidden        bool // before the repair
 		before, after []step
-		v             int // that readers are told; 0: of a delete
+		v             int // the value that readers get; 0: a delete
 	}{
 		{"hidden", true, nil, nil, 0},
 		{"hidden, shown before", true, []step{show}, nil, 1},
 		{"hidden, shown and published before", true, []step{show, publish}, nil, 1},
-		{"hidden, shown behind", true, nil, []step{show}, 1},
+		{"hidden, shown afterwards", true, nil, []step{show}, 1},
 		{"hidden, shown after it was published", true, nil, []step{publish, show}, 1},
-		{"hidden, shown before and hidden behind", true, []step{show}, []step{hide}, 0},
-		{"hidden, hidden before and shown behind", true, []step{hide}, []step{show}, 1},
+		{"hidden, shown before and hidden afterwards", true, []step{show}, []step{hide}, 0},
+		{"hidden, hidden before and shown afterwards", true, []step{hide}, []step{show}, 1},
 		{"hidden, written before", true, []step{write}, nil, 0},
-		{"hidden, written behind", true, nil, []step{write}, 0},
-		{"hidden, shown before and written behind", true, []step{show}, []step{write}, 2},
+		{"hidden, written afterwards", true, nil, []step{write}, 0},
+		{"hidden, shown before and written afterwards", true, []step{show}, []step{write}, 2},
 		{"shown", false, nil, nil, 1},
 		{"shown, hidden before", false, []step{hide}, nil, 0},
-		{"shown, hidden behind", false, nil, []step{hide}, 0},
-		{"shown, written before and hidden behind", false, []step{write}, []step{hide}, 0},
-		{"shown, hidden before and shown behind", false, []step{hide}, []step{show}, 1},
-		{"shown, written behind", false, nil, []step{write}, 2},
+		{"shown, hidden afterwards", false, nil, []step{hide}, 0},
+		{"shown, written before and hidden afterwards", false, []step{write}, []step{hide}, 0},
+		{"shown, hidden before and shown afterwards", false, []step{hide}, []step{show}, 1},
+		{"shown, written afterwards", false, nil, []step{write}, 2},
 	}
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Shards = 8
@@ -88,17 +88,17 @@ func TestRepairBesideWishes(t *testing.T) {
 			}
 			entries, _ := x.Part(f, part, cursor, 1000)
 			if len(entries) == 0 || suite.Line(entries[len(entries)-1]) != want {
-				x.Errorf("%s: the readers of its part are told %v, want %s", c.name, entries, want)
+				x.Errorf("%s: the readers of its part get %v, want %s", c.name, entries, want)
 			}
 			x.WantSound(f)
 		}
 	})
 }
 
-// TestRepairPassesOverRows (M19): rows that others hold hold up neither repair nor, behind it,
-// those who write the rows that it has come to. It says how many it has left; one that has
-// had its shard from a publisher meanwhile is not among them.
-func TestRepairPassesOverRows(t *testing.T) {
+// TestRepairSkipsLockedRows (M19): rows that other transactions have locked delay neither repair nor, behind it, the
+// writers of rows that repair has reached. Repair returns how many rows it has skipped. A row that has got its shard
+// from a publisher meanwhile is not among them.
+func TestRepairSkipsLockedRows(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Shards = 8
 		f := x.AddKV()
@@ -106,12 +106,13 @@ func TestRepairPassesOverRows(t *testing.T) {
 		x.Publish(f)
 		const wrong = "UPDATE kv SET shard = (shard + 3) % 8 WHERE id IN (2, 5, 7, 11)"
 		x.DB.Exec(x.T, wrong)
-		if x.Family() != "sqlite" { // whose writers hold everything
+		if !x.Has.OneWriter {
 			stuck := x.Begin(0)
 			x.In(stuck, "UPDATE kv SET v = 9 WHERE id IN (2, 7)")
 			n, err := f.Admin().Repair(x.Bounded())
 			x.WantCode(err, rowfeed.Locked)
-			if n != 2 || !strings.Contains(err.Error(), "2 rows could not") || !strings.Contains(err.Error(), "rowfeed repair kv") {
+			if n != 2 || !strings.Contains(err.Error(), "2 rows could not") ||
+				!strings.Contains(err.Error(), "rowfeed repair kv") {
 				x.Errorf("%d rows were repaired, want 2: %v", n, err)
 			}
 			if err := stuck.Rollback(); err != nil {
@@ -119,10 +120,10 @@ func TestRepairPassesOverRows(t *testing.T) {
 			}
 			x.Publish(f)
 			if found := x.WrongShards(f); !slices.Equal(found, []string{`{"id":2}`, `{"id":7}`}) {
-				x.Errorf("the rows that were held are not as they were: %v", found)
+				x.Errorf("the locked rows have changed: %v", found)
 			}
 			if n, err := f.Admin().Repair(x.Ctx); n != 2 || err != nil {
-				x.Errorf("of the rows that were held %d were repaired: %v", n, err)
+				x.Errorf("%d of the locked rows were repaired: %v", n, err)
 			}
 			x.Publish(f)
 			x.WantSound(f)
@@ -148,7 +149,7 @@ func TestRepairPassesOverRows(t *testing.T) {
 		select {
 		case <-hold.Reached:
 		case a := <-ended:
-			x.Fatalf("it ended before: %+v", a)
+			x.Fatalf("repair ended before: %+v", a)
 		}
 		x.Exec("UPDATE kv SET v = 3 WHERE id = 2")
 		x.Publish(f)
@@ -161,10 +162,9 @@ func TestRepairPassesOverRows(t *testing.T) {
 	})
 }
 
-// TestShardsLookedAtAgain (M19): a feed that begins a new generation while its shards are looked
-// at is looked at again, by check and by repair; while it is being divided anew both say
-// that they cannot, instead of that it is in order.
-func TestShardsLookedAtAgain(t *testing.T) {
+// TestCheckRepeatsAfterNewGeneration (M19): if a feed begins a new generation while its shards are checked, check and
+// repair begin again. While the feed is resharded, both report that they cannot check it.
+func TestCheckRepeatsAfterNewGeneration(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const walk = "SELECT t.feed_sync_id, t.shard"
 		x.Shards = 8
@@ -186,13 +186,13 @@ func TestShardsLookedAtAgain(t *testing.T) {
 			}}, nil)
 			if !repair {
 				if found := x.WrongShards(other); !slices.Equal(found, []string{`{"id":7}`}) {
-					x.Errorf("beside a bump check finds %v", found)
+					x.Errorf("during a bump check finds %v", found)
 				}
 			} else if n, err := other.Admin().Repair(x.Ctx); n != 1 || err != nil {
-				x.Errorf("beside a bump %d keys were repaired, want 1: %v", n, err)
+				x.Errorf("during a bump %d keys were repaired, want 1: %v", n, err)
 			}
 			if looked < 2 {
-				x.Error("nobody looked")
+				x.Error("the shards were not checked again")
 			}
 		}
 		x.Publish(f)
@@ -203,8 +203,9 @@ func TestShardsLookedAtAgain(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if len(findings) != 1 || findings[0].Key != nil || !strings.Contains(findings[0].Problem, "were not looked at: wait for `rowfeed feed upgrade kv --data-shards 8`") {
-			x.Errorf("of a feed that is being divided check says: %v", findings)
+		const wait = "were not looked at: wait for `rowfeed feed upgrade kv --data-shards 8`"
+		if len(findings) != 1 || findings[0].Key != nil || !strings.Contains(findings[0].Problem, wait) {
+			x.Errorf("check of a feed that is being resharded: %v", findings)
 		}
 		_, err = f.Admin().Repair(x.Ctx)
 		x.WantCode(err, rowfeed.Sharding)

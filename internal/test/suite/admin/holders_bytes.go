@@ -2,7 +2,6 @@ package admin
 
 import (
 	"database/sql"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -12,9 +11,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestHoldersBesideBytes (M44): who has a shard is named also while a statement waits that has bytes in
-// it which are no text, as statements with ULIDs have: MySQL then cannot show its transactions.
-func TestHoldersBesideBytes(t *testing.T) {
+// noText is a ULID whose bytes are no text in any character set.
+const noText = "\xa2\x03\x8a.\xe1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5"
+
+// TestHoldersAreNamedDespiteBinaryStatements (M44): status names the holder of a shard even if another waiting
+// statement contains bytes that are no text, as statements with ULIDs do. MySQL then cannot show its transactions.
+func TestHoldersAreNamedDespiteBinaryStatements(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere statements have no such bytes
 	suite.EachULID(t, func(x *suite.Events) {
@@ -26,21 +28,22 @@ func TestHoldersBesideBytes(t *testing.T) {
 		other := x.Begin(sql.LevelReadCommitted)
 		waits := make(chan error, 1)
 		go func() {
-			_, err := other.ExecContext(x.Ctx, "INSERT INTO events (id, shard, ulid) VALUES (3, 6, _binary'\xa2\x03\x8a.\xe1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5')")
+			_, err := other.ExecContext(x.Ctx, x.Text("admin.insert_bytes", noText))
 			waits <- err
 		}()
-		x.Eventually("it waits for the row", func() bool {
-			if x.Engine == testdb.MariaDB {
+		x.Eventually("the statement waits for the row", func() bool {
+			if x.Has.ShowsOnlyRunningStatement {
 				return x.Waits()
 			}
-			return x.Scalar("SELECT count(*) FROM performance_schema.data_lock_waits") > 0 // errCannotShow
+			return x.Scalar(x.Text("admin.count_lock_waits")) > 0
 		})
 		w := x.Wait(5)
 		x.Eventually("the holder is named", func() bool {
 			_, five := x.ShardStatus(5)
 			return five.Holder != nil && five.Holder.Session == id && len(five.Waiting) == 1
 		})
-		if found, err := x.Feed.Admin().Unblock(x.Ctx, admin.UnblockRequest{}); err != nil || found.Holder.Session != id {
+		if found, err := x.Feed.Admin().Unblock(x.Ctx, admin.UnblockRequest{}); err != nil ||
+			found.Holder.Session != id {
 			t.Errorf("%+v, %v", found, err)
 		}
 		x.Got(w)
@@ -51,28 +54,29 @@ func TestHoldersBesideBytes(t *testing.T) {
 	})
 }
 
-// TestBlockersBesideBytes (M44, M72): status names the transaction that delays a feed's changes, even if another
-// session's statement contains bytes that are no valid text.
-func TestBlockersBesideBytes(t *testing.T) {
+// TestBlockersAreNamedDespiteBinaryStatements (M44, M72): status names the transaction that delays a feed's changes,
+// even if another session's statement contains bytes that are no text.
+func TestBlockersAreNamedDespiteBinaryStatements(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.MySQL) // MariaDB shows such statements
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("CREATE TABLE bytes (id BIGINT NOT NULL PRIMARY KEY, b BINARY(16))")
-		writer, id := x.Begin(sql.LevelReadCommitted), int64(0)
+		writer := x.Begin(sql.LevelReadCommitted)
+		id := x.Connection(writer)
 		x.In(writer, "INSERT INTO kv VALUES (1, 'a', 1)", "INSERT INTO bytes VALUES (1, NULL)")
-		if err := writer.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
-			x.Fatal(err)
-		}
 		other := x.Begin(sql.LevelReadCommitted)
 		waits := make(chan error, 1)
 		go func() {
-			_, err := other.ExecContext(x.Ctx, "INSERT INTO bytes VALUES (1, _binary'\xa2\x03\x8a.\xe1\xff\xfe\xfd\xfc\xfb\xfa\xf9\xf8\xf7\xf6\xf5')")
+			_, err := other.ExecContext(x.Ctx, x.Text("admin.insert_other_bytes", noText))
 			waits <- err
 		}()
-		x.Eventually("it waits for the row", func() bool { return x.Scalar("SELECT count(*) FROM performance_schema.data_lock_waits") > 0 })
+		x.Eventually("the statement waits for the row", func() bool {
+			return x.Scalar(x.Text("admin.count_lock_waits")) > 0
+		})
 		status, err := f.Admin().Status(x.Ctx)
-		if err != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != fmt.Sprint(id) || status.Blockers[0].AgeSeconds == nil {
+		if err != nil || len(status.Blockers) != 1 || status.Blockers[0].Session != id ||
+			status.Blockers[0].AgeSeconds == nil {
 			t.Errorf("%+v, %v", status, err)
 		}
 		writer.Rollback()
