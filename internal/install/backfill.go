@@ -4,23 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
-
-// OutboxRows handles the rows of an outbox feed that have neither a record nor a place: back-fill places them, repair
-// appends records for them.
-type OutboxRows struct {
-	*catalog.Feed
-	Recorder *publish.Recorder
-	Outbox   *shards.Outbox
-}
 
 // BackFill places the rows of an outbox feed that have neither a record nor a place. It places them below the live part
 // of their shard, where they do not disturb readers at the head. Adding a feed does this for the rows that the table
@@ -67,29 +57,6 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 		}
 	})
 	return placed, err
-}
-
-// KnowsPlaces refuses an operation that has to know which rows never had a place, if places were purged.
-func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	var n int64
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+
-		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
-	if err == nil && n > 0 {
-		err = feedError(feedtype.Refused, f.Name, f.RecordYourself(),
-			"%s: entries were purged, and purged rows look like rows that never had an entry",
-			doing)
-	}
-	return err
-}
-
-// RecordYourself tells an operator how to append records for rows that rowfeed cannot identify.
-func (f *OutboxRows) RecordYourself() string {
-	feed := f.DialectFeed()
-	columns := append([]string{"shard"}, feed.StoredKey()...)
-	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s "+
-		"WHERE …; rows that still have an entry are delivered again",
-		feed.Records(), strings.Join(columns, ", "), feed.Source)
 }
 
 // beginBackFill begins a run, or continues the current one.
@@ -186,18 +153,6 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	return n, err
 }
 
-// moveWaiting moves waiting records before a batch. The batch compares rows with all waiting records, so fewer of them
-// make it faster. A failure to move them is therefore reported and otherwise ignored.
-func (f *OutboxRows) moveWaiting(ctx context.Context) {
-	if !f.Store.Publishes() {
-		return
-	}
-	if _, err := f.Outbox.Pass(ctx, shards.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) &&
-		!errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
-		f.Trouble(err)
-	}
-}
-
 // settleBoundary prepares a shard for the first run that places rows in it, under the shard's lock. If the shard has
 // given no ULID yet, its live part begins at the creation time of the feed, whatever time hints its records have.
 func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
@@ -229,4 +184,80 @@ func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, fee
 	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+
 		b.Arg(f.Name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
 	return err
+}
+
+// saveFillMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
+// schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
+// generation and mark that were read, and the error is ErrRecordChanged if they differ.
+func saveFillMark(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog.Record, to []any) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query := "UPDATE " + f.Store.Table("feeds") + " SET "
+	if to == nil {
+		query += "state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
+	} else {
+		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
+	}
+	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
+		b.Arg(catalog.StateFilling)
+	if r.FillMark == nil {
+		query += " AND fill_after IS NULL"
+	} else {
+		query += " AND fill_after = " + b.Arg(*r.FillMark)
+	}
+	n, err := tx.Exec(ctx, query, b.Args()...)
+	if err == nil && n != 1 {
+		err = ErrRecordChanged
+	}
+	return err
+}
+
+// Complete records or places the rows that the table had before the feed, and assigns keys to data shards. After an
+// interruption a second call continues. progress may be nil.
+func (f *Feed) Complete(ctx context.Context, progress func(rows int64)) error {
+	if err := f.fill(ctx, progress); err != nil {
+		return err
+	}
+	return f.Division.assignShards(ctx, f.Record.Load().DataShards, progress)
+}
+
+// fill runs back-fill, batch by batch, until the feed has left the state filling.
+func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
+	var total int64
+	for {
+		r := f.Record.Load()
+		if r.State != catalog.StateFilling {
+			return nil
+		}
+		kind, err := kindOf(r)
+		if err != nil {
+			return err
+		}
+		n, err := kind.backfill(ctx, f, r)
+		switch {
+		case errors.Is(err, ErrRecordChanged):
+			n = 0
+		case err != nil:
+			return f.Explain(ctx, "record the existing rows (run the same command again to continue)", err)
+		}
+		f.Wake()
+		if total += n; progress != nil && n > 0 {
+			progress(total)
+		}
+		if err := f.Reload(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// backfill records the keys of rows as changes.
+func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
+	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
+		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
+		if err != nil {
+			return err
+		}
+		n = recorded
+		return saveFillMark(ctx, f.Feed, tx, r, last)
+	})
+	return n, err
 }

@@ -36,13 +36,6 @@ func (blocking) down(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return db.forgetShards(ctx, q, r)
 }
 
-// forgetShards deletes a feed's rows of the table shards.
-func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
-	return err
-}
-
 // admit refuses rows whose ULID has a time in the future. All later ULIDs of the shard would have at least that time.
 // Random UUIDs in the column look like such ULIDs.
 func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
@@ -196,4 +189,21 @@ func (blocking) script(db *Database, r *catalog.Record) (steps []dialect.Step, s
 			" ORDER BY " + position + " DESC LIMIT 1) AS highest" +
 			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x",
 	}}, catalog.StateActive, "the feed is ready", nil
+}
+
+func (blocking) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureNone
+	}
+	switch {
+	case s.TimeColumn != "":
+		return feedtype.Invalid("time-column", "in mode blocking the ULIDs contain the times: omit it")
+	case s.PositionColumn == "":
+		return feedtype.Invalid("position-column", "name the column with the ULIDs")
+	case s.ShardColumn == "":
+		return feedtype.Invalid("shard-column", "name the integer column with the shard of each row")
+	case s.Capture != feedtype.CaptureNone:
+		return feedtype.Invalid("capture", "mode blocking captures nothing: omit it")
+	}
+	return checkAppendOnly(s)
 }

@@ -219,19 +219,6 @@ func (c *creation) suggestQuotes(ctx context.Context, source feedtype.TableName)
 		source.Name, source.Schema)
 }
 
-func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
-	steps, err := db.Dialect.FeedUp(r.Feed(db.Names), table)
-	if err != nil {
-		return nil, &feedtype.Error{
-			Code:   feedtype.Refused,
-			Object: fmt.Sprintf("table %q", table.Name.String()),
-			Cause:  "its triggers cannot be made",
-			Err:    err,
-		}
-	}
-	return steps, nil
-}
-
 // refuseTakenNames refuses a feed whose tables or functions would have the names of existing ones. With another prefix,
 // or none, these can be the user's.
 func (c *creation) refuseTakenNames(ctx context.Context) error {
@@ -282,23 +269,6 @@ func (c *creation) refuseOwnTable(ctx context.Context) error {
 	return nil
 }
 
-func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
-	for _, s := range steps {
-		if _, err := q.Exec(ctx, s.SQL); err != nil {
-			return fmt.Errorf("%s: %w", s.Note, err)
-		}
-	}
-	return nil
-}
-
-// setState needs the schema lock.
-func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state string) error {
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+
-		b.Arg(name), b.Args()...)
-	return err
-}
-
 // Drop removes what Create has made, except for the feed's record: a feed that is added under the same name later gets
 // a higher generation.
 func (db *Database) Drop(ctx context.Context, name string) error {
@@ -344,4 +314,25 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 		return db.setState(ctx, q, name, catalog.StateDropped)
 	})
 	return db.Fail(feedtype.FeedObject(name), "drop", err)
+}
+
+// refuseSharedPositions refuses a second feed that would keep its positions in the same rows.
+func (c *creation) refuseSharedPositions(ctx context.Context) error {
+	r := c.record
+	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
+		return nil
+	}
+	all, err := catalog.Load(ctx, c.db.Store, c.q, "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(other *catalog.Record) bool {
+		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
+			other.Source == r.Source
+	})
+	if i < 0 {
+		return nil
+	}
+	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
+		"its rows already hold the positions of feed %q", all[i].Name)
 }

@@ -393,13 +393,3 @@ func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog
 	}
 	return nil
 }
-
-// saveOptions saves the options of a record. The caller holds the schema lock and has read the record under it.
-func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	if r.Unreadable != nil {
-		return r.Unreadable // saving would lose the options that this version does not know
-	}
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, r.OptionsSQL(b, db.Table("feeds")), b.Args()...)
-	return err
-}

@@ -73,14 +73,6 @@ func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *cat
 	})
 }
 
-// refuseUnsharded refuses rows without a shard among those that are to be placed or recorded.
-func (f *OutboxRows) refuseUnsharded(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
-	rows func(*dialect.Builder) []string) error {
-	return refuseWithoutShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
-		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
-	})
-}
-
 // refuseWithoutShard runs a query over rows of the source (alias t), given from its FROM on. It refuses a row whose
 // shard column is not an integer.
 func refuseWithoutShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
@@ -156,76 +148,6 @@ func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
 
-// RecordMissing appends records for rows that have neither a record nor a place, in batches in key order. On MariaDB
-// one INSERT … SELECT over the whole table would block writers of the outbox while it runs.
-func (f *OutboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
-	for after, more := []any(nil), true; more; {
-		f.moveWaiting(ctx)
-		var recorded int64
-		var last []any
-		err = f.Store.InTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
-			recorded, last, err = f.recordBatch(ctx, tx, after)
-			return err
-		})
-		if err != nil {
-			return n, f.Explain(ctx, "append records", err)
-		}
-		n += recorded
-		after, more = last, last != nil
-		f.Recorder.Wake()
-	}
-	return n, nil
-}
-
-// recordBatch is one transaction of a repair. It locks the feed's record, as back-fill does, so that two processes
-// never work on the same rows at a time. The INSERT's snapshot may lack places that were purged. The purge leaves a
-// mark, so the transaction looks for the mark after the INSERT.
-func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (
-	recorded int64, last []any, err error,
-) {
-	if err := f.lockActive(ctx, tx); err != nil {
-		return 0, nil, err
-	}
-	rows, last, err := f.Recorder.KeyRange(ctx, tx, "", after, fillBatch)
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := f.refuseUnsharded(ctx, tx, f.DialectFeed(), rows); err != nil {
-		return 0, nil, err
-	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect, b, f.DialectFeed(), rows), b.Args()...)
-	if err != nil {
-		return 0, nil, err
-	}
-	return recorded, last, f.KnowsPlaces(ctx, tx, "repair")
-}
-
-// lockActive locks the feed's record. It refuses a feed that is being filled, or was dropped or added again.
-func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
-	r := f.Record.Load()
-	where := func(b *dialect.Builder) string {
-		return " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation)
-	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
-		return err
-	}
-	var state string
-	b = dialect.NewBuilder(f.Store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.Store.Table("feeds")+where(b), b.Args(), &state)
-	switch {
-	case err != nil && !errors.Is(err, store.ErrNoRows):
-		return err
-	case state == catalog.StateFilling:
-		return feedError(feedtype.Filling, f.Name, "run `rowfeed feed backfill "+f.Name+
-			"`, if it was interrupted", "back-fill is placing its rows")
-	case state != catalog.StateActive:
-		return feedError(feedtype.Conflict, f.Name, "run the command again", "it was dropped or added again meanwhile")
-	}
-	return nil
-}
-
 func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 	if spec.ShardColumn != "" {
 		if spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn); err != nil {
@@ -244,4 +166,36 @@ func (outbox) script(_ *Database, r *catalog.Record) (steps []dialect.Step, stat
 		"`rowfeed feed backfill " + r.Name + "`, places the rows that the table already has. Run one of them now,\n" +
 		"even if there are no rows: until it is done, a reader at the beginning of a shard is refused (503 filling)"
 	return nil, catalog.StateFilling, note, nil
+}
+
+func (outbox) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureApp
+	}
+	switch {
+	case s.PositionColumn != "":
+		return feedtype.Invalid("position-column",
+			"in mode outbox the ULIDs are in a table of rowfeed: omit it")
+	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
+		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
+	}
+	return checkAppendOnly(s)
+}
+
+// checkAppendOnly refuses settings that have no effect on feeds of append-only tables.
+func checkAppendOnly(s *feedtype.FeedSpec) error {
+	switch {
+	case s.Tombstones != 0:
+		return feedtype.Invalid("tombstones",
+			"feeds of append-only tables have no deletes: omit it")
+	case s.DataShards != 1:
+		return feedtype.Invalid("data-shards", "in modes with ULIDs every integer is a shard: omit it")
+	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
+		return feedtype.Invalid("adopt",
+			"in modes with ULIDs new positions are always above the existing ones: omit it")
+	case s.AcceptTriggers || s.AcceptUntriggered:
+		return feedtype.Invalid("accept-triggers",
+			"feeds of append-only tables need no such exception: omit it")
+	}
+	return nil
 }

@@ -45,18 +45,6 @@ type Partitions struct {
 	attached attached
 }
 
-// attachedOf answers the table's partitions that hold rows themselves, sorted.
-func attachedOf(table *dialect.Table) []string {
-	var all []string
-	for _, p := range table.Partitions {
-		if p.Attached != "" {
-			all = append(all, p.Attached)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
 // VerifyPartitions answers one sentence for each new partition that lacks the trigger for TRUNCATE. Verify does not
 // report these, since other writes to the partition are captured.
 func (f *Partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
@@ -105,12 +93,6 @@ func (f *Partitions) FollowPartitions(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		f.Trouble(err)
 	}
-}
-
-// hasPartitions tells whether the feed follows partitions.
-func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
-	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
-		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }
 
 // addTriggers makes the trigger of each new partition in a transaction of its own. So its locks block writers of one

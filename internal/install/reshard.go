@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -337,28 +336,4 @@ func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
 		f.Recorder.Wake()
 	}
 	return err
-}
-
-// holdsShards refuses capture "column" with several data shards if the table's column for shards cannot hold them.
-func holdsShards(r *catalog.Record, table *dialect.Table) error {
-	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 {
-		return nil
-	}
-	refuse := func(next, format string, args ...any) error {
-		return tableError(feedtype.Refused, table.Name, next, format, args...)
-	}
-	shard := table.Kept(dialect.ShardColumn)
-	if shard == nil {
-		return nil // rowfeed adds the column
-	}
-	for _, ix := range table.Unique {
-		if slices.ContainsFunc(ix.Columns, func(c dialect.IndexColumn) bool { return c.Name == shard.Name }) {
-			return refuse("drop this index, or rename the column: rowfeed then adds its own",
-				"publishers would write its column %s, which is part of the unique index %q", shard.Name, ix.Name)
-		}
-	}
-	if problem := shard.ShardProblem(r.DataShards); problem != "" {
-		return refuse("", "its column %s %s", shard.Name, problem)
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -67,19 +68,6 @@ func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *ca
 	return catalog.StateFilling, nil
 }
 
-// backfill records the keys of rows as changes.
-func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
-	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
-		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
-		if err != nil {
-			return err
-		}
-		n = recorded
-		return saveFillMark(ctx, f.Feed, tx, r, last)
-	})
-	return n, err
-}
-
 func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
 	table *dialect.Table) error {
 	steps, err := db.Dialect.Repair(ctx, q, r.Feed(db.Names), table)
@@ -114,4 +102,33 @@ func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r 
 		}
 	}
 	return problems, nil
+}
+
+func (sequenced) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureTrigger
+	}
+	if s.Tombstones == 0 {
+		s.Tombstones = feedtype.DefaultTombstones
+	}
+	switch {
+	case s.PositionColumn != "":
+		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
+	case s.TimeColumn != "":
+		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
+	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
+		s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
+	case s.Adopt && s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
+	case s.AdoptSequence != "" && !s.Adopt:
+		return feedtype.Invalid("adopt-sequence", "it requires --adopt")
+	case s.AdoptCursors != "" && !s.Adopt:
+		return feedtype.Invalid("adopt-cursors", "it requires --adopt")
+	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
+		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
+	case s.Tombstones < time.Second:
+		return feedtype.Invalid("tombstones", "%s is less than a second", s.Tombstones)
+	}
+	return nil
 }

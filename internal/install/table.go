@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // parseTable splits "schema.table". Names that contain dots are in double quotes.
@@ -61,4 +62,22 @@ func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
 		}
 	}
 	return nil
+}
+
+// attachedOf answers the table's partitions that hold rows themselves, sorted.
+func attachedOf(table *dialect.Table) []string {
+	var all []string
+	for _, p := range table.Partitions {
+		if p.Attached != "" {
+			all = append(all, p.Attached)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// hasPartitions tells whether the feed follows partitions.
+func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
+	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
+		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }

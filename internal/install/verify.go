@@ -9,7 +9,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/history"
 )
 
 // Verify compares the feed's triggers and tables with what they should be, and answers one sentence for each
@@ -41,21 +40,6 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 func (f *Feed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
 	table, problems, err := f.verify(ctx)
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
-}
-
-// readsOthers tells whether this login cannot see all objects, since it has grants for some feeds only. The feeds that
-// it cannot see are not its concern.
-func (db *Database) readsOthers(ctx context.Context) bool {
-	all, err := catalog.Load(ctx, db.Store, db.On(), "")
-	var granted []string
-	for _, r := range all {
-		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
-	}
-	shown := true
-	if err == nil {
-		shown, err = db.Dialect.Shown(ctx, db.On(), granted)
-	}
-	return err == nil && !shown
 }
 
 // verify answers what is wrong with the feed's objects and with the table itself, which may have become one that feed
@@ -112,23 +96,6 @@ func recordAsAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (
 		return now, err
 	}
 	return nil, r.BecameUnfit(refused)
-}
-
-// wrongDatabase reports a database whose identity is not the one in the feed's record. It is for modes in which no
-// publisher asks for the identity. Replicas are not checked.
-func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
-	if db.Replica {
-		return nil, nil
-	}
-	identity, err := db.Dialect.Identity(ctx, q, db.Names)
-	if errors.Is(err, dialect.ErrReadOnly) {
-		return nil, nil
-	}
-	var changed *feedtype.Error
-	if errors.As(history.SameDatabase(r, identity), &changed) {
-		return []string{changed.Cause + ": " + changed.Next}, nil
-	}
-	return nil, err
 }
 
 // Diagnose explains the error of a failed statement if the feed's table or rowfeed's objects are not as the statement
