@@ -33,32 +33,28 @@ func (db *DB) Admin() *admin.Admin {
 func (f *Feed) Admin() *admin.Feed {
 	return &admin.Feed{
 		Inspector:    f.inspector,
-		Checker:      &inspect.Checker{Feed: f.catalog, Install: f.installed},
-		Installation: installation{f.catalog, f.installed},
-		Grantor:      &install.Grants{Feed: f.catalog, DB: f.installed.DB},
+		Checker:      &inspect.Checker{Feed: f.catalog, Install: f.installed, Wake: f.recorder.Wake},
+		Installation: installation{f.installed, f.catalog},
+		Grantor:      &install.Grants{Feed: f.catalog, DB: &install.Database{Store: f.db.store}},
 		Publications: publications{f.recorder, f.publisher},
 	}
 }
 
 // installation implements admin.Feed's Installation with the catalog and the installer.
 type installation struct {
-	catalog *catalog.Feed
 	*install.Feed
+	catalog *catalog.Feed
 }
 
 func (i installation) VerifyParts(ctx context.Context) (string, error) {
 	return i.catalog.VerifyParts(ctx)
 }
 
-func (i installation) VerifyPartitions(ctx context.Context) ([]string, error) {
-	return i.Partitions.VerifyPartitions(ctx)
-}
-
-func (i installation) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (bool, error) {
-	return i.Division.Reshard(ctx, dataShards, progress)
-}
-
 func (i installation) Retention() feedtype.Retention { return i.catalog.Record.Load().Retain }
+
+func (i installation) SetRetention(ctx context.Context, to feedtype.Retention) error {
+	return (&install.Database{Store: i.catalog.Store}).SetRetention(ctx, i.catalog, to)
+}
 
 // publications implements admin.Feed's Publications with the recorder and the publisher.
 type publications struct {

@@ -51,18 +51,7 @@ func (db *DB) newFeed(name string) *Feed {
 		ModeOutbox:   {shards.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
 	}
 
-	rows := &install.OutboxRows{Feed: c, Recorder: f.recorder, Outbox: outbox}
-	f.installed = &install.Feed{
-		Feed:        c,
-		DB:          database,
-		History:     past,
-		Reader:      f.reader,
-		Recorder:    f.recorder,
-		Rows:        rows,
-		Partitions:  &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
-		Division:    &install.Resharding{Feed: c, Recorder: f.recorder},
-		SetProblems: f.publisher.SetProblems,
-	}
+	f.installed = install.New(c, f.reader, f.recorder, outbox, f.publisher.SetProblems)
 	f.publisher.Keeper = f.installed
 	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
 		Consumers: db.Admin().Consumers}

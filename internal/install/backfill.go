@@ -9,8 +9,17 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/shards"
 )
+
+// Filler lets the rows that a table had before its feed enter the feed.
+type Filler struct {
+	*catalog.Feed
+	Recorder   *publish.Recorder
+	Rows       *OutboxRows
+	Resharding *Resharding
+}
 
 // BackFill places the rows of an outbox feed that have neither a record nor a place. It places them below the live part
 // of their shard, where they do not disturb readers at the head. Adding a feed does this for the rows that the table
@@ -26,7 +35,7 @@ import (
 // While it runs, cursors below the live part of a shard are refused with the code Filling, the beginning too: such a
 // reader would miss rows that are placed behind its cursor. Readers in the live part are not affected, and do not
 // receive these rows. progress may be nil; it receives the number of rows placed so far.
-func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
+func (f *Filler) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
 	if !f.DialectFeed().Outbox {
 		return 0, &feedtype.Error{
 			Code:   feedtype.Refused,
@@ -43,7 +52,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 		if err := f.Rows.KnowsPlaces(ctx, q, "back-fill"); err != nil && f.Record.Load().State == catalog.StateActive {
 			return err
 		}
-		return f.Rows.beginBackFill(ctx, q)
+		return f.beginBackFill(ctx, q)
 	})
 	if err != nil {
 		return 0, f.Fail("begin back-fill", err)
@@ -60,7 +69,7 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 }
 
 // beginBackFill begins a run, or continues the current one.
-func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error {
+func (f *Filler) beginBackFill(ctx context.Context, q dialect.Querier) error {
 	r := *f.Record.Load()
 	switch {
 	case r.State == catalog.StateFilling:
@@ -81,9 +90,9 @@ func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error
 	return err
 }
 
-// backfill places the next batch of rows. The transaction that places them writes the feed's record first, and so locks
+// placeBatch places the next batch of an outbox feed's rows, and answers as recordBatch does. The transaction that places them writes the feed's record first, and so locks
 // it: of two processes at the same batch, the second finds it done. Apart from the record it locks only the places.
-func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
+func (f *Filler) placeBatch(ctx context.Context, r *catalog.Record) (n int64, err error) {
 	f.Rows.moveWaiting(ctx)
 	l, err := f.CurrentLayout(ctx)
 	if err != nil {
@@ -125,7 +134,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	for _, shard := range unready {
 		err := f.Store.InTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.Name,
 			func(tx dialect.Querier) error {
-				return f.Rows.settleBoundary(ctx, tx, feed, shard, behind.Run)
+				return f.fixBoundary(ctx, tx, feed, shard, behind.Run)
 			})
 		if err != nil {
 			return 0, err
@@ -136,7 +145,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 		mark = append([]any{behind.Batch}, last...)
 	}
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
-		if err := saveFillMark(ctx, f.Feed, tx, r, mark); err != nil {
+		if err := f.saveMark(ctx, tx, r, mark); err != nil {
 			return err
 		}
 		n, err = f.Store.Dialect.PlaceBehind(ctx, tx, feed, behind)
@@ -147,15 +156,15 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	})
 	if errors.Is(err, feedtype.Refused) { // permanent: the run ends with what it has placed
 		ended := f.Store.InTx(ctx, dialect.ForRecord, "end back-fill of "+f.Name,
-			func(tx dialect.Querier) error { return saveFillMark(ctx, f.Feed, tx, r, nil) })
+			func(tx dialect.Querier) error { return f.saveMark(ctx, tx, r, nil) })
 		return 0, errors.Join(err, ended)
 	}
 	return n, err
 }
 
-// settleBoundary prepares a shard for the first run that places rows in it, under the shard's lock. If the shard has
+// fixBoundary prepares a shard for the first run that places rows in it, under the shard's lock. If the shard has
 // given no ULID yet, its live part begins at the creation time of the feed, whatever time hints its records have.
-func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
+func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
 	run int64) error {
 	d := f.Store.Dialect
 	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
@@ -176,7 +185,7 @@ func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, fee
 		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {
 			return err
 		}
-		if err := f.Outbox.LivesFrom(ctx, tx, shard, first.Position()); err != nil {
+		if err := f.Rows.Outbox.LivesFrom(ctx, tx, shard, first.Position()); err != nil {
 			return err
 		}
 	}
@@ -186,10 +195,10 @@ func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, fee
 	return err
 }
 
-// saveFillMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
+// saveMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
 // schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
 // generation and mark that were read, and the error is ErrRecordChanged if they differ.
-func saveFillMark(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *catalog.Record, to []any) error {
+func (f *Filler) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.Record, to []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	query := "UPDATE " + f.Store.Table("feeds") + " SET "
 	if to == nil {
@@ -213,33 +222,36 @@ func saveFillMark(ctx context.Context, f *catalog.Feed, tx dialect.Querier, r *c
 
 // Complete records or places the rows that the table had before the feed, and assigns keys to data shards. After an
 // interruption a second call continues. progress may be nil.
-func (f *Feed) Complete(ctx context.Context, progress func(rows int64)) error {
+func (f *Filler) Complete(ctx context.Context, progress func(rows int64)) error {
 	if err := f.fill(ctx, progress); err != nil {
 		return err
 	}
-	return f.Division.assignShards(ctx, f.Record.Load().DataShards, progress)
+	return f.Resharding.assignShards(ctx, f.Record.Load().DataShards, progress)
 }
 
 // fill runs back-fill, batch by batch, until the feed has left the state filling.
-func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
+func (f *Filler) fill(ctx context.Context, progress func(int64)) error {
 	var total int64
 	for {
 		r := f.Record.Load()
 		if r.State != catalog.StateFilling {
 			return nil
 		}
-		kind, err := kindOf(r)
-		if err != nil {
-			return err
+		if r.Unreadable != nil {
+			return r.Unreadable
 		}
-		n, err := kind.backfill(ctx, f, r)
+		batch := f.recordBatch
+		if r.Outbox() {
+			batch = f.placeBatch
+		}
+		n, err := batch(ctx, r)
 		switch {
 		case errors.Is(err, ErrRecordChanged):
 			n = 0
 		case err != nil:
 			return f.Explain(ctx, "record the existing rows (run the same command again to continue)", err)
 		}
-		f.Wake()
+		f.Recorder.Wake()
 		if total += n; progress != nil && n > 0 {
 			progress(total)
 		}
@@ -249,15 +261,16 @@ func (f *Feed) fill(ctx context.Context, progress func(int64)) error {
 	}
 }
 
-// backfill records the keys of rows as changes.
-func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
+// recordBatch records the keys of the next batch of rows as changes, and answers their number. The error is
+// ErrRecordChanged if another process has done this batch.
+func (f *Filler) recordBatch(ctx context.Context, r *catalog.Record) (n int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
 		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {
 			return err
 		}
 		n = recorded
-		return saveFillMark(ctx, f.Feed, tx, r, last)
+		return f.saveMark(ctx, tx, r, last)
 	})
 	return n, err
 }

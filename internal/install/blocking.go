@@ -130,11 +130,6 @@ func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return run(ctx, q, db.Dialect.ULIDUp(r.Feed(db.Names)))
 }
 
-// backfill has nothing to do: the rows have their ULIDs.
-func (blocking) backfill(context.Context, *Feed, *catalog.Record) (int64, error) {
-	return 0, ErrRecordChanged
-}
-
 // refuseRowsWithoutULID refuses a table with rows that no page could deliver.
 func (db *Database) refuseRowsWithoutULID(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
 	feed := r.Feed(db.Names)

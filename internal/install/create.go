@@ -13,7 +13,7 @@ import (
 )
 
 // Create makes everything that a feed needs, except for recording or placing the rows that the table already has:
-// [Feed.Complete] does that. It continues a creation that was interrupted. It changes nothing if the feed exists with
+// [Filler.Complete] does that. It continues a creation that was interrupted. It changes nothing if the feed exists with
 // the same spec, and refuses a feed that exists with another.
 func (db *Database) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 	spec, err := checkSpec(spec)

@@ -1,30 +1,38 @@
 package install
 
 import (
-	"context"
-
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
+	"github.com/rowfeed/rowfeed/internal/shards"
 )
 
-// Feed completes, verifies and upgrades one feed. It is safe for concurrent use.
+// Feed has the tasks of this package for one feed. It is the publisher's publish.Keeper. It is safe for concurrent use.
 type Feed struct {
-	*catalog.Feed
-	DB         *Database
-	History    *history.History
-	Reader     *read.Reader
-	Recorder   *publish.Recorder
-	Partitions *Partitions
-	Rows       *OutboxRows
-	Division   *Resharding
-	// SetProblems reports problems to this process's publisher of the feed.
-	SetProblems func([]string)
+	*Filler
+	*Verifier
+	*Upgrader
+	*Identity
+	*Partitions
+	*Resharding
+	Rows *OutboxRows
 }
 
-// Wake makes this process's publisher poll the feed at once.
-func (f *Feed) Wake() { f.Recorder.Wake() }
-
-// FollowPartitions implements publish.Keeper.
-func (f *Feed) FollowPartitions(ctx context.Context) { f.Partitions.FollowPartitions(ctx) }
+// New makes the tasks of one feed. setProblems reports problems to this process's publisher of the feed.
+func New(f *catalog.Feed, reader *read.Reader, recorder *publish.Recorder, outbox *shards.Outbox,
+	setProblems func([]string)) *Feed {
+	db := &Database{f.Store}
+	rows := &OutboxRows{Feed: f, Recorder: recorder, Outbox: outbox}
+	resharding := &Resharding{Feed: f, Recorder: recorder}
+	verifier := &Verifier{Feed: f, DB: db}
+	partitions := &Partitions{Feed: f, DB: db, Recorder: recorder, Rows: rows}
+	return &Feed{
+		Filler:     &Filler{Feed: f, Recorder: recorder, Rows: rows, Resharding: resharding},
+		Verifier:   verifier,
+		Upgrader:   &Upgrader{Feed: f, DB: db, Verifier: verifier, Partitions: partitions, SetProblems: setProblems},
+		Identity:   &Identity{Feed: f, Recorder: recorder, Reader: reader},
+		Partitions: partitions,
+		Resharding: resharding,
+		Rows:       rows,
+	}
+}

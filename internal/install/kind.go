@@ -33,9 +33,6 @@ type kind interface {
 	// rights answers the rights on rowfeed's tables and functions that writers and readers need in this mode. writing
 	// is empty if writers need none.
 	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
-	// backfill records or places the next batch of rows that are older than the feed, and answers their number. The
-	// error is ErrRecordChanged if another process has done this batch.
-	backfill(ctx context.Context, f *Feed, r *catalog.Record) (int64, error)
 }
 
 var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{},

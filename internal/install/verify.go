@@ -11,16 +11,21 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
+// Verifier compares one feed's objects with what the feed needs.
+type Verifier struct {
+	*catalog.Feed
+	DB *Database
+}
+
 // Verify compares the feed's triggers and tables with what they should be, and answers one sentence for each
-// difference, sorted. VerifyParts checks the index for parts of the feed,
-// VerifyPartitions the TRUNCATE triggers of new partitions.
-func (f *Feed) Verify(ctx context.Context) ([]string, error) {
+// difference, sorted. VerifyParts checks the index for parts of the feed, VerifyPartitions the TRUNCATE triggers of new partitions.
+func (f *Verifier) Verify(ctx context.Context) ([]string, error) {
 	_, problems, err := f.verify(ctx)
 	return problems, err
 }
 
 // verify also answers the table, or nil if this login cannot see it.
-func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
+func (f *Verifier) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if errors.Is(err, feedtype.Refused) && f.DB.readsOthers(ctx) {
@@ -37,7 +42,7 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 }
 
 // VerifyWithPartitions also tells whether the table has partitions to follow.
-func (f *Feed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
+func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
 	table, problems, err := f.verify(ctx)
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
 }
