@@ -90,8 +90,9 @@ func (f *Filler) beginBackFill(ctx context.Context, q dialect.Querier) error {
 	return err
 }
 
-// placeBatch places the next batch of an outbox feed's rows, and answers as recordBatch does. The transaction that places them writes the feed's record first, and so locks
-// it: of two processes at the same batch, the second finds it done. Apart from the record it locks only the places.
+// placeBatch places the next batch of an outbox feed's rows, and answers as recordBatch does. The transaction that
+// places them writes the feed's record first, which locks the record. So of two processes that have the same batch, the
+// second finds it done. Apart from the record only the places are locked.
 func (f *Filler) placeBatch(ctx context.Context, r *catalog.Record) (n int64, err error) {
 	f.Rows.moveWaiting(ctx)
 	l, err := f.CurrentLayout(ctx)

@@ -18,7 +18,8 @@ type Verifier struct {
 }
 
 // Verify compares the feed's triggers and tables with what they should be, and answers one sentence for each
-// difference, sorted. VerifyParts checks the index for parts of the feed, VerifyPartitions the TRUNCATE triggers of new partitions.
+// difference, sorted. catalog.Feed.VerifyParts checks the index for parts of the feed, Partitions.VerifyPartitions the
+// TRUNCATE triggers of new partitions.
 func (f *Verifier) Verify(ctx context.Context) ([]string, error) {
 	_, problems, err := f.verify(ctx)
 	return problems, err
