@@ -6,8 +6,8 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
+	"github.com/rowfeed/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
@@ -33,7 +33,7 @@ func (db *DB) Admin() *admin.Admin {
 func (f *Feed) Admin() *admin.Feed {
 	return &admin.Feed{
 		Inspector:    f.inspector,
-		Checker:      &inspect.Checker{Feed: f.catalog, Install: f.installed, Wake: f.recorder.Wake},
+		Checker:      &operate.Checker{Feed: f.catalog, Install: f.installed, Wake: f.recorder.Wake},
 		Installation: installation{f.installed, f.catalog},
 		Grantor:      &install.Grants{Feed: f.catalog, DB: &install.Database{Store: f.db.store}},
 		Publications: publications{f.recorder, f.publisher},

@@ -6,11 +6,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
-	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
+	"github.com/rowfeed/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // kind has the two parts of a feed that depend on its mode: one reads pages, one assigns positions. What is installed
@@ -39,21 +39,21 @@ func (db *DB) newFeed(name string) *Feed {
 	f.publisher = publish.New(c, db.watch, gaps, positioner)
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
 	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
-	f.locks = &shards.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
-	f.shards = &shards.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
-	outbox := &shards.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
+	f.locks = &ulidfeed.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
+	f.shards = &ulidfeed.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
+	outbox := &ulidfeed.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
 	f.kinds = map[string]kind{
 		ModeSequence: {
 			read.SequencePager{Reader: f.reader},
 			&publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize},
 		},
-		ModeBlocking: {f.shards, shards.Blocking{Feed: name}},
-		ModeOutbox:   {shards.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
+		ModeBlocking: {f.shards, ulidfeed.Blocking{Feed: name}},
+		ModeOutbox:   {ulidfeed.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
 	}
 
 	f.installed = install.New(c, f.reader, f.recorder, outbox, f.publisher.SetProblems)
 	f.publisher.Keeper = f.installed
-	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
+	f.inspector = &operate.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
 		Consumers: db.Admin().Consumers}
 	return f
 }

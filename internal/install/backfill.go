@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/publish"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // Filler lets the rows that a table had before its feed enter the feed.
@@ -179,7 +179,7 @@ func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dial
 		if err := dialect.QueryRow(ctx, tx, query, b.Args(), &created); err != nil {
 			return err
 		}
-		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), shards.NewULIDRandom(), 1)
+		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), ulidfeed.NewULIDRandom(), 1)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // blocking is the mode in which writers assign ULIDs as positions, see Feed.Lock. Each shard has an order of its own.
@@ -47,7 +47,7 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
-	return shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
+	return ulidfeed.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
 			return tableError(feedtype.Refused, r.Source,
 				"if the column holds random UUIDs, use --mode outbox; if it holds ULIDs, delete this row "+
@@ -62,7 +62,7 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 
 // begin sets the state of each shard that already has rows, so that new ULIDs are above them.
 func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (string, error) {
-	err := shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
+	err := ulidfeed.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
 		b := dialect.NewBuilder(db.Dialect)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}

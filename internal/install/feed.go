@@ -4,7 +4,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // Feed has the tasks of this package for one feed. It is the publisher's publish.Keeper. It is safe for concurrent use.
@@ -19,7 +19,7 @@ type Feed struct {
 }
 
 // New makes the tasks of one feed. setProblems reports problems to this process's publisher of the feed.
-func New(f *catalog.Feed, reader *read.Reader, recorder *publish.Recorder, outbox *shards.Outbox,
+func New(f *catalog.Feed, reader *read.Reader, recorder *publish.Recorder, outbox *ulidfeed.Outbox,
 	setProblems func([]string)) *Feed {
 	db := &Database{f.Store}
 	rows := &OutboxRows{Feed: f, Recorder: recorder, Outbox: outbox}

@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/publish"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // PostgreSQL copies the row trigger to a new partition, but not the trigger for TRUNCATE. No trigger fires for the rows
@@ -327,7 +327,7 @@ func (f *Partitions) withRecord(r *catalog.Record) *Partitions {
 	feed.Record.Store(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
 	known := f.Rows.Outbox
-	outbox := &shards.Outbox{Feed: feed, History: known.History, Watch: known.Watch, Gaps: gap.New(feed)}
+	outbox := &ulidfeed.Outbox{Feed: feed, History: known.History, Watch: known.Watch, Gaps: gap.New(feed)}
 	rows := &OutboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}
 	part := &Partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: rows}
 	feed.Diagnose = func(ctx context.Context, doing string, err error) error {

@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/publish"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // OutboxRows handles the rows of an outbox feed that have neither a record nor a place: back-fill places them, repair
@@ -19,7 +19,7 @@ import (
 type OutboxRows struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
-	Outbox   *shards.Outbox
+	Outbox   *ulidfeed.Outbox
 }
 
 // KnowsPlaces refuses an operation that has to know which rows never had a place, if places were purged.
@@ -51,7 +51,7 @@ func (f *OutboxRows) moveWaiting(ctx context.Context) {
 	if !f.Store.Publishes() {
 		return
 	}
-	if _, err := f.Outbox.Pass(ctx, shards.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) &&
+	if _, err := f.Outbox.Pass(ctx, ulidfeed.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) &&
 		!errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
 		f.Trouble(err)
 	}

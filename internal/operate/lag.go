@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // mostBehind bounds how many shards Lag queries one by one.
@@ -67,7 +67,7 @@ func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 	}
 	slices.Sort(numbers)
 	heads := make(map[int]feedtype.Position)
-	for part := range slices.Chunk(slices.Compact(numbers), shards.LookedAt) {
+	for part := range slices.Chunk(slices.Compact(numbers), ulidfeed.LookedAt) {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part),
 			b.Args(), func(rows dialect.Rows) (struct{}, error) {

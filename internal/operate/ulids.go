@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 func (ulidKind) repair(_ context.Context, f *Checker) (int64, error) {
@@ -35,7 +35,7 @@ func (ulidKind) check(ctx context.Context, f *Checker) ([]admin.Finding, error) 
 	}
 	findings = []admin.Finding{}
 	d, q := f.Store.Dialect, f.Store.On()
-	err = shards.EachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
+	err = ulidfeed.EachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // Inspector answers the questions of admin.Inspector about one feed.
@@ -24,7 +24,7 @@ type Inspector struct {
 	*catalog.Feed
 	Install *install.Feed
 	Reader  *read.Reader
-	ULIDs   *shards.Shards
+	ULIDs   *ulidfeed.Shards
 	// Consumers is admin.Admin.Consumers.
 	Consumers func(ctx context.Context, id feedtype.ConsumerID) ([]admin.ConsumerStatus, error)
 }
