@@ -34,7 +34,7 @@ func (db *DB) newFeed(name string) *Feed {
 	pager := func() (read.Pager, error) { k, err := f.kind(); return k.Pager, err }
 	positioner := func() (publish.Positioner, error) { k, err := f.kind(); return k.Positioner, err }
 
-	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: pager,
+	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Poller: db.poller, Pager: pager,
 		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
 	f.publisher = publish.New(c, db.watch, gaps, positioner)
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
@@ -78,12 +78,12 @@ func (w waitingFeeds) FirstWaiting(feed string) string {
 	return ""
 }
 
-// Filled implements watch.Feeds. It finds nothing in a process that does not publish, because such a process may not
+// ShardsWithRecords implements watch.Feeds. It finds nothing in a process that does not publish, because such a process may not
 // move records.
-func (w waitingFeeds) Filled(ctx context.Context, feed string, shards []int) []int {
+func (w waitingFeeds) ShardsWithRecords(ctx context.Context, feed string, shards []int) []int {
 	f := w.db.known(feed)
 	if f == nil || !w.db.store.Publishes() {
 		return nil
 	}
-	return f.shards.Filled(ctx, shards)
+	return f.shards.ShardsWithRecords(ctx, shards)
 }

@@ -22,7 +22,7 @@ func (f *Feed) MissingIndex(problem string) error {
 }
 
 // VerifyPartsOn is VerifyParts for a record, on a connection. It accepts an index that the feed does not need.
-func (f *Feed) VerifyPartsOn(ctx context.Context, q dialect.Querier, r *Record) (problem string, err error) {
+func (f *Feed) VerifyPartsOn(ctx context.Context, q dialect.Querier, r *FeedRecord) (problem string, err error) {
 	feed := r.Feed(f.Store.Names)
 	if r.State != StateActive || !feed.ByBucket() {
 		return "", nil

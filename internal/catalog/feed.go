@@ -19,7 +19,7 @@ type Feed struct {
 	// Diagnose answers why a statement failed, if the feed's table or rowfeed's objects for it are not as the statement
 	// needs them. It answers nil if it finds nothing wrong.
 	Diagnose func(ctx context.Context, doing string, err error) error
-	Record   atomic.Pointer[Record]
+	Record   atomic.Pointer[FeedRecord]
 	layout   atomic.Pointer[Layout]
 }
 
@@ -121,7 +121,7 @@ func DescribeTable(ctx context.Context, s *store.Store, q dialect.Querier, name 
 
 // DescribeSource describes a feed's table. It refuses a table that is missing or has lost a key column, because such a
 // feed can neither be published nor read.
-func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *Record) (*dialect.Table, error) {
+func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *FeedRecord) (*dialect.Table, error) {
 	gone := func(what, next string) (*dialect.Table, error) {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: what,
 			Next: next + "; or run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"}

@@ -93,7 +93,7 @@ func (f *Filler) beginBackFill(ctx context.Context, q dialect.Querier) error {
 // placeBatch places the next batch of an outbox feed's rows, and answers as recordBatch does. The transaction that
 // places them writes the feed's record first, which locks the record. So of two processes that have the same batch, the
 // second finds it done. Apart from the record only the places are locked.
-func (f *Filler) placeBatch(ctx context.Context, r *catalog.Record) (n int64, err error) {
+func (f *Filler) placeBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
 	f.Rows.moveWaiting(ctx)
 	l, err := f.CurrentLayout(ctx)
 	if err != nil {
@@ -199,7 +199,7 @@ func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dial
 // saveMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
 // schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
 // generation and mark that were read, and the error is ErrRecordChanged if they differ.
-func (f *Filler) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.Record, to []any) error {
+func (f *Filler) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, to []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	query := "UPDATE " + f.Store.Table("feeds") + " SET "
 	if to == nil {
@@ -264,7 +264,7 @@ func (f *Filler) fill(ctx context.Context, progress func(int64)) error {
 
 // recordBatch records the keys of the next batch of rows as changes, and answers their number. The error is
 // ErrRecordChanged if another process has done this batch.
-func (f *Filler) recordBatch(ctx context.Context, r *catalog.Record) (n int64, err error) {
+func (f *Filler) recordBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
 		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
 		if err != nil {

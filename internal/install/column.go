@@ -13,7 +13,7 @@ import (
 
 // planColumns decides which columns capture "column" adds to the table. It refuses a table with triggers or columns
 // that capture "column" cannot use.
-func planColumns(r *catalog.Record, table *dialect.Table) error {
+func planColumns(r *catalog.FeedRecord, table *dialect.Table) error {
 	if r.Capture != feedtype.CaptureColumn {
 		return nil
 	}
@@ -50,7 +50,7 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 // HoldsExactKeys refuses capture "column" for keys that can be equal although their text differs. With this capture
 // rowfeed reads the key from the row only. After an UPDATE that changes the text, the former text is lost, so readers
 // could never receive its delete.
-func HoldsExactKeys(r *catalog.Record) error {
+func HoldsExactKeys(r *catalog.FeedRecord) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
 			return tableError(feedtype.Refused, r.Source,
@@ -86,7 +86,7 @@ func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, tab
 }
 
 // holdsShards refuses capture "column" with several data shards if the table's column for shards cannot hold them.
-func holdsShards(r *catalog.Record, table *dialect.Table) error {
+func holdsShards(r *catalog.FeedRecord, table *dialect.Table) error {
 	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 {
 		return nil
 	}

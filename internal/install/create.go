@@ -44,8 +44,8 @@ type creation struct {
 	q      dialect.Querier
 	spec   feedtype.FeedSpec
 	table  *dialect.Table
-	record *catalog.Record
-	known  *catalog.Record // the record that the catalog has of this name, or nil
+	record *catalog.FeedRecord
+	known  *catalog.FeedRecord // the record that the catalog has of this name, or nil
 	adopted
 }
 
@@ -326,7 +326,7 @@ func (c *creation) refuseSharedPositions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(all, func(other *catalog.Record) bool {
+	i := slices.IndexFunc(all, func(other *catalog.FeedRecord) bool {
 		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
 			other.Source == r.Source
 	})

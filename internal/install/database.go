@@ -24,7 +24,7 @@ func insertSequence(b *dialect.Builder, table, name string, value int64, now str
 		", 0, " + now + ")"
 }
 
-func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (db *Database) feedUp(r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
 	steps, err := db.Dialect.FeedUp(r.Feed(db.Names), table)
 	if err != nil {
 		return nil, &feedtype.Error{
@@ -55,7 +55,7 @@ func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state
 }
 
 // saveOptions saves the options of a record. The caller holds the schema lock and has read the record under it.
-func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
 	if r.Unreadable != nil {
 		return r.Unreadable // saving would lose the options that this version does not know
 	}
@@ -81,7 +81,7 @@ func (db *Database) readsOthers(ctx context.Context) bool {
 
 // wrongDatabase reports a database whose identity is not the one in the feed's record. It is for modes in which no
 // publisher asks for the identity. Replicas are not checked.
-func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
+func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) ([]string, error) {
 	if db.Replica {
 		return nil, nil
 	}
@@ -97,7 +97,7 @@ func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *cat
 }
 
 // forgetShards deletes a feed's rows of the table shards.
-func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
 	b := dialect.NewBuilder(db.Dialect)
 	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
 	return err

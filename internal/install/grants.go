@@ -43,8 +43,8 @@ func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 // changes nothing. Grant refuses the owner of rowfeed's objects. Databases without logins answer
 // [errors.ErrUnsupported].
 func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
-	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
-		logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.FeedRecord,
+		others []*catalog.FeedRecord, logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
 		more, err := rightsOf(f.DB, r, logins)
@@ -73,8 +73,8 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 // Revoke revokes what Grant has granted to logins. A login keeps the rights that it needs for other feeds, and those on
 // objects that it owns. Revoking again changes nothing.
 func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
-	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
-		logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.FeedRecord,
+		others []*catalog.FeedRecord, logins feedtype.Grants) error {
 		less, err := rightsOf(f.DB, r, logins)
 		if err != nil {
 			return err
@@ -130,7 +130,8 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 // changeGrants calls change under the schema lock. change receives the feed's record, the records of all other feeds,
 // and the logins under the names that the database knows them by.
 func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants,
-	change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
+	change func(q dialect.Querier, r *catalog.FeedRecord, others []*catalog.FeedRecord,
+		logins feedtype.Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
@@ -156,8 +157,8 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 }
 
 // recordAndOthers reads a feed's record, and the records of all other feeds.
-func recordAndOthers(ctx context.Context, db *Database, q dialect.Querier, name string) (r *catalog.Record,
-	others []*catalog.Record, err error) {
+func recordAndOthers(ctx context.Context, db *Database, q dialect.Querier, name string) (r *catalog.FeedRecord,
+	others []*catalog.FeedRecord, err error) {
 	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return nil, nil, err
@@ -274,7 +275,7 @@ type loginRights struct {
 }
 
 // rightsOf answers the rights that logins need for a feed.
-func rightsOf(db *Database, r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
+func rightsOf(db *Database, r *catalog.FeedRecord, logins feedtype.Grants) (all []loginRights, err error) {
 	if r.Unreadable != nil {
 		return nil, r.Unreadable
 	}
@@ -309,7 +310,7 @@ func rightsOf(db *Database, r *catalog.Record, logins feedtype.Grants) (all []lo
 
 // revokeUnneeded revokes rights, except for those that the given feeds still need.
 func revokeUnneeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights,
-	feeds []*catalog.Record) error {
+	feeds []*catalog.FeedRecord) error {
 	less, err := withoutNeeded(ctx, db, q, less, feeds)
 	if err != nil {
 		return err
@@ -324,7 +325,7 @@ func revokeUnneeded(ctx context.Context, db *Database, q dialect.Querier, less [
 
 // withoutNeeded leaves out rights that the given feeds need, and rights on objects that the login owns.
 func withoutNeeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights,
-	feeds []*catalog.Record) ([]loginRights, error) {
+	feeds []*catalog.FeedRecord) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
 		all, err := rightsOf(db, r, r.Grants)
@@ -354,7 +355,7 @@ func withoutNeeded(ctx context.Context, db *Database, q dialect.Querier, less []
 
 // revokeAll revokes the rights of a feed that is being dropped. On some databases rights remain after the table is
 // dropped.
-func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	if r.Grants.IsZero() {
 		return nil
 	}
@@ -367,11 +368,11 @@ func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.
 		return err
 	}
 	return revokeUnneeded(ctx, db, q, less, slices.DeleteFunc(records,
-		func(other *catalog.Record) bool { return other.Name == r.Name || other.Gone() }))
+		func(other *catalog.FeedRecord) bool { return other.Name == r.Name || other.Gone() }))
 }
 
 // grantAgain grants the rights of a feed's logins again, since an upgrade may have recreated objects.
-func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	all, err := rightsOf(db, r, r.Grants)
 	if err != nil {
 		return err

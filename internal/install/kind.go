@@ -13,23 +13,23 @@ type kind interface {
 	// check fills in the defaults of a spec, and refuses what the mode does not support.
 	check(s *feedtype.FeedSpec) error
 	// complete checks a spec against the table, and adds to the record what the mode needs.
-	complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error
+	complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error
 	// admit refuses a table for the rows that it has. It runs before anything is made.
-	admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error
+	admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error
 	// up answers the statements that make the feed's objects. down removes the objects.
-	up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error)
-	down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
+	up(db *Database, r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error)
+	down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, table *dialect.Table) error
 	// begin runs after the objects were made, and answers the state of the feed.
-	begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (state string, err error)
+	begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) (state string, err error)
 	// declare is for printing: it declares the columns and indexes that a spec names apart from the key, and removes
 	// the types of these columns from the spec.
 	declare(t *declared, spec *feedtype.FeedSpec) error
 	// script answers the statements of begin for a printed script. note is the comment on the state.
-	script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
+	script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error)
 	// verify answers one sentence for each object that is not as the feed needs it. mend repairs the objects.
-	verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+	verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 		table *dialect.Table) ([]string, error)
-	mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
+	mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, table *dialect.Table) error
 	// rights answers the rights on rowfeed's tables and functions that writers and readers need in this mode. writing
 	// is empty if writers need none.
 	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
@@ -39,4 +39,4 @@ var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlo
 	feedtype.ModeOutbox: outbox{}}
 
 // kindOf answers the kind of a feed, or why this version cannot read its record.
-func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadable }
+func kindOf(r *catalog.FeedRecord) (kind, error) { return kinds[r.Mode], r.Unreadable }

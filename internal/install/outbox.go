@@ -15,7 +15,7 @@ import (
 // read as in mode blocking.
 type outbox struct{}
 
-func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
+func (outbox) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)
 	if problem == nil {
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
@@ -31,7 +31,7 @@ func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedS
 
 // recordShardProblem answers why a column cannot determine the shard of records, or nil. A value that the trigger
 // cannot use would fail the writer's INSERT.
-func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Record) *catalog.Problem {
+func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.FeedRecord) *catalog.Problem {
 	name := r.ShardColumn
 	if name == "" {
 		return nil
@@ -66,7 +66,7 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ca
 }
 
 // admit refuses rows without a shard, at which back-fill would fail.
-func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	feed := r.Feed(db.Names)
 	return refuseWithoutShard(ctx, db.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return " FROM " + dialect.Qualified(db.Dialect, feed.Source) + " t WHERE " + condition
@@ -104,11 +104,11 @@ func refuseWithoutShard(ctx context.Context, d dialect.Dialect, q dialect.Querie
 		"row %s has no shard: its column %q is not an integer", row.AppendJSON(nil), feed.RecordShard)
 }
 
-func (outbox) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (outbox) up(db *Database, r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	if err := run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table)); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	return db.forgetShards(ctx, q, r)
 }
 
-func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.Record) (string, error) {
+func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.FeedRecord) (string, error) {
 	return catalog.StateFilling, nil
 }
 
@@ -133,7 +133,7 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 	return writing, reading
 }
 
-func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
@@ -143,7 +143,7 @@ func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return append(problems, elsewhere...), err
 }
 
-func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	return sequenced{}.mend(ctx, db, q, r, table)
 }
@@ -161,7 +161,7 @@ func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 }
 
 // script leaves existing rows to back-fill: one statement would lock all of them for its whole run.
-func (outbox) script(_ *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (outbox) script(_ *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	note = "the feed is made, and readers at its head can start; `rowfeed feed add` with the same arguments, or\n" +
 		"`rowfeed feed backfill " + r.Name + "`, places the rows that the table already has. Run one of them now,\n" +
 		"even if there are no rows: until it is done, a reader at the beginning of a shard is refused (503 filling)"

@@ -69,7 +69,7 @@ func uncaptured(p dialect.NewPartition) string {
 		"other writes to it are", p.Name)
 }
 
-func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) (
+func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (
 	[]dialect.NewPartition, error,
 ) {
 	if r.Capture != feedtype.CaptureTrigger {
@@ -143,7 +143,7 @@ func (f *Partitions) refuseWithoutRights(fresh ...dialect.NewPartition) error {
 
 // makeTriggers makes the triggers that new partitions lack, and lists the partitions as Taken in the feed's record, so
 // that followPartitions looks for changes that were missed. It answers one sentence for each trigger.
-func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.Record,
+func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.FeedRecord,
 	fresh []dialect.NewPartition) (taken []string, err error) {
 	if len(fresh) == 0 {
 		return nil, nil
@@ -289,7 +289,7 @@ func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error)
 
 // recordAttached records the keys of all rows of a partition, also of keys that have a position: the partition can be a
 // rewritten copy of a former one, with other rows under the same keys.
-func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (
+func (f *Partitions) recordAttached(ctx context.Context, r *catalog.FeedRecord, p dialect.Partition) (
 	total int64, err error,
 ) {
 	// A feed whose source is the partition, and whose changes are recorded for this feed.
@@ -322,7 +322,7 @@ func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p di
 }
 
 // withRecord answers the same feed with another record and its own gap tracking.
-func (f *Partitions) withRecord(r *catalog.Record) *Partitions {
+func (f *Partitions) withRecord(r *catalog.FeedRecord) *Partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
@@ -395,7 +395,7 @@ func (f *Partitions) followStep(ctx context.Context, step func(dialect.Querier) 
 
 // savePartitions saves a new list of partitions, unless the record has changed since it was read. Then the next call of
 // followPartitions compares again.
-func (f *Partitions) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
+func (f *Partitions) savePartitions(ctx context.Context, read *catalog.FeedRecord, now *catalog.Partitions) error {
 	err := f.Store.WithSchemaLock(ctx, "follow the partitions of "+f.Name, func(q dialect.Querier) error {
 		records, err := catalog.Load(ctx, f.Store, q, f.Name)
 		if err != nil || len(records) == 0 || records[0].Gone() || records[0].Generation != read.Generation ||

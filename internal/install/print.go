@@ -65,7 +65,7 @@ func withoutConnection(d dialect.Dialect, names dialect.Names) (*Database, error
 }
 
 // declaredRecord makes a feed's record from what the spec says about the table.
-func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *dialect.Table, error) {
+func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.FeedRecord, *dialect.Table, error) {
 	source, err := parseTable(spec.Table)
 	if err != nil {
 		return nil, nil, err

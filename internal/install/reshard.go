@@ -85,7 +85,7 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 
 // beginSharding saves the new number of data shards with a new generation, unless the record has changed since it was
 // read.
-func (f *Resharding) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
+func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
 	if feed := to.Feed(f.Store.Names); feed.InRows() {
@@ -195,7 +195,7 @@ func (f *Resharding) assignShards(ctx context.Context, wanted int, progress func
 
 // shardBatch assigns the next keys of the walk to their shards. It answers how many keys it has read, and how many rows
 // other transactions lock. In that case the walk does not advance.
-func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (
+func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord) (
 	looked, late int64, err error,
 ) {
 	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
@@ -240,7 +240,7 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 }
 
 // walk answers the stage of the walk, and the last key that it has processed.
-func walk(r *catalog.Record) (stage int, after []any) {
+func walk(r *catalog.FeedRecord) (stage int, after []any) {
 	if len(r.FillAfter) == 0 {
 		return walkPositions, nil
 	}
@@ -253,7 +253,7 @@ func walk(r *catalog.Record) (stage int, after []any) {
 
 // Misplaced answers the positions whose stored shard is not the key's shard. Keys without a position are left out: the
 // publisher assigns their shard together with the position.
-func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
+func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded
 	shardOf := r.Sharder()
 	for _, k := range keys {
@@ -277,7 +277,7 @@ func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect
 
 // unlessChanged is a condition: the feed's record has the generation, the state and the mark that were read. Another
 // walk of the same feed, to the same number of shards, has another generation.
-func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
+func unlessChanged(r *catalog.FeedRecord, b *dialect.Builder) string {
 	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
 		b.Arg(catalog.StateSharding)
 	if r.FillMark == nil {
@@ -288,7 +288,7 @@ func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
 
 // saveMark saves how far the walk has come; nil leaves the mark as it is. If the record has changed since it was read,
 // this batch was made for another number of shards, and the error is ErrRecordChanged.
-func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
+func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, mark []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
 	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(),
@@ -309,7 +309,7 @@ func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalo
 
 // endSharding makes or removes the index by bucket, and sets the feed active. It does neither if the record has changed
 // since it was read. The caller reloads the record.
-func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
+func (f *Resharding) endSharding(ctx context.Context, r *catalog.FeedRecord) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		var n int64

@@ -13,7 +13,7 @@ import (
 
 func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
 
-func (sequenced) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	if feed := r.Feed(db.Names); !feed.InRows() {
 		steps = []dialect.Step{{
 			Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
@@ -29,7 +29,8 @@ func (sequenced) script(db *Database, r *catalog.Record) (steps []dialect.Step, 
 // sequenced is the mode in which publishers assign positions from a sequence.
 type sequenced struct{}
 
-func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
+func (sequenced) complete(_ dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
+	table *dialect.Table) error {
 	if len(table.Untriggered) > 0 && spec.Capture == feedtype.CaptureTrigger && !spec.AcceptUntriggered {
 		return tableError(feedtype.Refused, table.Name,
 			"remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` "+
@@ -45,20 +46,20 @@ func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.Fe
 	return nil
 }
 
-func (sequenced) admit(context.Context, *Database, dialect.Querier, *catalog.Record) error {
+func (sequenced) admit(context.Context, *Database, dialect.Querier, *catalog.FeedRecord) error {
 	return nil
 }
 
-func (sequenced) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (sequenced) up(db *Database, r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	return run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table))
 }
 
-func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *catalog.Record) (string, error) {
+func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *catalog.FeedRecord) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
 		return catalog.StateSharding, nil // adopted positions have no data shard yet
@@ -68,7 +69,7 @@ func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *ca
 	return catalog.StateFilling, nil
 }
 
-func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	steps, err := db.Dialect.Repair(ctx, q, r.Feed(db.Names), table)
 	if err == nil {
@@ -87,7 +88,7 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 }
 
 // verify also reports triggers that fire when the publisher updates a row.
-func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {

@@ -59,9 +59,9 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 }
 
 // newRecord checks a spec against the table, and answers the feed's record.
-func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.Record, error) {
+func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.FeedRecord, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
-	refuse := func(next, format string, args ...any) (*catalog.Record, error) {
+	refuse := func(next, format string, args ...any) (*catalog.FeedRecord, error) {
 		return nil, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: object,
@@ -87,7 +87,7 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 			"no unique index has exactly the columns (%s): two rows could have the same key",
 			strings.Join(names, ", "))
 	}
-	r := &catalog.Record{
+	r := &catalog.FeedRecord{
 		Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: catalog.StateCreating, Generation: 1,
 		Source: table.Name, PrimaryKey: index.Primary, Columns: spec.Columns, Tombstones: spec.Tombstones,
 		Retain: spec.Retain, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
@@ -141,7 +141,7 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 }
 
 // differences answers one text for each setting in which two records differ.
-func differences(r *catalog.Record, other *catalog.Record) []string {
+func differences(r *catalog.FeedRecord, other *catalog.FeedRecord) []string {
 	var diffs []string
 	compare := func(what string, have, want any) {
 		if fmt.Sprint(have) != fmt.Sprint(want) {

@@ -77,7 +77,7 @@ func attachedOf(table *dialect.Table) []string {
 }
 
 // hasPartitions tells whether the feed follows partitions.
-func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
+func hasPartitions(r *catalog.FeedRecord, table *dialect.Table) bool {
 	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
 		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }

@@ -79,7 +79,7 @@ func (f *Upgrader) Upgrade(ctx context.Context) (mended []string, err error) {
 }
 
 // mend compares the feed's objects with what they should be, and repairs them. The caller holds the schema lock.
-func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
+func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (mended []string, err error) {
 	table, err := catalog.DescribeSource(ctx, f.Store, q, r)
 	if err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.Recor
 
 // findMovedTable answers the record with the current schema of the feed's table, and saves it: the schema may have been
 // renamed.
-func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *catalog.Record) (
-	_ *catalog.Record, told []string, err error,
+func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (
+	_ *catalog.FeedRecord, told []string, err error,
 ) {
 	now := *r
 	_, err = db.Dialect.Describe(ctx, q, r.Source)
@@ -165,7 +165,7 @@ func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *ca
 	}
 	schema := now.Source.Schema
 	if schema == db.Names.Schema {
-		schema = "" // as Record.Save does
+		schema = "" // as FeedRecord.Save does
 	}
 	b := dialect.NewBuilder(db.Dialect)
 	set := "UPDATE " + db.Table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)

@@ -50,8 +50,8 @@ func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string,
 
 // verify answers what is wrong with the feed's objects and with the table itself, which may have become one that feed
 // add would refuse. It finds nothing if this login cannot see all objects: publishers find it.
-func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string,
-	error) {
+func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord,
+	table *dialect.Table) ([]string, error) {
 	if shown, err := db.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Re
 
 // recordAsAdded answers the record that adding the feed to its table would make now, or the error that would refuse the
 // table. The key's index may have been dropped, or a key column may have become nullable. It runs no statement.
-func recordAsAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catalog.Record, error) {
+func recordAsAdded(r *catalog.FeedRecord, d dialect.Dialect, table *dialect.Table) (*catalog.FeedRecord, error) {
 	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key),
 		Columns:    r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}

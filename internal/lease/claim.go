@@ -199,7 +199,7 @@ func (c *Claim) Release(ctx context.Context) error {
 		return nil
 	}
 	if unknown == nil {
-		seen, failed := Look(ctx, st, st.On(), c.lease.Name)
+		seen, failed := Read(ctx, st, st.On(), c.lease.Name)
 		if failed == nil && seen.Epoch == c.epoch && seen.Owner == "" {
 			return nil
 		}

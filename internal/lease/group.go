@@ -255,7 +255,7 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 	// Acquiring jobs ends before a claim comes near its end.
 	for until := time.Now().Add(m.g.ttl / 8); ; {
 		bounded, cancel := halfway(ctx, m.claims()...)
-		all, err := m.g.Look(bounded)
+		all, err := m.g.Read(bounded)
 		cancel()
 		if err != nil {
 			return false, err

@@ -120,7 +120,7 @@ func (l *Lease) try(ctx context.Context) (*Claim, *feedtype.LeaseStatus, error) 
 		return nil, nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		seen, err := Look(ctx, l.store, l.store.On(), l.Name)
+		seen, err := Read(ctx, l.store, l.store.On(), l.Name)
 		switch {
 		case err != nil:
 			return nil, nil, l.store.Fail(leaseObject(l.Name), "read its holder", err)

@@ -20,8 +20,8 @@ type groupState struct {
 	rows        map[string]*feedtype.LeaseStatus // seats and jobs by the names of their leases
 }
 
-// Look reads the group's leases by one statement.
-func (g *Group) Look(ctx context.Context) (*groupState, error) {
+// Read reads the group's leases by one statement.
+func (g *Group) Read(ctx context.Context) (*groupState, error) {
 	prefix := GroupPrefix(g.name, g.jobs)
 	b := dialect.NewBuilder(g.store.Dialect)
 	asked := time.Now()

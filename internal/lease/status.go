@@ -38,8 +38,8 @@ func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
 	return s, nil
 }
 
-// Look reads a lease. A lease that was never acquired is free, with epoch 0.
-func Look(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
+// Read reads a lease. A lease that was never acquired is free, with epoch 0.
+func Read(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
 	b := dialect.NewBuilder(st.Dialect)
 	found, err := dialect.QueryAll(ctx, q, Columns(st)+" WHERE name = "+b.Arg(name), b.Args(), Scan)
 	if err != nil {
@@ -83,7 +83,7 @@ func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*f
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	seen, err := Look(ctx, st, st.On(), name)
+	seen, err := Read(ctx, st, st.On(), name)
 	switch {
 	case err != nil:
 		return nil, st.Fail(leaseObject(name), "read its holder", err)

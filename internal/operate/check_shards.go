@@ -27,7 +27,7 @@ const (
 
 // places are consecutive keys of a feed, as read by one transaction.
 type places struct {
-	r     *catalog.Record
+	r     *catalog.FeedRecord
 	rows  bool  // rows of the source, else of the table of positions
 	after []any // the key before the first; nil at the beginning
 	keys  []dialect.PlaceKey
@@ -97,7 +97,7 @@ func (f *Checker) walkShards(ctx context.Context, begin func(), found func(*plac
 }
 
 // walkOnce is one walk of walkShards. The error is install.ErrRecordChanged if the feed has changed.
-func (f *Checker) walkOnce(ctx context.Context, r *catalog.Record, found func(*places) error) error {
+func (f *Checker) walkOnce(ctx context.Context, r *catalog.FeedRecord, found func(*places) error) error {
 	walks := []bool{false}
 	if r.Capture == feedtype.CaptureColumn {
 		walks = append(walks, true)

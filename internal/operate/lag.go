@@ -67,7 +67,7 @@ func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 	}
 	slices.Sort(numbers)
 	heads := make(map[int]feedtype.Position)
-	for part := range slices.Chunk(slices.Compact(numbers), ulidfeed.LookedAt) {
+	for part := range slices.Chunk(slices.Compact(numbers), ulidfeed.ShardsPerStatement) {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part),
 			b.Args(), func(rows dialect.Rows) (struct{}, error) {
@@ -88,7 +88,7 @@ func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 // nextRow is the position of the next row after a cursor, zero if there is none. It is nil if the feed refuses the
 // cursor; the consumer reports that.
 func (f *Inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
-	page, err := f.Reader.Look(ctx, s.Cursor, s.Shard)
+	page, err := f.Reader.Inspect(ctx, s.Cursor, s.Shard)
 	if err != nil {
 		var e *feedtype.Error
 		if errors.As(err, &e) && e.Code != feedtype.Failed && e.Code != feedtype.Unavailable {
@@ -120,7 +120,7 @@ func (m outboxKind) lag(ctx context.Context, f *Inspector, cursors []*admin.Cons
 		}
 	}
 	slices.Sort(shards)
-	for _, shard := range f.ULIDs.Filled(ctx, shards) {
+	for _, shard := range f.ULIDs.ShardsWithRecords(ctx, shards) {
 		age := int64(-1)
 		if left--; left >= 0 {
 			if _, age, err = f.Store.Dialect.Backlog(ctx, f.Store.On(), f.DialectFeed(), 0, shard); err != nil {

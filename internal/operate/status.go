@@ -54,7 +54,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	publisher, err := lease.Look(ctx, f.Store, f.Store.On(), publish.LeaseName(f.Name))
+	publisher, err := lease.Read(ctx, f.Store, f.Store.On(), publish.LeaseName(f.Name))
 	if err != nil {
 		return fail("read the lease of its publisher", err)
 	}

@@ -83,7 +83,9 @@ func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, pub
 	return position, publishedAt, err
 }
 
-func (SequencePager) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
+func (SequencePager) MoveWaiting(context.Context, int, int) (stuck bool, err error) {
+	return false, nil
+}
 
 // NotSetBack refuses a database that shows a lower head of the feed than this process has seen.
 func (f *Reader) NotSetBack(ctx context.Context) error {

@@ -62,10 +62,10 @@ func (f *Outbox) Pending() string {
 	return dialect.FirstRecords(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
-// Fill moves records of a shard for a reader that has read the shard to its end. The reader's page has told, without a
-// lock, that records wait. Fill uses a transaction of its own, which does not share the page's snapshot.
-func (f *Outbox) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
-	moved, err := f.moveWaiting(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
+// MoveWaiting moves records of a shard for a reader that has read the shard to its end. The reader's page has told, without a
+// lock, that records wait. MoveWaiting uses a transaction of its own, which does not share the page's snapshot.
+func (f *Outbox) MoveWaiting(ctx context.Context, shard, limit int) (stuck bool, err error) {
+	moved, err := f.moveBounded(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
 	if !errors.Is(err, publish.ErrStuck) {
 		return false, err
 	}
@@ -76,8 +76,8 @@ func (f *Outbox) Fill(ctx context.Context, shard, limit int) (stuck bool, err er
 	return true, nil
 }
 
-// moveWaiting moves up to limit records of a shard. It waits up to publish.HeldPatience for the shard.
-func (f *Outbox) moveWaiting(ctx context.Context, scan gap.Scan, shard, limit int) (moveResult, error) {
+// moveBounded moves up to limit records of a shard. It waits up to publish.HeldPatience for the shard.
+func (f *Outbox) moveBounded(ctx context.Context, scan gap.Scan, shard, limit int) (moveResult, error) {
 	moved, err := f.move(ctx, scan, shard, limit, noWait)
 	if errors.Is(err, publish.ErrHeld) {
 		moved, err = f.move(ctx, scan, shard, limit, boundedWait)
@@ -174,7 +174,8 @@ func (f *Outbox) moveOnce(
 	f.History.MarkDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
 	f.History.Saw(shard, generation, moved.given)
 	f.Watch.Tell(
-		watch.Key{Feed: f.Name, OfShard: true, Shard: shard}, watch.Standing{Generation: generation, Head: moved.given},
+		watch.Key{Feed: f.Name, OfShard: true, Shard: shard},
+		watch.Watermark{Generation: generation, Head: moved.given},
 	)
 	f.Store.Observer.Published(feedtype.PublishEvent{
 		Feed:       f.Name,
@@ -394,7 +395,7 @@ func (f *Outbox) CatchUp(ctx context.Context, shard int) error {
 	}
 	for last := int64(0); last < newest; {
 		scan := f.Gaps.ScanShard().Everywhere() // also outside of the ranges that a publisher scans
-		moved, err := f.moveWaiting(ctx, scan, shard, MostMoved)
+		moved, err := f.moveBounded(ctx, scan, shard, MostMoved)
 		if errors.Is(err, publish.ErrHeld) && ctx.Err() == nil {
 			continue
 		}

@@ -199,15 +199,15 @@ func (f *Shards) List(ctx context.Context, info *feedtype.Info) (only *int, err 
 	return &whole[0], nil
 }
 
-// Fill does nothing: a committed row is an entry.
-func (*Shards) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
+// MoveWaiting does nothing: a committed row is an entry.
+func (*Shards) MoveWaiting(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
-// LookedAt is how many shards one statement asks for.
-const LookedAt = 100
+// ShardsPerStatement is how many shards one statement names.
+const ShardsPerStatement = 100
 
-// Filled returns those of the given shards (nil: of all shards) that have records in the outbox. It ignores errors,
+// ShardsWithRecords returns those of the given shards (nil: of all shards) that have records in the outbox. It ignores errors,
 // since the feed may have been dropped: waiting readers are also woken in other ways.
-func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
+func (f *Shards) ShardsWithRecords(ctx context.Context, shards []int) (filled []int) {
 	if !f.DialectFeed().Outbox {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
 		}
 		return filled
 	}
-	for part := range slices.Chunk(shards, LookedAt) {
+	for part := range slices.Chunk(shards, ShardsPerStatement) {
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
 			err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
@@ -247,7 +247,7 @@ func (p OutboxPager) Select(ctx context.Context, l *catalog.Layout, q *dialect.P
 	return p.Shards.Select(ctx, l, q, s)
 }
 
-// Fill moves records for the reader.
-func (p OutboxPager) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
-	return p.Outbox.Fill(ctx, shard, limit)
+// MoveWaiting moves records for a reader.
+func (p OutboxPager) MoveWaiting(ctx context.Context, shard, limit int) (stuck bool, err error) {
+	return p.Outbox.MoveWaiting(ctx, shard, limit)
 }
