@@ -78,8 +78,8 @@ func (w waitingFeeds) FirstWaiting(feed string) string {
 	return ""
 }
 
-// ShardsWithRecords implements watch.Feeds. It finds nothing in a process that does not publish, because such a process may not
-// move records.
+// ShardsWithRecords implements watch.Feeds. It finds nothing in a process that does not publish, because such a process
+// may not move records.
 func (w waitingFeeds) ShardsWithRecords(ctx context.Context, feed string, shards []int) []int {
 	f := w.db.known(feed)
 	if f == nil || !w.db.store.Publishes() {

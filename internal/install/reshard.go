@@ -308,7 +308,7 @@ func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalo
 }
 
 // endSharding makes or removes the index by bucket, and sets the feed active. It does neither if the record has changed
-// since it was read. The caller reloads the record.
+// since it was read. The caller reloads the record. Making the index at once is cheaper than moving each key in it.
 func (f *Resharding) endSharding(ctx context.Context, r *catalog.FeedRecord) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)

@@ -60,8 +60,8 @@ func (f *Reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 	return got.Page, err
 }
 
-// Inspect reads the entry behind a cursor in one shard to show it to an operator. It moves no outbox records and does not call
-// the Observer.
+// Inspect reads the entry behind a cursor in one shard to show it to an operator. It moves no outbox records and does
+// not call the Observer.
 func (f *Reader) Inspect(ctx context.Context, after feedtype.Cursor, shard int) (feedtype.Page, error) {
 	got, err := f.read(ctx, time.Now(), pageKey{after: after, limit: 1, shards: feedtype.One(shard), inspect: true})
 	return got.Page, err

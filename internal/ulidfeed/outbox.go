@@ -62,8 +62,9 @@ func (f *Outbox) Pending() string {
 	return dialect.FirstRecords(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
-// MoveWaiting moves records of a shard for a reader that has read the shard to its end. The reader's page has told, without a
-// lock, that records wait. MoveWaiting uses a transaction of its own, which does not share the page's snapshot.
+// MoveWaiting moves records of a shard for a reader that has read the shard to its end. The reader's page has told,
+// without a lock, that records wait. MoveWaiting uses a transaction of its own, which does not share the page's
+// snapshot.
 func (f *Outbox) MoveWaiting(ctx context.Context, shard, limit int) (stuck bool, err error) {
 	moved, err := f.moveBounded(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
 	if !errors.Is(err, publish.ErrStuck) {
@@ -95,7 +96,9 @@ func (f *Outbox) move(
 
 // moveExcept moves the records of a shard except those in stuck. If the table of places refuses the key of another
 // record, moveExcept halves the batch until it has found that record. Each attempt reads from the shard's first record:
-// a record that was committed late must not get a position above records that were begun after its commit.
+// a record that was committed late must not get a position above records that were begun after its commit. It costs
+// about a dozen transactions a pass. An index on the outbox would refuse the key at once, but every writer would pay
+// for it.
 func (f *Outbox) moveExcept(
 	ctx context.Context, scan gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds,
 ) (moveResult, error) {

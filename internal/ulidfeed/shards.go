@@ -205,8 +205,8 @@ func (*Shards) MoveWaiting(context.Context, int, int) (stuck bool, err error) { 
 // ShardsPerStatement is how many shards one statement names.
 const ShardsPerStatement = 100
 
-// ShardsWithRecords returns those of the given shards (nil: of all shards) that have records in the outbox. It ignores errors,
-// since the feed may have been dropped: waiting readers are also woken in other ways.
+// ShardsWithRecords returns those of the given shards (nil: of all shards) that have records in the outbox. It ignores
+// errors, since the feed may have been dropped: waiting readers are also woken in other ways.
 func (f *Shards) ShardsWithRecords(ctx context.Context, shards []int) (filled []int) {
 	if !f.DialectFeed().Outbox {
 		return nil
