@@ -160,7 +160,7 @@ type ULID interface {
 	// locked. It is [ErrLockWait], or of class [ClassLockTimeout], if the wait was too long. The bound on waits
 	// may stay set until the transaction ends.
 	LockShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds) (Shard, error)
-	// Usable returns nil in a transaction that can go on. It changes nothing.
+	// Usable returns nil in a transaction that can continue. It changes nothing.
 	Usable(ctx context.Context, tx Querier) error
 	// TakeShard locks a shard as LockShard does, takes ULIDsPerLock of its ULIDs, and adds the nonce word to
 	// the shard's row, where Witness finds it. The ULIDs are above the shard's state and above the greatest

@@ -103,9 +103,9 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 		return nil, err
 	}
 	d := f.Store.Dialect
-	note := "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
+	note := "save the logins in the feed's record: an upgrade grants their rights again, and a drop revokes them"
 	if revoke {
-		r.Grants, note = minus(r.Grants, logins), "the feed forgets them"
+		r.Grants, note = minus(r.Grants, logins), "remove the logins from the feed's record"
 		if all, err = withoutNeeded(ctx, f.DB, f.Store.On(), all, append(others, r)); err != nil {
 			return nil, f.Fail("determine what the logins need for other feeds", err)
 		}

@@ -110,7 +110,7 @@ func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) 
 	steps := bumpSteps(d, names, feed, nil)
 	if adopt {
 		b := dialect.NewScript(d)
-		steps = []dialect.Step{{Note: "the next publisher notes which database it is in",
+		steps = []dialect.Step{{Note: "the next publisher saves the identity of its database",
 			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
 				" SET database_identity = NULL WHERE name = " + b.Arg(feed)}}
 	}
@@ -126,8 +126,8 @@ func bumpSteps(d dialect.Dialect, names dialect.Names, feed string, identity any
 		b.Arg(feed)
 	b = dialect.NewScript(d)
 	return []dialect.Step{
-		{Note: "wait for a publisher in the middle of a pass", SQL: lock},
-		{Note: "from now on cursors of the generation before are refused",
+		{Note: "wait for a publisher that is in a pass", SQL: lock},
+		{Note: "from now on cursors of the former generation are refused",
 			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
 				"\nSET generation = CASE WHEN " + seconds + " > generation + 1 THEN " + seconds +
 				" ELSE generation + 1 END,\n  database_identity = " + b.Arg(identity) +

@@ -16,7 +16,7 @@ func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
 func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	if feed := r.Feed(db.Names); !feed.InRows() {
 		steps = []dialect.Step{{
-			Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
+			Note: "the rows that the table already has; `rowfeed feed add` does this in resumable batches",
 			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" +
 				strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
 				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " +

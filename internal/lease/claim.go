@@ -142,7 +142,7 @@ func anyOf(b *dialect.Builder, claims []*Claim) string {
 }
 
 // Renew moves the claim's end to a full ttl from now. An error with the code LeaseLost means that the claim is over.
-// After any other error the old deadline stands, and Renew may be tried again.
+// After any other error the old deadline still holds, and Renew may be tried again.
 func (c *Claim) Renew(ctx context.Context) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)

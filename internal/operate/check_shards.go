@@ -73,15 +73,15 @@ func (f *Checker) walkShards(ctx context.Context, begin func(), found func(*plac
 			return &feedtype.Error{
 				Code:   feedtype.Sharding,
 				Object: feedtype.FeedObject(f.Name),
-				Cause:  "the feed is still being added, and the shards of its keys were not looked at",
+				Cause:  "the feed is still being added, and the shards of its keys were not checked",
 				Next: "wait for `rowfeed feed add " + f.Name + "`, or run it again with the same options if it " +
-					"broke off",
+					"was interrupted",
 			}
 		case r.State == catalog.StateSharding:
 			return &feedtype.Error{
 				Code:   feedtype.Sharding,
 				Object: feedtype.FeedObject(f.Name),
-				Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at",
+				Cause: fmt.Sprintf("its keys are being assigned to %d data shards, and were not checked",
 					r.DataShards),
 				Next: catalog.FinishSharding(f.Name, r.DataShards),
 			}

@@ -62,7 +62,7 @@ func (m outboxKind) check(ctx context.Context, f *Checker) ([]admin.Finding, err
 	}
 	if f.Record.Load().State == catalog.StateFilling {
 		return append(findings, admin.Finding{Rule: admin.RulePlace, Problem: "its rows are being placed, " +
-			"and rows without a place were not looked for: if the back-fill broke off, run " +
+			"and rows without a place were not searched for: if back-fill was interrupted, run " +
 			"`rowfeed feed backfill " + f.Name + "` to continue it"}), nil
 	}
 	d, feed := f.Store.Dialect, f.DialectFeed()
@@ -70,7 +70,7 @@ func (m outboxKind) check(ctx context.Context, f *Checker) ([]admin.Finding, err
 	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
 		if err := f.Install.Rows.KnowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
 			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true,
-				Problem: "rows that lack a record were not looked for, since entries were purged. " +
+				Problem: "rows that lack a record were not searched for, since entries were purged. " +
 					f.Install.Rows.RecordYourself()}}
 			return nil
 		} else if err != nil {

@@ -334,13 +334,13 @@ func (f *Outbox) Pass(ctx context.Context, limit int, full bool) (feedtype.Publi
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), r.Feed(f.Store.Names), among)
 		if err != nil || !waiting {
 			f.Gaps.Scanned(scan, r.Generation, nil, true, err)
-			return e, f.Explain(ctx, "look into its outbox", err)
+			return e, f.Explain(ctx, "read its outbox", err)
 		}
 	}
 	shards, err := recordShards(ctx, f.Feed, among, 0)
 	if err != nil {
 		f.Gaps.Scanned(scan, r.Generation, nil, false, err)
-		return e, f.Explain(ctx, "look into its outbox", err)
+		return e, f.Explain(ctx, "read its outbox", err)
 	}
 	due, left := f.retries.split(shards)
 	all := len(left) == 0
@@ -378,7 +378,7 @@ func (f *Outbox) Pass(ctx context.Context, limit int, full bool) (feedtype.Publi
 
 // recordShards lists the first limit shards that have records among some order_sequences; limit 0 means all.
 func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limit int) (shards []int, err error) {
-	err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+	err = f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
 		shards, err = dialect.RecordShards(ctx, q, f.Store.Dialect, f.DialectFeed(), among, limit)
 		return err
 	})
@@ -389,12 +389,12 @@ func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limi
 // meanwhile. It does not wait for later records, however fast they are written. It waits for the shard until ctx ends.
 func (f *Outbox) CatchUp(ctx context.Context, shard int) error {
 	var newest int64
-	err := f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+	err := f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
 		newest, err = dialect.NewestRecord(ctx, q, f.Store.Dialect, f.DialectFeed(), shard)
 		return err
 	})
 	if err != nil {
-		return f.Explain(ctx, "look into its outbox", err)
+		return f.Explain(ctx, "read its outbox", err)
 	}
 	for last := int64(0); last < newest; {
 		scan := f.Gaps.ScanShard().Everywhere() // also outside of the ranges that a publisher scans

@@ -24,8 +24,8 @@ type Shards struct {
 	Reader *read.Reader
 }
 
-// wholeShards lists the first shards that a request for the whole feed means. It is served if there is only one.
-// In mode "blocking" a shard without rows does not count beside a shard with rows: it may have been locked by hand. But
+// wholeShards lists the first shards that a request for the whole feed means. It is served if there is only one. In
+// mode "blocking" a shard without rows does not count if another shard has rows: it may have been locked by hand. But
 // the cursor may belong to a shard whose rows are gone. So it has to be a row's position in the shard with rows, or be
 // below all of them.
 func (f *Shards) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
@@ -222,7 +222,7 @@ func (f *Shards) ShardsWithRecords(ctx context.Context, shards []int) (filled []
 	for part := range slices.Chunk(shards, ShardsPerStatement) {
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
-			err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+			err = f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
 				query := dialect.FirstRecords(f.Store.Dialect, f.DialectFeed(), among, part...)
 				part, err = dialect.QueryAll(ctx, q, query, nil, scanShardID)
 				return err

@@ -203,7 +203,7 @@ func TestShardsLookedAtAgain(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if len(findings) != 1 || findings[0].Key != nil || !strings.Contains(findings[0].Problem, "were not looked at: wait for `rowfeed feed upgrade kv --data-shards 8`") {
+		if len(findings) != 1 || findings[0].Key != nil || !strings.Contains(findings[0].Problem, "were not checked: wait for `rowfeed feed upgrade kv --data-shards 8`") {
 			x.Errorf("of a feed that is being divided check says: %v", findings)
 		}
 		_, err = f.Admin().Repair(x.Ctx)
