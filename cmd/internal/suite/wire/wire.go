@@ -15,6 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/tap"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -106,7 +107,8 @@ type recording struct {
 
 func newWire(t *testing.T, e testdb.Engine) *recording {
 	t.Helper()
-	w := &recording{Env: &suite.Env{T: t, Engine: e, DB: e.New(t), Ctx: t.Context()}, seen: map[string]bool{}}
+	env := &suite.Env{T: t, Engine: e, DB: e.New(t), Ctx: t.Context(), Has: fixture.Of(e)}
+	w := &recording{Env: env, seen: map[string]bool{}}
 	hooks := &tap.Hooks{Before: func(_ context.Context, ev tap.Event) error { w.note(ev); return nil }}
 	cfg := rowfeed.Config{IdlePoll: time.Millisecond, WatchPoll: time.Millisecond, PublisherLease: time.Hour}
 	var err error
