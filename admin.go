@@ -42,12 +42,34 @@ func (f *Feed) Admin() *admin.Feed {
 
 // installation implements admin.Feed's Installation with the catalog and the installer.
 type installation struct {
-	*install.Feed
+	feed    *install.Feed
 	catalog *catalog.Feed
 }
 
+func (i installation) Verify(ctx context.Context) ([]string, error) { return i.feed.Verifier.Verify(ctx) }
+
 func (i installation) VerifyParts(ctx context.Context) (string, error) {
 	return i.catalog.VerifyParts(ctx)
+}
+
+func (i installation) VerifyPartitions(ctx context.Context) ([]string, error) {
+	return i.feed.Partitions.VerifyPartitions(ctx)
+}
+
+func (i installation) Upgrade(ctx context.Context) ([]string, error) { return i.feed.Upgrader.Upgrade(ctx) }
+
+func (i installation) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (bool, error) {
+	return i.feed.Resharding.Reshard(ctx, dataShards, progress)
+}
+
+func (i installation) BackFill(ctx context.Context, progress func(rows int64)) (int64, error) {
+	return i.feed.Filler.BackFill(ctx, progress)
+}
+
+func (i installation) Bump(ctx context.Context) (int64, error) { return i.feed.Identity.Bump(ctx) }
+
+func (i installation) AdoptDatabase(ctx context.Context) (bool, error) {
+	return i.feed.Identity.AdoptDatabase(ctx)
 }
 
 func (i installation) Retention() feedtype.Retention { return i.catalog.Record.Load().Retain }

@@ -151,7 +151,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err := f.catalog.Reload(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.installed.Complete(ctx, progress); err != nil {
+	if err := f.installed.Filler.Complete(ctx, progress); err != nil {
 		return nil, err
 	}
 	f.Wake()

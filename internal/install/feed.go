@@ -1,6 +1,8 @@
 package install
 
 import (
+	"context"
+
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
@@ -9,13 +11,13 @@ import (
 
 // Feed has the tasks of this package for one feed. It is the publisher's publish.Keeper. It is safe for concurrent use.
 type Feed struct {
-	*Filler
-	*Verifier
-	*Upgrader
-	*Identity
-	*Partitions
-	*Resharding
-	Rows *OutboxRows
+	Filler     *Filler
+	Verifier   *Verifier
+	Upgrader   *Upgrader
+	Identity   *Identity
+	Partitions *Partitions
+	Resharding *Resharding
+	Rows       *OutboxRows
 }
 
 // New makes the tasks of one feed. setProblems reports problems to this process's publisher of the feed.
@@ -36,3 +38,14 @@ func New(f *catalog.Feed, reader *read.Reader, recorder *publish.Recorder, outbo
 		Rows:       rows,
 	}
 }
+
+// SameAsBefore implements publish.Keeper.
+func (f *Feed) SameAsBefore(ctx context.Context) error { return f.Identity.SameAsBefore(ctx) }
+
+// VerifyWithPartitions implements publish.Keeper.
+func (f *Feed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
+	return f.Verifier.VerifyWithPartitions(ctx)
+}
+
+// FollowPartitions implements publish.Keeper.
+func (f *Feed) FollowPartitions(ctx context.Context) { f.Partitions.FollowPartitions(ctx) }

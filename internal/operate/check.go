@@ -68,7 +68,7 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	}
 	findings := []admin.Finding{}
 	for _, check := range []func(context.Context) ([]string, error){
-		f.Install.Verify, f.foreignTriggers, f.Install.VerifyPartitions, f.inexactKeys,
+		f.Install.Verifier.Verify, f.foreignTriggers, f.Install.Partitions.VerifyPartitions, f.inexactKeys,
 	} {
 		problems, err := check(ctx)
 		if err != nil {

@@ -71,7 +71,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 			s.Blockers = append(s.Blockers, x)
 		}
 	}
-	problems, err := f.Install.Verify(ctx)
+	problems, err := f.Install.Verifier.Verify(ctx)
 	if err != nil {
 		problems = []string{err.Error()}
 	}
@@ -80,7 +80,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 			problems = append(problems, err.Error())
 		}
 	}
-	if fresh, err := f.Install.VerifyPartitions(ctx); err == nil {
+	if fresh, err := f.Install.Partitions.VerifyPartitions(ctx); err == nil {
 		problems = append(problems, fresh...)
 	}
 	if parts, err := f.VerifyParts(ctx); err == nil && parts != "" {
