@@ -46,7 +46,9 @@ type installation struct {
 	catalog *catalog.Feed
 }
 
-func (i installation) Verify(ctx context.Context) ([]string, error) { return i.feed.Verifier.Verify(ctx) }
+func (i installation) Verify(ctx context.Context) ([]string, error) {
+	return i.feed.Verifier.Verify(ctx)
+}
 
 func (i installation) VerifyParts(ctx context.Context) (string, error) {
 	return i.catalog.VerifyParts(ctx)
@@ -56,7 +58,9 @@ func (i installation) VerifyPartitions(ctx context.Context) ([]string, error) {
 	return i.feed.Partitions.VerifyPartitions(ctx)
 }
 
-func (i installation) Upgrade(ctx context.Context) ([]string, error) { return i.feed.Upgrader.Upgrade(ctx) }
+func (i installation) Upgrade(ctx context.Context) ([]string, error) {
+	return i.feed.Upgrader.Upgrade(ctx)
+}
 
 func (i installation) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (bool, error) {
 	return i.feed.Resharding.Reshard(ctx, dataShards, progress)
