@@ -21,6 +21,86 @@ type Filler struct {
 	Resharding *Resharding
 }
 
+// Complete records or places the rows that the table had before the feed, and assigns keys to data shards. After an
+// interruption a second call continues. progress may be nil.
+func (f *Filler) Complete(ctx context.Context, progress func(rows int64)) error {
+	if err := f.fill(ctx, progress); err != nil {
+		return err
+	}
+	return f.Resharding.assignShards(ctx, f.Record.Load().DataShards, progress)
+}
+
+// fill runs back-fill, batch by batch, until the feed has left the state filling.
+func (f *Filler) fill(ctx context.Context, progress func(int64)) error {
+	var total int64
+	for {
+		r := f.Record.Load()
+		if r.State != catalog.StateFilling {
+			return nil
+		}
+		if r.Unreadable != nil {
+			return r.Unreadable
+		}
+		batch := f.recordBatch
+		if r.Outbox() {
+			batch = f.placeBatch
+		}
+		n, err := batch(ctx, r)
+		switch {
+		case errors.Is(err, ErrRecordChanged):
+			n = 0
+		case err != nil:
+			return f.Explain(ctx, "record the existing rows (run the same command again to continue)", err)
+		}
+		f.Recorder.Wake()
+		if total += n; progress != nil && n > 0 {
+			progress(total)
+		}
+		if err := f.Reload(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// recordBatch records the keys of the next batch of rows as changes, and answers their number. The error is
+// ErrRecordChanged if another process has done this batch.
+func (f *Filler) recordBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
+	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
+		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
+		if err != nil {
+			return err
+		}
+		n = recorded
+		return f.saveMark(ctx, tx, r, last)
+	})
+	return n, err
+}
+
+// saveMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
+// schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
+// generation and mark that were read, and the error is ErrRecordChanged if they differ.
+func (f *Filler) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, to []any) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query := "UPDATE " + f.Store.Table("feeds") + " SET "
+	if to == nil {
+		query += "state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
+	} else {
+		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
+	}
+	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
+		b.Arg(catalog.StateFilling)
+	if r.FillMark == nil {
+		query += " AND fill_after IS NULL"
+	} else {
+		query += " AND fill_after = " + b.Arg(*r.FillMark)
+	}
+	n, err := tx.Exec(ctx, query, b.Args()...)
+	if err == nil && n != 1 {
+		err = ErrRecordChanged
+	}
+	return err
+}
+
 // BackFill places the rows of an outbox feed that have neither a record nor a place. It places them below the live part
 // of their shard, where they do not disturb readers at the head. Adding a feed does this for the rows that the table
 // already has. Call BackFill for rows that were imported later without records.
@@ -194,84 +274,4 @@ func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dial
 	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+
 		b.Arg(f.Name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
 	return err
-}
-
-// saveMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
-// schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
-// generation and mark that were read, and the error is ErrRecordChanged if they differ.
-func (f *Filler) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, to []any) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	query := "UPDATE " + f.Store.Table("feeds") + " SET "
-	if to == nil {
-		query += "state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
-	} else {
-		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
-	}
-	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
-		b.Arg(catalog.StateFilling)
-	if r.FillMark == nil {
-		query += " AND fill_after IS NULL"
-	} else {
-		query += " AND fill_after = " + b.Arg(*r.FillMark)
-	}
-	n, err := tx.Exec(ctx, query, b.Args()...)
-	if err == nil && n != 1 {
-		err = ErrRecordChanged
-	}
-	return err
-}
-
-// Complete records or places the rows that the table had before the feed, and assigns keys to data shards. After an
-// interruption a second call continues. progress may be nil.
-func (f *Filler) Complete(ctx context.Context, progress func(rows int64)) error {
-	if err := f.fill(ctx, progress); err != nil {
-		return err
-	}
-	return f.Resharding.assignShards(ctx, f.Record.Load().DataShards, progress)
-}
-
-// fill runs back-fill, batch by batch, until the feed has left the state filling.
-func (f *Filler) fill(ctx context.Context, progress func(int64)) error {
-	var total int64
-	for {
-		r := f.Record.Load()
-		if r.State != catalog.StateFilling {
-			return nil
-		}
-		if r.Unreadable != nil {
-			return r.Unreadable
-		}
-		batch := f.recordBatch
-		if r.Outbox() {
-			batch = f.placeBatch
-		}
-		n, err := batch(ctx, r)
-		switch {
-		case errors.Is(err, ErrRecordChanged):
-			n = 0
-		case err != nil:
-			return f.Explain(ctx, "record the existing rows (run the same command again to continue)", err)
-		}
-		f.Recorder.Wake()
-		if total += n; progress != nil && n > 0 {
-			progress(total)
-		}
-		if err := f.Reload(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// recordBatch records the keys of the next batch of rows as changes, and answers their number. The error is
-// ErrRecordChanged if another process has done this batch.
-func (f *Filler) recordBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
-	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
-		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
-		if err != nil {
-			return err
-		}
-		n = recorded
-		return f.saveMark(ctx, tx, r, last)
-	})
-	return n, err
 }

@@ -16,6 +16,23 @@ import (
 // Nothing is published: a row is an entry as soon as its transaction commits.
 type blocking struct{}
 
+func (blocking) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureNone
+	}
+	switch {
+	case s.TimeColumn != "":
+		return feedtype.Invalid("time-column", "in mode blocking the ULIDs contain the times: omit it")
+	case s.PositionColumn == "":
+		return feedtype.Invalid("position-column", "name the column with the ULIDs")
+	case s.ShardColumn == "":
+		return feedtype.Invalid("shard-column", "name the integer column with the shard of each row")
+	case s.Capture != feedtype.CaptureNone:
+		return feedtype.Invalid("capture", "mode blocking captures nothing: omit it")
+	}
+	return checkAppendOnly(s)
+}
+
 func (m blocking) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
 	table *dialect.Table) error {
 	columns, problems := catalog.UlidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
@@ -186,21 +203,4 @@ func (blocking) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Ste
 			" ORDER BY " + position + " DESC LIMIT 1) AS highest" +
 			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x",
 	}}, catalog.StateActive, "the feed is ready", nil
-}
-
-func (blocking) check(s *feedtype.FeedSpec) error {
-	if s.Capture == "" {
-		s.Capture = feedtype.CaptureNone
-	}
-	switch {
-	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "in mode blocking the ULIDs contain the times: omit it")
-	case s.PositionColumn == "":
-		return feedtype.Invalid("position-column", "name the column with the ULIDs")
-	case s.ShardColumn == "":
-		return feedtype.Invalid("shard-column", "name the integer column with the shard of each row")
-	case s.Capture != feedtype.CaptureNone:
-		return feedtype.Invalid("capture", "mode blocking captures nothing: omit it")
-	}
-	return checkAppendOnly(s)
 }

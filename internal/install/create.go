@@ -269,6 +269,27 @@ func (c *creation) refuseOwnTable(ctx context.Context) error {
 	return nil
 }
 
+// refuseSharedPositions refuses a second feed that would keep its positions in the same rows.
+func (c *creation) refuseSharedPositions(ctx context.Context) error {
+	r := c.record
+	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
+		return nil
+	}
+	all, err := catalog.Load(ctx, c.db.Store, c.q, "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(other *catalog.FeedRecord) bool {
+		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
+			other.Source == r.Source
+	})
+	if i < 0 {
+		return nil
+	}
+	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
+		"its rows already hold the positions of feed %q", all[i].Name)
+}
+
 // Drop removes what Create has made, except for the feed's record: a feed that is added under the same name later gets
 // a higher generation.
 func (db *Database) Drop(ctx context.Context, name string) error {
@@ -314,25 +335,4 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 		return db.setState(ctx, q, name, catalog.StateDropped)
 	})
 	return db.Fail(feedtype.FeedObject(name), "drop", err)
-}
-
-// refuseSharedPositions refuses a second feed that would keep its positions in the same rows.
-func (c *creation) refuseSharedPositions(ctx context.Context) error {
-	r := c.record
-	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
-		return nil
-	}
-	all, err := catalog.Load(ctx, c.db.Store, c.q, "")
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(all, func(other *catalog.FeedRecord) bool {
-		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
-			other.Source == r.Source
-	})
-	if i < 0 {
-		return nil
-	}
-	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
-		"its rows already hold the positions of feed %q", all[i].Name)
 }

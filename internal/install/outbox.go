@@ -15,6 +15,38 @@ import (
 // read as in mode blocking.
 type outbox struct{}
 
+func (outbox) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureApp
+	}
+	switch {
+	case s.PositionColumn != "":
+		return feedtype.Invalid("position-column",
+			"in mode outbox the ULIDs are in a table of rowfeed: omit it")
+	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
+		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
+	}
+	return checkAppendOnly(s)
+}
+
+// checkAppendOnly refuses settings that have no effect on feeds of append-only tables.
+func checkAppendOnly(s *feedtype.FeedSpec) error {
+	switch {
+	case s.Tombstones != 0:
+		return feedtype.Invalid("tombstones",
+			"feeds of append-only tables have no deletes: omit it")
+	case s.DataShards != 1:
+		return feedtype.Invalid("data-shards", "in modes with ULIDs every integer is a shard: omit it")
+	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
+		return feedtype.Invalid("adopt",
+			"in modes with ULIDs new positions are always above the existing ones: omit it")
+	case s.AcceptTriggers || s.AcceptUntriggered:
+		return feedtype.Invalid("accept-triggers",
+			"feeds of append-only tables need no such exception: omit it")
+	}
+	return nil
+}
+
 func (outbox) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)
 	if problem == nil {
@@ -166,36 +198,4 @@ func (outbox) script(_ *Database, r *catalog.FeedRecord) (steps []dialect.Step, 
 		"`rowfeed feed backfill " + r.Name + "`, places the rows that the table already has. Run one of them now,\n" +
 		"even if there are no rows: until it is done, a reader at the beginning of a shard is refused (503 filling)"
 	return nil, catalog.StateFilling, note, nil
-}
-
-func (outbox) check(s *feedtype.FeedSpec) error {
-	if s.Capture == "" {
-		s.Capture = feedtype.CaptureApp
-	}
-	switch {
-	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column",
-			"in mode outbox the ULIDs are in a table of rowfeed: omit it")
-	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
-		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
-	}
-	return checkAppendOnly(s)
-}
-
-// checkAppendOnly refuses settings that have no effect on feeds of append-only tables.
-func checkAppendOnly(s *feedtype.FeedSpec) error {
-	switch {
-	case s.Tombstones != 0:
-		return feedtype.Invalid("tombstones",
-			"feeds of append-only tables have no deletes: omit it")
-	case s.DataShards != 1:
-		return feedtype.Invalid("data-shards", "in modes with ULIDs every integer is a shard: omit it")
-	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
-		return feedtype.Invalid("adopt",
-			"in modes with ULIDs new positions are always above the existing ones: omit it")
-	case s.AcceptTriggers || s.AcceptUntriggered:
-		return feedtype.Invalid("accept-triggers",
-			"feeds of append-only tables need no such exception: omit it")
-	}
-	return nil
 }

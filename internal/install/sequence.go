@@ -11,23 +11,37 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
-
-func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
-	if feed := r.Feed(db.Names); !feed.InRows() {
-		steps = []dialect.Step{{
-			Note: "the rows that the table already has; `rowfeed feed add` does this in resumable batches",
-			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" +
-				strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " +
-				dialect.Qualified(db.Dialect, feed.Source),
-		}}
-	}
-	return steps, catalog.StateActive, "the feed is ready", nil
-}
-
 // sequenced is the mode in which publishers assign positions from a sequence.
 type sequenced struct{}
+
+func (sequenced) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureTrigger
+	}
+	if s.Tombstones == 0 {
+		s.Tombstones = feedtype.DefaultTombstones
+	}
+	switch {
+	case s.PositionColumn != "":
+		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
+	case s.TimeColumn != "":
+		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
+	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
+		s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
+	case s.Adopt && s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
+	case s.AdoptSequence != "" && !s.Adopt:
+		return feedtype.Invalid("adopt-sequence", "it requires --adopt")
+	case s.AdoptCursors != "" && !s.Adopt:
+		return feedtype.Invalid("adopt-cursors", "it requires --adopt")
+	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
+		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
+	case s.Tombstones < time.Second:
+		return feedtype.Invalid("tombstones", "%s is less than a second", s.Tombstones)
+	}
+	return nil
+}
 
 func (sequenced) complete(_ dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
 	table *dialect.Table) error {
@@ -44,6 +58,21 @@ func (sequenced) complete(_ dialect.Dialect, r *catalog.FeedRecord, spec feedtyp
 			"%q is not an integer column of the key (%s)", r.ShardColumn, strings.Join(catalog.KeyNames(r.Key), ", "))
 	}
 	return nil
+}
+
+func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
+
+func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
+	if feed := r.Feed(db.Names); !feed.InRows() {
+		steps = []dialect.Step{{
+			Note: "the rows that the table already has; `rowfeed feed add` does this in resumable batches",
+			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" +
+				strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
+				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " +
+				dialect.Qualified(db.Dialect, feed.Source),
+		}}
+	}
+	return steps, catalog.StateActive, "the feed is ready", nil
 }
 
 func (sequenced) admit(context.Context, *Database, dialect.Querier, *catalog.FeedRecord) error {
@@ -103,33 +132,4 @@ func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r 
 		}
 	}
 	return problems, nil
-}
-
-func (sequenced) check(s *feedtype.FeedSpec) error {
-	if s.Capture == "" {
-		s.Capture = feedtype.CaptureTrigger
-	}
-	if s.Tombstones == 0 {
-		s.Tombstones = feedtype.DefaultTombstones
-	}
-	switch {
-	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
-	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
-	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
-		s.Capture != feedtype.CaptureColumn:
-		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
-	case s.Adopt && s.Capture != feedtype.CaptureColumn:
-		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
-	case s.AdoptSequence != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-sequence", "it requires --adopt")
-	case s.AdoptCursors != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-cursors", "it requires --adopt")
-	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
-		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
-	case s.Tombstones < time.Second:
-		return feedtype.Invalid("tombstones", "%s is less than a second", s.Tombstones)
-	}
-	return nil
 }

@@ -14,58 +14,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
+// fillBatch is the number of keys that one back-fill transaction reads.
+const fillBatch = 2000
+
 // OutboxRows handles the rows of an outbox feed that have neither a record nor a place: back-fill places them, repair
 // appends records for them.
 type OutboxRows struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
 	Outbox   *ulidfeed.Outbox
-}
-
-// KnowsPlaces refuses an operation that has to know which rows never had a place, if places were purged.
-func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	var n int64
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+
-		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
-	if err == nil && n > 0 {
-		err = feedError(feedtype.Refused, f.Name, f.RecordYourself(),
-			"%s: entries were purged, and purged rows look like rows that never had an entry",
-			doing)
-	}
-	return err
-}
-
-// RecordYourself tells an operator how to append records for rows that rowfeed cannot identify.
-func (f *OutboxRows) RecordYourself() string {
-	feed := f.DialectFeed()
-	columns := append([]string{"shard"}, feed.StoredKey()...)
-	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s "+
-		"WHERE …; rows that still have an entry are delivered again",
-		feed.Records(), strings.Join(columns, ", "), feed.Source)
-}
-
-// moveWaiting moves waiting records before a batch. The batch compares rows with all waiting records, so fewer of them
-// make it faster. A failure to move them is therefore reported and otherwise ignored.
-func (f *OutboxRows) moveWaiting(ctx context.Context) {
-	if !f.Store.Publishes() {
-		return
-	}
-	if _, err := f.Outbox.Pass(ctx, ulidfeed.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) &&
-		!errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
-		f.Trouble(err)
-	}
-}
-
-// fillBatch is the number of keys that one back-fill transaction reads.
-const fillBatch = 2000
-
-// refuseUnsharded refuses rows without a shard among those that are to be placed or recorded.
-func (f *OutboxRows) refuseUnsharded(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
-	rows func(*dialect.Builder) []string) error {
-	return refuseWithoutShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
-		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
-	})
 }
 
 // RecordMissing appends records for rows that have neither a record nor a place, in batches in key order. On MariaDB
@@ -136,4 +93,47 @@ func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
 		return feedError(feedtype.Conflict, f.Name, "run the command again", "it was dropped or added again meanwhile")
 	}
 	return nil
+}
+
+// refuseUnsharded refuses rows without a shard among those that are to be placed or recorded.
+func (f *OutboxRows) refuseUnsharded(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
+	rows func(*dialect.Builder) []string) error {
+	return refuseWithoutShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
+		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
+	})
+}
+
+// KnowsPlaces refuses an operation that has to know which rows never had a place, if places were purged.
+func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	var n int64
+	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+
+		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
+	if err == nil && n > 0 {
+		err = feedError(feedtype.Refused, f.Name, f.RecordYourself(),
+			"%s: entries were purged, and purged rows look like rows that never had an entry",
+			doing)
+	}
+	return err
+}
+
+// RecordYourself tells an operator how to append records for rows that rowfeed cannot identify.
+func (f *OutboxRows) RecordYourself() string {
+	feed := f.DialectFeed()
+	columns := append([]string{"shard"}, feed.StoredKey()...)
+	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s "+
+		"WHERE …; rows that still have an entry are delivered again",
+		feed.Records(), strings.Join(columns, ", "), feed.Source)
+}
+
+// moveWaiting moves waiting records before a batch. The batch compares rows with all waiting records, so fewer of them
+// make it faster. A failure to move them is therefore reported and otherwise ignored.
+func (f *OutboxRows) moveWaiting(ctx context.Context) {
+	if !f.Store.Publishes() {
+		return
+	}
+	if _, err := f.Outbox.Pass(ctx, ulidfeed.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) &&
+		!errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
+		f.Trouble(err)
+	}
 }
