@@ -129,7 +129,7 @@ func (f *Filler) BackFill(ctx context.Context, progress func(rows int64)) (place
 		if err := f.Reload(ctx); err != nil {
 			return err
 		}
-		if err := f.Rows.KnowsPlaces(ctx, q, "back-fill"); err != nil && f.Record.Load().State == catalog.StateActive {
+		if err := f.Rows.RefuseAfterPurge(ctx, q, "back-fill"); err != nil && f.Record.Load().State == catalog.StateActive {
 			return err
 		}
 		return f.beginBackFill(ctx, q)
@@ -231,7 +231,7 @@ func (f *Filler) placeBatch(ctx context.Context, r *catalog.FeedRecord) (n int64
 		}
 		n, err = f.Store.Dialect.PlaceBehind(ctx, tx, feed, behind)
 		if err == nil && r.Runs > 1 { // the snapshot may lack places that were purged: their mark is visible
-			err = f.Rows.KnowsPlaces(ctx, tx, "back-fill")
+			err = f.Rows.RefuseAfterPurge(ctx, tx, "back-fill")
 		}
 		return err
 	})

@@ -297,7 +297,7 @@ func (f *Partitions) recordAttached(ctx context.Context, r *catalog.FeedRecord, 
 	of.Source = p.Name
 	part := f.withRecord(&of)
 	if r.Outbox() {
-		err := f.Rows.KnowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String())
+		err := f.Rows.RefuseAfterPurge(ctx, f.Store.On(), "record the rows of partition "+p.Name.String())
 		if errors.Is(err, feedtype.Refused) {
 			f.Trouble(err) // reported once: only an operator knows which rows to record
 			return 0, nil

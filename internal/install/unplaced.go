@@ -67,7 +67,7 @@ func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 	if err != nil {
 		return 0, nil, err
 	}
-	return recorded, last, f.KnowsPlaces(ctx, tx, "repair")
+	return recorded, last, f.RefuseAfterPurge(ctx, tx, "repair")
 }
 
 // lockActive locks the feed's record. It refuses a feed that is being filled, or was dropped or added again.
@@ -103,22 +103,22 @@ func (f *OutboxRows) refuseUnsharded(ctx context.Context, q dialect.Querier, fee
 	})
 }
 
-// KnowsPlaces refuses an operation that has to know which rows never had a place, if places were purged.
-func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
+// RefuseAfterPurge refuses an operation that has to know which rows never had a place, if places were purged.
+func (f *OutboxRows) RefuseAfterPurge(ctx context.Context, q dialect.Querier, doing string) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
 	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+
 		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
 	if err == nil && n > 0 {
-		err = feedError(feedtype.Refused, f.Name, f.RecordYourself(),
+		err = feedError(feedtype.Refused, f.Name, f.HowToRecord(),
 			"%s: entries were purged, and purged rows look like rows that never had an entry",
 			doing)
 	}
 	return err
 }
 
-// RecordYourself tells an operator how to append records for rows that rowfeed cannot identify.
-func (f *OutboxRows) RecordYourself() string {
+// HowToRecord tells an operator how to append records for rows that rowfeed cannot identify.
+func (f *OutboxRows) HowToRecord() string {
 	feed := f.DialectFeed()
 	columns := append([]string{"shard"}, feed.StoredKey()...)
 	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s "+

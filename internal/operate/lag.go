@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
-// mostBehind bounds how many shards Lag queries one by one.
-const mostBehind = 1000
+// maxShardsForLag bounds how many shards Lag queries one by one.
+const maxShardsForLag = 1000
 
 // lag sets BehindSeconds to the age of the next row, by its ULID, if a cursor is not at its shard's head. It reads one
 // page of each shard that is behind, and moves no records. The number of entries behind would cost a count.
@@ -32,7 +32,7 @@ func (ulidKind) behindHeads(ctx context.Context, f *Inspector, cursors []*admin.
 	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
 		return 0, f.Fail("read the database's time", err)
 	}
-	left = mostBehind
+	left = maxShardsForLag
 	for _, s := range cursors {
 		at, err := s.Cursor.State()
 		if err != nil {

@@ -68,10 +68,10 @@ func (m outboxKind) check(ctx context.Context, f *Checker) ([]admin.Finding, err
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	var rows []admin.Finding
 	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
-		if err := f.Install.Rows.KnowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
+		if err := f.Install.Rows.RefuseAfterPurge(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
 			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true,
 				Problem: "rows that lack a record were not searched for, since entries were purged. " +
-					f.Install.Rows.RecordYourself()}}
+					f.Install.Rows.HowToRecord()}}
 			return nil
 		} else if err != nil {
 			return err
