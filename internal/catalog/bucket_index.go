@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// VerifyParts answers why parts of the feed cannot be read, or only slowly. It is "" if nothing is wrong. Capture,
+// VerifyParts returns why parts of the feed cannot be read, or only slowly. It is "" if nothing is wrong. Capture,
 // publishing and pages of the whole feed do not need what it verifies.
 func (f *Feed) VerifyParts(ctx context.Context) (problem string, err error) {
 	problem, err = f.VerifyPartsOn(ctx, f.Store.On(), f.Record.Load())

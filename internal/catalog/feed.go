@@ -16,8 +16,8 @@ type Feed struct {
 	Name  string
 	Store *store.Store
 	Gone  func() // called when the feed was found to be dropped
-	// Diagnose answers why a statement failed, if the feed's table or rowfeed's objects for it are not as the statement
-	// needs them. It answers nil if it finds nothing wrong.
+	// Diagnose returns why a statement failed, if the feed's table or rowfeed's objects for it are not as the statement
+	// needs them. It returns nil if it finds nothing wrong.
 	Diagnose func(ctx context.Context, doing string, err error) error
 	Record   atomic.Pointer[FeedRecord]
 	layout   atomic.Pointer[Layout]
@@ -26,7 +26,7 @@ type Feed struct {
 // Generation is the feed's generation, as last read.
 func (f *Feed) Generation() int64 { return f.Record.Load().Generation }
 
-// Reload reads the feed's record again. If the feed was dropped it calls Gone and answers the code UnknownFeed.
+// Reload reads the feed's record again. If the feed was dropped it calls Gone and returns the code UnknownFeed.
 func (f *Feed) Reload(ctx context.Context) error {
 	records, err := Load(ctx, f.Store, f.Store.On(), f.Name)
 	if err == nil && (len(records) == 0 || records[0].Gone()) {

@@ -290,7 +290,7 @@ func (r *FeedRecord) ShardIndex() int {
 	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return c.Name == r.ShardColumn })
 }
 
-// Sharder answers the function that computes the data shard of a key, given as changes hold it.
+// Sharder returns the function that computes the data shard of a key, given as changes hold it.
 func (r *FeedRecord) Sharder() func(key []any) (int, error) {
 	if r.DataShards <= 1 {
 		return func([]any) (int, error) { return 0, nil }

@@ -35,7 +35,7 @@ func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Feed
 	return a, err
 }
 
-// firstPosition answers the initial value of a feed's sequence: 0, or with Adopt the highest position that a row has
+// firstPosition returns the initial value of a feed's sequence: 0, or with Adopt the highest position that a row has
 // or that the former sequence has given.
 func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, sequence string) (
 	int64, error,

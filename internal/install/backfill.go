@@ -62,7 +62,7 @@ func (f *Filler) fill(ctx context.Context, progress func(int64)) error {
 	}
 }
 
-// recordBatch records the keys of the next batch of rows as changes, and answers their number. The error is
+// recordBatch records the keys of the next batch of rows as changes, and returns their number. The error is
 // ErrRecordChanged if another process has done this batch.
 func (f *Filler) recordBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
@@ -129,7 +129,8 @@ func (f *Filler) BackFill(ctx context.Context, progress func(rows int64)) (place
 		if err := f.Reload(ctx); err != nil {
 			return err
 		}
-		if err := f.Rows.RefuseAfterPurge(ctx, q, "back-fill"); err != nil && f.Record.Load().State == catalog.StateActive {
+		err := f.Rows.RefuseAfterPurge(ctx, q, "back-fill")
+		if err != nil && f.Record.Load().State == catalog.StateActive {
 			return err
 		}
 		return f.beginBackFill(ctx, q)
@@ -170,9 +171,9 @@ func (f *Filler) beginBackFill(ctx context.Context, q dialect.Querier) error {
 	return err
 }
 
-// placeBatch places the next batch of an outbox feed's rows, and answers as recordBatch does. The transaction that
-// places them writes the feed's record first, which locks the record. So of two processes that have the same batch, the
-// second finds it done. Apart from the record only the places are locked.
+// placeBatch places the next batch of an outbox feed's rows, and returns their number, as recordBatch does. The
+// transaction that places them writes the feed's record first, which locks the record. So of two processes that have
+// the same batch, the second finds it done. Apart from the record only the places are locked.
 func (f *Filler) placeBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
 	f.Rows.moveWaiting(ctx)
 	l, err := f.CurrentLayout(ctx)

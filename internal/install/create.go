@@ -49,7 +49,7 @@ type creation struct {
 	adopted
 }
 
-// run takes the steps in their order. It answers false if what it has made must be committed before the rest can be
+// run takes the steps in their order. It returns false if what it has made must be committed before the rest can be
 // made: the caller then commits and starts another attempt.
 func (c *creation) run(ctx context.Context, source feedtype.TableName) (complete bool, err error) {
 	if err := c.describe(ctx, source); err != nil {
@@ -94,7 +94,7 @@ func (c *creation) describe(ctx context.Context, source feedtype.TableName) (err
 	return err
 }
 
-// resume continues a creation that was interrupted. It answers true if the feed is already complete.
+// resume continues a creation that was interrupted. It returns true if the feed is already complete.
 func (c *creation) resume(ctx context.Context) (exists bool, err error) {
 	if c.known.Unreadable != nil {
 		return false, c.known.Unreadable
@@ -181,7 +181,7 @@ func (c *creation) saveSequence(ctx context.Context) error {
 	return err
 }
 
-// makeObjects makes tables, triggers and functions, and sets the state that follows. It answers false after a step
+// makeObjects makes tables, triggers and functions, and sets the state that follows. It returns false after a step
 // that has to be committed before the next.
 func (c *creation) makeObjects(ctx context.Context) (complete bool, err error) {
 	kind := kinds[c.record.Mode]
@@ -202,7 +202,7 @@ func (c *creation) makeObjects(ctx context.Context) (complete bool, err error) {
 	return true, c.db.setState(ctx, c.q, c.spec.Name, state)
 }
 
-// suggestQuotes answers an error that tells how to write the name if "a.b" is not a table b in schema a, but there is
+// suggestQuotes returns an error that tells how to write the name if "a.b" is not a table b in schema a, but there is
 // a table whose name is "a.b".
 func (c *creation) suggestQuotes(ctx context.Context, source feedtype.TableName) error {
 	text := c.spec.Table

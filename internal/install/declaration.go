@@ -15,7 +15,7 @@ type declared struct {
 	dialect.Table
 }
 
-// column adds a column, given as name:type, to the table, and answers its name. A column that was declared before needs
+// column adds a column, given as name:type, to the table, and returns its name. A column that was declared before needs
 // no type.
 func (t *declared) column(param, text string) (string, error) {
 	name, declaration, typed := strings.Cut(text, ":")

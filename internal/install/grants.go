@@ -35,7 +35,7 @@ type Grants struct {
 	DB *Database
 }
 
-// Granted answers the logins that Grant has let use the feed, as last read from the record.
+// Granted returns the logins that Grant has let use the feed, as last read from the record.
 func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 
 // Grant lets logins use the feed. It grants rights on rowfeed's tables and functions only: the owner of the feed's
@@ -87,7 +87,7 @@ func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
 	})
 }
 
-// PrintGrants answers the script that Grant, or Revoke, would run. The script replaces the list of logins in the feed's
+// PrintGrants returns the script that Grant, or Revoke, would run. The script replaces the list of logins in the feed's
 // record by one made from the current list, so run it before any other grant of the feed.
 func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
 	logins, err := f.accounts(ctx, f.Store.On(), logins)
@@ -214,7 +214,7 @@ func (f *Grants) checkLogins(logins feedtype.Grants) error {
 	return nil
 }
 
-// accounts answers the logins under the names that the database knows them by, without duplicates.
+// accounts returns the logins under the names that the database knows them by, without duplicates.
 func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants,
 	err error) {
 	if err := f.checkLogins(logins); err != nil {
@@ -274,7 +274,7 @@ type loginRights struct {
 	rights    []dialect.Right
 }
 
-// rightsOf answers the rights that logins need for a feed.
+// rightsOf returns the rights that logins need for a feed.
 func rightsOf(db *Database, r *catalog.FeedRecord, logins feedtype.Grants) (all []loginRights, err error) {
 	if r.Unreadable != nil {
 		return nil, r.Unreadable

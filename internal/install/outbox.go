@@ -61,7 +61,7 @@ func (outbox) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.F
 	return nil
 }
 
-// recordShardProblem answers why a column cannot determine the shard of records, or nil. A value that the trigger
+// recordShardProblem returns why a column cannot determine the shard of records, or nil. A value that the trigger
 // cannot use would fail the writer's INSERT.
 func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.FeedRecord) *catalog.Problem {
 	name := r.ShardColumn
@@ -81,7 +81,7 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Feed
 	return catalog.ShardProblem(d, c, r.Capture == feedtype.CaptureTrigger)
 }
 
-// timeColumnProblem answers why a column cannot provide the times of rows, or nil.
+// timeColumnProblem returns why a column cannot provide the times of rows, or nil.
 func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *catalog.Problem {
 	if name == "" {
 		return nil

@@ -45,7 +45,7 @@ type Partitions struct {
 	attached attached
 }
 
-// VerifyPartitions answers one sentence for each new partition that lacks the trigger for TRUNCATE. Verify does not
+// VerifyPartitions returns one sentence for each new partition that lacks the trigger for TRUNCATE. Verify does not
 // report these, since other writes to the partition are captured.
 func (f *Partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
 	fresh, err := f.newPartitions(ctx, f.Store.On(), f.Record.Load())
@@ -96,7 +96,7 @@ func (f *Partitions) FollowPartitions(ctx context.Context) {
 }
 
 // addTriggers makes the trigger of each new partition in a transaction of its own. So its locks block writers of one
-// partition at a time, and for no longer than WithSchemaLock waits for a lock. It answers the first error.
+// partition at a time, and for no longer than WithSchemaLock waits for a lock. It returns the first error.
 func (f *Partitions) addTriggers(ctx context.Context) error {
 	r := f.Record.Load()
 	fresh, err := f.newPartitions(ctx, f.Store.On(), r)
@@ -142,7 +142,7 @@ func (f *Partitions) refuseWithoutRights(fresh ...dialect.NewPartition) error {
 }
 
 // makeTriggers makes the triggers that new partitions lack, and lists the partitions as Taken in the feed's record, so
-// that followPartitions looks for changes that were missed. It answers one sentence for each trigger.
+// that followPartitions looks for changes that were missed. It returns one sentence for each trigger.
 func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.FeedRecord,
 	fresh []dialect.NewPartition) (taken []string, err error) {
 	if len(fresh) == 0 {
@@ -183,7 +183,7 @@ func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *ca
 	return taken, f.DB.saveOptions(ctx, q, r)
 }
 
-// followPartitions records the keys that came or went with partitions since the record's list was saved, and answers
+// followPartitions records the keys that came or went with partitions since the record's list was saved, and returns
 // how many. It does nothing while a partition lacks its trigger.
 func (f *Partitions) followPartitions(ctx context.Context) (total int64, err error) {
 	if err := f.Reload(ctx); err != nil {
@@ -254,7 +254,7 @@ func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	}
 }
 
-// followedTo answers the position above which rows of partitions that are new have their keys. It is 0 if a partition
+// followedTo returns the position above which rows of partitions that are new have their keys. It is 0 if a partition
 // is gone, since its rows can have any position.
 func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
@@ -276,7 +276,7 @@ func (f *Partitions) sequenceValue(ctx context.Context) (value int64, err error)
 	return value, f.Fail("read its sequence", err)
 }
 
-// publishedUpTo waits for the current publishing pass, and answers the sequence's value after it. Later passes no
+// publishedUpTo waits for the current publishing pass, and returns the sequence's value after it. Later passes no
 // longer see the rows of partitions that are gone.
 func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) error {
@@ -321,7 +321,7 @@ func (f *Partitions) recordAttached(ctx context.Context, r *catalog.FeedRecord, 
 	return total, nil
 }
 
-// withRecord answers the same feed with another record and its own gap tracking.
+// withRecord returns the same feed with another record and its own gap tracking.
 func (f *Partitions) withRecord(r *catalog.FeedRecord) *Partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Print answers the script that creates a feed, without a connection. See rowfeed.PrintFeed.
+// Print returns the script that creates a feed, without a connection. See rowfeed.PrintFeed.
 func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]dialect.Step, error) {
 	spec, err := checkSpec(spec)
 	if err != nil {
@@ -54,7 +54,7 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 	}, last), nil
 }
 
-// withoutConnection answers a Database that renders statements and cannot run them.
+// withoutConnection returns a Database that renders statements and cannot run them.
 func withoutConnection(d dialect.Dialect, names dialect.Names) (*Database, error) {
 	home, err := d.CurrentSchema(context.Background(), nil)
 	db := &Database{&store.Store{Dialect: d, Names: names, Home: home}}

@@ -32,7 +32,7 @@ type Resharding struct {
 	Recorder *publish.Recorder
 }
 
-// Reshard changes the feed's number of data shards, and answers whether that changed anything. It begins a new
+// Reshard changes the feed's number of data shards, and returns whether that changed anything. It begins a new
 // generation: cursors of the former one are refused with the code GenerationChanged, and consumers start at the
 // beginning. Writers, publishers and readers of the whole feed continue. Requests for a part of the feed are answered
 // with the code Sharding until every key has its shard. After an interruption a second call with the same number
@@ -193,7 +193,7 @@ func (f *Resharding) assignShards(ctx context.Context, wanted int, progress func
 	}
 }
 
-// shardBatch assigns the next keys of the walk to their shards. It answers how many keys it has read, and how many rows
+// shardBatch assigns the next keys of the walk to their shards. It returns how many keys it has read, and how many rows
 // other transactions lock. In that case the walk does not advance.
 func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord) (
 	looked, late int64, err error,
@@ -239,7 +239,7 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 	return int64(len(keys)), 0, f.saveMark(ctx, tx, r, mark)
 }
 
-// walk answers the stage of the walk, and the last key that it has processed.
+// walk returns the stage of the walk, and the last key that it has processed.
 func walk(r *catalog.FeedRecord) (stage int, after []any) {
 	if len(r.FillAfter) == 0 {
 		return walkPositions, nil
@@ -251,7 +251,7 @@ func walk(r *catalog.FeedRecord) (stage int, after []any) {
 	return int(at), after
 }
 
-// Misplaced answers the positions whose stored shard is not the key's shard. Keys without a position are left out: the
+// Misplaced returns the positions whose stored shard is not the key's shard. Keys without a position are left out: the
 // publisher assigns their shard together with the position.
 func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded

@@ -57,7 +57,7 @@ func (f *Identity) setIdentity(ctx context.Context, identity string, onlyUnknown
 	return f.Reload(ctx)
 }
 
-// Bump gives the feed a new generation, and answers it: the database's time in seconds, or the former generation plus
+// Bump gives the feed a new generation, and returns it: the database's time in seconds, or the former generation plus
 // one if that is higher. Cursors of the former generation are then refused with the code GenerationChanged. Consumers
 // start at the beginning, and remove what they do not receive again. Bump is for a database that has lost commits:
 // after a backup was restored, or after a failover to a replica that lagged. It saves the identity of the database.
@@ -85,7 +85,7 @@ func (f *Identity) Bump(ctx context.Context) (generation int64, err error) {
 }
 
 // AdoptDatabase saves the database's identity in the feed's record. Positions and cursors remain valid. It is for a
-// database that has moved with all its commits: a planned failover, an upgrade, a new server id. It answers whether
+// database that has moved with all its commits: a planned failover, an upgrade, a new server id. It returns whether
 // the identity was another one.
 func (f *Identity) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
@@ -105,7 +105,7 @@ func (f *Identity) AdoptDatabase(ctx context.Context) (changed bool, err error) 
 	return true, nil
 }
 
-// PrintBump answers the script of Bump, or of AdoptDatabase, without a connection. See rowfeed.PrintBump.
+// PrintBump returns the script of Bump, or of AdoptDatabase, without a connection. See rowfeed.PrintBump.
 func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
 	steps := bumpSteps(d, names, feed, nil)
 	if adopt {

@@ -30,7 +30,7 @@ func withoutTypes(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
 	return s
 }
 
-// checkSpec answers the spec with its defaults, or refuses it.
+// checkSpec returns the spec with its defaults, or refuses it.
 func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	if s.Mode == "" {
 		s.Mode = feedtype.ModeSequence
@@ -58,7 +58,7 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	return s, err
 }
 
-// newRecord checks a spec against the table, and answers the feed's record.
+// newRecord checks a spec against the table, and returns the feed's record.
 func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.FeedRecord, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*catalog.FeedRecord, error) {
@@ -140,7 +140,7 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 	return r, r.MayBeSoWide(d, table)
 }
 
-// differences answers one text for each setting in which two records differ.
+// differences returns one text for each setting in which two records differ.
 func differences(r *catalog.FeedRecord, other *catalog.FeedRecord) []string {
 	var diffs []string
 	compare := func(what string, have, want any) {

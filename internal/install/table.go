@@ -53,7 +53,7 @@ func parseTable(text string) (feedtype.TableName, error) {
 		`%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
 }
 
-// uniqueOn answers the unique index on exactly these columns, or nil.
+// uniqueOn returns the unique index on exactly these columns, or nil.
 func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
 	want := slices.Sorted(slices.Values(names))
 	for i, ix := range table.Unique {
@@ -64,7 +64,7 @@ func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
 	return nil
 }
 
-// attachedOf answers the table's partitions that hold rows themselves, sorted.
+// attachedOf returns the table's partitions that hold rows themselves, sorted.
 func attachedOf(table *dialect.Table) []string {
 	var all []string
 	for _, p := range table.Partitions {

@@ -24,7 +24,7 @@ type Upgrader struct {
 }
 
 // Upgrade repairs the feed's triggers and tables if they differ from what this version of rowfeed would make. Capture
-// continues without a gap. It answers one sentence for each difference that it has repaired. Changes that were made
+// continues without a gap. It returns one sentence for each difference that it has repaired. Changes that were made
 // while a trigger was missing are lost to it: Check finds and Repair records what it can of them. For partitions that
 // came or went Upgrade records the keys itself.
 func (f *Upgrader) Upgrade(ctx context.Context) (mended []string, err error) {
@@ -143,7 +143,7 @@ func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.FeedR
 	return mended, err
 }
 
-// findMovedTable answers the record with the current schema of the feed's table, and saves it: the schema may have been
+// findMovedTable returns the record with the current schema of the feed's table, and saves it: the schema may have been
 // renamed.
 func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (
 	_ *catalog.FeedRecord, told []string, err error,
@@ -173,7 +173,7 @@ func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *ca
 	return &now, told, err
 }
 
-// mendParts recreates the index by bucket if it differs, and answers what was wrong.
+// mendParts recreates the index by bucket if it differs, and returns what was wrong.
 func (f *Upgrader) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
 	r := f.Record.Load()
 	if problem, err = f.VerifyPartsOn(ctx, q, r); err != nil || problem == "" {

@@ -17,7 +17,7 @@ type Verifier struct {
 	DB *Database
 }
 
-// Verify compares the feed's triggers and tables with what they should be, and answers one sentence for each
+// Verify compares the feed's triggers and tables with what they should be, and returns one sentence for each
 // difference, sorted. catalog.Feed.VerifyParts checks the index for parts of the feed, Partitions.VerifyPartitions the
 // TRUNCATE triggers of new partitions.
 func (f *Verifier) Verify(ctx context.Context) ([]string, error) {
@@ -25,7 +25,7 @@ func (f *Verifier) Verify(ctx context.Context) ([]string, error) {
 	return problems, err
 }
 
-// verify also answers the table, or nil if this login cannot see it.
+// verify also returns the table, or nil if this login cannot see it.
 func (f *Verifier) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
@@ -48,7 +48,7 @@ func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string,
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
 }
 
-// verify answers what is wrong with the feed's objects and with the table itself, which may have become one that feed
+// verify returns what is wrong with the feed's objects and with the table itself, which may have become one that feed
 // add would refuse. It finds nothing if this login cannot see all objects: publishers find it.
 func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
@@ -74,7 +74,7 @@ func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Fe
 	return problems, nil
 }
 
-// recordAsAdded answers the record that adding the feed to its table would make now, or the error that would refuse the
+// recordAsAdded returns the record that adding the feed to its table would make now, or the error that would refuse the
 // table. The key's index may have been dropped, or a key column may have become nullable. It runs no statement.
 func recordAsAdded(r *catalog.FeedRecord, d dialect.Dialect, table *dialect.Table) (*catalog.FeedRecord, error) {
 	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key),
@@ -105,7 +105,7 @@ func recordAsAdded(r *catalog.FeedRecord, d dialect.Dialect, table *dialect.Tabl
 }
 
 // Diagnose explains the error of a failed statement if the feed's table or rowfeed's objects are not as the statement
-// needs them. It answers nil if it finds nothing wrong with them.
+// needs them. It returns nil if it finds nothing wrong with them.
 func (db *Database) Diagnose(ctx context.Context, f *catalog.Feed, doing string, err error) error {
 	r := f.Record.Load()
 	table, failed := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)

@@ -119,7 +119,7 @@ func halfway(ctx context.Context, claims ...*Claim) (context.Context, context.Ca
 }
 
 // Context ends with the claim: at its deadline, when a renewal finds it lost, or at its release. context.Cause then
-// answers the reason, an error with the code LeaseLost.
+// returns the reason, an error with the code LeaseLost.
 func (c *Claim) Context() context.Context { return c.ctx }
 
 // own is the condition that a row is this claim's.

@@ -112,7 +112,7 @@ func (l *groupState) share(jobs int, instance string) (share, rank, members int)
 	return share, rank, len(all)
 }
 
-// acquire acquires a lease that was read as free. It answers nil if another member was faster.
+// acquire acquires a lease that was read as free. It returns nil if another member was faster.
 func (m *member) acquire(ctx context.Context, name string, seen *feedtype.LeaseStatus,
 	above func(context.Context) (int64, error),
 ) (*Claim, error) {

@@ -75,7 +75,7 @@ func releaseRow(ctx context.Context, st *store.Store, which func(*dialect.Builde
 	return n, err
 }
 
-// Release ends a lease's claim, for operators who know that its holder is gone or stuck. It answers the claim as it was
+// Release ends a lease's claim, for operators who know that its holder is gone or stuck. It returns the claim as it was
 // before. A holder that still runs learns of it when it next renews or asserts its claim. Until then its effects
 // outside the database are not fenced. Epoch 0 ends the present claim. Another epoch ends that claim only: if it is
 // over the error has the code Conflict. A free lease stays free.

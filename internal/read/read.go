@@ -13,16 +13,16 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// maxEmptyPages is the maximum number of pages without an entry that a fetch reads before it answers.
+// maxEmptyPages is the maximum number of pages without an entry that a fetch reads before it returns.
 const maxEmptyPages = 20
 
-// Reader answers the pages of one feed. It is safe for concurrent use.
+// Reader reads the pages of one feed. It is safe for concurrent use.
 type Reader struct {
 	*catalog.Feed
 	History *history.History
 	Watch   *watch.Watcher
 	Poller  *watch.Poller
-	// Pager answers the Pager of the feed's mode. It fails if this version cannot read the feed's record.
+	// Pager returns the Pager of the feed's mode. It fails if this version cannot read the feed's record.
 	Pager func() (Pager, error)
 	// MaxPageBytes and TailBytes are those of rowfeed.Config.
 	MaxPageBytes, TailBytes int
@@ -38,7 +38,7 @@ type Pager interface {
 	Select(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error
 	// Accepts reports whether a position has the kind of the feed's positions.
 	Accepts(p feedtype.Position) bool
-	// At answers the state just below the lowest position of a part that was published at or after a time.
+	// At returns the state just below the lowest position of a part that was published at or after a time.
 	At(ctx context.Context, t time.Time, s feedtype.Shards) (feedtype.CursorState, error)
 	// MoveWaiting gives positions to up to limit outbox records of a shard, unless another process has done so. A
 	// reader calls it at the end of a shard in which records wait. Stuck means that only records are left that cannot
@@ -46,7 +46,7 @@ type Pager interface {
 	MoveWaiting(ctx context.Context, shard, limit int) (stuck bool, err error)
 }
 
-// Fetch answers the page that a request asks for. It does not publish: rowfeed.Feed does so for consistent requests.
+// Fetch returns the page that a request asks for. It does not publish: rowfeed.Feed does so for consistent requests.
 func (f *Reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page, error) {
 	limit, err := req.EffectiveLimit()
 	if err != nil {

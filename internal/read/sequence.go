@@ -72,7 +72,7 @@ func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (
 	return feedtype.CursorState{Generation: page.Generation, Position: feedtype.Numbered(answer)}, nil
 }
 
-// PublishedAbove answers the lowest position above the given one, and when it was published, in microseconds since the
+// PublishedAbove returns the lowest position above the given one, and when it was published, in microseconds since the
 // Unix epoch. If there is none the error is store.ErrNoRows.
 func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)

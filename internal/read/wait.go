@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// waitForEntries answers a page with entries as soon as there is one. When wait is over it answers the page of that
+// waitForEntries returns a page with entries as soon as there is one. When wait is over it returns the page of that
 // moment. It asks again with the cursor that each page gave, as a polling client does, so both receive the same pages.
 func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
 	over, end := context.WithTimeout(ctx, wait)

@@ -37,7 +37,7 @@ type Feeds interface {
 	// FirstWaiting is a query that answers a row if a change waits for the feed's publisher. It is "" if the feed has
 	// no publisher or is not known.
 	FirstWaiting(feed string) string
-	// ShardsWithRecords answers in which of a feed's shards outbox records wait; without shards it asks for all. It
+	// ShardsWithRecords tells in which of a feed's shards outbox records wait; without shards it asks for all. It
 	// leaves out what it fails to read, since waiting readers are also woken by watermarks.
 	ShardsWithRecords(ctx context.Context, feed string, shards []int) []int
 }
@@ -147,7 +147,7 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	return a, nil
 }
 
-// shardsOf answers the shards that readers wait for, by feed; nil means all shards of the feed.
+// shardsOf returns the shards that readers wait for, by feed; nil means all shards of the feed.
 func shardsOf(waited []Key) map[string][]int {
 	shards := make(map[string][]int)
 	for _, key := range waited {

@@ -134,7 +134,7 @@ const (
 	uncertain                // ctx ended, and no poll has succeeded meanwhile
 )
 
-// Wait returns when the watermark is no longer the one seen, or when ctx ends. It answers the crowd of callers that
+// Wait returns when the watermark is no longer the one seen, or when ctx ends. It returns the crowd of callers that
 // were woken together, nil if this one was not woken, and the watermark that woke it. A pool may lead to servers that
 // lag. A caller that was woken and then read nothing newer sets ignoreKnown, and so waits for other news.
 func (w *Watcher) Wait(ctx context.Context, key Key, seen Watermark, ignoreKnown bool) (Verdict, *Crowd, Watermark) {
@@ -342,7 +342,7 @@ func (w *Watcher) At(key Key) (Watermark, bool) {
 	return now.Watermark, ok
 }
 
-// ShardsKnown answers the last known watermarks of all shards of a feed, and their digest. It is not ok if no poll has
+// ShardsKnown returns the last known watermarks of all shards of a feed, and their digest. It is not ok if no poll has
 // read all shards.
 func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Watermark, ok bool) {
 	w.mu.Lock()
