@@ -6,8 +6,8 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
+	"github.com/rowfeed/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
@@ -33,17 +33,21 @@ func (db *DB) Admin() *admin.Admin {
 func (f *Feed) Admin() *admin.Feed {
 	return &admin.Feed{
 		Inspector:    f.inspector,
-		Checker:      &inspect.Checker{Feed: f.catalog, Install: f.installed},
-		Installation: installation{f.catalog, f.installed},
-		Grantor:      &install.Grants{Feed: f.catalog, DB: f.installed.DB},
+		Checker:      &operate.Checker{Feed: f.catalog, Install: f.installed, Wake: f.recorder.Wake},
+		Installation: installation{f.installed, f.catalog},
+		Grantor:      &install.Grants{Feed: f.catalog, DB: &install.Database{Store: f.db.store}},
 		Publications: publications{f.recorder, f.publisher},
 	}
 }
 
 // installation implements admin.Feed's Installation with the catalog and the installer.
 type installation struct {
+	feed    *install.Feed
 	catalog *catalog.Feed
-	*install.Feed
+}
+
+func (i installation) Verify(ctx context.Context) ([]string, error) {
+	return i.feed.Verifier.Verify(ctx)
 }
 
 func (i installation) VerifyParts(ctx context.Context) (string, error) {
@@ -51,14 +55,32 @@ func (i installation) VerifyParts(ctx context.Context) (string, error) {
 }
 
 func (i installation) VerifyPartitions(ctx context.Context) ([]string, error) {
-	return i.Partitions.VerifyPartitions(ctx)
+	return i.feed.Partitions.VerifyPartitions(ctx)
+}
+
+func (i installation) Upgrade(ctx context.Context) ([]string, error) {
+	return i.feed.Upgrader.Upgrade(ctx)
 }
 
 func (i installation) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (bool, error) {
-	return i.Division.Reshard(ctx, dataShards, progress)
+	return i.feed.Resharding.Reshard(ctx, dataShards, progress)
+}
+
+func (i installation) BackFill(ctx context.Context, progress func(rows int64)) (int64, error) {
+	return i.feed.Filler.BackFill(ctx, progress)
+}
+
+func (i installation) Bump(ctx context.Context) (int64, error) { return i.feed.Identity.Bump(ctx) }
+
+func (i installation) AdoptDatabase(ctx context.Context) (bool, error) {
+	return i.feed.Identity.AdoptDatabase(ctx)
 }
 
 func (i installation) Retention() feedtype.Retention { return i.catalog.Record.Load().Retain }
+
+func (i installation) SetRetention(ctx context.Context, to feedtype.Retention) error {
+	return (&install.Database{Store: i.catalog.Store}).SetRetention(ctx, i.catalog, to)
+}
 
 // publications implements admin.Feed's Publications with the recorder and the publisher.
 type publications struct {

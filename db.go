@@ -22,7 +22,7 @@ type DB struct {
 	consumers *consume.Consumers
 	cfg       Config
 	watch     *watch.Watcher
-	looks     *watch.Looker
+	poller    *watch.Poller
 
 	flushes *history.Flushes
 
@@ -45,8 +45,8 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 		Replica: full.Replica, NoPublish: full.NoPublish, UnsafeDurability: full.UnsafeDurability}
 	rf := &DB{store: s, flushes: &history.Flushes{Store: s}, cfg: full, feeds: make(map[string]*Feed),
 		consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}}
-	rf.looks = &watch.Looker{Store: s, Feeds: waitingFeeds{rf}}
-	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.looks.Look, read.NewPages)
+	rf.poller = &watch.Poller{Store: s, Feeds: waitingFeeds{rf}}
+	rf.watch = watch.New(full.WatchPoll, full.IdlePoll, rf.poller.Poll, read.NewPages)
 	if err := db.PingContext(ctx); err != nil {
 		return nil, s.Fail("database", "cannot be reached", err)
 	}
@@ -151,7 +151,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	if err := f.catalog.Reload(ctx); err != nil {
 		return nil, err
 	}
-	if err := f.installed.Complete(ctx, progress); err != nil {
+	if err := f.installed.Filler.Complete(ctx, progress); err != nil {
 		return nil, err
 	}
 	f.Wake()

@@ -8,11 +8,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
+	"github.com/rowfeed/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // Feed is one feed of a DB. It is safe for concurrent use.
@@ -24,10 +24,10 @@ type Feed struct {
 	reader    *read.Reader
 	publisher *publish.Publisher
 	recorder  *publish.Recorder
-	shards    *shards.Shards
-	locks     *shards.Locks
+	shards    *ulidfeed.Shards
+	locks     *ulidfeed.Locks
 	installed *install.Feed
-	inspector *inspect.Inspector
+	inspector *operate.Inspector
 }
 
 // Name returns the feed's name.

@@ -6,11 +6,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
-	"github.com/rowfeed/rowfeed/internal/inspect"
 	"github.com/rowfeed/rowfeed/internal/install"
+	"github.com/rowfeed/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // kind has the two parts of a feed that depend on its mode: one reads pages, one assigns positions. What is installed
@@ -34,37 +34,26 @@ func (db *DB) newFeed(name string) *Feed {
 	pager := func() (read.Pager, error) { k, err := f.kind(); return k.Pager, err }
 	positioner := func() (publish.Positioner, error) { k, err := f.kind(); return k.Positioner, err }
 
-	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Looks: db.looks, Pager: pager,
+	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Poller: db.poller, Pager: pager,
 		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
 	f.publisher = publish.New(c, db.watch, gaps, positioner)
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
 	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
-	f.locks = &shards.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
-	f.shards = &shards.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
-	outbox := &shards.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
+	f.locks = &ulidfeed.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
+	f.shards = &ulidfeed.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
+	outbox := &ulidfeed.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
 	f.kinds = map[string]kind{
 		ModeSequence: {
 			read.SequencePager{Reader: f.reader},
 			&publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize},
 		},
-		ModeBlocking: {f.shards, shards.Blocking{Feed: name}},
-		ModeOutbox:   {shards.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
+		ModeBlocking: {f.shards, ulidfeed.Blocking{Feed: name}},
+		ModeOutbox:   {ulidfeed.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
 	}
 
-	rows := &install.OutboxRows{Feed: c, Recorder: f.recorder, Outbox: outbox}
-	f.installed = &install.Feed{
-		Feed:        c,
-		DB:          database,
-		History:     past,
-		Reader:      f.reader,
-		Recorder:    f.recorder,
-		Rows:        rows,
-		Partitions:  &install.Partitions{Feed: c, DB: database, Recorder: f.recorder, Rows: rows},
-		Division:    &install.Resharding{Feed: c, Recorder: f.recorder},
-		SetProblems: f.publisher.SetProblems,
-	}
+	f.installed = install.New(c, f.reader, f.recorder, outbox, f.publisher.SetProblems)
 	f.publisher.Keeper = f.installed
-	f.inspector = &inspect.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
+	f.inspector = &operate.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
 		Consumers: db.Admin().Consumers}
 	return f
 }
@@ -89,12 +78,12 @@ func (w waitingFeeds) FirstWaiting(feed string) string {
 	return ""
 }
 
-// Filled implements watch.Feeds. It finds nothing in a process that does not publish, because such a process may not
-// move records.
-func (w waitingFeeds) Filled(ctx context.Context, feed string, shards []int) []int {
+// ShardsWithRecords implements watch.Feeds. It finds nothing in a process that does not publish, because such a process
+// may not move records.
+func (w waitingFeeds) ShardsWithRecords(ctx context.Context, feed string, shards []int) []int {
 	f := w.db.known(feed)
 	if f == nil || !w.db.store.Publishes() {
 		return nil
 	}
-	return f.shards.Filled(ctx, shards)
+	return f.shards.ShardsWithRecords(ctx, shards)
 }

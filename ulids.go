@@ -6,7 +6,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // ULIDsPerLock is the number of ULIDs that one Lock reserves for each shard.
@@ -32,7 +32,7 @@ func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error)
 
 // ULIDs are the ULIDs that Feed.Lock has reserved for a transaction: ULIDsPerLock for each shard. They are valid in
 // that transaction only.
-type ULIDs struct{ taken *shards.ULIDs }
+type ULIDs struct{ taken *ulidfeed.ULIDs }
 
 // At returns the i-th ULID of a shard, with i from 0 to ULIDsPerLock-1. They grow with i, and all have the same time.
 func (u *ULIDs) At(shard int, i int64) (ulid.ULID, error) {

@@ -64,19 +64,20 @@ type Installation interface {
 	// writes to its rows are captured.
 	VerifyPartitions(ctx context.Context) ([]string, error)
 	// Upgrade restores the feed's triggers and tables, without a moment in which a change is not captured, and returns
-	// what was wrong. Changes made while triggers were missing are not known: Check finds what it can of them. Keys of
+	// what was wrong. Changes made while triggers were missing are lost to it: Check finds some of them. Keys of
 	// rows that came or went with partitions are recorded.
 	Upgrade(ctx context.Context) (mended []string, err error)
 	// Reshard changes the number of data shards, and returns whether it was another number before. It begins a new
 	// generation: earlier cursors are refused with the code GenerationChanged. Writers, publishers and readers of the
-	// whole feed go on; requests for a part answer the code Sharding until every key has its shard. If it fails, call
-	// it again with the same number. progress may be nil; it is called with the number of keys that this call has read.
+	// whole feed continue. Requests for a part are answered with the code Sharding until every key has its shard. If
+	// Reshard fails, call it again with the same number. progress may be nil; it is called with the number of keys that
+	// this call has read.
 	Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error)
 	// BackFill gives places to the rows of a feed with an outbox that have neither a record nor a place, and returns
-	// how many. They get ULIDs below all that their shard has given, in batches in key order. Their times are those of
-	// the feed's TimeColumn, if that is before the live part of their shard, else the last millisecond before it. While
-	// it runs, cursors below the live part are refused with the code Filling. If it fails, call it again. progress may
-	// be nil; it is called with the number of rows placed.
+	// how many. They get ULIDs below all ULIDs that their shard has given, in batches in key order. Their times are
+	// those of the feed's TimeColumn, if that is before the live part of their shard, else the last millisecond before
+	// it. While it runs, cursors below the live part are refused with the code Filling. If it fails, call it again.
+	// progress may be nil; it is called with the number of rows placed.
 	BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error)
 	// SetRetention changes how long the entries of a feed with an outbox are kept. Publishers follow within a minute.
 	SetRetention(ctx context.Context, to feedtype.Retention) error
@@ -97,11 +98,11 @@ type Grantor interface {
 	// Granted returns the logins that got rights by Grant, as this process last read them.
 	Granted() feedtype.Grants
 	// Grant gives logins the rights on rowfeed's own tables and functions that writers and readers of the feed need.
-	// Rights on the feed's table are for its owner to give. They outlive Upgrade, and dropping the feed takes them
-	// away. Granting again changes nothing. The owner of rowfeed's objects is refused. If the database has no logins
-	// the error wraps errors.ErrUnsupported.
+	// The owner of the feed's table has to grant the rights on that table. The rights survive Upgrade, and dropping the
+	// feed revokes them. Granting again changes nothing. The owner of rowfeed's objects is refused. If the database has
+	// no logins the error wraps errors.ErrUnsupported.
 	Grant(ctx context.Context, logins feedtype.Grants) error
-	// Revoke takes these rights away. Logins keep what they need for other feeds, and what they own.
+	// Revoke revokes these rights. Logins keep what they need for other feeds, and what they own.
 	Revoke(ctx context.Context, logins feedtype.Grants) error
 	// PrintGrants returns the script that Grant would run, or Revoke with revoke. Run it before other rights are
 	// granted.

@@ -6,40 +6,6 @@ import (
 	"strings"
 )
 
-// Behind says which rows back-fill places behind the head of an outbox feed. These are rows with neither an
-// outbox record nor a place (see [Feed.Placed]). Their ULIDs are below the live part of the shard, which begins
-// at shards.live_from. The shard must have been prepared by a run of back-fill: shards.filled_by is not 0. From
-// the highest bits to the lowest, such a ULID consists of
-//
-//	time       48 bits, below live_from
-//	run        16 bits: the number of the back-fill, from 1
-//	batch      40 bits, from 1
-//	number     24 bits: that of the row in its batch, from 1
-//
-// So no two rows get the same ULID. In a shard that an earlier run has prepared, the rows of a later run are
-// above all rows of the earlier one.
-type Behind struct {
-	Run, Batch int64
-	Time       *Column // of the source; if nil, all rows get the latest time
-	// Rows returns conditions on the rows of the source (alias t).
-	Rows func(b *Builder) []string
-}
-
-// MaxRuns is how many times a feed can be back-filled.
-const MaxRuns = 1<<16 - 1
-
-// Unplaced returns FROM and WHERE of a query for the rows (alias t) that have neither an outbox record nor a
-// place. The outbox has no index on the key, because every writer would pay for it. So the query collects the
-// keys of all records.
-func Unplaced(s Spelling, b *Builder, f *Feed, joins string, conditions []string) string {
-	return " FROM " + Qualified(s, f.Source) + " t" + joins +
-		" LEFT JOIN " + Qualified(s, f.Placed()) + " g ON " + SourceJoin(s, f, "t", "g") +
-		" LEFT JOIN (SELECT DISTINCT " + strings.Join(StoredRefs(s, f, ""), ", ") + " FROM " +
-		Qualified(s, f.Records()) + ") c ON " + SourceJoin(s, f, "t", "c") +
-		" WHERE " + strings.Join(append(conditions, Ref(s, "g", f.Key[0].Stored)+" IS NULL",
-		Ref(s, "c", f.Key[0].Stored)+" IS NULL"), " AND ")
-}
-
 // UnreadyShards returns a query for the shards that have rows to be placed, but that no run of back-fill has
 // prepared. The shards are in ascending order.
 func UnreadyShards(s Spelling, b *Builder, f *Feed, rows func(*Builder) []string) string {

@@ -68,30 +68,6 @@ func FirstChange(d Dialect, f *Feed, among Seqs) string {
 		Qualified(d, f.Source) + " WHERE " + PositionColumn + " IS NULL LIMIT 1) t"
 }
 
-// Run is N consecutive numbers, of which First is the lowest.
-type Run struct{ First, N int64 }
-
-// Last returns the highest number of the run.
-func (r Run) Last() int64 { return r.First + r.N - 1 }
-
-// Runs groups ascending numbers into runs. A run has no number that is missing in seqs. So a change that is
-// committed meanwhile cannot be in its range.
-func Runs(seqs []int64) (runs []Run) {
-	for i, seq := range seqs {
-		if i > 0 && seqs[i-1]+1 == seq {
-			runs[len(runs)-1].N++
-		} else {
-			runs = append(runs, Run{seq, 1})
-		}
-	}
-	return runs
-}
-
-// SeqList returns seqs as a JSON list of numbers.
-func SeqList(seqs []int64) string {
-	return list(seqs, func(b []byte, seq int64) []byte { return strconv.AppendInt(b, seq, 10) })
-}
-
 // Assignments are the assignments of one statement, at least one. Their positions are consecutive, so only Base
 // is sent to the database. Shards and kinds are sent only if some key needs them.
 type Assignments struct {
@@ -126,17 +102,6 @@ func (as *Assignments) JSON() string {
 		b = strconv.AppendInt(append(b, ','), int64(a.Shard), 10)
 		return append(strconv.AppendInt(append(b, ','), int64(a.Kind), 10), ']')
 	})
-}
-
-func list[T any](of []T, element func([]byte, T) []byte) string {
-	b := make([]byte, 0, 2+12*len(of))
-	for i, x := range of {
-		b = element(append(b, "[,"[min(i, 1)]), x)
-	}
-	if len(of) == 0 {
-		b = append(b, '[')
-	}
-	return string(append(b, ']'))
 }
 
 // Upserted holds what an upsert writes for an assigned key. Position, Hidden and PublishedAt are expressions

@@ -9,19 +9,6 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// These columns of the user's table belong to capture "column".
-const (
-	// PositionColumn holds a row's position. It is NULL while the row waits for a position.
-	PositionColumn = "feed_sync_id"
-	// ShardColumn holds a row's data shard.
-	ShardColumn = "shard"
-)
-
-// InRows tells whether a column of the row itself holds the row's position. This is so with capture "column".
-// The feed's table of positions then has only the keys whose latest position is not in a row: keys that were
-// deleted, hidden or republished.
-func (f *Feed) InRows() bool { return f.Capture == feedtype.CaptureColumn }
-
 func (f *Feed) keptColumns() []string {
 	if !f.InRows() {
 		return nil

@@ -65,7 +65,7 @@ func CodeField(err error, field string) (int64, bool) {
 var ErrNoTable = errors.New("no such table")
 
 // SystemTable is what Describe puts into Table.Refusals for a table of the database itself.
-const SystemTable = "it is one of the database's own tables, on which nobody else may make triggers; " +
+const SystemTable = "it is one of the database's own tables, on which only the database makes triggers; " +
 	"make feeds of your tables"
 
 // ErrHintAhead is the error of TakeShard if the time hint is more than MaxHintAhead ahead of the database's

@@ -281,3 +281,16 @@ func (f *Feed) Tables() []feedtype.TableName {
 
 // Object returns the name of a trigger, function or index of the feed.
 func (f *Feed) Object(suffix string) string { return f.Names.Prefix + f.Name + "_" + suffix }
+
+// These columns of the user's table belong to capture "column".
+const (
+	// PositionColumn holds a row's position. It is NULL while the row waits for a position.
+	PositionColumn = "feed_sync_id"
+	// ShardColumn holds a row's data shard.
+	ShardColumn = "shard"
+)
+
+// InRows tells whether a column of the row itself holds the row's position. This is so with capture "column".
+// The feed's table of positions then has only the keys whose latest position is not in a row: keys that were
+// deleted, hidden or republished.
+func (f *Feed) InRows() bool { return f.Capture == feedtype.CaptureColumn }

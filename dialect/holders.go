@@ -2,8 +2,48 @@ package dialect
 
 import (
 	"cmp"
+	"context"
 	"slices"
 )
+
+// Rest classifies errors, and tells operators what waits and for whom.
+type Rest interface {
+	// Blockers returns the open transactions that may hold back changes of the feed, oldest first: those that
+	// wrote to it, as far as the database tells. For a feed with ULIDs they are those that may have locked a
+	// shard without being known to Holders. unseen says what the database, or this login, cannot see of them.
+	// It is nil if nothing is missing.
+	Blockers(ctx context.Context, q Querier, f *Feed) (found []Blocker, unseen *Unseen, err error)
+	// Holders returns the shards of a feed with ULIDs that transactions have locked or wait for, in ascending
+	// order, and which locks the database tells. If the login may not see them, there are none, and the error
+	// is of class [ClassPermission] and names the missing right.
+	Holders(ctx context.Context, q Querier, f *Feed) ([]Holding, Told, error)
+	// EndHolder ends the session of the holder that Holders has returned. It returns false if the holder's
+	// transaction has ended by itself. The error wraps errors.ErrUnsupported on databases without sessions. It
+	// is of class [ClassPermission], and names the missing right, if the login may not end the session.
+	EndHolder(ctx context.Context, q Querier, f *Feed, h Holding) (bool, error)
+	// Backlog counts the changes or records that wait, up to limit, and returns the age of the oldest one in
+	// microseconds. With a shard, the age is of the oldest record in that shard of an outbox. The count is always
+	// of all shards.
+	Backlog(ctx context.Context, q Querier, f *Feed, limit int, shard ...int) (count, ageMicros int64, err error)
+	// Classify returns the class of a driver's error, as its code tells.
+	Classify(err error) Class
+}
+
+// Blocker is an open transaction that may hold back changes.
+type Blocker struct {
+	Session   string // the database's name of the connection
+	User      string
+	Host      string
+	AgeMicros int64  // the age of the transaction; -1 if unknown
+	Statement string // the current or the last statement; "" if unknown
+	Scope     string // what the transaction has done: for example "wrote to the feed", "wrote to some table"
+}
+
+// Unseen says what cannot be seen of the transactions that hold changes back.
+type Unseen struct {
+	Cause string // what cannot be seen, and why
+	Next  string // what to run or to do about it
+}
 
 // Holding is a shard that a transaction has locked, or that transactions wait for.
 type Holding struct {

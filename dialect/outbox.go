@@ -1,12 +1,55 @@
 package dialect
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
+
+// Moving are the operations that move records of an outbox to their places. The transaction that calls them is
+// the mover.
+type Moving interface {
+	// Bounded runs statements of a transaction ForMove that wait for rows of other transactions. A wait takes
+	// no longer than wait. Databases whose Settings bound it already ignore wait.
+	Bounded(ctx context.Context, tx Querier, wait time.Duration, fn func() error) error
+	// ByShard is for reading an outbox by its index of shard and order_sequence. The hint follows the table's
+	// name. It is for databases that would read the whole outbox with the statistics of an empty one. The
+	// condition, which may be empty, limits the numbers to those among the given ones.
+	ByShard(among Seqs) (hint, condition string)
+	// HasRecords tells whether a record waits, among some numbers, in one of the shards, or in any shard if
+	// none is named. It takes one round trip and no locks. A mover asks it before it opens a transaction.
+	HasRecords(ctx context.Context, q Querier, f *Feed, among Seqs, shards ...int) (bool, error)
+	// PlaceRecords gives records of a shard their ULIDs, which ascend as their seqs do. If a key has a place
+	// already, in any shard, the place changes. If several records have the same key, the last one decides.
+	//
+	// The place of a key only rises. If some keys have higher places in other shards, kept is not 0, or
+	// DeleteRecords does not delete their records. The caller must then roll back. If another key has one of
+	// the ULIDs, PlaceRecords fails, or DeleteRecords deletes too few records.
+	//
+	// DeleteRecords deletes exactly the records with these seqs (ascending), locks no other record, and returns
+	// how many it has deleted.
+	PlaceRecords(ctx context.Context, tx Querier, f *Feed, shard int, moved []Moved) (kept int64, err error)
+	DeleteRecords(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
+	// DeletePlaces returns the begin of a DELETE of places (alias g), up to its WHERE. It finds them by shard
+	// and ULID, and locks no place of another shard.
+	DeletePlaces(f *Feed) string
+}
+
+// Record is a record of a feed's outbox.
+type Record struct {
+	Seq        int64
+	HintMillis *int64 // Unix time in milliseconds; nil if the writer gave no hint
+}
+
+// Moved is a record together with its ULID.
+type Moved struct {
+	Seq      int64
+	Position feedtype.Position
+}
 
 // AppendRecord returns an INSERT of an outbox record. Its parameters are the shard, the time hint and the key
 // columns.
@@ -50,4 +93,16 @@ func (f *Feed) ShardOf(s Spelling, row string) string {
 		return "0"
 	}
 	return Ref(s, row, f.RecordShard)
+}
+
+// Unplaced returns FROM and WHERE of a query for the rows (alias t) that have neither an outbox record nor a
+// place. The outbox has no index on the key, because every writer would pay for it. So the query collects the
+// keys of all records.
+func Unplaced(s Spelling, b *Builder, f *Feed, joins string, conditions []string) string {
+	return " FROM " + Qualified(s, f.Source) + " t" + joins +
+		" LEFT JOIN " + Qualified(s, f.Placed()) + " g ON " + SourceJoin(s, f, "t", "g") +
+		" LEFT JOIN (SELECT DISTINCT " + strings.Join(StoredRefs(s, f, ""), ", ") + " FROM " +
+		Qualified(s, f.Records()) + ") c ON " + SourceJoin(s, f, "t", "c") +
+		" WHERE " + strings.Join(append(conditions, Ref(s, "g", f.Key[0].Stored)+" IS NULL",
+		Ref(s, "c", f.Key[0].Stored)+" IS NULL"), " AND ")
 }

@@ -67,3 +67,38 @@ func (s Seqs) OneByOne(column string) string {
 
 // Digits returns a number in decimal.
 func Digits(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Run is N consecutive numbers, of which First is the lowest.
+type Run struct{ First, N int64 }
+
+// Last returns the highest number of the run.
+func (r Run) Last() int64 { return r.First + r.N - 1 }
+
+// Runs groups ascending numbers into runs. A run has no number that is missing in seqs. So a change that is
+// committed meanwhile cannot be in its range.
+func Runs(seqs []int64) (runs []Run) {
+	for i, seq := range seqs {
+		if i > 0 && seqs[i-1]+1 == seq {
+			runs[len(runs)-1].N++
+		} else {
+			runs = append(runs, Run{seq, 1})
+		}
+	}
+	return runs
+}
+
+// SeqList returns seqs as a JSON list of numbers.
+func SeqList(seqs []int64) string {
+	return list(seqs, func(b []byte, seq int64) []byte { return strconv.AppendInt(b, seq, 10) })
+}
+
+func list[T any](of []T, element func([]byte, T) []byte) string {
+	b := make([]byte, 0, 2+12*len(of))
+	for i, x := range of {
+		b = element(append(b, "[,"[min(i, 1)]), x)
+	}
+	if len(of) == 0 {
+		b = append(b, '[')
+	}
+	return string(append(b, ']'))
+}

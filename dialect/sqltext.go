@@ -8,6 +8,58 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+// Spelling is how a database spells the parts of SQL statements.
+type Spelling interface {
+	// Name returns "sqlite", "postgres" or "mysql".
+	Name() string
+	// Quote quotes one identifier.
+	Quote(ident string) string
+	// Placeholder returns the n-th parameter of a statement, n from 1.
+	Placeholder(n int) string
+	// Literal quotes a string as a literal.
+	Literal(text string) string
+	// Inline returns a parameter's value as text of the statement, on databases where a statement without
+	// parameters saves a round trip. ok is false if the value must be sent as a parameter.
+	Inline(v any) (text string, ok bool)
+	// RowValues tells whether the database uses an index for (a, b) > (?, ?).
+	RowValues() bool
+	// Frame returns the statements before and after those of a printed script. With them the script has its
+	// full effect or none, or it can be run again, and it never blocks writers for long.
+	Frame() (first, last []Step)
+	// Terminate ends a statement in a script for the database's own client.
+	Terminate(statement string) string
+	// Now returns an expression for the database's own clock: an integer, microseconds since the Unix epoch. It
+	// depends neither on the session's time zone nor on the start of the transaction.
+	Now() string
+	// Value returns an expression that reads ref, a reference to column c. It loses nothing, whatever the
+	// driver's settings. The driver returns a Go value in the raw form of c.Kind.
+	Value(c Column, ref string) string
+	// Param wraps a placeholder. A value that Value has read of column c is then the same value in the
+	// statement.
+	Param(c Column, placeholder string) string
+	// InsertNew returns an INSERT into a quoted table. It does nothing if a row has the same values in the key
+	// columns. It waits for an open transaction that inserts such a row, and never makes the transaction
+	// unusable. The rows affected are 1 or 0.
+	InsertNew(table string, columns, values, key []string) string
+	// Upsert returns an INSERT of rows into a quoted table. If a row has the same key, Upsert sets all its
+	// columns. The key is the columns of one unique index of the table. A value that another row has in another
+	// unique index is an error of class [ClassDuplicate], unless the database turns that row into the new one.
+	Upsert(table string, columns []string, rows [][]string, key []string) string
+	// Store wraps a placeholder for a value from elsewhere that is written into column c. Dates and times are
+	// text, such as 2006-01-02 15:04:05.999999; those with a time zone are in UTC. The database refuses a value
+	// that does not fit the column, as far as its settings say so.
+	Store(c Column, placeholder string) string
+}
+
+// Step is a statement and the reason for it. --print shows both.
+type Step struct {
+	Note string
+	SQL  string
+	// Commit asks for a commit after the statement, which holds a lock that keeps readers out. The caller then
+	// gets the list of steps again, and runs what is left.
+	Commit bool
+}
+
 // Qualified quotes a table's name, with its schema if it has one.
 func Qualified(s Spelling, t feedtype.TableName) string {
 	if t.Schema == "" {
@@ -159,4 +211,32 @@ func (b *Builder) Args() []any { return b.args }
 func InsertNew(table string, columns, values, key []string) string {
 	return "INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" + strings.Join(values, ", ") +
 		") ON CONFLICT (" + strings.Join(key, ", ") + ") DO NOTHING"
+}
+
+// Upsert implements [Spelling].Upsert for databases with ON CONFLICT.
+func Upsert(table string, columns []string, rows [][]string, key []string) string {
+	var set []string
+	for _, c := range columns {
+		if !slices.Contains(key, c) {
+			set = append(set, c+" = excluded."+c)
+		}
+	}
+	action := "NOTHING"
+	if len(set) > 0 {
+		action = "UPDATE SET " + strings.Join(set, ", ")
+	}
+	return InsertRows(table, columns, rows) + " ON CONFLICT (" + strings.Join(key, ", ") + ") DO " + action
+}
+
+// InsertRows returns an INSERT of rows, each of which is a list of expressions.
+func InsertRows(table string, columns []string, rows [][]string) string {
+	var b strings.Builder
+	b.WriteString("INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES ")
+	for i, row := range rows {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString("(" + strings.Join(row, ", ") + ")")
+	}
+	return b.String()
 }

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -8,6 +9,69 @@ import (
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
+
+// ULID are the operations on shards with ULIDs. The transaction may be the application's own, in any isolation
+// level.
+type ULID interface {
+	// LockShard locks a shard's row in the table of shards until the transaction ends. It inserts the row if
+	// there is none. The error is [ErrNoTransaction] if every statement commits by itself; then nothing is
+	// locked. It is [ErrLockWait], or of class [ClassLockTimeout], if the wait was too long. The bound on waits
+	// may stay set until the transaction ends.
+	LockShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds) (Shard, error)
+	// Usable returns nil in a transaction that can continue. It changes nothing.
+	Usable(ctx context.Context, tx Querier) error
+	// TakeShard locks a shard as LockShard does, takes ULIDsPerLock of its ULIDs, and adds the nonce word to
+	// the shard's row, where Witness finds it. The ULIDs are above the shard's state and above the greatest
+	// ULID of its rows, as far as the transaction sees them. On databases with functions, one function does all
+	// of this, so a writer needs no right on the table of shards. hintMillis is Unix time in milliseconds; 0
+	// means the database's clock.
+	//
+	// The errors are those of LockShard, [ErrHintAhead], [ErrNoULIDsLeft], and one of class [ClassUndefined] if
+	// the feed does not exist or is not ready. If there is an error, no ULID was taken.
+	//
+	// Readers see a position as soon as the application commits, so the commit must be on the disk by then. If
+	// a setting can be raised for the transaction, TakeShard raises it. forgetful names a setting that cannot,
+	// and under which a crash could undo the commit.
+	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64,
+		word string) (first ULIDState, forgetful, err error)
+	// Witness returns the nonces that the last TakeShards have added to the shard's row, as the transaction
+	// sees it: the newest first, separated by spaces. It is empty if the shard has no row. The error is
+	// [ErrNoTransaction] if the database can tell.
+	Witness(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)
+	// AdvanceShard writes the state and the nonces of a shard that LockShard has locked.
+	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, witness string) error
+	// ULIDUp returns the statements that make or replace the routines with which writers without this library
+	// take ULIDs. There are none on databases without routines. ULIDDown removes them. ULIDProblems says which
+	// of them are missing, and which differ from those of ULIDUp.
+	ULIDUp(f *Feed) []Step
+	ULIDDown(f *Feed) []Step
+	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
+	// OwnULID returns the column for ULIDs in a table of the feed's own.
+	OwnULID() Column
+	// PlaceBehind gives rows places behind the head, and returns how many.
+	PlaceBehind(ctx context.Context, tx Querier, f *Feed, p Behind) (int64, error)
+	// MakeULID returns an expression for a ULID, of the type of OwnULID. high and low are expressions of type
+	// bigint for its first and last eight bytes. Millis returns an expression for the time in a column, in
+	// milliseconds of Unix time. It is NULL for a value that is not a time. Millis is empty for a type without
+	// times.
+	MakeULID(high, low string) string
+	Millis(c Column, ref string) string
+	// ULIDsAbove is the function [ULIDsAbove] in SQL: expressions for the state of a shard whose greatest ULID
+	// is ulid, an expression of the type of the position column.
+	ULIDsAbove(f *Feed, ulid string) (timeMillis, high, low string)
+	// ULIDProblem says why a column cannot hold ULIDs, and what to do. It is empty if the column can.
+	ULIDProblem(c *Column) string
+	// ShardProblem says why an integer column cannot hold the shards of rows, and what to do. With triggered, a
+	// trigger reads the column. Both are empty if the column can.
+	ShardProblem(c *Column, triggered bool) (problem, next string)
+	// NoShard returns a condition that a value of a shard column, ref, is not a shard. It is empty if the
+	// column's type has no such values.
+	NoShard(ref string) string
+	// NoULID returns a condition that a row has no ULID in its position column, or no integer in its shard column.
+	// alias is that of the table, or empty. The condition is empty if the types of the columns have no such
+	// values.
+	NoULID(u *ULIDColumns, alias string) string
+}
 
 // ULIDsPerLock is how many ULIDs one call of Lock takes.
 const ULIDsPerLock = 100_000_000_000
@@ -103,4 +167,60 @@ func (s ULIDState) Given() feedtype.Position {
 		return feedtype.Position{}
 	}
 	return s.Position().Before()
+}
+
+// Behind says which rows back-fill places behind the head of an outbox feed. These are rows with neither an
+// outbox record nor a place (see [Feed.Placed]). Their ULIDs are below the live part of the shard, which begins
+// at shards.live_from. The shard must have been prepared by a run of back-fill: shards.filled_by is not 0. From
+// the highest bits to the lowest, such a ULID consists of
+//
+//	time       48 bits, below live_from
+//	run        16 bits: the number of the back-fill, from 1
+//	batch      40 bits, from 1
+//	number     24 bits: that of the row in its batch, from 1
+//
+// So no two rows get the same ULID. In a shard that an earlier run has prepared, the rows of a later run are
+// above all rows of the earlier one.
+type Behind struct {
+	Run, Batch int64
+	Time       *Column // of the source; if nil, all rows get the latest time
+	// Rows returns conditions on the rows of the source (alias t).
+	Rows func(b *Builder) []string
+}
+
+// MaxRuns is how many times a feed can be back-filled.
+const MaxRuns = 1<<16 - 1
+
+// These are the default bounds of transactions that take ULIDs.
+const (
+	LockWait = 10 * time.Second
+	LockIdle = time.Minute
+)
+
+// LockBounds bound a transaction that takes ULIDs. The zero value leaves the session's own settings as they
+// are.
+type LockBounds struct {
+	// Wait is the maximum wait for another transaction's lock, rounded up to the database's unit. It does not
+	// change other waits of the session. With Tighter, the session's own setting holds if it is tighter.
+	Wait    time.Duration
+	Tighter bool
+	// NoWait is for transactions of rowfeed itself, in READ COMMITTED. They do not wait for a shard that
+	// another transaction has locked; they wait, up to Wait, only for a transaction that inserts the shard's
+	// row. A database with a single write lock has it since the transaction began.
+	NoWait bool
+	// Idle is how long the transaction may be idle until its end. A tighter setting of the session holds. A
+	// database that cannot bound a single transaction ignores Idle. With Demanded it returns an error instead,
+	// which wraps errors.ErrUnsupported, unless the session's own bound is tight enough.
+	Idle     time.Duration
+	Demanded bool
+}
+
+// Shard is a row of the table of shards, as LockShard has read it.
+type Shard struct {
+	ULIDState
+	Shard   int
+	Witness string // the nonces, newest first, as AdvanceShard or TakeShard wrote them
+	Now     int64  // the time of the database's clock, in microseconds since the Unix epoch
+	// Transaction identifies this transaction, on databases that can.
+	Transaction string
 }

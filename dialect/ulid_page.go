@@ -3,9 +3,10 @@ package dialect
 import (
 	"encoding/hex"
 	"fmt"
-	"github.com/rowfeed/rowfeed/feedtype"
 	"strconv"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // ulidPageSQL is [PageSQL] for a page of one shard of a feed with ULIDs. It reads along the unique index of

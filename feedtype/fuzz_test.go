@@ -71,7 +71,8 @@ func FuzzParseEntry(f *testing.F) {
 	f.Add(sampleEntry().AppendJSON(nil))
 	for _, seed := range []string{`{}`, `null`, `[]`, `{"position":1}`,
 		`{"position":"7","op":"delete","key":{"id":9223372036854775808}}`,
-		`{"position":"7","op":"upsert","key":{"id":1},"row":{"id":1,"sp ace\"":{"$binary":"_"},"b":"!","at":null,"doc":"x","none":1e999}}`,
+		`{"position":"7","op":"upsert","key":{"id":1},"row":{"id":1,"sp ace\"":{"$binary":"_"},"b":"!","at":null,` +
+			`"doc":"x","none":1e999}}`,
 		`{"key":{"id":{"$json":null}}}`, `{"position":"1","shard":1e3,"op":"x","key":{"id":"1"}}`} {
 		f.Add([]byte(seed))
 	}

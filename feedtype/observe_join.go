@@ -21,8 +21,8 @@ func Observers(all ...*Observer) *Observer {
 	return each
 }
 
-// nobody has an empty function for every event but Skipped, whose rows are counted only if an Observer asks for them.
-var nobody = &Observer{
+// ignored has an empty function for every event but Skipped, whose rows are counted only if an Observer asks for them.
+var ignored = &Observer{
 	Published: func(PublishEvent) {},
 	Fetched:   func(FetchEvent) {},
 	Retried:   func(RetryEvent) {},
@@ -36,7 +36,7 @@ var nobody = &Observer{
 
 // WithDefaults returns an Observer whose functions can all be called, except for Skipped, which may be nil. o may be
 // nil.
-func (o *Observer) WithDefaults() *Observer { return Observers(o, nobody) }
+func (o *Observer) WithDefaults() *Observer { return Observers(o, ignored) }
 
 // both calls first and then second. If one is nil it returns the other, so that an event without an Observer stays
 // nil.

@@ -122,7 +122,7 @@ run_suite() { # BINARY ENGINE [PART]
     return 1
   fi
 }
-serving=(. ./feedhttp ./internal/{gap,install,publish,read,shards} ./cmd/{access,metrics,relay,server,sink,tracing}/... "$suite/feedhttp" ./cmd/internal/faults)
+serving=(. ./feedhttp ./internal/{gap,install,publish,read,ulidfeed} ./cmd/{access,metrics,relay,server,sink,tracing}/... "$suite/feedhttp" ./cmd/internal/faults)
 # Go knows a passed test again by the files of its module; these look at those of other modules, too: hence -count=1.
 serve() { go test "${built[@]}" -count=1 -race -timeout 20m "${serving[@]}"; }
 others() {

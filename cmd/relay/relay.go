@@ -154,7 +154,7 @@ func (r *Relay) explain(err error) error {
 	case r.unswept() && e.Code == rowfeed.EntriesExpired:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "run `rowfeed consumer reset " + r.Name +
-				" --shard N` on the mirror's database to go on with what is kept; " +
+				" --shard N` on the mirror's database to continue with the entries that are kept; " +
 				"the entries in between are only in the table"}
 	case r.unswept():
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,

@@ -56,13 +56,13 @@ func TestUpgradeDataShards(t *testing.T) {
 	if out := s.run("status", "kv").out; !strings.Contains(out, "feed upgrade kv --data-shards 8") {
 		t.Errorf("status: %s", out)
 	}
-	if got := s.run("check", "kv"); got.code != exitFailed || !strings.Contains(got.out, "were not looked at") {
+	if got := s.run("check", "kv"); got.code != exitFailed || !strings.Contains(got.out, "were not checked") {
 		t.Errorf("check: %+v", got)
 	}
 	s.sql("DELETE FROM rowfeed_positions_kv WHERE id = 1")
 	if got := s.run("repair", "kv"); got.code != exitFailed ||
 		got.out != "kv: 1 change recorded; a publisher brings them in order\n" ||
-		!strings.Contains(got.err, "were not looked at") {
+		!strings.Contains(got.err, "were not checked") {
 		t.Errorf("repair: %+v", got)
 	}
 	s.ok("publish --once")

@@ -149,7 +149,7 @@ func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%dms", (d + time.Millisecond - 1).Milliseconds())
 }
 
-// Usable implements [dialect.ULID]. A transaction that cannot go on refuses every statement. TakeShard has
+// Usable implements [dialect.ULID]. A transaction that cannot continue refuses every statement. TakeShard has
 // already shown that there is a transaction.
 func (Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	_, err := tx.Exec(ctx, "SELECT 1")

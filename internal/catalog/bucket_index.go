@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// VerifyParts answers why parts of the feed cannot be read, or only slowly. It is "" if nothing is wrong. Capture,
+// VerifyParts returns why parts of the feed cannot be read, or only slowly. It is "" if nothing is wrong. Capture,
 // publishing and pages of the whole feed do not need what it verifies.
 func (f *Feed) VerifyParts(ctx context.Context) (problem string, err error) {
 	problem, err = f.VerifyPartsOn(ctx, f.Store.On(), f.Record.Load())
@@ -22,7 +22,7 @@ func (f *Feed) MissingIndex(problem string) error {
 }
 
 // VerifyPartsOn is VerifyParts for a record, on a connection. It accepts an index that the feed does not need.
-func (f *Feed) VerifyPartsOn(ctx context.Context, q dialect.Querier, r *Record) (problem string, err error) {
+func (f *Feed) VerifyPartsOn(ctx context.Context, q dialect.Querier, r *FeedRecord) (problem string, err error) {
 	feed := r.Feed(f.Store.Names)
 	if r.State != StateActive || !feed.ByBucket() {
 		return "", nil

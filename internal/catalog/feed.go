@@ -16,17 +16,17 @@ type Feed struct {
 	Name  string
 	Store *store.Store
 	Gone  func() // called when the feed was found to be dropped
-	// Diagnose answers why a statement failed, if the feed's table or rowfeed's objects for it are not as the statement
-	// needs them. It answers nil if it finds nothing wrong.
+	// Diagnose returns why a statement failed, if the feed's table or rowfeed's objects for it are not as the statement
+	// needs them. It returns nil if it finds nothing wrong.
 	Diagnose func(ctx context.Context, doing string, err error) error
-	Record   atomic.Pointer[Record]
+	Record   atomic.Pointer[FeedRecord]
 	layout   atomic.Pointer[Layout]
 }
 
 // Generation is the feed's generation, as last read.
 func (f *Feed) Generation() int64 { return f.Record.Load().Generation }
 
-// Reload reads the feed's record again. If the feed was dropped it calls Gone and answers the code UnknownFeed.
+// Reload reads the feed's record again. If the feed was dropped it calls Gone and returns the code UnknownFeed.
 func (f *Feed) Reload(ctx context.Context) error {
 	records, err := Load(ctx, f.Store, f.Store.On(), f.Name)
 	if err == nil && (len(records) == 0 || records[0].Gone()) {
@@ -121,7 +121,7 @@ func DescribeTable(ctx context.Context, s *store.Store, q dialect.Querier, name 
 
 // DescribeSource describes a feed's table. It refuses a table that is missing or has lost a key column, because such a
 // feed can neither be published nor read.
-func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *Record) (*dialect.Table, error) {
+func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *FeedRecord) (*dialect.Table, error) {
 	gone := func(what, next string) (*dialect.Table, error) {
 		return nil, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(r.Name), Cause: what,
 			Next: next + "; or run `rowfeed feed drop " + r.Name + "` and add a feed of the table as it is now"}

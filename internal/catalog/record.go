@@ -29,8 +29,8 @@ var Unplaced = []string{StateCreating, StateSharding}
 // Unfilled are the states in which back-fill may place rows behind the head of an outbox feed.
 var Unfilled = []string{StateCreating, StateFilling}
 
-// Record is a feed's row in the feeds table.
-type Record struct {
+// FeedRecord is a feed's row in the feeds table.
+type FeedRecord struct {
 	Name              string
 	Mode              string
 	Capture           feedtype.Capture
@@ -88,7 +88,7 @@ type recordOptions struct {
 
 // Load reads a feed's record, or all records if name is empty. Of a record that this version cannot read it sets
 // Unreadable.
-func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) ([]*Record, error) {
+func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) ([]*FeedRecord, error) {
 	b := dialect.NewBuilder(s.Dialect)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
   delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, ` +
@@ -96,9 +96,9 @@ func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) (
 	if name != "" {
 		query += " WHERE name = " + b.Arg(name)
 	}
-	return dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (*Record, error) {
+	return dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (*FeedRecord, error) {
 		var (
-			r                       Record
+			r                       FeedRecord
 			key, options            string
 			schema, columns, filled *string
 			identity, shardColumn   *string
@@ -148,7 +148,7 @@ func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) (
 	})
 }
 
-func (r *Record) options() recordOptions {
+func (r *FeedRecord) options() recordOptions {
 	return recordOptions{
 		AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
 		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added,
@@ -159,12 +159,12 @@ func (r *Record) options() recordOptions {
 }
 
 // OptionsText are the options as they are stored.
-func (r *Record) OptionsText() string {
+func (r *FeedRecord) OptionsText() string {
 	text, _ := json.Marshal(r.options()) // strings, integers and bools only
 	return string(text)
 }
 
-func (r *Record) setOptions(o recordOptions) {
+func (r *FeedRecord) setOptions(o recordOptions) {
 	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added
 	r.ULIDs, r.Grants, r.Regrant = o.ULIDs, o.Grants, o.Regrant
@@ -173,13 +173,13 @@ func (r *Record) setOptions(o recordOptions) {
 }
 
 // Gone reports whether the feed was dropped or is being dropped.
-func (r *Record) Gone() bool { return r.State == StateDropped || r.State == StateDropping }
+func (r *FeedRecord) Gone() bool { return r.State == StateDropped || r.State == StateDropping }
 
 // Outbox reports whether the feed has an outbox.
-func (r *Record) Outbox() bool { return r.Unreadable == nil && r.Mode == feedtype.ModeOutbox }
+func (r *FeedRecord) Outbox() bool { return r.Unreadable == nil && r.Mode == feedtype.ModeOutbox }
 
 // Feed is the record as the dialects know it, without delivered columns.
-func (r *Record) Feed(n dialect.Names) *dialect.Feed {
+func (r *FeedRecord) Feed(n dialect.Names) *dialect.Feed {
 	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey,
 		Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
 	if f.Outbox {
@@ -191,7 +191,7 @@ func (r *Record) Feed(n dialect.Names) *dialect.Feed {
 // modesKnown are the modes that this version can read.
 var modesKnown = []string{feedtype.ModeSequence, feedtype.ModeBlocking, feedtype.ModeOutbox}
 
-// ErrUnreadable is wrapped by every Record.Unreadable.
+// ErrUnreadable is wrapped by every FeedRecord.Unreadable.
 var ErrUnreadable = errors.New("this rowfeed cannot read its record")
 
 func unknownMode(name, mode string) error {
@@ -233,7 +233,7 @@ func (p *Partitions) Equal(other *Partitions) bool {
 
 // MayBeSoWide refuses a table with more delivered columns than a page can have, or without room for the columns that
 // capture column adds.
-func (r *Record) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
+func (r *FeedRecord) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
 	feed := r.Feed(dialect.Names{})
 	columns := len(r.Columns)
 	if r.Columns == nil {
@@ -259,7 +259,7 @@ func (r *Record) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
 }
 
 // PositionColumn is the table's own column of ULIDs; "" if it has none.
-func (r *Record) PositionColumn() string {
+func (r *FeedRecord) PositionColumn() string {
 	if r.ULIDs == nil || r.Capture != feedtype.CaptureNone {
 		return ""
 	}
@@ -267,7 +267,7 @@ func (r *Record) PositionColumn() string {
 }
 
 // BecameUnfit is a refusal of a table that was acceptable when the feed was added.
-func (r *Record) BecameUnfit(err error) error {
+func (r *FeedRecord) BecameUnfit(err error) error {
 	var refused *feedtype.Error
 	if !errors.As(err, &refused) {
 		return err
@@ -286,12 +286,12 @@ func (r *Record) BecameUnfit(err error) error {
 }
 
 // ShardIndex is the index of the shard column in the key, or -1.
-func (r *Record) ShardIndex() int {
+func (r *FeedRecord) ShardIndex() int {
 	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return c.Name == r.ShardColumn })
 }
 
-// Sharder answers the function that computes the data shard of a key, given as changes hold it.
-func (r *Record) Sharder() func(key []any) (int, error) {
+// Sharder returns the function that computes the data shard of a key, given as changes hold it.
+func (r *FeedRecord) Sharder() func(key []any) (int, error) {
 	if r.DataShards <= 1 {
 		return func([]any) (int, error) { return 0, nil }
 	}

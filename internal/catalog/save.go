@@ -10,14 +10,14 @@ import (
 )
 
 // OptionsSQL is the statement that writes the options of a record.
-func (r *Record) OptionsSQL(b *dialect.Builder, table string) string {
+func (r *FeedRecord) OptionsSQL(b *dialect.Builder, table string) string {
 	return "UPDATE " + table + " SET options = " + b.Arg(r.OptionsText()) + " WHERE name = " + b.Arg(r.Name)
 }
 
 // Save is the statement that writes a record. It is an UPDATE if the name has a row, since a dropped feed keeps its
 // generation there, and otherwise an INSERT. If the feed's table is in the schema of rowfeed's tables (own), the schema
 // is stored as an empty text. So a copied or renamed schema follows its own table.
-func (r *Record) Save(b *dialect.Builder, table, own string, exists bool, createdAt string) string {
+func (r *FeedRecord) Save(b *dialect.Builder, table, own string, exists bool, createdAt string) string {
 	key, _ := json.Marshal(r.Key) // strings and bools only
 	var columns any
 	if r.Columns != nil {

@@ -13,7 +13,7 @@ import (
 // Problem is why a table cannot hold ULIDs, and the next step.
 type Problem struct{ What, Next string }
 
-// UlidColumns answers the columns that hold a row's ULID and shard, and their index, or why a table lacks them.
+// UlidColumns returns the columns that hold a row's ULID and shard, and their index, or why a table lacks them.
 func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string) (*dialect.ULIDColumns, []Problem) {
 	var problems []Problem
 	problem := func(next, format string, args ...any) {
@@ -88,7 +88,7 @@ func ShardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *Problem
 	return &Problem{fmt.Sprintf("shard column %q %s", c.Name, problem), next}
 }
 
-// UlidsAgain answers a feed's columns as its table has them now.
+// UlidsAgain returns a feed's columns as its table has them now.
 func UlidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumns) (*dialect.ULIDColumns, []Problem) {
 	for _, name := range []string{was.Position.Name, was.Shard.Name} {
 		if table.Kept(name) == nil {

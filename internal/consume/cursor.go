@@ -197,11 +197,11 @@ func (db *Consumers) Workers(ctx context.Context, q dialect.Querier,
 	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+
 		" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
-			var who [2]string
+			var key [2]string
 			r, paused := &consumerRow{}, 0
-			err := rows.Scan(&who[0], &who[1], &r.shardCount, &paused)
+			err := rows.Scan(&key[0], &key[1], &r.shardCount, &paused)
 			r.Paused = paused != 0
-			found[who] = r
+			found[key] = r
 			return struct{}{}, err
 		})
 	return found, err

@@ -196,7 +196,7 @@ func (in *instance) epochOf(ctx context.Context, shard int) (int64, error) {
 		return 0, err
 	}
 	// Read the cursor before the kept epoch: drop keeps the epoch before it deletes the cursor.
-	kept, err := lease.Look(ctx, in.db.Store, in.db.Store.On(), droppedLease(in.c.Name, in.feed))
+	kept, err := lease.Read(ctx, in.db.Store, in.db.Store.On(), droppedLease(in.c.Name, in.feed))
 	switch {
 	case err != nil:
 		return 0, err

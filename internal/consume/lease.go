@@ -44,7 +44,7 @@ func (db *Consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (
 		return 0, db.Store.Fail(object, "read its cursors", err)
 	}
 	// Read the cursors before the kept epoch: drop keeps the epoch before it deletes the cursors.
-	kept, err := lease.Look(ctx, db.Store, db.Store.On(), droppedLease(consumer, feed))
+	kept, err := lease.Read(ctx, db.Store, db.Store.On(), droppedLease(consumer, feed))
 	if err != nil {
 		return 0, db.Store.Fail(object, "read its epoch", err)
 	}

@@ -48,7 +48,7 @@ func orderedPosition(position string) (string, error) {
 const purgeSize = 2000
 
 // PurgeProcessed deletes the processed ids up to a cursor, and those of older generations. No entry at or below the
-// cursor can come again. Beginning stands for the lowest cursor of the consumer of this name. It returns the number of
+// cursor can come again. Beginning means the lowest cursor of the consumer of this name. It returns the number of
 // deleted ids.
 func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string,
 	upTo feedtype.Cursor) (total int64, err error) {

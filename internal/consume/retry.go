@@ -55,7 +55,7 @@ func stopsOneShard(err error) bool {
 		errors.Is(err, feedtype.EntriesExpired)
 }
 
-// delaysOneShard reports whether an error is temporary and concerns one shard of a ULID feed. The worker goes on with
+// delaysOneShard reports whether an error is temporary and concerns one shard of a ULID feed. The worker continues with
 // its other shards.
 func delaysOneShard(err error) bool {
 	return errors.Is(err, feedtype.ConsumerPaused) || errors.Is(err, feedtype.Locked) ||
@@ -110,8 +110,8 @@ func (r *retry) explain(err error) error {
 	case feedtype.EntriesExpired:
 		return &feedtype.Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object +
 			": " + e.Cause, Err: e.Err, Next: "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed +
-			"` to go on with what is kept, or set OnRefused to have that done; what lies in between is only in " +
-			"the table. `rowfeed feed upgrade --retain` keeps entries for longer"}
+			"` to continue with the entries that are kept, or set OnRefused to have that done; " +
+			"the entries before them are only in the table. `rowfeed feed upgrade --retain` keeps entries for longer"}
 	case feedtype.CursorAhead, feedtype.GenerationChanged, feedtype.TombstonesExpired:
 		other := ""
 		if e.Code != feedtype.TombstonesExpired {
@@ -137,7 +137,7 @@ func (r *retry) backoff(n int) time.Duration {
 }
 
 // pause waits, or returns the error of the context. It ends early when the shard is to be handed over. A shard of a
-// ULID feed only notes the time: its worker goes on with other shards.
+// ULID feed only notes the time: its worker continues with other shards.
 func (r *retry) pause(ctx context.Context, d time.Duration) error {
 	if r.ulidShard {
 		r.notBefore = time.Now().Add(d)

@@ -109,7 +109,7 @@ func (o *staleOwners) staleHolder(ctx context.Context) (*feedtype.LeaseStatus, e
 	if err != nil {
 		return nil, err
 	}
-	leases, err := lease.NewGroup(db.Store, ConsumerGroup(o.c.Name, o.feed), o.count, o.c.Lease).Look(ctx)
+	leases, err := lease.NewGroup(db.Store, ConsumerGroup(o.c.Name, o.feed), o.count, o.c.Lease).Read(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -304,7 +304,7 @@ func (w *worker) afterPage(t *workerShard, moved bool) {
 // andMore adds to an error how many more shards have failed.
 func andMore(first error, more int) error {
 	if more > 0 {
-		return fmt.Errorf("%w (and %d more of its shards stand still)", first, more)
+		return fmt.Errorf("%w (and %d more of its shards are stopped)", first, more)
 	}
 	return first
 }

@@ -166,7 +166,7 @@ func TestScanOfADroppedFeedIsIgnored(t *testing.T) {
 	feed := &catalog.Feed{Name: "kv", Store: &store.Store{Observer: &feedtype.Observer{
 		Trouble: func(e feedtype.TroubleEvent) { troubles = append(troubles, e.Err) }}}}
 	tr := New(feed)
-	feed.Record.Store(&catalog.Record{Name: "kv", Mode: feedtype.ModeSequence})
+	feed.Record.Store(&catalog.FeedRecord{Name: "kv", Mode: feedtype.ModeSequence})
 	const over, anew = 1, 2
 	tr.committed(tr.newScan(over), []int64{1, 2, 3}, true)
 	l := tr.newScan(over)

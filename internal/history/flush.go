@@ -36,8 +36,8 @@ func (h *History) knownDurable(shard int) feedtype.CursorState {
 	return h.flushed[shard]
 }
 
-// MarkDurable records that a crash cannot take back this position of the feed, or of a shard with ULIDs: a commit of this
-// process that saw it has returned.
+// MarkDurable records that a crash cannot take back this position of the feed, or of a shard with ULIDs: a commit of
+// this process that saw it has returned.
 func (h *History) MarkDurable(shard int, at feedtype.CursorState) {
 	if h.unsafe {
 		return // The return of a commit proves nothing.

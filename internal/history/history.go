@@ -78,7 +78,7 @@ func (h *History) InItsDatabase(ctx context.Context) error {
 
 // SameDatabase refuses an identity that differs from the one in the feed's record. An empty identity is unknown, and
 // accepted.
-func SameDatabase(r *catalog.Record, identity string) error {
+func SameDatabase(r *catalog.FeedRecord, identity string) error {
 	if r.Identity == "" || identity == "" || r.Identity == identity {
 		return nil
 	}

@@ -26,7 +26,7 @@ type formerCursor struct {
 }
 
 // adopt reads what a new feed is to take over, and refuses values that rowfeed cannot use.
-func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, spec feedtype.FeedSpec) (
+func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, spec feedtype.FeedSpec) (
 	a adopted, err error,
 ) {
 	if a.first, err = firstPosition(ctx, db, q, r, spec.AdoptSequence); err == nil {
@@ -35,9 +35,9 @@ func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Reco
 	return a, err
 }
 
-// firstPosition answers the initial value of a feed's sequence: 0, or with Adopt the highest position that a row has
+// firstPosition returns the initial value of a feed's sequence: 0, or with Adopt the highest position that a row has
 // or that the former sequence has given.
-func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, sequence string) (
+func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, sequence string) (
 	int64, error,
 ) {
 	if !r.Adopt {
@@ -123,7 +123,7 @@ func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, 
 
 // formerCursors reads an in-house table of cursors. Column name has the consumer, column value or position the last
 // position that it has consumed. If the table has a column feed, only rows with this feed's name are read.
-func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, from string,
+func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, from string,
 	head int64) ([]formerCursor, error) {
 	if from == "" {
 		return nil, nil
@@ -179,7 +179,7 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 }
 
 // saveCursors stores former cursors as cursors of consumers. It does not change a cursor that exists.
-func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()

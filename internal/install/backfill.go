@@ -4,22 +4,101 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/publish"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
-// OutboxRows handles the rows of an outbox feed that have neither a record nor a place: back-fill places them, repair
-// appends records for them.
-type OutboxRows struct {
+// Filler lets the rows that a table had before its feed enter the feed.
+type Filler struct {
 	*catalog.Feed
-	Recorder *publish.Recorder
-	Outbox   *shards.Outbox
+	Recorder   *publish.Recorder
+	Rows       *OutboxRows
+	Resharding *Resharding
+}
+
+// Complete records or places the rows that the table had before the feed, and assigns keys to data shards. After an
+// interruption a second call continues. progress may be nil.
+func (f *Filler) Complete(ctx context.Context, progress func(rows int64)) error {
+	if err := f.fill(ctx, progress); err != nil {
+		return err
+	}
+	return f.Resharding.assignShards(ctx, f.Record.Load().DataShards, progress)
+}
+
+// fill runs back-fill, batch by batch, until the feed has left the state filling.
+func (f *Filler) fill(ctx context.Context, progress func(int64)) error {
+	var total int64
+	for {
+		r := f.Record.Load()
+		if r.State != catalog.StateFilling {
+			return nil
+		}
+		if r.Unreadable != nil {
+			return r.Unreadable
+		}
+		batch := f.recordBatch
+		if r.Outbox() {
+			batch = f.placeBatch
+		}
+		n, err := batch(ctx, r)
+		switch {
+		case errors.Is(err, ErrRecordChanged):
+			n = 0
+		case err != nil:
+			return f.Explain(ctx, "record the existing rows (run the same command again to continue)", err)
+		}
+		f.Recorder.Wake()
+		if total += n; progress != nil && n > 0 {
+			progress(total)
+		}
+		if err := f.Reload(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// recordBatch records the keys of the next batch of rows as changes, and returns their number. The error is
+// ErrRecordChanged if another process has done this batch.
+func (f *Filler) recordBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
+	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
+		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
+		if err != nil {
+			return err
+		}
+		n = recorded
+		return f.saveMark(ctx, tx, r, last)
+	})
+	return n, err
+}
+
+// saveMark stores the last key that back-fill has processed; nil means that it is complete. Back-fill holds no
+// schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
+// generation and mark that were read, and the error is ErrRecordChanged if they differ.
+func (f *Filler) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, to []any) error {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query := "UPDATE " + f.Store.Table("feeds") + " SET "
+	if to == nil {
+		query += "state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
+	} else {
+		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
+	}
+	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
+		b.Arg(catalog.StateFilling)
+	if r.FillMark == nil {
+		query += " AND fill_after IS NULL"
+	} else {
+		query += " AND fill_after = " + b.Arg(*r.FillMark)
+	}
+	n, err := tx.Exec(ctx, query, b.Args()...)
+	if err == nil && n != 1 {
+		err = ErrRecordChanged
+	}
+	return err
 }
 
 // BackFill places the rows of an outbox feed that have neither a record nor a place. It places them below the live part
@@ -36,7 +115,7 @@ type OutboxRows struct {
 // While it runs, cursors below the live part of a shard are refused with the code Filling, the beginning too: such a
 // reader would miss rows that are placed behind its cursor. Readers in the live part are not affected, and do not
 // receive these rows. progress may be nil; it receives the number of rows placed so far.
-func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
+func (f *Filler) BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error) {
 	if !f.DialectFeed().Outbox {
 		return 0, &feedtype.Error{
 			Code:   feedtype.Refused,
@@ -50,10 +129,11 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 		if err := f.Reload(ctx); err != nil {
 			return err
 		}
-		if err := f.Rows.KnowsPlaces(ctx, q, "back-fill"); err != nil && f.Record.Load().State == catalog.StateActive {
+		err := f.Rows.RefuseAfterPurge(ctx, q, "back-fill")
+		if err != nil && f.Record.Load().State == catalog.StateActive {
 			return err
 		}
-		return f.Rows.beginBackFill(ctx, q)
+		return f.beginBackFill(ctx, q)
 	})
 	if err != nil {
 		return 0, f.Fail("begin back-fill", err)
@@ -69,31 +149,8 @@ func (f *Feed) BackFill(ctx context.Context, progress func(rows int64)) (placed 
 	return placed, err
 }
 
-// KnowsPlaces refuses an operation that has to know which rows never had a place, if places were purged.
-func (f *OutboxRows) KnowsPlaces(ctx context.Context, q dialect.Querier, doing string) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	var n int64
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+
-		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
-	if err == nil && n > 0 {
-		err = feedError(feedtype.Refused, f.Name, f.RecordYourself(),
-			"%s: entries were purged, and purged rows look like rows that never had an entry",
-			doing)
-	}
-	return err
-}
-
-// RecordYourself tells an operator how to append records for rows that rowfeed cannot identify.
-func (f *OutboxRows) RecordYourself() string {
-	feed := f.DialectFeed()
-	columns := append([]string{"shard"}, feed.StoredKey()...)
-	return fmt.Sprintf("Append records for the rows that you know to lack one: INSERT INTO %s (%s) SELECT … FROM %s "+
-		"WHERE …; rows that still have an entry are delivered again",
-		feed.Records(), strings.Join(columns, ", "), feed.Source)
-}
-
 // beginBackFill begins a run, or continues the current one.
-func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error {
+func (f *Filler) beginBackFill(ctx context.Context, q dialect.Querier) error {
 	r := *f.Record.Load()
 	switch {
 	case r.State == catalog.StateFilling:
@@ -114,9 +171,10 @@ func (f *OutboxRows) beginBackFill(ctx context.Context, q dialect.Querier) error
 	return err
 }
 
-// backfill places the next batch of rows. The transaction that places them writes the feed's record first, and so locks
-// it: of two processes at the same batch, the second finds it done. Apart from the record it locks only the places.
-func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
+// placeBatch places the next batch of an outbox feed's rows, and returns their number, as recordBatch does. The
+// transaction that places them writes the feed's record first, which locks the record. So of two processes that have
+// the same batch, the second finds it done. Apart from the record only the places are locked.
+func (f *Filler) placeBatch(ctx context.Context, r *catalog.FeedRecord) (n int64, err error) {
 	f.Rows.moveWaiting(ctx)
 	l, err := f.CurrentLayout(ctx)
 	if err != nil {
@@ -158,7 +216,7 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 	for _, shard := range unready {
 		err := f.Store.InTx(ctx, dialect.ForPublish, "begin to fill a shard of "+f.Name,
 			func(tx dialect.Querier) error {
-				return f.Rows.settleBoundary(ctx, tx, feed, shard, behind.Run)
+				return f.fixBoundary(ctx, tx, feed, shard, behind.Run)
 			})
 		if err != nil {
 			return 0, err
@@ -169,38 +227,26 @@ func (m outbox) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int
 		mark = append([]any{behind.Batch}, last...)
 	}
 	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
-		if err := saveFillMark(ctx, f.Feed, tx, r, mark); err != nil {
+		if err := f.saveMark(ctx, tx, r, mark); err != nil {
 			return err
 		}
 		n, err = f.Store.Dialect.PlaceBehind(ctx, tx, feed, behind)
 		if err == nil && r.Runs > 1 { // the snapshot may lack places that were purged: their mark is visible
-			err = f.Rows.KnowsPlaces(ctx, tx, "back-fill")
+			err = f.Rows.RefuseAfterPurge(ctx, tx, "back-fill")
 		}
 		return err
 	})
 	if errors.Is(err, feedtype.Refused) { // permanent: the run ends with what it has placed
 		ended := f.Store.InTx(ctx, dialect.ForRecord, "end back-fill of "+f.Name,
-			func(tx dialect.Querier) error { return saveFillMark(ctx, f.Feed, tx, r, nil) })
+			func(tx dialect.Querier) error { return f.saveMark(ctx, tx, r, nil) })
 		return 0, errors.Join(err, ended)
 	}
 	return n, err
 }
 
-// moveWaiting moves waiting records before a batch. The batch compares rows with all waiting records, so fewer of them
-// make it faster. A failure to move them is therefore reported and otherwise ignored.
-func (f *OutboxRows) moveWaiting(ctx context.Context) {
-	if !f.Store.Publishes() {
-		return
-	}
-	if _, err := f.Outbox.Pass(ctx, shards.MostMoved, false); err != nil && !errors.Is(err, publish.ErrHeld) &&
-		!errors.Is(err, publish.ErrStuck) && ctx.Err() == nil {
-		f.Trouble(err)
-	}
-}
-
-// settleBoundary prepares a shard for the first run that places rows in it, under the shard's lock. If the shard has
+// fixBoundary prepares a shard for the first run that places rows in it, under the shard's lock. If the shard has
 // given no ULID yet, its live part begins at the creation time of the feed, whatever time hints its records have.
-func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
+func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, shard int,
 	run int64) error {
 	d := f.Store.Dialect
 	row, err := d.LockShard(ctx, tx, feed, shard, dialect.LockBounds{})
@@ -214,14 +260,14 @@ func (f *OutboxRows) settleBoundary(ctx context.Context, tx dialect.Querier, fee
 		if err := dialect.QueryRow(ctx, tx, query, b.Args(), &created); err != nil {
 			return err
 		}
-		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), shards.NewULIDRandom(), 1)
+		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), ulidfeed.NewULIDRandom(), 1)
 		if err != nil {
 			return err
 		}
 		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {
 			return err
 		}
-		if err := f.Outbox.LivesFrom(ctx, tx, shard, first.Position()); err != nil {
+		if err := f.Rows.Outbox.LivesFrom(ctx, tx, shard, first.Position()); err != nil {
 			return err
 		}
 	}

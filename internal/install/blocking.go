@@ -9,14 +9,32 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // blocking is the mode in which writers assign ULIDs as positions, see Feed.Lock. Each shard has an order of its own.
 // Nothing is published: a row is an entry as soon as its transaction commits.
 type blocking struct{}
 
-func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
+func (blocking) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureNone
+	}
+	switch {
+	case s.TimeColumn != "":
+		return feedtype.Invalid("time-column", "in mode blocking the ULIDs contain the times: omit it")
+	case s.PositionColumn == "":
+		return feedtype.Invalid("position-column", "name the column with the ULIDs")
+	case s.ShardColumn == "":
+		return feedtype.Invalid("shard-column", "name the integer column with the shard of each row")
+	case s.Capture != feedtype.CaptureNone:
+		return feedtype.Invalid("capture", "mode blocking captures nothing: omit it")
+	}
+	return checkAppendOnly(s)
+}
+
+func (m blocking) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
+	table *dialect.Table) error {
 	columns, problems := catalog.UlidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
 	if len(problems) > 0 {
 		return tableError(feedtype.Refused, table.Name, problems[0].Next, "%s", problems[0].What)
@@ -25,27 +43,21 @@ func (m blocking) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.F
 	return nil
 }
 
-func (blocking) up(db *Database, r *catalog.Record, _ *dialect.Table) ([]dialect.Step, error) {
+func (blocking) up(db *Database, r *catalog.FeedRecord, _ *dialect.Table) ([]dialect.Step, error) {
 	return db.Dialect.ULIDUp(r.Feed(db.Names)), nil
 }
 
-func (blocking) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, _ *dialect.Table) error {
+func (blocking) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
+	_ *dialect.Table) error {
 	if err := run(ctx, q, db.Dialect.ULIDDown(r.Feed(db.Names))); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
 }
 
-// forgetShards deletes a feed's rows of the table shards.
-func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
-	return err
-}
-
 // admit refuses rows whose ULID has a time in the future. All later ULIDs of the shard would have at least that time.
 // Random UUIDs in the column look like such ULIDs.
-func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	if err := db.refuseRowsWithoutULID(ctx, q, r); err != nil {
 		return err
 	}
@@ -54,7 +66,7 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
-	return shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
+	return ulidfeed.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		if ms := int64(last.High >> 16); ms > latest {
 			return tableError(feedtype.Refused, r.Source,
 				"if the column holds random UUIDs, use --mode outbox; if it holds ULIDs, delete this row "+
@@ -68,8 +80,8 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 }
 
 // begin sets the state of each shard that already has rows, so that new ULIDs are above them.
-func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (string, error) {
-	err := shards.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
+func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) (string, error) {
+	err := ulidfeed.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
 		b := dialect.NewBuilder(db.Dialect)
 		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
@@ -93,7 +105,7 @@ func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *c
 	return catalog.StateActive, nil
 }
 
-func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
 	all, other, err := db.Dialect.ULIDProblems(ctx, q, r.Feed(db.Names))
 	if err != nil {
@@ -122,7 +134,7 @@ func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []d
 
 // mend recreates the functions. It drops them first if the column's type has changed: PostgreSQL cannot replace a
 // function by one with another return type.
-func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	columns, problems := catalog.UlidsAgain(db.Dialect, table, r.ULIDs)
 	if len(problems) > 0 {
@@ -137,13 +149,8 @@ func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return run(ctx, q, db.Dialect.ULIDUp(r.Feed(db.Names)))
 }
 
-// backfill has nothing to do: the rows have their ULIDs.
-func (blocking) backfill(context.Context, *Feed, *catalog.Record) (int64, error) {
-	return 0, ErrRecordChanged
-}
-
 // refuseRowsWithoutULID refuses a table with rows that no page could deliver.
-func (db *Database) refuseRowsWithoutULID(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
+func (db *Database) refuseRowsWithoutULID(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
 	feed := r.Feed(db.Names)
 	from := catalog.WithoutULID(db.Dialect, feed)
 	if from == "" {
@@ -177,7 +184,7 @@ func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 
 // script makes the same shard states as begin. Without them a shard that has rows would not be listed before a writer
 // locks it. New ULIDs are above the rows in any case.
-func (blocking) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (blocking) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	d, feed := db.Dialect, r.Feed(db.Names)
 	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
 		return nil, "", "", feedtype.Invalid("schema",

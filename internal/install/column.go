@@ -13,7 +13,7 @@ import (
 
 // planColumns decides which columns capture "column" adds to the table. It refuses a table with triggers or columns
 // that capture "column" cannot use.
-func planColumns(r *catalog.Record, table *dialect.Table) error {
+func planColumns(r *catalog.FeedRecord, table *dialect.Table) error {
 	if r.Capture != feedtype.CaptureColumn {
 		return nil
 	}
@@ -50,7 +50,7 @@ func planColumns(r *catalog.Record, table *dialect.Table) error {
 // HoldsExactKeys refuses capture "column" for keys that can be equal although their text differs. With this capture
 // rowfeed reads the key from the row only. After an UPDATE that changes the text, the former text is lost, so readers
 // could never receive its delete.
-func HoldsExactKeys(r *catalog.Record) error {
+func HoldsExactKeys(r *catalog.FeedRecord) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
 			return tableError(feedtype.Refused, r.Source,
@@ -85,23 +85,26 @@ func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, tab
 	return nil
 }
 
-// refuseSharedPositions refuses a second feed that would keep its positions in the same rows.
-func (c *creation) refuseSharedPositions(ctx context.Context) error {
-	r := c.record
-	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
+// holdsShards refuses capture "column" with several data shards if the table's column for shards cannot hold them.
+func holdsShards(r *catalog.FeedRecord, table *dialect.Table) error {
+	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 {
 		return nil
 	}
-	all, err := catalog.Load(ctx, c.db.Store, c.q, "")
-	if err != nil {
-		return err
+	refuse := func(next, format string, args ...any) error {
+		return tableError(feedtype.Refused, table.Name, next, format, args...)
 	}
-	i := slices.IndexFunc(all, func(other *catalog.Record) bool {
-		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
-			other.Source == r.Source
-	})
-	if i < 0 {
-		return nil
+	shard := table.Kept(dialect.ShardColumn)
+	if shard == nil {
+		return nil // rowfeed adds the column
 	}
-	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
-		"its rows already hold the positions of feed %q", all[i].Name)
+	for _, ix := range table.Unique {
+		if slices.ContainsFunc(ix.Columns, func(c dialect.IndexColumn) bool { return c.Name == shard.Name }) {
+			return refuse("drop this index, or rename the column: rowfeed then adds its own",
+				"publishers would write its column %s, which is part of the unique index %q", shard.Name, ix.Name)
+		}
+	}
+	if problem := shard.ShardProblem(r.DataShards); problem != "" {
+		return refuse("", "its column %s %s", shard.Name, problem)
+	}
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Create makes everything that a feed needs, except for recording or placing the rows that the table already has:
-// [Feed.Complete] does that. It continues a creation that was interrupted. It changes nothing if the feed exists with
+// [Filler.Complete] does that. It continues a creation that was interrupted. It changes nothing if the feed exists with
 // the same spec, and refuses a feed that exists with another.
 func (db *Database) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 	spec, err := checkSpec(spec)
@@ -44,12 +44,12 @@ type creation struct {
 	q      dialect.Querier
 	spec   feedtype.FeedSpec
 	table  *dialect.Table
-	record *catalog.Record
-	known  *catalog.Record // the record that the catalog has of this name, or nil
+	record *catalog.FeedRecord
+	known  *catalog.FeedRecord // the record that the catalog has of this name, or nil
 	adopted
 }
 
-// run takes the steps in their order. It answers false if what it has made must be committed before the rest can be
+// run takes the steps in their order. It returns false if what it has made must be committed before the rest can be
 // made: the caller then commits and starts another attempt.
 func (c *creation) run(ctx context.Context, source feedtype.TableName) (complete bool, err error) {
 	if err := c.describe(ctx, source); err != nil {
@@ -94,7 +94,7 @@ func (c *creation) describe(ctx context.Context, source feedtype.TableName) (err
 	return err
 }
 
-// resume continues a creation that was interrupted. It answers true if the feed is already complete.
+// resume continues a creation that was interrupted. It returns true if the feed is already complete.
 func (c *creation) resume(ctx context.Context) (exists bool, err error) {
 	if c.known.Unreadable != nil {
 		return false, c.known.Unreadable
@@ -181,7 +181,7 @@ func (c *creation) saveSequence(ctx context.Context) error {
 	return err
 }
 
-// makeObjects makes tables, triggers and functions, and sets the state that follows. It answers false after a step
+// makeObjects makes tables, triggers and functions, and sets the state that follows. It returns false after a step
 // that has to be committed before the next.
 func (c *creation) makeObjects(ctx context.Context) (complete bool, err error) {
 	kind := kinds[c.record.Mode]
@@ -202,7 +202,7 @@ func (c *creation) makeObjects(ctx context.Context) (complete bool, err error) {
 	return true, c.db.setState(ctx, c.q, c.spec.Name, state)
 }
 
-// suggestQuotes answers an error that tells how to write the name if "a.b" is not a table b in schema a, but there is
+// suggestQuotes returns an error that tells how to write the name if "a.b" is not a table b in schema a, but there is
 // a table whose name is "a.b".
 func (c *creation) suggestQuotes(ctx context.Context, source feedtype.TableName) error {
 	text := c.spec.Table
@@ -217,19 +217,6 @@ func (c *creation) suggestQuotes(ctx context.Context, source feedtype.TableName)
 	return tableError(feedtype.Refused, feedtype.TableName{Name: text}, next,
 		"read as table %q in schema %q it cannot be followed, but there is a table of the whole name",
 		source.Name, source.Schema)
-}
-
-func (db *Database) feedUp(r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
-	steps, err := db.Dialect.FeedUp(r.Feed(db.Names), table)
-	if err != nil {
-		return nil, &feedtype.Error{
-			Code:   feedtype.Refused,
-			Object: fmt.Sprintf("table %q", table.Name.String()),
-			Cause:  "its triggers cannot be made",
-			Err:    err,
-		}
-	}
-	return steps, nil
 }
 
 // refuseTakenNames refuses a feed whose tables or functions would have the names of existing ones. With another prefix,
@@ -282,21 +269,25 @@ func (c *creation) refuseOwnTable(ctx context.Context) error {
 	return nil
 }
 
-func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
-	for _, s := range steps {
-		if _, err := q.Exec(ctx, s.SQL); err != nil {
-			return fmt.Errorf("%s: %w", s.Note, err)
-		}
+// refuseSharedPositions refuses a second feed that would keep its positions in the same rows.
+func (c *creation) refuseSharedPositions(ctx context.Context) error {
+	r := c.record
+	if r.Capture != feedtype.CaptureColumn && r.Capture != feedtype.CaptureNone {
+		return nil
 	}
-	return nil
-}
-
-// setState needs the schema lock.
-func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state string) error {
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+
-		b.Arg(name), b.Args()...)
-	return err
+	all, err := catalog.Load(ctx, c.db.Store, c.q, "")
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(other *catalog.FeedRecord) bool {
+		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
+			other.Source == r.Source
+	})
+	if i < 0 {
+		return nil
+	}
+	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
+		"its rows already hold the positions of feed %q", all[i].Name)
 }
 
 // Drop removes what Create has made, except for the feed's record: a feed that is added under the same name later gets

@@ -5,8 +5,38 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
+
+// declared is a table of which only the columns in a spec are known.
+type declared struct {
+	d dialect.Dialect
+	dialect.Table
+}
+
+// column adds a column, given as name:type, to the table, and returns its name. A column that was declared before needs
+// no type.
+func (t *declared) column(param, text string) (string, error) {
+	name, declaration, typed := strings.Cut(text, ":")
+	known := t.Column(name)
+	switch {
+	case !typed && known != nil:
+		return name, nil
+	case !typed:
+		return "", feedtype.Invalid(param, "%q has no type; without a server write it like id:bigint", text)
+	case known != nil && !strings.EqualFold(known.Type, declaration):
+		return "", feedtype.Invalid(param, "%q is given with two types, %s and %s", name, known.Type, declaration)
+	case known != nil:
+		return name, nil
+	}
+	c := t.d.KeyColumn(name, declaration)
+	if err := checkDeclaration(param, name, declaration, c.Kind); err != nil {
+		return "", err
+	}
+	t.Columns = append(t.Columns, c)
+	return name, nil
+}
 
 // checkDeclaration refuses a text that is more than a column type. The printed script contains the text unchanged, so
 // it could otherwise inject SQL. param is the parameter that named the column.

@@ -1,9 +1,9 @@
 // Package install makes, verifies, upgrades and removes what rowfeed needs in a database: its own tables, and the
 // triggers, tables, functions and rights of each feed. It decides which tables a feed can follow, how existing rows
 // enter a new feed, how keys get another number of data shards, how partitions are followed, and what an upgrade may
-// change. It may import packages shards, publish and read, and what is below them.
+// change. It may import packages ulidfeed, publish and read, and what is below them.
 //
-// Begin with Database.Create in create.go for a new feed, and with Feed.Upgrade in upgrade.go for an existing one. The
-// interface kind in spec.go has what differs between the modes: sequence.go, outbox.go and blocking.go implement it.
-// DESIGN.md says why the steps have their order.
+// Begin with Database.Create in create.go for a new feed, and with Upgrader.Upgrade in upgrade.go for an existing one.
+// Feed in feed.go lists the tasks for one feed. The interface kind in kind.go has what differs between the modes:
+// sequence.go, outbox.go and blocking.go implement it. DESIGN.md says why the steps have their order.
 package install

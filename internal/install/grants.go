@@ -35,7 +35,7 @@ type Grants struct {
 	DB *Database
 }
 
-// Granted answers the logins that Grant has let use the feed, as last read from the record.
+// Granted returns the logins that Grant has let use the feed, as last read from the record.
 func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 
 // Grant lets logins use the feed. It grants rights on rowfeed's tables and functions only: the owner of the feed's
@@ -43,8 +43,8 @@ func (f *Grants) Granted() feedtype.Grants { return f.Record.Load().Grants }
 // changes nothing. Grant refuses the owner of rowfeed's objects. Databases without logins answer
 // [errors.ErrUnsupported].
 func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
-	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
-		logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "grant", logins, func(q dialect.Querier, r *catalog.FeedRecord,
+		others []*catalog.FeedRecord, logins feedtype.Grants) error {
 		before := *r
 		r.Grants = joined(r.Grants, logins)
 		more, err := rightsOf(f.DB, r, logins)
@@ -73,8 +73,8 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 // Revoke revokes what Grant has granted to logins. A login keeps the rights that it needs for other feeds, and those on
 // objects that it owns. Revoking again changes nothing.
 func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
-	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.Record, others []*catalog.Record,
-		logins feedtype.Grants) error {
+	return f.changeGrants(ctx, "revoke", logins, func(q dialect.Querier, r *catalog.FeedRecord,
+		others []*catalog.FeedRecord, logins feedtype.Grants) error {
 		less, err := rightsOf(f.DB, r, logins)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (f *Grants) Revoke(ctx context.Context, logins feedtype.Grants) error {
 	})
 }
 
-// PrintGrants answers the script that Grant, or Revoke, would run. The script replaces the list of logins in the feed's
+// PrintGrants returns the script that Grant, or Revoke, would run. The script replaces the list of logins in the feed's
 // record by one made from the current list, so run it before any other grant of the feed.
 func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke bool) ([]dialect.Step, error) {
 	logins, err := f.accounts(ctx, f.Store.On(), logins)
@@ -103,9 +103,9 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 		return nil, err
 	}
 	d := f.Store.Dialect
-	note := "the feed knows them, so that an upgrade gives their rights back, and a drop takes them away"
+	note := "save the logins in the feed's record: an upgrade grants their rights again, and a drop revokes them"
 	if revoke {
-		r.Grants, note = minus(r.Grants, logins), "the feed forgets them"
+		r.Grants, note = minus(r.Grants, logins), "remove the logins from the feed's record"
 		if all, err = withoutNeeded(ctx, f.DB, f.Store.On(), all, append(others, r)); err != nil {
 			return nil, f.Fail("determine what the logins need for other feeds", err)
 		}
@@ -130,7 +130,8 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 // changeGrants calls change under the schema lock. change receives the feed's record, the records of all other feeds,
 // and the logins under the names that the database knows them by.
 func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype.Grants,
-	change func(q dialect.Querier, r *catalog.Record, others []*catalog.Record, logins feedtype.Grants) error) error {
+	change func(q dialect.Querier, r *catalog.FeedRecord, others []*catalog.FeedRecord,
+		logins feedtype.Grants) error) error {
 	if err := f.checkLogins(logins); err != nil {
 		return err
 	}
@@ -156,8 +157,8 @@ func (f *Grants) changeGrants(ctx context.Context, doing string, logins feedtype
 }
 
 // recordAndOthers reads a feed's record, and the records of all other feeds.
-func recordAndOthers(ctx context.Context, db *Database, q dialect.Querier, name string) (r *catalog.Record,
-	others []*catalog.Record, err error) {
+func recordAndOthers(ctx context.Context, db *Database, q dialect.Querier, name string) (r *catalog.FeedRecord,
+	others []*catalog.FeedRecord, err error) {
 	records, err := catalog.Load(ctx, db.Store, q, "")
 	if err != nil {
 		return nil, nil, err
@@ -213,7 +214,7 @@ func (f *Grants) checkLogins(logins feedtype.Grants) error {
 	return nil
 }
 
-// accounts answers the logins under the names that the database knows them by, without duplicates.
+// accounts returns the logins under the names that the database knows them by, without duplicates.
 func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtype.Grants) (known feedtype.Grants,
 	err error) {
 	if err := f.checkLogins(logins); err != nil {
@@ -273,8 +274,8 @@ type loginRights struct {
 	rights    []dialect.Right
 }
 
-// rightsOf answers the rights that logins need for a feed.
-func rightsOf(db *Database, r *catalog.Record, logins feedtype.Grants) (all []loginRights, err error) {
+// rightsOf returns the rights that logins need for a feed.
+func rightsOf(db *Database, r *catalog.FeedRecord, logins feedtype.Grants) (all []loginRights, err error) {
 	if r.Unreadable != nil {
 		return nil, r.Unreadable
 	}
@@ -309,7 +310,7 @@ func rightsOf(db *Database, r *catalog.Record, logins feedtype.Grants) (all []lo
 
 // revokeUnneeded revokes rights, except for those that the given feeds still need.
 func revokeUnneeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights,
-	feeds []*catalog.Record) error {
+	feeds []*catalog.FeedRecord) error {
 	less, err := withoutNeeded(ctx, db, q, less, feeds)
 	if err != nil {
 		return err
@@ -324,7 +325,7 @@ func revokeUnneeded(ctx context.Context, db *Database, q dialect.Querier, less [
 
 // withoutNeeded leaves out rights that the given feeds need, and rights on objects that the login owns.
 func withoutNeeded(ctx context.Context, db *Database, q dialect.Querier, less []loginRights,
-	feeds []*catalog.Record) ([]loginRights, error) {
+	feeds []*catalog.FeedRecord) ([]loginRights, error) {
 	var needed []loginRights
 	for _, r := range feeds {
 		all, err := rightsOf(db, r, r.Grants)
@@ -354,7 +355,7 @@ func withoutNeeded(ctx context.Context, db *Database, q dialect.Querier, less []
 
 // revokeAll revokes the rights of a feed that is being dropped. On some databases rights remain after the table is
 // dropped.
-func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	if r.Grants.IsZero() {
 		return nil
 	}
@@ -367,11 +368,11 @@ func revokeAll(ctx context.Context, db *Database, q dialect.Querier, r *catalog.
 		return err
 	}
 	return revokeUnneeded(ctx, db, q, less, slices.DeleteFunc(records,
-		func(other *catalog.Record) bool { return other.Name == r.Name || other.Gone() }))
+		func(other *catalog.FeedRecord) bool { return other.Name == r.Name || other.Gone() }))
 }
 
 // grantAgain grants the rights of a feed's logins again, since an upgrade may have recreated objects.
-func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	all, err := rightsOf(db, r, r.Grants)
 	if err != nil {
 		return err
@@ -392,14 +393,4 @@ func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog
 		}
 	}
 	return nil
-}
-
-// saveOptions saves the options of a record. The caller holds the schema lock and has read the record under it.
-func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.Record) error {
-	if r.Unreadable != nil {
-		return r.Unreadable // saving would lose the options that this version does not know
-	}
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, r.OptionsSQL(b, db.Table("feeds")), b.Args()...)
-	return err
 }

@@ -14,7 +14,7 @@ import (
 // Schema makes and removes rowfeed's own tables of one database.
 type Schema struct{ *store.Store }
 
-// Migrate creates rowfeed's tables or brings them to the newest version, and answers the versions that it has applied.
+// Migrate creates rowfeed's tables or brings them to the newest version, and returns the versions that it has applied.
 // Concurrent calls are safe: the schema lock lets them run one after the other.
 func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 	err = db.WithSchemaLock(ctx, "migrate", func(q dialect.Querier) error {

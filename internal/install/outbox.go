@@ -15,7 +15,39 @@ import (
 // read as in mode blocking.
 type outbox struct{}
 
-func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
+func (outbox) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureApp
+	}
+	switch {
+	case s.PositionColumn != "":
+		return feedtype.Invalid("position-column",
+			"in mode outbox the ULIDs are in a table of rowfeed: omit it")
+	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
+		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
+	}
+	return checkAppendOnly(s)
+}
+
+// checkAppendOnly refuses settings that have no effect on feeds of append-only tables.
+func checkAppendOnly(s *feedtype.FeedSpec) error {
+	switch {
+	case s.Tombstones != 0:
+		return feedtype.Invalid("tombstones",
+			"feeds of append-only tables have no deletes: omit it")
+	case s.DataShards != 1:
+		return feedtype.Invalid("data-shards", "in modes with ULIDs every integer is a shard: omit it")
+	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
+		return feedtype.Invalid("adopt",
+			"in modes with ULIDs new positions are always above the existing ones: omit it")
+	case s.AcceptTriggers || s.AcceptUntriggered:
+		return feedtype.Invalid("accept-triggers",
+			"feeds of append-only tables need no such exception: omit it")
+	}
+	return nil
+}
+
+func (outbox) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)
 	if problem == nil {
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
@@ -29,9 +61,9 @@ func (outbox) complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedS
 	return nil
 }
 
-// recordShardProblem answers why a column cannot determine the shard of records, or nil. A value that the trigger
+// recordShardProblem returns why a column cannot determine the shard of records, or nil. A value that the trigger
 // cannot use would fail the writer's INSERT.
-func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Record) *catalog.Problem {
+func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.FeedRecord) *catalog.Problem {
 	name := r.ShardColumn
 	if name == "" {
 		return nil
@@ -49,7 +81,7 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Reco
 	return catalog.ShardProblem(d, c, r.Capture == feedtype.CaptureTrigger)
 }
 
-// timeColumnProblem answers why a column cannot provide the times of rows, or nil.
+// timeColumnProblem returns why a column cannot provide the times of rows, or nil.
 func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *catalog.Problem {
 	if name == "" {
 		return nil
@@ -66,18 +98,10 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ca
 }
 
 // admit refuses rows without a shard, at which back-fill would fail.
-func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error {
+func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	feed := r.Feed(db.Names)
 	return refuseWithoutShard(ctx, db.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
 		return " FROM " + dialect.Qualified(db.Dialect, feed.Source) + " t WHERE " + condition
-	})
-}
-
-// refuseUnsharded refuses rows without a shard among those that are to be placed or recorded.
-func (f *OutboxRows) refuseUnsharded(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
-	rows func(*dialect.Builder) []string) error {
-	return refuseWithoutShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
-		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
 	})
 }
 
@@ -112,11 +136,11 @@ func refuseWithoutShard(ctx context.Context, d dialect.Dialect, q dialect.Querie
 		"row %s has no shard: its column %q is not an integer", row.AppendJSON(nil), feed.RecordShard)
 }
 
-func (outbox) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (outbox) up(db *Database, r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	if err := run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table)); err != nil {
 		return err
@@ -124,7 +148,7 @@ func (outbox) down(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	return db.forgetShards(ctx, q, r)
 }
 
-func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.Record) (string, error) {
+func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.FeedRecord) (string, error) {
 	return catalog.StateFilling, nil
 }
 
@@ -141,7 +165,7 @@ func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dia
 	return writing, reading
 }
 
-func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {
@@ -151,79 +175,9 @@ func (outbox) verify(ctx context.Context, db *Database, q dialect.Querier, r *ca
 	return append(problems, elsewhere...), err
 }
 
-func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (outbox) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	return sequenced{}.mend(ctx, db, q, r, table)
-}
-
-// RecordMissing appends records for rows that have neither a record nor a place, in batches in key order. On MariaDB
-// one INSERT … SELECT over the whole table would block writers of the outbox while it runs.
-func (f *OutboxRows) RecordMissing(ctx context.Context) (n int64, err error) {
-	for after, more := []any(nil), true; more; {
-		f.moveWaiting(ctx)
-		var recorded int64
-		var last []any
-		err = f.Store.InTx(ctx, dialect.ForRepair, "append records", func(tx dialect.Querier) (err error) {
-			recorded, last, err = f.recordBatch(ctx, tx, after)
-			return err
-		})
-		if err != nil {
-			return n, f.Explain(ctx, "append records", err)
-		}
-		n += recorded
-		after, more = last, last != nil
-		f.Recorder.Wake()
-	}
-	return n, nil
-}
-
-// recordBatch is one transaction of a repair. It locks the feed's record, as back-fill does, so that two processes
-// never work on the same rows at a time. The INSERT's snapshot may lack places that were purged. The purge leaves a
-// mark, so the transaction looks for the mark after the INSERT.
-func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after []any) (
-	recorded int64, last []any, err error,
-) {
-	if err := f.lockActive(ctx, tx); err != nil {
-		return 0, nil, err
-	}
-	rows, last, err := f.Recorder.KeyRange(ctx, tx, "", after, fillBatch)
-	if err != nil {
-		return 0, nil, err
-	}
-	if err := f.refuseUnsharded(ctx, tx, f.DialectFeed(), rows); err != nil {
-		return 0, nil, err
-	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect, b, f.DialectFeed(), rows), b.Args()...)
-	if err != nil {
-		return 0, nil, err
-	}
-	return recorded, last, f.KnowsPlaces(ctx, tx, "repair")
-}
-
-// lockActive locks the feed's record. It refuses a feed that is being filled, or was dropped or added again.
-func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
-	r := f.Record.Load()
-	where := func(b *dialect.Builder) string {
-		return " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation)
-	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
-		return err
-	}
-	var state string
-	b = dialect.NewBuilder(f.Store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.Store.Table("feeds")+where(b), b.Args(), &state)
-	switch {
-	case err != nil && !errors.Is(err, store.ErrNoRows):
-		return err
-	case state == catalog.StateFilling:
-		return feedError(feedtype.Filling, f.Name, "run `rowfeed feed backfill "+f.Name+
-			"`, if it was interrupted", "back-fill is placing its rows")
-	case state != catalog.StateActive:
-		return feedError(feedtype.Conflict, f.Name, "run the command again", "it was dropped or added again meanwhile")
-	}
-	return nil
 }
 
 func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
@@ -239,7 +193,7 @@ func (outbox) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 }
 
 // script leaves existing rows to back-fill: one statement would lock all of them for its whole run.
-func (outbox) script(_ *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
+func (outbox) script(_ *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	note = "the feed is made, and readers at its head can start; `rowfeed feed add` with the same arguments, or\n" +
 		"`rowfeed feed backfill " + r.Name + "`, places the rows that the table already has. Run one of them now,\n" +
 		"even if there are no rows: until it is done, a reader at the beginning of a shard is refused (503 filling)"

@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/publish"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // PostgreSQL copies the row trigger to a new partition, but not the trigger for TRUNCATE. No trigger fires for the rows
@@ -45,19 +45,7 @@ type Partitions struct {
 	attached attached
 }
 
-// attachedOf answers the table's partitions that hold rows themselves, sorted.
-func attachedOf(table *dialect.Table) []string {
-	var all []string
-	for _, p := range table.Partitions {
-		if p.Attached != "" {
-			all = append(all, p.Attached)
-		}
-	}
-	slices.Sort(all)
-	return all
-}
-
-// VerifyPartitions answers one sentence for each new partition that lacks the trigger for TRUNCATE. Verify does not
+// VerifyPartitions returns one sentence for each new partition that lacks the trigger for TRUNCATE. Verify does not
 // report these, since other writes to the partition are captured.
 func (f *Partitions) VerifyPartitions(ctx context.Context) ([]string, error) {
 	fresh, err := f.newPartitions(ctx, f.Store.On(), f.Record.Load())
@@ -81,7 +69,7 @@ func uncaptured(p dialect.NewPartition) string {
 		"other writes to it are", p.Name)
 }
 
-func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.Record) (
+func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (
 	[]dialect.NewPartition, error,
 ) {
 	if r.Capture != feedtype.CaptureTrigger {
@@ -107,14 +95,8 @@ func (f *Partitions) FollowPartitions(ctx context.Context) {
 	}
 }
 
-// hasPartitions tells whether the feed follows partitions.
-func hasPartitions(r *catalog.Record, table *dialect.Table) bool {
-	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
-		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
-}
-
 // addTriggers makes the trigger of each new partition in a transaction of its own. So its locks block writers of one
-// partition at a time, and for no longer than WithSchemaLock waits for a lock. It answers the first error.
+// partition at a time, and for no longer than WithSchemaLock waits for a lock. It returns the first error.
 func (f *Partitions) addTriggers(ctx context.Context) error {
 	r := f.Record.Load()
 	fresh, err := f.newPartitions(ctx, f.Store.On(), r)
@@ -160,8 +142,8 @@ func (f *Partitions) refuseWithoutRights(fresh ...dialect.NewPartition) error {
 }
 
 // makeTriggers makes the triggers that new partitions lack, and lists the partitions as Taken in the feed's record, so
-// that followPartitions looks for changes that were missed. It answers one sentence for each trigger.
-func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.Record,
+// that followPartitions looks for changes that were missed. It returns one sentence for each trigger.
+func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *catalog.FeedRecord,
 	fresh []dialect.NewPartition) (taken []string, err error) {
 	if len(fresh) == 0 {
 		return nil, nil
@@ -201,7 +183,7 @@ func (f *Partitions) makeTriggers(ctx context.Context, q dialect.Querier, of *ca
 	return taken, f.DB.saveOptions(ctx, q, r)
 }
 
-// followPartitions records the keys that came or went with partitions since the record's list was saved, and answers
+// followPartitions records the keys that came or went with partitions since the record's list was saved, and returns
 // how many. It does nothing while a partition lacks its trigger.
 func (f *Partitions) followPartitions(ctx context.Context) (total int64, err error) {
 	if err := f.Reload(ctx); err != nil {
@@ -272,7 +254,7 @@ func (f *Partitions) partitionsFail(ctx context.Context, err error) error {
 	}
 }
 
-// followedTo answers the position above which rows of partitions that are new have their keys. It is 0 if a partition
+// followedTo returns the position above which rows of partitions that are new have their keys. It is 0 if a partition
 // is gone, since its rows can have any position.
 func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 	gone := func(p string) bool { return !slices.Contains(now.Attached, p) }
@@ -294,7 +276,7 @@ func (f *Partitions) sequenceValue(ctx context.Context) (value int64, err error)
 	return value, f.Fail("read its sequence", err)
 }
 
-// publishedUpTo waits for the current publishing pass, and answers the sequence's value after it. Later passes no
+// publishedUpTo waits for the current publishing pass, and returns the sequence's value after it. Later passes no
 // longer see the rows of partitions that are gone.
 func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "follow the partitions of "+f.Name, func(tx dialect.Querier) error {
@@ -307,7 +289,7 @@ func (f *Partitions) publishedUpTo(ctx context.Context) (value int64, err error)
 
 // recordAttached records the keys of all rows of a partition, also of keys that have a position: the partition can be a
 // rewritten copy of a former one, with other rows under the same keys.
-func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p dialect.Partition) (
+func (f *Partitions) recordAttached(ctx context.Context, r *catalog.FeedRecord, p dialect.Partition) (
 	total int64, err error,
 ) {
 	// A feed whose source is the partition, and whose changes are recorded for this feed.
@@ -315,7 +297,7 @@ func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p di
 	of.Source = p.Name
 	part := f.withRecord(&of)
 	if r.Outbox() {
-		err := f.Rows.KnowsPlaces(ctx, f.Store.On(), "record the rows of partition "+p.Name.String())
+		err := f.Rows.RefuseAfterPurge(ctx, f.Store.On(), "record the rows of partition "+p.Name.String())
 		if errors.Is(err, feedtype.Refused) {
 			f.Trouble(err) // reported once: only an operator knows which rows to record
 			return 0, nil
@@ -339,13 +321,13 @@ func (f *Partitions) recordAttached(ctx context.Context, r *catalog.Record, p di
 	return total, nil
 }
 
-// withRecord answers the same feed with another record and its own gap tracking.
-func (f *Partitions) withRecord(r *catalog.Record) *Partitions {
+// withRecord returns the same feed with another record and its own gap tracking.
+func (f *Partitions) withRecord(r *catalog.FeedRecord) *Partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
 	feed.Record.Store(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
 	known := f.Rows.Outbox
-	outbox := &shards.Outbox{Feed: feed, History: known.History, Watch: known.Watch, Gaps: gap.New(feed)}
+	outbox := &ulidfeed.Outbox{Feed: feed, History: known.History, Watch: known.Watch, Gaps: gap.New(feed)}
 	rows := &OutboxRows{Feed: feed, Recorder: recorder, Outbox: outbox}
 	part := &Partitions{Feed: feed, DB: f.DB, Recorder: recorder, Rows: rows}
 	feed.Diagnose = func(ctx context.Context, doing string, err error) error {
@@ -413,7 +395,7 @@ func (f *Partitions) followStep(ctx context.Context, step func(dialect.Querier) 
 
 // savePartitions saves a new list of partitions, unless the record has changed since it was read. Then the next call of
 // followPartitions compares again.
-func (f *Partitions) savePartitions(ctx context.Context, read *catalog.Record, now *catalog.Partitions) error {
+func (f *Partitions) savePartitions(ctx context.Context, read *catalog.FeedRecord, now *catalog.Partitions) error {
 	err := f.Store.WithSchemaLock(ctx, "follow the partitions of "+f.Name, func(q dialect.Querier) error {
 		records, err := catalog.Load(ctx, f.Store, q, f.Name)
 		if err != nil || len(records) == 0 || records[0].Gone() || records[0].Generation != read.Generation ||

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Print answers the script that creates a feed, without a connection. See rowfeed.PrintFeed.
+// Print returns the script that creates a feed, without a connection. See rowfeed.PrintFeed.
 func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]dialect.Step, error) {
 	spec, err := checkSpec(spec)
 	if err != nil {
@@ -54,7 +54,7 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 	}, last), nil
 }
 
-// withoutConnection answers a Database that renders statements and cannot run them.
+// withoutConnection returns a Database that renders statements and cannot run them.
 func withoutConnection(d dialect.Dialect, names dialect.Names) (*Database, error) {
 	home, err := d.CurrentSchema(context.Background(), nil)
 	db := &Database{&store.Store{Dialect: d, Names: names, Home: home}}
@@ -65,7 +65,7 @@ func withoutConnection(d dialect.Dialect, names dialect.Names) (*Database, error
 }
 
 // declaredRecord makes a feed's record from what the spec says about the table.
-func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *dialect.Table, error) {
+func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.FeedRecord, *dialect.Table, error) {
 	source, err := parseTable(spec.Table)
 	if err != nil {
 		return nil, nil, err
@@ -100,33 +100,4 @@ func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.Record, *di
 	}
 	r.Columns = columns
 	return r, &t.Table, nil
-}
-
-// declared is a table of which only the columns in a spec are known.
-type declared struct {
-	d dialect.Dialect
-	dialect.Table
-}
-
-// column adds a column, given as name:type, to the table, and answers its name. A column that was declared before needs
-// no type.
-func (t *declared) column(param, text string) (string, error) {
-	name, declaration, typed := strings.Cut(text, ":")
-	known := t.Column(name)
-	switch {
-	case !typed && known != nil:
-		return name, nil
-	case !typed:
-		return "", feedtype.Invalid(param, "%q has no type; without a server write it like id:bigint", text)
-	case known != nil && !strings.EqualFold(known.Type, declaration):
-		return "", feedtype.Invalid(param, "%q is given with two types, %s and %s", name, known.Type, declaration)
-	case known != nil:
-		return name, nil
-	}
-	c := t.d.KeyColumn(name, declaration)
-	if err := checkDeclaration(param, name, declaration, c.Kind); err != nil {
-		return "", err
-	}
-	t.Columns = append(t.Columns, c)
-	return name, nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -33,7 +32,7 @@ type Resharding struct {
 	Recorder *publish.Recorder
 }
 
-// Reshard changes the feed's number of data shards, and answers whether that changed anything. It begins a new
+// Reshard changes the feed's number of data shards, and returns whether that changed anything. It begins a new
 // generation: cursors of the former one are refused with the code GenerationChanged, and consumers start at the
 // beginning. Writers, publishers and readers of the whole feed continue. Requests for a part of the feed are answered
 // with the code Sharding until every key has its shard. After an interruption a second call with the same number
@@ -86,7 +85,7 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 
 // beginSharding saves the new number of data shards with a new generation, unless the record has changed since it was
 // read.
-func (f *Resharding) beginSharding(ctx context.Context, r *catalog.Record, dataShards int) error {
+func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
 	if feed := to.Feed(f.Store.Names); feed.InRows() {
@@ -194,9 +193,9 @@ func (f *Resharding) assignShards(ctx context.Context, wanted int, progress func
 	}
 }
 
-// shardBatch assigns the next keys of the walk to their shards. It answers how many keys it has read, and how many rows
+// shardBatch assigns the next keys of the walk to their shards. It returns how many keys it has read, and how many rows
 // other transactions lock. In that case the walk does not advance.
-func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.Record) (
+func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord) (
 	looked, late int64, err error,
 ) {
 	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
@@ -240,8 +239,8 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 	return int64(len(keys)), 0, f.saveMark(ctx, tx, r, mark)
 }
 
-// walk answers the stage of the walk, and the last key that it has processed.
-func walk(r *catalog.Record) (stage int, after []any) {
+// walk returns the stage of the walk, and the last key that it has processed.
+func walk(r *catalog.FeedRecord) (stage int, after []any) {
 	if len(r.FillAfter) == 0 {
 		return walkPositions, nil
 	}
@@ -252,9 +251,9 @@ func walk(r *catalog.Record) (stage int, after []any) {
 	return int(at), after
 }
 
-// Misplaced answers the positions whose stored shard is not the key's shard. Keys without a position are left out: the
+// Misplaced returns the positions whose stored shard is not the key's shard. Keys without a position are left out: the
 // publisher assigns their shard together with the position.
-func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
+func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded
 	shardOf := r.Sharder()
 	for _, k := range keys {
@@ -278,7 +277,7 @@ func Misplaced(r *catalog.Record, keys []dialect.PlaceKey, rows bool) ([]dialect
 
 // unlessChanged is a condition: the feed's record has the generation, the state and the mark that were read. Another
 // walk of the same feed, to the same number of shards, has another generation.
-func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
+func unlessChanged(r *catalog.FeedRecord, b *dialect.Builder) string {
 	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
 		b.Arg(catalog.StateSharding)
 	if r.FillMark == nil {
@@ -289,7 +288,7 @@ func unlessChanged(r *catalog.Record, b *dialect.Builder) string {
 
 // saveMark saves how far the walk has come; nil leaves the mark as it is. If the record has changed since it was read,
 // this batch was made for another number of shards, and the error is ErrRecordChanged.
-func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.Record, mark []any) error {
+func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, mark []any) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
 	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(),
@@ -309,8 +308,8 @@ func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalo
 }
 
 // endSharding makes or removes the index by bucket, and sets the feed active. It does neither if the record has changed
-// since it was read. The caller reloads the record.
-func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
+// since it was read. The caller reloads the record. Making the index at once is cheaper than moving each key in it.
+func (f *Resharding) endSharding(ctx context.Context, r *catalog.FeedRecord) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		var n int64
@@ -337,28 +336,4 @@ func (f *Resharding) endSharding(ctx context.Context, r *catalog.Record) error {
 		f.Recorder.Wake()
 	}
 	return err
-}
-
-// holdsShards refuses capture "column" with several data shards if the table's column for shards cannot hold them.
-func holdsShards(r *catalog.Record, table *dialect.Table) error {
-	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 {
-		return nil
-	}
-	refuse := func(next, format string, args ...any) error {
-		return tableError(feedtype.Refused, table.Name, next, format, args...)
-	}
-	shard := table.Kept(dialect.ShardColumn)
-	if shard == nil {
-		return nil // rowfeed adds the column
-	}
-	for _, ix := range table.Unique {
-		if slices.ContainsFunc(ix.Columns, func(c dialect.IndexColumn) bool { return c.Name == shard.Name }) {
-			return refuse("drop this index, or rename the column: rowfeed then adds its own",
-				"publishers would write its column %s, which is part of the unique index %q", shard.Name, ix.Name)
-		}
-	}
-	if problem := shard.ShardProblem(r.DataShards); problem != "" {
-		return refuse("", "its column %s %s", shard.Name, problem)
-	}
-	return nil
 }

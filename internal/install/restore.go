@@ -4,14 +4,24 @@ import (
 	"context"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/publish"
+	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+// Identity ties one feed to the database in which its positions were given.
+type Identity struct {
+	*catalog.Feed
+	Recorder *publish.Recorder
+	Reader   *read.Reader
+}
 
 // SameAsBefore refuses a database that was restored or replaced since it was last seen. A publisher calls it at its
 // start and then every minute. Publishing makes the same check; this also finds it while there is nothing to publish.
 // It saves the database's identity if the feed's record has none.
-func (f *Feed) SameAsBefore(ctx context.Context) error {
+func (f *Identity) SameAsBefore(ctx context.Context) error {
 	identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names)
 	if err != nil {
 		return f.Fail("read the identity of its database", err)
@@ -30,7 +40,7 @@ func (f *Feed) SameAsBefore(ctx context.Context) error {
 	return f.Reader.NotSetBack(ctx)
 }
 
-func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
+func (f *Identity) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
 	err := f.Store.InTx(ctx, dialect.ForRecord, "note the database of "+f.Name, func(tx dialect.Querier) error {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		query := "UPDATE " + f.Store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) +
@@ -47,11 +57,11 @@ func (f *Feed) setIdentity(ctx context.Context, identity string, onlyUnknown boo
 	return f.Reload(ctx)
 }
 
-// Bump gives the feed a new generation, and answers it: the database's time in seconds, or the former generation plus
+// Bump gives the feed a new generation, and returns it: the database's time in seconds, or the former generation plus
 // one if that is higher. Cursors of the former generation are then refused with the code GenerationChanged. Consumers
 // start at the beginning, and remove what they do not receive again. Bump is for a database that has lost commits:
 // after a backup was restored, or after a failover to a replica that lagged. It saves the identity of the database.
-func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
+func (f *Identity) Bump(ctx context.Context) (generation int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "bump "+f.Name, func(tx dialect.Querier) error {
 		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
 		if err != nil {
@@ -70,14 +80,14 @@ func (f *Feed) Bump(ctx context.Context) (generation int64, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return 0, err
 	}
-	f.Wake()
+	f.Recorder.Wake()
 	return f.Generation(), nil
 }
 
 // AdoptDatabase saves the database's identity in the feed's record. Positions and cursors remain valid. It is for a
-// database that has moved with all its commits: a planned failover, an upgrade, a new server id. It answers whether
+// database that has moved with all its commits: a planned failover, an upgrade, a new server id. It returns whether
 // the identity was another one.
-func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
+func (f *Identity) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
 	}
@@ -91,16 +101,16 @@ func (f *Feed) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.setIdentity(ctx, identity, false); err != nil {
 		return false, err
 	}
-	f.Wake()
+	f.Recorder.Wake()
 	return true, nil
 }
 
-// PrintBump answers the script of Bump, or of AdoptDatabase, without a connection. See rowfeed.PrintBump.
+// PrintBump returns the script of Bump, or of AdoptDatabase, without a connection. See rowfeed.PrintBump.
 func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
 	steps := bumpSteps(d, names, feed, nil)
 	if adopt {
 		b := dialect.NewScript(d)
-		steps = []dialect.Step{{Note: "the next publisher notes which database it is in",
+		steps = []dialect.Step{{Note: "the next publisher saves the identity of its database",
 			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
 				" SET database_identity = NULL WHERE name = " + b.Arg(feed)}}
 	}
@@ -116,8 +126,8 @@ func bumpSteps(d dialect.Dialect, names dialect.Names, feed string, identity any
 		b.Arg(feed)
 	b = dialect.NewScript(d)
 	return []dialect.Step{
-		{Note: "wait for a publisher in the middle of a pass", SQL: lock},
-		{Note: "from now on cursors of the generation before are refused",
+		{Note: "wait for a publisher that is in a pass", SQL: lock},
+		{Note: "from now on cursors of the former generation are refused",
 			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
 				"\nSET generation = CASE WHEN " + seconds + " > generation + 1 THEN " + seconds +
 				" ELSE generation + 1 END,\n  database_identity = " + b.Arg(identity) +

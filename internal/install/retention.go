@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // noRetention refuses a limit for feeds whose entries are rows of the user's table.
@@ -33,8 +34,8 @@ func validRetention(r feedtype.Retention) error {
 
 // SetRetention changes how long the feed keeps its entries. Publishers apply the change within a minute. It does not
 // restore entries that were purged.
-func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
-	if err := f.checkRetention(to); err != nil {
+func (db *Database) SetRetention(ctx context.Context, f *catalog.Feed, to feedtype.Retention) error {
+	if err := checkRetentionOf(f, to); err != nil {
 		return err
 	}
 	err := f.Store.WithSchemaLock(ctx, "set the retention of "+f.Name, func(q dialect.Querier) error {
@@ -43,11 +44,11 @@ func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
 			return err
 		}
 		r := *f.Record.Load()
-		if err := f.checkRetention(to); err != nil {
+		if err := checkRetentionOf(f, to); err != nil {
 			return err
 		}
 		r.Retain = to
-		return f.DB.saveOptions(ctx, q, &r)
+		return db.saveOptions(ctx, q, &r)
 	})
 	if err == nil {
 		err = f.Reload(ctx)
@@ -55,7 +56,7 @@ func (f *Feed) SetRetention(ctx context.Context, to feedtype.Retention) error {
 	return f.Fail("set its retention", err)
 }
 
-func (f *Feed) checkRetention(to feedtype.Retention) error {
+func checkRetentionOf(f *catalog.Feed, to feedtype.Retention) error {
 	r := f.Record.Load()
 	return cmp.Or(r.Unreadable, checkRetention(r.Mode, to))
 }

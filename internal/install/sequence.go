@@ -4,31 +4,47 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
-
-func (sequenced) script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error) {
-	if feed := r.Feed(db.Names); !feed.InRows() {
-		steps = []dialect.Step{{
-			Note: "the rows that are there already; `rowfeed feed add` does this in resumable batches",
-			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" +
-				strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " +
-				dialect.Qualified(db.Dialect, feed.Source),
-		}}
-	}
-	return steps, catalog.StateActive, "the feed is ready", nil
-}
-
 // sequenced is the mode in which publishers assign positions from a sequence.
 type sequenced struct{}
 
-func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error {
+func (sequenced) check(s *feedtype.FeedSpec) error {
+	if s.Capture == "" {
+		s.Capture = feedtype.CaptureTrigger
+	}
+	if s.Tombstones == 0 {
+		s.Tombstones = feedtype.DefaultTombstones
+	}
+	switch {
+	case s.PositionColumn != "":
+		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
+	case s.TimeColumn != "":
+		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
+	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
+		s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
+	case s.Adopt && s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
+	case s.AdoptSequence != "" && !s.Adopt:
+		return feedtype.Invalid("adopt-sequence", "it requires --adopt")
+	case s.AdoptCursors != "" && !s.Adopt:
+		return feedtype.Invalid("adopt-cursors", "it requires --adopt")
+	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
+		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
+	case s.Tombstones < time.Second:
+		return feedtype.Invalid("tombstones", "%s is less than a second", s.Tombstones)
+	}
+	return nil
+}
+
+func (sequenced) complete(_ dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
+	table *dialect.Table) error {
 	if len(table.Untriggered) > 0 && spec.Capture == feedtype.CaptureTrigger && !spec.AcceptUntriggered {
 		return tableError(feedtype.Refused, table.Name,
 			"remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` "+
@@ -44,20 +60,35 @@ func (sequenced) complete(_ dialect.Dialect, r *catalog.Record, spec feedtype.Fe
 	return nil
 }
 
-func (sequenced) admit(context.Context, *Database, dialect.Querier, *catalog.Record) error {
+func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
+
+func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
+	if feed := r.Feed(db.Names); !feed.InRows() {
+		steps = []dialect.Step{{
+			Note: "the rows that the table already has; `rowfeed feed add` does this in resumable batches",
+			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" +
+				strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
+				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " +
+				dialect.Qualified(db.Dialect, feed.Source),
+		}}
+	}
+	return steps, catalog.StateActive, "the feed is ready", nil
+}
+
+func (sequenced) admit(context.Context, *Database, dialect.Querier, *catalog.FeedRecord) error {
 	return nil
 }
 
-func (sequenced) up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error) {
+func (sequenced) up(db *Database, r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
 	return db.feedUp(r, table)
 }
 
-func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	return run(ctx, q, db.Dialect.FeedDown(r.Feed(db.Names), table))
 }
 
-func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *catalog.Record) (string, error) {
+func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *catalog.FeedRecord) (string, error) {
 	switch {
 	case r.Adopt && r.DataShards > 1:
 		return catalog.StateSharding, nil // adopted positions have no data shard yet
@@ -67,20 +98,7 @@ func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *ca
 	return catalog.StateFilling, nil
 }
 
-// backfill records the keys of rows as changes.
-func (sequenced) backfill(ctx context.Context, f *Feed, r *catalog.Record) (n int64, err error) {
-	err = f.Store.InTx(ctx, dialect.ForRecord, "fill "+f.Name, func(tx dialect.Querier) error {
-		recorded, last, err := f.Recorder.RecordRange(ctx, tx, "", r.FillAfter, fillBatch, dialect.Changed)
-		if err != nil {
-			return err
-		}
-		n = recorded
-		return saveFillMark(ctx, f.Feed, tx, r, last)
-	})
-	return n, err
-}
-
-func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
 	steps, err := db.Dialect.Repair(ctx, q, r.Feed(db.Names), table)
 	if err == nil {
@@ -99,7 +117,7 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 }
 
 // verify also reports triggers that fire when the publisher updates a row.
-func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
+func (sequenced) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
 	problems, err := db.Dialect.Verify(ctx, q, r.Feed(db.Names), table)
 	if err != nil {

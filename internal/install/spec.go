@@ -2,55 +2,17 @@ package install
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
-
-// kind is the part of installing that differs between the modes.
-type kind interface {
-	// check fills in the defaults of a spec, and refuses what the mode does not support.
-	check(s *feedtype.FeedSpec) error
-	// complete checks a spec against the table, and adds to the record what the mode needs.
-	complete(d dialect.Dialect, r *catalog.Record, spec feedtype.FeedSpec, table *dialect.Table) error
-	// admit refuses a table for the rows that it has. It runs before anything is made.
-	admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) error
-	// up answers the statements that make the feed's objects. down removes the objects.
-	up(db *Database, r *catalog.Record, table *dialect.Table) ([]dialect.Step, error)
-	down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
-	// begin runs after the objects were made, and answers the state of the feed.
-	begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record) (state string, err error)
-	// declare is for printing: it declares the columns and indexes that a spec names apart from the key, and removes
-	// the types of these columns from the spec.
-	declare(t *declared, spec *feedtype.FeedSpec) error
-	// script answers the statements of begin for a printed script. note is the comment on the state.
-	script(db *Database, r *catalog.Record) (steps []dialect.Step, state, note string, err error)
-	// verify answers one sentence for each object that is not as the feed needs it. mend repairs the objects.
-	verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record,
-		table *dialect.Table) ([]string, error)
-	mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Record, table *dialect.Table) error
-	// rights answers the rights on rowfeed's tables and functions that writers and readers need in this mode. writing
-	// is empty if writers need none.
-	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
-	// backfill records or places the next batch of rows that are older than the feed, and answers their number. The
-	// error is ErrRecordChanged if another process has done this batch.
-	backfill(ctx context.Context, f *Feed, r *catalog.Record) (int64, error)
-}
-
-var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{},
-	feedtype.ModeOutbox: outbox{}}
-
-// kindOf answers the kind of a feed, or why this version cannot read its record.
-func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadable }
 
 // withoutTypes removes the types from the column names of a spec (name:type): they are for printing without a
 // connection. A name that the table has remains whole, since a column's name can contain a colon.
@@ -68,7 +30,7 @@ func withoutTypes(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
 	return s
 }
 
-// checkSpec answers the spec with its defaults, or refuses it.
+// checkSpec returns the spec with its defaults, or refuses it.
 func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	if s.Mode == "" {
 		s.Mode = feedtype.ModeSequence
@@ -96,10 +58,10 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	return s, err
 }
 
-// newRecord checks a spec against the table, and answers the feed's record.
-func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.Record, error) {
+// newRecord checks a spec against the table, and returns the feed's record.
+func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.FeedRecord, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
-	refuse := func(next, format string, args ...any) (*catalog.Record, error) {
+	refuse := func(next, format string, args ...any) (*catalog.FeedRecord, error) {
 		return nil, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: object,
@@ -125,7 +87,7 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 			"no unique index has exactly the columns (%s): two rows could have the same key",
 			strings.Join(names, ", "))
 	}
-	r := &catalog.Record{
+	r := &catalog.FeedRecord{
 		Name: spec.Name, Mode: spec.Mode, Capture: spec.Capture, State: catalog.StateCreating, Generation: 1,
 		Source: table.Name, PrimaryKey: index.Primary, Columns: spec.Columns, Tombstones: spec.Tombstones,
 		Retain: spec.Retain, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
@@ -178,8 +140,8 @@ func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) 
 	return r, r.MayBeSoWide(d, table)
 }
 
-// differences answers one text for each setting in which two records differ.
-func differences(r *catalog.Record, other *catalog.Record) []string {
+// differences returns one text for each setting in which two records differ.
+func differences(r *catalog.FeedRecord, other *catalog.FeedRecord) []string {
 	var diffs []string
 	compare := func(what string, have, want any) {
 		if fmt.Sprint(have) != fmt.Sprint(want) {
@@ -203,87 +165,4 @@ func differences(r *catalog.Record, other *catalog.Record) []string {
 	compare("adopt-sequence", strconv.Quote(r.AdoptSequence), strconv.Quote(other.AdoptSequence))
 	compare("adopt-cursors", strconv.Quote(r.AdoptCursors), strconv.Quote(other.AdoptCursors))
 	return diffs
-}
-
-func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {
-	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " + b.Arg(value) +
-		", 0, " + now + ")"
-}
-
-func (sequenced) check(s *feedtype.FeedSpec) error {
-	if s.Capture == "" {
-		s.Capture = feedtype.CaptureTrigger
-	}
-	if s.Tombstones == 0 {
-		s.Tombstones = feedtype.DefaultTombstones
-	}
-	switch {
-	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
-	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "only mode outbox has times of rows that are older than the feed")
-	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
-		s.Capture != feedtype.CaptureColumn:
-		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
-	case s.Adopt && s.Capture != feedtype.CaptureColumn:
-		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
-	case s.AdoptSequence != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-sequence", "it requires --adopt")
-	case s.AdoptCursors != "" && !s.Adopt:
-		return feedtype.Invalid("adopt-cursors", "it requires --adopt")
-	case s.DataShards < 1 || s.DataShards > feedtype.MaxDataShards:
-		return feedtype.Invalid("data-shards", "%d must be between 1 and %d", s.DataShards, feedtype.MaxDataShards)
-	case s.Tombstones < time.Second:
-		return feedtype.Invalid("tombstones", "%s is less than a second", s.Tombstones)
-	}
-	return nil
-}
-
-func (blocking) check(s *feedtype.FeedSpec) error {
-	if s.Capture == "" {
-		s.Capture = feedtype.CaptureNone
-	}
-	switch {
-	case s.TimeColumn != "":
-		return feedtype.Invalid("time-column", "in mode blocking the ULIDs contain the times: omit it")
-	case s.PositionColumn == "":
-		return feedtype.Invalid("position-column", "name the column with the ULIDs")
-	case s.ShardColumn == "":
-		return feedtype.Invalid("shard-column", "name the integer column with the shard of each row")
-	case s.Capture != feedtype.CaptureNone:
-		return feedtype.Invalid("capture", "mode blocking captures nothing: omit it")
-	}
-	return checkAppendOnly(s)
-}
-
-func (outbox) check(s *feedtype.FeedSpec) error {
-	if s.Capture == "" {
-		s.Capture = feedtype.CaptureApp
-	}
-	switch {
-	case s.PositionColumn != "":
-		return feedtype.Invalid("position-column",
-			"in mode outbox the ULIDs are in a table of rowfeed: omit it")
-	case s.Capture != feedtype.CaptureApp && s.Capture != feedtype.CaptureTrigger:
-		return feedtype.Invalid("capture", "with mode outbox %q is not one of: app, trigger", s.Capture)
-	}
-	return checkAppendOnly(s)
-}
-
-// checkAppendOnly refuses settings that have no effect on feeds of append-only tables.
-func checkAppendOnly(s *feedtype.FeedSpec) error {
-	switch {
-	case s.Tombstones != 0:
-		return feedtype.Invalid("tombstones",
-			"feeds of append-only tables have no deletes: omit it")
-	case s.DataShards != 1:
-		return feedtype.Invalid("data-shards", "in modes with ULIDs every integer is a shard: omit it")
-	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
-		return feedtype.Invalid("adopt",
-			"in modes with ULIDs new positions are always above the existing ones: omit it")
-	case s.AcceptTriggers || s.AcceptUntriggered:
-		return feedtype.Invalid("accept-triggers",
-			"feeds of append-only tables need no such exception: omit it")
-	}
-	return nil
 }

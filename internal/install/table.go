@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 // parseTable splits "schema.table". Names that contain dots are in double quotes.
@@ -52,7 +53,7 @@ func parseTable(text string) (feedtype.TableName, error) {
 		`%q has %d parts, not schema.table; write names that hold dots as "schema"."table"`, text, len(parts))
 }
 
-// uniqueOn answers the unique index on exactly these columns, or nil.
+// uniqueOn returns the unique index on exactly these columns, or nil.
 func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
 	want := slices.Sorted(slices.Values(names))
 	for i, ix := range table.Unique {
@@ -61,4 +62,22 @@ func uniqueOn(table *dialect.Table, names []string) *dialect.Index {
 		}
 	}
 	return nil
+}
+
+// attachedOf returns the table's partitions that hold rows themselves, sorted.
+func attachedOf(table *dialect.Table) []string {
+	var all []string
+	for _, p := range table.Partitions {
+		if p.Attached != "" {
+			all = append(all, p.Attached)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// hasPartitions tells whether the feed follows partitions.
+func hasPartitions(r *catalog.FeedRecord, table *dialect.Table) bool {
+	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
+		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }

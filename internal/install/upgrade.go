@@ -13,11 +13,21 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
+// Upgrader repairs what Verifier finds.
+type Upgrader struct {
+	*catalog.Feed
+	DB         *Database
+	Verifier   *Verifier
+	Partitions *Partitions
+	// SetProblems reports problems to this process's publisher of the feed.
+	SetProblems func([]string)
+}
+
 // Upgrade repairs the feed's triggers and tables if they differ from what this version of rowfeed would make. Capture
-// continues without a gap. It answers one sentence for each difference that it has repaired. Changes that were made
+// continues without a gap. It returns one sentence for each difference that it has repaired. Changes that were made
 // while a trigger was missing are lost to it: Check finds and Repair records what it can of them. For partitions that
 // came or went Upgrade records the keys itself.
-func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
+func (f *Upgrader) Upgrade(ctx context.Context) (mended []string, err error) {
 	err = f.Store.WithSchemaLock(ctx, "feed upgrade "+f.Name, func(q dialect.Querier) error {
 		// The feed may have been dropped while this waited for the lock.
 		if err := f.Reload(ctx); err != nil {
@@ -57,7 +67,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 	if err != nil {
 		return nil, f.Explain(ctx, "upgrade", err)
 	}
-	left, err := f.Verify(ctx)
+	left, err := f.Verifier.Verify(ctx)
 	if err == nil && len(left) > 0 {
 		err = feedError(feedtype.Failed, f.Name, "repair it by hand, then run `rowfeed feed upgrade "+f.Name+
 			"` again", "%s", "the upgrade could not repair this: "+strings.Join(left, "; "))
@@ -69,7 +79,7 @@ func (f *Feed) Upgrade(ctx context.Context) (mended []string, err error) {
 }
 
 // mend compares the feed's objects with what they should be, and repairs them. The caller holds the schema lock.
-func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (mended []string, err error) {
+func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (mended []string, err error) {
 	table, err := catalog.DescribeSource(ctx, f.Store, q, r)
 	if err != nil {
 		return nil, err
@@ -133,10 +143,10 @@ func (f *Feed) mend(ctx context.Context, q dialect.Querier, r *catalog.Record) (
 	return mended, err
 }
 
-// findMovedTable answers the record with the current schema of the feed's table, and saves it: the schema may have been
+// findMovedTable returns the record with the current schema of the feed's table, and saves it: the schema may have been
 // renamed.
-func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *catalog.Record) (
-	_ *catalog.Record, told []string, err error,
+func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (
+	_ *catalog.FeedRecord, told []string, err error,
 ) {
 	now := *r
 	_, err = db.Dialect.Describe(ctx, q, r.Source)
@@ -155,7 +165,7 @@ func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *ca
 	}
 	schema := now.Source.Schema
 	if schema == db.Names.Schema {
-		schema = "" // as Record.Save does
+		schema = "" // as FeedRecord.Save does
 	}
 	b := dialect.NewBuilder(db.Dialect)
 	set := "UPDATE " + db.Table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
@@ -163,8 +173,8 @@ func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *ca
 	return &now, told, err
 }
 
-// mendParts recreates the index by bucket if it differs, and answers what was wrong.
-func (f *Feed) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
+// mendParts recreates the index by bucket if it differs, and returns what was wrong.
+func (f *Upgrader) mendParts(ctx context.Context, q dialect.Querier) (problem string, err error) {
 	r := f.Record.Load()
 	if problem, err = f.VerifyPartsOn(ctx, q, r); err != nil || problem == "" {
 		return "", err

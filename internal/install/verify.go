@@ -9,19 +9,24 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/history"
 )
 
-// Verify compares the feed's triggers and tables with what they should be, and answers one sentence for each
-// difference, sorted. VerifyParts checks the index for parts of the feed,
-// VerifyPartitions the TRUNCATE triggers of new partitions.
-func (f *Feed) Verify(ctx context.Context) ([]string, error) {
+// Verifier compares one feed's objects with what the feed needs.
+type Verifier struct {
+	*catalog.Feed
+	DB *Database
+}
+
+// Verify compares the feed's triggers and tables with what they should be, and returns one sentence for each
+// difference, sorted. catalog.Feed.VerifyParts checks the index for parts of the feed, Partitions.VerifyPartitions the
+// TRUNCATE triggers of new partitions.
+func (f *Verifier) Verify(ctx context.Context) ([]string, error) {
 	_, problems, err := f.verify(ctx)
 	return problems, err
 }
 
-// verify also answers the table, or nil if this login cannot see it.
-func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
+// verify also returns the table, or nil if this login cannot see it.
+func (f *Verifier) verify(ctx context.Context) (*dialect.Table, []string, error) {
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if errors.Is(err, feedtype.Refused) && f.DB.readsOthers(ctx) {
@@ -38,30 +43,15 @@ func (f *Feed) verify(ctx context.Context) (*dialect.Table, []string, error) {
 }
 
 // VerifyWithPartitions also tells whether the table has partitions to follow.
-func (f *Feed) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
+func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
 	table, problems, err := f.verify(ctx)
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
 }
 
-// readsOthers tells whether this login cannot see all objects, since it has grants for some feeds only. The feeds that
-// it cannot see are not its concern.
-func (db *Database) readsOthers(ctx context.Context) bool {
-	all, err := catalog.Load(ctx, db.Store, db.On(), "")
-	var granted []string
-	for _, r := range all {
-		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
-	}
-	shown := true
-	if err == nil {
-		shown, err = db.Dialect.Shown(ctx, db.On(), granted)
-	}
-	return err == nil && !shown
-}
-
-// verify answers what is wrong with the feed's objects and with the table itself, which may have become one that feed
+// verify returns what is wrong with the feed's objects and with the table itself, which may have become one that feed
 // add would refuse. It finds nothing if this login cannot see all objects: publishers find it.
-func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Record, table *dialect.Table) ([]string,
-	error) {
+func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord,
+	table *dialect.Table) ([]string, error) {
 	if shown, err := db.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
 		return nil, err
 	}
@@ -84,9 +74,9 @@ func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Re
 	return problems, nil
 }
 
-// recordAsAdded answers the record that adding the feed to its table would make now, or the error that would refuse the
+// recordAsAdded returns the record that adding the feed to its table would make now, or the error that would refuse the
 // table. The key's index may have been dropped, or a key column may have become nullable. It runs no statement.
-func recordAsAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (*catalog.Record, error) {
+func recordAsAdded(r *catalog.FeedRecord, d dialect.Dialect, table *dialect.Table) (*catalog.FeedRecord, error) {
 	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key),
 		Columns:    r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}
@@ -114,25 +104,8 @@ func recordAsAdded(r *catalog.Record, d dialect.Dialect, table *dialect.Table) (
 	return nil, r.BecameUnfit(refused)
 }
 
-// wrongDatabase reports a database whose identity is not the one in the feed's record. It is for modes in which no
-// publisher asks for the identity. Replicas are not checked.
-func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *catalog.Record) ([]string, error) {
-	if db.Replica {
-		return nil, nil
-	}
-	identity, err := db.Dialect.Identity(ctx, q, db.Names)
-	if errors.Is(err, dialect.ErrReadOnly) {
-		return nil, nil
-	}
-	var changed *feedtype.Error
-	if errors.As(history.SameDatabase(r, identity), &changed) {
-		return []string{changed.Cause + ": " + changed.Next}, nil
-	}
-	return nil, err
-}
-
 // Diagnose explains the error of a failed statement if the feed's table or rowfeed's objects are not as the statement
-// needs them. It answers nil if it finds nothing wrong with them.
+// needs them. It returns nil if it finds nothing wrong with them.
 func (db *Database) Diagnose(ctx context.Context, f *catalog.Feed, doing string, err error) error {
 	r := f.Record.Load()
 	table, failed := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)

@@ -119,7 +119,7 @@ func halfway(ctx context.Context, claims ...*Claim) (context.Context, context.Ca
 }
 
 // Context ends with the claim: at its deadline, when a renewal finds it lost, or at its release. context.Cause then
-// answers the reason, an error with the code LeaseLost.
+// returns the reason, an error with the code LeaseLost.
 func (c *Claim) Context() context.Context { return c.ctx }
 
 // own is the condition that a row is this claim's.
@@ -142,7 +142,7 @@ func anyOf(b *dialect.Builder, claims []*Claim) string {
 }
 
 // Renew moves the claim's end to a full ttl from now. An error with the code LeaseLost means that the claim is over.
-// After any other error the old deadline stands, and Renew may be tried again.
+// After any other error the old deadline still holds, and Renew may be tried again.
 func (c *Claim) Renew(ctx context.Context) error {
 	if c.ctx.Err() != nil {
 		return context.Cause(c.ctx)
@@ -199,7 +199,7 @@ func (c *Claim) Release(ctx context.Context) error {
 		return nil
 	}
 	if unknown == nil {
-		seen, failed := Look(ctx, st, st.On(), c.lease.Name)
+		seen, failed := Read(ctx, st, st.On(), c.lease.Name)
 		if failed == nil && seen.Epoch == c.epoch && seen.Owner == "" {
 			return nil
 		}

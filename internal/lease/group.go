@@ -86,9 +86,9 @@ func (g *Group) validate() error {
 	return New(g.store, g.name, g.ttl).validate()
 }
 
-// Run does this member's share of the jobs, each in a goroutine of its own, until ctx ends. It then answers nil. The
+// Run does this member's share of the jobs, each in a goroutine of its own, until ctx ends. It then returns nil. The
 // function do does a job until its context ends or Job.HandOver is closed. The context ends with ctx or with the job's
-// claim. If do returns earlier the job is done again, by this member or another one. If do fails Run answers its error,
+// claim. If do returns earlier the job is done again, by this member or another one. If do fails Run returns its error,
 // unless the claim was lost. Run survives an outage of the database, during which its claims end. It returns when every
 // do has returned.
 func (g *Group) Run(ctx context.Context, do func(ctx context.Context, j *Job) error) error {
@@ -206,7 +206,7 @@ func (m *member) start(number int, c *Claim) {
 	}()
 }
 
-// beat renews the member's claims, reads the group's leases, and corrects the member's share. It answers the time until
+// beat renews the member's claims, reads the group's leases, and corrects the member's share. It returns the time until
 // the next beat. Between two beats the member sends no statement.
 func (m *member) beat() (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.g.ttl)
@@ -255,7 +255,7 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 	// Acquiring jobs ends before a claim comes near its end.
 	for until := time.Now().Add(m.g.ttl / 8); ; {
 		bounded, cancel := halfway(ctx, m.claims()...)
-		all, err := m.g.Look(bounded)
+		all, err := m.g.Read(bounded)
 		cancel()
 		if err != nil {
 			return false, err
@@ -283,7 +283,7 @@ func (m *member) balance(ctx context.Context) (short bool, err error) {
 }
 
 // renew renews all claims, up to 100 in a statement. If a statement affects fewer rows than it has claims, some of
-// these are lost or were just released. It answers such claims as unconfirmed.
+// these are lost or were just released. It returns such claims as unconfirmed.
 func (m *member) renew(ctx context.Context) (unconfirmed []*Claim, err error) {
 	const most = 100 // each has four parameters
 	for some := range slices.Chunk(m.claims(), most) {

@@ -27,7 +27,7 @@ type Lease struct {
 	// LookEvery is the maximum pause between two reads of a lease that another holder has. The first pauses are
 	// shorter. Default 5 s.
 	LookEvery time.Duration
-	// Above, if set, answers an epoch that the next claim's epoch must exceed. A lease that replaces another one needs
+	// Above, if set, returns an epoch that the next claim's epoch must exceed. A lease that replaces another one needs
 	// it, since receivers that refuse lower epochs do not know the names of leases. It is called right before the lease
 	// is acquired, after any waiting.
 	Above func(ctx context.Context) (int64, error)
@@ -114,13 +114,13 @@ func (l *Lease) Acquire(ctx context.Context) (*Claim, error) {
 	}
 }
 
-// try answers a claim, or the present holder, or an error.
+// try returns a claim, or the present holder, or an error.
 func (l *Lease) try(ctx context.Context) (*Claim, *feedtype.LeaseStatus, error) {
 	if err := l.validate(); err != nil {
 		return nil, nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		seen, err := Look(ctx, l.store, l.store.On(), l.Name)
+		seen, err := Read(ctx, l.store, l.store.On(), l.Name)
 		switch {
 		case err != nil:
 			return nil, nil, l.store.Fail(leaseObject(l.Name), "read its holder", err)
@@ -133,7 +133,7 @@ func (l *Lease) try(ctx context.Context) (*Claim, *feedtype.LeaseStatus, error) 
 	}
 }
 
-// acquire begins the claim after the one seen, by one conditional statement. It answers neither claim nor error if
+// acquire begins the claim after the one seen, by one conditional statement. It returns neither claim nor error if
 // another holder was faster. Each claim has a new owner, because an epoch can come again after a failover that lost
 // commits.
 func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Claim, error) {
@@ -195,7 +195,7 @@ func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Claim
 	return c, nil
 }
 
-// renewClaims gives a full ttl to the claims that still hold, and answers how many. A group's member has several
+// renewClaims gives a full ttl to the claims that still hold, and returns how many. A group's member has several
 // claims. Asked is a moment before the database read its clock. The column renewals makes every renewal change its row,
 // because MySQL counts only rows that have changed.
 func (l *Lease) renewClaims(ctx context.Context, claims ...*Claim) (asked time.Time, n int64, err error) {
@@ -213,7 +213,7 @@ func (l *Lease) renewClaims(ctx context.Context, claims ...*Claim) (asked time.T
 }
 
 // Hold acquires the lease (it waits, as Acquire does), runs fn, renews the claim in the background, and releases it
-// when fn has returned. The context of fn ends with the claim. What fn does after that is not guarded. Hold answers
+// when fn has returned. The context of fn ends with the claim. What fn does after that is not guarded. Hold returns
 // fn's error, or an error with the code LeaseLost if the claim ended before fn did.
 func (l *Lease) Hold(ctx context.Context, fn func(ctx context.Context, c *Claim) error) error {
 	c, err := l.Acquire(ctx)

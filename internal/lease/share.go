@@ -20,8 +20,8 @@ type groupState struct {
 	rows        map[string]*feedtype.LeaseStatus // seats and jobs by the names of their leases
 }
 
-// Look reads the group's leases by one statement.
-func (g *Group) Look(ctx context.Context) (*groupState, error) {
+// Read reads the group's leases by one statement.
+func (g *Group) Read(ctx context.Context) (*groupState, error) {
 	prefix := GroupPrefix(g.name, g.jobs)
 	b := dialect.NewBuilder(g.store.Dialect)
 	asked := time.Now()
@@ -112,7 +112,7 @@ func (l *groupState) share(jobs int, instance string) (share, rank, members int)
 	return share, rank, len(all)
 }
 
-// acquire acquires a lease that was read as free. It answers nil if another member was faster.
+// acquire acquires a lease that was read as free. It returns nil if another member was faster.
 func (m *member) acquire(ctx context.Context, name string, seen *feedtype.LeaseStatus,
 	above func(context.Context) (int64, error),
 ) (*Claim, error) {

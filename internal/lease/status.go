@@ -38,8 +38,8 @@ func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
 	return s, nil
 }
 
-// Look reads a lease. A lease that was never acquired is free, with epoch 0.
-func Look(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
+// Read reads a lease. A lease that was never acquired is free, with epoch 0.
+func Read(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
 	b := dialect.NewBuilder(st.Dialect)
 	found, err := dialect.QueryAll(ctx, q, Columns(st)+" WHERE name = "+b.Arg(name), b.Args(), Scan)
 	if err != nil {
@@ -75,7 +75,7 @@ func releaseRow(ctx context.Context, st *store.Store, which func(*dialect.Builde
 	return n, err
 }
 
-// Release ends a lease's claim, for operators who know that its holder is gone or stuck. It answers the claim as it was
+// Release ends a lease's claim, for operators who know that its holder is gone or stuck. It returns the claim as it was
 // before. A holder that still runs learns of it when it next renews or asserts its claim. Until then its effects
 // outside the database are not fenced. Epoch 0 ends the present claim. Another epoch ends that claim only: if it is
 // over the error has the code Conflict. A free lease stays free.
@@ -83,7 +83,7 @@ func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*f
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	seen, err := Look(ctx, st, st.On(), name)
+	seen, err := Read(ctx, st, st.On(), name)
 	switch {
 	case err != nil:
 		return nil, st.Fail(leaseObject(name), "read its holder", err)

@@ -12,7 +12,7 @@ import (
 
 // insertSQL caches the statements that writers send most often. They depend on the feed's record only.
 type insertSQL struct {
-	of     *catalog.Record
+	of     *catalog.FeedRecord
 	feed   *dialect.Feed
 	change string // the INSERT of a change, up to the key's values
 	record string // the INSERT of an outbox record

@@ -29,7 +29,7 @@ func BenchmarkAppend(b *testing.B) {
 				},
 			},
 		}
-		f.Feed.Record.Store(&catalog.Record{Name: "items", Mode: mode, Key: key})
+		f.Feed.Record.Store(&catalog.FeedRecord{Name: "items", Mode: mode, Key: key})
 		return f
 	}
 	b.Run("change", func(b *testing.B) {
@@ -69,7 +69,7 @@ func TestInsertSQLFollowsTheRecord(t *testing.T) {
 			`INSERT INTO "rowfeed_outbox_items" (shard, time_hint, "code") VALUES ($1, $2, $3)`},
 	} {
 		f.Feed.Record.Store(
-			&catalog.Record{Name: "items", Mode: c.mode, Key: []dialect.Column{{Name: c.column, Stored: c.column}}},
+			&catalog.FeedRecord{Name: "items", Mode: c.mode, Key: []dialect.Column{{Name: c.column, Stored: c.column}}},
 		)
 		for range 2 {
 			if a := f.insertSQL(); a.change != c.change || a.record != c.record || a.feed.Outbox != (c.record != "") {

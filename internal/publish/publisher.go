@@ -183,7 +183,7 @@ func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 	var following sync.Mutex
 	for ctx.Err() == nil {
 		var err error
-		before := f.Watch.Looked()
+		before := f.Watch.Polls()
 		if time.Since(verified) >= VerifyEvery {
 			var partitioned bool
 			if partitioned, err = f.maintain(ctx); err == nil {

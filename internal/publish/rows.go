@@ -13,7 +13,7 @@ import (
 // batch the next batch begins after its last key, and continues from the first key when it has reached the end. So rows
 // that are written all the time do not delay the others.
 func (f *Sequence) placeRows(
-	ctx context.Context, tx dialect.Querier, r *catalog.Record, base int64, limit int,
+	ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, base int64, limit int,
 ) (int, error) {
 	feed, generation := r.Feed(f.Store.Names), r.Generation
 	if !feed.InRows() {

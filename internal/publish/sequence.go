@@ -97,7 +97,7 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	head := feedtype.Numbered(e.Head)
 	f.History.MarkDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
 	f.History.Saw(0, e.Generation, head)
-	f.Watch.Tell(watch.Key{Feed: f.Name}, watch.Standing{Generation: e.Generation, Head: head})
+	f.Watch.Tell(watch.Key{Feed: f.Name}, watch.Watermark{Generation: e.Generation, Head: head})
 	f.Store.Observer.Published(e)
 	return e, nil
 }
@@ -217,7 +217,7 @@ func checkPublished(feed *dialect.Feed, all dialect.Alike) error {
 
 // advance moves the sequence to head, unless its version or the feed's generation is another by now.
 func (f *Sequence) advance(
-	ctx context.Context, tx dialect.Querier, r *catalog.Record, seq dialect.Sequence, head int64,
+	ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, seq dialect.Sequence, head int64,
 ) error {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	update := dialect.Advance(f.Store.Dialect, b, r.Feed(f.Store.Names), seq, r.Generation, b.Arg(head))
@@ -230,7 +230,7 @@ func (f *Sequence) advance(
 
 // assignments collapses changes by key, and numbers the keys from above base, in the order of each key's last change. A
 // key's last republish or unpublish counts, whatever a repair has recorded later.
-func assignments(r *catalog.Record, changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
+func assignments(r *catalog.FeedRecord, changes []dialect.Change, base int64) ([]dialect.Assignment, error) {
 	type collapsed struct {
 		last int // index of the key's last change
 		kind dialect.ChangeKind

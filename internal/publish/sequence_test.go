@@ -15,7 +15,7 @@ func BenchmarkAssign(b *testing.B) {
 		numbers[i] = dialect.Change{Seq: int64(i), Key: []any{int64(i) * 7919}}
 		text[i] = dialect.Change{Seq: int64(i), Key: []any{"customer " + string(rune('a'+i%26)), int64(i)}}
 	}
-	r := &catalog.Record{DataShards: 1}
+	r := &catalog.FeedRecord{DataShards: 1}
 	for name, changes := range map[string][]dialect.Change{"number": numbers, "text and number": text} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -85,6 +85,7 @@ func (f *Reader) validateCursor(at feedtype.CursorState, rows *dialect.PageRows)
 	case rows.TombstonesBelow.Above(at.Seen()):
 		return refuse(feedtype.TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): "+
 			"deletes since then are forgotten", at.Cursor(), rows.TombstonesBelow)
+	// A start mark excuses nothing here: the purged entries were rows, not deletes.
 	case rows.EntriesBelow.Above(at.Position):
 		return feedtype.CursorState{}, &feedtype.Error{
 			Code:   feedtype.EntriesExpired,

@@ -72,7 +72,7 @@ func (f *Reader) ReadPage(ctx context.Context, q dialect.PageQuery, shards feedt
 	}
 }
 
-// explainPage answers why the last try of ReadPage failed: with an error of the database, or, where err is nil, with
+// explainPage returns why the last try of ReadPage failed: with an error of the database, or, where err is nil, with
 // rows of another layout.
 func (f *Reader) explainPage(ctx context.Context, l *catalog.Layout, q dialect.PageQuery, rows *dialect.PageRows,
 	err error,
@@ -98,7 +98,7 @@ func (f *Reader) explainPage(ctx context.Context, l *catalog.Layout, q dialect.P
 	return err
 }
 
-// SelectPart answers the query for a part of the feed, or why the part is refused. A record in memory may be old, so
+// SelectPart returns the query for a part of the feed, or why the part is refused. A record in memory may be old, so
 // SelectPart reloads the feed before it refuses.
 func (f *Reader) SelectPart(ctx context.Context, shards feedtype.Shards) (q dialect.PageQuery, err error) {
 	for reloaded := false; ; reloaded = true {
@@ -123,7 +123,7 @@ func (f *Reader) selectPart(ctx context.Context, l *catalog.Layout, q *dialect.P
 	return pager.Select(ctx, l, q, s)
 }
 
-// refuseOnPrimary answers a refusal that needs a primary to be certain. A server that is not a primary may lag, so the
+// refuseOnPrimary returns a refusal that needs a primary to be certain. A server that is not a primary may lag, so the
 // error is then that of asking for its identity, which has the code ReadOnly.
 func (f *Reader) refuseOnPrimary(ctx context.Context, refusal error) error {
 	if f.Store.Replica || !errors.Is(refusal, feedtype.CursorAhead) &&

@@ -13,16 +13,16 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// maxEmptyPages is the maximum number of pages without an entry that a fetch reads before it answers.
+// maxEmptyPages is the maximum number of pages without an entry that a fetch reads before it returns.
 const maxEmptyPages = 20
 
-// Reader answers the pages of one feed. It is safe for concurrent use.
+// Reader reads the pages of one feed. It is safe for concurrent use.
 type Reader struct {
 	*catalog.Feed
 	History *history.History
 	Watch   *watch.Watcher
-	Looks   *watch.Looker
-	// Pager answers the Pager of the feed's mode. It fails if this version cannot read the feed's record.
+	Poller  *watch.Poller
+	// Pager returns the Pager of the feed's mode. It fails if this version cannot read the feed's record.
 	Pager func() (Pager, error)
 	// MaxPageBytes and TailBytes are those of rowfeed.Config.
 	MaxPageBytes, TailBytes int
@@ -38,15 +38,15 @@ type Pager interface {
 	Select(ctx context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error
 	// Accepts reports whether a position has the kind of the feed's positions.
 	Accepts(p feedtype.Position) bool
-	// At answers the state just below the lowest position of a part that was published at or after a time.
+	// At returns the state just below the lowest position of a part that was published at or after a time.
 	At(ctx context.Context, t time.Time, s feedtype.Shards) (feedtype.CursorState, error)
-	// Fill gives positions to up to limit outbox records of a shard, unless another process has done so. A reader calls
-	// it at the end of a shard in which records wait. Stuck means that only records are left that cannot get a
-	// position.
-	Fill(ctx context.Context, shard, limit int) (stuck bool, err error)
+	// MoveWaiting gives positions to up to limit outbox records of a shard, unless another process has done so. A
+	// reader calls it at the end of a shard in which records wait. Stuck means that only records are left that cannot
+	// get a position.
+	MoveWaiting(ctx context.Context, shard, limit int) (stuck bool, err error)
 }
 
-// Fetch answers the page that a request asks for. It does not publish: rowfeed.Feed does so for consistent requests.
+// Fetch returns the page that a request asks for. It does not publish: rowfeed.Feed does so for consistent requests.
 func (f *Reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page, error) {
 	limit, err := req.EffectiveLimit()
 	if err != nil {
@@ -60,9 +60,9 @@ func (f *Reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 	return got.Page, err
 }
 
-// Look reads the entry behind a cursor in one shard for an inspection. It moves no outbox records and does not call the
-// Observer.
-func (f *Reader) Look(ctx context.Context, after feedtype.Cursor, shard int) (feedtype.Page, error) {
+// Inspect reads the entry behind a cursor in one shard to show it to an operator. It moves no outbox records and does
+// not call the Observer.
+func (f *Reader) Inspect(ctx context.Context, after feedtype.Cursor, shard int) (feedtype.Page, error) {
 	got, err := f.read(ctx, time.Now(), pageKey{after: after, limit: 1, shards: feedtype.One(shard), inspect: true})
 	return got.Page, err
 }
@@ -72,14 +72,14 @@ type pageKey struct {
 	after   feedtype.Cursor
 	limit   int
 	shards  feedtype.Shards
-	inspect bool // see Look
+	inspect bool // see Inspect
 }
 
 // reading is a page with the watermark that its own snapshot showed.
 type reading struct {
 	feedtype.Page
 	key       watch.Key
-	watermark watch.Standing
+	watermark watch.Watermark
 	// stuck means that only outbox records which cannot get a position wait behind the page.
 	stuck bool
 }
@@ -111,7 +111,7 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey) (readi
 		shared = shared || reused
 		f.pageRows.learn(rows, limit)
 		got.key = watch.Key{Feed: l.Feed.Name, OfShard: l.Feed.ULIDs != nil, Shard: rows.Shard}
-		got.watermark = watch.Standing{Generation: rows.Generation, Head: rows.Given}
+		got.watermark = watch.Watermark{Generation: rows.Generation, Head: rows.Given}
 		if asked.after == feedtype.Now {
 			at = headState(rows)
 		}
@@ -140,7 +140,7 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey) (readi
 				if err != nil {
 					return reading{}, err
 				}
-				if got.stuck, err = pager.Fill(ctx, got.key.Shard, asked.limit); err != nil {
+				if got.stuck, err = pager.MoveWaiting(ctx, got.key.Shard, asked.limit); err != nil {
 					return reading{}, err
 				}
 			}

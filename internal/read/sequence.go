@@ -72,7 +72,7 @@ func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (
 	return feedtype.CursorState{Generation: page.Generation, Position: feedtype.Numbered(answer)}, nil
 }
 
-// PublishedAbove answers the lowest position above the given one, and when it was published, in microseconds since the
+// PublishedAbove returns the lowest position above the given one, and when it was published, in microseconds since the
 // Unix epoch. If there is none the error is store.ErrNoRows.
 func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
@@ -83,7 +83,9 @@ func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, pub
 	return position, publishedAt, err
 }
 
-func (SequencePager) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
+func (SequencePager) MoveWaiting(context.Context, int, int) (stuck bool, err error) {
+	return false, nil
+}
 
 // NotSetBack refuses a database that shows a lower head of the feed than this process has seen.
 func (f *Reader) NotSetBack(ctx context.Context) error {

@@ -60,7 +60,7 @@ type tailReading struct {
 	taken sync.Once
 }
 
-// fromTail answers the rows above a cursor from a shared reading that began after since. It answers nil rows if the
+// fromTail returns the rows above a cursor from a shared reading that began after since. It returns nil rows if the
 // cursor is not near the head or the shared reading cannot answer: then the caller has to read the page itself. Shared
 // means that another reader was given rows of the same reading.
 func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery,

@@ -17,7 +17,7 @@ import (
 func TestTailPart(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
 	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
-	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
+	f.Record.Store(&catalog.FeedRecord{Mode: feedtype.ModeSequence})
 	l := &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}}
 	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2),
 		feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
@@ -114,7 +114,7 @@ func takeAgain(t *testing.T, f *Reader, r *tailReading, ask tailAsk, got *dialec
 func TestTailOfNoParts(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
 	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
-	f.Record.Store(&catalog.Record{Mode: feedtype.ModeSequence})
+	f.Record.Store(&catalog.FeedRecord{Mode: feedtype.ModeSequence})
 	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}},
 		rows: &dialect.PageRows{Head: feedtype.Numbered(1),
 			Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}}}

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
 
-// waitForEntries answers a page with entries as soon as there is one. When wait is over it answers the page of that
+// waitForEntries returns a page with entries as soon as there is one. When wait is over it returns the page of that
 // moment. It asks again with the cursor that each page gave, as a polling client does, so both receive the same pages.
 func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
 	over, end := context.WithTimeout(ctx, wait)
@@ -22,7 +22,7 @@ func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Du
 		got, err = f.readUnlocked(ctx, over, nil, asked)
 	}
 	ignoreKnown := false
-	var news watch.Standing // the watermark that woke this reader last
+	var news watch.Watermark // the watermark that woke this reader last
 	stuck := 0
 	for err == nil && len(got.Entries) == 0 {
 		var woken *watch.Crowd
@@ -65,7 +65,7 @@ func (f *Reader) knownEmpty(ctx context.Context, asked pageKey) (*reading, error
 	// Not for a shard with ULIDs: a writer can use a ULID late, which moves no watermark.
 	key := watch.Key{Feed: f.Name}
 	now, ok := f.Watch.At(key)
-	if !ok || now != (watch.Standing{Generation: at.Generation, Head: at.Position}) {
+	if !ok || now != (watch.Watermark{Generation: at.Generation, Head: at.Position}) {
 		return nil, nil
 	}
 	l, err := f.CurrentLayout(ctx)

@@ -43,7 +43,7 @@ func (f *Reader) watermarks(ctx context.Context) (*feedtype.Standings, error) {
 		return nil, f.Fail("read the watermarks of its shards", err)
 	}
 	for reloaded := false; ; reloaded = true {
-		asked, err := f.Looks.Ask(ctx, watch.Question{Waiting: true, Shards: []watch.Key{watch.EveryShard(f.Name)}})
+		asked, err := f.Poller.Ask(ctx, watch.Question{Waiting: true, Shards: []watch.Key{watch.EveryShard(f.Name)}})
 		if err != nil {
 			return fail(err)
 		}

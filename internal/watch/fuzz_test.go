@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func FuzzStanding(f *testing.F) {
+func FuzzWatermark(f *testing.F) {
 	for _, seed := range []string{
 		"", "1-00000000000000000000000000000007", "-",
 		"1-+000000000000000000000000000000g",

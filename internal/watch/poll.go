@@ -21,31 +21,31 @@ const resultKept = 3 * time.Second
 type result struct {
 	stamp      string
 	validUntil time.Time
-	watermarks map[Key]Standing
+	watermarks map[Key]Watermark
 	shards     map[Key]bool // the shards that were polled
 }
 
-// Looker polls the database for all feeds of a DB. It is for a single goroutine.
-type Looker struct {
+// Poller polls the database for all feeds of a DB. It is for a single goroutine.
+type Poller struct {
 	Store *store.Store
 	Feeds Feeds
 	last  result
 }
 
-// Feeds is what a Looker has to know of feeds.
+// Feeds is what a Poller has to know of feeds.
 type Feeds interface {
 	// FirstWaiting is a query that answers a row if a change waits for the feed's publisher. It is "" if the feed has
 	// no publisher or is not known.
 	FirstWaiting(feed string) string
-	// Filled answers in which of a feed's shards outbox records wait; without shards it asks for all. It leaves out
-	// what it fails to read, since waiting readers are also woken by watermarks.
-	Filled(ctx context.Context, feed string, shards []int) []int
+	// ShardsWithRecords tells in which of a feed's shards outbox records wait; without shards it asks for all. It
+	// leaves out what it fails to read, since waiting readers are also woken by watermarks.
+	ShardsWithRecords(ctx context.Context, feed string, shards []int) []int
 }
 
-// Look polls the database. A database with a commit stamp is asked for the stamp alone, and for watermarks only if the
+// Poll polls the database. A database with a commit stamp is asked for the stamp alone, and for watermarks only if the
 // stamp has changed. Sleeping publishers then have to look for changes themselves. Other databases are asked for
 // watermarks and changes at once.
-func (l *Looker) Look(ctx context.Context, q Question) (a answer, err error) {
+func (l *Poller) Poll(ctx context.Context, q Question) (a answer, err error) {
 	stamp := ""
 	if query := l.Store.Dialect.Stamp(); query != "" {
 		if err := dialect.QueryRow(ctx, l.Store.On(), query, nil, &stamp); err != nil {
@@ -83,12 +83,12 @@ func (p *result) covers(shards []Key) bool {
 // publishers have a change. The statement has no transaction around it. If it showed uncommitted data, woken readers
 // would find nothing and wait again. If readers move outbox records, a waiting record of a shard wakes the shard's
 // readers as an entry does.
-func (l *Looker) Ask(ctx context.Context, q Question) (a answer, err error) {
+func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	const changeRow = -1 // marks a row that says: a change waits
 	var parts []string
 	b := dialect.NewBuilder(l.Store.Dialect)
 	if q.Waiting {
-		a.At = make(map[Key]Standing)
+		a.At = make(map[Key]Watermark)
 		feeds := l.Store.Table("feeds") + " f ON f.name = "
 		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+l.Store.Table("sequences")+
 			" s JOIN "+feeds+"s.name")
@@ -111,14 +111,14 @@ func (l *Looker) Ask(ctx context.Context, q Question) (a answer, err error) {
 	filled := make(map[string][]int)
 	if q.Waiting {
 		for feed, shards := range shardsOf(q.Shards) {
-			filled[feed] = l.Feeds.Filled(ctx, feed, shards)
+			filled[feed] = l.Feeds.ShardsWithRecords(ctx, feed, shards)
 		}
 	}
 	a.changed = make(map[string]bool)
 	_, err = dialect.QueryAll(ctx, l.Store.On(), strings.Join(parts, " UNION ALL "), b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var key Key
-			var at Standing
+			var at Watermark
 			var shard *int
 			var high, low int64
 			err := rows.Scan(&key.Feed, &at.Generation, &low, &shard, &high)
@@ -140,14 +140,14 @@ func (l *Looker) Ask(ctx context.Context, q Question) (a answer, err error) {
 		for _, shard := range shards {
 			key := Key{Feed: feed, OfShard: true, Shard: shard}
 			at, _ := Of(a.At, key)
-			a.At[key] = Standing{Generation: at.Generation, Head: at.Head, waiting: true}
+			a.At[key] = Watermark{Generation: at.Generation, Head: at.Head, waiting: true}
 		}
 	}
 	a.At = addDigests(a.At, q.Shards)
 	return a, nil
 }
 
-// shardsOf answers the shards that readers wait for, by feed; nil means all shards of the feed.
+// shardsOf returns the shards that readers wait for, by feed; nil means all shards of the feed.
 func shardsOf(waited []Key) map[string][]int {
 	shards := make(map[string][]int)
 	for _, key := range waited {

@@ -28,7 +28,7 @@ func TestInShards(t *testing.T) {
 // TestAddDigests: a feed gets a digest of its shards only if all of them were read.
 func TestAddDigests(t *testing.T) {
 	a, b := Key{Feed: "a", OfShard: true, Shard: 1}, Key{Feed: "b", OfShard: true, Shard: 1}
-	all := addDigests(map[Key]Standing{a: {Generation: 1}, b: {Generation: 1}}, []Key{EveryShard("a"), b})
+	all := addDigests(map[Key]Watermark{a: {Generation: 1}, b: {Generation: 1}}, []Key{EveryShard("a"), b})
 	if _, ok := all[EveryShard("a")]; !ok {
 		t.Error("a reader of all shards gets no digest")
 	}

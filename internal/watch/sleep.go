@@ -11,9 +11,9 @@ type sleeper struct {
 	awake chan struct{} // closed when the publisher has to look for changes itself
 }
 
-// Looked is the number of completed polls. A publisher reads it before it looks for changes, and passes it to Sleep. So
+// Polls is the number of completed polls. A publisher reads it before it looks for changes, and passes it to Sleep. So
 // it notices a poll that completed in between.
-func (w *Watcher) Looked() int64 {
+func (w *Watcher) Polls() int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.ended

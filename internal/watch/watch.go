@@ -17,8 +17,8 @@ const (
 	maxOutagePause = 5 * time.Second
 )
 
-// Standing is the watermark of a feed, or of a shard with ULIDs: how far its positions have been given.
-type Standing struct {
+// Watermark tells how far the positions of a feed, or of a shard with ULIDs, have been given.
+type Watermark struct {
 	Generation int64
 	Head       feedtype.Position // the highest position that may have been given
 	// waiting means that outbox records wait for a reader to move them. The watermark of a page never has it, so it
@@ -35,7 +35,7 @@ type Key struct {
 }
 
 // Ahead reports whether s is a later watermark than other.
-func (s Standing) Ahead(other Standing) bool {
+func (s Watermark) Ahead(other Watermark) bool {
 	return s.Generation > other.Generation || s.Generation == other.Generation && s.Head.Above(other.Head)
 }
 
@@ -68,20 +68,20 @@ type Watcher struct {
 
 // known is the last watermark that the watcher knows of a key.
 type known struct {
-	Standing
+	Watermark
 	begun int64 // the number of polls that had begun when the watcher learned it
 }
 
 // awaited is what a crowd waits for: another watermark of a key than the one seen.
 type awaited struct {
 	Key  Key
-	seen Standing
+	seen Watermark
 }
 
 // Crowd are callers that wait for the same change of a watermark, and are woken together.
 type Crowd struct {
 	moved chan struct{} // closed when they are woken
-	news  Standing      // the watermark that woke them; zero if the feed is gone
+	news  Watermark     // the watermark that woke them; zero if the feed is gone
 	At    time.Time     // when they were woken
 	begun int64         // the number of polls that had begun when the first caller came
 	Size  int
@@ -102,7 +102,7 @@ type Question struct {
 
 // answer is the result of a poll.
 type answer struct {
-	At map[Key]Standing // the watermarks; nil if no reader waits
+	At map[Key]Watermark // the watermarks; nil if no reader waits
 	// changed has the feeds with a change for their publishers. Committed means that something was committed anywhere,
 	// so that every publisher has to look for changes itself.
 	changed   map[string]bool
@@ -134,14 +134,14 @@ const (
 	uncertain                // ctx ended, and no poll has succeeded meanwhile
 )
 
-// Wait returns when the watermark is no longer the one seen, or when ctx ends. It answers the crowd of callers that
+// Wait returns when the watermark is no longer the one seen, or when ctx ends. It returns the crowd of callers that
 // were woken together, nil if this one was not woken, and the watermark that woke it. A pool may lead to servers that
 // lag. A caller that was woken and then read nothing newer sets ignoreKnown, and so waits for other news.
-func (w *Watcher) Wait(ctx context.Context, key Key, seen Standing, ignoreKnown bool) (Verdict, *Crowd, Standing) {
+func (w *Watcher) Wait(ctx context.Context, key Key, seen Watermark, ignoreKnown bool) (Verdict, *Crowd, Watermark) {
 	w.mu.Lock()
 	if now, ok := w.known[key]; ok && !ignoreKnown && now.Ahead(seen) {
 		w.mu.Unlock()
-		return changed, nil, now.Standing
+		return changed, nil, now.Watermark
 	}
 	what := awaited{key, seen}
 	c := w.crowds[what]
@@ -170,9 +170,9 @@ func (w *Watcher) Wait(ctx context.Context, key Key, seen Standing, ignoreKnown 
 		w.stopIfIdle()
 	}
 	if w.lastRead > joined {
-		return Quiet, nil, Standing{}
+		return Quiet, nil, Watermark{}
 	}
-	return uncertain, nil, Standing{}
+	return uncertain, nil, Watermark{}
 }
 
 // schedule makes the next poll due in time for a caller that has just come. w.mu is held. The caller waits for a pause
@@ -287,10 +287,10 @@ func (w *Watcher) shards() []Key {
 
 // learn handles the watermarks that poll n has read. News means that a crowd was woken which no publisher of this
 // process was about to wake. w.mu is held.
-func (w *Watcher) learn(n int64, now map[Key]Standing) (news bool) {
+func (w *Watcher) learn(n int64, now map[Key]Watermark) (news bool) {
 	for key, old := range w.known {
 		// A watermark that was reported during the poll may be newer.
-		if now, ok := now[key]; old.begun < n || ok && now.Ahead(old.Standing) {
+		if now, ok := now[key]; old.begun < n || ok && now.Ahead(old.Watermark) {
 			delete(w.known, key)
 		}
 	}
@@ -312,10 +312,10 @@ func (w *Watcher) learn(n int64, now map[Key]Standing) (news bool) {
 }
 
 // Tell is how a publisher of this process reports a commit.
-func (w *Watcher) Tell(key Key, at Standing) {
+func (w *Watcher) Tell(key Key, at Watermark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if old, ok := w.known[key]; !ok || at.Ahead(old.Standing) {
+	if old, ok := w.known[key]; !ok || at.Ahead(old.Watermark) {
 		w.known[key] = known{at, w.begun}
 	}
 	for what, c := range w.crowds {
@@ -326,7 +326,7 @@ func (w *Watcher) Tell(key Key, at Standing) {
 }
 
 // wake wakes a crowd. w.mu is held.
-func (w *Watcher) wake(what awaited, c *Crowd, at Standing) {
+func (w *Watcher) wake(what awaited, c *Crowd, at Watermark) {
 	c.news, c.At = at, time.Now()
 	delete(w.crowds, what)
 	w.waiting -= c.Size
@@ -335,26 +335,26 @@ func (w *Watcher) wake(what awaited, c *Crowd, at Standing) {
 }
 
 // At is the last known watermark of a feed or shard.
-func (w *Watcher) At(key Key) (Standing, bool) {
+func (w *Watcher) At(key Key) (Watermark, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now, ok := w.known[key]
-	return now.Standing, ok
+	return now.Watermark, ok
 }
 
-// ShardsKnown answers the last known watermarks of all shards of a feed, and their digest. It is not ok if no poll has
+// ShardsKnown returns the last known watermarks of all shards of a feed, and their digest. It is not ok if no poll has
 // read all shards.
-func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Standing, ok bool) {
+func (w *Watcher) ShardsKnown(feed string) (shards map[int]string, whole Watermark, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, ok := w.known[EveryShard(feed)]; !ok {
-		return nil, Standing{}, false
+		return nil, Watermark{}, false
 	}
 	shards = make(map[int]string)
-	all := make(map[Key]Standing)
+	all := make(map[Key]Watermark)
 	for key, at := range w.known {
 		if key.Feed == feed && key.OfShard && !key.Every {
-			shards[key.Shard], all[key] = at.String(), at.Standing
+			shards[key.Shard], all[key] = at.String(), at.Watermark
 		}
 	}
 	whole, ok = addDigests(all, []Key{EveryShard(feed)})[EveryShard(feed)]

@@ -26,8 +26,8 @@ func pollsInAMinute(t *testing.T, waiting, asleep int, serving bool,
 		defer cancel()
 		for range waiting {
 			go func() {
-				for seen := (Standing{}); ctx.Err() == nil; {
-					if _, _, news := w.Wait(ctx, Key{Feed: "kv"}, seen, false); news != (Standing{}) {
+				for seen := (Watermark{}); ctx.Err() == nil; {
+					if _, _, news := w.Wait(ctx, Key{Feed: "kv"}, seen, false); news != (Watermark{}) {
 						seen = news
 					}
 				}
@@ -39,7 +39,7 @@ func pollsInAMinute(t *testing.T, waiting, asleep int, serving bool,
 					defer w.Serve("kv")()
 				}
 				for ctx.Err() == nil {
-					w.Sleep(ctx, "kv", w.Looked(), nil, time.Hour)
+					w.Sleep(ctx, "kv", w.Polls(), nil, time.Hour)
 				}
 			}()
 		}
@@ -53,9 +53,9 @@ func pollsInAMinute(t *testing.T, waiting, asleep int, serving bool,
 // find news come as fast as the news, unless a publisher of this process was about to report it. Failing polls are
 // rare.
 func TestPollsInAMinute(t *testing.T) {
-	quiet := func(int) (answer, error) { return answer{At: map[Key]Standing{{Feed: "kv"}: {}}}, nil }
+	quiet := func(int) (answer, error) { return answer{At: map[Key]Watermark{{Feed: "kv"}: {}}}, nil }
 	news := func(n int) (answer, error) {
-		return answer{At: map[Key]Standing{{Feed: "kv"}: {Head: feedtype.Numbered(int64(n))}}}, nil
+		return answer{At: map[Key]Watermark{{Feed: "kv"}: {Head: feedtype.Numbered(int64(n))}}}, nil
 	}
 	once := func(n int) (a answer, err error) {
 		if n == 3 {
@@ -126,7 +126,7 @@ func TestSleepEnds(t *testing.T) {
 			}, noPages)
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
-			wake, since := make(chan struct{}, 1), w.Looked()
+			wake, since := make(chan struct{}, 1), w.Polls()
 			if c.begin != nil {
 				c.begin(w, wake, end)
 			}

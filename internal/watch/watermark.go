@@ -14,7 +14,7 @@ import (
 )
 
 // String is a watermark as feedtype.Standings shows it.
-func (s Standing) String() string {
+func (s Watermark) String() string {
 	text := fmt.Sprintf("%d:%s", s.Generation, s.Head)
 	if s.waiting {
 		text += "+" // readers have something to move
@@ -27,8 +27,8 @@ func (s Standing) String() string {
 func EveryShard(feed string) Key { return Key{Feed: feed, OfShard: true, Every: true} }
 
 // addDigests adds the digests of the feeds whose every shard readers wait for. Of other feeds not all shards were read.
-func addDigests(all map[Key]Standing, waited []Key) map[Key]Standing {
-	feeds := make(map[Key]Standing)
+func addDigests(all map[Key]Watermark, waited []Key) map[Key]Watermark {
+	feeds := make(map[Key]Watermark)
 	for key, at := range all {
 		if !key.OfShard || !slices.Contains(waited, EveryShard(key.Feed)) {
 			continue
@@ -48,12 +48,12 @@ func addDigests(all map[Key]Standing, waited []Key) map[Key]Standing {
 }
 
 // Digest is the watermark as one text, see ParseDigest.
-func (s Standing) Digest() string {
+func (s Watermark) Digest() string {
 	return fmt.Sprintf("%d-%016x%016x", s.Generation, s.Head.High, s.Head.Low)
 }
 
 // ParseDigest is the watermark that a digest was made of.
-func ParseDigest(text string) (at Standing, ok bool) {
+func ParseDigest(text string) (at Watermark, ok bool) {
 	generation, head, _ := strings.Cut(text, "-")
 	if len(head) != 32 {
 		return at, false
@@ -67,7 +67,7 @@ func ParseDigest(text string) (at Standing, ok bool) {
 
 // Of is the watermark that a poll has read for a key. A shard without a position has no row, so its watermark is the
 // beginning of its feed.
-func Of(found map[Key]Standing, key Key) (Standing, bool) {
+func Of(found map[Key]Watermark, key Key) (Watermark, bool) {
 	at, ok := found[key]
 	if !ok && key.OfShard {
 		at, ok = found[Key{Feed: key.Feed}]

@@ -203,7 +203,7 @@ func TestCheckRepeatsAfterNewGeneration(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		const wait = "were not looked at: wait for `rowfeed feed upgrade kv --data-shards 8`"
+		const wait = "were not checked: wait for `rowfeed feed upgrade kv --data-shards 8`"
 		if len(findings) != 1 || findings[0].Key != nil || !strings.Contains(findings[0].Problem, wait) {
 			x.Errorf("check of a feed that is being resharded: %v", findings)
 		}

@@ -342,7 +342,7 @@ func TestBackFillPurged(t *testing.T) {
 		y.WantShard(0, 3, 5)
 		unrecorded(x, 7, 7)
 		findings, err := y.Feed.Admin().Check(x.Ctx)
-		if err != nil || len(findings) != 1 || !findings[0].Note || !strings.Contains(findings[0].Problem, "rows that lack a record were not looked for") {
+		if err != nil || len(findings) != 1 || !findings[0].Note || !strings.Contains(findings[0].Problem, "rows that lack a record were not searched for") {
 			x.Errorf("check: %+v, %v", findings, err)
 		}
 		_, repair := y.Feed.Admin().Repair(x.Ctx)

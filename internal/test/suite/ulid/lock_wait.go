@@ -60,7 +60,7 @@ func TestLockWaitEnds(t *testing.T) {
 			}
 			var n int
 			broken := tx.QueryRowContext(x.Ctx, "SELECT count(*) FROM notes").Scan(&n)
-			if says := strings.Contains(err.Error(), "cannot go on"); says != (x.Family() == "postgres") || says != (broken != nil) {
+			if says := strings.Contains(err.Error(), "cannot continue"); says != (x.Family() == "postgres") || says != (broken != nil) {
 				x.Errorf("%v, and then: %v", err, broken)
 			}
 			if x.Family() == "postgres" {
@@ -284,7 +284,7 @@ func TestLockWaitTakesAll(t *testing.T) {
 		x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
 		tx := x.Begin(sql.LevelReadCommitted)
 		_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
-		if x.WantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot go on") {
+		if x.WantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot continue") {
 			x.Error(err)
 		}
 		tx.Rollback()

@@ -1,4 +1,4 @@
-package shards
+package ulidfeed
 
 import (
 	"cmp"
@@ -62,10 +62,11 @@ func (f *Outbox) Pending() string {
 	return dialect.FirstRecords(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
-// Fill moves records of a shard for a reader that has read the shard to its end. The reader's page has told, without a
-// lock, that records wait. Fill uses a transaction of its own, which does not share the page's snapshot.
-func (f *Outbox) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
-	moved, err := f.moveWaiting(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
+// MoveWaiting moves records of a shard for a reader that has read the shard to its end. The reader's page has told,
+// without a lock, that records wait. MoveWaiting uses a transaction of its own, which does not share the page's
+// snapshot.
+func (f *Outbox) MoveWaiting(ctx context.Context, shard, limit int) (stuck bool, err error) {
+	moved, err := f.moveBounded(ctx, f.Gaps.ScanShard(), shard, max(limit, leastMoved))
 	if !errors.Is(err, publish.ErrStuck) {
 		return false, err
 	}
@@ -76,8 +77,8 @@ func (f *Outbox) Fill(ctx context.Context, shard, limit int) (stuck bool, err er
 	return true, nil
 }
 
-// moveWaiting moves up to limit records of a shard. It waits up to publish.HeldPatience for the shard.
-func (f *Outbox) moveWaiting(ctx context.Context, scan gap.Scan, shard, limit int) (moveResult, error) {
+// moveBounded moves up to limit records of a shard. It waits up to publish.HeldPatience for the shard.
+func (f *Outbox) moveBounded(ctx context.Context, scan gap.Scan, shard, limit int) (moveResult, error) {
 	moved, err := f.move(ctx, scan, shard, limit, noWait)
 	if errors.Is(err, publish.ErrHeld) {
 		moved, err = f.move(ctx, scan, shard, limit, boundedWait)
@@ -95,7 +96,9 @@ func (f *Outbox) move(
 
 // moveExcept moves the records of a shard except those in stuck. If the table of places refuses the key of another
 // record, moveExcept halves the batch until it has found that record. Each attempt reads from the shard's first record:
-// a record that was committed late must not get a position above records that were begun after its commit.
+// a record that was committed late must not get a position above records that were begun after its commit. It costs
+// about a dozen transactions a pass. An index on the outbox would refuse the key at once, but every writer would pay
+// for it.
 func (f *Outbox) moveExcept(
 	ctx context.Context, scan gap.Scan, shard int, stuck []int64, limit int, bounds dialect.LockBounds,
 ) (moveResult, error) {
@@ -174,7 +177,8 @@ func (f *Outbox) moveOnce(
 	f.History.MarkDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
 	f.History.Saw(shard, generation, moved.given)
 	f.Watch.Tell(
-		watch.Key{Feed: f.Name, OfShard: true, Shard: shard}, watch.Standing{Generation: generation, Head: moved.given},
+		watch.Key{Feed: f.Name, OfShard: true, Shard: shard},
+		watch.Watermark{Generation: generation, Head: moved.given},
 	)
 	f.Store.Observer.Published(feedtype.PublishEvent{
 		Feed:       f.Name,
@@ -330,13 +334,13 @@ func (f *Outbox) Pass(ctx context.Context, limit int, full bool) (feedtype.Publi
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), r.Feed(f.Store.Names), among)
 		if err != nil || !waiting {
 			f.Gaps.Scanned(scan, r.Generation, nil, true, err)
-			return e, f.Explain(ctx, "look into its outbox", err)
+			return e, f.Explain(ctx, "read its outbox", err)
 		}
 	}
 	shards, err := recordShards(ctx, f.Feed, among, 0)
 	if err != nil {
 		f.Gaps.Scanned(scan, r.Generation, nil, false, err)
-		return e, f.Explain(ctx, "look into its outbox", err)
+		return e, f.Explain(ctx, "read its outbox", err)
 	}
 	due, left := f.retries.split(shards)
 	all := len(left) == 0
@@ -374,7 +378,7 @@ func (f *Outbox) Pass(ctx context.Context, limit int, full bool) (feedtype.Publi
 
 // recordShards lists the first limit shards that have records among some order_sequences; limit 0 means all.
 func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limit int) (shards []int, err error) {
-	err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+	err = f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
 		shards, err = dialect.RecordShards(ctx, q, f.Store.Dialect, f.DialectFeed(), among, limit)
 		return err
 	})
@@ -385,16 +389,16 @@ func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limi
 // meanwhile. It does not wait for later records, however fast they are written. It waits for the shard until ctx ends.
 func (f *Outbox) CatchUp(ctx context.Context, shard int) error {
 	var newest int64
-	err := f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+	err := f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
 		newest, err = dialect.NewestRecord(ctx, q, f.Store.Dialect, f.DialectFeed(), shard)
 		return err
 	})
 	if err != nil {
-		return f.Explain(ctx, "look into its outbox", err)
+		return f.Explain(ctx, "read its outbox", err)
 	}
 	for last := int64(0); last < newest; {
 		scan := f.Gaps.ScanShard().Everywhere() // also outside of the ranges that a publisher scans
-		moved, err := f.moveWaiting(ctx, scan, shard, MostMoved)
+		moved, err := f.moveBounded(ctx, scan, shard, MostMoved)
 		if errors.Is(err, publish.ErrHeld) && ctx.Err() == nil {
 			continue
 		}

@@ -1,4 +1,4 @@
-package shards
+package ulidfeed
 
 import (
 	"cmp"
@@ -157,7 +157,7 @@ func (f *Locks) lockError(ctx context.Context, tx dialect.Querier, shard int, er
 		f.explainLockWait(ctx, tx, shard, e)
 	case class == dialect.ClassRetry:
 		e.Code = feedtype.Locked
-		e.Cause = "the transaction cannot go on: there was a deadlock or a serialization failure, " +
+		e.Cause = "the transaction cannot continue: there was a deadlock or a serialization failure, " +
 			"or the transaction has read before another one wrote"
 		e.Next = "roll back, and begin the whole transaction again; take several shards with one Lock, " +
 			"use READ COMMITTED, and on SQLite begin with BEGIN IMMEDIATE (_txlock=immediate)"
@@ -172,9 +172,9 @@ func (f *Locks) lockError(ctx context.Context, tx dialect.Querier, shard int, er
 func (f *Locks) explainLockWait(ctx context.Context, tx dialect.Querier, shard int, e *feedtype.Error) {
 	e.Code = feedtype.Locked
 	e.Cause = "another transaction has held the shard for longer than this one may wait"
-	e.Next = "the transaction can go on: lock again, or roll back and try again later"
+	e.Next = "the transaction can continue: lock again, or roll back and try again later"
 	if f.Store.Dialect.Usable(ctx, tx) != nil {
-		e.Next = "the transaction cannot go on: roll it back and begin it again"
+		e.Next = "the transaction cannot continue: roll it back and begin it again"
 	}
 	e.Next += "; `rowfeed status` shows the session that holds the shard, `rowfeed unblock` ends it"
 	if holder := holderText(ctx, f.Feed, shard); holder != "" {

@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -21,22 +21,22 @@ import (
 const (
 	// checkBatch is the number of keys that one transaction reads.
 	checkBatch = 1000
-	// namedPlaces is the number of positions that one statement names.
-	namedPlaces = 100
+	// positionsPerStatement is the number of positions that one statement names.
+	positionsPerStatement = 100
 )
 
-// places are consecutive keys of a feed, as read by one transaction.
-type places struct {
-	r     *catalog.Record
+// keyBatch has consecutive keys of a feed, as read by one transaction.
+type keyBatch struct {
+	r     *catalog.FeedRecord
 	rows  bool  // rows of the source, else of the table of positions
 	after []any // the key before the first; nil at the beginning
 	keys  []dialect.PlaceKey
 	wrong []dialect.Sharded // the keys in a wrong shard or bucket
 }
 
-// read reads the places, or reads them again. The error is install.ErrRecordChanged if the feed's data shards are being
-// changed, or were changed since the walk began.
-func (p *places) read(ctx context.Context, tx dialect.Querier, db *store.Store) (err error) {
+// read reads the keys, or reads them again. The error is install.ErrRecordChanged if the number of data shards is being
+// changed, or was changed since the walk began.
+func (p *keyBatch) read(ctx context.Context, tx dialect.Querier, db *store.Store) (err error) {
 	p.keys, err = dialect.WalkKeys(ctx, tx, db.Dialect, p.r.Feed(db.Names), p.rows, p.after, checkBatch)
 	if err != nil {
 		return err
@@ -60,10 +60,10 @@ func (p *places) read(ctx context.Context, tx dialect.Querier, db *store.Store) 
 	return err
 }
 
-// walkShards reads all keys without locks, and calls found for places that have keys in a wrong shard. It calls begin
-// before each walk, and starts again if the feed was changed by a bump or an upgrade. While keys are being given their
+// walkShards reads all keys without locks, and calls found for batches that have keys in a wrong shard. It calls begin
+// before each walk, and starts again if the feed was changed by a bump or an upgrade. While keys are being assigned to
 // shards the error has the code Sharding.
-func (f *Checker) walkShards(ctx context.Context, begin func(), found func(*places) error) error {
+func (f *Checker) walkShards(ctx context.Context, begin func(), found func(*keyBatch) error) error {
 	for {
 		r := f.Record.Load()
 		switch {
@@ -73,15 +73,15 @@ func (f *Checker) walkShards(ctx context.Context, begin func(), found func(*plac
 			return &feedtype.Error{
 				Code:   feedtype.Sharding,
 				Object: feedtype.FeedObject(f.Name),
-				Cause:  "the feed is still being added, and the shards of its keys were not looked at",
+				Cause:  "the feed is still being added, and the shards of its keys were not checked",
 				Next: "wait for `rowfeed feed add " + f.Name + "`, or run it again with the same options if it " +
-					"broke off",
+					"was interrupted",
 			}
 		case r.State == catalog.StateSharding:
 			return &feedtype.Error{
 				Code:   feedtype.Sharding,
 				Object: feedtype.FeedObject(f.Name),
-				Cause: fmt.Sprintf("its keys are being given their shards among %d, and were not looked at",
+				Cause: fmt.Sprintf("its keys are being assigned to %d data shards, and were not checked",
 					r.DataShards),
 				Next: catalog.FinishSharding(f.Name, r.DataShards),
 			}
@@ -97,14 +97,14 @@ func (f *Checker) walkShards(ctx context.Context, begin func(), found func(*plac
 }
 
 // walkOnce is one walk of walkShards. The error is install.ErrRecordChanged if the feed has changed.
-func (f *Checker) walkOnce(ctx context.Context, r *catalog.Record, found func(*places) error) error {
+func (f *Checker) walkOnce(ctx context.Context, r *catalog.FeedRecord, found func(*keyBatch) error) error {
 	walks := []bool{false}
 	if r.Capture == feedtype.CaptureColumn {
 		walks = append(walks, true)
 	}
 	for _, rows := range walks {
 		for after := []any(nil); ; {
-			p := &places{r: r, rows: rows, after: after}
+			p := &keyBatch{r: r, rows: rows, after: after}
 			err := f.Store.InTx(ctx, dialect.ForRead, "check the shards of "+f.Name,
 				func(tx dialect.Querier) error { return p.read(ctx, tx, f.Store) })
 			if err == nil && len(p.wrong) > 0 {
@@ -128,7 +128,7 @@ var errEnough = errors.New("the maximum number of findings is reached")
 // checkShards finds the keys in a wrong data shard. The right shard depends on the key alone, so one read of each key
 // is enough.
 func (f *Checker) checkShards(ctx context.Context) (findings []admin.Finding, err error) {
-	err = f.walkShards(ctx, func() { findings = nil }, func(p *places) error {
+	err = f.walkShards(ctx, func() { findings = nil }, func(p *keyBatch) error {
 		columns := make([]feedtype.Column, len(p.r.Key))
 		for i, c := range p.r.Key {
 			columns[i] = c.ForReaders()

@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -33,7 +33,7 @@ var kinds = map[string]kind{
 }
 
 // kindOf returns the kind of a feed, or the reason why this version cannot read its record.
-func kindOf(r *catalog.Record) (kind, error) { return kinds[r.Mode], r.Unreadable }
+func kindOf(r *catalog.FeedRecord) (kind, error) { return kinds[r.Mode], r.Unreadable }
 
 // vanishedBudget bounds the count of vanished rows, which reads the whole feed.
 const vanishedBudget = 2 * time.Second

@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/read"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // Inspector answers the questions of admin.Inspector about one feed.
@@ -24,7 +24,7 @@ type Inspector struct {
 	*catalog.Feed
 	Install *install.Feed
 	Reader  *read.Reader
-	ULIDs   *shards.Shards
+	ULIDs   *ulidfeed.Shards
 	// Consumers is admin.Admin.Consumers.
 	Consumers func(ctx context.Context, id feedtype.ConsumerID) ([]admin.ConsumerStatus, error)
 }
@@ -54,7 +54,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	publisher, err := lease.Look(ctx, f.Store, f.Store.On(), publish.LeaseName(f.Name))
+	publisher, err := lease.Read(ctx, f.Store, f.Store.On(), publish.LeaseName(f.Name))
 	if err != nil {
 		return fail("read the lease of its publisher", err)
 	}
@@ -71,7 +71,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 			s.Blockers = append(s.Blockers, x)
 		}
 	}
-	problems, err := f.Install.Verify(ctx)
+	problems, err := f.Install.Verifier.Verify(ctx)
 	if err != nil {
 		problems = []string{err.Error()}
 	}

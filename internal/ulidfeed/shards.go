@@ -1,4 +1,4 @@
-package shards
+package ulidfeed
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type Shards struct {
 	Reader *read.Reader
 }
 
-// wholeShards lists the first shards that a request for the whole feed means. It is served if there is only one.
-// In mode "blocking" a shard without rows does not count beside a shard with rows: it may have been locked by hand. But
+// wholeShards lists the first shards that a request for the whole feed means. It is served if there is only one. In
+// mode "blocking" a shard without rows does not count if another shard has rows: it may have been locked by hand. But
 // the cursor may belong to a shard whose rows are gone. So it has to be a row's position in the shard with rows, or be
 // below all of them.
 func (f *Shards) wholeShards(ctx context.Context, after feedtype.Position) ([]int, error) {
@@ -199,15 +199,15 @@ func (f *Shards) List(ctx context.Context, info *feedtype.Info) (only *int, err 
 	return &whole[0], nil
 }
 
-// Fill does nothing: a committed row is an entry.
-func (*Shards) Fill(context.Context, int, int) (stuck bool, err error) { return false, nil }
+// MoveWaiting does nothing: a committed row is an entry.
+func (*Shards) MoveWaiting(context.Context, int, int) (stuck bool, err error) { return false, nil }
 
-// LookedAt is how many shards one statement asks for.
-const LookedAt = 100
+// ShardsPerStatement is how many shards one statement names.
+const ShardsPerStatement = 100
 
-// Filled returns those of the given shards (nil: of all shards) that have records in the outbox. It ignores errors,
-// since the feed may have been dropped: waiting readers are also woken in other ways.
-func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
+// ShardsWithRecords returns those of the given shards (nil: of all shards) that have records in the outbox. It ignores
+// errors, since the feed may have been dropped: waiting readers are also woken in other ways.
+func (f *Shards) ShardsWithRecords(ctx context.Context, shards []int) (filled []int) {
 	if !f.DialectFeed().Outbox {
 		return nil
 	}
@@ -219,10 +219,10 @@ func (f *Shards) Filled(ctx context.Context, shards []int) (filled []int) {
 		}
 		return filled
 	}
-	for part := range slices.Chunk(shards, LookedAt) {
+	for part := range slices.Chunk(shards, ShardsPerStatement) {
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
-			err = f.Read(ctx, "look into the outbox", func(q dialect.Querier) (err error) {
+			err = f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
 				query := dialect.FirstRecords(f.Store.Dialect, f.DialectFeed(), among, part...)
 				part, err = dialect.QueryAll(ctx, q, query, nil, scanShardID)
 				return err
@@ -247,7 +247,7 @@ func (p OutboxPager) Select(ctx context.Context, l *catalog.Layout, q *dialect.P
 	return p.Shards.Select(ctx, l, q, s)
 }
 
-// Fill moves records for the reader.
-func (p OutboxPager) Fill(ctx context.Context, shard, limit int) (stuck bool, err error) {
-	return p.Outbox.Fill(ctx, shard, limit)
+// MoveWaiting moves records for a reader.
+func (p OutboxPager) MoveWaiting(ctx context.Context, shard, limit int) (stuck bool, err error) {
+	return p.Outbox.MoveWaiting(ctx, shard, limit)
 }

@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -58,6 +58,7 @@ func rules(feed *dialect.Feed) []keyRule {
 type Checker struct {
 	*catalog.Feed
 	Install *install.Feed
+	Wake    func() // makes this process's publisher poll the feed at once
 }
 
 // Check is admin.Checker.Check.
@@ -67,7 +68,7 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	}
 	findings := []admin.Finding{}
 	for _, check := range []func(context.Context) ([]string, error){
-		f.Install.Verify, f.foreignTriggers, f.Install.Partitions.VerifyPartitions, f.inexactKeys,
+		f.Install.Verifier.Verify, f.foreignTriggers, f.Install.Partitions.VerifyPartitions, f.inexactKeys,
 	} {
 		problems, err := check(ctx)
 		if err != nil {

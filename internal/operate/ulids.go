@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/shards"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 func (ulidKind) repair(_ context.Context, f *Checker) (int64, error) {
@@ -35,7 +35,7 @@ func (ulidKind) check(ctx context.Context, f *Checker) ([]admin.Finding, error) 
 	}
 	findings = []admin.Finding{}
 	d, q := f.Store.Dialect, f.Store.On()
-	err = shards.EachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
+	err = ulidfeed.EachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
 		b := dialect.NewBuilder(d)
 		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -62,16 +62,16 @@ func (m outboxKind) check(ctx context.Context, f *Checker) ([]admin.Finding, err
 	}
 	if f.Record.Load().State == catalog.StateFilling {
 		return append(findings, admin.Finding{Rule: admin.RulePlace, Problem: "its rows are being placed, " +
-			"and rows without a place were not looked for: if the back-fill broke off, run " +
+			"and rows without a place were not searched for: if back-fill was interrupted, run " +
 			"`rowfeed feed backfill " + f.Name + "` to continue it"}), nil
 	}
 	d, feed := f.Store.Dialect, f.DialectFeed()
 	var rows []admin.Finding
 	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
-		if err := f.Install.Rows.KnowsPlaces(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
+		if err := f.Install.Rows.RefuseAfterPurge(ctx, tx, "check"); errors.Is(err, feedtype.Refused) {
 			rows = []admin.Finding{{Rule: admin.RulePlace, Note: true,
-				Problem: "rows that lack a record were not looked for, since entries were purged. " +
-					f.Install.Rows.RecordYourself()}}
+				Problem: "rows that lack a record were not searched for, since entries were purged. " +
+					f.Install.Rows.HowToRecord()}}
 			return nil
 		} else if err != nil {
 			return err

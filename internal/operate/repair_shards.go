@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ func (f *Checker) repairShards(ctx context.Context) (total int64, err error) {
 		return err
 	}
 	left := 0
-	err = f.walkShards(ctx, func() { left = 0 }, func(p *places) error {
+	err = f.walkShards(ctx, func() { left = 0 }, func(p *keyBatch) error {
 		if !p.rows {
 			return in(func(tx dialect.Querier) (int64, error) { return f.correctShards(ctx, tx, p) })
 		}
@@ -90,7 +90,7 @@ func (f *Checker) republishRow(
 
 // correctShards writes shards in the table of positions, and records the keys. The lock on the sequence's row keeps
 // positions and the number of data shards as they are.
-func (f *Checker) correctShards(ctx context.Context, tx dialect.Querier, p *places) (total int64, err error) {
+func (f *Checker) correctShards(ctx context.Context, tx dialect.Querier, p *keyBatch) (total int64, err error) {
 	d, feed := f.Store.Dialect, p.r.Feed(f.Store.Names)
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
@@ -103,7 +103,7 @@ func (f *Checker) correctShards(ctx context.Context, tx dialect.Querier, p *plac
 			"which `rowfeed check` shows, or another program writes %s", n, len(p.wrong), feed.Positions()))
 	}
 	// A hidden key is published as a delete, and stays hidden unless a waiting change shows it again.
-	for part := range slices.Chunk(p.wrong, namedPlaces) {
+	for part := range slices.Chunk(p.wrong, positionsPerStatement) {
 		b := dialect.NewBuilder(d)
 		positions := ""
 		for i, w := range part {

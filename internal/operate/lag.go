@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
-// mostBehind bounds how many shards Lag queries one by one.
-const mostBehind = 1000
+// maxShardsForLag bounds how many shards Lag queries one by one.
+const maxShardsForLag = 1000
 
 // lag sets BehindSeconds to the age of the next row, by its ULID, if a cursor is not at its shard's head. It reads one
 // page of each shard that is behind, and moves no records. The number of entries behind would cost a count.
@@ -32,7 +32,7 @@ func (ulidKind) behindHeads(ctx context.Context, f *Inspector, cursors []*admin.
 	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
 		return 0, f.Fail("read the database's time", err)
 	}
-	left = mostBehind
+	left = maxShardsForLag
 	for _, s := range cursors {
 		at, err := s.Cursor.State()
 		if err != nil {
@@ -67,7 +67,7 @@ func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 	}
 	slices.Sort(numbers)
 	heads := make(map[int]feedtype.Position)
-	for part := range slices.Chunk(slices.Compact(numbers), shards.LookedAt) {
+	for part := range slices.Chunk(slices.Compact(numbers), ulidfeed.ShardsPerStatement) {
 		b := dialect.NewBuilder(f.Store.Dialect)
 		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part),
 			b.Args(), func(rows dialect.Rows) (struct{}, error) {
@@ -88,7 +88,7 @@ func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 // nextRow is the position of the next row after a cursor, zero if there is none. It is nil if the feed refuses the
 // cursor; the consumer reports that.
 func (f *Inspector) nextRow(ctx context.Context, s *admin.ConsumerStatus) (*feedtype.Position, error) {
-	page, err := f.Reader.Look(ctx, s.Cursor, s.Shard)
+	page, err := f.Reader.Inspect(ctx, s.Cursor, s.Shard)
 	if err != nil {
 		var e *feedtype.Error
 		if errors.As(err, &e) && e.Code != feedtype.Failed && e.Code != feedtype.Unavailable {
@@ -120,7 +120,7 @@ func (m outboxKind) lag(ctx context.Context, f *Inspector, cursors []*admin.Cons
 		}
 	}
 	slices.Sort(shards)
-	for _, shard := range f.ULIDs.Filled(ctx, shards) {
+	for _, shard := range f.ULIDs.ShardsWithRecords(ctx, shards) {
 		age := int64(-1)
 		if left--; left >= 0 {
 			if _, age, err = f.Store.Dialect.Backlog(ctx, f.Store.On(), f.DialectFeed(), 0, shard); err != nil {

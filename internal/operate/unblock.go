@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/shards"
 	"github.com/rowfeed/rowfeed/internal/store"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // probeWait bounds the wait of Unblock for a shard, on a database that names only holders for which others wait.
@@ -189,7 +189,7 @@ func (f *Inspector) endHolder(
 			Next:   "end it with COMMIT PREPARED or ROLLBACK PREPARED",
 		}
 	case req.Session != "" && req.Session != h.Holder.ID:
-		conflict.Cause += "; its holder is " + shards.SessionText(*h.Holder)
+		conflict.Cause += "; its holder is " + ulidfeed.SessionText(*h.Holder)
 		return nil, conflict
 	}
 	holder := session(*h.Holder, now)
@@ -198,13 +198,13 @@ func (f *Inspector) endHolder(
 	}
 	ended, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), f.DialectFeed(), h)
 	if err != nil {
-		return nil, f.Store.Fail(object, "end "+shards.SessionText(*h.Holder), err)
+		return nil, f.Store.Fail(object, "end "+ulidfeed.SessionText(*h.Holder), err)
 	}
 	if !ended {
 		return nil, &feedtype.Error{
 			Code:   feedtype.Conflict,
 			Object: object,
-			Cause: "unblock: " + shards.SessionText(*h.Holder) + " has ended its transaction meanwhile; no session " +
+			Cause: "unblock: " + ulidfeed.SessionText(*h.Holder) + " has ended its transaction meanwhile; no session " +
 				"was ended",
 			Next: "run `rowfeed status` again",
 		}

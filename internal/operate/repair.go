@@ -1,4 +1,4 @@
-package inspect
+package operate
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer f.Install.Recorder.Wake()
+	defer f.Wake()
 	for _, rule := range rules(feed) {
 		if rule.rule == admin.RuleSequence {
 			continue // resetRows or the next change corrects it

@@ -1,8 +1,0 @@
-// Package inspect answers operators' questions about a feed: what is wrong with it (Checker.Check), what state it is in
-// (Inspector.Status), and how far its consumers are behind (Inspector.Lag). It repairs what Check finds
-// (Checker.Repair), and ends a session that holds a shard (Inspector.Unblock). Package admin has the types of the
-// answers.
-//
-// The package decides which rules a key must meet. What differs between sequences, ULIDs and outboxes is a kind
-// (sequence.go). It uses packages admin and install, and the packages below them. Begin with check.go and status.go.
-package inspect

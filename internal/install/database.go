@@ -1,0 +1,116 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// Database makes, verifies, repairs and removes the feeds of one database.
+type Database struct{ *store.Store }
+
+// ErrRecordChanged means that the feed's record is not as it was read: another process has taken this step, or has
+// finished the work.
+var ErrRecordChanged = errors.New("the feed's record was changed concurrently")
+
+func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {
+	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " + b.Arg(value) +
+		", 0, " + now + ")"
+}
+
+func (db *Database) feedUp(r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
+	steps, err := db.Dialect.FeedUp(r.Feed(db.Names), table)
+	if err != nil {
+		return nil, &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: fmt.Sprintf("table %q", table.Name.String()),
+			Cause:  "its triggers cannot be made",
+			Err:    err,
+		}
+	}
+	return steps, nil
+}
+
+func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
+	for _, s := range steps {
+		if _, err := q.Exec(ctx, s.SQL); err != nil {
+			return fmt.Errorf("%s: %w", s.Note, err)
+		}
+	}
+	return nil
+}
+
+// setState needs the schema lock.
+func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state string) error {
+	b := dialect.NewBuilder(db.Dialect)
+	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+
+		b.Arg(name), b.Args()...)
+	return err
+}
+
+// saveOptions saves the options of a record. The caller holds the schema lock and has read the record under it.
+func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
+	if r.Unreadable != nil {
+		return r.Unreadable // saving would lose the options that this version does not know
+	}
+	b := dialect.NewBuilder(db.Dialect)
+	_, err := q.Exec(ctx, r.OptionsSQL(b, db.Table("feeds")), b.Args()...)
+	return err
+}
+
+// readsOthers tells whether this login cannot see all objects, since it has grants for some feeds only. The feeds that
+// it cannot see are not its concern.
+func (db *Database) readsOthers(ctx context.Context) bool {
+	all, err := catalog.Load(ctx, db.Store, db.On(), "")
+	var granted []string
+	for _, r := range all {
+		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
+	}
+	shown := true
+	if err == nil {
+		shown, err = db.Dialect.Shown(ctx, db.On(), granted)
+	}
+	return err == nil && !shown
+}
+
+// wrongDatabase reports a database whose identity is not the one in the feed's record. It is for modes in which no
+// publisher asks for the identity. Replicas are not checked.
+func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) ([]string, error) {
+	if db.Replica {
+		return nil, nil
+	}
+	identity, err := db.Dialect.Identity(ctx, q, db.Names)
+	if errors.Is(err, dialect.ErrReadOnly) {
+		return nil, nil
+	}
+	var changed *feedtype.Error
+	if errors.As(history.SameDatabase(r, identity), &changed) {
+		return []string{changed.Cause + ": " + changed.Next}, nil
+	}
+	return nil, err
+}
+
+// forgetShards deletes a feed's rows of the table shards.
+func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
+	b := dialect.NewBuilder(db.Dialect)
+	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
+	return err
+}
+
+// feedError is an error about a feed. The format and its arguments are the cause; next says what to do.
+func feedError(code feedtype.Code, feed, next, format string, args ...any) error {
+	object := feedtype.FeedObject(feed)
+	return &feedtype.Error{Code: code, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
+}
+
+// tableError is an error about a table of the user.
+func tableError(code feedtype.Code, table feedtype.TableName, next, format string, args ...any) error {
+	object := fmt.Sprintf("table %q", table.String())
+	return &feedtype.Error{Code: code, Object: object, Cause: fmt.Sprintf(format, args...), Next: next}
+}
