@@ -52,7 +52,7 @@ func tells(t *suite.Troubles, words ...string) bool {
 	})
 }
 
-// whilePublishing runs a publisher, which looks for partitions at once, until the condition holds.
+// whilePublishing runs a publisher, which reads the list of partitions at once, until the condition holds.
 func whilePublishing(x *suite.Env, until string, ok func(t *suite.Troubles) bool) {
 	x.Helper()
 	whilePublishingOn(x, x.Pool, until, ok)

@@ -128,20 +128,20 @@ func TestHeldShardDelaysNoPurgeOfOthers(t *testing.T) {
 		x.Retain(rowfeed.Retention{Count: 1})
 		letGo := hold()
 		var told suite.Troubles
-		var looks atomic.Int64
+		var tries atomic.Int64
 		ctx, stop := context.WithCancel(x.Ctx)
 		ended, began := make(chan error, 1), time.Now()
 		f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.HasPrefix(ev.SQL, "SELECT s.shard, (SELECT") {
-				looks.Add(1)
+				tries.Add(1)
 			}
 			return nil
 		}}, &rowfeed.Config{IdlePoll: time.Millisecond, Observer: told.Observer()})
 		go func() { ended <- f.RunPublisher(ctx) }()
 		servesMeanwhile(x, 40)
-		n, looked := told.Like("shard -2, -1, 0: its expired entries cannot be purged yet"), int(looks.Load())
-		if n < 1 || n > looked || looked > minutes(began) || len(f.Problems()) > 0 {
-			t.Errorf("the publisher tried %d times, reported %q and the problems %q", looked, told.Told, f.Problems())
+		n, tried := told.Like("shard -2, -1, 0: its expired entries cannot be purged yet"), int(tries.Load())
+		if n < 1 || n > tried || tried > minutes(began) || len(f.Problems()) > 0 {
+			t.Errorf("the publisher tried %d times, reported %q and the problems %q", tried, told.Told, f.Problems())
 		}
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_feed_events WHERE shard = 1 AND id < 40"); n != 1 {
 			t.Errorf("%d entries of shard 1 are left", n)

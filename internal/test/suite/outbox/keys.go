@@ -272,10 +272,10 @@ func TestUnplaceableRecordDelaysNoOther(t *testing.T) {
 		// once, and so does a publisher.
 		good("g")
 		troubles := make(chan error, 100)
-		var looks atomic.Int64
+		var tries atomic.Int64
 		count := func(_ context.Context, ev testdb.TapEvent) error {
 			if takesRecords(ev) {
-				looks.Add(1)
+				tries.Add(1)
 			}
 			return nil
 		}
@@ -293,10 +293,10 @@ func TestUnplaceableRecordDelaysNoOther(t *testing.T) {
 			}
 		}
 		named(<-troubles, first)
-		before := looks.Load()
+		before := tries.Load()
 		second := rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0), Wait: time.Second}
 		x.WantIDs(answered(x, asking(x, reader, second)), false)
-		if n := looks.Load() - before; n > 50 { // pauses double, so about a dozen tries fit in the second
+		if n := tries.Load() - before; n > 50 { // pauses double, so about a dozen tries fit in the second
 			x.Errorf("the waiting reader has tried %d times", n)
 		}
 		waiting := asking(x, reader, rowfeed.Request{After: page.Cursor, Shards: rowfeed.One(0), Wait: time.Minute})
@@ -314,8 +314,8 @@ func TestUnplaceableRecordDelaysNoOther(t *testing.T) {
 		good("h", "i")
 		x.Eventually("the other records are moved",
 			func() bool { return x.Scalar("SELECT count(*) FROM rowfeed_outbox_events") == 2 })
-		before = looks.Load()
-		x.Eventually("the publisher tries again", func() bool { return looks.Load() > before+10 })
+		before = tries.Load()
+		x.Eventually("the publisher tries again", func() bool { return tries.Load() > before+10 })
 		stop()
 		if err := <-ended; err != nil {
 			x.Error(err)

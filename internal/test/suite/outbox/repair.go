@@ -106,17 +106,17 @@ func TestBackFillPlacesNoPurgedRows(t *testing.T) {
 	})
 }
 
-// TestInfoListsShardsMovedMeanwhile (M59, M60): the only record of a shard is moved while Info looks for shards. Info
-// lists the shard.
+// TestInfoListsShardsMovedMeanwhile (M59, M60): the only record of a shard is moved while Info searches for shards.
+// Info lists the shard.
 func TestInfoListsShardsMovedMeanwhile(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		x.Publish(x.Feed)
 		x.Appended(2, 7, time.Time{})
-		var looks atomic.Int32
+		var statements atomic.Int32
 		other := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.Contains(ev.SQL, "rowfeed_outbox_events") || strings.Contains(ev.SQL, "rowfeed_shards") {
-				if looks.Add(1) == 2 {
+				if statements.Add(1) == 2 {
 					_, err := x.Feed.Publish(x.Ctx)
 					return err
 				}
@@ -127,8 +127,8 @@ func TestInfoListsShardsMovedMeanwhile(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if looks.Load() < 2 || len(info.ShardIDs) != 2 {
-			x.Errorf("after %d statements the shards are %v", looks.Load(), info.ShardIDs)
+		if statements.Load() < 2 || len(info.ShardIDs) != 2 {
+			x.Errorf("after %d statements the shards are %v", statements.Load(), info.ShardIDs)
 		}
 	})
 }

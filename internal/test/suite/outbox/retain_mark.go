@@ -60,14 +60,14 @@ func TestPurgeResumesAfterItsLastBatch(t *testing.T) {
 		x.Commit(tx)
 		x.Publish(x.Feed)
 		x.Retain(rowfeed.Retention{Count: 3})
-		var looks, deletes []bool // whether they are bounded from below
+		var searches, deletes []bool // whether they are bounded from below
 		f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.Contains(ev.SQL, "g.shard = ") && strings.Contains(ev.SQL, "g.ulid <= ") {
 				switch {
 				case strings.HasPrefix(ev.SQL, "DELETE"):
 					deletes = append(deletes, strings.Contains(ev.SQL, "g.ulid >= "))
 				case strings.Contains(ev.SQL, "ORDER BY g.ulid"):
-					looks = append(looks, strings.Contains(ev.SQL, "g.ulid > "))
+					searches = append(searches, strings.Contains(ev.SQL, "g.ulid > "))
 				}
 			}
 			return nil
@@ -75,9 +75,9 @@ func TestPurgeResumesAfterItsLastBatch(t *testing.T) {
 		if n, err := f.Admin().Purge(x.Ctx); err != nil || n != entries-2*3 {
 			t.Fatalf("%d entries purged, %v", n, err)
 		}
-		if !slices.Equal(looks, []bool{false, true, false, true}) ||
+		if !slices.Equal(searches, []bool{false, true, false, true}) ||
 			!slices.Equal(deletes, []bool{true, true, true, true}) {
-			t.Errorf("bounded from below: the searches %t, the deletes %t", looks, deletes)
+			t.Errorf("bounded from below: the searches %t, the deletes %t", searches, deletes)
 		}
 		x.WantIDs(x.Page(x.Feed, 0, "", 10), false, entries-6, entries-4, entries-2)
 		x.WantIDs(x.Page(x.Feed, 1, "", 10), false, entries-5, entries-3, entries-1)

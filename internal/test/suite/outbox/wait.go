@@ -19,10 +19,10 @@ import (
 // until another process has moved the record.
 func TestRecordWakesOnlyWaitersOfItsShard(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
-		var looked, pages, eights atomic.Int64
+		var polled, pages, eights atomic.Int64
 		hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if suite.Looks(ev) {
-				looked.Add(1)
+				polled.Add(1)
 			}
 			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
 				pages.Add(1)
@@ -44,8 +44,8 @@ func TestRecordWakesOnlyWaitersOfItsShard(t *testing.T) {
 			x.Eventually("both readers wait", waits(2))
 			id++
 			x.Appended(id, 9, time.Time{})
-			before, read := looked.Load(), pages.Load()
-			x.Eventually("both readers still wait", func() bool { return looked.Load() > before+5 })
+			before, read := polled.Load(), pages.Load()
+			x.Eventually("both readers still wait", func() bool { return polled.Load() > before+5 })
 			if n := pages.Load() - read; n > 0 {
 				t.Errorf("%d pages were read although no record was for them", n)
 			}
@@ -55,8 +55,8 @@ func TestRecordWakesOnlyWaitersOfItsShard(t *testing.T) {
 			page := answered(x, seven)
 			x.WantIDs(page, false, id)
 			cursors[7] = page.Cursor
-			before = looked.Load()
-			x.Eventually("the other reader still waits", func() bool { return looked.Load() > before+5 })
+			before = polled.Load()
+			x.Eventually("the other reader still waits", func() bool { return polled.Load() > before+5 })
 			if n := eights.Load() - read; n > 0 {
 				t.Errorf("%d pages of shard 8 were read although the record is in shard 7", n)
 			}
@@ -73,8 +73,8 @@ func TestRecordWakesOnlyWaitersOfItsShard(t *testing.T) {
 		seven := asking(x, f, rowfeed.Request{After: cursors[7], Shards: rowfeed.One(7), Wait: time.Hour})
 		x.Eventually("the reader waits", waits(1))
 		x.Appended(id+1, 7, time.Time{})
-		before, read := looked.Load(), pages.Load()
-		x.Eventually("the reader still waits", func() bool { return looked.Load() > before+5 })
+		before, read := polled.Load(), pages.Load()
+		x.Eventually("the reader still waits", func() bool { return polled.Load() > before+5 })
 		if n := pages.Load() - read; n > 0 {
 			t.Errorf("%d pages were read although no record was for them", n)
 		}
@@ -119,11 +119,11 @@ func TestWaiterMissesNoRecord(t *testing.T) {
 func TestManyWaitersShareOnePoll(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const crowd = 2000
-		var looked, asked, moved, pages atomic.Int64
+		var polled, asked, moved, pages atomic.Int64
 		f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
 			case suite.Looks(ev):
-				looked.Add(1)
+				polled.Add(1)
 			case strings.Contains(ev.SQL, "SELECT shard FROM (SELECT shard"):
 				asked.Add(1)
 			case suite.PlacesRecords(ev):
@@ -138,10 +138,10 @@ func TestManyWaitersShareOnePoll(t *testing.T) {
 			results[i] = asking(x, f, rowfeed.Request{Shards: rowfeed.One(4), Wait: time.Hour})
 		}
 		x.Eventually("all readers wait", func() bool { return x.Parked("watch.(*Watcher).Wait(") == crowd })
-		before, once, read := looked.Load(), asked.Load(), pages.Load()
-		x.Eventually("all readers still wait", func() bool { return looked.Load() > before+5 })
-		if n, looks := asked.Load()-once, looked.Load()-before; n > looks+1 {
-			t.Errorf("%d queries for records in %d polls", n, looks)
+		before, once, read := polled.Load(), asked.Load(), pages.Load()
+		x.Eventually("all readers still wait", func() bool { return polled.Load() > before+5 })
+		if n, polls := asked.Load()-once, polled.Load()-before; n > polls+1 {
+			t.Errorf("%d queries for records in %d polls", n, polls)
 		}
 		tx := x.Begin(sql.LevelReadCommitted)
 		for id := range 3 {
