@@ -52,94 +52,6 @@ func TestCaptureEveryStatement(t *testing.T) {
 	})
 }
 
-// TestReplaceCapturesDeletedRows (H6): a statement that replaces rows is captured with the rows that it deletes (hazard
-// 6). SQLite fires no DELETE trigger for them.
-func TestReplaceCapturesDeletedRows(t *testing.T) {
-	testdb.Quick(t)
-	testdb.Only(t, testdb.SQLite, testdb.MariaDB, testdb.MySQL) // PostgreSQL has no REPLACE
-	suite.Each(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
-			"CREATE UNIQUE INDEX kv_k ON kv (k)", "CREATE UNIQUE INDEX kv_v ON kv (v)")
-		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
-		x.Exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3), (4, 'd', 4)")
-		_, cursor := x.Drain(f, "")
-		sorted := func(after rowfeed.Cursor) ([]string, rowfeed.Cursor) {
-			lines, next := x.Drain(f, after)
-			slices.Sort(lines)
-			return lines, next
-		}
-		x.Exec("REPLACE INTO kv VALUES (5, 'a', 2)") // deletes rows 1 and 2
-		lines, cursor := sorted(cursor)
-		if want := []string{suite.Gone(1), suite.Gone(2), suite.KV(5, "a", 2)}; !slices.Equal(lines, want) {
-			x.Errorf("got %q, want %q", lines, want)
-		}
-		if updates := x.Statements("capture.update_and_replace"); len(updates) > 0 {
-			x.Exec(updates[0]) // sets k of row 4, and deletes row 3
-			lines, cursor = sorted(cursor)
-			if want := []string{suite.Gone(3), suite.KV(4, "c", 4)}; !slices.Equal(lines, want) {
-				x.Errorf("got %q, want %q", lines, want)
-			}
-			x.Exec(updates[1]) // makes row 5 row 4, and deletes the former row 4
-			lines, _ = sorted(cursor)
-			if want := []string{suite.Gone(5), suite.KV(4, "a", 2)}; !slices.Equal(lines, want) {
-				x.Errorf("got %q, want %q", lines, want)
-			}
-		}
-		x.WantSound(f)
-	})
-}
-
-// TestVerifyFindsLaterUniqueIndex (M63, H6): on SQLite the triggers depend on the unique indexes of the table. Verify
-// finds that an index was added, and upgrade makes the triggers anew.
-func TestVerifyFindsLaterUniqueIndex(t *testing.T) {
-	suite.Each(t, func(x *suite.Env) {
-		f := x.AddKV()
-		x.Exec("CREATE UNIQUE INDEX kv_k ON kv (k)")
-		problems, err := f.Admin().Verify(x.Ctx)
-		if err != nil {
-			x.Fatal(err)
-		}
-		if (len(problems) > 0) != x.Has.SilentReplace {
-			x.Errorf("verify found %q", problems)
-		}
-		if _, err := f.Admin().Upgrade(x.Ctx); err != nil {
-			x.Fatal(err)
-		}
-		if problems, _ = f.Admin().Verify(x.Ctx); len(problems) > 0 {
-			x.Errorf("after upgrade, verify found %q", problems)
-		}
-		if !x.Has.SilentReplace {
-			return
-		}
-		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
-		_, cursor := x.Drain(f, "")
-		x.Exec("REPLACE INTO kv VALUES (2, 'a', 2)")
-		x.WantDrain(f, cursor, suite.Gone(1), suite.KV(2, "a", 2))
-		_, err = x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "other", Table: "kv"}, nil)
-		if err != nil {
-			x.Fatal(err)
-		}
-		x.Exec(x.Text("capture.add_index_on_expression"))
-		_, err = x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "refused", Table: "kv"}, nil)
-		x.WantCode(err, rowfeed.Refused)
-	})
-}
-
-// TestLaterColumnsAreDelivered: a column that is added to the table after the feed is captured and delivered at once. A
-// dropped column is delivered no more.
-func TestLaterColumnsAreDelivered(t *testing.T) {
-	suite.EachCapture(t, func(x *suite.Env) {
-		f := x.AddKV()
-		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
-		cursor := x.WantDrain(f, "", suite.KV(1, "a", 1))
-		x.Exec("ALTER TABLE kv ADD COLUMN late VARCHAR(10)", "UPDATE kv SET late = 'x'")
-		cursor = x.WantDrain(f, cursor, `upsert {"id":1,"k":"a","v":1,"late":"x"}`)
-		x.Exec("ALTER TABLE kv DROP COLUMN v", "UPDATE kv SET late = 'y'")
-		x.WantDrain(f, cursor, `upsert {"id":1,"k":"a","late":"y"}`)
-		x.WantSound(f)
-	})
-}
-
 // TestUpdateToEqualValueIsCaptured (H4): an update to another value that is equal by "=" is a change.
 func TestUpdateToEqualValueIsCaptured(t *testing.T) {
 	testdb.Quick(t)
@@ -186,50 +98,6 @@ func TestCompositeKeysUnderOddNames(t *testing.T) {
 			x.Errorf("republishing a key gave %q, want one entry", lines)
 		}
 		x.WantSound(f)
-	})
-}
-
-// TestPartitionedTableIsCaptured (H11, H21): writes to a partitioned table, to a partition and to a partition that was
-// attached later are captured. Check finds rows that ATTACH brings.
-func TestPartitionedTableIsCaptured(t *testing.T) {
-	testdb.Quick(t)
-	testdb.Only(t, testdb.Servers...) // SQLite has no partitions
-	suite.Each(t, func(x *suite.Env) {
-		if !x.Has.TruncateTriggers {
-			x.Exec(x.Text("capture.table_with_two_partitions"))
-			f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p"})
-			x.Exec("INSERT INTO p VALUES (1, 0), (11, 0)")
-			cursor := x.WantDrain(f, "", `upsert {"id":1,"v":0}`, `upsert {"id":11,"v":0}`)
-			x.Exec("UPDATE p SET id = 12 WHERE id = 1")
-			cursor = x.WantDrain(f, cursor, suite.Gone(1), `upsert {"id":12,"v":0}`)
-			// No trigger fires. Readers get the rows no more, check finds them, and repair records them.
-			x.Exec(x.Text("capture.truncate_second_partition"))
-			x.WantRepaired(f, cursor, suite.Gone(11), suite.Gone(12))
-			return
-		}
-		x.Exec(partitioned(x), partition(x, "p_a", 0, 10))
-		x.Exec(x.Statements("capture.make_partitions_of_partition", "p_b", 10, 100, "p_b1", 50)...)
-		f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p"})
-		x.Exec("INSERT INTO p VALUES (1, 0), (11, 0)", "INSERT INTO p_b1 VALUES (12, 0)")
-		cursor := x.WantDrain(f, "", `upsert {"id":1,"v":0}`, `upsert {"id":11,"v":0}`, `upsert {"id":12,"v":0}`)
-		x.Exec("UPDATE p SET id = 13 WHERE id = 1")
-		cursor = x.WantDrain(f, cursor, suite.Gone(1), `upsert {"id":13,"v":0}`)
-		x.Exec("TRUNCATE p_b1")
-		cursor = x.WantDrain(f, cursor, suite.Gone(11), suite.Gone(12), suite.Gone(13))
-		x.Exec("CREATE TABLE p_c (id bigint PRIMARY KEY, v int)", "INSERT INTO p_c VALUES (200, 0)",
-			attach(x, "p_c", 200, 300))
-		x.Exec("INSERT INTO p VALUES (201, 0)")
-		cursor = x.WantDrain(f, cursor, `upsert {"id":201,"v":0}`)
-		wantTold(x, f, "public.p_c")
-		if _, err := f.Admin().Upgrade(x.Ctx); err != nil {
-			x.Fatal(err)
-		}
-		// Row 201 comes again: a partition may be a rewritten copy, so its keys with positions are recorded, too.
-		cursor = x.WantDrain(f, cursor, `upsert {"id":200,"v":0}`, `upsert {"id":201,"v":0}`)
-		x.Exec(detach(x, "p_c"))
-		cursor = x.WantRepaired(f, cursor, suite.Gone(200), suite.Gone(201))
-		x.Exec("TRUNCATE p_c") // records its former keys once more, although it is no partition
-		x.WantDrain(f, cursor, suite.Gone(200), suite.Gone(201))
 	})
 }
 
@@ -333,5 +201,101 @@ func TestWriterRecordsWithoutTriggers(t *testing.T) {
 		err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Record(x.Ctx, tx, rowfeed.Key{1, 2}) })
 		x.WantCode(err, rowfeed.InvalidRequest)
 		x.WantSound(f)
+	})
+}
+
+// TestTruncateInOldSnapshotIsRefused: TRUNCATE deletes rows that its transaction's snapshot does not show. It fails if
+// they could not be recorded.
+func TestTruncateInOldSnapshotIsRefused(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.PostgreSQL...) // the others have no TRUNCATE in a transaction, or none at all
+	suite.Each(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)")
+		tx := x.Begin(sql.LevelRepeatableRead)
+		x.In(tx, "SELECT * FROM kv")
+		x.Exec("INSERT INTO kv VALUES (2, 'b', 0)")
+		_, cursor := x.Drain(f, "")
+		_, err := tx.ExecContext(x.Ctx, "TRUNCATE kv")
+		if err == nil || !strings.Contains(err.Error(), "READ COMMITTED") {
+			x.Errorf("TRUNCATE failed with %v", err)
+		}
+		if err := tx.Rollback(); err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("TRUNCATE kv")
+		x.WantDrain(f, cursor, suite.Gone(1), suite.Gone(2))
+	})
+}
+
+// TestSessionLimitsCutNoPage: sessions have by default a limit of rows, a time limit for statements, or are read-only.
+// Pages are complete, and the publisher works.
+func TestSessionLimitsCutNoPage(t *testing.T) {
+	testdb.Quick(t)
+	suite.EachCapture(t, func(x *suite.Env) {
+		f := x.AddKV()
+		limits := x.Statements("capture.limits_of_session")
+		if len(limits) == 0 {
+			return
+		}
+		pool := x.DB.OpenTapped(x.T, testdb.Hooks{}, limits...)
+		notes := x.Statements("capture.note_time_limits")
+		x.Exec(notes...)
+		var want []string
+		for i := 1; i <= 6; i++ {
+			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
+			want = append(want, suite.KV(i, "k", 0))
+		}
+		x.Publish(f)
+		limited, err := rowfeed.Open(x.Ctx, pool, x.Dialect, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		g, err := limited.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("INSERT INTO kv VALUES (7, 'k', 0)")
+		x.WantDrain(g, "", append(want, suite.KV(7, "k", 0))...)
+		if len(notes) > 0 && x.Scalar("SELECT count(*) FROM bounds WHERE bound = '50s'") != 0 {
+			x.Error("the publisher's transactions have the session's time limit")
+		}
+	})
+}
+
+// TestStaleProcessFollowsReaddedFeed (M74, H15): another process drops a feed and adds it again, with another table,
+// other columns or another mode. A process that knows the former feed neither publishes nor shows rows by its former
+// record.
+func TestStaleProcessFollowsReaddedFeed(t *testing.T) {
+	suite.EachCapture(t, func(x *suite.Env) {
+		stale := x.AddKV()
+		x.Exec("CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY, secret VARCHAR(20), v BIGINT)",
+			"INSERT INTO kv VALUES (1, 'old', 0)")
+		x.Drain(stale, "")
+		y := suite.OpenEnv(x.T, x.DB, nil) // another process
+		readd := func(spec rowfeed.FeedSpec) *rowfeed.Feed {
+			x.Helper()
+			if err := y.RF.DropFeed(x.Ctx, "kv"); err != nil {
+				x.Fatal(err)
+			}
+			return y.Add(spec)
+		}
+		again := readd(rowfeed.FeedSpec{Name: "kv", Table: "other"})
+		x.Exec("INSERT INTO other VALUES (1, 'S3CRET', 0)")
+		y.Publish(again) // so that the head is no lower than that of the former feed
+		x.Exec("INSERT INTO other VALUES (2, 'S3CRET', 0)")
+		x.WantDrain(stale, "", `upsert {"id":1,"secret":"S3CRET","v":0}`, `upsert {"id":2,"secret":"S3CRET","v":0}`)
+		x.WantSound(stale)
+		x.Fetch(stale, "", 0) // the process knows the table's columns now
+		readd(rowfeed.FeedSpec{Name: "kv", Table: "other", Columns: []string{"id", "v"}})
+		if _, err := x.RF.Feeds(x.Ctx); err != nil { // a server lists feeds all the time
+			x.Fatal(err)
+		}
+		x.WantDrain(stale, "", `upsert {"id":1,"v":0}`, `upsert {"id":2,"v":0}`)
+		readd(rowfeed.FeedSpec{Name: "kv", Table: "other", Mode: rowfeed.ModeOutbox, Capture: "trigger"})
+		x.Exec("INSERT INTO other VALUES (3, 'S3CRET', 0)")
+		if n, err := stale.Publish(x.Ctx); n != 1 || err != nil {
+			x.Errorf("%d records moved, want 1: %v", n, err)
+		}
 	})
 }

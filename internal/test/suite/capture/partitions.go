@@ -372,3 +372,60 @@ func TestForeignTablesAreNoPartitions(t *testing.T) {
 		x.MustFail(attach(x, "far", 100, 200))
 	})
 }
+
+// TestPartitionedTableIsCaptured (H11, H21): writes to a partitioned table, to a partition and to a partition that was
+// attached later are captured. Check finds rows that ATTACH brings.
+func TestPartitionedTableIsCaptured(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...) // SQLite has no partitions
+	suite.Each(t, func(x *suite.Env) {
+		if !x.Has.TruncateTriggers {
+			x.Exec(x.Text("capture.table_with_two_partitions"))
+			f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p"})
+			x.Exec("INSERT INTO p VALUES (1, 0), (11, 0)")
+			cursor := x.WantDrain(f, "", `upsert {"id":1,"v":0}`, `upsert {"id":11,"v":0}`)
+			x.Exec("UPDATE p SET id = 12 WHERE id = 1")
+			cursor = x.WantDrain(f, cursor, suite.Gone(1), `upsert {"id":12,"v":0}`)
+			// No trigger fires. Readers get the rows no more, check finds them, and repair records them.
+			x.Exec(x.Text("capture.truncate_second_partition"))
+			x.WantRepaired(f, cursor, suite.Gone(11), suite.Gone(12))
+			return
+		}
+		x.Exec(partitioned(x), partition(x, "p_a", 0, 10))
+		x.Exec(x.Statements("capture.make_partitions_of_partition", "p_b", 10, 100, "p_b1", 50)...)
+		f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p"})
+		x.Exec("INSERT INTO p VALUES (1, 0), (11, 0)", "INSERT INTO p_b1 VALUES (12, 0)")
+		cursor := x.WantDrain(f, "", `upsert {"id":1,"v":0}`, `upsert {"id":11,"v":0}`, `upsert {"id":12,"v":0}`)
+		x.Exec("UPDATE p SET id = 13 WHERE id = 1")
+		cursor = x.WantDrain(f, cursor, suite.Gone(1), `upsert {"id":13,"v":0}`)
+		x.Exec("TRUNCATE p_b1")
+		cursor = x.WantDrain(f, cursor, suite.Gone(11), suite.Gone(12), suite.Gone(13))
+		x.Exec("CREATE TABLE p_c (id bigint PRIMARY KEY, v int)", "INSERT INTO p_c VALUES (200, 0)",
+			attach(x, "p_c", 200, 300))
+		x.Exec("INSERT INTO p VALUES (201, 0)")
+		cursor = x.WantDrain(f, cursor, `upsert {"id":201,"v":0}`)
+		wantTold(x, f, "public.p_c")
+		if _, err := f.Admin().Upgrade(x.Ctx); err != nil {
+			x.Fatal(err)
+		}
+		// Row 201 comes again: a partition may be a rewritten copy, so its keys with positions are recorded, too.
+		cursor = x.WantDrain(f, cursor, `upsert {"id":200,"v":0}`, `upsert {"id":201,"v":0}`)
+		x.Exec(detach(x, "p_c"))
+		cursor = x.WantRepaired(f, cursor, suite.Gone(200), suite.Gone(201))
+		x.Exec("TRUNCATE p_c") // records its former keys once more, although it is no partition
+		x.WantDrain(f, cursor, suite.Gone(200), suite.Gone(201))
+	})
+}
+
+// TestOwnerMakesPartitions (H22): the owner of a partitioned table makes partitions of it, although another login has
+// made the feed.
+func TestOwnerMakesPartitions(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...)
+	suite.Each(t, func(x *suite.Env) {
+		role := newRole(x, "owner")
+		x.Exec(partitioned(x), "GRANT CREATE ON SCHEMA public TO "+role, "ALTER TABLE p OWNER TO "+role)
+		f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p"})
+		x.Exec(asRole(x, role, partition(x, "p1", 0, 10), "INSERT INTO p VALUES (1, 0)"))
+		x.WantDrain(f, "", `upsert {"id":1,"v":0}`)
+	})
+}
