@@ -89,7 +89,7 @@ func TestVerifyFindsOwnerThatCannotRead(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...)
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
-		x.Exec("ALTER FUNCTION rowfeed_kv_capture() OWNER TO " + newRole(x, "mover"))
+		x.Exec(x.Text("capture.give_function", "rowfeed_kv_capture()", newRole(x, "mover")))
 		problems, err := f.Admin().Verify(x.Ctx)
 		const problem = "the owner of function rowfeed_kv_capture"
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], problem) {

@@ -261,7 +261,8 @@ func TestNewDefinerMissesNoWrite(t *testing.T) {
 		if _, err := one.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv"}, nil); err != nil {
 			x.Fatal(err)
 		}
-		x.Exec("CREATE DATABASE other_"+x.DB.Name, x.Text("capture.grant_create", "other_"+x.DB.Name, login))
+		x.Exec("CREATE DATABASE other_"+x.DB.Name, x.Text("capture.grant_create_in_database", "other_"+x.DB.Name,
+			login))
 		x.Cleanup(func() { x.Exec("DROP DATABASE other_" + x.DB.Name) })
 		for _, home := range []string{x.DB.Name, "other_" + x.DB.Name} {
 			rows, watched := 0, false

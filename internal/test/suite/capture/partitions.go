@@ -423,7 +423,7 @@ func TestOwnerMakesPartitions(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...)
 	suite.Each(t, func(x *suite.Env) {
 		role := newRole(x, "owner")
-		x.Exec(partitioned(x), "GRANT CREATE ON SCHEMA public TO "+role, "ALTER TABLE p OWNER TO "+role)
+		x.Exec(partitioned(x), x.Text("capture.grant_create", role), x.Text("capture.give_table", "p", role))
 		f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p"})
 		x.Exec(asRole(x, role, partition(x, "p1", 0, 10), "INSERT INTO p VALUES (1, 0)"))
 		x.WantDrain(f, "", `upsert {"id":1,"v":0}`)

@@ -14,8 +14,7 @@ func TestPublisherNamesRightsOnPartition(t *testing.T) {
 	eachPartitioned(t, func(x *suite.Env) {
 		f := addPartitioned(x)
 		role := newRole(x, "publisher")
-		x.Exec("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO "+role,
-			partition(x, "p1", 100, 200), "INSERT INTO p VALUES (100, 0)")
+		x.Exec(x.Text("capture.grant_all_tables", role), partition(x, "p1", 100, 200), "INSERT INTO p VALUES (100, 0)")
 		_, cursor := x.Drain(f, "")
 		x.Exec("TRUNCATE p1")
 		owner := x.List(x.Text("capture.owner_of_table", "p1"))[0]
@@ -38,15 +37,15 @@ func TestPublisherNamesRightsOnPartition(t *testing.T) {
 
 		// The role that runs the trigger cannot read the partition, so TRUNCATE would fail.
 		other := newRole(x, "other")
-		x.Exec("GRANT CREATE ON SCHEMA public TO "+other, "ALTER FUNCTION rowfeed_p_truncate() OWNER TO "+role,
-			partition(x, "p9", 900, 1000), "ALTER TABLE p9 OWNER TO "+other)
+		x.Exec(x.Text("capture.grant_create", other), x.Text("capture.give_function", "rowfeed_p_truncate()", role),
+			partition(x, "p9", 900, 1000), x.Text("capture.give_table", "p9", other))
 		grant := `GRANT SELECT ON "public"."p9" TO ` + role
 		whilePublishing(x, "the publisher names the right", func(t *suite.Troubles) bool {
 			return tells(t, "p9 has no trigger for TRUNCATE", "the role "+role, "may not read it", grant)
 		})
 		x.Exec(grant)
 		follows(x, f)
-		x.Exec(asRole(x, other, "TRUNCATE p9"), "ALTER FUNCTION rowfeed_p_truncate() OWNER TO CURRENT_USER")
+		x.Exec(asRole(x, other, "TRUNCATE p9"), x.Text("capture.give_function", "rowfeed_p_truncate()", "CURRENT_USER"))
 
 		// The publisher's role cannot record keys, either.
 		x.Exec("REVOKE INSERT ON rowfeed_changes_p FROM "+role,
@@ -72,7 +71,7 @@ func TestMemberOfOwnerFollowsPartitions(t *testing.T) {
 	eachPartitioned(t, func(x *suite.Env) {
 		owner := newRole(x, "owner")
 		publisher := newRole(x, "publisher")
-		x.Exec("GRANT "+owner+" TO "+publisher, "GRANT CREATE ON SCHEMA public TO "+owner)
+		x.Exec("GRANT "+owner+" TO "+publisher, x.Text("capture.grant_create", owner))
 		x.Exec(asRole(x, owner, partitioned(x), partition(x, "p0", 0, 100)))
 		f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p"})
 		x.Exec("GRANT SELECT ON rowfeed_schema_version TO "+publisher,

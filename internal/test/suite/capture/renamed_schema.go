@@ -230,7 +230,7 @@ func TestVerifyFindsRightsThatOwnerLacks(t *testing.T) {
 		owner := x.NewLogin("owner", nil)
 		rf := makeIn(x, "shop", "own")
 		for _, name := range x.List(x.Text("capture.functions_of_schema", "own")) {
-			x.Exec("GRANT CREATE, USAGE ON SCHEMA own TO "+owner.SQL, "ALTER FUNCTION "+name+" OWNER TO "+owner.SQL)
+			x.Exec("GRANT CREATE, USAGE ON SCHEMA own TO "+owner.SQL, x.Text("capture.give_function", name, owner.SQL))
 		}
 		defer x.Exec(x.Text("capture.take_over_objects", owner.SQL))
 		all := []string{"USAGE ON SCHEMA own", "USAGE ON SCHEMA shop",
