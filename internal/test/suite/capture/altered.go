@@ -32,7 +32,7 @@ func TestUpgradeMendsReenabledTriggers(t *testing.T) {
 		f := x.AddKV()
 		x.Exec(x.Statements("capture.disable_and_enable_triggers")...)
 		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) != 2 {
-			x.Errorf("problems %q, %v", problems, err)
+			x.Errorf("verify found %q, %v", problems, err)
 		}
 		if _, err := f.Admin().Upgrade(x.Ctx); err != nil {
 			x.Fatal(err)
@@ -54,7 +54,7 @@ func TestUpgradeFollowsWiderKey(t *testing.T) {
 		x.Exec(x.Text("capture.widen_key"))
 		problems, err := f.Admin().Verify(x.Ctx)
 		if err != nil || !strings.Contains(strings.Join(problems, ";"), "bigint") {
-			x.Errorf("problems %q, %v", problems, err)
+			x.Errorf("verify found %q, %v", problems, err)
 		}
 		if _, err := f.Admin().Upgrade(x.Ctx); err != nil {
 			x.Fatal(err)
@@ -76,7 +76,7 @@ func TestRenamedKeyIsRefused(t *testing.T) {
 		_, err = f.Admin().Upgrade(x.Ctx)
 		x.WantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), `no key column "id"`) {
-			x.Errorf("error %v", err)
+			x.Errorf("upgrade failed with %v", err)
 		}
 		x.Exec("ALTER TABLE kv RENAME COLUMN number TO id", "INSERT INTO kv VALUES (1, 'a', 0)")
 		x.WantDrain(f, "", suite.KV(1, "a", 0))

@@ -208,7 +208,7 @@ func TestWriterRecordsWithoutTriggers(t *testing.T) {
 // they could not be recorded.
 func TestTruncateInOldSnapshotIsRefused(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.PostgreSQL...) // the others have no TRUNCATE in a transaction, or none at all
+	testdb.Only(t, testdb.PostgreSQL...) // other databases have no TRUNCATE in a transaction
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)")

@@ -12,7 +12,7 @@ import (
 // no index gets an entry for them. The position of a key that is published again stays in its page.
 func TestUpdatesStayInTheirPages(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.PostgreSQL...) // the others update in place
+	testdb.Only(t, testdb.PostgreSQL...) // other databases update in place
 	suite.Each(t, func(x *suite.Env) {
 		for _, s := range []struct{ table, columns, row, set string }{
 			{"sequences", "name, value, version, updated_at", "'feed ' || n, 0, 0, 0", "version = version + 1"},

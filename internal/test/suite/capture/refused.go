@@ -64,7 +64,7 @@ func TestOwnTablesAreRefused(t *testing.T) {
 // TestKeyOfCompositeTypeIsRefused: a key of a composite type is refused, since a value with a NULL in it is neither
 // NULL nor NOT NULL.
 func TestKeyOfCompositeTypeIsRefused(t *testing.T) {
-	testdb.Only(t, testdb.PostgreSQL...) // the others have no such types
+	testdb.Only(t, testdb.PostgreSQL...) // other databases have no such types
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec(x.Statements("capture.table_with_composite_type")...)
 		_, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "c", Table: "c"}, nil)

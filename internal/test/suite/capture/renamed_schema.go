@@ -100,7 +100,7 @@ func wantRead(x *suite.Env, want string) {
 			got.Write(e.Key.AppendJSON(nil))
 		}
 		if got.String() != want {
-			x.Errorf("%s: %s, want %s", name, got.String(), want)
+			x.Errorf("feed %s has %s, want %s", name, got.String(), want)
 		}
 		x.WantSound(f)
 	}
@@ -148,7 +148,7 @@ func TestUpgradeFollowsRenamedSchema(t *testing.T) {
 						continue
 					}
 					if err != nil || name == "events" && len(problems) != 2 {
-						x.Fatalf("%s: %q, %v", name, problems, err)
+						x.Fatalf("verify of %s found %q, %v", name, problems, err)
 					}
 					wantAll(rf, name, problems[:n], n, "names schema old app", "new \"app", "renamed",
 						"rowfeed feed upgrade "+name+" --schema")
@@ -156,7 +156,7 @@ func TestUpgradeFollowsRenamedSchema(t *testing.T) {
 				for _, name := range []string{"plain", "col", "box", "events"} {
 					mended, err := feedNamed(rf, name).Admin().Upgrade(x.Ctx)
 					if err != nil || (len(mended) == 0) != (name == "col" && !test.former) {
-						x.Fatalf("%s: %q, %v", name, mended, err)
+						x.Fatalf("upgrade of %s mended %q, %v", name, mended, err)
 					}
 				}
 				if err := writeIn(rf, test.now, "3"); err != nil {
@@ -165,7 +165,7 @@ func TestUpgradeFollowsRenamedSchema(t *testing.T) {
 				wantRead(rf, `{"id":1}{"id":3}`)
 				for _, name := range []string{"plain", "col", "box", "events"} {
 					if mended, err := feedNamed(rf, name).Admin().Upgrade(x.Ctx); err != nil || len(mended) > 0 {
-						x.Errorf("%s again: %q, %v", name, mended, err)
+						x.Errorf("the second upgrade of %s mended %q, %v", name, mended, err)
 					}
 				}
 			})

@@ -28,18 +28,18 @@ func TestReplaceCapturesDeletedRows(t *testing.T) {
 		x.Exec("REPLACE INTO kv VALUES (5, 'a', 2)") // deletes rows 1 and 2
 		lines, cursor := sorted(cursor)
 		if want := []string{suite.Gone(1), suite.Gone(2), suite.KV(5, "a", 2)}; !slices.Equal(lines, want) {
-			x.Errorf("got %q, want %q", lines, want)
+			x.Errorf("the entries are %q, want %q", lines, want)
 		}
 		if updates := x.Statements("capture.update_and_replace"); len(updates) > 0 {
 			x.Exec(updates[0]) // sets k of row 4, and deletes row 3
 			lines, cursor = sorted(cursor)
 			if want := []string{suite.Gone(3), suite.KV(4, "c", 4)}; !slices.Equal(lines, want) {
-				x.Errorf("got %q, want %q", lines, want)
+				x.Errorf("the entries are %q, want %q", lines, want)
 			}
 			x.Exec(updates[1]) // makes row 5 row 4, and deletes the former row 4
 			lines, _ = sorted(cursor)
 			if want := []string{suite.Gone(5), suite.KV(4, "a", 2)}; !slices.Equal(lines, want) {
-				x.Errorf("got %q, want %q", lines, want)
+				x.Errorf("the entries are %q, want %q", lines, want)
 			}
 		}
 		x.WantSound(f)
