@@ -17,12 +17,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// Captures are those that one test serves: the tests write plain SQL, and for capture
-// "column" the writers' part of the contract is put into it.
+// Captures are the captures that EachCapture tests. The tests write plain SQL. Env.SQL adds what writers have to do
+// with capture "column".
 var Captures = []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureColumn}
 
-// EachCapture runs f on every engine, once for each capture, on an initialised
-// database.
+// EachCapture runs f on every engine, once for each capture, on a database with rowfeed's tables.
 func EachCapture(t *testing.T, f func(x *Env)) {
 	t.Helper()
 	EachFresh(t, func(x *Env) {
@@ -31,7 +30,7 @@ func EachCapture(t *testing.T, f func(x *Env)) {
 	})
 }
 
-// EachFresh is eachCapture on a database without rowfeed's tables.
+// EachFresh is EachCapture on a database without rowfeed's tables.
 func EachFresh(t *testing.T, f func(x *Env)) {
 	t.Helper()
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -45,7 +44,7 @@ func EachFresh(t *testing.T, f func(x *Env)) {
 	})
 }
 
-// These take a writer's statement apart.
+// Parts of a writer's statement.
 var (
 	table       = `(\w+|"(?:[^"]|"")+"|` + "`[^`]+`)"
 	plainInsert = regexp.MustCompile(`(?i)^(INSERT(?: IGNORE| OR IGNORE)? INTO ` + table + `) (VALUES|SELECT)`)
@@ -55,20 +54,20 @@ var (
 	oneKey      = regexp.MustCompile(`^(\w+) = (-?\d+)$`)
 )
 
-// columnFeed is a feed with capture "column" as its table's writers know it.
+// columnFeed is what writers know of a feed with capture "column".
 type columnFeed struct {
 	name        string
 	stays       bool     // there is no need to ask whether the table has the column
 	key, stored []string // quoted: the columns in the table, and those of a record
 }
 
-// SQL is what a writer runs for the statement, in one transaction. With capture
-// "column" an update sets feed_sync_id to NULL, a delete records the key, and a
-// changed key does both. A table that has no such column at the moment is written
-// as it was.
+// SQL returns what a writer runs for the statement, in one transaction. With capture "column" an update sets
+// feed_sync_id to NULL, a delete records the key, and an update of the key does both. If the table has no such column
+// at the moment, the statement stays as it is.
 func (x *Env) SQL(statement string) []string {
 	x.Helper()
-	insert, update, remove := plainInsert.FindStringSubmatch(statement), anyUpdate.FindStringSubmatch(statement), anyDelete.FindStringSubmatch(statement)
+	insert, update := plainInsert.FindStringSubmatch(statement), anyUpdate.FindStringSubmatch(statement)
+	remove := anyDelete.FindStringSubmatch(statement)
 	name := ""
 	switch {
 	case insert != nil:
@@ -84,23 +83,26 @@ func (x *Env) SQL(statement string) []string {
 	}
 	if !f.stays {
 		var none int
-		if err := x.DB.Admin().QueryRowContext(x.Ctx, "SELECT count(feed_sync_id) FROM "+name+" WHERE 1 = 0").Scan(&none); err != nil {
+		query := "SELECT count(feed_sync_id) FROM " + name + " WHERE 1 = 0"
+		if err := x.DB.Admin().QueryRowContext(x.Ctx, query).Scan(&none); err != nil {
 			return []string{statement}
 		}
 	}
 	record := func(where string) string {
-		if one := oneKey.FindStringSubmatch(where); one != nil && len(f.key) == 1 && x.Dialect.Quote(one[1]) == f.key[0] {
+		one := oneKey.FindStringSubmatch(where)
+		if one != nil && len(f.key) == 1 && x.Dialect.Quote(one[1]) == f.key[0] {
 			return fmt.Sprintf("INSERT INTO rowfeed_changes_%s (%s) VALUES (%s)", f.name, f.stored[0], one[2])
 		}
 		if where != "" {
 			where = " WHERE " + where
 		}
-		return fmt.Sprintf("INSERT INTO rowfeed_changes_%s (%s) SELECT %s FROM %s%s", f.name, strings.Join(f.stored, ", "), strings.Join(f.key, ", "), name, where)
+		return fmt.Sprintf("INSERT INTO rowfeed_changes_%s (%s) SELECT %s FROM %s%s", f.name,
+			strings.Join(f.stored, ", "), strings.Join(f.key, ", "), name, where)
 	}
 	switch {
 	case insert != nil:
 		named := statement
-		if x.Family() == "sqlite" { // which has no invisible columns: writers must name theirs
+		if !x.Has.OptionalColumns { // writers must name their own columns
 			named = strings.Replace(statement, insert[1], insert[1]+" ("+strings.Join(x.OwnColumns(name), ", ")+")", 1)
 		}
 		return []string{anyUpsert.ReplaceAllString(named, "$1 feed_sync_id = NULL, ")}
@@ -116,7 +118,7 @@ func (x *Env) SQL(statement string) []string {
 	return []string{record(remove[3]), statement}
 }
 
-// Stays says that a table keeps its feed's columns, whatever becomes of the server.
+// Stays says that a table keeps the columns of its feed, so that SQL need not ask the server, which may be down.
 func (x *Env) Stays(table string) {
 	if c, ok := x.Columns[table]; ok {
 		c.stays = true
@@ -124,7 +126,7 @@ func (x *Env) Stays(table string) {
 	}
 }
 
-// OwnColumns are a table's columns without those that capture "column" keeps there.
+// OwnColumns returns a table's columns without those of capture "column".
 func (x *Env) OwnColumns(table string) (names []string) {
 	x.Helper()
 	rows, err := x.DB.Admin().QueryContext(x.Ctx, "SELECT * FROM "+table+" WHERE 1 = 0")
@@ -143,7 +145,7 @@ func (x *Env) OwnColumns(table string) (names []string) {
 	return names
 }
 
-// learn tells the writers of a feed.
+// learn tells SQL what writers of a feed have to know.
 func (x *Env) learn(f *rowfeed.Feed) {
 	x.Helper()
 	if f.Capture() != feedtype.CaptureColumn {
@@ -158,14 +160,15 @@ func (x *Env) learn(f *rowfeed.Feed) {
 	}
 	c := columnFeed{name: f.Name()}
 	for _, key := range info.Key {
-		c.key, c.stored = append(c.key, x.Dialect.Quote(key.Name)), append(c.stored, x.Dialect.Quote(dialect.StoredName(key.Name)))
+		c.key = append(c.key, x.Dialect.Quote(key.Name))
+		c.stored = append(c.stored, x.Dialect.Quote(dialect.StoredName(key.Name)))
 	}
 	x.Columns[f.Source().Name], x.Columns[x.Dialect.Quote(f.Source().Name)] = c, c
 }
 
-// Order is how a feed shows what became pending at one moment. Triggers keep the
-// order of the writes, which is that of want; rows that hold their positions are taken
-// in key order, behind the deletes.
+// Order returns entries in the order in which a feed shows changes that are published together. Triggers keep the order
+// of the writes, which is that of want. With capture "column" deletes are first, and rows follow in the order of their
+// keys.
 func (x *Env) Order(want []string) []string {
 	if x.Capture != feedtype.CaptureColumn {
 		return want
@@ -192,7 +195,7 @@ func (x *Env) Order(want []string) []string {
 	return ordered
 }
 
-// Unpublished counts what the publisher of the feed kv has yet to publish.
+// Unpublished counts the changes of the feed kv that are not published yet.
 func (x *Env) Unpublished() int64 {
 	x.Helper()
 	n := x.Scalar("SELECT count(*) FROM rowfeed_changes_kv")
@@ -202,7 +205,7 @@ func (x *Env) Unpublished() int64 {
 	return n
 }
 
-// Placed is where the positions of the feed kv's rows are.
+// Placed returns the table that has the positions of the feed kv.
 func (x *Env) Placed() string {
 	if x.Capture == feedtype.CaptureColumn {
 		return "kv"
@@ -210,8 +213,8 @@ func (x *Env) Placed() string {
 	return "rowfeed_positions_kv"
 }
 
-// WantRepaired asserts that check finds keys at fault, that repair records them and
-// that the entries follow, in any order.
+// WantRepaired asserts that check finds as many keys as there are entries to come, that repair records them, and that
+// the entries follow, in any order.
 func (x *Env) WantRepaired(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) rowfeed.Cursor {
 	x.Helper()
 	findings, err := f.Admin().Check(x.Ctx)
@@ -244,7 +247,7 @@ func EachColumn(t *testing.T, f func(x *Env)) {
 	})
 }
 
-// Bounded is a context for what must not wait for anybody.
+// Bounded returns a context that ends before a server's own bound of lock waits does.
 func (x *Env) Bounded() context.Context {
 	ctx, cancel := context.WithTimeout(x.Ctx, 40*time.Second) // before a server gives up waiting
 	x.Cleanup(cancel)

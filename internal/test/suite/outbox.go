@@ -27,15 +27,17 @@ func EachOutbox(t *testing.T, f func(x *Events)) {
 	})
 }
 
-// Append inserts a row and its record.
+// Append inserts a row of events, and appends its record.
 func (x *Events) Append(tx *sql.Tx, id, shard int, hint time.Time) error {
 	_, err := tx.ExecContext(x.Ctx, fmt.Sprintf("INSERT INTO events VALUES (%d, 'd')", id))
 	if err == nil {
-		err = x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: shard, Hint: hint, Key: rowfeed.Key{int64(id)}})
+		record := rowfeed.OutboxRecord{Shard: shard, Hint: hint, Key: rowfeed.Key{int64(id)}}
+		err = x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), record)
 	}
 	return err
 }
 
+// Appended is Append in a transaction of its own.
 func (x *Events) Appended(id, shard int, hint time.Time) {
 	x.Helper()
 	tx := x.Begin(sql.LevelReadCommitted)
@@ -45,25 +47,31 @@ func (x *Events) Appended(id, shard int, hint time.Time) {
 	x.Commit(tx)
 }
 
+// BackfillSpec returns a feed of the table kv that back-fill can fill.
 func BackfillSpec() rowfeed.FeedSpec {
-	return rowfeed.FeedSpec{Name: "kv", Table: "kv", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "shard", TimeColumn: "made"}
+	return rowfeed.FeedSpec{
+		Name: "kv", Table: "kv", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger,
+		ShardColumn: "shard", TimeColumn: "made",
+	}
 }
 
-// OldRows makes the table kv with rows 1 to n, in shard 3 where the number can be divided by 3 and else in 0; the more recent, the
-// lower the number.
+// OldRows makes the table kv with rows 1 to n. Rows whose number is divisible by 3 are in shard 3, the others in shard
+// 0. The lower the number, the more recent the row.
 func (x *Env) OldRows(n int) {
 	x.Helper()
-	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, made " + x.By(map[string]string{"sqlite": "TEXT", "postgres": "timestamptz", "mysql": "DATETIME(3)"}) + ")")
+	time := x.Text("suite.time_type")
+	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, made " + time + ")")
 	x.ImportRows(1, n)
 }
 
-// ImportRows inserts rows without records: before there is a trigger, or past it.
+// ImportRows inserts rows of kv. A trigger, if there is one, records them.
 func (x *Env) ImportRows(first, last int) {
 	x.Helper()
 	for ; first <= last; first += 500 {
 		var rows []string
 		for id := first; id <= min(last, first+499); id++ {
-			rows = append(rows, fmt.Sprintf("(%d, %d, '%s')", id, ShardOfRow(id), MadeAt(id).Format("2006-01-02 15:04:05.000")+x.By(map[string]string{"sqlite": "", "postgres": "+00", "mysql": ""})))
+			made := x.Text("suite.in_utc", MadeAt(id).Format("2006-01-02 15:04:05.000"))
+			rows = append(rows, fmt.Sprintf("(%d, %d, '%s')", id, ShardOfRow(id), made))
 		}
 		x.Exec("INSERT INTO kv VALUES " + strings.Join(rows, ", "))
 	}
@@ -80,7 +88,7 @@ func MadeAt(id int) time.Time {
 	return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).Add(-time.Duration(id) * time.Minute)
 }
 
-// KVEvents is the feed kv as the helpers of events know feeds.
+// KVEvents returns the feed kv for the methods of Events.
 func (x *Env) KVEvents() *Events {
 	x.Helper()
 	f, err := x.RF.Feed(x.Ctx, "kv")
@@ -90,7 +98,7 @@ func (x *Env) KVEvents() *Events {
 	return &Events{x, f}
 }
 
-// Backfilled runs it, and asserts how many rows were placed.
+// Backfilled runs back-fill, and asserts how many rows it places and that no row is left.
 func (x *Events) Backfilled(want int) {
 	x.Helper()
 	var told int64
@@ -98,15 +106,14 @@ func (x *Events) Backfilled(want int) {
 	if err != nil {
 		x.Fatal(err)
 	}
-	var left int64 = x.Scalar("SELECT count(*) FROM kv WHERE NOT EXISTS (SELECT 1 FROM rowfeed_feed_kv f WHERE f.id = kv.id)")
+	left := x.Scalar("SELECT count(*) FROM kv WHERE NOT EXISTS (SELECT 1 FROM rowfeed_feed_kv f WHERE f.id = kv.id)")
 	if placed != int64(want) || told != placed || left != 0 {
-		x.Fatalf("%d rows placed, %d told, want %d; %d are left", placed, told, want, left)
+		x.Fatalf("back-fill placed %d rows, reported %d, and left %d; want %d", placed, told, left, want)
 	}
 }
 
-// EachHeld runs f on the engines that lock shards one by one, with records that have been moved
-// in shards 0 and 1. hold has another transaction
-// take shard 0, and those below it.
+// EachHeld runs f on the engines that lock shards one by one, with moved records in shards 0 and 1. After hold, a
+// transaction holds shard 0 and those below it until letGo.
 func EachHeld(t *testing.T, f func(x *Events, hold func() (letGo func()))) {
 	t.Helper()
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
@@ -122,7 +129,7 @@ func EachHeld(t *testing.T, f func(x *Events, hold func() (letGo func()))) {
 	})
 }
 
-// Troubles collects what an observer is told.
+// Troubles collects the errors that an observer gets.
 type Troubles struct {
 	Mu   sync.Mutex
 	Told []string
@@ -136,7 +143,7 @@ func (t *Troubles) Observer() *rowfeed.Observer {
 	}}
 }
 
-// Like counts those with these words.
+// Like counts the errors that contain the words.
 func (t *Troubles) Like(words string) (n int) {
 	t.Mu.Lock()
 	defer t.Mu.Unlock()
@@ -148,15 +155,15 @@ func (t *Troubles) Like(words string) (n int) {
 	return n
 }
 
-// Served is the database over HTTP.
+// Served serves the feeds of a database over HTTP.
 func (x *Env) Served(rf *rowfeed.DB) *httptest.Server {
 	s := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(rf), nil))
 	x.Cleanup(s.Close)
 	return s
 }
 
-// WantProblem asserts how a request is refused: the status, the last part of the problem's type, whether there is a
-// Retry-After, and words of the next step.
+// WantProblem asserts how a request is refused: its status, the last part of the problem's type, its Retry-After
+// header, and words of the next step.
 func (x *Env) WantProblem(url string, status int, code rowfeed.Code, retry, next string) {
 	x.Helper()
 	resp, err := http.Get(url)
@@ -173,15 +180,17 @@ func (x *Env) WantProblem(url string, status int, code rowfeed.Code, retry, next
 	if err := json.NewDecoder(resp.Body).Decode(&p); err != nil {
 		x.Fatal(err)
 	}
-	if resp.StatusCode != status || p.Status != status || p.Type != "urn:rowfeed:problem:"+string(code) || resp.Header.Get("Content-Type") != "application/problem+json" {
+	if resp.StatusCode != status || p.Status != status || p.Type != "urn:rowfeed:problem:"+string(code) ||
+		resp.Header.Get("Content-Type") != "application/problem+json" {
 		x.Errorf("%s: %s %+v", url, resp.Status, p)
 	}
-	if got := resp.Header.Get("Retry-After"); got != retry || p.Detail == "" || !strings.Contains(p.Next, next) || strings.Contains(p.Detail, "log has") {
+	if got := resp.Header.Get("Retry-After"); got != retry || p.Detail == "" ||
+		!strings.Contains(p.Next, next) || strings.Contains(p.Detail, "log has") {
 		x.Errorf("%s: Retry-After %q, %+v; want %q, %q", url, got, p, retry, next)
 	}
 }
 
-// Other opens the feed once more, as another process would, with hooks.
+// Other opens the feed in another process, with hooks.
 func (x *Events) Other(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.Feed {
 	x.Helper()
 	f, err := x.TappedDB(h, cfg).Feed(x.Ctx, "events")
@@ -191,7 +200,7 @@ func (x *Events) Other(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.Feed {
 	return f
 }
 
-// All is everything that a shard has, as one page.
+// All returns all entries of a shard as one page.
 func (x *Events) All(shard int) (all rowfeed.Page) {
 	x.Helper()
 	for all.More = true; all.More; {
@@ -201,16 +210,20 @@ func (x *Events) All(shard int) (all rowfeed.Page) {
 	return all
 }
 
-// PlacesRecords matches the statement that gives records their places, takesRecords the one that reads them.
+// PlacesRecords matches the statement that turns records into entries.
 func PlacesRecords(ev testdb.TapEvent) bool {
-	return (strings.HasPrefix(ev.SQL, "INSERT") || strings.HasPrefix(ev.SQL, "WITH own")) && strings.Contains(ev.SQL, "feed_events")
+	inserts := strings.HasPrefix(ev.SQL, "INSERT") || strings.HasPrefix(ev.SQL, "WITH own")
+	return inserts && strings.Contains(ev.SQL, "feed_events")
 }
 
 func OutboxTriggerSpec() rowfeed.FeedSpec {
-	return rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "shard"}
+	return rowfeed.FeedSpec{
+		Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger,
+		ShardColumn: "shard",
+	}
 }
 
-// IDs are the rows of a shard from the beginning, in order.
+// IDs returns the ids of a shard's rows, from the beginning and in order.
 func (x *Events) IDs(shard int) (ids []int) {
 	x.Helper()
 	for after, more := rowfeed.Cursor(""), true; more; {
@@ -219,7 +232,7 @@ func (x *Events) IDs(shard int) (ids []int) {
 			id, _ := e.Key.Get("id")
 			ids = append(ids, int(id.(int64)))
 		}
-		after, more = page.Cursor, page.More || len(page.Entries) > 0 // at the end records are moved
+		after, more = page.Cursor, page.More || len(page.Entries) > 0 // a page at the head moves records
 	}
 	return ids
 }
@@ -231,7 +244,7 @@ func (x *Events) WantShard(shard int, want ...int) {
 	}
 }
 
-// Purged asserts how many entries a purge forgets.
+// Purged asserts how many entries a purge deletes.
 func (x *Events) Purged(want int) {
 	x.Helper()
 	if n, err := x.Feed.Admin().Purge(x.Ctx); err != nil || n != want {

@@ -12,10 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRepublishInTheStatement (M12): the writer sets feed_sync_id to NULL in the
-// statement of its change. Rolled back, row and position are what they were; a pass
-// meanwhile publishes neither.
-func TestRepublishInTheStatement(t *testing.T) {
+// TestRolledBackUpdateKeepsPosition (M12): the writer sets feed_sync_id to NULL in the statement of its change.
+// Meanwhile a pass publishes nothing of the row. After a rollback row and position are what they were.
+func TestRolledBackUpdateKeepsPosition(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -23,7 +22,7 @@ func TestRepublishInTheStatement(t *testing.T) {
 		cursor := x.WantDrain(f, "", suite.KV(1, "a", 1), suite.KV(2, "b", 2))
 		tx := x.Begin(sql.LevelReadCommitted)
 		x.In(tx, "UPDATE kv SET v = 99 WHERE id = 1")
-		if x.Family() != "sqlite" { // where nobody else can publish
+		if !x.Has.OneWriter { // otherwise nothing can be published now
 			x.WantDrain(f, cursor)
 		}
 		if err := tx.Rollback(); err != nil {
@@ -32,31 +31,29 @@ func TestRepublishInTheStatement(t *testing.T) {
 		x.WantDrain(f, cursor)
 		x.WantPage(f, "", 5, "1 "+suite.KV(1, "a", 1), "2 "+suite.KV(2, "b", 2), "> 2")
 		x.Exec("UPDATE kv SET v = 3 WHERE id = 1")
-		x.WantPage(f, "", 5, "2 "+suite.KV(2, "b", 2), "> 2") // out of the feed until it is published
+		x.WantPage(f, "", 5, "2 "+suite.KV(2, "b", 2), "> 2") // row 1 has no position until it is published
 		x.WantDrain(f, cursor, suite.KV(1, "a", 3))
 		x.WantSound(f)
 	})
 }
 
-// TestPublishingChangesNothingElse: of a row that is published only feed_sync_id
-// changes, also where the table has columns that follow every UPDATE, added before or
-// after the feed.
-func TestPublishingChangesNothingElse(t *testing.T) {
+// TestPublishingChangesOnlyPositions: publishing changes only feed_sync_id of a row, also if the table has columns that
+// follow every UPDATE, added before or after the feed.
+func TestPublishingChangesOnlyPositions(t *testing.T) {
 	testdb.Quick(t)
 	eachRows(t, func(x *suite.Env) {
-		follows := ""
-		if x.Family() == "mysql" {
-			follows = ", at TIMESTAMP(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), d DATETIME NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP"
-		}
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT" + follows + ")")
+		following := x.Text("capture.columns_that_follow_updates")
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT" + following + ")")
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		x.Exec("INSERT INTO kv (id, k, v) VALUES (1, 'a', 1), (2, 'b', 2)")
-		columns := "id, k, v"
-		if x.Family() == "mysql" {
+		columns, kept := "id, k, v", ""
+		if following != "" {
 			x.Exec("UPDATE kv SET at = '2001-01-01 00:00:00', d = NULL")
 			x.Publish(f)
-			x.Exec("ALTER TABLE kv ADD COLUMN late TIMESTAMP(6) NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP(6)", "UPDATE kv SET at = '2001-01-01 00:00:00', d = NULL, late = NULL")
+			x.Exec(x.Text("capture.add_column_that_follows_updates"))
+			x.Exec("UPDATE kv SET at = '2001-01-01 00:00:00', d = NULL, late = NULL")
 			columns += ", at, d, late"
+			kept = ", at = at, d = d, late = late"
 		}
 		rows := func() string {
 			return fmt.Sprint(x.Rows("SELECT "+columns+" FROM kv ORDER BY id", "k", "at", "d", "late"))
@@ -65,21 +62,21 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 		if n := x.Publish(f); n != 2 {
 			x.Errorf("%d rows were published", n)
 		}
-		x.Exec("UPDATE kv SET shard = shard") // waits again
-		if x.Family() == "mysql" {
+		x.Exec("UPDATE kv SET shard = shard") // the rows are to be published again
+		if following != "" {
 			x.Exec("UPDATE kv SET at = '2001-01-01 00:00:00', d = NULL, late = NULL")
 		}
 		// Repair gives new positions, and changes as little.
-		x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = 7"+x.By(map[string]string{"sqlite": "", "postgres": "", "mysql": ", at = at, d = d, late = late"}))
+		x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = 7"+kept)
 		if n, err := f.Admin().Repair(x.Ctx); n != 2 || err != nil {
-			x.Errorf("repaired %d rows, %v", n, err)
+			x.Errorf("repair recorded %d rows, %v", n, err)
 		}
 		x.Publish(f)
 		if after := rows(); after != before {
 			x.Errorf("rows were %s, and are %s", before, after)
 		}
 		x.WantSound(f)
-		columns += ", feed_sync_id" // stays when the feed is divided anew
+		columns += ", feed_sync_id" // resharding keeps the positions
 		before = rows()
 		x.Reshard(f, 9)
 		if after := rows(); after != before {
@@ -88,30 +85,33 @@ func TestPublishingChangesNothingElse(t *testing.T) {
 	})
 }
 
-// TestHeldRowsAreLate (G5, H17, H18): rows that waited when a writer
-// took them are passed over, and nobody waits for anybody: the publisher publishes the
-// others, in batches smaller than what is held, and other writers write meanwhile. On
-// MariaDB every form of the UPDATE but ours waits here.
-func TestHeldRowsAreLate(t *testing.T) {
+// TestHeldRowsDelayNoOthers (G5, H17, H18): a writer holds rows that are to be published. The publisher passes over
+// them and publishes all others, in batches smaller than the number of held rows. Other writers write meanwhile. On
+// MariaDB every other form of the UPDATE waits here.
+func TestHeldRowsDelayNoOthers(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachRows(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(40)
 		f := x.Tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 3})
-		for _, isolation := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+		for _, isolation := range []sql.IsolationLevel{
+			sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable,
+		} {
 			x.Exec("UPDATE kv SET v = 1")
 			stuck := x.Begin(isolation)
-			x.In(stuck, "UPDATE kv SET v = 2 WHERE id = 1", "UPDATE kv SET v = 2 WHERE id = 2", "UPDATE kv SET v = 2 WHERE id = 3",
-				"UPDATE kv SET v = 2 WHERE id = 21", "UPDATE kv SET v = 2 WHERE id = 40", "INSERT INTO kv VALUES (41, 'k', 2)", "DELETE FROM kv WHERE id = 30")
+			for _, id := range []int{1, 2, 3, 21, 40} {
+				x.In(stuck, fmt.Sprintf("UPDATE kv SET v = 2 WHERE id = %d", id))
+			}
+			x.In(stuck, "INSERT INTO kv VALUES (41, 'k', 2)", "DELETE FROM kv WHERE id = 30")
 			if n, err := f.Publish(x.Bounded()); n != 34 || err != nil {
-				x.Fatalf("beside a writer in %v %d rows were published, want 34: %v", isolation, n, err)
+				x.Fatalf("while a writer in %v held rows, %d rows were published, want 34: %v", isolation, n, err)
 			}
 			other := x.Begin(sql.LevelReadCommitted)
 			x.In(other, "UPDATE kv SET v = 3 WHERE id = 22", "INSERT INTO kv VALUES (42, 'k', 3)")
 			x.Commit(other)
 			if n, err := f.Publish(x.Bounded()); n != 2 || err != nil {
-				x.Fatalf("beside a writer in %v %d rows were published, want 2: %v", isolation, n, err)
+				x.Fatalf("while a writer in %v held rows, %d rows were published, want 2: %v", isolation, n, err)
 			}
 			x.Commit(stuck)
 			if n, err := f.Publish(x.Bounded()); n != 7 || err != nil {
@@ -128,11 +128,12 @@ func TestHeldRowsAreLate(t *testing.T) {
 	})
 }
 
-// TestKeyThatIsNotPrimary: the feed's key is another unique index than the primary key;
-// rows are placed through it, also beside a writer that holds some.
-func TestKeyThatIsNotPrimary(t *testing.T) {
+// TestKeyNeedNotBePrimary: the feed's key is a unique index that is not the primary key. Rows are published by that
+// key, also while a writer holds some.
+func TestKeyNeedNotBePrimary(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		x.Exec(x.Exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"), "CREATE UNIQUE INDEX kv_k ON kv (k)")
+		x.Exec(x.Exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"),
+			"CREATE UNIQUE INDEX kv_k ON kv (k)")
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"k"}})
 		for id := range 20 {
 			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k%02d', 0)", 100-id, id))
@@ -145,30 +146,30 @@ func TestKeyThatIsNotPrimary(t *testing.T) {
 		}
 		lines, cursor := x.Drain(f, "")
 		if !slices.Equal(lines, want) { // in the order of k, which is not that of id
-			x.Fatalf("entries %q", lines)
+			x.Fatalf("the entries are %q, want %q", lines, want)
 		}
-		if x.Family() == "sqlite" {
-			return // has one writer
+		if x.Has.OneWriter {
+			return
 		}
 		x.Exec("UPDATE kv SET v = 1 WHERE id > 90")
 		stuck := x.Begin(sql.LevelRepeatableRead)
 		x.In(stuck, "UPDATE kv SET v = 2 WHERE id = 95", "UPDATE kv SET v = 2 WHERE id = 85")
 		if n, err := f.Publish(x.Bounded()); n != 9 || err != nil {
-			x.Fatalf("%d rows were published beside a writer, want 9: %v", n, err)
+			x.Fatalf("while a writer held rows, %d rows were published, want 9: %v", n, err)
 		}
 		_, cursor = x.Drain(f, cursor)
 		x.Commit(stuck)
 		lines, _ = x.Drain(f, cursor)
 		if want := []string{row(5, 2), row(15, 2)}; !slices.Equal(lines, want) {
-			x.Errorf("entries %q, want %q", lines, want)
+			x.Errorf("the entries are %q, want %q", lines, want)
 		}
 		x.WantSound(f)
 	})
 }
 
-// TestPausedPublisher (H18): while a publisher is stopped before its COMMIT only
-// the rows that it took are held; every other row can be written.
-func TestPausedPublisher(t *testing.T) {
+// TestPausedPublisherHoldsOnlyItsRows (H18): a publisher stops before COMMIT. Only the rows of its batch are locked,
+// and all others can be written.
+func TestPausedPublisherHoldsOnlyItsRows(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	eachRows(t, func(x *suite.Env) {
 		plain := x.AddKV()
@@ -181,7 +182,10 @@ func TestPausedPublisher(t *testing.T) {
 		go func() { _, err := f.Publish(x.Ctx); result <- err }()
 		<-held.Reached
 		writer := x.Begin(sql.LevelReadCommitted)
-		for _, statement := range []string{"UPDATE kv SET v = 2 WHERE id = 4", "UPDATE kv SET v = 2 WHERE id = 6", "INSERT INTO kv VALUES (11, 'k', 2)", "DELETE FROM kv WHERE id = 1"} {
+		for _, statement := range []string{
+			"UPDATE kv SET v = 2 WHERE id = 4", "UPDATE kv SET v = 2 WHERE id = 6",
+			"INSERT INTO kv VALUES (11, 'k', 2)", "DELETE FROM kv WHERE id = 1",
+		} {
 			for _, part := range x.SQL(statement) {
 				if _, err := writer.ExecContext(x.Bounded(), part); err != nil {
 					x.Fatalf("%s waits for the publisher: %v", part, err)
@@ -200,18 +204,19 @@ func TestPausedPublisher(t *testing.T) {
 	})
 }
 
-// TestParentIsNotHeld (H22): a row to which an open transaction only refers, by
-// a foreign key, is published, and referring to a row that is being published does not
-// wait. MySQL and MariaDB have no such lock: there the row is late.
-func TestParentIsNotHeld(t *testing.T) {
+// TestReferencedRowIsPublished (H22): a row is published although an open transaction refers to it by a foreign key,
+// and a reference to a row does not wait for its publisher. InnoDB locks the referenced row, so it is published later.
+func TestReferencedRowIsPublished(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
-		x.Exec("CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT, FOREIGN KEY (parent) REFERENCES kv (id))", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
+		x.Exec("CREATE TABLE child (id BIGINT NOT NULL PRIMARY KEY, parent BIGINT, "+
+			"FOREIGN KEY (parent) REFERENCES kv (id))",
+			"INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		tx := x.Begin(sql.LevelReadCommitted)
 		x.In(tx, "INSERT INTO child VALUES (1, 1)")
 		want := 2
-		if x.Family() == "mysql" {
+		if x.Has.ReferencesLock {
 			want = 1
 		}
 		if n, err := f.Publish(x.Bounded()); n != want || err != nil {
@@ -219,7 +224,7 @@ func TestParentIsNotHeld(t *testing.T) {
 		}
 		x.Commit(tx)
 		x.Publish(f)
-		if x.Family() == "mysql" {
+		if x.Has.ReferencesLock {
 			return
 		}
 		x.Exec("UPDATE kv SET v = 1")
@@ -229,7 +234,7 @@ func TestParentIsNotHeld(t *testing.T) {
 		go func() { _, err := paused.Publish(x.Ctx); result <- err }()
 		<-held.Reached
 		if _, err := x.DB.Admin().ExecContext(x.Bounded(), "INSERT INTO child VALUES (2, 2)"); err != nil {
-			x.Errorf("referring to a row waits for its publisher: %v", err)
+			x.Errorf("a reference to a row waits for the row's publisher: %v", err)
 		}
 		held.Release()
 		if err := <-result; err != nil {
@@ -238,14 +243,13 @@ func TestParentIsNotHeld(t *testing.T) {
 	})
 }
 
-// TestGoingRound (H13): rows that are written again before every pass do not
-// keep those behind them waiting, though they fill every batch.
-func TestGoingRound(t *testing.T) {
+// TestHotRowsDelayNoOthers (H13): more rows than a batch holds are written again before every pass. The other rows are
+// published all the same.
+func TestHotRowsDelayNoOthers(t *testing.T) {
 	eachRows(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(9)
-		// Each call of Publish is stopped after its first pass; more rows are hot than one
-		// takes.
+		// Each call of Publish is stopped after its first pass. A pass publishes fewer rows than are hot.
 		var stop context.CancelFunc
 		f := x.Tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
 			if ev.Kind == testdb.Commit && ev.InTx {
@@ -262,7 +266,7 @@ func TestGoingRound(t *testing.T) {
 			}
 		}
 		if n := x.Scalar("SELECT count(*) FROM kv WHERE feed_sync_id IS NULL AND id > 3"); n != 0 {
-			x.Errorf("%d rows behind the hot ones still wait", n)
+			x.Errorf("%d rows that are not hot are not published", n)
 		}
 		stop = func() {}
 		if _, err := f.Publish(x.Ctx); err != nil {

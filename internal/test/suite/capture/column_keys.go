@@ -14,10 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestTombstoneAndRow (H7): a key that is deleted and inserted again, before a
-// pass, between the steps of one, or between two, in batches of one: what consumers
-// have in the end is the row, and a key that is gone in the end is gone.
-func TestTombstoneAndRow(t *testing.T) {
+// TestReinsertedKeyEndsAsItsRow (H7): a key is deleted and inserted again before a pass, between the statements of a
+// pass, or between two passes, in batches of one. Consumers end with the row, or without it if it is gone in the end.
+func TestReinsertedKeyEndsAsItsRow(t *testing.T) {
 	eachRows(t, func(x *suite.Env) {
 		plain := x.AddKV()
 		x.Fill(4)
@@ -36,7 +35,9 @@ func TestTombstoneAndRow(t *testing.T) {
 			}
 		}
 		for _, gone := range []bool{false, true} {
-			x.Exec("DELETE FROM kv WHERE id = 2", "INSERT INTO kv VALUES (2, 'again', 1)", "DELETE FROM kv WHERE id = 3", "INSERT INTO kv VALUES (3, 'again', 1)", "UPDATE kv SET v = 7 WHERE id = 1")
+			x.Exec("DELETE FROM kv WHERE id = 2", "INSERT INTO kv VALUES (2, 'again', 1)",
+				"DELETE FROM kv WHERE id = 3", "INSERT INTO kv VALUES (3, 'again', 1)",
+				"UPDATE kv SET v = 7 WHERE id = 1")
 			if gone {
 				x.Exec("DELETE FROM kv WHERE id = 3")
 			}
@@ -48,12 +49,13 @@ func TestTombstoneAndRow(t *testing.T) {
 				x.Exec("INSERT INTO kv VALUES (3, 'k', 0)")
 			}
 		}
-		if x.Family() == "sqlite" {
-			return // has one writer
+		if x.Has.OneWriter {
+			return
 		}
 		// Before each statement of a pass.
 		for n := 1; ; n++ {
-			x.Exec("UPDATE kv SET v = v + 1 WHERE id = 1", "DELETE FROM kv WHERE id = 4", "INSERT INTO kv VALUES (4, 'again', 1)")
+			x.Exec("UPDATE kv SET v = v + 1 WHERE id = 1", "DELETE FROM kv WHERE id = 4",
+				"INSERT INTO kv VALUES (4, 'again', 1)")
 			events, done := 0, false
 			f := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 				if ev.InTx && ev.Kind != testdb.Rollback {
@@ -75,40 +77,41 @@ func TestTombstoneAndRow(t *testing.T) {
 	})
 }
 
-// TestOnePlace: a key stands in one place of the feed, the latest: in its row, or where
-// it was republished since. Writing the row brings it back there.
-func TestOnePlace(t *testing.T) {
+// TestKeyHasOnePosition: a key has one position, the latest: in its row, or in the table of positions once it was
+// republished. Writing the row moves the position back into the row.
+func TestKeyHasOnePosition(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2)")
 		x.Publish(f)
-		if err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Republish(x.Ctx, tx, rowfeed.Key{1}) }); err != nil {
+		err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Republish(x.Ctx, tx, rowfeed.Key{1}) })
+		if err != nil {
 			x.Fatal(err)
 		}
 		x.Publish(f)
 		x.WantPage(f, "", 5, "2 "+suite.KV(2, "b", 2), "3 "+suite.KV(1, "a", 1), "> 3")
 		x.WantSound(f)
 		x.Exec("UPDATE kv SET v = 7 WHERE id = 1")
-		x.WantPage(f, "2", 5, "3 "+suite.KV(1, "a", 7), "> 3") // as it is now; its new place follows
+		x.WantPage(f, "2", 5, "3 "+suite.KV(1, "a", 7), "> 3") // the row as it is now, at its former position
 		x.Publish(f)
 		x.WantPage(f, "", 5, "2 "+suite.KV(2, "b", 2), "4 "+suite.KV(1, "a", 7), "> 4")
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_kv"); n != 0 {
-			x.Errorf("%d keys stand beside their rows", n)
+			x.Errorf("%d keys have positions in the table of positions", n)
 		}
 		x.WantSound(f)
 	})
 }
 
-// TestDelete: Feed.Delete and the statements that it shows to others delete a row and
-// have it published, whatever the capture; rolled back, nothing has happened; of a key
-// without a row nothing is recorded.
-func TestDelete(t *testing.T) {
+// TestDeletePublishesTheDelete: Feed.Delete, and the statements that DeleteSQL returns, delete a row and publish that,
+// whatever the capture. After a rollback nothing has happened. Of a key without a row nothing is recorded.
+func TestDeletePublishesTheDelete(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		for _, capture := range []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureApp, feedtype.CaptureColumn} {
+		for _, capture := range append([]feedtype.Capture{feedtype.CaptureApp}, suite.Captures...) {
 			t.Run(string(capture), func(t *testing.T) {
 				x := suite.NewEnv(t, e, nil)
 				x.Migrate()
-				x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
+				x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
+					"INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (3, 'c', 3)")
 				f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: capture})
 				cursor := x.WantDrain(f, "", suite.KV(1, "a", 1), suite.KV(2, "b", 2), suite.KV(3, "c", 3))
 				tx := x.Begin(sql.LevelReadCommitted)
@@ -121,7 +124,8 @@ func TestDelete(t *testing.T) {
 				cursor = x.WantDrain(f, cursor)
 				delete := func(id int) {
 					x.Helper()
-					if err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Delete(x.Ctx, tx, rowfeed.Key{id}) }); err != nil {
+					err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Delete(x.Ctx, tx, rowfeed.Key{id}) })
+					if err != nil {
 						x.Fatal(err)
 					}
 				}
@@ -138,7 +142,7 @@ func TestDelete(t *testing.T) {
 				x.Commit(tx)
 				x.WantDrain(f, cursor, suite.Gone(2))
 				if n := x.Scalar("SELECT count(*) FROM kv"); n != 1 {
-					x.Errorf("%d rows are left", n)
+					x.Errorf("%d rows are left, want 1", n)
 				}
 				x.WantSound(f)
 				err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Delete(x.Ctx, tx, rowfeed.Key{1, 2}) })
@@ -148,10 +152,9 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestRowsThatAreWrong: check finds positions that several keys have, that are above
-// the sequence or none at all, and a tombstone beside a row; repair has all of them
-// published anew.
-func TestRowsThatAreWrong(t *testing.T) {
+// TestRepairMendsWrongPositions: check finds positions that several keys have, positions above the sequence, positions
+// that are none, and a tombstone of a key with a row. Repair publishes all of these keys again.
+func TestRepairMendsWrongPositions(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(8)
@@ -172,10 +175,10 @@ func TestRowsThatAreWrong(t *testing.T) {
 		}
 		want := map[string]int{"positions-unique": 2, "positions-below-sequence": 3, "deleted-has-no-row": 1}
 		if fmt.Sprint(found) != fmt.Sprint(want) {
-			x.Errorf("check: %v, want %v: %v", found, want, findings)
+			x.Errorf("check found %v, want %v: %v", found, want, findings)
 		}
 		if n, err := f.Admin().Repair(x.Ctx); err != nil || n < 6 {
-			x.Errorf("repaired %d, %v", n, err)
+			x.Errorf("repair recorded %d keys, %v", n, err)
 		}
 		lines, _ := x.Drain(f, cursor)
 		for _, id := range []int{2, 5, 6, 7, 8} {
@@ -187,15 +190,15 @@ func TestRowsThatAreWrong(t *testing.T) {
 	})
 }
 
-// TestRowObjects: an index or a column of the table that somebody dropped is noticed,
-// and upgrade makes it again; without the column every row waits anew.
-func TestRowObjects(t *testing.T) {
+// TestUpgradeMakesDroppedIndexesAndColumns: upgrade makes indexes and columns of the table again that were dropped.
+// Without the column of positions every row is published again.
+func TestUpgradeMakesDroppedIndexesAndColumns(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(3)
 		x.Publish(f)
 		healthy := x.DB.Dump(x.T)
-		x.Exec(x.By(map[string]string{"sqlite": "DROP INDEX rowfeed_kv_row_position", "postgres": "DROP INDEX rowfeed_kv_row_position", "mysql": "ALTER TABLE kv DROP INDEX rowfeed_kv_row_position"}))
+		x.Exec(dropIndex(x, "rowfeed_kv_row_position", "kv"))
 		mended := func(what string) {
 			x.Helper()
 			got, err := f.Admin().Upgrade(x.Ctx)
@@ -207,21 +210,21 @@ func TestRowObjects(t *testing.T) {
 			}
 		}
 		mended("rowfeed_kv_row_position")
-		if x.Family() != "mysql" {
-			x.Exec("DROP INDEX rowfeed_kv_row_waiting")
+		if x.Has.PartialIndexes {
+			x.Exec(dropIndex(x, "rowfeed_kv_row_waiting", "kv"))
 			mended("rowfeed_kv_row_waiting")
-			x.Exec("DROP INDEX rowfeed_kv_row_waiting", "DROP INDEX rowfeed_kv_row_position")
+			x.Exec(dropIndex(x, "rowfeed_kv_row_waiting", "kv"), dropIndex(x, "rowfeed_kv_row_position", "kv"))
 		}
 		x.Exec("ALTER TABLE kv DROP COLUMN shard", "ALTER TABLE kv DROP COLUMN feed_sync_id")
 		_, err := f.Publish(x.Ctx)
 		if err == nil {
-			x.Error("no error without the column")
+			x.Error("Publish does not fail without the column")
 		}
 		mended("feed_sync_id")
 		k := x.Keeper(f, 0)
 		x.Publish(f)
 		if k.Read(); len(k.Log) != 3 {
-			x.Errorf("%d entries", len(k.Log))
+			x.Errorf("%d entries were published, want 3", len(k.Log))
 		}
 		k.Judge(x.KVRows(), suite.ByID)
 		x.WantSound(f)

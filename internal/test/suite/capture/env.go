@@ -9,6 +9,21 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
+// newRole makes a role without rights. It is dropped with all that it owns when the test ends.
+func newRole(x *suite.Env, name string) string {
+	x.Helper()
+	role := name + "_" + x.DB.Name
+	x.Exec("CREATE ROLE " + role)
+	x.Cleanup(func() { x.Exec(x.Statements("capture.drop_role", role)...) })
+	return role
+}
+
+// dropIndex returns the statement that drops an index of a table.
+func dropIndex(x *suite.Env, index, table string) string {
+	x.Helper()
+	return x.Text("capture.drop_index", index, table)
+}
+
 // eachRows runs f with capture "column", with one data shard and with several.
 func eachRows(t *testing.T, f func(x *suite.Env)) {
 	t.Helper()

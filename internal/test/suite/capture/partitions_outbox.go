@@ -9,19 +9,19 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPartitionsOfOutbox (V4): rows that ATTACH brings to the table of a feed with an outbox get records
-// unasked.
-func TestPartitionsOfOutbox(t *testing.T) {
+// TestAttachedRowsOfOutboxGetRecords (V4): the publisher records rows that ATTACH brings to the table of a feed with an
+// outbox.
+func TestAttachedRowsOfOutboxGetRecords(t *testing.T) {
 	testdb.Quick(t)
 	eachPartitioned(t, func(x *suite.Env) {
-		x.Exec(partitioned, partition("p0", 0, 100))
+		x.Exec(partitioned(x), partition(x, "p0", 0, 100))
 		f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p", Mode: rowfeed.ModeOutbox, Capture: "trigger"})
-		x.Exec(partition("p1", 100, 200), "CREATE TABLE p2 (id bigint PRIMARY KEY, v int)",
-			"INSERT INTO p2 VALUES (200, 0)", attach("p2", 200, 300),
+		x.Exec(partition(x, "p1", 100, 200), "CREATE TABLE p2 (id bigint PRIMARY KEY, v int)",
+			"INSERT INTO p2 VALUES (200, 0)", attach(x, "p2", 200, 300),
 			"INSERT INTO p VALUES (1, 0), (100, 0), (201, 0)")
 		wantTold(x, f)
 		var ids []string
-		whilePublishing(x, "all rows have places", func(*suite.Troubles) bool {
+		whilePublishing(x, "all rows have entries", func(*suite.Troubles) bool {
 			page, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
 			if err != nil {
 				x.Fatal(err)
@@ -36,19 +36,19 @@ func TestPartitionsOfOutbox(t *testing.T) {
 		want := []string{`upsert {"id":1,"v":0}`, `upsert {"id":100,"v":0}`,
 			`upsert {"id":200,"v":0}`, `upsert {"id":201,"v":0}`}
 		if !slices.Equal(ids, want) {
-			x.Errorf("entries %q, want %q", ids, want)
+			x.Errorf("the entries are %q, want %q", ids, want)
 		}
 	})
 }
 
-// TestPartitionsOfOutboxWithRecordsWaiting (V4): an upgrade follows a partition that was attached while records of other
-// rows wait, and gives all of them places.
-func TestPartitionsOfOutboxWithRecordsWaiting(t *testing.T) {
+// TestUpgradePlacesAttachedAndWaitingRows (V4): a partition is attached while records of other rows wait. Upgrade
+// records its rows, and all of them get entries.
+func TestUpgradePlacesAttachedAndWaitingRows(t *testing.T) {
 	eachPartitioned(t, func(x *suite.Env) {
-		x.Exec(partitioned, partition("p0", 0, 100))
+		x.Exec(partitioned(x), partition(x, "p0", 0, 100))
 		f := x.Add(rowfeed.FeedSpec{Name: "p", Table: "p", Mode: rowfeed.ModeOutbox, Capture: "trigger"})
 		x.Exec("CREATE TABLE p2 (id bigint PRIMARY KEY, v int)", "INSERT INTO p2 VALUES (200, 0)",
-			"INSERT INTO p VALUES (1, 0)", attach("p2", 200, 300))
+			"INSERT INTO p VALUES (1, 0)", attach(x, "p2", 200, 300))
 		if _, err := f.Admin().Upgrade(x.Ctx); err != nil {
 			t.Fatal(err)
 		}

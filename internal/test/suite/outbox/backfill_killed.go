@@ -9,9 +9,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestOutboxDropKilled (M63): `feed drop` of a feed with an outbox and a trigger is killed before every one of
-// its statements, and run again: writers never notice, and nothing is left; nor is where the table went first.
-func TestOutboxDropKilled(t *testing.T) {
+// TestKilledDropOfOutboxCanBeRepeated (M63): `feed drop` of a feed with an outbox and a trigger is killed before each
+// of its statements, and run again. Writers never fail, and nothing is left, also if the table was dropped first.
+func TestKilledDropOfOutboxCanBeRepeated(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(3)
 		fresh := x.DB.Dump(x.T)
@@ -26,7 +26,7 @@ func TestOutboxDropKilled(t *testing.T) {
 				}
 			}
 			if got := x.DB.Dump(x.T); got != fresh || x.Scalar("SELECT count(*) FROM rowfeed_shards") != 0 {
-				x.Fatalf("killed at n=%d (%s): left behind\n%s\nwant\n%s", n, before, got, fresh)
+				x.Fatalf("killed at n=%d (%s): the schema is\n%s\nwant\n%s", n, before, got, fresh)
 			}
 			if before == "" {
 				break
@@ -42,23 +42,22 @@ func TestOutboxDropKilled(t *testing.T) {
 		}
 		for _, name := range []string{"rowfeed_outbox_kv", "rowfeed_feed_kv", "rowfeed_kv_capture"} {
 			if got := x.DB.Dump(x.T); strings.Contains(got, name) {
-				x.Errorf("%s is left; before:\n%s", name, gone)
+				x.Errorf("%s is left of\n%s", name, gone)
 			}
 		}
 	})
 }
 
-// TestBackFillKilled (M62): `feed add` with back-fill, and back-fill again, are killed before every one of
-// their statements, and run again: every row is there once, whatever was half-done, and writers have not
-// noticed.
-func TestBackFillKilled(t *testing.T) {
+// TestKilledBackFillCanBeRepeated (M62): `feed add` with back-fill, and a later back-fill, are killed before each of
+// their statements, and run again. The feed then has every row once, and writers have not failed.
+func TestKilledBackFillCanBeRepeated(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(20)
 		y := &suite.Events{Env: x, Feed: x.Add(suite.BackfillSpec())}
 		undisturbed := x.DB.Dump(x.T)
 		n, step := x.Kills()
 		for round := 1; ; round, n = round+1, n+step {
-			if round%2 == 1 { // from the beginning; else an import
+			if round%2 == 1 { // add the feed anew; in other rounds, import rows
 				if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 					x.Fatal(err)
 				}
@@ -69,7 +68,7 @@ func TestBackFillKilled(t *testing.T) {
 			live := 1_000_000 + round
 			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 0, NULL)", live))
 			f, err := x.RF.AddFeed(x.Ctx, suite.BackfillSpec(), nil)
-			if err == nil && round%2 == 0 { // else `feed add` is to have done it all
+			if err == nil && round%2 == 0 { // in other rounds `feed add` has to fill the feed
 				_, err = f.Admin().BackFill(x.Ctx, nil)
 			}
 			if y.Feed = f; err != nil {

@@ -13,21 +13,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// brokenOff begins what may be filled, and has it break off before the first shard is ready for rows.
-func brokenOff(x *suite.Env, begin func(db *rowfeed.DB) error) {
-	x.Helper()
-	err := begin(x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-		if strings.Contains(ev.SQL, "filled_by =") {
-			return testdb.ErrInjected
-		}
-		return nil
-	}}, nil))
-	if !errors.Is(err, testdb.ErrInjected) {
-		x.Fatal(err)
+// failFilling lets a back-fill fail before the first shard is ready for rows.
+var failFilling = testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+	if strings.Contains(ev.SQL, "filled_by =") {
+		return testdb.ErrInjected
 	}
-}
+	return nil
+}}
 
-// again has a key that stands in the feed inserted and recorded once more, which moves its place.
+// again inserts and records a key once more, which moves its entry to the head.
 func again(x *suite.Events, id, shard int) {
 	x.Helper()
 	x.Exec(fmt.Sprintf("DELETE FROM events WHERE id = %d", id))
@@ -35,16 +29,18 @@ func again(x *suite.Events, id, shard int) {
 	x.Publish(x.Feed)
 }
 
-// TestBackFillKeyAgain (M62): the live part of a shard begins at the first ULID that was given in it, also
-// where that place has moved to the head before back-fill comes to the shard, or was purged. Who stands in it
-// reads on while rows are placed, and never meets one of them.
-func TestBackFillKeyAgain(t *testing.T) {
+// TestBackFillStaysBelowFirstULIDOfShard (M62): the live part of a shard begins at the first ULID that the shard has
+// given, also if the entry of that ULID has moved or was purged before back-fill reaches the shard. A reader in the
+// live part gets none of the rows that are placed.
+func TestBackFillStaysBelowFirstULIDOfShard(t *testing.T) {
 	suite.Each(t, func(env *suite.Env) {
-		env.Exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))", "INSERT INTO events VALUES (100, 'old'), (101, 'old'), (102, 'old')")
-		brokenOff(env, func(db *rowfeed.DB) error {
-			_, err := db.AddFeed(env.Ctx, rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox}, nil)
-			return err
-		})
+		env.Exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))",
+			"INSERT INTO events VALUES (100, 'old'), (101, 'old'), (102, 'old')")
+		spec := rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox}
+		_, err := env.TappedDB(failFilling, nil).AddFeed(env.Ctx, spec, nil)
+		if !errors.Is(err, testdb.ErrInjected) {
+			env.Fatal(err)
+		}
 		f, err := env.RF.Feed(env.Ctx, "events")
 		if err != nil {
 			env.Fatal(err)
@@ -66,7 +62,7 @@ func TestBackFillKeyAgain(t *testing.T) {
 		x.Purged(1)
 		x.WantIDs(x.Page(f, 1, purged.Cursor, 10), false, 3, 4)
 		x.Retain(rowfeed.Retention{})
-		x.Exec("DELETE FROM events WHERE id = 2") // a row without a place, as 100 is
+		x.Exec("DELETE FROM events WHERE id = 2") // a row without an entry, like row 100
 		if _, err := f.Admin().BackFill(x.Ctx, nil); err != nil {
 			x.Fatal(err)
 		}
@@ -77,22 +73,18 @@ func TestBackFillKeyAgain(t *testing.T) {
 	})
 }
 
-// TestBackFillKeyAgainBefore (M62): the same of a shard whose first place moved before a run of back-fill
-// began: a reader that has not come to its new place is in the live part.
-func TestBackFillKeyAgainBefore(t *testing.T) {
+// TestBackFillStaysBelowReaderOfMovedKey (M62): the first entry of a shard has moved before a back-fill begins. A
+// reader between its old and its new position is in the live part, and reads while rows are placed.
+func TestBackFillStaysBelowReaderOfMovedKey(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, x.Now().Add(-time.Hour))
 		x.Publish(x.Feed)
 		at := x.Page(x.Feed, 0, rowfeed.Now, 10)
 		again(x, 1, 0)
 		x.Exec("INSERT INTO events VALUES (100, 'unrecorded'), (101, 'unrecorded')")
-		brokenOff(x.Env, func(db *rowfeed.DB) error {
-			f, err := db.Feed(x.Ctx, "events")
-			if err == nil {
-				_, err = f.Admin().BackFill(x.Ctx, nil)
-			}
-			return err
-		})
+		if err := backFill(x.Env, "events", failFilling); !errors.Is(err, testdb.ErrInjected) {
+			x.Fatal(err)
+		}
 		x.WantIDs(x.Page(x.Feed, 0, at.Cursor, 10), false, 1)
 		if _, err := x.Feed.Admin().BackFill(x.Ctx, nil); err != nil {
 			x.Fatal(err)
@@ -103,29 +95,28 @@ func TestBackFillKeyAgainBefore(t *testing.T) {
 	})
 }
 
-// TestBackFillRowsBetween (M62): a row that is imported into a shard when a run has found none there to place
-// is left to the next run, whose rows follow their times: were it placed, a reader that has passed it would
-// miss those before it.
-func TestBackFillRowsBetween(t *testing.T) {
+// beginsAfterShardsAreKnown matches the first BEGIN after a back-fill has read which shards have rows to place.
+func beginsAfterShardsAreKnown() func(ev testdb.TapEvent) bool {
+	known := false
+	return func(ev testdb.TapEvent) bool {
+		known = known || strings.Contains(ev.SQL, "SELECT x.shard FROM (SELECT DISTINCT")
+		return known && ev.Kind == testdb.Begin
+	}
+}
+
+// TestBackFillLeavesLateRowsToTheNextRun (M62): a row is imported into a shard after a run found nothing to place
+// there. The run leaves the row to the next one, which places it together with older rows. Otherwise a reader that has
+// passed the row would miss them.
+func TestBackFillLeavesLateRowsToTheNextRun(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(0)
 		y := &suite.Events{Env: x, Feed: x.Add(suite.BackfillSpec())}
 		x.Exec("INSERT INTO kv VALUES (900, 0, NULL)", "INSERT INTO kv VALUES (903, 3, NULL)")
 		x.Publish(y.Feed)
 		unrecorded(y.Env, 1, 1)
-		looked := false
-		between := testdb.Hold(func(ev testdb.TapEvent) bool {
-			looked = looked || strings.Contains(ev.SQL, "SELECT x.shard FROM (SELECT DISTINCT")
-			return looked && ev.Kind == testdb.Begin
-		})
+		between := testdb.Hold(beginsAfterShardsAreKnown())
 		end := make(chan error, 1)
-		go func() {
-			f, err := x.TappedDB(testdb.Hooks{Before: between.Before}, nil).Feed(x.Ctx, "kv")
-			if err == nil {
-				_, err = f.Admin().BackFill(x.Ctx, nil)
-			}
-			end <- err
-		}()
+		go func() { end <- backFill(x, "kv", testdb.Hooks{Before: between.Before}) }()
 		<-between.Reached
 		unrecorded(y.Env, 3, 3)
 		between.Release()

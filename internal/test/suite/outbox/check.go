@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestOutboxCheckRepair (M63): rows that have neither a record nor a place are found, and repair appends
-// records for them, in their shards; places without rows are no concern of theirs.
-func TestOutboxCheckRepair(t *testing.T) {
+// TestRepairRecordsRowsWithoutRecord (M63): check finds rows that have neither a record nor an entry, and repair
+// appends records for them, in their shards. Entries without rows are no findings.
+func TestRepairRecordsRowsWithoutRecord(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(2)
 		y := &suite.Events{Env: x, Feed: x.Add(suite.BackfillSpec())}
@@ -24,12 +24,13 @@ func TestOutboxCheckRepair(t *testing.T) {
 		for _, finding := range findings {
 			keys = append(keys, finding.Rule+string(finding.Key.AppendJSON(nil)))
 		}
-		if slices.Sort(keys); !slices.Equal(keys, []string{`row-has-place{"id":3}`, `row-has-place{"id":4}`, `row-has-place{"id":5}`}) {
-			x.Errorf("findings %q", keys)
+		want := []string{`row-has-place{"id":3}`, `row-has-place{"id":4}`, `row-has-place{"id":5}`}
+		if slices.Sort(keys); !slices.Equal(keys, want) {
+			x.Errorf("check found %q", keys)
 		}
 		for _, want := range []int64{3, 0} {
 			if n, err := y.Feed.Admin().Repair(x.Ctx); n != want || err != nil {
-				x.Errorf("%d repaired, %v; want %d", n, err, want)
+				x.Errorf("repair recorded %d rows, %v; want %d", n, err, want)
 			}
 			y.WantSound(y.Feed)
 		}
@@ -43,7 +44,7 @@ func TestOutboxCheckRepair(t *testing.T) {
 			x.Exec("DROP TABLE " + table)
 			problems, err := y.Feed.Admin().Verify(x.Ctx)
 			if err != nil || len(problems) != 1 || !strings.Contains(problems[0], table+" is missing") {
-				x.Errorf("problems %q, %v", problems, err)
+				x.Errorf("verify found %q, %v", problems, err)
 			}
 			if _, err := y.Feed.Admin().Upgrade(x.Ctx); err != nil {
 				x.Error(err)

@@ -17,20 +17,25 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// unhurried is PostgreSQL's dialect but for the bound on how long a mover's transaction may stand still.
-type unhurried struct{ dialect.Dialect }
-
-func (u unhurried) Settings(p dialect.Purpose, n dialect.Names) []string {
-	return append(slices.Clone(u.Dialect.Settings(p, n)), "SET LOCAL idle_in_transaction_session_timeout = 0")
+// unhurried is a dialect with further settings of each transaction.
+type unhurried struct {
+	dialect.Dialect
+	settings []string
 }
 
-// still is other for a mover that a test holds in its transaction, for as long as the test takes.
-func still(x *suite.Events, h testdb.Hooks) *rowfeed.Feed {
+func (u unhurried) Settings(p dialect.Purpose, n dialect.Names) []string {
+	return append(slices.Clone(u.Dialect.Settings(p, n)), u.settings...)
+}
+
+// unhurriedFeed opens the feed in another process, whose movers may be idle in their transactions for as long as the
+// test needs.
+func unhurriedFeed(x *suite.Events, h testdb.Hooks) *rowfeed.Feed {
 	x.Helper()
-	if x.Family() != "postgres" {
+	settings := x.Statements("outbox.unlimited_idle_transaction")
+	if len(settings) == 0 {
 		return x.Other(h, nil)
 	}
-	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, h), unhurried{x.Dialect}, nil)
+	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, h), unhurried{x.Dialect, settings}, nil)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -39,6 +44,19 @@ func still(x *suite.Events, h testdb.Hooks) *rowfeed.Feed {
 		x.Fatal(err)
 	}
 	return f
+}
+
+// heldMover opens the feed in another process. Its first mover stops before COMMIT, until held is released.
+func heldMover(x *suite.Events) (mover *rowfeed.Feed, held *testdb.Held) {
+	x.Helper()
+	var placed atomic.Bool
+	held = testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit && placed.Load() })
+	return unhurriedFeed(x, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+		if suite.PlacesRecords(ev) {
+			placed.Store(true)
+		}
+		return held.Before(ctx, ev)
+	}}), held
 }
 
 // asking fetches in the background.
@@ -65,17 +83,16 @@ func takesRecords(ev testdb.TapEvent) bool {
 	return strings.HasPrefix(ev.SQL, "SELECT order_sequence, time_hint")
 }
 
-// TestOutboxShardsApart (M30, M59): who reads a shard moves its records, and none of those of
-// other shards that lie between them; who asks for now moves nothing, and is given what waited
-// then by the next page.
-func TestOutboxShardsApart(t *testing.T) {
+// TestReaderMovesOnlyItsShard (M30, M59): a reader of a shard moves its records, and none of other shards that lie
+// between them. The cursor `now` moves nothing, and the next page has the records that waited then.
+func TestReaderMovesOnlyItsShard(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		for id := range 9 {
 			x.Appended(id, []int{0, 77, -5}[id%3], time.Time{})
 		}
 		x.WantIDs(x.Page(x.Feed, 77, "", 2), true, 1, 4)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_outbox_events"); n != 6 {
-			t.Errorf("%d records are left, want those of the other shards", n)
+			t.Errorf("%d records wait, want the 6 of the other shards", n)
 		}
 		now := x.Page(x.Feed, 0, rowfeed.Now, 10)
 		x.WantIDs(now, false)
@@ -88,9 +105,9 @@ func TestOutboxShardsApart(t *testing.T) {
 	})
 }
 
-// TestOutboxBatches (M59): a backlog of many batches is read in order however large the pages
-// are, and moved by a publisher in batches, shard by shard.
-func TestOutboxBatches(t *testing.T) {
+// TestBacklogMovesInBatches (M59): a backlog of many batches is read in order, whatever the size of pages. A publisher
+// moves it in batches, shard by shard.
+func TestBacklogMovesInBatches(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const each = 1100
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -103,17 +120,18 @@ func TestOutboxBatches(t *testing.T) {
 		}
 		x.Commit(tx)
 		var passes []int
-		f := x.Other(testdb.Hooks{}, &rowfeed.Config{BatchSize: 400, Observer: &rowfeed.Observer{Published: func(e rowfeed.PublishEvent) { passes = append(passes, e.Changes) }}})
+		observer := &rowfeed.Observer{Published: func(e rowfeed.PublishEvent) { passes = append(passes, e.Changes) }}
+		f := x.Other(testdb.Hooks{}, &rowfeed.Config{BatchSize: 400, Observer: observer})
 		x.WantIDs(x.Page(f, 1, "", 3), true, want[1][:3]...)
 		x.WantIDs(x.Page(f, 1, "", 1000), true, want[1][:500]...)
 		if !slices.Equal(passes, []int{500}) {
-			t.Errorf("moved %v", passes)
+			t.Errorf("batches of %v records were moved", passes)
 		}
 		if n, err := f.Publish(x.Ctx); n != 3*each-500 || err != nil {
-			t.Errorf("%d moved, %v", n, err)
+			t.Errorf("%d records moved, %v", n, err)
 		}
 		if len(passes) < 5 {
-			t.Errorf("moved %v", passes)
+			t.Errorf("batches of %v records were moved", passes)
 		}
 		for shard := range 3 {
 			x.WantIDs(x.Page(f, shard, "", 2*each), false, want[shard]...)
@@ -122,41 +140,34 @@ func TestOutboxBatches(t *testing.T) {
 	})
 }
 
-// TestOutboxMovers (M59, H1, H9): two movers of one shard take turns. The second reads
-// the records when it has the lock, not before: those that the first has moved are gone, one that
-// came meanwhile stands behind them, and both have read the same. On the way no writer waits,
-// nor a mover of another shard, even where sessions are REPEATABLE READ by default.
-func TestOutboxMovers(t *testing.T) {
+// TestMoversOfAShardTakeTurns (M59, H1, H9): two movers want the same shard. The second reads the records after it has
+// locked the shard, so that both see one order, and a record that came meanwhile is last. No writer waits for them, nor
+// a mover of another shard, also if sessions are REPEATABLE READ by default.
+func TestMoversOfAShardTakeTurns(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		x.Appended(2, 0, time.Time{})
 		x.Appended(3, 1, time.Time{})
-		var placed atomic.Bool
-		held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit && placed.Load() })
-		first := still(x, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
-			if suite.PlacesRecords(ev) {
-				placed.Store(true)
-			}
-			return held.Before(ctx, ev)
-		}})
+		first, held := heldMover(x)
 		one := asking(x, first, rowfeed.Request{Shards: rowfeed.One(0)})
 		<-held.Reached
 		asks := make(chan struct{}, 100)
 		second := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if ev.Kind != testdb.Query && strings.Contains(ev.SQL, "rowfeed_shards") || strings.HasSuffix(ev.SQL, "FOR UPDATE") || x.Family() == "sqlite" && ev.Kind == testdb.Begin {
+			locks := ev.Kind != testdb.Query && strings.Contains(ev.SQL, "rowfeed_shards")
+			if locks || strings.HasSuffix(ev.SQL, "FOR UPDATE") || x.Has.OneWriter && ev.Kind == testdb.Begin {
 				asks <- struct{}{}
 			}
 			return nil
 		}}, nil)
 		two := asking(x, second, rowfeed.Request{Shards: rowfeed.One(0), Wait: time.Hour})
 		<-asks
-		if x.Family() != "sqlite" {
+		if !x.Has.OneWriter {
 			x.Appended(4, 0, time.Time{})
 			x.WantIDs(x.Page(x.Feed, 1, "", 10), false, 3)
 		}
 		held.Release()
 		a, b := answered(x, one), answered(x, two)
-		if x.Family() == "sqlite" {
+		if x.Has.OneWriter {
 			x.WantIDs(a, false, 1, 2)
 			x.WantIDs(b, false, 1, 2)
 			return
@@ -166,22 +177,21 @@ func TestOutboxMovers(t *testing.T) {
 			ids := 0
 			for i, e := range page.Entries {
 				if id, _ := e.Key.Get("id"); id != int64([]int{1, 2, 4}[i]) {
-					t.Errorf("a reader saw\n%s", suite.Lines(page))
+					t.Errorf("a reader has seen\n%s", suite.Lines(page))
 				}
 				ids++
 			}
 			if ids < 2 {
-				t.Errorf("a reader saw\n%s", suite.Lines(page))
+				t.Errorf("a reader has seen\n%s", suite.Lines(page))
 			}
 		}
 		x.WantSound(x.Feed)
 	})
 }
 
-// TestOutboxMovedByOthers (G3, M59): a record that waits when a page is read, and is moved
-// by somebody else before its reader can, is on the page all the same: "more: false" means that
-// everything committed before was shown.
-func TestOutboxMovedByOthers(t *testing.T) {
+// TestPageShowsRecordsMovedByOthers (G3, M59): another process moves a waiting record between a reader's page and its
+// move. The page has the record all the same: "more: false" means that a page has everything that was committed before.
+func TestPageShowsRecordsMovedByOthers(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		var read sync.Once
@@ -200,13 +210,14 @@ func TestOutboxMovedByOthers(t *testing.T) {
 		}}, nil)
 		x.WantIDs(x.Page(f, 0, "", 10), false, 1)
 		if !moved.Load() {
-			t.Error("nobody else has moved it")
+			t.Error("the other process has not moved the record")
 		}
 	})
 }
 
-// TestOutboxReplaced (M59, H15): nobody moves records in a database that is not the one it was.
-func TestOutboxReplaced(t *testing.T) {
+// TestReplacedDatabaseMovesNothing (M59, H15): no process moves records if the database is another one, or was
+// restored.
+func TestReplacedDatabaseMovesNothing(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		if x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE database_identity IS NULL") == 0 {
@@ -228,15 +239,15 @@ func TestOutboxReplaced(t *testing.T) {
 	})
 }
 
-// TestOutboxNoPublish (M59): where it is for others to publish, readers move nothing, a publisher is
-// refused, and consistent pages are; what others have moved is read.
-func TestOutboxNoPublish(t *testing.T) {
+// TestNoPublishMovesNothing (M59): in a process that does not publish, readers move no records and get what others have
+// moved. Publish and consistent pages are refused.
+func TestNoPublishMovesNothing(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		for _, cfg := range []*rowfeed.Config{{NoPublish: true}, {Replica: true}} {
 			f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 				if suite.PlacesRecords(ev) || takesRecords(ev) {
-					t.Errorf("it moves: %s", ev.SQL)
+					t.Errorf("a process that does not publish runs %s", ev.SQL)
 				}
 				return nil
 			}}, cfg)
@@ -253,7 +264,8 @@ func TestOutboxNoPublish(t *testing.T) {
 			x.WantIDs(x.Page(f, 0, "", 10), false, 1)
 			x.Exec("DELETE FROM rowfeed_feed_events")
 			tx := x.Begin(sql.LevelReadCommitted)
-			if err := x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(1)}}); err != nil {
+			record := rowfeed.OutboxRecord{Key: rowfeed.Key{int64(1)}}
+			if err := x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), record); err != nil {
 				t.Fatal(err)
 			}
 			x.Commit(tx)
@@ -273,10 +285,9 @@ func init() {
 	})
 }
 
-// TestOutboxMoverKilled (M8, M59, H18): a reader is killed before each of its statements in turn, while it
-// moves records. Its move is done, or nothing of it; writers do not notice, and the next
-// reader shows every record once, in order.
-func TestOutboxMoverKilled(t *testing.T) {
+// TestKilledMoverLosesNothing (M8, M59, H18): a reader that moves records is killed before each of its statements. Its
+// move is complete or has not happened, writers do not fail, and the next reader gets every record once and in order.
+func TestKilledMoverLosesNothing(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		want := []int{}
 		for n := 1; ; n++ {
@@ -289,11 +300,11 @@ func TestOutboxMoverKilled(t *testing.T) {
 			x.Appended(len(want), 0, time.Time{})
 			x.WantIDs(x.All(0), false, want...)
 			if n := x.Scalar("SELECT count(*) FROM rowfeed_outbox_events"); n != 0 {
-				t.Fatalf("killed before %s: %d records are left", before, n)
+				t.Fatalf("killed before %s: %d records wait", before, n)
 			}
 			if before == "" {
 				if n < 8 {
-					t.Fatalf("it had %d statements", n)
+					t.Fatalf("the move had %d statements", n)
 				}
 				x.WantSound(x.Feed)
 				return
@@ -302,19 +313,21 @@ func TestOutboxMoverKilled(t *testing.T) {
 	})
 }
 
-// TestOutboxPublisher (M55, M59): publishers move ahead of readers, one of them at a time, until they
-// are told to end.
-func TestOutboxPublisher(t *testing.T) {
+// TestOnePublisherMovesAheadOfReaders (M55, M59): of two publishers one moves records, and readers that move nothing
+// get the entries. Both end when they are told to.
+func TestOnePublisherMovesAheadOfReaders(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		var holders atomic.Int64
 		ctx, stop := context.WithCancel(x.Ctx)
 		ended := make(chan error, 2)
 		for range 2 {
-			f := x.Other(testdb.Hooks{}, &rowfeed.Config{IdlePoll: time.Millisecond, PublisherLease: time.Hour, Observer: &rowfeed.Observer{Lease: func(e rowfeed.LeaseEvent) {
+			observer := &rowfeed.Observer{Lease: func(e rowfeed.LeaseEvent) {
 				if e.Mine {
 					holders.Add(1)
 				}
-			}}})
+			}}
+			f := x.Other(testdb.Hooks{},
+				&rowfeed.Config{IdlePoll: time.Millisecond, PublisherLease: time.Hour, Observer: observer})
 			go func() { ended <- f.RunPublisher(ctx) }()
 		}
 		reader := x.Other(testdb.Hooks{}, &rowfeed.Config{NoPublish: true, WatchPoll: time.Millisecond})
@@ -329,7 +342,7 @@ func TestOutboxPublisher(t *testing.T) {
 			cursor = page.Cursor
 		}
 		if n := holders.Load(); n != 1 {
-			t.Errorf("%d publishers work", n)
+			t.Errorf("%d publishers have held the lease", n)
 		}
 		stop()
 		for range 2 {
@@ -340,10 +353,10 @@ func TestOutboxPublisher(t *testing.T) {
 	})
 }
 
-// TestOutboxConsistent (M59, H14): a consistent page has what was committed before it was asked
-// for, in its shard; records of other shards it leaves alone, and for those that come while it
-// works, or are not committed, it does not wait.
-func TestOutboxConsistent(t *testing.T) {
+// TestConsistentPageHasEarlierCommits (M59, H14): a consistent page has the records of its shard that were committed
+// before the request. It does not move records of other shards, and waits neither for later records nor for open
+// transactions.
+func TestConsistentPageHasEarlierCommits(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		x.Appended(2, 1, time.Time{})
@@ -352,7 +365,7 @@ func TestOutboxConsistent(t *testing.T) {
 			x.Appended(id, 0, time.Time{})
 		}
 		var open *sql.Tx
-		if x.Family() != "sqlite" {
+		if !x.Has.OneWriter {
 			open = x.Begin(sql.LevelReadCommitted)
 			if err := x.Append(open, 100, 0, time.Time{}); err != nil {
 				t.Fatal(err)
@@ -360,20 +373,20 @@ func TestOutboxConsistent(t *testing.T) {
 		}
 		more := 10
 		f := x.Other(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if strings.HasPrefix(ev.SQL, "SELECT order_sequence FROM") { // the newest is known: others go on
+			if strings.HasPrefix(ev.SQL, "SELECT order_sequence FROM") { // the page's last record is known now
 				x.Appended(more, 0, time.Time{})
 				more++
 			}
 			return err
 		}}, nil)
-		x.WantIDs(x.Page(f, 0, "", 10), true, 1) // what waits is no part of a page as such
+		x.WantIDs(x.Page(f, 0, "", 10), true, 1) // without Consistent, a page does not have what waits
 		page, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0), Consistent: true, Limit: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
 		x.WantIDs(page, true, 1, 3, 4, 5)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_outbox_events WHERE shard = 1"); n != 1 {
-			t.Errorf("%d records of the other shard wait", n)
+			t.Errorf("%d records of shard 1 wait", n)
 		}
 		_, err = f.Fetch(x.Ctx, rowfeed.Request{Consistent: true})
 		if x.WantCode(err, rowfeed.InvalidRequest); !strings.Contains(fmt.Sprint(err), "0, 1") {

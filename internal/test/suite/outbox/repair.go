@@ -16,9 +16,9 @@ func recordsUnplaced(ev testdb.TapEvent) bool {
 	return strings.HasPrefix(ev.SQL, "INSERT INTO") && strings.Contains(ev.SQL, "SELECT x.shard")
 }
 
-// TestOutboxRepairTogether (M63): of two repairs at once one finds what the other has recorded, and a row comes
-// once.
-func TestOutboxRepairTogether(t *testing.T) {
+// TestConcurrentRepairsRecordOnce (M63): of two concurrent repairs the second waits for the first, and records nothing.
+// A reader gets the row once.
+func TestConcurrentRepairsRecordOnce(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
@@ -43,19 +43,19 @@ func TestOutboxRepairTogether(t *testing.T) {
 		<-held.Reached
 		second := make(chan int64, 1)
 		repair(x.Feed, second)
-		x.Eventually("the second one waits, or is done", func() bool { return x.Waits() || len(second) > 0 })
+		x.Eventually("the second repair waits, or has ended", func() bool { return x.Waits() || len(second) > 0 })
 		held.Release()
 		if one, two := <-first, <-second; one != 1 || two != 0 {
-			x.Errorf("they record %d and %d", one, two)
+			x.Errorf("the repairs have recorded %d and %d rows", one, two)
 		}
 		x.Publish(x.Feed)
 		x.WantIDs(x.Page(x.Feed, 0, "", 10), false, 1, 2)
 	})
 }
 
-// TestOutboxRepairPurge (M63): entries that are purged for the first time while repair is at its rows are not
-// recorded again: it refuses, as behind the purge.
-func TestOutboxRepairPurge(t *testing.T) {
+// TestRepairRecordsNoPurgedRows (M63): entries are purged for the first time while repair is about to record rows
+// without entries. Repair is refused, and records none of the purged rows.
+func TestRepairRecordsNoPurgedRows(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachOutbox(t, func(x *suite.Events) {
 		for id := 1; id <= 6; id++ {
@@ -78,9 +78,9 @@ func TestOutboxRepairPurge(t *testing.T) {
 	})
 }
 
-// TestBackFillPurgeBetween (M62): the same of a later run of back-fill, which would place the rows of what was
-// purged above its mark, where readers in the midst of what was filled get them once more. The run ends.
-func TestBackFillPurgeBetween(t *testing.T) {
+// TestBackFillPlacesNoPurgedRows (M62): entries are purged while a later back-fill is about to place rows. It is
+// refused. Otherwise a reader in the middle of what was filled would get the purged rows again.
+func TestBackFillPlacesNoPurgedRows(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(2)
 		y := &suite.Events{Env: x, Feed: x.Add(suite.BackfillSpec())}
@@ -90,20 +90,10 @@ func TestBackFillPurgeBetween(t *testing.T) {
 		y.WantIDs(reader, true, 2, 1)
 		unrecorded(y.Env, 4, 4)
 		y.Retain(rowfeed.Retention{Count: 1})
-		looked := false
-		held := testdb.Hold(func(ev testdb.TapEvent) bool {
-			looked = looked || strings.Contains(ev.SQL, "SELECT x.shard FROM (SELECT DISTINCT")
-			return looked && ev.Kind == testdb.Begin
-		})
+		held := testdb.Hold(beginsAfterShardsAreKnown())
 		defer held.Release()
 		ended := make(chan error, 1)
-		go func() {
-			f, err := x.TappedDB(testdb.Hooks{Before: held.Before}, nil).Feed(x.Ctx, "kv")
-			if err == nil {
-				_, err = f.Admin().BackFill(x.Ctx, nil)
-			}
-			ended <- err
-		}()
+		go func() { ended <- backFill(x, "kv", testdb.Hooks{Before: held.Before}) }()
 		<-held.Reached
 		y.Purged(2)
 		held.Release()
@@ -116,17 +106,17 @@ func TestBackFillPurgeBetween(t *testing.T) {
 	})
 }
 
-// TestOutboxShardBetween (M59, M60): a shard whose only record is moved while the shards are looked for is
-// among them.
-func TestOutboxShardBetween(t *testing.T) {
+// TestInfoListsShardsMovedMeanwhile (M59, M60): the only record of a shard is moved while Info searches for shards.
+// Info lists the shard.
+func TestInfoListsShardsMovedMeanwhile(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		x.Publish(x.Feed)
 		x.Appended(2, 7, time.Time{})
-		var looks atomic.Int32
+		var statements atomic.Int32
 		other := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.Contains(ev.SQL, "rowfeed_outbox_events") || strings.Contains(ev.SQL, "rowfeed_shards") {
-				if looks.Add(1) == 2 {
+				if statements.Add(1) == 2 {
 					_, err := x.Feed.Publish(x.Ctx)
 					return err
 				}
@@ -137,8 +127,8 @@ func TestOutboxShardBetween(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		if looks.Load() < 2 || len(info.ShardIDs) != 2 {
-			x.Errorf("after %d looks: %v", looks.Load(), info.ShardIDs)
+		if statements.Load() < 2 || len(info.ShardIDs) != 2 {
+			x.Errorf("after %d statements the shards are %v", statements.Load(), info.ShardIDs)
 		}
 	})
 }

@@ -15,18 +15,17 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// expired asserts that a cursor is refused because entries behind it are gone.
+// expired asserts that a cursor is refused because entries after it were purged.
 func expired(x *suite.Events, shard int, after rowfeed.Cursor) {
 	x.Helper()
 	_, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{After: after, Shards: rowfeed.One(shard)})
 	x.WantCode(err, rowfeed.EntriesExpired)
 }
 
-// TestRetainAge (M59): entries go when they are old enough by the database's clock,
-// of every shard for itself; the rows of the table stay. A cursor that has not passed them is
-// refused from then on, also one of a reader that found the shard empty; who begins at the
-// beginning gets what is kept, and goes on behind it.
-func TestRetainAge(t *testing.T) {
+// TestRetainAgePurgesOldEntries (M59): entries are purged by their age on the database's clock, in each shard for
+// itself. The rows of the table stay. A cursor that has not passed the purged entries is refused, also one that a
+// reader got while the shard was empty. A reader from the beginning gets what is kept.
+func TestRetainAgePurgesOldEntries(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		empty := x.Page(x.Feed, 0, "", 10)
 		if empty.Cursor == "" || x.Page(x.Feed, 0, rowfeed.Now, 10).Cursor != empty.Cursor {
@@ -50,7 +49,7 @@ func TestRetainAge(t *testing.T) {
 		x.Purged(0)
 		x.WantIDs(x.Page(x.Feed, 0, empty.Cursor, 10), false, 1, 2, 3, 4)
 		x.Retain(rowfeed.Retention{Age: 45*time.Hour + 30*time.Minute})
-		x.Purged(3) // 1 and 2, and 5 of the other shard
+		x.Purged(3) // rows 1 and 2, and row 5 of shard 1
 		expired(x, 0, empty.Cursor)
 		expired(x, 0, rowfeed.At(old))
 		expired(x, 1, empty.Cursor)
@@ -68,21 +67,21 @@ func TestRetainAge(t *testing.T) {
 			x.WantIDs(page, false)
 			x.WantIDs(x.Page(x.Feed, 0, page.Cursor, 10), false)
 			if page.Cursor != all.Cursor {
-				t.Errorf("behind %q the cursor is %q, want %q", after, page.Cursor, all.Cursor)
+				t.Errorf("after %q the cursor is %q, want %q", after, page.Cursor, all.Cursor)
 			}
 		}
-		x.Appended(7, 0, old) // no time goes back
+		x.Appended(7, 0, old) // the times of positions never go back
 		x.WantIDs(x.Page(x.Feed, 0, all.Cursor, 10), false, 7)
 		x.WantIDs(x.Page(x.Feed, 2, sixth.Cursor, 10), false)
 		if n := x.Scalar("SELECT count(*) FROM events"); n != 7 {
-			t.Errorf("%d rows are left of 7", n)
+			t.Errorf("%d of 7 rows are left", n)
 		}
 	})
 }
 
-// TestRetainCount (M59): of every shard the newest are kept, in batches, by whoever publishes; then
-// all again.
-func TestRetainCount(t *testing.T) {
+// TestRetainCountKeepsNewestEntries (M59): the publisher purges all but the newest entries of each shard, in batches.
+// Without a limit no more entries are purged.
+func TestRetainCountKeepsNewestEntries(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const each = 1200
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -99,7 +98,8 @@ func TestRetainCount(t *testing.T) {
 		ended := make(chan error, 1)
 		other := x.Other(testdb.Hooks{}, nil)
 		go func() { ended <- other.RunPublisher(ctx) }()
-		x.Eventually("the publisher has purged", func() bool { return x.Scalar("SELECT count(*) FROM rowfeed_feed_events") == 6 })
+		x.Eventually("the publisher has purged",
+			func() bool { return x.Scalar("SELECT count(*) FROM rowfeed_feed_events") == 6 })
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
@@ -112,14 +112,13 @@ func TestRetainCount(t *testing.T) {
 		x.Purged(0)
 		info, err := x.Feed.Info(x.Ctx)
 		if err != nil || info.RetainCount != 0 || info.RetainSeconds != 0 {
-			t.Errorf("%+v, %v", info, err)
+			t.Errorf("the feed's info is %+v, %v", info, err)
 		}
 	})
 }
 
-// TestRetainIsAtomic (M8, M59): what a purge that breaks off leaves is all of a batch or nothing of it:
-// no entry is gone that a cursor could have missed without being told. Readers go on beside
-// a purge that stands still.
+// TestRetainIsAtomic (M8, M59): a purge that fails has deleted a whole batch or nothing. No entry is missing after a
+// cursor that is accepted. Readers are served while a purge is stuck.
 func TestRetainIsAtomic(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		for id := 1; id <= 5; id++ {
@@ -144,7 +143,7 @@ func TestRetainIsAtomic(t *testing.T) {
 			purging.Store(true)
 			if _, err := broken.Admin().Purge(x.Ctx); err == nil {
 				if n < 8 {
-					t.Errorf("it had %d statements", n)
+					t.Errorf("the purge had %d statements", n)
 				}
 				break
 			} else if !errors.Is(err, testdb.ErrInjected) {
@@ -157,9 +156,9 @@ func TestRetainIsAtomic(t *testing.T) {
 	})
 }
 
-// TestRetainBesideAReader (G1, M59): while writers append, a publisher moves and purges and
-// readers go from page to page, whoever is not refused has missed nothing.
-func TestRetainBesideAReader(t *testing.T) {
+// TestConcurrentPurgeRefusesReadersThatMissedEntries (G1, M59): writers append while a publisher moves and purges. A
+// reader that is not refused has missed no entry.
+func TestConcurrentPurgeRefusesReadersThatMissedEntries(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const rows = 300
 		x.Retain(rowfeed.Retention{Count: 5})
@@ -180,7 +179,7 @@ func TestRetainBesideAReader(t *testing.T) {
 				if err == nil && id%10 == 0 {
 					_, err = x.Feed.Admin().Purge(x.Ctx)
 				}
-				if err != nil && !suite.IsCode(err, rowfeed.Locked) { // else the reader is a slow mover
+				if err != nil && !suite.IsCode(err, rowfeed.Locked) { // the reader may be a slow mover
 					done <- err
 					return
 				}
@@ -208,24 +207,26 @@ func TestRetainBesideAReader(t *testing.T) {
 			for _, e := range page.Entries {
 				id, _ := e.Key.Get("id")
 				if last != 0 && id != last+1 {
-					t.Fatalf("%d after %d, cursor %q", id, last, cursor)
+					t.Fatalf("the reader got row %d after row %d, at the cursor %q", id, last, cursor)
 				}
 				last = id.(int64)
 			}
 			cursor, more = page.Cursor, page.More || len(page.Entries) > 0
 		}
 		if last != rows {
-			t.Errorf("the last one is %d", last)
+			t.Errorf("the reader's last row is %d", last)
 		}
 		t.Logf("%d refusals", refusals)
 	})
 }
 
-// TestRetainSpec (M59): what is kept is part of a feed's declaration; what cannot be is refused.
-func TestRetainSpec(t *testing.T) {
+// TestRetentionIsPartOfTheFeedSpec (M59): retention is part of a feed's specification: adding the feed with another one
+// is a conflict. Impossible retentions are refused.
+func TestRetentionIsPartOfTheFeedSpec(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")
-		spec := rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Retain: rowfeed.Retention{Age: 36 * time.Hour}}
+		spec := rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox,
+			Retain: rowfeed.Retention{Age: 36 * time.Hour}}
 		for words, change := range map[string]func(*rowfeed.FeedSpec){
 			"outbox": func(s *rowfeed.FeedSpec) { s.Mode = rowfeed.ModeSequence },
 			"both":   func(s *rowfeed.FeedSpec) { s.Retain.Count = 1 },
@@ -248,7 +249,7 @@ func TestRetainSpec(t *testing.T) {
 		}
 		info, err := f.Info(x.Ctx)
 		if err != nil || info.RetainSeconds != 36*3600 {
-			t.Errorf("%+v, %v", info, err)
+			t.Errorf("the feed's info is %+v, %v", info, err)
 		}
 		if err := f.Admin().SetRetention(x.Ctx, spec.Retain); err != nil {
 			t.Fatal(err)
@@ -260,20 +261,18 @@ func TestRetainSpec(t *testing.T) {
 	})
 }
 
-// TestRetainConsumer (M59): a consumer whose cursor fell behind what is kept stops and says what to do,
-// or begins again with what is kept when it is to; a dead letter whose entry is gone is kept,
-// with the reason.
-func TestRetainConsumer(t *testing.T) {
+// TestConsumerBehindPurgeStops (M59): a consumer whose cursor is below what is kept stops with an error that says what
+// to do. With OnRefused it starts at what is kept. A dead letter whose entry was purged is kept, with the reason.
+func TestConsumerBehindPurgeStops(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		for id := 1; id <= 3; id++ {
 			x.Appended(id, 0, time.Time{})
 		}
 		var seen []int64
-		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF,
+		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF, OnFailure: rowfeed.SetAside,
 			Options: rowfeed.ConsumerOptions{
 				Limit: 1, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
 			},
-			OnFailure: rowfeed.SetAside,
 			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 				for _, e := range entries {
 					id, _ := e.Key.Get("id")
@@ -295,7 +294,8 @@ func TestRetainConsumer(t *testing.T) {
 		x.Retain(rowfeed.Retention{Count: 2})
 		x.Purged(7)
 		err := run()
-		if x.WantCode(err, rowfeed.EntriesExpired); !strings.Contains(fmt.Sprint(err), "rowfeed consumer reset test --feed events") {
+		x.WantCode(err, rowfeed.EntriesExpired)
+		if !strings.Contains(fmt.Sprint(err), "rowfeed consumer reset test --feed events") {
 			t.Error(err)
 		}
 		refused := 0
@@ -304,7 +304,7 @@ func TestRetainConsumer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(seen) != "[1 3 9]" || refused != 1 {
-			t.Errorf("handled %v, refused %d times", seen, refused)
+			t.Errorf("the consumer has handled %v and was refused %d times", seen, refused)
 		}
 		x.Retain(rowfeed.Retention{Count: 1})
 		x.Purged(1) // the entry of the dead letter 8
@@ -323,7 +323,7 @@ func TestRetainConsumer(t *testing.T) {
 			told = told || strings.Contains(l.Error, "was purged")
 		}
 		if !told || fmt.Sprint(seen) != "[1 3 9]" || refused != 1 {
-			t.Errorf("handled %v, refused %d times, letters %+v", seen, refused, letters)
+			t.Errorf("the consumer has handled %v and was refused %d times, letters %+v", seen, refused, letters)
 		}
 	})
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRetainWhileFilling (M59): what was purged is told for ever, also when rows that are placed
-// below it afterwards are purged in their turn.
-func TestRetainWhileFilling(t *testing.T) {
+// TestPurgeMarkSurvivesBackFill (M59): a reader whose entries were purged is refused for ever, also after back-fill has
+// placed rows below the mark and these were purged in their turn.
+func TestPurgeMarkSurvivesBackFill(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(4)
 		broken := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
@@ -37,7 +37,7 @@ func TestRetainWhileFilling(t *testing.T) {
 		y.Retain(rowfeed.Retention{Count: 1})
 		y.Purged(2)
 		expired(y, 0, reader)
-		y.Backfilled(6) // those that were purged among them: below the mark nothing is shown
+		y.Backfilled(6) // including the purged rows, since readers get nothing below the mark
 		y.Purged(5)
 		expired(y, 0, reader)
 		y.WantIDs(y.Page(y.Feed, 0, "", 10), false, 12)
@@ -45,10 +45,9 @@ func TestRetainWhileFilling(t *testing.T) {
 	})
 }
 
-// TestRetainGoesOn: what was purged lingers in the index, so each batch of a purge begins behind the
-// one before, and deletes nothing below its first entry; nor of another shard, whatever times
-// its entries have.
-func TestRetainGoesOn(t *testing.T) {
+// TestPurgeResumesAfterItsLastBatch: deleted entries linger in the index, so each batch of a purge begins above the one
+// before, and deletes nothing below its first entry. It deletes no entries of another shard, whatever their times.
+func TestPurgeResumesAfterItsLastBatch(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const entries = 1400
 		hour := x.Now().Add(-time.Hour)
@@ -61,14 +60,14 @@ func TestRetainGoesOn(t *testing.T) {
 		x.Commit(tx)
 		x.Publish(x.Feed)
 		x.Retain(rowfeed.Retention{Count: 3})
-		var looks, deletes []bool // bounded from below
+		var searches, deletes []bool // whether they are bounded from below
 		f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.Contains(ev.SQL, "g.shard = ") && strings.Contains(ev.SQL, "g.ulid <= ") {
 				switch {
 				case strings.HasPrefix(ev.SQL, "DELETE"):
 					deletes = append(deletes, strings.Contains(ev.SQL, "g.ulid >= "))
 				case strings.Contains(ev.SQL, "ORDER BY g.ulid"):
-					looks = append(looks, strings.Contains(ev.SQL, "g.ulid > "))
+					searches = append(searches, strings.Contains(ev.SQL, "g.ulid > "))
 				}
 			}
 			return nil
@@ -76,17 +75,18 @@ func TestRetainGoesOn(t *testing.T) {
 		if n, err := f.Admin().Purge(x.Ctx); err != nil || n != entries-2*3 {
 			t.Fatalf("%d entries purged, %v", n, err)
 		}
-		if !slices.Equal(looks, []bool{false, true, false, true}) || !slices.Equal(deletes, []bool{true, true, true, true}) {
-			t.Errorf("looks bounded from below: %t, deletes: %t", looks, deletes)
+		if !slices.Equal(searches, []bool{false, true, false, true}) ||
+			!slices.Equal(deletes, []bool{true, true, true, true}) {
+			t.Errorf("bounded from below: the searches %t, the deletes %t", searches, deletes)
 		}
 		x.WantIDs(x.Page(x.Feed, 0, "", 10), false, entries-6, entries-4, entries-2)
 		x.WantIDs(x.Page(x.Feed, 1, "", 10), false, entries-5, entries-3, entries-1)
 	})
 }
 
-// TestRetainTogether (M59): two that purge a shard at once, to different marks, do not lower what the
-// other has raised: nobody goes on over a gap.
-func TestRetainTogether(t *testing.T) {
+// TestConcurrentPurgesKeepTheHigherMark (M59): two purges of a shard have different marks. The lower mark does not
+// replace the higher one, so that no reader passes a gap.
+func TestConcurrentPurgesKeepTheHigherMark(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachOutbox(t, func(x *suite.Events) {
 		for id := 1; id <= 9; id++ {

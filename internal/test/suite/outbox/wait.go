@@ -14,15 +14,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestOutboxWait (M59, M69): who waits at the head of a shard is woken by a record of it, also
-// where nobody publishes; one of another shard wakes nobody, be others waiting for that one
-// or not. Who is not to move records waits for whoever does, and reads nothing in vain.
-func TestOutboxWait(t *testing.T) {
+// TestRecordWakesOnlyWaitersOfItsShard (M59, M69): a record wakes the readers that wait at the head of its shard, also
+// without a publisher, and reads no page for readers of other shards. In a process that does not publish, readers wait
+// until another process has moved the record.
+func TestRecordWakesOnlyWaitersOfItsShard(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
-		var looked, pages, eights atomic.Int64
+		var polled, pages, eights atomic.Int64
 		hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if suite.Looks(ev) {
-				looked.Add(1)
+				polled.Add(1)
 			}
 			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
 				pages.Add(1)
@@ -38,16 +38,16 @@ func TestOutboxWait(t *testing.T) {
 		}
 		cursors := map[int]rowfeed.Cursor{}
 		id := 0
-		for range 2 { // the shard's first record, and a later one
+		for range 2 { // first record of the shards, then later ones
 			seven := asking(x, f, rowfeed.Request{After: cursors[7], Shards: rowfeed.One(7), Wait: time.Hour})
 			eight := asking(x, f, rowfeed.Request{After: cursors[8], Shards: rowfeed.One(8), Wait: time.Hour})
-			x.Eventually("both wait", waits(2))
+			x.Eventually("both readers wait", waits(2))
 			id++
 			x.Appended(id, 9, time.Time{})
-			before, read := looked.Load(), pages.Load()
-			x.Eventually("they wait on", func() bool { return looked.Load() > before+5 })
+			before, read := polled.Load(), pages.Load()
+			x.Eventually("both readers still wait", func() bool { return polled.Load() > before+5 })
 			if n := pages.Load() - read; n > 0 {
-				t.Errorf("%d pages were read in vain", n)
+				t.Errorf("%d pages were read although no record was for them", n)
 			}
 			id++
 			read = eights.Load()
@@ -55,10 +55,10 @@ func TestOutboxWait(t *testing.T) {
 			page := answered(x, seven)
 			x.WantIDs(page, false, id)
 			cursors[7] = page.Cursor
-			before = looked.Load()
-			x.Eventually("the other waits on", func() bool { return looked.Load() > before+5 })
+			before = polled.Load()
+			x.Eventually("the other reader still waits", func() bool { return polled.Load() > before+5 })
 			if n := eights.Load() - read; n > 0 {
-				t.Errorf("%d pages of the other shard were read in vain", n)
+				t.Errorf("%d pages of shard 8 were read although the record is in shard 7", n)
 			}
 			id++
 			x.Appended(id, 8, time.Time{})
@@ -67,33 +67,34 @@ func TestOutboxWait(t *testing.T) {
 			cursors[8] = page.Cursor
 		}
 		if eights.Load() == 0 {
-			t.Error("no page of the other shard was seen")
+			t.Error("no page of shard 8 was read, so the test sees none")
 		}
 		f = x.Other(hooks, &rowfeed.Config{WatchPoll: time.Millisecond, NoPublish: true})
 		seven := asking(x, f, rowfeed.Request{After: cursors[7], Shards: rowfeed.One(7), Wait: time.Hour})
-		x.Eventually("it waits", waits(1))
+		x.Eventually("the reader waits", waits(1))
 		x.Appended(id+1, 7, time.Time{})
-		before, read := looked.Load(), pages.Load()
-		x.Eventually("it waits on", func() bool { return looked.Load() > before+5 })
+		before, read := polled.Load(), pages.Load()
+		x.Eventually("the reader still waits", func() bool { return polled.Load() > before+5 })
 		if n := pages.Load() - read; n > 0 {
-			t.Errorf("%d pages were read in vain", n)
+			t.Errorf("%d pages were read although no record was for them", n)
 		}
 		x.Publish(x.Feed)
 		x.WantIDs(answered(x, seven), false, id+1)
 	})
 }
 
-// TestOutboxWaitRace (M69): a record that is committed between the page that showed nothing and
-// the waiting, or while a look is on its way back with old news, is not waited for.
-func TestOutboxWaitRace(t *testing.T) {
+// TestWaiterMissesNoRecord (M69): a record is committed between a reader's empty page and its wait, or while a poll has
+// read but not yet answered. The reader gets it at once.
+func TestWaiterMissesNoRecord(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		cursor := rowfeed.Beginning
-		for id, moment := range []string{"after the read", "while a look is under way", "while it looks for records"} {
+		for id, moment := range []string{"after the read", "while a poll is under way", "while a poll reads records"} {
 			g := suite.NewGate()
 			cfg := &rowfeed.Config{WatchPoll: 2 * time.Millisecond, Observer: &rowfeed.Observer{}}
 			hooks := testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-				if moment == "while a look is under way" && suite.ReadsStandings(ev) ||
-					moment == "while it looks for records" && strings.Contains(ev.SQL, "SELECT shard FROM (SELECT shard") {
+				readsShards := strings.Contains(ev.SQL, "SELECT shard FROM (SELECT shard")
+				if moment == "while a poll is under way" && suite.ReadsStandings(ev) ||
+					moment == "while a poll reads records" && readsShards {
 					g.Pass()
 				}
 				return err
@@ -101,7 +102,8 @@ func TestOutboxWaitRace(t *testing.T) {
 			if moment == "after the read" {
 				cfg.Observer.Fetched = func(rowfeed.FetchEvent) { g.Pass() }
 			}
-			result := asking(x, x.Other(hooks, cfg), rowfeed.Request{After: cursor, Shards: rowfeed.One(4), Wait: time.Hour})
+			result := asking(x, x.Other(hooks, cfg),
+				rowfeed.Request{After: cursor, Shards: rowfeed.One(4), Wait: time.Hour})
 			<-g.Reached
 			x.Appended(id+1, 4, time.Time{})
 			close(g.Open)
@@ -112,16 +114,16 @@ func TestOutboxWaitRace(t *testing.T) {
 	})
 }
 
-// TestOutboxCrowd (M69): however many wait for a shard, they cost one look, and when a record
-// comes one move and a page or two.
-func TestOutboxCrowd(t *testing.T) {
+// TestManyWaitersShareOnePoll (M69): 2,000 readers wait for a shard and cost one poll. A record costs one move and at
+// most three pages.
+func TestManyWaitersShareOnePoll(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const crowd = 2000
-		var looked, asked, moved, pages atomic.Int64
+		var polled, asked, moved, pages atomic.Int64
 		f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
 			case suite.Looks(ev):
-				looked.Add(1)
+				polled.Add(1)
 			case strings.Contains(ev.SQL, "SELECT shard FROM (SELECT shard"):
 				asked.Add(1)
 			case suite.PlacesRecords(ev):
@@ -135,11 +137,11 @@ func TestOutboxCrowd(t *testing.T) {
 		for i := range results {
 			results[i] = asking(x, f, rowfeed.Request{Shards: rowfeed.One(4), Wait: time.Hour})
 		}
-		x.Eventually("all wait", func() bool { return x.Parked("watch.(*Watcher).Wait(") == crowd })
-		before, once, read := looked.Load(), asked.Load(), pages.Load()
-		x.Eventually("they wait on", func() bool { return looked.Load() > before+5 })
-		if n, looks := asked.Load()-once, looked.Load()-before; n > looks+1 {
-			t.Errorf("%d questions about records in %d looks", n, looks)
+		x.Eventually("all readers wait", func() bool { return x.Parked("watch.(*Watcher).Wait(") == crowd })
+		before, once, read := polled.Load(), asked.Load(), pages.Load()
+		x.Eventually("all readers still wait", func() bool { return polled.Load() > before+5 })
+		if n, polls := asked.Load()-once, polled.Load()-before; n > polls+1 {
+			t.Errorf("%d queries for records in %d polls", n, polls)
 		}
 		tx := x.Begin(sql.LevelReadCommitted)
 		for id := range 3 {
@@ -152,19 +154,19 @@ func TestOutboxCrowd(t *testing.T) {
 			x.WantIDs(answered(x, result), false, 0, 1, 2)
 		}
 		if n := moved.Load(); n != 1 {
-			t.Errorf("%d moves", n)
+			t.Errorf("the records were moved in %d moves", n)
 		}
 		if n := pages.Load() - read; n > 3 {
-			t.Errorf("%d pages", n)
+			t.Errorf("%d pages were read", n)
 		}
 	})
 }
 
-// TestOutboxPageInTwo (M59, H1): where a page is two statements, a record that is moved between them is
-// shown by the page, or said to be there.
-func TestOutboxPageInTwo(t *testing.T) {
+// TestPageOfTwoStatementsMissesNoRecord (M59, H1): on InnoDB a page is two statements. A record that is moved between
+// them is on the page, or the page says that there is more.
+func TestPageOfTwoStatementsMissesNoRecord(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.InnoDB...) // elsewhere a page is one statement
+	testdb.Only(t, testdb.InnoDB...) // on other databases a page is one statement
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 0, time.Time{})
 		held := testdb.Hold(func(ev testdb.TapEvent) bool {
@@ -176,7 +178,7 @@ func TestOutboxPageInTwo(t *testing.T) {
 		x.Publish(x.Feed)
 		held.Release()
 		x.WantIDs(answered(x, asked), false, 1)
-		// A key whose place moves between them is above the head that the page was read to.
+		// An entry that moves between them gets a position above the head that the page was read to.
 		x.Appended(2, 0, time.Time{})
 		x.Appended(3, 0, time.Time{})
 		x.Publish(x.Feed)

@@ -7,38 +7,32 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestValuesOf16MB (M66): one text and one binary value of 16 MiB in a row arrive whole,
-// and back from JSON. (MariaDB and MySQL need max_allowed_packet above the value.)
-func TestValuesOf16MB(t *testing.T) {
+// TestLargeValuesAreWhole (M66): a text and a binary value of 16 MiB arrive whole, and can be read back from JSON.
+// MariaDB and MySQL need a higher max_allowed_packet for that.
+func TestLargeValuesAreWhole(t *testing.T) {
 	size := 16 << 20
 	if suite.Raced() {
 		size = 2 << 20
 	}
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := newBigEnv(t, e, nil)
-		x.Exec(x.By(map[string]string{
-			"sqlite":   "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT, b BLOB)",
-			"postgres": "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT, b BYTEA)",
-			"mysql":    "CREATE TABLE big (id INTEGER PRIMARY KEY, t LONGTEXT, b LONGBLOB)",
-		}), x.By(map[string]string{
-			"sqlite":   fmt.Sprintf("INSERT INTO big VALUES (1, replace(hex(zeroblob(%d)), '00', 'é'), zeroblob(%d))", size/2, size),
-			"postgres": fmt.Sprintf(`INSERT INTO big VALUES (1, repeat('é', %d), decode(repeat('00', %d), 'hex'))`, size/2, size),
-			"mysql":    fmt.Sprintf("INSERT INTO big VALUES (1, REPEAT('é', %d), REPEAT(x'00', %d))", size/2, size),
-		}))
+		x.Exec(x.Statements("values.table_of_large_values", size/2, size)...)
 		f := x.Add(rowfeed.FeedSpec{Name: "big", Table: "big"})
 		x.Publish(f)
 		page := x.Fetch(f, "", 0)
 		if len(page.Entries) != 1 || page.More {
-			t.Fatalf("%d entries, more %v", len(page.Entries), page.More)
+			t.Fatalf("the page has %d entries, more %v", len(page.Entries), page.More)
 		}
 		text, _ := page.Entries[0].Row.Get("t")
 		binary, _ := page.Entries[0].Row.Get("b")
 		if text != strings.Repeat("é", size/2) || string(binary.([]byte)) != string(make([]byte, size)) {
-			t.Errorf("%T of %d bytes, %T of %d", text, len(text.(string)), binary, len(binary.([]byte)))
+			t.Errorf("the entry has a %T of %d bytes and a %T of %d bytes", text, len(text.(string)),
+				binary, len(binary.([]byte)))
 		}
 		info, err := f.Info(x.Ctx)
 		if err != nil {
@@ -48,38 +42,33 @@ func TestValuesOf16MB(t *testing.T) {
 	})
 }
 
-// newBigEnv is an initialised database whose server takes values of 16 MiB.
+// newBigEnv opens rowfeed on a server that accepts values of 16 MiB.
 func newBigEnv(t *testing.T, e testdb.Engine, cfg *rowfeed.Config) *suite.Env {
 	t.Helper()
 	db := e.New
-	if e.Family == "mysql" {
-		db = e.Dedicated(t, testdb.Setting("max_allowed_packet=64M")).NewDatabase
+	if setting := fixture.Of(e).Text(t, "values.allow_large_packets"); setting != "" {
+		db = e.Dedicated(t, testdb.Setting(setting)).NewDatabase
 	}
 	x := suite.OpenEnv(t, db(t), cfg)
 	x.Migrate()
 	return x
 }
 
-// TestLargeRowsEndAPage (M15, M66): a page of many large rows ends early, says that there
-// is more, and loses nothing; a single row above the bound still makes a page.
+// TestLargeRowsEndAPage (M15, M66): a page of many large rows ends early and says that there is more. No row is
+// missing. A row above the bound is on a page of its own.
 func TestLargeRowsEndAPage(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		const rows, size, bound = 20, 100_000, 350_000
 		x := suite.NewEnv(t, e, &rowfeed.Config{MaxPageBytes: bound})
 		x.Migrate()
-		x.Exec(x.By(map[string]string{
-			"sqlite":   "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT)",
-			"postgres": "CREATE TABLE big (id INTEGER PRIMARY KEY, t TEXT)",
-			"mysql":    "CREATE TABLE big (id INTEGER PRIMARY KEY, t LONGTEXT)",
-		}))
-		value := x.By(map[string]string{"sqlite": "hex(zeroblob(%d))", "postgres": "repeat('xx', %d)", "mysql": "REPEAT('xx', %d)"})
+		x.Exec(x.Text("values.table_of_texts"))
 		for id := 1; id <= rows; id++ {
 			n := size / 2
 			if id == 7 {
 				n = 2 * bound
 			}
-			x.Exec(fmt.Sprintf("INSERT INTO big VALUES (%d, "+value+")", id, n))
+			x.Exec(fmt.Sprintf("INSERT INTO big VALUES (%d, %s)", id, x.Text("values.text_of_twice", n)))
 		}
 		f := x.Add(rowfeed.FeedSpec{Name: "big", Table: "big"})
 		x.Publish(f)
@@ -95,10 +84,10 @@ func TestLargeRowsEndAPage(t *testing.T) {
 			}
 			last := len(page.Entries) - 1
 			if last < 0 {
-				t.Fatal("an empty page")
+				t.Fatal("a page has no entries")
 			}
 			if text, _ := page.Entries[last].Row.Get("t"); bytes-len(text.(string)) > bound {
-				t.Errorf("a page of %d rows and %d bytes went on above the bound", last+1, bytes)
+				t.Errorf("a page of %d rows and %d bytes has further rows above the bound", last+1, bytes)
 			}
 			pages = append(pages, last+1)
 			cursor, more = page.Cursor, page.More
@@ -108,10 +97,10 @@ func TestLargeRowsEndAPage(t *testing.T) {
 			want[i] = int64(i + 1)
 		}
 		if !slices.Equal(ids, want) {
-			t.Errorf("got ids %v", ids)
+			t.Errorf("the pages have the rows %v", ids)
 		}
 		if len(pages) < 5 || slices.Max(pages) > 5 {
-			t.Errorf("pages of %v rows", pages)
+			t.Errorf("the pages have %v rows", pages)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// wideTable makes a table of so many columns: keys, then those of ULIDs, then others.
+// wideTable makes a table of so many columns: the keys, a shard and a ULID, then others.
 func wideTable(x *suite.Env, keys, columns int) {
 	x.Helper()
 	var decls, key []string
@@ -21,13 +21,12 @@ func wideTable(x *suite.Env, keys, columns int) {
 	}
 	decls = append(decls, "part INT NOT NULL DEFAULT 0", "ulid "+x.ULIDType())
 	for i := len(decls); i < columns; i++ {
-		decls = append(decls, fmt.Sprintf("c%d "+x.By(map[string]string{"sqlite": "SMALLINT", "postgres": "SMALLINT",
-			"mysql": "TINYINT"}), i))
+		decls = append(decls, fmt.Sprintf("c%d %s", i, x.Text("values.narrow_type")))
 	}
 	x.Exec("CREATE TABLE wide (" + strings.Join(decls, ", ") + ", PRIMARY KEY (" + strings.Join(key, ", ") + "))")
 }
 
-// wideRow inserts a row with a value in each column but the first of the others.
+// wideRow inserts a row with a value in each column but the shard, the ULID and the first of the others.
 func wideRow(x *suite.Env, keys, columns, id int) {
 	x.Helper()
 	var names, values []string
@@ -40,7 +39,7 @@ func wideRow(x *suite.Env, keys, columns, id int) {
 	x.Exec("INSERT INTO wide (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") + ")")
 }
 
-// wideNames are the first columns of such a table.
+// wideNames returns the first columns of such a table.
 func wideNames(keys, columns int) (names []string) {
 	for i := range columns {
 		switch {
@@ -57,37 +56,41 @@ func wideNames(keys, columns int) (names []string) {
 	return names
 }
 
-// widest are a case of the widest tables: the highest number of columns with which a feed works, and whether it is
-// the database's own.
+// widest is the highest number of columns with which a kind of feed works.
 type widest struct {
 	name          string
 	spec          rowfeed.FeedSpec
 	keys, columns int
 }
 
-func widestTables(x *suite.Env) []widest {
-	sharded := rowfeed.FeedSpec{DataShards: 4}
-	column := rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}
-	outbox := rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "part"}
-	switch x.Engine.Name {
-	case "sqlite": // 2,000 columns of a statement, 9 or 12 of them rowfeed's
-		named := column
-		named.Columns = wideNames(1, 1990)
-		return []widest{{"plain", rowfeed.FeedSpec{}, 1, 1990}, {"wide key", rowfeed.FeedSpec{}, 32, 1959}, {"sharded",
-			sharded, 1, 1990}, {"column", column, 1, 1990},
-			{"column, some delivered", named, 1, 1998}, {"outbox", outbox, 1, 1987}}
-	case "mysql", "mariadb":
-		keys := map[string]int{"mysql": 16, "mariadb": 32}[x.Engine.Name]
-		return []widest{{"plain", rowfeed.FeedSpec{}, keys, 1017}, {"sharded", sharded, keys, 1017}, {"column", column,
-			keys, 1015}, {"outbox", outbox, keys, 1017}}
+// widestTables returns the cases of the fixture. A line has the kind of feed, the number of key columns, and the number
+// of columns.
+func widestTables(x *suite.Env) (all []widest) {
+	x.Helper()
+	specs := map[string]rowfeed.FeedSpec{
+		"plain":                  {},
+		"wide key":               {},
+		"sharded":                {DataShards: 4},
+		"column":                 {Capture: feedtype.CaptureColumn},
+		"column, some delivered": {Capture: feedtype.CaptureColumn, Columns: wideNames(1, 1990)},
+		"outbox":                 {Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "part"},
 	}
-	return []widest{{"plain", rowfeed.FeedSpec{}, 32, 1600}, {"sharded", sharded, 32, 1600}, {"column", column, 32,
-		1598}, {"outbox", outbox, 32, 1600}}
+	for _, line := range strings.Split(x.Text("values.widest_tables"), "\n") {
+		parts := strings.Split(line, " | ")
+		spec, ok := specs[parts[0]]
+		if !ok {
+			x.Fatalf("there is no kind of feed %q", parts[0])
+		}
+		c := widest{name: parts[0], spec: spec}
+		fmt.Sscan(parts[1]+" "+parts[2], &c.keys, &c.columns)
+		all = append(all, c)
+	}
+	return all
 }
 
-// TestWidestTables (V11): tables of as many columns as the database, or a page, takes are fed; wider ones are
-// refused before anything is made, with the way out.
-func TestWidestTables(t *testing.T) {
+// TestWidestTablesAreFed (V11): tables with as many columns as the database allows, or a page has room for, are fed.
+// Wider tables are refused with a next step, and nothing is left behind.
+func TestWidestTablesAreFed(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		for _, c := range widestTables(x) {
 			x.Run(c.name, func(t *testing.T) {
@@ -103,7 +106,7 @@ func TestWidestTables(t *testing.T) {
 				for _, limit := range []int{100, 1} {
 					got, err := f.Fetch(x.Ctx, rowfeed.Request{Limit: limit})
 					if err != nil || len(got.Entries) != min(limit, 2) {
-						x.Fatalf("%d entries of %d, %v", len(got.Entries), limit, err)
+						x.Fatalf("a page of at most %d entries has %d, %v", limit, len(got.Entries), err)
 					}
 					page = got
 				}
@@ -111,12 +114,12 @@ func TestWidestTables(t *testing.T) {
 				if c.spec.Columns != nil {
 					delivered = len(c.spec.Columns)
 				}
-				if last, _ := page.Entries[0].Row.Get(fmt.Sprintf("c%d", delivered-1)); len(page.Columns) != delivered ||
-					last != int64(1) {
-					x.Errorf("%d columns, the last is %v", len(page.Columns), last)
+				last, _ := page.Entries[0].Row.Get(fmt.Sprintf("c%d", delivered-1))
+				if len(page.Columns) != delivered || last != int64(1) {
+					x.Errorf("the page has %d columns, the last with %v", len(page.Columns), last)
 				}
 				if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) > 0 {
-					x.Errorf("problems %q, %v", problems, err)
+					x.Errorf("verify found %q, %v", problems, err)
 				}
 				x.WantSound(f)
 				wantTooWide(&x, f, c)
@@ -125,7 +128,7 @@ func TestWidestTables(t *testing.T) {
 	})
 }
 
-// wantTooWide adds columns until there is one too many: to the table of a feed, and before there is one.
+// wantTooWide adds a column too many, to the table of the feed and to a table without a feed.
 func wantTooWide(x *suite.Env, f *rowfeed.Feed, c widest) {
 	x.Helper()
 	drop := func() {
@@ -137,23 +140,23 @@ func wantTooWide(x *suite.Env, f *rowfeed.Feed, c widest) {
 		delete(x.Columns, "wide")
 	}
 	_, declared := x.Dialect.MaxColumns()
-	if x.Family() == "sqlite" && c.spec.Columns == nil {
+	if x.Has.NarrowPages && c.spec.Columns == nil {
 		x.Exec("ALTER TABLE wide ADD COLUMN more SMALLINT")
 		x.WantUnfit(f, "columns are to be delivered, and a page has room for", "with --columns")
-		if _, err := f.Fetch(x.Ctx, rowfeed.Request{}); !suite.IsCode(err, rowfeed.Refused) || !strings.Contains(err.Error(),
-			"with --columns") {
-			x.Errorf("fetch: %v", err)
+		_, err := f.Fetch(x.Ctx, rowfeed.Request{})
+		if !suite.IsCode(err, rowfeed.Refused) || !strings.Contains(err.Error(), "with --columns") {
+			x.Errorf("fetch failed with %v", err)
 		}
 		wideRow(x, c.keys, c.columns, 3)
-		x.Publish(f) // what is not shown is not lost
+		x.Publish(f) // changes are published although no page can show them
 		x.Exec("ALTER TABLE wide DROP COLUMN more")
 		if page, err := f.Fetch(x.Ctx, rowfeed.Request{}); err != nil || len(page.Entries) != 3 {
-			x.Errorf("%d entries, %v", len(page.Entries), err)
+			x.Errorf("the page has %d entries, %v; want 3", len(page.Entries), err)
 		}
 	}
 	drop()
 	if c.columns == declared {
-		return // no table is wider
+		return // no table can have more columns
 	}
 	wideTable(x, c.keys, c.columns+1)
 	before := x.DB.Dump(x.T)
@@ -163,31 +166,26 @@ func wantTooWide(x *suite.Env, f *rowfeed.Feed, c widest) {
 		says = "use another --capture"
 	}
 	if !suite.IsCode(err, rowfeed.Refused) || !strings.Contains(err.Error(), says) {
-		x.Errorf("%d columns: %v", c.columns+1, err)
+		x.Errorf("a feed of %d columns was refused with %v", c.columns+1, err)
 	}
 	if x.DB.Dump(x.T) != before {
-		x.Error("what was refused has left something")
+		x.Error("the refused call has changed the schema")
 	}
 	if n := x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state <> 'dropped'"); n != 0 {
-		x.Errorf("%d feeds", n)
+		x.Errorf("the refused call has left %d feeds", n)
 	}
 	x.Exec("DROP TABLE wide")
 }
 
-// TestWidestULIDs (V11) is that of tables whose rows hold their ULIDs.
-func TestWidestULIDs(t *testing.T) {
+// TestWidestULIDTablesAreFed (V11): tables in mode blocking with as many columns as the database allows, or a page has
+// room for, are fed. Wider tables are refused.
+func TestWidestULIDTablesAreFed(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
-		keys, columns := 32, 1600
-		switch x.Engine.Name {
-		case "sqlite":
-			keys, columns = 1, 1987
-		case "mysql":
-			keys, columns = 16, 1017
-		case "mariadb":
-			columns = 1017
+		var keys, columns int
+		fmt.Sscan(x.Text("values.widest_table_of_ulids"), &keys, &columns)
+		spec := rowfeed.FeedSpec{
+			Name: "wide", Table: "wide", Mode: rowfeed.ModeBlocking, ShardColumn: "part", PositionColumn: "ulid",
 		}
-		spec := rowfeed.FeedSpec{Name: "wide", Table: "wide", Mode: rowfeed.ModeBlocking, ShardColumn: "part",
-			PositionColumn: "ulid"}
 		make := func(columns int) {
 			names := wideNames(keys, columns)
 			decls := slices.Clone(names)
@@ -200,10 +198,11 @@ func TestWidestULIDs(t *testing.T) {
 				case i == keys+1:
 					decls[i] += " " + x.ULIDType() + " NOT NULL"
 				default:
-					decls[i] += x.By(map[string]string{"sqlite": " SMALLINT", "postgres": " SMALLINT", "mysql": " TINYINT"})
+					decls[i] += " " + x.Text("values.narrow_type")
 				}
 			}
-			x.Exec("CREATE TABLE wide ("+strings.Join(decls, ", ")+", PRIMARY KEY ("+strings.Join(names[:keys], ", ")+"))",
+			x.Exec("CREATE TABLE wide ("+strings.Join(decls, ", ")+", PRIMARY KEY ("+strings.Join(names[:keys],
+				", ")+"))",
 				"CREATE UNIQUE INDEX wide_feed ON wide (part, ulid)")
 		}
 		make(columns)
@@ -224,11 +223,11 @@ func TestWidestULIDs(t *testing.T) {
 		}
 		x.Commit(tx)
 		if page := x.Fetch(f, "", 10); len(page.Entries) != 1 || len(page.Columns) != columns {
-			x.Errorf("%d entries with %d columns", len(page.Entries), len(page.Columns))
+			x.Errorf("the page has %d entries with %d columns", len(page.Entries), len(page.Columns))
 		}
 		x.WantSound(f)
-		if x.Family() != "sqlite" {
-			return // no table is wider
+		if !x.Has.NarrowPages {
+			return // no table can have more columns
 		}
 		x.Exec("ALTER TABLE wide ADD COLUMN more SMALLINT")
 		x.WantUnfit(f, "columns are to be delivered, and a page has room for", "with --columns")

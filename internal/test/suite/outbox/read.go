@@ -17,9 +17,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestOutboxPages (M17, M59, M60, H19): records get ULIDs when they are first read, in their order, with times
-// that follow the hints but never go back; read again they are the same (M59, M60, M46).
-func TestOutboxPages(t *testing.T) {
+// TestRecordsGetULIDsWhenFirstRead (M17, M59, M60, H19): records get ULIDs when they are first read, in the order in
+// which they were appended. Their times follow the hints but never go back. A second read gives the same entries.
+func TestRecordsGetULIDsWhenFirstRead(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachOutbox(t, func(x *suite.Events) {
 		noon := x.Now().Add(-24 * time.Hour).Truncate(time.Hour)
@@ -35,29 +35,30 @@ func TestOutboxPages(t *testing.T) {
 			times = append(times, suite.Millis(ulid.MustParse(e.Position)).Sub(noon)/time.Minute)
 		}
 		if want := []time.Duration{0, 3, 3, 3, 10}; !slices.Equal(times, want) {
-			t.Errorf("times %v, want %v", times, want)
+			t.Errorf("the positions have the times %v, want %v", times, want)
 		}
 		if again := x.Page(x.Feed, 0, "", 3); suite.Lines(again) != suite.Lines(first) {
-			t.Errorf("read again:\n%s\nfirst:\n%s", suite.Lines(again), suite.Lines(first))
+			t.Errorf("the second read got\n%s\nthe first\n%s", suite.Lines(again), suite.Lines(first))
 		}
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_outbox_events"); n != 0 {
-			t.Errorf("%d records are left", n)
+			t.Errorf("%d records wait", n)
 		}
-		// A key that comes again moves to the head; another shard is another feed.
+		// A second record of a key moves its entry to the head. Other shards have positions of their own.
 		tx := x.Begin(sql.LevelReadCommitted)
-		if err := x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}); err != nil {
+		record := rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}
+		if err := x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), record); err != nil {
 			t.Fatal(err)
 		}
 		x.Commit(tx)
 		if page := x.Page(x.Feed, 0, rowfeed.Now, 10); len(page.Entries) != 0 || page.Cursor != second.Cursor {
-			t.Errorf("now: %+v", page)
+			t.Errorf("the page at now is %+v", page)
 		}
 		x.Appended(6, -7, time.Time{})
 		x.Appended(7, 0, x.Now().Add(time.Hour))
 		third := x.Page(x.Feed, 0, second.Cursor, 10)
 		x.WantIDs(third, false, 2, 7)
 		if ahead := suite.Millis(ulid.MustParse(third.Entries[1].Position)).Sub(x.Now()); ahead > time.Second {
-			t.Errorf("a hint from the future is followed: %s ahead", ahead)
+			t.Errorf("the position is %s ahead of the clock, as its hint was", ahead)
 		}
 		x.WantIDs(x.Page(x.Feed, -7, "", 10), false, 6)
 		_, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{})
@@ -73,14 +74,14 @@ func TestOutboxPages(t *testing.T) {
 			}
 		}
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_shards"); n != 0 {
-			t.Errorf("%d states are left", n)
+			t.Errorf("%d rows are left in rowfeed_shards", n)
 		}
 	})
 }
 
-// TestOutboxOpenWriter (M59, M60): a writer that stays open holds up nobody, and its record comes behind
-// those that were read meanwhile (M59, M60).
-func TestOutboxOpenWriter(t *testing.T) {
+// TestOpenWriterDelaysNoReader (M59, M60): a writer's transaction stays open. Readers get later records without
+// waiting, and the record of the open transaction follows them once it is committed.
+func TestOpenWriterDelaysNoReader(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachOutbox(t, func(x *suite.Events) {
@@ -92,8 +93,8 @@ func TestOutboxOpenWriter(t *testing.T) {
 		page := x.Page(x.Feed, 0, "", 10)
 		x.WantIDs(page, false, 2)
 		x.Appended(3, 0, time.Time{})
-		if n := x.Publish(x.Feed); n != 1 { // ahead of readers
-			t.Errorf("%d moved", n)
+		if n := x.Publish(x.Feed); n != 1 { // before a reader does
+			t.Errorf("%d records moved", n)
 		}
 		x.Commit(open)
 		x.WantIDs(x.Page(x.Feed, 0, page.Cursor, 10), true, 3)
@@ -103,9 +104,9 @@ func TestOutboxOpenWriter(t *testing.T) {
 	})
 }
 
-// TestOutboxRacing (M59, M60, H9): writers in several shards, readers that move what they find, a publisher:
-// every reader sees all rows once, each shard in one order, and each writer's in its own (M59, M60).
-func TestOutboxRacing(t *testing.T) {
+// TestConcurrentReadersSeeOneOrder (M59, M60, H9): writers append to several shards while readers move what they find.
+// Every reader sees all rows once, each shard in one order, and the rows of each writer in the order of their inserts.
+func TestConcurrentReadersSeeOneOrder(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const writers, turns, shards, readers = 4, 30, 2, 3
 		var writing, reading sync.WaitGroup
@@ -159,13 +160,14 @@ func TestOutboxRacing(t *testing.T) {
 		for shard := range shards {
 			for r := range readers {
 				if !slices.Equal(orders[r][shard], orders[0][shard]) {
-					t.Errorf("shard %d: reader %d saw\n%v\nreader 0\n%v", shard, r, orders[r][shard], orders[0][shard])
+					t.Errorf("shard %d: reader %d has seen\n%v\nreader 0\n%v", shard, r,
+						orders[r][shard], orders[0][shard])
 				}
 			}
 			last := map[string]string{}
 			for _, id := range orders[0][shard] {
 				if writer := id[:3]; id <= last[writer] {
-					t.Errorf("%s after %s", id, last[writer])
+					t.Errorf("a reader has seen %s after %s", id, last[writer])
 				} else {
 					last[writer] = id
 				}
@@ -173,7 +175,13 @@ func TestOutboxRacing(t *testing.T) {
 		}
 		want := x.Scalar("SELECT count(*) FROM events")
 		if got := len(orders[0][0]) + len(orders[0][1]); int64(got) != want {
-			t.Errorf("%d rows were seen, %d are there", got, want)
+			t.Errorf("a reader has seen %d rows of %d", got, want)
 		}
 	})
+}
+
+// idOf returns the id of an entry's key.
+func idOf(e rowfeed.Entry) int {
+	id, _ := e.Key.Get("id")
+	return int(id.(int64))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// eachMySQL runs f on MariaDB and MySQL. No other database has logins whose rights objects keep when the login is
-// gone, or dumps that are loaded under another name.
-func eachMySQL(t *testing.T, f func(x *suite.Env)) {
+// eachInnoDB runs f on MariaDB and MySQL. On other databases no object runs with the rights of a login that was
+// dropped, and no dump can be loaded under another name.
+func eachInnoDB(t *testing.T, f func(x *suite.Env)) {
 	t.Helper()
 	testdb.Only(t, testdb.InnoDB...)
 	suite.Each(t, f)
@@ -25,7 +25,9 @@ func ofEachKind(x *suite.Env) {
 	x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)",
 		"CREATE TABLE box (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
 	x.Add(suite.EventsSpec())
-	x.Add(rowfeed.FeedSpec{Name: "box", Table: "box", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"})
+	x.Add(rowfeed.FeedSpec{
+		Name: "box", Table: "box", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard",
+	})
 	x.Add(rowfeed.FeedSpec{Name: "plain", Table: "plain"})
 	writeEachKind(x, 1)
 }
@@ -46,13 +48,13 @@ func feedNamed(x *suite.Env, name string) *rowfeed.Feed {
 	return f
 }
 
-// wantEachKind asserts that readers of every feed are shown these ids, and that check finds nothing.
+// wantEachKind asserts that readers of every feed get these ids, and that check finds nothing.
 func wantEachKind(x *suite.Env, ids ...int) {
 	x.Helper()
 	for _, name := range []string{"plain", "box", "events"} {
 		f := feedNamed(x, name)
 		req := rowfeed.Request{Limit: 100}
-		if name != "events" { // its writers give the positions
+		if name != "events" { // writers of events give the positions
 			x.Publish(f)
 		}
 		if name != "plain" {
@@ -70,13 +72,13 @@ func wantEachKind(x *suite.Env, ids ...int) {
 			want = append(want, fmt.Sprintf(`{"id":%d}`, id))
 		}
 		if strings.Join(got, " ") != strings.Join(want, " ") {
-			x.Errorf("%s in %s: %v, want %v", name, x.DB.Name, got, want)
+			x.Errorf("feed %s in %s has %v, want %v", name, x.DB.Name, got, want)
 		}
 		x.WantSound(f)
 	}
 }
 
-// loadCopy loads a dump of the database into another one of the same server.
+// loadCopy loads a dump of the database into a new database of the same server.
 func loadCopy(x *suite.Env) *suite.Env {
 	x.Helper()
 	other := x.DB.Server().NewDatabase(x.T)
@@ -84,14 +86,13 @@ func loadCopy(x *suite.Env) *suite.Env {
 	return suite.OpenEnv(x.T, other, nil)
 }
 
-// TestDumpLoadedBeside (V5): a dump of a database with feeds that is loaded into another one of the same server
-// is a copy by itself: writes to both succeed, and no change of one reaches the other. Printed scripts make
-// such feeds, too.
-func TestDumpLoadedBeside(t *testing.T) {
+// TestLoadedDumpIsIndependent (V5): a dump of a database with feeds is loaded into another database of the same server.
+// Both can be written, and no change of one reaches the other. The same holds for feeds of printed scripts.
+func TestLoadedDumpIsIndependent(t *testing.T) {
 	testdb.Quick(t)
 	for _, printed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("printed=%v", printed), func(t *testing.T) {
-			eachMySQL(t, func(x *suite.Env) {
+			eachInnoDB(t, func(x *suite.Env) {
 				x.Exec("CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
 				if printed {
 					printedWithNames(x)
@@ -102,7 +103,7 @@ func TestDumpLoadedBeside(t *testing.T) {
 				writeEachKind(copied, 3)
 				wantEachKind(x, 1, 2)
 				wantEachKind(copied, 1, 3)
-				// A copy of the copy, too: loading has kept no name.
+				// A copy of the copy is independent, too, because loading keeps no name of a database.
 				again := loadCopy(copied)
 				writeEachKind(again, 4)
 				wantEachKind(again, 1, 3, 4)
@@ -112,7 +113,21 @@ func TestDumpLoadedBeside(t *testing.T) {
 	}
 }
 
-// printedWithNames makes the feed plain by the script that names the database wherever it can.
+// makeTriggersAgain makes the three triggers of kv with their present bodies by a text of the fixture. The text gets
+// the trigger's name, its event, its body, and further.
+func makeTriggersAgain(x *suite.Env, text, further string) {
+	x.Helper()
+	for _, event := range []string{"insert", "update", "delete"} {
+		name := "rowfeed_kv_" + event
+		var body string
+		if err := x.DB.Admin().QueryRow(x.Text("capture.body_of_trigger", name)).Scan(&body); err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("DROP TRIGGER "+name, x.Text(text, name, strings.ToUpper(event), body, further))
+	}
+}
+
+// printedWithNames makes the feed plain by the printed script, which names the database wherever it can.
 func printedWithNames(x *suite.Env) {
 	x.Helper()
 	spec := rowfeed.FeedSpec{Name: "plain", Table: x.DB.Name + ".plain", Key: []string{"id:bigint"}}
@@ -125,7 +140,8 @@ func printedWithNames(x *suite.Env) {
 		x.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.ExecContext(x.Ctx, "USE mysql"); err != nil { // wherever the script is run
+	// The script names its database, so that it can be run in any.
+	if _, err := conn.ExecContext(x.Ctx, x.Text("capture.use_another_database")); err != nil {
 		x.Fatal(err)
 	}
 	for _, s := range steps {
@@ -133,39 +149,28 @@ func printedWithNames(x *suite.Env) {
 			x.Fatalf("%v\n%s", err, s.SQL)
 		}
 	}
-	if _, err := conn.ExecContext(x.Ctx, "USE "+x.Dialect.Quote(x.DB.Name)); err != nil {
+	if _, err := conn.ExecContext(x.Ctx, x.Text("capture.use_database", x.DB.Name)); err != nil {
 		x.Fatal(err)
 	}
 }
 
-// TestFormerTriggersNameTheirDatabase (V5): triggers that an older rowfeed made, and its record, name their
-// database. check says so, which is no reason not to be ready, and Upgrade makes them anew.
-func TestFormerTriggersNameTheirDatabase(t *testing.T) {
+// TestUpgradeMendsTriggersThatNameTheirDatabase (V5): the triggers name their database, so that a loaded dump would
+// write to the original. Check says so, verify does not, and upgrade makes the triggers anew.
+func TestUpgradeMendsTriggersThatNameTheirDatabase(t *testing.T) {
 	testdb.Quick(t)
-	eachMySQL(t, func(x *suite.Env) {
+	eachInnoDB(t, func(x *suite.Env) {
 		f := x.AddKV()
-		schema := x.Dialect.Quote(x.DB.Name)
-		for _, event := range []string{"insert", "update", "delete"} {
-			var body string
-			name := "rowfeed_kv_" + event
-			err := x.DB.Admin().QueryRow("SELECT ACTION_STATEMENT FROM information_schema.TRIGGERS "+
-				"WHERE TRIGGER_SCHEMA = DATABASE() AND TRIGGER_NAME = ?", name).Scan(&body)
-			if err != nil {
-				x.Fatal(err)
-			}
-			x.Exec("DROP TRIGGER "+name, "CREATE TRIGGER "+schema+".`"+name+"` AFTER "+strings.ToUpper(event)+
-				" ON "+schema+".`kv` FOR EACH ROW\n"+body)
-		}
+		makeTriggersAgain(x, "capture.make_trigger_with_schema", x.DB.Name)
 		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) > 0 {
-			x.Errorf("ready: %q, %v", problems, err)
+			x.Errorf("verify found %q, %v", problems, err)
 		}
 		findings, err := f.Admin().Check(x.Ctx)
 		want := 0
-		if x.Engine == testdb.MariaDB { // MySQL keeps no name
+		if x.Has.QualifiedTriggers {
 			want = 3
 		}
 		if err != nil || len(findings) != want {
-			x.Errorf("before: %+v, %v", findings, err)
+			x.Errorf("check found %+v, %v", findings, err)
 		}
 		for _, p := range findings {
 			if !strings.Contains(p.Problem, "feed upgrade kv") || !strings.Contains(p.Problem, "dump") {
@@ -173,10 +178,10 @@ func TestFormerTriggersNameTheirDatabase(t *testing.T) {
 			}
 		}
 		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != want {
-			x.Errorf("mended %q, %v", mended, err)
+			x.Errorf("upgrade mended %q, %v", mended, err)
 		}
 		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != 0 {
-			x.Errorf("mended again %q, %v", mended, err)
+			x.Errorf("the second upgrade mended %q, %v", mended, err)
 		}
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
 		copied := loadCopy(x)
@@ -187,10 +192,11 @@ func TestFormerTriggersNameTheirDatabase(t *testing.T) {
 	})
 }
 
-// TestDumpOfTableAlone (V5): where rowfeed's tables are in another database than the feed's table, the triggers in a
-// copy of that table's database write to them. check in the original names the table, and what to run.
-func TestDumpOfTableAlone(t *testing.T) {
-	eachMySQL(t, func(x *suite.Env) {
+// TestCheckFindsTriggersInACopy (V5): rowfeed's tables are in another database than the feed's table, so the triggers
+// in a copy of the table's database write to them, too. Check in the original names the copy, and the statements that
+// drop the triggers.
+func TestCheckFindsTriggersInACopy(t *testing.T) {
+	eachInnoDB(t, func(x *suite.Env) {
 		home := x.DB.Server().NewDatabase(x.T)
 		away := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Schema: home.Name})
 		away.Migrate()
@@ -203,44 +209,46 @@ func TestDumpOfTableAlone(t *testing.T) {
 		away.WantDrain(f, "", suite.KV(1, "a", 1))
 		findings, err := f.Admin().Check(x.Ctx)
 		if err != nil || len(findings) != 3 {
-			x.Fatalf("%+v, %v", findings, err)
+			x.Fatalf("check found %+v, %v", findings, err)
 		}
 		for _, finding := range findings {
 			_, drop, told := strings.Cut(finding.Problem, "run `DROP TRIGGER")
 			if !told || finding.ByRepair() || !strings.Contains(finding.Problem, copied.DB.Name+".kv") {
-				x.Fatalf("%+v", finding)
+				x.Fatalf("check found %+v, want a DROP TRIGGER for the copy", finding)
 			}
 			x.Exec("DROP TRIGGER" + strings.TrimSuffix(drop, "`"))
 		}
 		away.WantSound(f)
 		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) > 0 {
-			x.Errorf("%q, %v", problems, err)
+			x.Errorf("verify found %q, %v", problems, err)
 		}
 	})
 }
 
-// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another
-// database. A table without triggers moves: of one of rowfeed's Verify says that it is missing, and of a feed's
-// that it is gone.
+// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another database.
+// If a table without triggers moves, verify says that a table of rowfeed is missing, and check that a table of a feed
+// is gone.
 func TestTableMovedToAnotherDatabase(t *testing.T) {
-	eachMySQL(t, func(x *suite.Env) {
+	eachInnoDB(t, func(x *suite.Env) {
 		other := x.DB.Server().NewDatabase(x.T).Name
 		f := x.AddKV()
-		_, err := x.DB.Admin().Exec("RENAME TABLE kv TO " + other + ".kv")
-		if number, _ := dialect.CodeField(err, "Number"); number != 1435 {
-			x.Errorf("the table with triggers: %v", err)
+		_, err := x.DB.Admin().Exec(x.Text("capture.move_table", "kv", other+".kv"))
+		number, _ := dialect.CodeField(err, "Number")
+		if want := x.Text("capture.number_of_trigger_in_wrong_schema"); fmt.Sprint(number) != want {
+			x.Errorf("moving a table with triggers failed with %v, want error %s", err, want)
 		}
-		x.Exec("RENAME TABLE rowfeed_changes_kv TO " + other + ".rowfeed_changes_kv")
+		x.Exec(x.Text("capture.move_table", "rowfeed_changes_kv", other+".rowfeed_changes_kv"))
 		x.MustFail("INSERT INTO kv VALUES (1, 'a', 1)")
 		problems, err := f.Admin().Verify(x.Ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "rowfeed_changes_kv is missing") {
-			x.Errorf("%q, %v", problems, err)
+			x.Errorf("verify found %q, %v", problems, err)
 		}
-		x.Exec("RENAME TABLE "+other+".rowfeed_changes_kv TO rowfeed_changes_kv", "INSERT INTO kv VALUES (1, 'a', 1)")
+		x.Exec(x.Text("capture.move_table", other+".rowfeed_changes_kv", "rowfeed_changes_kv"),
+			"INSERT INTO kv VALUES (1, 'a', 1)")
 		x.WantDrain(f, "", suite.KV(1, "a", 1))
 		x.Exec("CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
 		plain := x.Add(rowfeed.FeedSpec{Name: "plain", Table: "plain", Capture: "app"})
-		x.Exec("RENAME TABLE plain TO " + other + ".plain")
+		x.Exec(x.Text("capture.move_table", "plain", other+".plain"))
 		_, err = plain.Admin().Check(x.Ctx)
 		if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "is gone") {
 			x.Error(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// eachPostgres runs f on every PostgreSQL: no other database can rename a schema.
+// eachPostgres runs f on PostgreSQL, the only database that can rename a schema.
 func eachPostgres(t *testing.T, f func(x *suite.Env)) {
 	t.Helper()
 	testdb.Only(t, testdb.PostgreSQL...)
@@ -24,7 +24,7 @@ func inSchema(x *suite.Env, schema string) *suite.Env {
 	return suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Schema: schema})
 }
 
-// makeIn makes a feed of every kind: tables in one schema, rowfeed's in another one or the same.
+// makeIn makes a feed of every kind: their tables in one schema, rowfeed's in schema own, which can be the same.
 func makeIn(x *suite.Env, schema, own string) *suite.Env {
 	x.Helper()
 	x.Exec("CREATE SCHEMA IF NOT EXISTS "+own, "CREATE SCHEMA IF NOT EXISTS "+schema,
@@ -51,14 +51,15 @@ func specsIn(schema string) []rowfeed.FeedSpec {
 	}
 }
 
-// writeIn writes a row of this id to each table but that of events, and takes ULIDs for one of that.
+// writeIn writes a row with this id to the table of each feed.
 func writeIn(x *suite.Env, schema, id string) error {
 	tx, err := x.DB.Admin().BeginTx(x.Ctx, nil)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	inserts := []string{".plain (id) VALUES (" + id, ".box (id, shard) VALUES (" + id + ", 0", ".col (id) VALUES (" + id}
+	inserts := []string{".plain (id) VALUES (" + id, ".box (id, shard) VALUES (" + id + ", 0", ".col (id) VALUES (" +
+		id}
 	for _, table := range inserts {
 		if _, err := tx.ExecContext(x.Ctx, "INSERT INTO "+schema+table+")"); err != nil {
 			return err
@@ -72,13 +73,14 @@ func writeIn(x *suite.Env, schema, id string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(x.Ctx, "INSERT INTO "+schema+".events VALUES ("+id+", 0, $1, '')", first); err != nil {
+	insert := "INSERT INTO " + schema + ".events VALUES (" + id + ", 0, " + x.Dialect.Placeholder(1) + ", '')"
+	if _, err := tx.ExecContext(x.Ctx, insert, first); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-// wantRead asserts what readers of every feed are shown, and that check finds nothing.
+// wantRead asserts what readers of every feed get, and that check finds nothing.
 func wantRead(x *suite.Env, want string) {
 	x.Helper()
 	for _, name := range []string{"plain", "col", "box", "events"} {
@@ -98,16 +100,16 @@ func wantRead(x *suite.Env, want string) {
 			got.Write(e.Key.AppendJSON(nil))
 		}
 		if got.String() != want {
-			x.Errorf("%s: %s, want %s", name, got.String(), want)
+			x.Errorf("feed %s has %s, want %s", name, got.String(), want)
 		}
 		x.WantSound(f)
 	}
 }
 
-// TestSchemaRenamed (V10): the schema with rowfeed's tables is renamed, together with the feeds' tables or not.
-// What is answered under the former name, and what Verify finds, say so. feed upgrade with the new name mends
-// every kind of feed. Records of an older rowfeed name the schema of a table that is beside rowfeed's, too.
-func TestSchemaRenamed(t *testing.T) {
+// TestUpgradeFollowsRenamedSchema (V10): the schema with rowfeed's tables is renamed, with or without the feeds'
+// tables. Errors under the former name and verify say so. Upgrade under the new name mends every kind of feed, also if
+// its record names the schema of a table that is in the same schema as rowfeed's.
+func TestUpgradeFollowsRenamedSchema(t *testing.T) {
 	testdb.Quick(t)
 	for _, test := range []struct {
 		name, tables, now string
@@ -126,26 +128,27 @@ func TestSchemaRenamed(t *testing.T) {
 				if err := writeIn(rf, test.tables, "1"); err != nil {
 					x.Fatal(err)
 				}
-				x.Exec(`ALTER SCHEMA "old app" RENAME TO "new ""app"`)
+				x.Exec(x.Text("capture.rename_schema", `"old app"`, `"new ""app"`))
 				_, err := inSchema(x, "old app").RF.Feed(x.Ctx, "plain")
 				var e *rowfeed.Error
 				x.WantCode(err, rowfeed.NotInitialized)
-				if !errors.As(err, &e) || !strings.Contains(e.Cause, `new "app`) || !strings.Contains(e.Next, "feed upgrade") {
+				if !errors.As(err, &e) || !strings.Contains(e.Cause, `new "app`) ||
+					!strings.Contains(e.Next, "feed upgrade") {
 					x.Error(err)
 				}
 				rf = inSchema(x, `new "app`)
 				if err := writeIn(rf, test.now, "2"); err == nil {
-					x.Fatal("a write did not fail")
+					x.Fatal("a write has not failed")
 				}
 				for name, n := range map[string]int{"plain": 2, "box": 1, "events": 1, "col": 0} {
 					problems, err := feedNamed(rf, name).Admin().Verify(x.Ctx)
 					if test.former {
-						problems, n = []string{err.Error()}, 1 // it has no other table to look at
+						problems, n = []string{err.Error()}, 1 // without the feed's table, verify fails
 						wantAll(rf, name, problems, n, "is table", "rowfeed feed upgrade "+name)
 						continue
 					}
 					if err != nil || name == "events" && len(problems) != 2 {
-						x.Fatalf("%s: %q, %v", name, problems, err)
+						x.Fatalf("verify of %s found %q, %v", name, problems, err)
 					}
 					wantAll(rf, name, problems[:n], n, "names schema old app", "new \"app", "renamed",
 						"rowfeed feed upgrade "+name+" --schema")
@@ -153,7 +156,7 @@ func TestSchemaRenamed(t *testing.T) {
 				for _, name := range []string{"plain", "col", "box", "events"} {
 					mended, err := feedNamed(rf, name).Admin().Upgrade(x.Ctx)
 					if err != nil || (len(mended) == 0) != (name == "col" && !test.former) {
-						x.Fatalf("%s: %q, %v", name, mended, err)
+						x.Fatalf("upgrade of %s mended %q, %v", name, mended, err)
 					}
 				}
 				if err := writeIn(rf, test.now, "3"); err != nil {
@@ -162,7 +165,7 @@ func TestSchemaRenamed(t *testing.T) {
 				wantRead(rf, `{"id":1}{"id":3}`)
 				for _, name := range []string{"plain", "col", "box", "events"} {
 					if mended, err := feedNamed(rf, name).Admin().Upgrade(x.Ctx); err != nil || len(mended) > 0 {
-						x.Errorf("%s again: %q, %v", name, mended, err)
+						x.Errorf("the second upgrade of %s mended %q, %v", name, mended, err)
 					}
 				}
 			})
@@ -170,18 +173,19 @@ func TestSchemaRenamed(t *testing.T) {
 	}
 }
 
-// TestSourceSchemaRenamed (V10): the schema of the feeds' tables is renamed, and that of rowfeed's tables is
-// not. Writes are captured all the same. Verify says where the table is; feed upgrade follows a table that has
-// the feed's trigger. The message of other feeds names what to do.
-func TestSourceSchemaRenamed(t *testing.T) {
+// TestUpgradeFollowsRenamedSourceSchema (V10): the schema of the feeds' tables is renamed, and that of rowfeed's tables
+// is not. Writes are captured. Verify says where the table is, and upgrade follows a table that has the feed's trigger.
+// Errors of other feeds name what to do.
+func TestUpgradeFollowsRenamedSourceSchema(t *testing.T) {
 	testdb.Quick(t)
 	eachPostgres(t, func(x *suite.Env) {
 		rf := makeIn(x, "shop", "own")
 		if err := writeIn(rf, "shop", "1"); err != nil {
 			x.Fatal(err)
 		}
-		x.Exec("ALTER SCHEMA shop RENAME TO store", "INSERT INTO store.plain VALUES (2)", "INSERT INTO store.box VALUES (2, 0)")
-		// A table of the same name that is another feed's.
+		x.Exec(x.Text("capture.rename_schema", "shop", "store"))
+		x.Exec("INSERT INTO store.plain VALUES (2)", "INSERT INTO store.box VALUES (2, 0)")
+		// Another feed's table has the same name.
 		x.Exec("CREATE SCHEMA other", "CREATE TABLE other.plain (id BIGINT NOT NULL PRIMARY KEY)")
 		rf.Add(rowfeed.FeedSpec{Name: "other", Table: "other.plain"})
 		rf = inSchema(x, "own")
@@ -200,7 +204,7 @@ func TestSourceSchemaRenamed(t *testing.T) {
 			rf.WantCode(err, rowfeed.Refused)
 			wantAll(rf, name, []string{err.Error()}, 1, "shop."+name, "is gone", "name back", "feed drop "+name)
 		}
-		x.Exec("ALTER SCHEMA store RENAME TO shop")
+		x.Exec(x.Text("capture.rename_schema", "store", "shop"))
 		for _, name := range []string{"plain", "box"} {
 			if _, err := feedNamed(rf, name).Admin().Upgrade(x.Ctx); err != nil {
 				x.Fatal(err)
@@ -210,7 +214,7 @@ func TestSourceSchemaRenamed(t *testing.T) {
 		if err := writeIn(rf, "shop", "3"); err != nil {
 			x.Fatal(err)
 		}
-		x.Exec("DELETE FROM shop.events", "DELETE FROM shop.col WHERE id = 2") // what was not written twice
+		x.Exec("DELETE FROM shop.events", "DELETE FROM shop.col WHERE id = 2") // rows that only one of the writes made
 		for _, name := range []string{"plain", "box"} {
 			x.WantSound(feedNamed(rf, name))
 		}
@@ -218,17 +222,17 @@ func TestSourceSchemaRenamed(t *testing.T) {
 	})
 }
 
-// TestOwnerWithoutRights (V3): a role that owns functions cannot be dropped, and can lose rights on tables and
-// schemas. Verify says so, for each kind of feed.
-func TestOwnerWithoutRights(t *testing.T) {
+// TestVerifyFindsRightsThatOwnerLacks (V3): a role that owns the functions of feeds loses rights on tables and schemas.
+// Verify says so, for each kind of feed.
+func TestVerifyFindsRightsThatOwnerLacks(t *testing.T) {
 	testdb.Quick(t)
 	eachPostgres(t, func(x *suite.Env) {
 		owner := x.NewLogin("owner", nil)
 		rf := makeIn(x, "shop", "own")
-		for _, name := range x.List("SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'own'::regnamespace") {
-			x.Exec("GRANT CREATE, USAGE ON SCHEMA own TO "+owner.SQL, "ALTER FUNCTION "+name+" OWNER TO "+owner.SQL)
+		for _, name := range x.List(x.Text("capture.functions_of_schema", "own")) {
+			x.Exec("GRANT CREATE, USAGE ON SCHEMA own TO "+owner.SQL, x.Text("capture.give_function", name, owner.SQL))
 		}
-		defer x.Exec("REASSIGN OWNED BY " + owner.SQL + " TO CURRENT_USER")
+		defer x.Exec(x.Text("capture.take_over_objects", owner.SQL))
 		all := []string{"USAGE ON SCHEMA own", "USAGE ON SCHEMA shop",
 			"INSERT ON own.rowfeed_changes_plain", "SELECT ON shop.plain",
 			"INSERT ON own.rowfeed_outbox_box", "SELECT ON shop.box",
@@ -250,10 +254,10 @@ func TestOwnerWithoutRights(t *testing.T) {
 				}
 			}
 			if strings.Join(found, " ") != strings.Join(want, " ") {
-				x.Errorf("%s: found of %v, want %v", what, found, want)
+				x.Errorf("without %s, verify found problems of %v, want %v", what, found, want)
 			}
 		}
-		verify("all rights")
+		verify("no right")
 		if err := writeIn(rf, "shop", "1"); err != nil {
 			x.Fatal(err)
 		}
@@ -269,7 +273,7 @@ func TestOwnerWithoutRights(t *testing.T) {
 			default:
 				verify(right, "events")
 			}
-			// TRUNCATE and the first lock of a shard need the others.
+			// The other rights are for TRUNCATE and for the first lock of a shard.
 			failed := writeIn(rf, "shop", "2") != nil
 			if want := i < 2 || slices.Contains([]int{2, 4, 6, 8, 11}, i); failed != want {
 				x.Errorf("without %s a write has failed: %v", right, failed)
