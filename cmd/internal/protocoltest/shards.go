@@ -1,4 +1,4 @@
-package conform
+package protocoltest
 
 import (
 	"context"
@@ -7,18 +7,18 @@ import (
 	"strconv"
 )
 
-// shardsTried bounds how many shards are looked at by themselves.
+// shardsTried bounds how many shards are read.
 const shardsTried = 8
 
-// parts reads a feed part by part, and wants of each the data shards that are its.
-func (p *probe) parts(ctx context.Context, count int, upto string) (all []entry, err error) {
+// parts reads a feed part by part, and returns an error if a part has an entry of another part's data shards.
+func (f *feed) parts(ctx context.Context, count int, upto string) (all []entry, err error) {
 	for i := range count {
-		some, _, _, err := p.window(ctx, p.with("shard", strconv.Itoa(i), "shard_count", strconv.Itoa(count)), 500,
+		some, _, _, err := f.readTo(ctx, f.with("shard", strconv.Itoa(i), "shard_count", strconv.Itoa(count)), 500,
 			upto)
 		if err != nil {
 			return nil, err
 		}
-		low, high := int64(i*p.info.DataShards/count), int64((i+1)*p.info.DataShards/count)
+		low, high := int64(i*f.info.DataShards/count), int64((i+1)*f.info.DataShards/count)
 		for _, e := range some {
 			if *e.Shard < low || *e.Shard >= high {
 				return nil, fmt.Errorf("part %d of %d has position %s of data shard %d, and is of %d to %d",
@@ -30,16 +30,16 @@ func (p *probe) parts(ctx context.Context, count int, upto string) (all []entry,
 	return all, nil
 }
 
-func ofShards() []check {
+func shardChecks() []check {
 	return []check{
 		{"4.1", "Parts that together are the feed (`shard` from 0 to `shard_count`-1) MUST have all its entries, " +
 			"each of them once; part i of c has the data shards from floor(i*D/c) to below floor((i+1)*D/c).",
-			func(ctx context.Context, p *probe) error {
-				if p.info.ShardIDs != nil {
+			func(ctx context.Context, f *feed) error {
+				if f.info.ShardIDs != nil {
 					return untried("the feed's shards are feeds by themselves")
 				}
 				for _, count := range []int{2, 3} {
-					err := p.compared(ctx, func(upto string) ([]entry, error) { return p.parts(ctx, count, upto) })
+					err := f.compared(ctx, func(upto string) ([]entry, error) { return f.parts(ctx, count, upto) })
 					if err != nil {
 						return fmt.Errorf("%d parts: %w", count, err)
 					}
@@ -47,19 +47,19 @@ func ofShards() []check {
 				return nil
 			}},
 		{"4.2", "`shard` alone MUST answer the entries of that data shard, and no others.",
-			func(ctx context.Context, p *probe) error {
-				all, _, _, err := p.beginning(ctx, 1)
+			func(ctx context.Context, f *feed) error {
+				all, _, _, err := f.beginning(ctx, 1)
 				if err != nil {
 					return err
 				}
-				shards := slices.Clone(p.info.ShardIDs)
+				shards := slices.Clone(f.info.ShardIDs)
 				for _, e := range all {
 					if len(shards) < shardsTried && !slices.Contains(shards, *e.Shard) {
 						shards = append(shards, *e.Shard)
 					}
 				}
 				for _, shard := range shards[:min(len(shards), shardsTried)] {
-					page, err := p.fetch(ctx, p.with("shard", strconv.FormatInt(shard, 10), "limit", "500"))
+					page, err := f.fetch(ctx, f.with("shard", strconv.FormatInt(shard, 10), "limit", "500"))
 					if err != nil {
 						return err
 					}
@@ -69,7 +69,7 @@ func ofShards() []check {
 						}
 					}
 				}
-				if p.info.ShardIDs != nil {
+				if f.info.ShardIDs != nil {
 					return nil
 				}
 				one := *all[0].Shard
@@ -77,24 +77,25 @@ func ofShards() []check {
 					return slices.DeleteFunc(slices.Clone(all), func(e entry) bool { return *e.Shard != one })
 				}
 				upto := all[len(all)-1].Position
-				between, _, _, err := p.window(ctx, p.with("shard", strconv.FormatInt(one, 10)), 500, upto)
+				between, _, _, err := f.readTo(ctx, f.with("shard", strconv.FormatInt(one, 10)), 500, upto)
 				if err != nil {
 					return err
 				}
-				after, _, _, err := p.window(ctx, nil, 500, upto)
+				after, _, _, err := f.readTo(ctx, nil, 500, upto)
 				if err != nil {
 					return err
 				}
 				return same(of(all), between, of(after))
 			}},
 		{"4.3", "A shard that there is not, in the feed or among shard_count, " +
-			"MUST be refused with 400 and the parameter shard.", func(ctx context.Context, p *probe) error {
-			if p.info.ShardIDs != nil {
+			"MUST be refused with 400 and the parameter shard.", func(ctx context.Context, f *feed) error {
+			if f.info.ShardIDs != nil {
 				return untried("the feed's shards are feeds by themselves, of any number")
 			}
-			ofParts := p.badly("shard", "2")
+			ofParts := f.badParameter("shard", "2")
 			ofParts.query.Set("shard_count", "2")
-			return p.problems(ctx, p.badly("shard", strconv.Itoa(p.info.DataShards)), p.badly("shard", "-1"), ofParts)
+			return f.problems(ctx, f.badParameter("shard", strconv.Itoa(f.info.DataShards)),
+				f.badParameter("shard", "-1"), ofParts)
 		}},
 	}
 }
