@@ -23,8 +23,8 @@ func notCached(a *response) error {
 
 func cachingChecks() []check {
 	return []check{
-		{"9.1", "A page MUST NOT be shown again without asking, however old its positions are: its rows change. " +
-			"Cache-Control has no-cache or no-store, and neither public nor an age.",
+		{"9.1", "A cache MUST NOT use a page again without asking the server, however old the page's positions are: " +
+			"its rows change. Cache-Control has no-cache or no-store, and neither public nor an age.",
 			func(ctx context.Context, f *feed) error {
 				for _, limit := range []string{"1", "500"} {
 					page, err := f.fetch(ctx, f.with("limit", limit))
@@ -37,7 +37,8 @@ func cachingChecks() []check {
 				}
 				return nil
 			}},
-		{"9.2", "A page SHOULD have an ETag, with which If-None-Match is answered by 304 while the page is the same.",
+		{"9.2", "A page SHOULD have an ETag, and If-None-Match with it is answered with 304 while the page is the " +
+			"same.",
 			func(ctx context.Context, f *feed) error {
 				page, err := f.fetch(ctx, f.with("limit", "1"))
 				if err != nil {
@@ -56,7 +57,7 @@ func cachingChecks() []check {
 				}
 				return err
 			}},
-		{"9.3", "Two pages that are not the same MUST NOT have the same ETag, nor two forms of one.",
+		{"9.3", "Two different pages MUST NOT have the same ETag, nor two formats of the same page.",
 			func(ctx context.Context, f *feed) error {
 				all, _, _, err := f.beginning(ctx, 2)
 				if err != nil {
@@ -79,20 +80,21 @@ func cachingChecks() []check {
 				}
 				return nil
 			}},
-		{"9.4", "`Vary` MUST name Accept, " +
-			"and Accept-Encoding where pages are compressed.", func(ctx context.Context, f *feed) error {
-			a, err := f.ask(ctx, http.MethodGet, f.fetchPath(), f.with("limit", "500"), "Accept-Encoding", "zstd, gzip")
-			if err != nil {
-				return err
-			}
-			named := map[string]bool{}
-			for name := range strings.SplitSeq(strings.Join(a.header.Values("Vary"), ","), ",") {
-				named[strings.ToLower(strings.TrimSpace(name))] = true
-			}
-			if !named["accept"] || a.header.Get("Content-Encoding") != "" && !named["accept-encoding"] {
-				return fmt.Errorf("the response has Vary: %s", strings.Join(a.header.Values("Vary"), ", "))
-			}
-			return nil
-		}},
+		{"9.4", "`Vary` MUST name Accept, and Accept-Encoding if pages are compressed.",
+			func(ctx context.Context, f *feed) error {
+				a, err := f.ask(ctx, http.MethodGet, f.fetchPath(), f.with("limit", "500"),
+					"Accept-Encoding", "zstd, gzip")
+				if err != nil {
+					return err
+				}
+				named := map[string]bool{}
+				for name := range strings.SplitSeq(strings.Join(a.header.Values("Vary"), ","), ",") {
+					named[strings.ToLower(strings.TrimSpace(name))] = true
+				}
+				if !named["accept"] || a.header.Get("Content-Encoding") != "" && !named["accept-encoding"] {
+					return fmt.Errorf("the response has Vary: %s", strings.Join(a.header.Values("Vary"), ", "))
+				}
+				return nil
+			}},
 	}
 }

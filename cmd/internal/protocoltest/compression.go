@@ -81,14 +81,14 @@ func (f *feed) sameCompressed(ctx context.Context, accept, allowed string) error
 
 func compressionChecks() []check {
 	return []check{
-		{"10.1", "A page MUST NOT be compressed for who does not ask for it.",
+		{"10.1", "A page MUST NOT be compressed if the request does not ask for compression.",
 			func(ctx context.Context, f *feed) error {
 				return f.sameCompressed(ctx, "identity", "")
 			}},
-		{"10.2", "A page in gzip MUST be the page.", func(ctx context.Context, f *feed) error {
+		{"10.2", "A page in gzip MUST be the same page.", func(ctx context.Context, f *feed) error {
 			return f.sameCompressed(ctx, "gzip", "gzip")
 		}},
-		{"10.3", "A page in zstd MUST be the page, with a window of at most 8 MiB.",
+		{"10.3", "A page in zstd MUST be the same page, with a window of at most 8 MiB.",
 			func(ctx context.Context, f *feed) error {
 				return f.sameCompressed(ctx, "zstd", "zstd")
 			}},

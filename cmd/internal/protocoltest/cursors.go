@@ -104,8 +104,8 @@ func cursorChecks() []check {
 				}
 				return nil
 			}},
-		{"3.2", "A cursor MUST NOT go back: behind the cursor of a page, also of an empty one, " +
-			"nothing comes that has its place at or below what was shown.", func(ctx context.Context, f *feed) error {
+		{"3.2", "A cursor MUST NOT go back: no page after the cursor of a page, also of an empty page, has an entry " +
+			"at or below a position that was already shown.", func(ctx context.Context, f *feed) error {
 			cursor, highest, err := f.readEnd(ctx)
 			for range 3 {
 				if err != nil {
@@ -122,7 +122,7 @@ func cursorChecks() []check {
 			}
 			return err
 		}},
-		{"3.3", "`after=now` MUST answer an empty page, whose cursor stands behind everything that was there.",
+		{"3.3", "`after=now` MUST return an empty page, whose cursor is behind all entries of that moment.",
 			func(ctx context.Context, f *feed) error {
 				_, highest, err := f.readEnd(ctx)
 				if err != nil {
@@ -140,16 +140,16 @@ func cursorChecks() []check {
 		{"3.4", "`after=at:` with an RFC 3339 time MUST leave out what was published before it, " +
 			"and nothing else.", beginsAtTime},
 		{"3.5", "A cursor ahead of the feed MUST be refused with 409 and the code cursor-ahead; a replica, which may " +
-			"lag, answers it with an empty page and the same cursor.", func(ctx context.Context, f *feed) error {
+			"lag, returns an empty page with the same cursor.", func(ctx context.Context, f *feed) error {
 			return f.refused(ctx, f.cursorAhead(f.info.Generation), "cursor-ahead")
 		}},
-		{"3.6", "A cursor of another generation MUST be refused with 409 and the code generation-changed; " +
-			"by a replica it may be answered like one ahead.", func(ctx context.Context, f *feed) error {
+		{"3.6", "A cursor of another generation MUST be refused with 409 and the code generation-changed; a replica " +
+			"may treat it like a cursor ahead of the feed.", func(ctx context.Context, f *feed) error {
 			return f.refused(ctx,
 				strings.Replace(f.cursorAhead(f.info.Generation+1), strconv.FormatInt(1<<63-1, 10), "1", 1),
 				"generation-changed")
 		}},
-		{"3.7", "What is no cursor MUST be refused with 400 and the parameter after.",
+		{"3.7", "An invalid cursor MUST be refused with 400 and the parameter after.",
 			func(ctx context.Context, f *feed) error {
 				for _, after := range []string{"x", "-1", "at:noon", "1@", "9223372036854775808"} {
 					if err := f.problem(ctx, expected{

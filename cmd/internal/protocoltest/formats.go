@@ -83,8 +83,8 @@ func pageOfLines(ctx context.Context, f *feed) error {
 
 func formatChecks() []check {
 	return []check{
-		{"8.1", "With `Accept: application/x-ndjson` a page MUST be an entry a line, and a last line with cursor, " +
-			"more and base64.", pageOfLines},
+		{"8.1", "With `Accept: application/x-ndjson` a page MUST have one line for each entry, and a last line with " +
+			"cursor, more and base64.", pageOfLines},
 		{"8.2", "HEAD MUST be answered like GET, without a body.", func(ctx context.Context, f *feed) error {
 			get, err := f.ask(ctx, http.MethodGet, f.fetchPath(), f.with("limit", "1"))
 			if err != nil {
@@ -116,8 +116,8 @@ func formatChecks() []check {
 			}
 			return nil
 		}},
-		{"8.4", "`/_feeds/http-feeds/{feed}` SHOULD have the feed as http-feeds.org does: a batch of CloudEvents " +
-			"behind `lastEventId`, an empty one at the end.", func(ctx context.Context, f *feed) error {
+		{"8.4", "`/_feeds/http-feeds/{feed}` SHOULD have the feed as http-feeds.org defines it: a batch of " +
+			"CloudEvents after `lastEventId`, an empty batch at the end.", func(ctx context.Context, f *feed) error {
 			path, query, seen := "/_feeds/http-feeds/"+url.PathEscape(f.name), f.with("limit", "500"), map[string]bool{}
 			for len(seen) < f.maxEntries {
 				all, _, err := f.batch(ctx, path, query)

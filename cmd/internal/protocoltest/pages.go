@@ -64,7 +64,7 @@ func pageChecks() []check {
 				_, _, _, err := f.beginning(ctx, 1)
 				return err
 			}},
-		{"2.4", "A page MUST have no more entries than limit asks for, and 100 where it is missing.",
+		{"2.4", "A page MUST have no more entries than limit asks for, and 100 if limit is missing.",
 			func(ctx context.Context, f *feed) error {
 				for _, limit := range []string{"1", "7", ""} {
 					query, most := f.with("limit", limit), 100
@@ -83,10 +83,10 @@ func pageChecks() []check {
 				}
 				return nil
 			}},
-		{"2.5",
-			"Read page by page with any limit, a feed MUST show the same entries: none is left out between two pages.",
+		{"2.5", "Read page by page with any limit, a feed MUST show the same entries: no entry is left out between " +
+			"two pages.",
 			sameWithAnyLimit},
-		{"2.6", "`more` MUST be true where entries are left behind the page, and false where it reached the head.",
+		{"2.6", "`more` MUST be true if entries follow the page, and false if the page reached the head.",
 			func(ctx context.Context, f *feed) error {
 				all, cursor, ended, err := f.beginning(ctx, 2)
 				if err != nil {

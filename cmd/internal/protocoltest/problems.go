@@ -73,9 +73,10 @@ func (f *feed) badParameter(parameter, value string) expected {
 
 func problemChecks() []check {
 	return []check{
-		{"7.1", "A feed that there is not MUST be answered with 404 and the code unknown-feed (403 and forbidden, " +
-			"where who asks may not know). An error is an RFC 9457 problem: application/problem+json with type, " +
-			"title, status and detail, of which status is that of the answer, and it is not to be kept (no-store).",
+		{"7.1", "A request for an unknown feed MUST be answered with 404 and the code unknown-feed (403 and " +
+			"forbidden, if the client may not know which feeds exist). An error is an RFC 9457 problem: " +
+			"application/problem+json with type, title, status and detail, status is that of the response, and the " +
+			"response has Cache-Control: no-store.",
 			func(ctx context.Context, f *feed) error {
 				unknown := expected{path: "/_feeds/fetch/no_such_feed_as_this", status: 404, code: "unknown-feed"}
 				forbidden := unknown
@@ -85,8 +86,8 @@ func problemChecks() []check {
 				}
 				return nil
 			}},
-		{"7.2", "A parameter that there is not, or that is given twice, MUST be refused with 400, " +
-			"and named by the member parameter.", func(ctx context.Context, f *feed) error {
+		{"7.2", "A parameter that is unknown or given twice MUST be refused with 400, and the member parameter names " +
+			"it.", func(ctx context.Context, f *feed) error {
 			twice := f.badParameter("limit", "1")
 			twice.query.Add("limit", "1")
 			return f.problems(ctx, f.badParameter("offset", "1"), f.badParameter("after[]", "1"), twice)
@@ -101,7 +102,7 @@ func problemChecks() []check {
 				return f.problems(ctx, f.badParameter("wait", "30"), f.badParameter("wait", "-1s"),
 					f.badParameter("wait", "61s"))
 			}},
-		{"7.5", "Who accepts no form that there is MUST be answered with 406 and the code not-acceptable.",
+		{"7.5", "A request that accepts no format of the server MUST be answered with 406 and the code not-acceptable.",
 			func(ctx context.Context, f *feed) error {
 				return f.problem(ctx, expected{path: f.fetchPath(), query: f.with(), accept: "image/png", status: 406,
 					code: "not-acceptable"})
@@ -113,13 +114,12 @@ func problemChecks() []check {
 				expected{method: "PROPFIND", path: f.fetchPath(), query: f.with(), status: 405,
 					code: "method-not-allowed"})
 		}},
-		{"7.7", "A path that there is not MUST be answered with 404 and the code not-found.",
+		{"7.7", "An unknown path MUST be answered with 404 and the code not-found.",
 			func(ctx context.Context, f *feed) error {
 				return f.problem(ctx, expected{path: f.fetchPath() + "/more", status: 404, code: "not-found"})
 			}},
-		{"7.8",
-			"A 200 MUST NOT be sent before the page was read: what cannot be answered has the status of its problem, " +
-				"whatever the form that was asked for, also of a stream.",
+		{"7.8", "A 200 MUST NOT be sent before the page was read: a request that fails has the status of its " +
+			"problem, in every format, and also for a stream.",
 			func(ctx context.Context, f *feed) error {
 				for _, accept := range []string{linesType, batchType} {
 					bad := f.badParameter("after", "x")

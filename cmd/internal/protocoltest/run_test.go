@@ -223,7 +223,7 @@ func (i sameIDs) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// TestCheckFailsOnServerThatBreaksItsSentence has servers that break one sentence each. The check of that sentence fails.
+// TestCheckFailsOnServerThatBreaksItsSentence has servers that break one sentence each.
 func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 	h := server(t)
 	entries := func(page map[string]any) []any { return page["entries"].([]any) }

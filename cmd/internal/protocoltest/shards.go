@@ -32,8 +32,8 @@ func (f *feed) parts(ctx context.Context, count int, upto string) (all []entry, 
 
 func shardChecks() []check {
 	return []check{
-		{"4.1", "Parts that together are the feed (`shard` from 0 to `shard_count`-1) MUST have all its entries, " +
-			"each of them once; part i of c has the data shards from floor(i*D/c) to below floor((i+1)*D/c).",
+		{"4.1", "The parts of a feed (`shard` from 0 to `shard_count`-1) MUST together have each entry of the feed " +
+			"once; part i of c has the data shards from floor(i*D/c) to below floor((i+1)*D/c).",
 			func(ctx context.Context, f *feed) error {
 				if f.info.ShardIDs != nil {
 					return untried("the feed's shards are feeds by themselves")
@@ -46,7 +46,7 @@ func shardChecks() []check {
 				}
 				return nil
 			}},
-		{"4.2", "`shard` alone MUST answer the entries of that data shard, and no others.",
+		{"4.2", "`shard` without `shard_count` MUST return the entries of that data shard, and no others.",
 			func(ctx context.Context, f *feed) error {
 				all, _, _, err := f.beginning(ctx, 1)
 				if err != nil {
@@ -87,15 +87,15 @@ func shardChecks() []check {
 				}
 				return same(of(all), between, of(after))
 			}},
-		{"4.3", "A shard that there is not, in the feed or among shard_count, " +
-			"MUST be refused with 400 and the parameter shard.", func(ctx context.Context, f *feed) error {
-			if f.info.ShardIDs != nil {
-				return untried("the feed's shards are feeds by themselves, of any number")
-			}
-			ofParts := f.badParameter("shard", "2")
-			ofParts.query.Set("shard_count", "2")
-			return f.problems(ctx, f.badParameter("shard", strconv.Itoa(f.info.DataShards)),
-				f.badParameter("shard", "-1"), ofParts)
-		}},
+		{"4.3", "A shard that the feed or shard_count does not have MUST be refused with 400 and the parameter shard.",
+			func(ctx context.Context, f *feed) error {
+				if f.info.ShardIDs != nil {
+					return untried("the feed's shards are feeds by themselves, of any number")
+				}
+				ofParts := f.badParameter("shard", "2")
+				ofParts.query.Set("shard_count", "2")
+				return f.problems(ctx, f.badParameter("shard", strconv.Itoa(f.info.DataShards)),
+					f.badParameter("shard", "-1"), ofParts)
+			}},
 	}
 }

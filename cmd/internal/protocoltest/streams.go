@@ -75,8 +75,8 @@ func (f *feed) events(ctx context.Context, least int) (all []event, shown []entr
 
 func streamChecks() []check {
 	return []check{
-		{"6.1", "A stream MUST be text/event-stream and have the entries that pages have, in their order, " +
-			"an entry an event.", func(ctx context.Context, f *feed) error {
+		{"6.1", "A stream MUST be text/event-stream and have the entries that pages have, in the same order, one " +
+			"event for each entry.", func(ctx context.Context, f *feed) error {
 			all, shown, err := f.events(ctx, 1)
 			if err != nil {
 				return err
@@ -113,7 +113,7 @@ func streamChecks() []check {
 			}
 			return nil
 		}},
-		{"6.3", "`Last-Event-ID` MUST win over after.", func(ctx context.Context, f *feed) error {
+		{"6.3", "`Last-Event-ID` MUST take precedence over after.", func(ctx context.Context, f *feed) error {
 			all, _, err := f.events(ctx, 3)
 			if err != nil {
 				return err

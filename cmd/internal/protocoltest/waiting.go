@@ -8,8 +8,8 @@ import (
 
 func waitChecks() []check {
 	return []check{
-		{"5.1", "`wait` at the head MUST hold the request until there is an entry, or its time is over; " +
-			"before that nothing is sent, no status either.", func(ctx context.Context, f *feed) error {
+		{"5.1", "`wait` at the head MUST hold the request until there is an entry or the time is over; before that " +
+			"the server sends nothing, not even the status.", func(ctx context.Context, f *feed) error {
 			now, err := f.fetch(ctx, f.with("after", "now"))
 			if err != nil {
 				return err

@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/protocoltest"
 )
 
-// TestConcurrentWritesFailNoCheck: no check fails because of concurrent writers. Writes happen before every fifth request,
-// during each request that waits, and once between two requests that a check compares. Tries lets the check repeat.
+// TestConcurrentWritesFailNoCheck writes before every fifth request, during each request that waits, and once between
+// two requests that a check compares. Options.Tries lets that check repeat.
 func TestConcurrentWritesFailNoCheck(t *testing.T) {
 	pool, feed, h := newServer(t)
 	requests, writes, compared := 0, 0, map[string]bool{}
