@@ -17,9 +17,9 @@ import (
 
 var backlogRows = flag.Int("backlog", 1_000_000, "rows of TestBacklog, 100000 at least; ten million take 10 GB of disk")
 
-// TestBacklog publishes a table from its first row on, and then has a consumer read all of it, in
-// pages of 1000: what a key costs in each part of the way, and how much memory this process has
-// meanwhile. Then, at that size, what new rows and updates all over the table cost.
+// TestBacklog publishes a table from its first row on. Then a consumer reads all of it, in pages of 1000. The figures
+// are the cost of a key in each step, and the memory of this process. Finally it measures the cost of new rows and of
+// updates all over the table at that size.
 func TestBacklog(t *testing.T) {
 	const parts = 10
 	rows := scaled(*backlogRows)
@@ -103,7 +103,7 @@ func TestBacklog(t *testing.T) {
 	more.Print()
 }
 
-// resident is this process's memory in MiB, where the system tells.
+// resident returns this process's memory in MiB, or 0 if the system does not report it.
 func resident(t *testing.T) float64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestOldSnapshot publishes the same keys again and again while another connection has an old
-// snapshot, next to the same on a server where nobody has: pass by pass in turns. Deleted
-// changes stay in their table then, and so do the keys' former positions.
+// TestOldSnapshot publishes the same keys again and again while another connection has an old snapshot, compared with a
+// server without one, pass by pass in turns. While the snapshot is open, deleted changes and former positions stay in
+// their tables.
 func TestOldSnapshot(t *testing.T) {
 	const rounds = 6
 	head := []string{"database", "measure"}
@@ -25,7 +25,7 @@ func TestOldSnapshot(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
-			return // nothing deleted stays where it was
+			return // SQLite: nothing deleted stays in its table
 		}
 		ratios, beside, looks, pages := map[int]figure{}, map[int]figure{}, map[int]figure{}, map[int]figure{}
 		for range *reps {

@@ -1,7 +1,7 @@
 package peers
 
-// costMeasure: a transaction is BEGIN, an INSERT, what the peer needs besides, and COMMIT. The naive
-// poller needs nothing, so that its writers without a consumer are the plain ones.
+// costMeasure: a transaction is BEGIN, an INSERT, what the peer needs, and COMMIT. The naive poller needs nothing, so
+// its writers without a consumer are the baseline.
 var costMeasure = peerMeasure{
 	name: "cost", tune: true,
 	title: "Commits/s of 8 writers, each transaction one row of 200 bytes and what the peer needs",

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// drainLimit ends a drain that takes too long; its rate is that of the rows handled until then.
+// drainLimit ends a drain that takes too long. Its rate is that of the rows handled until then.
 const drainLimit = time.Minute
 
 var drainMeasure = peerMeasure{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// latencyMeasure: 8 writers commit a row each, so many a second together.
+// latencyMeasure: 8 writers commit a row each, at a common rate.
 func latencyMeasure(perSecond int) peerMeasure {
 	return peerMeasure{
 		name: fmt.Sprintf("latency-%d", perSecond), tune: true,
@@ -34,8 +34,8 @@ func latencyMeasure(perSecond int) peerMeasure {
 	}
 }
 
-// racingMeasure is about what goes wrong: 8 writers whose transactions of 1 to 3 rows stay open for 0 to
-// 20 ms, and of which one in ten is rolled back.
+// racingMeasure shows what goes wrong: the transactions of 8 writers insert 1 to 3 rows, stay open for 0 to 20 ms, and
+// one in ten is rolled back.
 var racingMeasure = peerMeasure{
 	name: "racing", tune: true,
 	title: "8 writers whose transactions overlap (1 to 3 rows, open for 0 to 20 ms, one in ten rolled back)",
@@ -92,7 +92,7 @@ var firstMeasure = peerMeasure{
 		c.start()
 		c.warm()
 		for range firstChanges {
-			time.Sleep(*window/3 + rand.N(*window/3)) // at any place between two looks
+			time.Sleep(*window/3 + rand.N(*window/3)) // at any time between two polls
 			c.Must(c.write(c.Context(), 0, 1, 0))
 			c.settle(c.Context())
 		}

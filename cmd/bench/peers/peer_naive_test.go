@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// naivePeer reads rows above the highest id that it has seen: nothing is cheaper, and it passes over every row
-// that is committed after one with a higher id. It is the floor of all costs.
+// naivePeer reads rows above the highest id that it has seen. Nothing is cheaper, but it skips every row that is
+// committed after a row with a higher id. Its figures are the minimum of all costs.
 var naivePeer = contestant{name: "naive", families: []string{
 	"postgres", "mysql",
 }, loses: true, configurations: []configuration{
@@ -79,7 +79,7 @@ func (n *naivePoller) next(ctx context.Context, cursor *int64, handle handler) (
 	return handled, rows.Err()
 }
 
-// unlessEnded is the error, or none when it comes from the end of the run.
+// unlessEnded returns the error, or nil if the error comes from the end of the run.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// rowfeedPeer is rowfeed as the README shows it: triggers, a publisher in a goroutine, a consumer that the publisher
+// rowfeedPeer is rowfeed as in the README: triggers, a publisher in a goroutine, and a consumer that the publisher
 // wakes.
 var rowfeedPeer = contestant{name: "rowfeed", families: []string{"postgres", "mysql"}, configurations: []configuration{
 	{"default", "nothing is set", rowfeedWith(rowfeedSettings{})},
@@ -22,7 +22,7 @@ var rowfeedPeer = contestant{name: "rowfeed", families: []string{"postgres", "my
 		rowfeedWith(rowfeedSettings{shards: 8})},
 }}
 
-// rowfeedSettings are those that differ from the defaults.
+// rowfeedSettings are the settings that differ from the defaults.
 type rowfeedSettings struct {
 	batch  int           // Config.BatchSize
 	poll   time.Duration // Config.IdlePoll and WatchPoll
@@ -64,7 +64,7 @@ func (r *rowfeedRun) begin(c *cell) {
 	r.feed = c.Feed(r.db, spec)
 }
 
-// key: rows come in order within a shard, and a writer is to be in one.
+// Rows are delivered in order within a shard, so all rows of a writer must be in one shard.
 func (r *rowfeedRun) key() string {
 	if r.shards > 1 {
 		return "id, writer"
@@ -72,7 +72,7 @@ func (r *rowfeedRun) key() string {
 	return "id"
 }
 
-// record has nothing to do: triggers do it.
+// record does nothing: triggers record the row.
 func (r *rowfeedRun) record(context.Context, userTx, []string) error { return nil }
 
 func (r *rowfeedRun) end(context.Context) error { return nil }

@@ -15,7 +15,7 @@ import (
 )
 
 // watermillPeer is watermill-sql. A message is published in the user's transaction. Each message is handled in a
-// goroutine, as Watermill's router does. The next message is delivered when the one before was acknowledged.
+// goroutine, as Watermill's router does. The next message is delivered when the previous one was acknowledged.
 var watermillPeer = contestant{name: "watermill-sql", families: []string{
 	"postgres", "mysql",
 }, message: true, configurations: []configuration{
@@ -51,7 +51,7 @@ var watermillPeer = contestant{name: "watermill-sql", families: []string{
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, topics: 8})},
 }}
 
-// watermillSettings are those that differ from the defaults.
+// watermillSettings are the settings that differ from the defaults.
 type watermillSettings struct {
 	batch    int            // SubscribeBatchSize
 	poll     time.Duration  // SubscriberConfig.PollInterval
@@ -111,7 +111,7 @@ func (w *watermillRun) begin(c *cell) {
 	c.Must(s.Close())
 }
 
-// prepares: MySQL takes bytes that stand in a statement for no JSON, and Watermill's metadata are such.
+// prepares: MySQL does not accept bytes in the text of a statement as JSON, and Watermill's metadata are bytes.
 func (w *watermillRun) prepares(e testdb.Engine) bool { return e == testdb.MySQL }
 
 func (w *watermillRun) topic(n int) string { return fmt.Sprintf("items_%d", n) }
@@ -137,11 +137,11 @@ func (w *watermillRun) record(ctx context.Context, tx userTx, payloads []string)
 	for _, text := range payloads {
 		topic := 0
 		if w.topics > 1 {
-			writer, _ := place(text) // his rows stay in their order
+			writer, _ := place(text) // the rows of a writer stay in order
 			topic = writer % w.topics
 		}
 		if !w.bytes {
-			text = `"` + text + `"` // it has nothing that JSON would write in another way
+			text = `"` + text + `"` // the text has no characters that JSON would escape
 		}
 		m := message.NewMessage(watermill.NewUUID(), message.Payload(text))
 		m.SetContext(ctx)
@@ -190,13 +190,13 @@ func (w *watermillRun) run(ctx context.Context, handle handler) error {
 
 func (w *watermillRun) end(context.Context) error { return nil }
 
-// watermillLog shows what Watermill takes for errors.
+// watermillLog shows what Watermill logs as errors.
 type watermillLog struct {
 	trouble func(format string, args ...any)
 }
 
 func (l watermillLog) Error(text string, err error, _ watermill.LogFields) {
-	if !errors.Is(err, context.Canceled) { // which is the end of a run
+	if !errors.Is(err, context.Canceled) { // the end of a run
 		l.trouble("watermill: %s: %v", text, err)
 	}
 }
