@@ -123,7 +123,7 @@ func (s source) Info(ctx context.Context) (*rowfeed.Info, error) {
 // the columns, which the client may not know.
 func (s source) unseen() error {
 	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: fmt.Sprintf("feed %q", s.name),
-		Cause: "the view of the token " + s.who.Name + " does not fit the feed any more: its columns have changed",
+		Cause: "the view of the token " + s.who.Name + " no longer fits the feed: its columns have changed",
 		Next:  "ask for another token; `rowfeed token list` shows the view"}
 }
 

@@ -75,14 +75,14 @@ type held struct {
 }
 
 // ErrNobody is the error for a request without credentials.
-var ErrNobody error = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "this server wants to know who asks",
+var ErrNobody error = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the request has no token",
 	Next: "send the header Authorization: Bearer, with a token that `rowfeed token add` has made"}
 
 var (
-	errUnknown = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the token is not known here, or holds no more",
-		Next: "ask for another one: `rowfeed token add` makes it"}
+	errUnknown = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the token is unknown, or no longer valid",
+		Next: "ask for a new one: `rowfeed token add` makes it"}
 	errScheme = &rowfeed.Error{Code: rowfeed.Unauthorized,
-		Cause: "the Authorization header is not a single one of the form Bearer and a token",
+		Cause: "the request must have one Authorization header, of the form Bearer TOKEN",
 		Next:  "send Authorization: Bearer, with a token that `rowfeed token add` has made"}
 )
 

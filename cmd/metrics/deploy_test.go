@@ -126,8 +126,8 @@ func checkExpression(t *testing.T, where, expr, shown string, all map[string][]s
 	}
 }
 
-// TestDashboard: every metric and label in a panel exists.
-func TestDashboard(t *testing.T) {
+// TestDashboardUsesExistingMetrics: every metric and label in a panel exists.
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	var d dashboard
 	load(t, dashboardFile, &d)
 	all := exposed(t)
@@ -141,8 +141,9 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestAlerts (O4): every metric and label in an alert exists. Each alert says what to do, and is in the document.
-func TestAlerts(t *testing.T) {
+// TestAlertsUseExistingMetrics (O4): every metric and label in an alert exists. Each alert says what to do, and is in
+// the document.
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	var r rules
 	load(t, rulesFile, &r)
 	text, err := os.ReadFile(document)
@@ -175,8 +176,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDocument: the document has every metric, and no other.
-func TestDocument(t *testing.T) {
+// TestDocumentHasEveryMetric: the document has every metric, and no other.
+func TestDocumentHasEveryMetric(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)

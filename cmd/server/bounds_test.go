@@ -132,9 +132,9 @@ func silent(t *testing.T, r *running, beginning string) string {
 	return string(answer)
 }
 
-// TestSlowloris: the server does not wait for a header or a body that never ends. A complete header has unlimited
-// time here, so that its answer does not depend on the machine.
-func TestSlowloris(t *testing.T) {
+// TestSlowRequestsAreCutOff: the server does not wait for a header or a body that never ends. A complete header has
+// unlimited time here, so that its answer does not depend on the machine.
+func TestSlowRequestsAreCutOff(t *testing.T) {
 	x := newFixture(t)
 	header := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond}})
 	for _, beginning := range []string{
@@ -163,8 +163,8 @@ func TestSlowloris(t *testing.T) {
 	}
 }
 
-// TestTLSSlowloris: the server does not wait for a TLS handshake that never ends.
-func TestTLSSlowloris(t *testing.T) {
+// TestSlowTLSHandshakesAreCutOff: the server does not wait for a TLS handshake that never ends.
+func TestSlowTLSHandshakesAreCutOff(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{Limits: server.Limits{HeaderTimeout: time.Millisecond}})
 	s.url = "http" + strings.TrimPrefix(s.url, "https")

@@ -75,8 +75,8 @@ func (l Limits) withDefaults() Limits {
 func (l Limits) check() error {
 	if math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0) || l.Rate > 1e9 {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "rate",
-			Cause: fmt.Sprintf("rate: %g is no number of requests a second", l.Rate),
-			Next:  "give one up to 1e9, or a negative one for no bound"}
+			Cause: fmt.Sprintf("rate: %g is not a number of requests per second", l.Rate),
+			Next:  "give a number up to 1e9, or a negative one for no limit"}
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (l *limiter) first(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.RequestURI) > maxURI {
 			refuse(w, r, &rowfeed.Error{Code: feedhttp.URITooLong,
-				Cause: fmt.Sprintf("the address has %d bytes, at most %d are taken", len(r.RequestURI), maxURI)}, 0)
+				Cause: fmt.Sprintf("the URI has %d bytes, the maximum is %d", len(r.RequestURI), maxURI)}, 0)
 			return
 		}
 		most := l.BodyBytes
@@ -208,8 +208,8 @@ func (l *limiter) wait(ctx context.Context) (leave func(), err error) {
 	switch {
 	case l.Waiting >= 0 && l.waiting >= l.Waiting:
 		return nil, &rowfeed.Error{Code: feedhttp.Overloaded,
-			Cause: "as many requests wait for entries as this server carries",
-			Next:  "ask without wait, or another server; servers carry more with --max-waiting"}
+			Cause: "as many requests wait for entries as this server allows",
+			Next:  "send the request without wait, or to another server; --max-waiting raises the limit"}
 	case who != "" && l.WaitingPerClient >= 0 && l.waits[who] >= l.WaitingPerClient:
 		return nil, tooMany("more requests that wait for entries than one client may have")
 	}

@@ -49,8 +49,9 @@ func (a *asker) ask(address, who string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRate (O2): a client that sends too many requests is told when to continue. Other clients are not affected.
-func TestRate(t *testing.T) {
+// TestRateOfAClientIsLimited (O2): a client that sends too many requests is told when to continue. Other clients are
+// not affected.
+func TestRateOfAClientIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(Limits{Rate: 0.1, Burst: 2})
 		want := func(status int, address, who string) {
@@ -95,9 +96,9 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestRefusedTooOften: invalid tokens count for the address, and the number of authentications is limited.
-// Authenticated clients are not affected.
-func TestRefusedTooOften(t *testing.T) {
+// TestFailedAuthenticationsAreLimited: invalid tokens count for the address, and the number of authentications is
+// limited. Authenticated clients are not affected.
+func TestFailedAuthenticationsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(Limits{Rate: 0.1, Burst: 3})
 		for i := range 6 {
@@ -155,8 +156,8 @@ func TestLimitsDefaults(t *testing.T) {
 	}
 }
 
-// TestRequestsOfNoShape: a request that is too large is refused before authentication.
-func TestRequestsOfNoShape(t *testing.T) {
+// TestOversizedRequestsAreRefused: a request that is too large is refused before authentication.
+func TestOversizedRequestsAreRefused(t *testing.T) {
 	a := newAsker(Limits{BodyBytes: 10})
 	for _, c := range []struct {
 		method, path string

@@ -65,7 +65,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-func TestFeedsComeAndGo(t *testing.T) {
+func TestPublishersFollowAddedAndDroppedFeeds(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
@@ -204,7 +204,7 @@ func TestReadinessBehindAHangingDatabase(t *testing.T) {
 }
 
 // Readiness requests that arrive at the same time share a check of the database.
-func TestReadinessIsAskedTogether(t *testing.T) {
+func TestReadinessRequestsShareACheck(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
 	r.waitReasons(t)
@@ -253,7 +253,7 @@ func TestPublisherIsStartedAgain(t *testing.T) {
 	await(t, func() bool { return strings.Count(log.String(), "publisher stopped") >= 3 }, log.String)
 }
 
-func TestInFlightRequestFinishes(t *testing.T) {
+func TestRunningRequestFinishes(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	r := run(t, server.Config{DB: x.db, Publish: true})
@@ -294,9 +294,9 @@ func TestInFlightRequestFinishes(t *testing.T) {
 	r.end(t)
 }
 
-// TestWaitersDoNotHoldTheServer (M69): requests that wait for an entry do not delay the end of the server: streams
+// TestWaitersDoNotDelayTheEnd (M69): requests that wait for an entry do not delay the end of the server: streams
 // end, waits are answered.
-func TestWaitersDoNotHoldTheServer(t *testing.T) {
+func TestWaitersDoNotDelayTheEnd(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	var log logged

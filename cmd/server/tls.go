@@ -112,7 +112,7 @@ func (c *certificates) look(again bool) {
 	c.seen = now
 	config, err := c.read()
 	if err != nil {
-		c.log.Error("the TLS files cannot be used: what they were before still holds", "error", err)
+		c.log.Error("the TLS files cannot be used, the server keeps the previous ones", "error", err)
 		return
 	}
 	c.config = config

@@ -169,7 +169,7 @@ func TestTLSFilesChange(t *testing.T) {
 	serves("first.example")
 	write(t, s.cert, "half")
 	serves("first.example")
-	if !strings.Contains(log.String(), "still holds") {
+	if !strings.Contains(log.String(), "the server keeps the previous ones") {
 		t.Error("nothing was logged: ", log.String())
 	}
 	s.of.Sign(t, "second.example", s.cert, s.key)
@@ -259,8 +259,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSRefused: a server with invalid files does not start, and never without TLS.
-func TestTLSRefused(t *testing.T) {
+// TestInvalidTLSFilesPreventStart: a server with invalid files does not start, and never without TLS.
+func TestInvalidTLSFilesPreventStart(t *testing.T) {
 	x := newFixture(t)
 	folder := t.TempDir()
 	of := testtls.New(t, "servers")

@@ -168,7 +168,8 @@ func (c *logCheck) inClaim(i int, a Arrival) {
 		c.claims[of] = t
 	}
 	if t.sender != a.Sender {
-		c.fault(a.Key, "epoch: arrival %d: epoch %d of shard %d belongs to %s and to %s", i, a.Epoch, of.shard, t.sender,
+		c.fault(a.Key, "epoch: arrival %d: epoch %d of shard %d belongs to %s and to %s", i, a.Epoch, of.shard,
+			t.sender,
 			a.Sender)
 	}
 	again := t.seen[a.Position] || slices.ContainsFunc(c.history[a.Key], func(w Write) bool { return w.Delete })
@@ -180,7 +181,8 @@ func (c *logCheck) inClaim(i int, a Arrival) {
 	case earlier && a.Fate == Unknown:
 		c.Unknown++
 		if t.unknown[a.Position]++; t.unknown[a.Position] == maxUnknown+1 {
-			c.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d arrived after a later one %d times",
+			c.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d arrived after a later one %d "+
+				"times",
 				i, a.Epoch, of.shard, a.Position, maxUnknown+1)
 		}
 		return // may be an entry that is sent again
@@ -188,7 +190,8 @@ func (c *logCheck) inClaim(i int, a Arrival) {
 		c.fault(a.Key, "order: arrival %d: within epoch %d key %d arrived at position %d after %d", i, a.Epoch, a.Key,
 			a.Position, t.keys[a.Key])
 	case earlier:
-		c.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d arrived after %d", i, a.Epoch, of.shard,
+		c.fault(a.Key, "order: arrival %d: within epoch %d of shard %d position %d arrived after %d", i, a.Epoch,
+			of.shard,
 			a.Position, t.top)
 	}
 	t.seen[a.Position] = true
@@ -250,7 +253,8 @@ func (c *logCheck) compare(final map[int64]int64) {
 			c.fault(key, "lost: key %d last arrived as deleted, at position %d; its version is %d", key, got.position,
 				version)
 		case there && got.version != version:
-			c.fault(key, "stale: key %d last arrived as version %d, at position %d; its version is %d", key, got.version,
+			c.fault(key, "stale: key %d last arrived as version %d, at position %d; its version is %d", key,
+				got.version,
 				got.position, version)
 		case !there && !got.deleted:
 			c.fault(key, "ghost: key %d last arrived as version %d, at position %d; it has no row", key, got.version,

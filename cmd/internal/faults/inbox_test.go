@@ -135,8 +135,9 @@ func (o *observed) inOrder(t *testing.T, entry string) {
 	<-o.answered
 }
 
-// TestInboxKnowsWhichRequestsWereGivenUp: the sender of a request out of order has given it up, or has made an error. It has given it up if it
-// sends the next request. If the connection ends and no other request has arrived, nothing is known.
+// TestInboxKnowsWhichRequestsWereGivenUp: the sender of a request out of order has given it up, or has made an error.
+// It has given it up if it sends the next request. If the connection ends and no other request has arrived, nothing is
+// known.
 func TestInboxKnowsWhichRequestsWereGivenUp(t *testing.T) {
 	for i, entry := range []string{"1 0 7 1", "1 0 8 1"} { // of the same key, or another
 		for _, want := range []Fate{Awaited, GivenUp, Unknown} {
@@ -163,8 +164,8 @@ func TestInboxKnowsWhichRequestsWereGivenUp(t *testing.T) {
 	}
 }
 
-// TestReorderingSenderIsFound: a sender that sends a later entry first is detected, whether its requests are answered or
-// repeatedly cut.
+// TestReorderingSenderIsFound: a sender that sends a later entry first is detected, whether its requests are answered
+// or repeatedly cut.
 func TestReorderingSenderIsFound(t *testing.T) {
 	history, final := History{7: {{Version: 1}}, 8: {{Version: 1}}}, map[int64]int64{7: 1, 8: 1}
 	for _, cuts := range []int{0, 1, maxUnknown + 1} {

@@ -33,7 +33,7 @@ func (a answering) Connect(ctx context.Context) (driver.Conn, error) {
 type silence struct{}
 
 func (silence) Error() string {
-	return "something took the connection or the packets there, and did not answer in time"
+	return "the server did not answer in time"
 }
 
 // Timeout and Temporary make it a net.Error. Dialects classify it as a failed connection.

@@ -71,7 +71,7 @@ func checkAuthority(rawURL string) error {
 	case !strings.Contains(rawURL, "://"):
 		return malformed(rawURL, "// is missing after the scheme")
 	case strings.Contains(u.Path, "@") || u.User == nil && strings.Contains(u.RawQuery, "@") || u.Fragment != "":
-		return malformed(rawURL, "its parts are not where they should be"+hint)
+		return malformed(rawURL, "a character in it must be percent-encoded"+hint)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestMissingRightsAreNamed has files and directories that this process may not use. The message says so, and does not mention
-// passwords.
+// TestMissingRightsAreNamed has files and directories that this process may not use. The message says so, and does not
+// mention passwords.
 func TestMissingRightsAreNamed(t *testing.T) {
 	folder, err := os.MkdirTemp("", "rowfeed-rights-")
 	if err != nil {

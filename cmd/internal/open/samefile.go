@@ -61,7 +61,7 @@ func (f *sameFile) check() error {
 		return &rowfeed.Error{Code: rowfeed.DatabaseChanged, Object: "database",
 			Cause: "its file was replaced by another one while it was in use",
 			Err:   fmt.Errorf("%s is not the file that was opened", f.path),
-			Next: "stop rowfeed; where the file is a copy from before, run `rowfeed feed bump NAME` for each feed; " +
+			Next: "stop rowfeed; if the file is an older copy, run `rowfeed feed bump NAME` for each feed; " +
 				"then start again"}
 	case errors.Is(err, fs.ErrNotExist):
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "database",

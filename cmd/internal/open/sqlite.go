@@ -36,14 +36,15 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 	query, err := url.ParseQuery(rawQuery)
 	switch {
 	case err != nil:
-		return nil, malformed(rawURL, "what follows the '?' are no parameters; a '?' in a file's name is written %3F")
+		return nil, malformed(rawURL, "the part after '?' is not a list of parameters; a '?' in a file's name is "+
+			"written %3F")
 	case path == "":
 		return nil, malformed(rawURL, "it names no file")
 	case strings.ContainsRune(path, 0):
 		return nil, malformed(rawURL, "a file's name has no NUL")
 	case strings.Contains(path, ":memory:") || query.Get("mode") == "memory":
 		return nil, malformed(rawURL,
-			"a database in memory would be another one for each connection; rowfeed needs a file")
+			"each connection would get its own database in memory; rowfeed needs a file")
 	}
 	for name := range query {
 		switch name {
@@ -89,7 +90,7 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 // adviseSQLite explains why a file cannot be used, and what to do.
 func adviseSQLite(path string, readOnly bool, err error) (cause, next string) {
 	const rights = "give the user that rowfeed runs as the right to read and write the file and its directory, " +
-		"where SQLite keeps a -wal and a -shm file beside it"
+		"where SQLite also keeps a -wal and a -shm file"
 	if denied := accessible(path, !readOnly); denied != nil {
 		return fmt.Sprintf("file %s may not be read and written (%v)", path, denied), rights
 	}

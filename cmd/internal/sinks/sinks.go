@@ -137,7 +137,7 @@ func parse(to string, known ...string) (*url.URL, url.Values, error) {
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, nil, malformed("what follows the '?' are no parameters")
+		return nil, nil, malformed("the part after '?' is not a list of parameters")
 	}
 next:
 	for name := range values {
@@ -213,7 +213,7 @@ func (m *mirror) Close() error {
 func openMirror(ctx context.Context, o Options) (sink.Sink, error) {
 	to, table := MirrorOf(o.To)
 	if table == "" {
-		return nil, malformed("a database's URL needs the table that is to follow, ?table=NAME")
+		return nil, malformed("a database's URL must name the mirror table, ?table=NAME")
 	}
 	pool, d, err := open.Open(ctx, to, open.Options{MustExist: true})
 	if err != nil {
