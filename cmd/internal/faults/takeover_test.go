@@ -42,12 +42,12 @@ func newTakeOvers(leases string) *takeOvers {
 // watch reads the leases until ctx ends. It ignores errors: the database is killed now and then.
 func (o *takeOvers) watch(ctx context.Context, db *sql.DB) {
 	for ctx.Err() == nil {
-		o.look(ctx, db)
+		o.poll(ctx, db)
 		pause(ctx, 10*time.Millisecond)
 	}
 }
 
-func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
+func (o *takeOvers) poll(ctx context.Context, db *sql.DB) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	rows, err := db.QueryContext(ctx, "SELECT name, owner, epoch, acquired_at FROM rowfeed_leases WHERE name LIKE '"+

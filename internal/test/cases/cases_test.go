@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// TestNothingIsLost: every case of the inventory exists, where moved.txt says, and runs on the databases that it
-// ran on; and every case is in the inventory.
-func TestNothingIsLost(t *testing.T) {
+// TestEveryCaseOfTheInventoryExists: every case of the inventory still exists, where moved.txt says, and still runs on
+// its databases. Every case is in the inventory.
+func TestEveryCaseOfTheInventoryExists(t *testing.T) {
 	r := opened(t)
 	for _, problem := range check(r.inventory, r.moved, r.cases) {
 		t.Error(problem)
 	}
 }
 
-// TestCapabilities: docs/CAPABILITIES.md is what the labels of the cases make of it.
-func TestCapabilities(t *testing.T) {
+// TestCapabilitiesAreUpToDate: docs/CAPABILITIES.md is up to date with the labels of the cases.
+func TestCapabilitiesAreUpToDate(t *testing.T) {
 	r := opened(t)
 	made, problems := page(r.template, r.cases)
 	for _, problem := range problems {
@@ -37,7 +37,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestListsOfTheSuite: a folder of the suite lists all its tests, in the order in which its files have them.
+// TestListsOfTheSuite: a folder of the suite lists all its tests, in the order of its files.
 func TestListsOfTheSuite(t *testing.T) {
 	r := opened(t)
 	run, err := os.ReadFile(filepath.Join(r.root, "cmd/internal/suite/suite_test.go"))
@@ -66,8 +66,8 @@ func opened(t *testing.T) *repository {
 
 const before = "a\n\tTestOne sqlite mariadb (mysql)\n\tTestTwo\n"
 
-// TestCheck: what is lost, added or changed is found.
-func TestCheck(t *testing.T) {
+// TestLostAndNewCasesAreFound: lost, new and changed cases are found.
+func TestLostAndNewCasesAreFound(t *testing.T) {
 	for _, c := range []struct{ name, moved, now, want string }{
 		{"the same", "", before, ""},
 		{"lost", "", "a\n\tTestTwo\n", "there is no case a.TestOne any more"},
@@ -125,8 +125,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPage: rows without cases and labels without rows are found.
-func TestPage(t *testing.T) {
+// TestRowsAndLabelsMustMatch: rows without cases and labels without rows are found.
+func TestRowsAndLabelsMustMatch(t *testing.T) {
 	one := Case{Folder: "a", Name: "TestOne", On: []string{"sqlite"}, WithAll: []string{"mysql"}}
 	one.Labels = []string{"M1"}
 	const head = "| row | what | state |\n|---|---|---|\n"
@@ -153,9 +153,9 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestDatabases: the databases of a case are those that it and its helpers name, without those that it only
+// TestDatabasesOfACase: the databases of a case are those that it and its helpers name, without those that it only
 // compares with, and without those that Only leaves out.
-func TestDatabases(t *testing.T) {
+func TestDatabasesOfACase(t *testing.T) {
 	const helpers = `package p
 func each(f func()) { testdb.Each(t, f) }
 func servers(f func()) { testdb.Only(t, testdb.Servers...); each(f) }

@@ -128,7 +128,7 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// TestMutants checks that every mutant applies, so that a change of the code cannot disarm one unnoticed.
+// TestMutants checks that every mutant applies, so that a change of the code cannot disable a mutant unnoticed.
 func TestMutants(t *testing.T) {
 	root, err := repository()
 	if err != nil {

@@ -146,8 +146,8 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 }
 
-// TestLogsOfShardsAreChecked has the logs of a shard whose positions are ULIDs: the rows of an account in the order of their
-// numbers, after the rows that had been committed before.
+// TestLogsOfShardsAreChecked has the logs of a shard whose positions are ULIDs: the rows of an account in the order of
+// their numbers, after the rows that had been committed before.
 func TestLogsOfShardsAreChecked(t *testing.T) {
 	const (
 		a1 = `{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","op":"upsert","key":{"id":1},"row":{"id":1,"account":1,"n":1,` +

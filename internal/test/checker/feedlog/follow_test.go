@@ -39,8 +39,8 @@ const (
 	noPage   = `{"entries":[],"cursor":"9","more":false}`
 )
 
-// TestFollowReadsToTheHead: cursors are sent as they were received, requests to unavailable servers are repeated, and only an empty
-// page that was requested after the end ends Follow.
+// TestFollowReadsToTheHead: cursors are sent as they were received, requests to unavailable servers are repeated, and
+// only an empty page that was requested after the end ends Follow.
 func TestFollowReadsToTheHead(t *testing.T) {
 	finish := make(chan struct{})
 	var cursors []string
