@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/bench/measuring"
 )
 
-var take = flag.Bool("figures", false, "take the measures; all of them take more than an hour")
+var take = flag.Bool("figures", false, "run the measures; all of them need more than an hour")
 
 // TestMain measures only with -figures, so that `go test ./...` stays quick.
 func TestMain(m *testing.M) {

@@ -70,6 +70,6 @@ func TestUnreadDataOverHTTP2IsLimited(t *testing.T) {
 		}
 	}
 	if window > 64<<10 {
-		t.Errorf("the server takes %d bytes", window)
+		t.Errorf("the server reads %d bytes of a request that it does not process", window)
 	}
 }

@@ -67,7 +67,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Errorf("a page that does not wait: %d %s", status, body)
 	}
 	leave()
-	await(t, func() bool { return waits("c") == 200 }, func() string { return "no place becomes free" })
+	await(t, func() bool { return waits("c") == 200 }, func() string { return "no waiting request may follow" })
 }
 
 // TestConnectionsAreBounded: connections above the limit are closed at once. When a connection ends, another may be
@@ -99,21 +99,21 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	for range 3 {
 		if answers(dial()) {
-			t.Error("a third one is served")
+			t.Error("a third connection is served")
 		}
 	}
 	if !answers(a) {
 		t.Error("those that are there were closed")
 	}
 	if n := strings.Count(log.String(), "was closed at once"); n != 1 {
-		t.Errorf("it is told of %d times: %s", n, log.String())
+		t.Errorf("the refusal is logged %d times: %s", n, log.String())
 	}
 	b.Close()
 	await(t, func() bool {
 		c := dial()
 		defer c.Close()
 		return answers(c)
-	}, func() string { return "no place becomes free" })
+	}, func() string { return "no waiting request may follow" })
 }
 
 // silent sends the beginning of a request and nothing more. It returns what the server sent before it closed the

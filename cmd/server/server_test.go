@@ -130,7 +130,7 @@ func TestReadiness(t *testing.T) {
 	x.exec(t, `DROP TRIGGER `+trigger(t, x))
 	r.waitReasons(t, `feed "kv": `)
 	if _, body := r.get(t, "/"); !strings.Contains(body, "Something is wrong") {
-		t.Error("the console does not tell")
+		t.Error("the console does not show the problem")
 	}
 	if _, err := x.feed.Admin().Upgrade(t.Context()); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestReadinessRequestsShareACheck(t *testing.T) {
 	close(hang)
 	all.Wait()
 	if n := looks.Load(); n > 15 { // two checks, and one for each request that came late
-		t.Errorf("31 who ask at once made %d looks", n)
+		t.Errorf("31 concurrent requests made %d checks", n)
 	}
 }
 

@@ -77,7 +77,7 @@ func traced(t *testing.T) (*tracetest.SpanRecorder, feedtype.Tracer, *testdb.Dat
 
 // A published batch, a page over HTTP, the handling of its entries and their delivery have a span each. The spans of
 // one operation are linked, and the receiver can continue the trace.
-func TestSpans(t *testing.T) {
+func TestOperationsHaveLinkedSpans(t *testing.T) {
 	spans, tracer, d, db, f := traced(t)
 	_, err := f.Publish(t.Context())
 	must(t, err)
@@ -135,7 +135,7 @@ func TestSpans(t *testing.T) {
 	read := span(t, spans, feedtype.SpanRequest).SpanContext()
 	if links := span(t, spans, feedtype.SpanConsume).Links(); len(links) != 1 ||
 		links[0].SpanContext.SpanID() != read.SpanID() || links[0].SpanContext.TraceID() != read.TraceID() {
-		t.Errorf("what was consumed does not lead to its page: %v, not %v", links, read)
+		t.Errorf("the consumer's span is linked to %v, not to its page %v", links, read)
 	}
 	delivered := span(t, spans, feedtype.SpanDeliver).SpanContext()
 	if want := "00-" + delivered.TraceID().String() + "-" + delivered.SpanID().String() + "-01"; len(sent) != 1 ||
@@ -169,7 +169,7 @@ func TestSpans(t *testing.T) {
 }
 
 // The span of handling a page is linked to the span that fetched the page, even if the page was read ahead.
-func TestSpansReadAhead(t *testing.T) {
+func TestSpanOfAPageReadAheadIsLinked(t *testing.T) {
 	spans, _, d, db, f := traced(t)
 	d.Exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
 	_, err := f.Publish(t.Context())
@@ -194,8 +194,9 @@ func TestSpansReadAhead(t *testing.T) {
 	}
 }
 
-// TestFromEnvironment (O4): the standard variables send spans to a collector, without the texts of errors.
-func TestFromEnvironment(t *testing.T) {
+// TestEnvironmentSelectsTheExporter (O4): the standard variables send spans to a collector, without the texts of
+// errors.
+func TestEnvironmentSelectsTheExporter(t *testing.T) {
 	var mu sync.Mutex
 	var got collector.ExportTraceServiceRequest
 	var raw, path, header string

@@ -56,7 +56,7 @@ func TestOrdersAreCountedOnce(t *testing.T) {
 		var pieces int
 		if err := db.QueryRow("SELECT count(*) FROM taken WHERE item = 'lamp'").Scan(&pieces); err != nil ||
 			pieces != step.want {
-			t.Errorf("%s: %d lamps taken, want %d, %v", step.write, pieces, step.want, err)
+			t.Errorf("%s: %d lamps ordered, want %d, %v", step.write, pieces, step.want, err)
 		}
 	}
 }

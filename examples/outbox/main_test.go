@@ -27,7 +27,7 @@ func TestOneMailPerOrder(t *testing.T) {
 		}
 	}
 	if err := order(ctx, db, mails, 1, "nobody"); err == nil { // the order exists already
-		t.Fatal("an order was taken twice")
+		t.Fatal("an order was accepted twice")
 	}
 	var ids, receivers []string
 	crash := true

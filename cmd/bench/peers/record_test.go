@@ -103,7 +103,7 @@ func entrantNamed(t *testing.T, e recordedEntrant) entrant {
 			return who
 		}
 	}
-	t.Fatalf("results name the peer %q, which there is not", e.Peer)
+	t.Fatalf("the results name the peer %q, which does not exist", e.Peer)
 	return entrant{}
 }
 

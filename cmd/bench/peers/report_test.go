@@ -39,7 +39,7 @@ func TestPeersReport(t *testing.T) {
 	}
 	begin, end := bytes.Index(text, []byte(reportBegin)), bytes.Index(text, []byte(reportEnd))
 	if begin < 0 || end < begin {
-		t.Fatalf("%s has no place for the report: %q and %q", reportFile, reportBegin, reportEnd)
+		t.Fatalf("%s lacks the marks of the report: %q and %q", reportFile, reportBegin, reportEnd)
 	}
 	want := slices.Concat(text[:begin+len(reportBegin)], []byte(report.String()), text[end:])
 	keep(t, reportFile, text, want)

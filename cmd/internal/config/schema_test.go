@@ -36,7 +36,7 @@ func compare(t *testing.T, top, object *property, of reflect.Type, path string) 
 		fields = append(fields, name)
 		p := object.Properties.find(name)
 		if p == nil {
-			t.Errorf("schema.json lacks %s%s, which the loader takes", path, name)
+			t.Errorf("schema.json lacks %s%s, which the loader accepts", path, name)
 			continue
 		}
 		if p = p.resolved(top); p.Description == "" || !strings.HasSuffix(p.Description, ".") {
@@ -53,7 +53,7 @@ func compare(t *testing.T, top, object *property, of reflect.Type, path string) 
 			want = "string"
 		}
 		if !slices.Equal(p.Type, types{want}) {
-			t.Errorf("schema.json: %s%s is %v, the loader takes %s", path, name, p.Type, want)
+			t.Errorf("schema.json: %s%s is %v, the loader accepts %s", path, name, p.Type, want)
 		}
 		if kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.Struct {
 			compare(t, top, p.Items.resolved(top), kind.Elem(), path+name+"[].")
@@ -183,7 +183,7 @@ func TestConfigReference(t *testing.T) {
 	}
 	if string(got) != want {
 		t.Errorf(
-			"docs/CONFIG.md is not what the schema says; run `go run ./cmd/rowfeed config reference > docs/CONFIG.md`",
+			"docs/CONFIG.md is out of date; run `go run ./cmd/rowfeed config reference > docs/CONFIG.md`",
 		)
 	}
 }

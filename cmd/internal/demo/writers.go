@@ -82,7 +82,7 @@ func (w *writers) prepare(ctx context.Context, url string) error {
 	_, err := w.d.Describe(ctx, dialect.On(w.pool), feedtype.TableName{Name: Feed})
 	switch {
 	case err != nil && w.d.Classify(err) != dialect.ClassUndefined:
-		return fmt.Errorf("demo: look for a table kv: %w", err)
+		return fmt.Errorf("demo: search for a table kv: %w", err)
 	case err != nil:
 		if _, err := w.pool.ExecContext(ctx, "CREATE TABLE kv ("+w.flavour.table+")"); err != nil {
 			return fmt.Errorf("demo: create table kv: %w", err)

@@ -314,7 +314,7 @@ func (c *campaign) check(history History) {
 		c.Error(fault)
 	}
 	for _, key := range v.Wrong {
-		c.Logf("key %d was written %v, and came as %s", key, history[key], story(log, key))
+		c.Logf("key %d was written %v, and arrived as %s", key, history[key], story(log, key))
 	}
 	ended := 0
 	for _, in := range c.relays {
@@ -325,7 +325,7 @@ func (c *campaign) check(history History) {
 	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome",
 		c.writers.committed, c.writers.failed, c.writers.unknown)
 	c.Logf("%d arrivals in %d claims: "+
-		"%d taken in, %d repeated, %d of earlier claims, %d while busy, %d of requests given up, %d perhaps",
+		"%d accepted, %d repeated, %d of earlier claims, %d while busy, %d of requests given up, %d possibly given up",
 		v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp, v.Unknown)
 	c.Logf("%s", c.takeOvers.report(c.lease))
 	if !c.happened() || c.restarts.Load() != 2 || v.Epochs < 2 {

@@ -45,7 +45,7 @@ func TestSQLiteFileMoved(t *testing.T) {
 	move(away, path)
 	var rows int
 	if err := pool.QueryRow("SELECT count(*) FROM t").Scan(&rows); err != nil || rows != 0 {
-		t.Errorf("back at its place: %d rows (%v)", rows, err)
+		t.Errorf("back at its path: %d rows (%v)", rows, err)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestSQLitePublishesIntoNoLostFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := f.Publish(t.Context()); err != nil || n != 1 {
-		t.Errorf("back at its place: %d keys, %v", n, err)
+		t.Errorf("back at its path: %d keys, %v", n, err)
 	}
 }
 

@@ -97,14 +97,14 @@ func pageChecks() []check {
 					return err
 				}
 				if !*page.More {
-					return fmt.Errorf("the first of %d entries says that nothing is left", len(all))
+					return fmt.Errorf("the page with the first of %d entries has more false", len(all))
 				}
 				if !ended {
 					return nil
 				}
 				page, err = f.fetch(ctx, f.with("after", cursor))
 				if err == nil && len(page.Entries) == 0 && *page.More {
-					err = fmt.Errorf("the head says that something is left")
+					err = fmt.Errorf("the page at the head has more true")
 				}
 				return err
 			}},

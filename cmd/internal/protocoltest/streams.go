@@ -57,7 +57,7 @@ func (f *feed) listen(ctx context.Context, query url.Values, lastID string, n in
 		}
 	}
 	if len(all) < n {
-		return nil, fmt.Errorf("%d events came of %d: %v", len(all), n, lines.Err())
+		return nil, fmt.Errorf("%d of %d events arrived: %v", len(all), n, lines.Err())
 	}
 	return all, nil
 }
@@ -83,7 +83,7 @@ func streamChecks() []check {
 			}
 			for i, e := range all {
 				if i > 0 && !above(e.entry.Position, all[i-1].entry.Position) {
-					return fmt.Errorf("position %s comes behind %s", e.entry.Position, all[i-1].entry.Position)
+					return fmt.Errorf("position %s follows %s", e.entry.Position, all[i-1].entry.Position)
 				}
 			}
 			var streamed []entry
@@ -120,7 +120,7 @@ func streamChecks() []check {
 			}
 			next, err := f.listen(ctx, f.with("after", ""), all[1].id, 1)
 			if err == nil && !above(next[0].entry.Position, all[1].entry.Position) {
-				err = fmt.Errorf("behind the id %q comes position %s", all[1].id, next[0].entry.Position)
+				err = fmt.Errorf("position %[2]s follows the id %[1]q", all[1].id, next[0].entry.Position)
 			}
 			return err
 		}},

@@ -107,8 +107,8 @@ func (c Config) login() (kgo.Opt, error) {
 	case "scram-sha-512":
 		return kgo.SASL(hashed.AsSha512Mechanism()), nil
 	}
-	return nil, invalid(fmt.Sprintf("%q is no mechanism to log in", c.Mechanism),
-		"take plain, scram-sha-256 or scram-sha-512")
+	return nil, invalid(fmt.Sprintf("%q is not a mechanism to log in", c.Mechanism),
+		"use plain, scram-sha-256 or scram-sha-512")
 }
 
 func invalid(cause, next string) error {

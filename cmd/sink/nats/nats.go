@@ -59,7 +59,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, invalid("it names no server", "write it like nats://host:4222/subject")
 	case !validSubject(cfg.Subject):
 		return nil, invalid(fmt.Sprintf("%q is no subject to publish to", cfg.Subject),
-			"name one without wildcards and blanks, like orders.changes")
+			"use a subject without wildcards and spaces, like orders.changes")
 	case cfg.Timeout < 0 || cfg.MaxInFlight < 0:
 		return nil, invalid("its bounds must not be negative", "leave them at 0 for the defaults")
 	}
@@ -199,7 +199,7 @@ func judge(err error) sink.Result {
 		return sink.Reject(err)
 	}
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
-		return sink.Retry(0, fmt.Errorf("%w: is there a stream that takes the subject?", err))
+		return sink.Retry(0, fmt.Errorf("%w: is there a stream with this subject?", err))
 	}
 	return sink.Retry(0, err)
 }

@@ -70,7 +70,7 @@ const before = "a\n\tTestOne sqlite mariadb (mysql)\n\tTestTwo\n"
 func TestLostAndNewCasesAreFound(t *testing.T) {
 	for _, c := range []struct{ name, moved, now, want string }{
 		{"the same", "", before, ""},
-		{"lost", "", "a\n\tTestTwo\n", "there is no case a.TestOne any more"},
+		{"lost", "", "a\n\tTestTwo\n", "the case a.TestOne no longer exists"},
 		{"fewer databases", "", "a\n\tTestOne sqlite (mysql)\n\tTestTwo\n",
 			"a.TestOne does not run on mariadb any more"},
 		{"only with all", "", "a\n\tTestOne sqlite (mariadb mysql)\n\tTestTwo\n", "does not run on mariadb any more"},
@@ -79,15 +79,15 @@ func TestLostAndNewCasesAreFound(t *testing.T) {
 		{"more databases", "", "a\n\tTestOne sqlite mariadb mysql\n\tTestTwo\n", "cases.txt is out of date"},
 		{"new", "", before + "b\n\tTestThree\n", "b.TestThree is not in cases.txt"},
 		{"moved, not mapped", "", "b\n\tTestOne sqlite mariadb (mysql)\n\tTestTwo\n",
-			"there is no case a.TestOne any more"},
+			"the case a.TestOne no longer exists"},
 		{"moved", "a -> b", "b\n\tTestOne sqlite mariadb (mysql)\n\tTestTwo\n", ""},
 		{"moved twice", "a -> b\nb -> c/d\nc/d.TestTwo -> e.TestTow",
 			"c/d\n\tTestOne sqlite mariadb (mysql)\ne\n\tTestTow\n", ""},
 		{"gone", "a.TestTwo -> gone: nobody needs it", "a\n\tTestOne sqlite mariadb (mysql)\n", ""},
 		{"a map to nothing", "a.TestTwo -> b.TestTwo", "a\n\tTestOne sqlite mariadb (mysql)\n",
-			"there is no case b.TestTwo"},
+			"the case b.TestTwo no longer exists"},
 		{"a map to another case", "a.TestTwo -> a.TestOne", "a\n\tTestOne sqlite mariadb (mysql)\n",
-			"two cases of cases.txt are a.TestOne now"},
+			"two cases of cases.txt are now a.TestOne"},
 		{"only with all", "", "a\n\tTestOne (mysql)\n\tTestTwo\n", "runs on no database unless ROWFEED_TEST_ALL is 1"},
 		{"a map of nothing", "a.TestTw -> b.TestTwo", before, "had the path a.TestTw"},
 	} {
@@ -132,7 +132,7 @@ func TestRowsAndLabelsMustMatch(t *testing.T) {
 	const head = "| row | what | state |\n|---|---|---|\n"
 	for _, c := range []struct{ name, rows, want string }{
 		{"made", "| M1 | it works | run |\n| M2 | it flies | not yet |\n", ""},
-		{"no case", "| M1 | it works | run |\n| M2 | it flies | run, nearly |\n", "M2 says that it was run"},
+		{"no case", "| M1 | it works | run |\n| M2 | it flies | run, nearly |\n", "M2 says run"},
 		{"a case of what is not run", "| M1 | it works | not run |\n", "M1 says that it was not run"},
 		{"no row", "| M2 | it works | not run |\n", `a.TestOne names the row "M1"`},
 		{"no state", "| M1 | it works | well |\n", "state of row M1 begins with none"},

@@ -77,10 +77,10 @@ func check(inventory []Case, moved []move, cases []Case) (problems []string) {
 		case gone:
 			continue
 		case known[path]:
-			say("two cases of %s are %s now: say in %s why one is gone", inventoryFile, path, movedFile)
+			say("two cases of %s are now %s: give the reason in %s why one is gone", inventoryFile, path, movedFile)
 			continue
 		case !exists:
-			say("there is no case %s any more: say in %s where it is now, or why it is gone", path, movedFile)
+			say("the case %s no longer exists: add to %s its new path, or the reason why it is gone", path, movedFile)
 			continue
 		}
 		known[path] = true
@@ -188,7 +188,7 @@ func parseInventory(text string) (cases []Case, err error) {
 		case !indented:
 			at = line
 		case at == "":
-			return nil, fmt.Errorf("%s:%d: no folder stands above %q", inventoryFile, n+1, line)
+			return nil, fmt.Errorf("%s:%d: no folder precedes %q", inventoryFile, n+1, line)
 		default:
 			on, withAll, _ := strings.Cut(line, "(")
 			fields := strings.Fields(on)

@@ -52,9 +52,9 @@ func page(template string, cases []Case) (text string, problems []string) {
 			rows[row] = true
 			switch {
 			case wasRun.MatchString(state) && len(of) == 0:
-				say("the row %s says that it was run, and no case has its label", row)
+				say("the row %s says run, but no case has its label", row)
 			case notRun.MatchString(state) && len(of) > 0:
-				say("the row %s says that it was not run, and %s has its label", row, of[0].path())
+				say("the row %s says that it was not run, but %s has its label", row, of[0].path())
 			case !wasRun.MatchString(state) && !notRun.MatchString(state):
 				say(`the state of row %s begins with none of `+
 					`"run", "run against a fake", "not run", "not yet", "not planned"`,

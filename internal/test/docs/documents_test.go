@@ -113,7 +113,7 @@ func TestSnippets(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			} else if missing, all := docs.Contains(string(data), b.Text); !all {
-				t.Errorf("%s:%d shows %q of %s, which is not there, or not in this order",
+				t.Errorf("%s:%d shows %q of %s, where the line is missing or in another order",
 					document, b.Line, missing, b.Detail)
 			}
 		}

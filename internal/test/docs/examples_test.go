@@ -48,6 +48,6 @@ func TestDocumentedExamples(t *testing.T) {
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	if passed := strings.Count(string(out), "--- PASS: Example"); err != nil || passed != examples {
-		t.Errorf("%d of %d examples print what they say (%v):\n%s", passed, examples, err, out)
+		t.Errorf("%d of %d examples print the documented output (%v):\n%s", passed, examples, err, out)
 	}
 }

@@ -43,7 +43,7 @@ func Compare(t testing.TB, folder string, texts map[string]string) {
 		case *update:
 			write(t, filepath.Join(folder, name), text)
 		case !ok:
-			report(name, "there is no such file yet")
+			report(name, "the file does not exist yet")
 		default:
 			report(name, difference(old, text))
 		}

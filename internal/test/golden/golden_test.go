@@ -34,7 +34,7 @@ func TestDifferencesAreReported(t *testing.T) {
 	all := strings.Join(f.said, "\n")
 	for _, want := range []string{
 		filepath.Join(folder, "changed") + ": differs from line 2 on",
-		"- b\n+ B\n", filepath.Join(folder, "new/one") + ": there is no such file yet",
+		"- b\n+ B\n", filepath.Join(folder, "new/one") + ": the file does not exist yet",
 		filepath.Join(folder, "left") + ": the test produces no such text any more",
 		"go test -run '^TestDifferencesAreReported$' -update",
 	} {

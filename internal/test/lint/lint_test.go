@@ -49,7 +49,7 @@ func TestHouseStyle(t *testing.T) {
 			}
 			// It waits for servers, for a limited time.
 			if strings.Contains(text, "time.Sleep(") && !strings.HasSuffix(p.Path, "internal/test/testdb") {
-				t.Errorf("%s/%s sleeps: wait for what it waits for", p.Path, file)
+				t.Errorf("%s/%s sleeps: wait for the event instead", p.Path, file)
 			}
 			if strings.Contains(text, "\nfunc init()") && !inSuite(p) { // its child processes are found by their names
 				t.Errorf("%s/%s has an init function", p.Path, file)
@@ -112,7 +112,7 @@ func TestNamedTests(t *testing.T) {
 	}
 	for test, page := range named {
 		if !tests[test] {
-			t.Errorf("%s names %s, which there is not", page, test)
+			t.Errorf("%s names %s, which does not exist", page, test)
 		}
 	}
 }

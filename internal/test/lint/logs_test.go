@@ -92,7 +92,7 @@ func TestLogAttributes(t *testing.T) {
 	}
 	for name := range known {
 		if !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/OBSERVABILITY.md does not say what the attribute %s is", name)
+			t.Errorf("docs/OBSERVABILITY.md does not describe the attribute %s", name)
 		}
 	}
 }
@@ -122,6 +122,6 @@ func check(t *testing.T, files *token.FileSet, x ast.Expr, known map[string]bool
 	name, _ := strconv.Unquote(literal.Value)
 	if known[name] = true; !attributes[name] {
 		t.Errorf("%s: the attribute %q is none of those that logs have: "+
-			"take one of them, or add it there and to docs/OBSERVABILITY.md", files.Position(x.Pos()), name)
+			"use one of them, or add it there and to docs/OBSERVABILITY.md", files.Position(x.Pos()), name)
 	}
 }

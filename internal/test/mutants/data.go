@@ -110,7 +110,7 @@ func (m *mutant) field(line string) error {
 	case "keeps":
 		ids, why, _ := strings.Cut(value, ": ")
 		if m.Keeps != nil || why == "" {
-			return errors.New("want one line `keeps <identifiers>: <sentence>`")
+			return errors.New("write one line `keeps <identifiers>: <sentence>`")
 		}
 		m.Keeps, m.Why = strings.Fields(ids), why
 		return nil

@@ -25,7 +25,8 @@ func findPrograms(e Engine) (programs, error) {
 	find, _ := foundPrograms.LoadOrStore(e, sync.OnceValues(func() (programs, error) {
 		p, err := lookForPrograms(e)
 		if closed := closedFolder(p.server); err == nil && closed != "" {
-			err = fmt.Errorf("servers do not run as root, and %s lets nobody else in; see ROWFEED_ENGINES_DIR", closed)
+			err = fmt.Errorf("servers do not run as root, and other users cannot enter %s; see ROWFEED_ENGINES_DIR",
+				closed)
 		}
 		return p, err
 	}))

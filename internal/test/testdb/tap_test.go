@@ -92,7 +92,7 @@ func TestTapSees(t *testing.T) {
 		must(t, err)
 		_, err = stmt.ExecContext(ctx, 8)
 		if err == nil {
-			t.Error("a duplicate key was taken")
+			t.Error("a duplicate key was accepted")
 		}
 		must(t, stmt.Close())
 		tx, err = db.BeginTx(ctx, nil)
@@ -260,6 +260,6 @@ func TestBusyTimeout(t *testing.T) {
 	must(t, d.OpenTapped(t, testdb.Hooks{}, "_pragma=busy_timeout(0)").QueryRow("PRAGMA busy_timeout").Scan(&none))
 	must(t, d.Admin().QueryRow("PRAGMA busy_timeout").Scan(&own))
 	if usual != 5000 || none != 0 || own < 60_000 {
-		t.Errorf("usually %d ms, %d where none is said, and %d for the test's own SQL", usual, none, own)
+		t.Errorf("%d ms as in the URL, %d by default, and %d for the test's own SQL", usual, none, own)
 	}
 }

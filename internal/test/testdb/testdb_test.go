@@ -77,7 +77,7 @@ func TestAddress(t *testing.T) {
 		}
 	})
 	if taken(address) {
-		t.Errorf("%s is kept for nobody", address)
+		t.Errorf("%s is not reserved", address)
 	}
 }
 

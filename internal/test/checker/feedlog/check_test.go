@@ -183,7 +183,7 @@ func TestLogsOfShardsAreChecked(t *testing.T) {
 			`causality: position 01GNSG5PM8ZZZW000000000000: number 1 of writer 2 came after 1`}},
 		"repeated from the beginning": {[]string{a1, b1, a1, b1, a2, b2},
 			[]string{`order: position ` + first, `causality: position ` + first, `repeated`, `causality`}},
-		"repeated, at another place": {[]string{a1, b1, a2, b2, at("01GNSG5PMA000000000000000A", a1)},
+		"repeated, at another position": {[]string{a1, b1, a2, b2, at("01GNSG5PMA000000000000000A", a1)},
 			[]string{`causality: position 01GNSG5PMA000000000000000A: number 1 of writer 1 came after 2`}},
 		"swapped": {[]string{a1, a2, b1, b2},
 			[]string{`order: position 01GNSG5PM8ZZZW000000000000`}},

@@ -273,7 +273,7 @@ func TestVerifyAndRepair(t *testing.T) {
 				problems, err := d.Verify(h.ctx(), q, f, now)
 				h.must(err)
 				if !slices.Contains(problems, c.want) {
-					t.Errorf("verify says %q, want %q", problems, c.want)
+					t.Errorf("Verify returned %q, want %q", problems, c.want)
 				}
 				steps, err := d.Repair(h.ctx(), q, f, now)
 				h.must(err)

@@ -77,7 +77,7 @@ func TestOpenWritersDelayOnlyTheirRows(t *testing.T) {
 					}
 				}
 				if n := h.publish(f); n != 50 {
-					t.Errorf("published %d keys beside open writers, want 50", n)
+					t.Errorf("published %d keys next to open writers, want 50", n)
 				}
 				for _, tx := range txs {
 					h.must(tx.Commit())
@@ -115,7 +115,7 @@ func TestOpenPublisherBlocksNoWriter(t *testing.T) {
 		for _, q := range []string{"UPDATE t SET v = v + 1", "INSERT INTO t VALUES (2, 0), (6, 0)",
 			"DELETE FROM t WHERE id = 3", "REPLACE INTO t VALUES (1, 9)"} {
 			if _, err := writer.ExecContext(h.ctx(), q); err != nil {
-				t.Errorf("%s beside an open publisher: %v", q, err)
+				t.Errorf("%s during an open publisher's transaction: %v", q, err)
 			}
 		}
 		// A reader sees only what is committed, whatever its session's default is.

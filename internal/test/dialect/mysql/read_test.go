@@ -105,7 +105,7 @@ func TestSignature(t *testing.T) {
 				t.Errorf("%s: the page says %s, Describe %s", alter, page.Signature, table.Signature)
 			}
 			if other, ok := seen[page.Signature]; ok && alter != "DROP COLUMN x" {
-				t.Errorf("%q and %q have one signature", alter, other)
+				t.Errorf("%q and %q have the same signature", alter, other)
 			}
 			seen[page.Signature] = alter
 			_, err = f.Fetch(h.ctx(), rowfeed.Request{})
