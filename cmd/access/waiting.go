@@ -81,7 +81,7 @@ func (t *Tokens) watch(ctx context.Context) {
 			continue
 		}
 		for _, h := range some {
-			if !h.sure(patience) {
+			if !h.knownValid(patience) {
 				t.forget(h, &rowfeed.Error{Code: rowfeed.Unavailable,
 					Cause: "the database cannot be asked whether the token is still valid",
 					Next:  "try again", Err: err})

@@ -145,8 +145,8 @@ func newConsumers(b *bed, f *rowfeed.Feed, address, how string, n, row int) *con
 	return c
 }
 
-// tell stores the last row that a consumer has.
-func (c *consumers) tell(got *atomic.Int64, row int) {
+// arrive stores the last row that a consumer has.
+func (c *consumers) arrive(got *atomic.Int64, row int) {
 	got.Store(int64(row))
 	select {
 	case c.news <- struct{}{}:
@@ -201,7 +201,7 @@ func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 			n++
 		}
 		_ = rows.Close()
-		if c.tell(got, row); n < feedtype.DefaultLimit {
+		if c.arrive(got, row); n < feedtype.DefaultLimit {
 			rest = interval
 		} else {
 			rest = 0
@@ -233,7 +233,7 @@ func (c *consumers) fetch(f *rowfeed.Feed, got *atomic.Int64, row int) {
 		}
 		ask.After = page.Cursor
 		row += len(page.Entries)
-		c.tell(got, row)
+		c.arrive(got, row)
 	}
 }
 
@@ -259,10 +259,10 @@ func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) 
 				return
 			case !begun: // the first line has arrived, so the server knows the cursor
 				begun = true
-				c.tell(got, row)
+				c.arrive(got, row)
 			case entries > 0:
 				row += entries
-				c.tell(got, row)
+				c.arrive(got, row)
 			}
 		}
 	}
@@ -276,7 +276,7 @@ func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) 
 			}
 		}
 		row += entries
-		c.tell(got, row)
+		c.arrive(got, row)
 		path = "/_feeds/fetch/items?" + how + "&after=" + after
 	}
 }

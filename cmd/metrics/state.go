@@ -136,7 +136,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 			waiting[names.of(f.name)] += 0
 		}
 		gauge(descAge, time.Since(last.at).Seconds())
-		last.tell(s.cfg, gauge)
+		last.report(s.cfg, gauge)
 		for kind, n := range last.epochs() {
 			ch <- prometheus.MustNewConstMetric(descEpochs, prometheus.CounterValue, n, kind)
 		}
@@ -214,8 +214,8 @@ func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 	return r, nil
 }
 
-// tell passes the values of a reading to gauge.
-func (r *reading) tell(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+// report passes the values of a reading to gauge.
+func (r *reading) report(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	for i, f := range r.feeds {
 		if i == cfg.MaxNames {
 			break // sums over several feeds would be meaningless

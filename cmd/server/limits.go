@@ -135,13 +135,13 @@ func (l *limiter) first(next http.Handler) http.Handler {
 			r.Body = http.MaxBytesReader(w, r.Body, most)
 		}
 		a := &arrival{address: clientAddress(r.RemoteAddr)}
-		if after := l.unknown.dry(a.address); after > 0 {
+		if after := l.unknown.wouldWait(a.address); after > 0 {
 			refuse(w, r, tooMany("this address has been refused too often"), after)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), addressKey{}, a)))
 		if !a.known {
-			l.unknown.take(a.address)
+			l.unknown.count(a.address)
 		}
 	})
 }
@@ -152,7 +152,7 @@ func (l *limiter) second(next http.Handler) http.Handler {
 		if a, ok := r.Context().Value(addressKey{}).(*arrival); ok {
 			a.known = true
 		}
-		if after := l.asked.take(client(r.Context())); after > 0 {
+		if after := l.asked.count(client(r.Context())); after > 0 {
 			refuse(w, r, tooMany("more requests than one client may send"), after)
 			return
 		}

@@ -126,15 +126,15 @@ func TestClientsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClients(Limits{Rate: 0.1, Burst: 1})
 		for i := range maxClients + 500 {
-			c.take(fmt.Sprint(i))
+			c.count(fmt.Sprint(i))
 		}
 		if len(c.known) != maxClients || c.recent.Len() != maxClients {
 			t.Errorf("%d and %d are remembered", len(c.known), c.recent.Len())
 		}
-		if c.take(fmt.Sprint(maxClients+499)) == 0 {
+		if c.count(fmt.Sprint(maxClients+499)) == 0 {
 			t.Error("the latest was forgotten")
 		}
-		if c.take("0") != 0 {
+		if c.count("0") != 0 {
 			t.Error("the oldest was not")
 		}
 	})

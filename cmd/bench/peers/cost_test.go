@@ -25,7 +25,7 @@ var costMeasure = peerMeasure{
 		c.settle(c.Context())
 		c.p.add(c.entrant, "beside", c.rush(*window))
 		c.settle(c.Context())
-		c.judge(false)
+		c.countErrors(false)
 	},
 	row: func(s *standings, who entrant) []string {
 		plain := s.of(s.first(&naivePeer), "quiet")
@@ -33,6 +33,6 @@ var costMeasure = peerMeasure{
 			count(s.of(who, "quiet").Median()), over(s.of(who, "quiet"), plain),
 			count(s.of(who, "beside").Median()), over(s.of(who, "beside"), plain),
 			over(s.of(s.first(&rowfeedPeer), "beside"), s.of(who, "beside")),
-		}, s.went(who).cells()...)
+		}, s.outcomes(who).cells()...)
 	},
 }

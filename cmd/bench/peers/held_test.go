@@ -43,7 +43,7 @@ var heldMeasure = peerMeasure{
 			c.p.add(c.entrant, where, c.ledger.waits().Max())
 			c.p.add(c.entrant, where+" write", milliseconds(c.ledger.longest))
 		}
-		c.judge(false)
+		c.countErrors(false)
 	},
 	row: func(s *standings, who entrant) (cells []string) {
 		for _, where := range []string{"same", "other"} {
@@ -51,7 +51,7 @@ var heldMeasure = peerMeasure{
 			cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)),
 				ms(s.of(who, where+" write").Median()))
 		}
-		return append(cells, s.went(who).cells()...)
+		return append(cells, s.outcomes(who).cells()...)
 	},
 }
 
@@ -97,7 +97,7 @@ var hangMeasure = peerMeasure{
 			committed, handled := c.ledger.handledBy(began, time.Now())
 			c.p.add(c.entrant, "share", float64(handled)/float64(max(committed, 1)))
 		})
-		c.judge(false)
+		c.countErrors(false)
 		c.p.add(c.entrant, "longest", c.ledger.waits().Max())
 		c.p.add(c.entrant, "write", milliseconds(c.ledger.longest))
 		c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
@@ -105,6 +105,6 @@ var hangMeasure = peerMeasure{
 	row: func(s *standings, who entrant) []string {
 		return append([]string{fmt.Sprintf("%.0f %%", 100*s.of(who, "share").Median()),
 			ms(s.of(who, "longest").Median()),
-			ms(s.of(who, "write").Median()), count(s.of(who, "times").Max())}, s.went(who).cells()...)
+			ms(s.of(who, "write").Median()), count(s.of(who, "times").Max())}, s.outcomes(who).cells()...)
 	},
 }

@@ -49,7 +49,7 @@ var idleMeasure = peerMeasure{
 		took := time.Since(began).Seconds()
 		c.p.add(c.entrant, "statements", float64(asked)/took)
 		c.p.add(c.entrant, "log", float64(c.logWritten()-written)/took)
-		c.judge(false)
+		c.countErrors(false)
 	},
 	row: func(s *standings, who entrant) []string {
 		return []string{ms(s.of(who, "statements").Median()), count(s.of(who, "log").Median())}

@@ -19,7 +19,7 @@ func latencyMeasure(perSecond int) peerMeasure {
 			c.warm()
 			reached := c.pace(writerCount, float64(perSecond), 3**window)
 			c.settle(c.Context())
-			c.judge(false)
+			c.countErrors(false)
 			waits := c.ledger.waits()
 			c.p.add(c.entrant, "p50", waits.Median())
 			c.p.add(c.entrant, "p99", waits.Quantile(0.99))
@@ -29,7 +29,7 @@ func latencyMeasure(perSecond int) peerMeasure {
 		row: func(s *standings, who entrant) []string {
 			return append([]string{ms(s.of(who, "p50").Median()), ms(s.of(who, "p99").Median()),
 				ms(s.of(who, "longest").Max()),
-				count(s.of(who, "reached").Median())}, s.went(who).cells()...)
+				count(s.of(who, "reached").Median())}, s.outcomes(who).cells()...)
 		},
 	}
 }
@@ -57,13 +57,13 @@ var racingMeasure = peerMeasure{
 		}
 		all.Wait()
 		c.settle(c.Context())
-		c.judge(false)
+		c.countErrors(false)
 		c.p.add(c.entrant, "p50", c.ledger.waits().Median())
 		c.p.add(c.entrant, "p99", c.ledger.waits().Quantile(0.99))
 	},
 	row: func(s *standings, who entrant) []string {
-		return append([]string{count(float64(s.went(who).Committed)), ms(s.of(who, "p50").Median()),
-			ms(s.of(who, "p99").Median())}, s.went(who).cells()...)
+		return append([]string{count(float64(s.outcomes(who).Committed)), ms(s.of(who, "p50").Median()),
+			ms(s.of(who, "p99").Median())}, s.outcomes(who).cells()...)
 	},
 }
 
@@ -96,13 +96,13 @@ var firstMeasure = peerMeasure{
 			c.Must(c.write(c.Context(), 0, 1, 0))
 			c.settle(c.Context())
 		}
-		c.judge(false)
+		c.countErrors(false)
 		for _, wait := range c.ledger.waits() {
 			c.p.add(c.entrant, "wait", wait)
 		}
 	},
 	row: func(s *standings, who entrant) []string {
 		waits := s.of(who, "wait")
-		return append([]string{ms(waits.Median()), ms(waits.Max()), count(float64(len(waits)))}, s.went(who).cells()...)
+		return append([]string{ms(waits.Median()), ms(waits.Max()), count(float64(len(waits)))}, s.outcomes(who).cells()...)
 	},
 }

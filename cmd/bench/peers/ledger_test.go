@@ -55,8 +55,8 @@ func (l *ledger) payloads(writer, n int) []string {
 	return payloads
 }
 
-// place returns the row that a payload belongs to: its writer and its number, from 1 on.
-func place(payload string) (writer, seq int) {
+// rowOf returns the row that a payload belongs to: its writer and its number, from 1 on.
+func rowOf(payload string) (writer, seq int) {
 	writer, err := strconv.Atoi(payload[:2])
 	if err == nil {
 		seq, err = strconv.Atoi(payload[3:13])
@@ -72,7 +72,7 @@ func (l *ledger) commit(payloads []string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range payloads {
-		writer, seq := place(p)
+		writer, seq := rowOf(p)
 		l.writers[writer][seq-1].committed = at
 	}
 	l.took += len(payloads)
@@ -87,7 +87,7 @@ func (l *ledger) wrote(took time.Duration) {
 
 // handle is the handler of every peer.
 func (l *ledger) handle(payload string) {
-	writer, seq := place(payload)
+	writer, seq := rowOf(payload)
 	l.mu.Lock()
 	now := time.Now()
 	if l.hang.seq == seq && l.hang.writer == writer {

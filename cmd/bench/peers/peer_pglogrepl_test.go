@@ -100,7 +100,7 @@ func (p *pglogreplRun) run(ctx context.Context, handle handler) error {
 	err = p.receive(ctx, conn, row, committed)
 	wait()
 	if err == nil {
-		err = p.tell(context.Background(), conn)
+		err = p.report(context.Background(), conn)
 	}
 	return unlessEnded(ctx, err)
 }
@@ -150,7 +150,7 @@ func (p *pglogreplRun) besides(handle handler) *besides {
 }
 
 func (b *besides) row(text string) {
-	writer, _ := place(text)
+	writer, _ := rowOf(text)
 	b.reading.left.Add(1)
 	b.queues[writer%len(b.queues)] <- step{text, b.reading}
 }
@@ -192,7 +192,7 @@ func (p *pglogreplRun) receive(
 	for {
 		err := p.receiveFor(ctx, conn, row, committed)
 		if err == nil && ctx.Err() == nil {
-			err = p.tell(ctx, conn)
+			err = p.report(ctx, conn)
 		}
 		if err != nil || ctx.Err() != nil {
 			return unlessEnded(ctx, err)
@@ -237,8 +237,8 @@ func (p *pglogreplRun) next(until context.Context, conn *pgconn.PgConn) (pgproto
 	return conn.ReceiveMessage(until)
 }
 
-// tell reports the position to the server, so that it keeps its log no longer than needed.
-func (p *pglogreplRun) tell(ctx context.Context, conn *pgconn.PgConn) error {
+// report reports the position to the server, so that it keeps its log no longer than needed.
+func (p *pglogreplRun) report(ctx context.Context, conn *pgconn.PgConn) error {
 	return pglogrepl.SendStandbyStatusUpdate(ctx, conn,
 		pglogrepl.StandbyStatusUpdate{WALWritePosition: pglogrepl.LSN(p.handled.Load())})
 }

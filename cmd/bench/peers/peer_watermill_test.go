@@ -137,7 +137,7 @@ func (w *watermillRun) record(ctx context.Context, tx userTx, payloads []string)
 	for _, text := range payloads {
 		topic := 0
 		if w.topics > 1 {
-			writer, _ := place(text) // the rows of a writer stay in order
+			writer, _ := rowOf(text) // the rows of a writer stay in order
 			topic = writer % w.topics
 		}
 		if !w.bytes {

@@ -313,8 +313,8 @@ func (s *standings) rows(out *table, star bool) {
 	}
 }
 
-// went is what happened to all rows, over all repetitions of an entrant.
-func (s *standings) went(who entrant) *counts { return s.counts[who.key()] }
+// outcomes is what happened to all rows, over all repetitions of an entrant.
+func (s *standings) outcomes(who entrant) *counts { return s.counts[who.key()] }
 
 // cell is one run of one entrant on a database of its own.
 type cell struct {
@@ -400,8 +400,8 @@ func (c *cell) settle(ctx context.Context) bool {
 	return c.ledger.settle(ctx, patience)
 }
 
-// judge stops the consumer and counts what went wrong. stopped means that it did not wait for the rest.
-func (c *cell) judge(stopped bool) *counts {
+// countErrors stops the consumer and counts what went wrong. stopped means that it did not wait for the rest.
+func (c *cell) countErrors(stopped bool) *counts {
 	c.stop()
 	all := c.p.counts[c.entrant.key()]
 	if all == nil {

@@ -51,7 +51,7 @@ func (d dots) draw(t *testing.T, title string, all []*standings) []byte {
 	var lowest, highest float64
 	for _, s := range slices.Backward(all) {
 		for _, who := range slices.Backward(s.entrants) {
-			if s.went(who) == nil {
+			if s.outcomes(who) == nil {
 				continue
 			}
 			var line plotter.XYs

@@ -47,11 +47,11 @@ func (p *comparison) save(t *testing.T, server string) {
 	r := recorded{Day: time.Now().UTC().Format(time.DateOnly), Server: server, Versions: versions(t),
 		Go: runtime.Version(), Machine: machine(t), Hold: hold.String()}
 	for _, who := range p.entrants {
-		if p.went(who) == nil {
+		if p.outcomes(who) == nil {
 			t.Fatalf("-record: %s has not run; nothing is recorded", who.key())
 		}
 		e := recordedEntrant{Peer: who.name, Configuration: who.configuration.name, Alone: who.alone,
-			Counts: *p.went(who), Figures: map[string]figure{}}
+			Counts: *p.outcomes(who), Figures: map[string]figure{}}
 		for name, f := range p.figures {
 			if what, ok := strings.CutPrefix(name, who.key()+" "); ok {
 				e.Figures[what] = f

@@ -166,7 +166,7 @@ func (c *campaign) faults(length time.Duration) {
 	watching.Go(func() { c.takeOvers.watch(watch, c.db.Admin()) })
 	database := func(in *instance) *toxiproxy.Proxy { return in.database }
 	receiver := func(in *instance) *toxiproxy.Proxy { return in.receiver }
-	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.moods,
+	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.varyAnswers,
 		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, database) },
 		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, receiver) }} {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(100+i)))
@@ -280,8 +280,8 @@ func differ(a, b map[int64]int64) (n int) {
 	return n
 }
 
-// story is what happened to a key.
-func story(log []Arrival, key int64) string {
+// describe returns what happened to a key.
+func describe(log []Arrival, key int64) string {
 	var lines []string
 	for i, a := range log {
 		if a.Key == key {
@@ -314,7 +314,7 @@ func (c *campaign) check(history History) {
 		c.Error(fault)
 	}
 	for _, key := range v.Wrong {
-		c.Logf("key %d was written %v, and arrived as %s", key, history[key], story(log, key))
+		c.Logf("key %d was written %v, and arrived as %s", key, history[key], describe(log, key))
 	}
 	ended := 0
 	for _, in := range c.relays {

@@ -92,8 +92,8 @@ func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*
 	}
 }
 
-// moods makes the receiver refuse requests, or delay them.
-func (c *campaign) moods(ctx context.Context, rng *rand.Rand) {
+// varyAnswers makes the receiver refuse requests, or delay them.
+func (c *campaign) varyAnswers(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		switch rng.IntN(6) {
 		case 0:

@@ -68,8 +68,8 @@ type build struct {
 // errNoMeasure is returned for a build that is older than a measure.
 var errNoMeasure = errors.New("this build has no such measure")
 
-// take runs a measure once with this build. The process runs in folder, which has no rowfeed.yaml.
-func (b build) take(ctx context.Context, m measure, folder, url string, more ...string) ([]figure, error) {
+// run runs a measure once with this build. The process runs in folder, which has no rowfeed.yaml.
+func (b build) run(ctx context.Context, m measure, folder, url string, more ...string) ([]figure, error) {
 	args := slices.Concat([]string{"bench", m.name, "--json", "--db", url}, m.args, more)
 	cmd := exec.CommandContext(ctx, b.binary, args...)
 	cmd.Dir = folder

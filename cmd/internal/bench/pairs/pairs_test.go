@@ -74,11 +74,11 @@ func (c *comparison) run(t *testing.T, e testdb.Engine, base, fresh build, progr
 	// disk that is still being written.
 	for _, m := range measures {
 		for pair := range c.Pairs {
-			before, err := base.take(t.Context(), m, folder, db.URL, more...)
+			before, err := base.run(t.Context(), m, folder, db.URL, more...)
 			if err != nil && !errors.Is(err, errNoMeasure) {
 				t.Fatal(err)
 			}
-			after, err := fresh.take(t.Context(), m, folder, db.URL, more...)
+			after, err := fresh.run(t.Context(), m, folder, db.URL, more...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,11 +150,11 @@ func TestBuildIsComparedWithItself(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("the measures are %q, want %q", names, want)
 	}
-	if _, err := b.take(t.Context(), measure{name: "later"}, t.TempDir(),
+	if _, err := b.run(t.Context(), measure{name: "later"}, t.TempDir(),
 		"sqlite:absent.db"); !errors.Is(err, errNoMeasure) {
 		t.Errorf("a build without the measure returned %v", err)
 	}
-	if _, err := b.take(t.Context(), measures[0], t.TempDir(), "sqlite:absent.db"); err == nil ||
+	if _, err := b.run(t.Context(), measures[0], t.TempDir(), "sqlite:absent.db"); err == nil ||
 		!strings.Contains(err.Error(), "there is no file absent.db") {
 		t.Errorf("a database that does not exist returned %v", err)
 	}
