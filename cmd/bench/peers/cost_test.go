@@ -5,10 +5,10 @@ package peers
 var costMeasure = peerMeasure{
 	name: "cost", tune: true,
 	title: "Commits/s of 8 writers, each transaction one row of 200 bytes and what the peer needs",
-	head: append([]string{"nobody reads", "÷ plain", "beside its consumer", "÷ plain without", "rowfeed ÷ it"},
+	head: append([]string{"no consumer", "÷ plain", "with its consumer", "÷ plain without", "rowfeed ÷ it"},
 		wrongs...),
 	plot: dots{axis: "commits/s of 8 writers", of: []string{"quiet", "beside"},
-		named: []string{"nobody reads", "beside its consumer"}},
+		named: []string{"no consumer", "with its consumer"}},
 	also: func(entrants []entrant) (alone []entrant) {
 		for _, who := range entrants {
 			if who.message {

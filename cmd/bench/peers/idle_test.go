@@ -6,7 +6,7 @@ import (
 )
 
 // noPeer reads nothing: it shows what the server does by itself.
-var nobodyPeer = contestant{name: "nobody", configurations: []configuration{
+var withoutPeer = contestant{name: "none", configurations: []configuration{
 	{"–", "", func() peer { return noPeer{} }},
 }}
 
@@ -30,13 +30,13 @@ var idleMeasure = peerMeasure{
 				more = append(more, byDefault)
 			}
 		}
-		return append(more, nobodyPeer.with("–"))
+		return append(more, withoutPeer.with("–"))
 	},
 	cell: func(c *cell) {
 		if c.Family == "postgres" {
 			c.SQL("CREATE EXTENSION pg_stat_statements")
 		}
-		if c.contestant != &nobodyPeer {
+		if c.contestant != &withoutPeer {
 			c.start()
 			c.warm()
 		}

@@ -13,9 +13,9 @@ import (
 var naivePeer = contestant{name: "naive", families: []string{
 	"postgres", "mysql",
 }, loses: true, configurations: []configuration{
-	{"default", "pages of 1,000, a look every 50 ms", naive(1000, 50*time.Millisecond)},
-	{"poll-10ms", "a look every 10 ms", naive(1000, 10*time.Millisecond)},
-	{"poll-1ms", "a look every millisecond", naive(1000, time.Millisecond)},
+	{"default", "pages of 1,000, a poll every 50 ms", naive(1000, 50*time.Millisecond)},
+	{"poll-10ms", "a poll every 10 ms", naive(1000, 10*time.Millisecond)},
+	{"poll-1ms", "a poll every millisecond", naive(1000, time.Millisecond)},
 	{"page-5000", "larger pages", naive(5000, 10*time.Millisecond)},
 }}
 

@@ -16,18 +16,18 @@ import (
 // pglogreplPeer is logical replication, read as in pglogrepl's example. Writers write nothing more. The server decodes
 // its log, and keeps the log while the slot has no reader.
 var pglogreplPeer = contestant{name: "pglogrepl", families: []string{"postgres"}, configurations: []configuration{
-	{"default", "as in pglogrepl's example: the server is told every 10 s how far it was read",
+	{"default", "as in pglogrepl's example: the position is reported to the server every 10 s",
 		pglogreplWith(pglogreplSettings{confirm: 10 * time.Second})},
-	{"tuned-1", "values as bytes, told every second",
+	{"tuned-1", "values as bytes, position reported every second",
 		pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true})},
-	{"tuned-2", "as tuned-1, one context for all messages until it is told",
+	{"tuned-2", "as tuned-1, one context for all messages until the next report",
 		pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true})},
-	{"tuned-3", "as tuned-2, told every 100 ms, so that little comes twice after a crash",
+	{"tuned-3", "as tuned-2, position reported every 100 ms, so that little is repeated after a crash",
 		pglogreplWith(pglogreplSettings{confirm: 100 * time.Millisecond, binary: true, oneContext: true})},
 	{"beside", "as tuned-2, rows are handled in another goroutine than the one that reads", pglogreplWith(
 		pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, workers: 1, ahead: 10_000},
 	)},
-	{"workers-8", "as beside, eight goroutines, among which the writers are divided", pglogreplWith(pglogreplSettings{
+	{"workers-8", "as beside, eight goroutines that share the writers", pglogreplWith(pglogreplSettings{
 		confirm: time.Second, binary: true, oneContext: true, workers: 8, ahead: 10_000,
 	})},
 }}

@@ -15,7 +15,7 @@ import (
 var rowfeedPeer = contestant{name: "rowfeed", families: []string{"postgres", "mysql"}, configurations: []configuration{
 	{"default", "nothing is set", rowfeedWith(rowfeedSettings{})},
 	{"large", "batches and pages of 5,000", rowfeedWith(rowfeedSettings{batch: 5000, limit: 5000})},
-	{"poll-10ms", "the publisher looks every 10 ms instead of every 50",
+	{"poll-10ms", "the publisher polls every 10 ms instead of every 50",
 		rowfeedWith(rowfeedSettings{poll: 10 * time.Millisecond})},
 	{"wake", "writers are in the publisher's process and wake it", rowfeedWith(rowfeedSettings{wake: true})},
 	{"shards-8", "eight shards, among which the writers are divided, handled at the same time",

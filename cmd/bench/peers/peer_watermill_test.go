@@ -19,10 +19,10 @@ import (
 var watermillPeer = contestant{name: "watermill-sql", families: []string{
 	"postgres", "mysql",
 }, message: true, configurations: []configuration{
-	{"default", "nothing is set: batches of 100, a look every second, JSON", watermillWith(watermillSettings{})},
-	{"tuned-1", "batches of 1,000, a look every 10 ms, bytes in place of JSON",
+	{"default", "nothing is set: batches of 100, a poll every second, JSON", watermillWith(watermillSettings{})},
+	{"tuned-1", "batches of 1,000, a poll every 10 ms, bytes in place of JSON",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true})},
-	{"tuned-2", "as tuned-1, a look every millisecond",
+	{"tuned-2", "as tuned-1, a poll every millisecond",
 		watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true})},
 	{"tuned-3", "as tuned-1, and no deadline for acks, which costs a timer each",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true,
@@ -31,7 +31,7 @@ var watermillPeer = contestant{name: "watermill-sql", families: []string{
 		bytes: true, deadline: new(time.Duration)})},
 	{"queue", "the queue's adapters, which delete what was acked and need no order of transactions",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, queue: true})},
-	{"queue-1ms", "as queue, a look every millisecond",
+	{"queue-1ms", "as queue, a poll every millisecond",
 		watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true, queue: true})},
 	{"queue-large", "as queue, batches of 5,000 and no deadline", watermillWith(watermillSettings{batch: 5000,
 		poll: 10 * time.Millisecond, bytes: true, queue: true, deadline: new(time.Duration)})},

@@ -96,7 +96,7 @@ func (m peerMeasure) load(t *testing.T, e testdb.Engine) (s *standings, r record
 
 func entrantNamed(t *testing.T, e recordedEntrant) entrant {
 	t.Helper()
-	for _, c := range append([]*contestant{&nobodyPeer}, contestants...) {
+	for _, c := range append([]*contestant{&withoutPeer}, contestants...) {
 		if c.name == e.Peer {
 			who := c.with(e.Configuration)
 			who.alone = e.Alone
