@@ -17,7 +17,7 @@ func TestHeld(t *testing.T) {
 	const perSecond = 200
 	out := table{
 		Title: fmt.Sprintf(
-			"From commit to handler at %d commits/s beside a writer that does not commit, ms",
+			"From commit to handler at %d commits/s with a writer that does not commit, ms",
 			perSecond,
 		),
 		Head: []string{
@@ -26,7 +26,7 @@ func TestHeld(t *testing.T) {
 			"p50 without it",
 			"p99",
 			"longest",
-			"p50 beside it",
+			"p50 with it",
 			"p99",
 			"longest",
 			"held for",

@@ -215,10 +215,10 @@ func TestOutboxOldSnapshot(t *testing.T) {
 		Head: []string{
 			"database",
 			"page at the Head: before",
-			"beside the snapshot",
+			"with the snapshot",
 			"when it has ended",
 			"empty pass: before",
-			"beside the snapshot",
+			"with the snapshot",
 			"when it has ended",
 			"moving them",
 		},

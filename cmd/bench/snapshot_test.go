@@ -20,7 +20,7 @@ func TestOldSnapshot(t *testing.T) {
 		head = append(head, fmt.Sprint("round ", round))
 	}
 	rows := scaled(100_000)
-	out := table{Title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)",
+	out := table{Title: fmt.Sprintf("Publishing %s keys again and again with an old snapshot (batches of 1000)",
 		count(float64(rows))), Head: head}
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -74,9 +74,9 @@ func TestOldSnapshot(t *testing.T) {
 			name string
 			of   map[int]figure
 		}{
-			{"µs per key beside it", beside},
+			{"µs per key with the snapshot", beside},
 			{"÷ without it", ratios},
-			{"a look that finds nothing, ms", looks},
+			{"a poll that finds nothing, ms", looks},
 			{"a page at the head, ms", pages},
 		} {
 			cells := []string{e.Name, m.name}

@@ -33,14 +33,14 @@ var lanes = []lane{
 	{name: "app, publisher running", table: "by_app", capture: feedtype.CaptureApp, publisher: true},
 	{name: "column, publisher running", table: "by_column", capture: feedtype.CaptureColumn, publisher: true},
 	{
-		name:      "trigger, publisher, one held open",
+		name:      "trigger, publisher, one transaction open",
 		table:     "by_trigger",
 		capture:   feedtype.CaptureTrigger,
 		publisher: true,
 		held:      true,
 	},
 	{
-		name:      "column, publisher, one held open",
+		name:      "column, publisher, one transaction open",
 		table:     "by_column",
 		capture:   feedtype.CaptureColumn,
 		publisher: true,
