@@ -46,9 +46,8 @@ func TestOutboxWriters(t *testing.T) {
 		var next atomic.Int64
 		feeds := make([]*rowfeed.Feed, len(appendings))
 		for i, a := range appendings {
-			b.SQL(
-				fmt.Sprintf("CREATE TABLE items%d (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)", i),
-			)
+			b.SQL(fmt.Sprint("CREATE TABLE items", i,
+				" (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)"))
 			if a.spec != nil {
 				spec := *a.spec
 				spec.Name, spec.Table = fmt.Sprint("items", i), fmt.Sprint("items", i)
@@ -63,22 +62,15 @@ func TestOutboxWriters(t *testing.T) {
 			}
 			defer tx.Rollback()
 			id := next.Add(1)
-			_, err = tx.ExecContext(
-				b.Context(),
-				fmt.Sprintf("INSERT INTO items%d (id, payload) VALUES (%s, %s)", i, p(1), p(2)),
-				id,
-				payload,
-			)
+			_, err = tx.ExecContext(b.Context(),
+				fmt.Sprintf("INSERT INTO items%d (id, payload) VALUES (%s, %s)", i, p(1), p(2)), id, payload)
 			switch {
 			case err != nil:
 			case appendings[i].own == "library":
 				err = feeds[i].AppendOutbox(b.Context(), rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{id}})
 			case appendings[i].own == "sql":
-				_, err = tx.ExecContext(
-					b.Context(),
-					fmt.Sprintf("INSERT INTO rowfeed_outbox_items%d (id) VALUES (%s)", i, p(1)),
-					id,
-				)
+				_, err = tx.ExecContext(b.Context(),
+					fmt.Sprintf("INSERT INTO rowfeed_outbox_items%d (id) VALUES (%s)", i, p(1)), id)
 			}
 			return errors.Join(err, tx.Commit())
 		}

@@ -112,6 +112,36 @@ func TestOperationsHaveLinkedSpans(t *testing.T) {
 	must(t, r.RunOnce(t.Context()))
 	serving.Wait()
 
+	checkSpans(t, spans, sent)
+
+	before := len(spans.Ended())
+	_, err = (&feedhttp.Client{URL: server.URL, Feed: "none", Tracer: tracer}).Fetch(t.Context(), feedtype.Request{})
+	if !errors.Is(err, feedtype.UnknownFeed) {
+		t.Fatal(err)
+	}
+	serving.Wait()
+	for _, op := range []string{feedtype.SpanServe, feedtype.SpanRequest} {
+		if s := span(t, spans, op); attributeOf(s, "error.type") != "unknown-feed" ||
+			s.Status().Description != "unknown-feed" {
+			t.Errorf("%s: %v %v", op, s.Attributes(), s.Status())
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/_feeds/"+strings.Repeat("x", 1000), nil)
+	must(t, err)
+	req.Header.Set("Traceparent", "what")
+	resp, err := http.DefaultClient.Do(req)
+	must(t, err)
+	resp.Body.Close()
+	serving.Wait()
+	if s := span(t, spans, feedtype.SpanServe); s.Parent().IsValid() || attributeOf(s, "rowfeed.feed") != "" ||
+		len(spans.Ended()) <= before {
+		t.Errorf("a stranger's: %v %v", s.Parent(), s.Attributes())
+	}
+}
+
+// checkSpans checks the spans of a relay's run, and the header that its receiver got.
+func checkSpans(t *testing.T, spans *tracetest.SpanRecorder, sent []string) {
+	t.Helper()
 	for op, want := range map[string][3]string{ // entries, consumer, kind
 		feedtype.SpanPublish: {"2", "", "internal"},
 		feedtype.SpanConsume: {"2", "hook", "consumer"},
@@ -141,30 +171,6 @@ func TestOperationsHaveLinkedSpans(t *testing.T) {
 	if want := "00-" + delivered.TraceID().String() + "-" + delivered.SpanID().String() + "-01"; len(sent) != 1 ||
 		sent[0] != want {
 		t.Errorf("the receiver got %v, not %s", sent, want)
-	}
-
-	before := len(spans.Ended())
-	_, err = (&feedhttp.Client{URL: server.URL, Feed: "none", Tracer: tracer}).Fetch(t.Context(), feedtype.Request{})
-	if !errors.Is(err, feedtype.UnknownFeed) {
-		t.Fatal(err)
-	}
-	serving.Wait()
-	for _, op := range []string{feedtype.SpanServe, feedtype.SpanRequest} {
-		if s := span(t, spans, op); attributeOf(s, "error.type") != "unknown-feed" ||
-			s.Status().Description != "unknown-feed" {
-			t.Errorf("%s: %v %v", op, s.Attributes(), s.Status())
-		}
-	}
-	req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/_feeds/"+strings.Repeat("x", 1000), nil)
-	must(t, err)
-	req.Header.Set("Traceparent", "what")
-	resp, err := http.DefaultClient.Do(req)
-	must(t, err)
-	resp.Body.Close()
-	serving.Wait()
-	if s := span(t, spans, feedtype.SpanServe); s.Parent().IsValid() || attributeOf(s, "rowfeed.feed") != "" ||
-		len(spans.Ended()) <= before {
-		t.Errorf("a stranger's: %v %v", s.Parent(), s.Attributes())
 	}
 }
 

@@ -226,24 +226,50 @@ func (i sameIDs) Write(p []byte) (int, error) {
 // TestCheckFailsOnServerThatBreaksItsSentence has servers that break one sentence each.
 func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 	h := server(t)
-	entries := func(page map[string]any) []any { return page["entries"].([]any) }
-	for name, c := range map[string]struct {
-		server  http.Handler
-		catches string
-	}{
+	for _, broken := range []map[string]brokenServer{
+		brokenPages(h), brokenCursors(h), brokenShardsAndWaits(h), brokenStreams(h), brokenProblems(h),
+		brokenFormats(h), brokenCaches(h),
+	} {
+		for name, c := range broken {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := httptest.NewServer(c.server)
+				defer s.Close()
+				results, err := protocoltest.Run(t.Context(), protocoltest.Options{URL: s.URL, Feed: "kv",
+					Only: []string{c.breaks}, Patience: patience, Hold: hold, Tries: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var failed []string
+				for _, r := range results {
+					if r.Result == protocoltest.Failed || r.Result == protocoltest.Differs {
+						failed = append(failed, r.Check+": "+r.Detail)
+					}
+				}
+				if !slices.ContainsFunc(failed, func(f string) bool { return strings.HasPrefix(f, c.breaks+":") }) {
+					t.Errorf("these checks failed: %q", failed)
+				}
+			})
+		}
+	}
+}
+
+// brokenServer is a server that breaks the sentence of a check.
+type brokenServer struct {
+	server http.Handler
+	breaks string // the number of the sentence
+}
+
+func entries(page map[string]any) []any { return page["entries"].([]any) }
+
+// brokenPages returns servers that break a sentence about listings and pages.
+func brokenPages(h http.Handler) map[string]brokenServer {
+	return map[string]brokenServer{
 		"loses the last entry of a full page": {pages(h, func(r *http.Request, page map[string]any) {
 			if n := len(entries(page)); n == 7 {
 				page["entries"] = entries(page)[:n-1]
 			}
 		}), "2.5"},
-		"repeats an entry on the next page": {query(h, func(r *http.Request) {
-			values := r.URL.Query()
-			n, err := strconv.Atoi(values.Get("after"))
-			if err == nil && n > 1 && strings.Contains(r.URL.Path, "/fetch/") {
-				values.Set("after", fmt.Sprint(n-1))
-				r.URL.RawQuery = values.Encode()
-			}
-		}), "3.2"},
 		"reverses the order": {pages(h, func(_ *http.Request, page map[string]any) {
 			slices.Reverse(entries(page))
 		}), "2.3"},
@@ -269,6 +295,26 @@ func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 				e.(map[string]any)["op"] = "delete"
 			}
 		}), "2.2"},
+		"feeds without names": {changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
+			w.Body = bytes.NewBuffer(bytes.ReplaceAll(w.Body.Bytes(), []byte(`"name"`), []byte(`"title"`)))
+		}), "1.1"},
+		"feeds without a head": {changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
+			w.Body = bytes.NewBuffer(bytes.ReplaceAll(w.Body.Bytes(), []byte(`"head"`), []byte(`"end"`)))
+		}), "1.2"},
+	}
+}
+
+// brokenCursors returns servers that break a sentence about cursors.
+func brokenCursors(h http.Handler) map[string]brokenServer {
+	return map[string]brokenServer{
+		"repeats an entry on the next page": {query(h, func(r *http.Request) {
+			values := r.URL.Query()
+			n, err := strconv.Atoi(values.Get("after"))
+			if err == nil && n > 1 && strings.Contains(r.URL.Path, "/fetch/") {
+				values.Set("after", fmt.Sprint(n-1))
+				r.URL.RawQuery = values.Encode()
+			}
+		}), "3.2"},
 		"a cursor that goes back": {pages(h, func(_ *http.Request, page map[string]any) {
 			if len(entries(page)) == 0 {
 				page["cursor"] = "5"
@@ -309,6 +355,12 @@ func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 				without("after")(r)
 			}
 		}), "3.7"},
+	}
+}
+
+// brokenShardsAndWaits returns servers that break a sentence about shards and waits.
+func brokenShardsAndWaits(h http.Handler) map[string]brokenServer {
+	return map[string]brokenServer{
 		"parts overlap": {query(h, func(r *http.Request) {
 			values := r.URL.Query()
 			if values.Get("shard_count") == "3" && values.Get("shard") == "1" {
@@ -344,31 +396,25 @@ func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 				<-r.Context().Done()
 			}
 		}), "5.2"},
+	}
+}
+
+// brokenStreams returns servers that break a sentence about streams.
+func brokenStreams(h http.Handler) map[string]brokenServer {
+	return map[string]brokenServer{
 		"a stream of JSON": {query(h, func(r *http.Request) {
 			r.URL.Path = strings.Replace(r.URL.Path, "/stream/", "/fetch/", 1)
 		}), "6.1"},
 		"ids that are no cursors": {http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(sameIDs{w}, r)
 		}), "6.2"},
-		"feeds without names": {changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
-			w.Body = bytes.NewBuffer(bytes.ReplaceAll(w.Body.Bytes(), []byte(`"name"`), []byte(`"title"`)))
-		}), "1.1"},
-		"feeds without a head": {changed(h, func(r *http.Request, w *httptest.ResponseRecorder) {
-			w.Body = bytes.NewBuffer(bytes.ReplaceAll(w.Body.Bytes(), []byte(`"head"`), []byte(`"end"`)))
-		}), "1.2"},
-		"no batches": {query(h, func(r *http.Request) { r.Header.Del("Accept") }), "8.3"},
-		"batches without a cursor": {changed(h, func(_ *http.Request, w *httptest.ResponseRecorder) {
-			w.Header().Del("Rowfeed-Cursor")
-		}), "8.3"},
-		"no http-feeds": {query(h, func(r *http.Request) {
-			r.URL.Path = strings.Replace(r.URL.Path, "/http-feeds/", "/none/of/", 1)
-		}), "8.4"},
-		"lastEventId is ignored": {query(h, without("lastEventId")), "8.4"},
-		"no description": {query(h, func(r *http.Request) {
-			r.URL.Path = strings.TrimSuffix(r.URL.Path, "/openapi.json")
-		}), "8.5"},
-		"If-None-Match is ignored": {query(h, func(r *http.Request) { r.Header.Del("If-None-Match") }), "9.2"},
 		"Last-Event-ID is ignored": {query(h, func(r *http.Request) { r.Header.Del("Last-Event-ID") }), "6.3"},
+	}
+}
+
+// brokenProblems returns servers that break a sentence about problems.
+func brokenProblems(h http.Handler) map[string]brokenServer {
+	return map[string]brokenServer{
 		"problems with status 200": {changed(h, func(_ *http.Request, w *httptest.ResponseRecorder) {
 			if w.Code >= 400 {
 				w.Code = 200
@@ -404,6 +450,23 @@ func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 		"accepts any path": {query(h, func(r *http.Request) {
 			r.URL.Path = strings.TrimSuffix(r.URL.Path, "/more")
 		}), "7.7"},
+	}
+}
+
+// brokenFormats returns servers that break a sentence about formats.
+func brokenFormats(h http.Handler) map[string]brokenServer {
+	return map[string]brokenServer{
+		"no batches": {query(h, func(r *http.Request) { r.Header.Del("Accept") }), "8.3"},
+		"batches without a cursor": {changed(h, func(_ *http.Request, w *httptest.ResponseRecorder) {
+			w.Header().Del("Rowfeed-Cursor")
+		}), "8.3"},
+		"no http-feeds": {query(h, func(r *http.Request) {
+			r.URL.Path = strings.Replace(r.URL.Path, "/http-feeds/", "/none/of/", 1)
+		}), "8.4"},
+		"lastEventId is ignored": {query(h, without("lastEventId")), "8.4"},
+		"no description": {query(h, func(r *http.Request) {
+			r.URL.Path = strings.TrimSuffix(r.URL.Path, "/openapi.json")
+		}), "8.5"},
 		"NDJSON without the last line": {changed(h, func(_ *http.Request, w *httptest.ResponseRecorder) {
 			if w.Header().Get("Content-Type") == "application/x-ndjson" && w.Header().Get("Content-Encoding") == "" {
 				lines := strings.SplitAfter(strings.TrimSuffix(w.Body.String(), "\n"), "\n")
@@ -415,6 +478,13 @@ func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 				w.Code = 404
 			}
 		}), "8.2"},
+	}
+}
+
+// brokenCaches returns servers that break a sentence about caching and compression.
+func brokenCaches(h http.Handler) map[string]brokenServer {
+	return map[string]brokenServer{
+		"If-None-Match is ignored":    {query(h, func(r *http.Request) { r.Header.Del("If-None-Match") }), "9.2"},
 		"cacheable pages":             {headers(h, "Cache-Control", "public, max-age=31536000, immutable"), "9.1"},
 		"the same ETag for all pages": {headers(h, "ETag", `"1"`), "9.3"},
 		"Vary lacks Accept":           {headers(h, "Vary", "Origin"), "9.4"},
@@ -435,25 +505,5 @@ func TestCheckFailsOnServerThatBreaksItsSentence(t *testing.T) {
 				r.URL.RawQuery = values.Encode()
 			}
 		}), "10.3"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := httptest.NewServer(c.server)
-			defer s.Close()
-			results, err := protocoltest.Run(t.Context(), protocoltest.Options{URL: s.URL, Feed: "kv",
-				Only: []string{c.catches}, Patience: patience, Hold: hold, Tries: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var failed []string
-			for _, r := range results {
-				if r.Result == protocoltest.Failed || r.Result == protocoltest.Differs {
-					failed = append(failed, r.Check+": "+r.Detail)
-				}
-			}
-			if !slices.ContainsFunc(failed, func(f string) bool { return strings.HasPrefix(f, c.catches+":") }) {
-				t.Errorf("these checks failed: %q", failed)
-			}
-		})
 	}
 }
