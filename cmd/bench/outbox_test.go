@@ -206,7 +206,7 @@ func TestOutboxOldSnapshot(t *testing.T) {
 		Title: fmt.Sprintf("%s records moved, a snapshot from before open, ms", count(float64(rows))),
 		Head: []string{
 			"database",
-			"page at the Head: before",
+			"page at the head: before",
 			"with the snapshot",
 			"when it has ended",
 			"empty pass: before",

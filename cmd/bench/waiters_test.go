@@ -178,7 +178,7 @@ func newWaiters(b *bed, address, how string, n int) *waiters {
 }
 
 func ask(conn net.Conn, path string) {
-	_, _ = conn.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"))
+	_, _ = conn.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))
 }
 
 // stream counts every event.
