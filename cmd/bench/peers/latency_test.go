@@ -103,6 +103,7 @@ var firstMeasure = peerMeasure{
 	},
 	row: func(s *standings, who entrant) []string {
 		waits := s.of(who, "wait")
-		return append([]string{ms(waits.Median()), ms(waits.Max()), count(float64(len(waits)))}, s.outcomes(who).cells()...)
+		return append([]string{ms(waits.Median()), ms(waits.Max()), count(float64(len(waits)))},
+			s.outcomes(who).cells()...)
 	},
 }
