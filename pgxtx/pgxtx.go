@@ -1,5 +1,4 @@
-// Package pgxtx lets calls of rowfeed take part in a transaction of pgx's own, for
-// applications that do not use database/sql.
+// Package pgxtx lets calls of rowfeed take part in a pgx transaction, for applications that do not use database/sql.
 package pgxtx
 
 import (
@@ -14,9 +13,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// In adapts an open transaction: feed.Record(ctx, pgxtx.In(tx), key). A pool or a
-// connection has no Commit, and is refused by the compiler; what only pretends to be a
-// transaction is refused by every call, as is one that has ended.
+// In adapts an open transaction: feed.Record(ctx, pgxtx.In(tx), key). The compiler refuses a pool or a connection,
+// which have no Commit. Every call refuses a value that is not in a transaction, and a transaction that has ended.
 func In(tx pgx.Tx) rowfeed.Tx {
 	switch {
 	case tx == nil:
@@ -29,11 +27,11 @@ func In(tx pgx.Tx) rowfeed.Tx {
 
 type adapter struct{ tx pgx.Tx }
 
-// Transaction marks it as one; see [rowfeed.Tx].
+// Transaction marks it as a transaction; see [rowfeed.Tx].
 func (adapter) Transaction() {}
 
-// open answers an error unless the connection is inside a transaction block: in any
-// other state every statement would be a transaction of its own.
+// open returns an error unless the connection is in a transaction block. Otherwise every statement would be a
+// transaction of its own.
 func (a adapter) open() rowfeed.Tx {
 	const idle = 'I'
 	if a.tx.Conn().PgConn().TxStatus() == idle {
@@ -44,7 +42,7 @@ func (a adapter) open() rowfeed.Tx {
 	return nil
 }
 
-// Exec answers the number of rows affected.
+// Exec returns the number of affected rows.
 func (a adapter) Exec(ctx context.Context, query string, args ...any) (int64, error) {
 	if refused := a.open(); refused != nil {
 		return refused.Exec(ctx, query)
@@ -65,8 +63,8 @@ func (a adapter) Query(ctx context.Context, query string, args ...any) (dialect.
 	return rows{found}, nil
 }
 
-// ended says in database/sql's words that the transaction has ended, which a nested one does
-// while the connection is in the one around it.
+// ended returns the error of database/sql for a transaction that has ended. A nested transaction may have ended while
+// the connection is in the outer one.
 func ended(err error) error {
 	if errors.Is(err, pgx.ErrTxClosed) {
 		return fmt.Errorf("%w: %w", sql.ErrTxDone, err)
@@ -74,7 +72,7 @@ func ended(err error) error {
 	return err
 }
 
-// rows has a Close that answers the error, as database/sql's.
+// rows has a Close that returns the error, as database/sql's.
 type rows struct{ pgx.Rows }
 
 func (r rows) Close() error {

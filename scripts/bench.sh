@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compares the speed of the working tree with that of another commit: builds both, runs the measures
-# of `rowfeed bench` with one and the other in turns, on private servers, and prints a table with
-# the medians and the ratio of each. A ratio of 0.97 or more is as fast as before.
+# of `rowfeed bench` with both in turns, on private servers, and prints a table with the medians and
+# the ratio of each. A ratio of 0.97 or more means that the speed has not changed.
 #
 #   scripts/bench.sh main                           seven pairs on SQLite, PostgreSQL 15 and MariaDB
 #   scripts/bench.sh --pairs 3 --engine sqlite HEAD~1
@@ -24,7 +24,7 @@ while (($#)); do
     --engine) engines=${2:-} && shift ;;
     --json) json=(-json) ;;
     -*) usage "scripts/bench.sh has no option $1" ;;
-    *) [[ -z $commit ]] || usage "one commit is compared with, not $commit and $1" && commit=$1 ;;
+    *) [[ -z $commit ]] || usage "give one commit, not $commit and $1" && commit=$1 ;;
   esac
   shift || usage 'the last option needs a value'
 done

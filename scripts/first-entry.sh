@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Follows the README's first block, word for word, in a copy of what is committed here, and
-# says after how many seconds the first entry was fetched.
+# Runs the README's first block in a copy of the committed files, and prints after how many seconds the first
+# entry was fetched.
 #
 #   scripts/first-entry.sh            with this machine's caches of Go
-#   scripts/first-entry.sh --fresh    with empty ones: all modules are downloaded, all is compiled
+#   scripts/first-entry.sh --fresh    with empty caches: all modules are downloaded and compiled
 #
 # The block installs packages (as root) and listens on 127.0.0.1:8080.
 set -euo pipefail

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Looks for inputs that break a parser: each fuzz target for ten minutes, one after the other.
-# `go test` runs the targets' seeds, and what was found once and stands in testdata/fuzz.
+# Searches for inputs that break a parser: each fuzz target for ten minutes, one after the other.
+# `go test` runs the seeds of the targets, and the inputs that were found earlier, in testdata/fuzz.
 #
 #   scripts/fuzz.sh                    every target, 10 minutes each
-#   scripts/fuzz.sh 90s                each for 90 seconds
-#   scripts/fuzz.sh 90s FuzzCursor     those whose name matches
+#   scripts/fuzz.sh 90s                each target for 90 seconds
+#   scripts/fuzz.sh 90s FuzzCursor     the targets whose name matches
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the files that an archive of a release contains beside the binary and the files of the repository.
+# Makes the files of a release's archive that are neither the binary nor in the repository.
 #
-#   scripts/release-files.sh FOLDER VERSION TIME     TIME is the commit's, as 2026-01-31T12:00:00Z
+#   scripts/release-files.sh FOLDER VERSION TIME     TIME is the commit's, for example 2026-01-31T12:00:00Z
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ go build -trimpath -buildvcs=false -ldflags "-X main.stamp=$version -X main.stam
 "$work/rowfeed" config schema >"$folder/rowfeed.schema.json"
 for shell in bash zsh fish powershell; do "$work/rowfeed" completion "$shell" >"$folder/completions/rowfeed.$shell"; done
 
-# licences PRINTED-NAME FOLDER: most licences ask for their text to be handed on. A module without one is refused.
+# licences PRINTED-NAME FOLDER: most licences require that their text is distributed. A module without a licence is refused.
 licences() {
   local file found=
   while IFS= read -r file; do
@@ -32,7 +32,7 @@ for platform in linux darwin windows; do
     -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/rowfeed
 done | sort -u >"$work/modules"
 {
-  echo 'rowfeed is made of these modules, each under its own licence.'
+  echo 'rowfeed contains these modules, each under its own licence.'
   licences "Go $(go env GOVERSION)" "$(go env GOROOT)"
   while read -r path version at; do licences "$path $version" "$at"; done <"$work/modules"
 } >"$folder/LICENSES-THIRD-PARTY.txt"

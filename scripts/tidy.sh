@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Brings the go.mod of every module in order, as `go mod tidy` does; with --diff it only tells what is not.
+# Tidies the go.mod of every module, as `go mod tidy` does. With --diff it only prints the differences.
 #
-# The modules of this repository require each other in versions that are not released yet, which `go mod tidy` would
-# look for elsewhere: it works on copies of go.mod that name their folders.
+# The modules of this repository require each other in versions that are not released yet. `go mod tidy` would try to
+# download these versions. So the script works on copies of go.mod that replace them by the folders.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD copy=$(mktemp -d)

@@ -63,7 +63,7 @@ func (s source) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 	if s.who.View.IsZero() {
 		page, err = s.feed.Fetch(ctx, req)
 	} else {
-		page, err = s.seen(ctx, req)
+		page, err = s.visiblePage(ctx, req)
 	}
 	if ended := s.who.ended(ctx); ended != nil {
 		return rowfeed.Page{}, ended
@@ -75,8 +75,8 @@ func (s source) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 // with More true. The client's next request then counts again, and has a later cursor.
 const skipping = time.Second
 
-// seen returns the first page of which the view shows something. Pages of different views are made separately.
-func (s source) seen(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
+// visiblePage returns the first page of which the view shows something. Pages of different views are made separately.
+func (s source) visiblePage(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
 	begun := time.Now()
 	for wait := req.Wait; ; {
 		page, err := s.feed.Fetch(ctx, req)
@@ -85,7 +85,7 @@ func (s source) seen(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 		}
 		shown, err := s.who.View.Page(s.name, page)
 		if err != nil {
-			return rowfeed.Page{}, s.unseen()
+			return rowfeed.Page{}, s.viewError()
 		}
 		if req.Consistent { // with Consistent, Wait limits the publishing, and the page does not wait
 			req.Consistent, wait = false, 0
@@ -114,16 +114,16 @@ func (s source) Info(ctx context.Context) (*rowfeed.Info, error) {
 		return info, err
 	}
 	if info, err = s.who.View.Info(info); err != nil {
-		return nil, s.unseen()
+		return nil, s.viewError()
 	}
 	return info, nil
 }
 
-// unseen returns the error for a view that does not fit the feed, because its columns have changed. It does not name
+// viewError returns the error for a view that does not fit the feed, because its columns have changed. It does not name
 // the columns, which the client may not know.
-func (s source) unseen() error {
+func (s source) viewError() error {
 	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: fmt.Sprintf("feed %q", s.name),
-		Cause: "the view of the token " + s.who.Name + " does not fit the feed any more: its columns have changed",
+		Cause: "the view of the token " + s.who.Name + " no longer fits the feed: its columns have changed",
 		Next:  "ask for another token; `rowfeed token list` shows the view"}
 }
 

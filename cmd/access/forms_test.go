@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 )
 
-// TestEveryFormIsJudged: a feed needs the right, and shows the view of the token, on every path and in every format.
-// One token's answer is never given to another, by entity tag either.
-func TestEveryFormIsJudged(t *testing.T) {
+// TestRightsApplyToEveryFormat: a feed needs the right, and shows the view of the token, on every path and in every
+// format. One token's answer is never given to another, by entity tag either.
+func TestRightsApplyToEveryFormat(t *testing.T) {
 	g := guard(t)
 	g.exec("INSERT INTO kv VALUES ('acme', 'n', 'seen', 'hush'), ('evil', 'n', 'theirs', 'hush')")
 	g.publish()

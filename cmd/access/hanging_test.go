@@ -15,9 +15,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestQuestionsEnd: if the database hangs, authentication fails after a limited time, at the first query and at later
-// ones. It lets no client in.
-func TestQuestionsEnd(t *testing.T) {
+// TestQueriesForTokensTimeOut: if the database hangs, authentication fails after a limited time, at the first query and
+// at later ones. It lets no client in.
+func TestQueriesForTokensTimeOut(t *testing.T) {
 	var hangs atomic.Bool
 	endless := errors.New("the question has no end")
 	pool := testdb.SQLite.New(t).OpenTapped(t,

@@ -185,7 +185,7 @@ func (g *guarded) await(what string, done func() bool) {
 	g.Helper()
 	for give := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
 		if time.Now().After(give) {
-			g.Fatalf("it does not come: %s", what)
+			g.Fatalf("this did not happen in time: %s", what)
 		}
 	}
 }

@@ -75,14 +75,14 @@ type held struct {
 }
 
 // ErrNobody is the error for a request without credentials.
-var ErrNobody error = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "this server wants to know who asks",
+var ErrNobody error = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the request has no token",
 	Next: "send the header Authorization: Bearer, with a token that `rowfeed token add` has made"}
 
 var (
-	errUnknown = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the token is not known here, or holds no more",
-		Next: "ask for another one: `rowfeed token add` makes it"}
+	errUnknown = &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "the token is unknown, or no longer valid",
+		Next: "ask for a new one: `rowfeed token add` makes it"}
 	errScheme = &rowfeed.Error{Code: rowfeed.Unauthorized,
-		Cause: "the Authorization header is not a single one of the form Bearer and a token",
+		Cause: "the request must have one Authorization header, of the form Bearer TOKEN",
 		Next:  "send Authorization: Bearer, with a token that `rowfeed token add` has made"}
 )
 
@@ -177,7 +177,7 @@ func (t *Tokens) find(ctx context.Context, text string) (*held, error) {
 	}
 	h := &held{of: t, token: token, key: key, asking: make(chan struct{}, 1)}
 	h.life, h.end = context.WithCancelCause(context.Background())
-	h.believe(asked, token)
+	h.markValid(asked, token)
 	t.known[key] = h
 	return h, nil
 }
@@ -196,8 +196,8 @@ func (t *Tokens) remembered(ctx context.Context, key [sha256.Size]byte) (*held, 
 	return nil, nil
 }
 
-// believe keeps the token as valid, counted from the time of the query.
-func (h *held) believe(asked time.Time, token *admin.Token) {
+// markValid keeps the token as valid, counted from the time of the query.
+func (h *held) markValid(asked time.Time, token *admin.Token) {
 	trust := h.of.trust()
 	if token.Left > 0 {
 		trust = min(trust, token.Left)
@@ -207,8 +207,8 @@ func (h *held) believe(asked time.Time, token *admin.Token) {
 	h.until = asked.Add(trust)
 }
 
-// sure tells whether the token is valid without a query, with by added to its time.
-func (h *held) sure(by time.Duration) bool {
+// knownValid tells whether the token is valid without a query, with by added to its time.
+func (h *held) knownValid(by time.Duration) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Now().Before(h.until.Add(by))
@@ -220,7 +220,7 @@ func (h *held) check(ctx context.Context) error {
 	if h.life.Err() != nil {
 		return context.Cause(h.life)
 	}
-	if h.sure(0) {
+	if h.knownValid(0) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askingTimeout)
@@ -231,7 +231,7 @@ func (h *held) check(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if h.sure(0) {
+	if h.knownValid(0) {
 		return nil
 	}
 	if err := h.of.confirm(ctx, []*held{h}); err != nil {
@@ -256,7 +256,7 @@ func (t *Tokens) confirm(ctx context.Context, some []*held) error {
 		for _, token := range holding {
 			if token.Same(h.token) {
 				still = true
-				h.believe(asked, token)
+				h.markValid(asked, token)
 			}
 		}
 		if !still {

@@ -19,9 +19,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestWhoAsks: requests without credentials and with wrong ones are answered with 401. Tokens are read from header
-// and cookie, never from the URL.
-func TestWhoAsks(t *testing.T) {
+// TestRequestsNeedValidCredentials: requests without credentials and with wrong ones are answered with 401. Tokens are
+// read from header and cookie, never from the URL.
+func TestRequestsNeedValidCredentials(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	gone := g.token(admin.TokenSpec{Name: "gone"}, "kv")
@@ -110,9 +110,9 @@ func TestRightsByFeed(t *testing.T) {
 	want(publisher, "/_feeds/fetch/other", 200, `"entries"`, "")
 }
 
-// TestRevokedWhileItWaits (O2): a stream and a request that wait for an entry end when their token is revoked or
+// TestRevocationEndsWaits (O2): a stream and a request that wait for an entry end when their token is revoked or
 // expires, and show nothing that was written since.
-func TestRevokedWhileItWaits(t *testing.T) {
+func TestRevocationEndsWaits(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		end  func(*guarded)
@@ -166,9 +166,9 @@ func TestRevokedWhileItWaits(t *testing.T) {
 	}
 }
 
-// TestDatabaseIsAskedRarely: results for tokens, including unknown ones, are kept for a short time, in limited
+// TestLookupsAreCached: results for tokens, including unknown ones, are kept for a short time, in limited
 // memory.
-func TestDatabaseIsAskedRarely(t *testing.T) {
+func TestLookupsAreCached(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	unknown := func(i int) string { return fmt.Sprintf("rf_%042dA", i) }
@@ -204,8 +204,8 @@ func TestDatabaseIsAskedRarely(t *testing.T) {
 	}
 }
 
-// TestGarbageIsNotLookedUp: a text without the form of a token is refused without a query.
-func TestGarbageIsNotLookedUp(t *testing.T) {
+// TestMalformedTokensAreNotLookedUp: a text without the form of a token is refused without a query.
+func TestMalformedTokensAreNotLookedUp(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	before := g.questions()
@@ -220,8 +220,9 @@ func TestGarbageIsNotLookedUp(t *testing.T) {
 	}
 }
 
-// TestTrustEnds: a result is checked again after its time, and a token is not valid beyond its expiry.
-func TestTrustEnds(t *testing.T) {
+// TestCachedTokensAreCheckedAgain: a result is checked again after its time, and a token is not valid beyond its
+// expiry.
+func TestCachedTokensAreCheckedAgain(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "short", Expires: time.Minute}, "kv")
 	who, err := g.tokens.Of(t.Context(), text)
@@ -245,9 +246,9 @@ func TestTrustEnds(t *testing.T) {
 	}
 }
 
-// TestNobodyCanBeAsked: while the database cannot be queried, no new client is let in, and waiting clients are cut
-// off after a short time.
-func TestNobodyCanBeAsked(t *testing.T) {
+// TestUnavailableDatabaseLetsNoClientIn: while the database cannot be queried, no new client is let in, and waiting
+// clients are cut off after a short time.
+func TestUnavailableDatabaseLetsNoClientIn(t *testing.T) {
 	g := guard(t)
 	g.tokens.Trust = time.Millisecond
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
@@ -287,9 +288,9 @@ func TestNobodyCanBeAsked(t *testing.T) {
 	}
 }
 
-// TestTextsAreNotCompared: neither the database nor the memory has the text of a token or a part of it. Its hash is
+// TestOnlyHashesAreCompared: neither the database nor the memory has the text of a token or a part of it. Its hash is
 // compared, whose beginning a client cannot choose.
-func TestTextsAreNotCompared(t *testing.T) {
+func TestOnlyHashesAreCompared(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	g.rows("/_feeds/fetch/kv", text)
@@ -344,6 +345,6 @@ func TestConsumerWithoutAToken(t *testing.T) {
 	once()
 	<-revoked // the revocation may still be running
 	if !errors.Is(err, rowfeed.Unauthorized) {
-		t.Errorf("a token that holds no more: %v", err)
+		t.Errorf("a token that is no longer valid: %v", err)
 	}
 }

@@ -36,7 +36,8 @@ func TestView(t *testing.T) {
 	}
 	entry := func(position int, k string, v int) string {
 		return fmt.Sprintf(
-			`{"position":"%d","shard":0,"op":"upsert","key":{"k":"%s","ns":"acme"},"row":{"ns":"acme","k":"%s","v":"%d"}}`,
+			`{"position":"%d","shard":0,"op":"upsert","key":{"k":"%s","ns":"acme"},"row":{"ns":"acme","k":"%s",`+
+				`"v":"%d"}}`,
 			position, k, k, v,
 		)
 	}
@@ -81,8 +82,8 @@ func (g *guarded) tag(path string) string {
 	return header.Get("Rowfeed-Columns")
 }
 
-// TestViewWaits: a hidden entry does not end a wait, and a visible one does.
-func TestViewWaits(t *testing.T) {
+// TestHiddenEntryDoesNotEndAWait: a hidden entry does not end a wait, and a visible one does.
+func TestHiddenEntryDoesNotEndAWait(t *testing.T) {
 	g := guard(t)
 	token := acme(g, "acme", "kv")
 	got := make(chan string, 1)
@@ -105,8 +106,8 @@ func TestViewWaits(t *testing.T) {
 	}
 }
 
-// TestViewsWaitTogether: clients with different views do not share encoded pages.
-func TestViewsWaitTogether(t *testing.T) {
+// TestViewsDoNotSharePages: clients with different views do not share encoded pages.
+func TestViewsDoNotSharePages(t *testing.T) {
 	g := guard(t)
 	tokens := map[string]string{"all": g.token(admin.TokenSpec{Name: "all"}, "kv"), "acme": acme(g, "acme", "kv"),
 		"evil": g.token(admin.TokenSpec{Name: "evil",
@@ -135,9 +136,9 @@ func TestViewsWaitTogether(t *testing.T) {
 	}
 }
 
-// TestViewThatFitsNoMore: a feed that has lost a column of the view, or has renamed it, is not shown, and the error
+// TestViewThatNoLongerFits: a feed that has lost a column of the view, or has renamed it, is not shown, and the error
 // does not name the column.
-func TestViewThatFitsNoMore(t *testing.T) {
+func TestViewThatNoLongerFits(t *testing.T) {
 	g := guard(t)
 	masked := acme(g, "acme", "kv")
 	filtered := g.token(admin.TokenSpec{Name: "filtered",
@@ -204,8 +205,9 @@ func (e endless) Fetch(_ context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return page, nil
 }
 
-// TestViewOfNothing: a client that sees nothing of a feed gets an answer with a later cursor. The time is virtual.
-func TestViewOfNothing(t *testing.T) {
+// TestViewThatHidesEverything: a client that sees nothing of a feed gets an answer with a later cursor. The time is
+// virtual.
+func TestViewThatHidesEverything(t *testing.T) {
 	g := guard(t)
 	feed, err := feedhttp.Of(g.db).Source(t.Context(), "kv")
 	if err != nil {

@@ -81,9 +81,10 @@ func (t *Tokens) watch(ctx context.Context) {
 			continue
 		}
 		for _, h := range some {
-			if !h.sure(patience) {
+			if !h.knownValid(patience) {
 				t.forget(h, &rowfeed.Error{Code: rowfeed.Unavailable,
-					Cause: "the database cannot be asked whether the token still holds", Next: "try again", Err: err})
+					Cause: "the database cannot be asked whether the token is still valid",
+					Next:  "try again", Err: err})
 			}
 		}
 	}
@@ -95,6 +96,6 @@ func forbidden(who Identity, right Right, object string) error {
 		return ErrNobody
 	}
 	return &rowfeed.Error{Code: rowfeed.Forbidden, Object: object,
-		Cause: "the token " + who.Name + " has not the right to " + string(right),
+		Cause: "the token " + who.Name + " does not have the right to " + string(right),
 		Next:  "ask for a token that has it: `rowfeed token add NAME --feed FEED --right " + string(right) + "`"}
 }

@@ -17,17 +17,18 @@ import (
 
 var backlogRows = flag.Int("backlog", 1_000_000, "rows of TestBacklog, 100000 at least; ten million take 10 GB of disk")
 
-// TestBacklog publishes a table from its first row on, and then has a consumer read all of it, in
-// pages of 1000: what a key costs in each part of the way, and how much memory this process has
-// meanwhile. Then, at that size, what new rows and updates all over the table cost.
+var backlogHead = []string{"database", "new rows, µs per key", "updates all over it, µs per key",
+	"page at the start, ms", "in the middle", "at the end"}
+
+// TestBacklog publishes a table from its first row on. Then a consumer reads all of it, in pages of 1000. The figures
+// are the cost of a key in each step, and the memory of this process. Finally it measures the cost of new rows and of
+// updates all over the table at that size.
 func TestBacklog(t *testing.T) {
 	const parts = 10
 	rows := scaled(*backlogRows)
 	out := table{Title: fmt.Sprintf("A backlog of %s rows, tenth by tenth", count(float64(rows))),
 		Head: []string{"database", "measure", "1st", "2nd", "5th", "9th", "10th", "last ÷ 2nd"}}
-	more := table{Title: fmt.Sprintf("At %s rows", count(float64(rows))), Head: []string{"database",
-		"new rows, µs per key", "updates all over it, µs per key", "page at the start, ms", "in the middle",
-		"at the end"}}
+	more := table{Title: fmt.Sprintf("At %s rows", count(float64(rows))), Head: backlogHead}
 	each(t, func(b *bed) {
 		b.fill("items", rows)
 		p := b.passes(b.Pool, 5000)
@@ -50,7 +51,6 @@ func TestBacklog(t *testing.T) {
 		}
 		line("publishing, µs per key", "%.1f", took)
 		line("memory while publishing, MiB", "%.0f", memory)
-
 		took, memory = [parts]float64{}, [parts]float64{}
 		done, started = 0, time.Now()
 		c := &rowfeed.Consumer{Name: "c", Source: f, DB: p.db, Options: rowfeed.ConsumerOptions{Limit: 1000},
@@ -73,7 +73,6 @@ func TestBacklog(t *testing.T) {
 		line("consuming, µs per entry", "%.1f", took)
 		line("memory while consuming, MiB", "%.0f", memory)
 		line("of it the heap, MiB", "%.0f", heap)
-
 		var fresh, spread figure
 		pages := map[int]figure{}
 		for rep := range 3 {
@@ -95,15 +94,17 @@ func TestBacklog(t *testing.T) {
 				pages[i] = append(pages[i], milliseconds(time.Since(started)))
 			}
 		}
-		more.Row(b.Engine.Name, fmt.Sprintf("%.1f", fresh.Median()), fmt.Sprintf("%.1f", spread.Median()),
-			fmt.Sprintf("%.1f", pages[0].Median()), fmt.Sprintf("%.1f", pages[1].Median()), fmt.Sprintf("%.1f",
-				pages[2].Median()))
+		cells := []string{b.Engine.Name}
+		for _, f := range []figure{fresh, spread, pages[0], pages[1], pages[2]} {
+			cells = append(cells, fmt.Sprintf("%.1f", f.Median()))
+		}
+		more.Row(cells...)
 	})
 	out.Print()
 	more.Print()
 }
 
-// resident is this process's memory in MiB, where the system tells.
+// resident returns this process's memory in MiB, or 0 if the system does not report it.
 func resident(t *testing.T) float64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")

@@ -12,12 +12,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// bed is one database to measure on.
+// bed is a database to measure on.
 type bed struct{ *measuring.Bed }
 
 // each runs a measurement on every engine, each on a server of its own.
 func each(t *testing.T, measure func(b *bed)) {
-	testdb.Quick(t) // ROWFEED_TEST_ENGINES alone says what is measured
+	testdb.Quick(t) // only ROWFEED_TEST_ENGINES selects engines
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		b := newBed(t, e)
 		b.Logf("%s", b.Version())
@@ -35,7 +35,7 @@ func (b *bed) fill(table string, n int) {
 	b.Helper()
 	key := "bigint"
 	if b.Family == "sqlite" {
-		key = "INTEGER" // the row's own number, as most SQLite tables have it
+		key = "INTEGER" // the rowid, as in most SQLite tables
 	}
 	b.SQL("CREATE TABLE " + table + " (id " + key + " NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)")
 	b.SQL("INSERT INTO " + table + " VALUES (1, '" + payload + "')")
@@ -53,7 +53,7 @@ func (b *bed) analyze(table string) {
 	b.SQL("ANALYZE " + table)
 }
 
-// passes publishes in batches of one size; what fails ends the test.
+// passes publishes in batches of one size. An error ends the test.
 type passes struct {
 	*bed
 	db     *rowfeed.DB
@@ -71,7 +71,7 @@ func (b *bed) passes(pool *sql.DB, size int) *passes {
 	return &passes{bed: b, db: p.DB, passes: p}
 }
 
-// pass publishes one batch; no keys when nothing waits.
+// pass publishes one batch. It returns 0 if no key is pending.
 func (p *passes) pass(f *rowfeed.Feed) (keys int) {
 	p.Helper()
 	keys, err := p.passes.Pass(p.Context(), f)
@@ -79,7 +79,7 @@ func (p *passes) pass(f *rowfeed.Feed) (keys int) {
 	return keys
 }
 
-// drain publishes everything that waits and answers the keys and the time.
+// drain publishes all pending keys, and returns their number and the time.
 func (p *passes) drain(f *rowfeed.Feed) (keys int, took time.Duration) {
 	p.Helper()
 	keys, took, err := p.passes.Drain(p.Context(), f)

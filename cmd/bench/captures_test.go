@@ -7,9 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestPublishByCapture drains changes of distinct keys, recorded by triggers or
-// waiting in the rows themselves: their first publication, and once more when every
-// key has a position already.
+// TestPublishByCapture drains changes of distinct keys, which triggers have recorded or which are marked in the rows
+// themselves. It publishes each key for the first time, and then once more.
 func TestPublishByCapture(t *testing.T) {
 	out := table{Title: "Publishing by capture, batches of 1000, keys/s",
 		Head: []string{"database", "publication", "trigger", "column", "column ÷ trigger"}}

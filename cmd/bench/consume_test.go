@@ -13,9 +13,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestConsume has a consumer read a feed from its beginning, by SQL and over HTTP, in
-// pages of several sizes. Its handler writes one row for a page, so that what is
-// measured is rowfeed's part: fetching, the transaction, the cursor.
+// TestConsume lets a consumer read a feed from its beginning, by SQL and over HTTP, in pages of several sizes. Its
+// handler writes one row for each page. So the figures are rowfeed's part: fetching, the transaction, the cursor.
 func TestConsume(t *testing.T) {
 	out := table{Title: "Consuming, entries/s", Head: []string{"database", "page", "from SQL", "over HTTP"}}
 	each(t, func(b *bed) {

@@ -22,7 +22,7 @@ import (
 // ahead is how many entries a writer commits before the slowest consumer has the first.
 const ahead = 100
 
-// How a consumer of TestFanOut is told of rows.
+// The ways in which a consumer of TestFanOut learns of rows.
 const (
 	byPolling = "SQL pollers"
 	inProcess = "in process"
@@ -30,10 +30,10 @@ const (
 	byWaiting = "wait=60s"
 )
 
-// TestFanOut measures what it takes to bring every committed row to many consumers who have
-// read all before it: in the process of publisher and writer, and over one `rowfeed serve`; next to as
-// many pollers of the table itself, who ask as often as rowfeed looks (every 50 ms), and would miss
-// rows. One row after the other, and as many as the slowest consumer allows.
+// TestFanOut measures how long every committed row takes to many consumers that are at the head. The consumers are in
+// the process of publisher and writer, or clients of one `rowfeed serve`. For comparison, as many pollers read the
+// table itself every 50 ms, as often as rowfeed polls. Such pollers would miss rows. The writer commits one row after
+// the other, or as fast as the slowest consumer allows.
 func TestFanOut(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "rowfeed")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/rowfeed")
@@ -61,10 +61,10 @@ func TestFanOut(t *testing.T) {
 		for range *reps {
 			for _, how := range hows {
 				_, err := f.Publish(b.Context())
-				b.Must(err) // nothing of the one before is still to come
+				b.Must(err) // wait until no earlier row is still on its way
 				address, stop := "", func() {}
 				switch woken = func() {}; how {
-				case byPolling: // nobody publishes
+				case byPolling: // no publisher runs
 				case inProcess:
 					woken, stop = f.Wake, b.publishing(f)
 				default:
@@ -102,17 +102,17 @@ func TestFanOut(t *testing.T) {
 	out.Print()
 }
 
-// consumers are those who are told of every row, and count.
+// consumers counts the rows that each consumer has got.
 type consumers struct {
 	*bed
 	ctx     context.Context
 	end     context.CancelFunc
-	got     []atomic.Int64 // the last row, for each
+	got     []atomic.Int64 // the last row, for each consumer
 	news    chan struct{}
 	running sync.WaitGroup
 }
 
-// newConsumers returns when all of them have everything up to the row.
+// newConsumers returns when all consumers have everything up to the row.
 func newConsumers(b *bed, f *rowfeed.Feed, address, how string, n, row int) *consumers {
 	b.Helper()
 	c := &consumers{bed: b, got: make([]atomic.Int64, n), news: make(chan struct{}, 1)}
@@ -145,8 +145,8 @@ func newConsumers(b *bed, f *rowfeed.Feed, address, how string, n, row int) *con
 	return c
 }
 
-// tell notes the last row that a consumer has.
-func (c *consumers) tell(got *atomic.Int64, row int) {
+// arrive stores the last row that a consumer has.
+func (c *consumers) arrive(got *atomic.Int64, row int) {
 	got.Store(int64(row))
 	select {
 	case c.news <- struct{}{}:
@@ -154,7 +154,7 @@ func (c *consumers) tell(got *atomic.Int64, row int) {
 	}
 }
 
-// all returns when nobody is further behind the row than that.
+// all waits until no consumer is further behind the row than that.
 func (c *consumers) all(row, behind int) {
 	c.Helper()
 	late := time.After(time.Minute)
@@ -176,7 +176,7 @@ func (c *consumers) close() {
 	c.running.Wait()
 }
 
-// poll asks for rows again and again, and rests where there was less than a page.
+// poll reads new rows again and again. It pauses after a page that is not full.
 func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 	const interval = 50 * time.Millisecond
 	query := fmt.Sprintf("SELECT id, payload FROM items WHERE id > %s ORDER BY id LIMIT %d",
@@ -201,7 +201,7 @@ func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 			n++
 		}
 		_ = rows.Close()
-		if c.tell(got, row); n < feedtype.DefaultLimit {
+		if c.arrive(got, row); n < feedtype.DefaultLimit {
 			rest = interval
 		} else {
 			rest = 0
@@ -209,7 +209,7 @@ func (c *consumers) poll(pool *sql.DB, got *atomic.Int64, row int) {
 	}
 }
 
-// publishing is how a publisher in this process is ended.
+// publishing is a publisher in this process, and the function that ends it.
 func (b *bed) publishing(f *rowfeed.Feed) (stop func()) {
 	ctx, end := context.WithCancel(b.Context())
 	ended := make(chan error, 1)
@@ -220,7 +220,7 @@ func (b *bed) publishing(f *rowfeed.Feed) (stop func()) {
 	}
 }
 
-// fetch follows the feed from its head. Every row of the table is one entry, and no other.
+// fetch follows the feed from its head. Each row of the table has exactly one entry.
 func (c *consumers) fetch(f *rowfeed.Feed, got *atomic.Int64, row int) {
 	for ask := (rowfeed.Request{After: rowfeed.Now}); ; ask.Wait = time.Minute {
 		page, err := f.Fetch(c.ctx, ask)
@@ -233,14 +233,14 @@ func (c *consumers) fetch(f *rowfeed.Feed, got *atomic.Int64, row int) {
 		}
 		ask.After = page.Cursor
 		row += len(page.Entries)
-		c.tell(got, row)
+		c.arrive(got, row)
 	}
 }
 
-// read does so over HTTP.
+// read follows the feed over HTTP.
 func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) {
 	lines := bufio.NewReaderSize(conn, 64<<10)
-	// next is how many entries the next line has, and its cursor.
+	// next returns the number of entries of the next line, and its cursor.
 	next := func(entry, cursor string) (entries int, after string, err error) {
 		line, err := lines.ReadSlice('\n')
 		entries = bytes.Count(line, []byte(entry))
@@ -257,12 +257,12 @@ func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) 
 			switch {
 			case err != nil:
 				return
-			case !begun: // answered, and so its place is known
+			case !begun: // the first line has arrived, so the server knows the cursor
 				begun = true
-				c.tell(got, row)
+				c.arrive(got, row)
 			case entries > 0:
 				row += entries
-				c.tell(got, row)
+				c.arrive(got, row)
 			}
 		}
 	}
@@ -276,7 +276,7 @@ func (c *consumers) read(conn net.Conn, how string, got *atomic.Int64, row int) 
 			}
 		}
 		row += entries
-		c.tell(got, row)
+		c.arrive(got, row)
 		path = "/_feeds/fetch/items?" + how + "&after=" + after
 	}
 }

@@ -16,12 +16,12 @@ import (
 
 const groupJobs = 32
 
-// groupMember is a member of a group with a pool of its own, and what it sends there,
-// BEGIN and COMMIT included.
+// groupMember is a member of a group. It has a pool of its own, and counts what it sends there, including BEGIN and
+// COMMIT.
 type groupMember struct {
 	db    *rowfeed.DB
 	sent  *atomic.Int64
-	cut   atomic.Bool // it has died, as far as the database can tell
+	cut   atomic.Bool // for the database, the member has died
 	stop  context.CancelFunc
 	ended chan error
 }
@@ -54,8 +54,7 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 	return nil
 }
 
-// balanced tells whether all jobs are held, by so many, in shares that differ by one at
-// most.
+// balanced reports whether so many members hold all jobs, in shares that differ by one at most.
 func (b *bed) balanced(members int) bool {
 	rows, err := b.Admin().QueryContext(b.Context(), "SELECT count(*) FROM rowfeed_leases WHERE expires_at > "+
 		b.Dialect.Now()+
@@ -76,8 +75,8 @@ func (b *bed) balanced(members int) bool {
 	return n == members && all == groupJobs && most-least <= 1
 }
 
-// TestGroups measures how long it takes until 32 jobs are shared evenly again after an
-// instance has come, gone, or died, in terms of their leases.
+// TestGroups measures how long it takes until 32 jobs are shared evenly again after an instance has joined, left or
+// died, in multiples of the leases' time to live.
 func TestGroups(t *testing.T) {
 	ttl, most := 10*time.Second, 8
 	if testing.Short() {
@@ -98,7 +97,7 @@ func TestGroups(t *testing.T) {
 					time.Sleep(5 * time.Millisecond)
 				}
 				to.Add(len(members), time.Since(started).Seconds()/ttl.Seconds())
-				time.Sleep(ttl / 5) // somewhere between two beats
+				time.Sleep(ttl / 5) // at any time between two heartbeats
 			}
 			last := func() *groupMember {
 				m := members[len(members)-1]
@@ -143,8 +142,8 @@ func TestGroups(t *testing.T) {
 	out.Print()
 }
 
-// TestGroupsIdle counts what quiet instances ask of the database: members of a group of
-// 32 jobs, and instances of a consumer of 32 shards, whose leases have terms of 10 s.
+// TestGroupsIdle counts what idle instances send to the database: members of a group of 32 jobs, and instances of a
+// consumer of 32 shards. Their leases live for 10 s.
 func TestGroupsIdle(t *testing.T) {
 	out := table{Title: "Quiet instances: statements/s sent, BEGIN and COMMIT included",
 		Head: []string{"database", "what", "instances", "statements/s", "each"}}

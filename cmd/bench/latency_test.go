@@ -10,8 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// latencies measures how long after its commit the handler has a row, with publisher and
-// consumer in one process.
+// latencies measures the time from a row's commit to the handler, with publisher and consumer in one process.
 type latencies struct {
 	*bed
 	table string
@@ -19,10 +18,10 @@ type latencies struct {
 	ended chan error
 
 	mu      sync.Mutex
-	handled map[int64]time.Time // when the handler had a row first
+	handled map[int64]time.Time // when the handler got a row for the first time
 }
 
-// latencies starts a feed's publisher and a consumer, which end with end.
+// latencies starts a feed's publisher and a consumer. end stops both.
 func (b *bed) latencies(db *rowfeed.DB, f *rowfeed.Feed, table string) *latencies {
 	b.Helper()
 	l := &latencies{bed: b, table: table, ended: make(chan error, 2), handled: map[int64]time.Time{}}
@@ -46,8 +45,8 @@ func (b *bed) latencies(db *rowfeed.DB, f *rowfeed.Feed, table string) *latencie
 	return l
 }
 
-// commit inserts so many rows one by one, from an id on, and answers how long each took to the
-// handler, in milliseconds.
+// commit inserts rows one by one, with ids from an id on. It returns how long each took to the handler, in
+// milliseconds.
 func (l *latencies) commit(first, commits, perSecond int) (waits figure) {
 	l.Helper()
 	committed := make([]time.Time, commits)
@@ -68,7 +67,7 @@ func (l *latencies) insert(id int) string {
 	return fmt.Sprintf("INSERT INTO %s (id, payload) VALUES (%d, '%s')", l.table, id, payload)
 }
 
-// since waits for a row and answers how long after at the handler had it, in milliseconds.
+// since waits for a row, and returns how long after at the handler got it, in milliseconds.
 func (l *latencies) since(id int, at time.Time) float64 {
 	l.Helper()
 	for {
@@ -76,7 +75,7 @@ func (l *latencies) since(id int, at time.Time) float64 {
 		had, known := l.handled[int64(id)]
 		l.mu.Unlock()
 		if known {
-			return milliseconds(max(had.Sub(at), 0)) // it may come before the answer to COMMIT
+			return milliseconds(max(had.Sub(at), 0)) // the row may arrive before the response to COMMIT
 		}
 		l.Must(l.Context().Err())
 		<-time.After(time.Millisecond)

@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/bench/measuring"
 )
 
-var take = flag.Bool("figures", false, "take the measures; all of them take more than an hour")
+var take = flag.Bool("figures", false, "run the measures; all of them need more than an hour")
 
-// TestMain measures nothing unless it is asked to, so that `go test ./...` stays quick.
+// TestMain measures only with -figures, so that `go test ./...` stays quick.
 func TestMain(m *testing.M) {
 	if flag.Parse(); !*take {
 		return
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	measuring.Main(m, "../..")
 }
 
-// What measurements share, by the names that are used here.
+// Short names of what measurements share.
 type (
 	figure                 = measuring.Figure
 	figures[K cmp.Ordered] = measuring.Figures[K]

@@ -9,15 +9,15 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestHeld commits 200 rows a second while another writer has inserted a row into the same
-// table, and does not commit: what the rows of the others wait for the handler, next to
-// the same without it, and how long the held one takes from its own commit on. In outboxes the
-// writer's record has an order below those that come after it.
+// TestHeld commits 200 rows per second while another transaction has inserted a row into the same table and stays open.
+// It measures how long the rows of the other writers wait for the handler, compared with the same writers without an
+// open transaction, and how long the held row takes after its own commit. In an outbox, the held row's record has a
+// lower number than later ones.
 func TestHeld(t *testing.T) {
 	const perSecond = 200
 	out := table{
 		Title: fmt.Sprintf(
-			"From commit to handler at %d commits/s beside a writer that does not commit, ms",
+			"From commit to handler at %d commits/s with a writer that does not commit, ms",
 			perSecond,
 		),
 		Head: []string{
@@ -26,7 +26,7 @@ func TestHeld(t *testing.T) {
 			"p50 without it",
 			"p99",
 			"longest",
-			"p50 beside it",
+			"p50 with it",
 			"p99",
 			"longest",
 			"held for",
@@ -35,7 +35,7 @@ func TestHeld(t *testing.T) {
 	}
 	each(t, func(b *bed) {
 		if !b.HasServer() {
-			return // one writer at a time: it stops them all, rowfeed or not
+			return // SQLite has one writer at a time: the open transaction stops all others, with or without rowfeed
 		}
 		db := b.Rowfeed(b.Pool, nil)
 		commits := max(int(5*window.Seconds()*perSecond/3), 10)

@@ -14,11 +14,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// appending is one way to insert rows whose place comes after the commit.
+// appending is a way to insert rows that get their position after the commit.
 type appending struct {
 	name string
 	spec *rowfeed.FeedSpec // nil: no feed
-	own  string            // what the writer does besides: "library", "sql" or nothing
+	own  string            // what the writer also does: "library", "sql" or nothing
 }
 
 var appendings = []appending{
@@ -29,8 +29,8 @@ var appendings = []appending{
 	{"sequence, trigger", &rowfeed.FeedSpec{}, ""},
 }
 
-// TestOutboxWriters counts the commits of 8 writers, each transaction BEGIN, one INSERT, what
-// the feed needs besides, and COMMIT, next to the INSERT alone. Nobody reads meanwhile.
+// TestOutboxWriters counts the commits of 8 writers, compared with a plain INSERT. Each transaction is BEGIN, one
+// INSERT, what the feed needs, and COMMIT. No reader runs.
 func TestOutboxWriters(t *testing.T) {
 	out := table{
 		Title: fmt.Sprintf("%d writers, commits/s", writerCount),
@@ -39,16 +39,15 @@ func TestOutboxWriters(t *testing.T) {
 	each(t, func(b *bed) {
 		query := ""
 		if b.Family == "mysql" {
-			query = "?interpolateParams=true" // one round trip for a statement, as with the others
+			query = "?interpolateParams=true" // one round trip for a statement, as on other databases
 		}
 		pool, _ := b.Open(query)
 		db := b.Rowfeed(b.Pool, nil)
 		var next atomic.Int64
 		feeds := make([]*rowfeed.Feed, len(appendings))
 		for i, a := range appendings {
-			b.SQL(
-				fmt.Sprintf("CREATE TABLE items%d (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)", i),
-			)
+			b.SQL(fmt.Sprint("CREATE TABLE items", i,
+				" (id bigint NOT NULL PRIMARY KEY, payload varchar(200) NOT NULL)"))
 			if a.spec != nil {
 				spec := *a.spec
 				spec.Name, spec.Table = fmt.Sprint("items", i), fmt.Sprint("items", i)
@@ -63,22 +62,15 @@ func TestOutboxWriters(t *testing.T) {
 			}
 			defer tx.Rollback()
 			id := next.Add(1)
-			_, err = tx.ExecContext(
-				b.Context(),
-				fmt.Sprintf("INSERT INTO items%d (id, payload) VALUES (%s, %s)", i, p(1), p(2)),
-				id,
-				payload,
-			)
+			_, err = tx.ExecContext(b.Context(),
+				fmt.Sprintf("INSERT INTO items%d (id, payload) VALUES (%s, %s)", i, p(1), p(2)), id, payload)
 			switch {
 			case err != nil:
 			case appendings[i].own == "library":
 				err = feeds[i].AppendOutbox(b.Context(), rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{id}})
 			case appendings[i].own == "sql":
-				_, err = tx.ExecContext(
-					b.Context(),
-					fmt.Sprintf("INSERT INTO rowfeed_outbox_items%d (id) VALUES (%s)", i, p(1)),
-					id,
-				)
+				_, err = tx.ExecContext(b.Context(),
+					fmt.Sprintf("INSERT INTO rowfeed_outbox_items%d (id) VALUES (%s)", i, p(1)), id)
 			}
 			return errors.Join(err, tx.Commit())
 		}
@@ -106,7 +98,7 @@ func TestOutboxWriters(t *testing.T) {
 		}
 		for i, a := range appendings {
 			out.Row(b.Engine.Name, a.name, count(results[i].Median()), results[i].Over(results[0]).Ratio())
-			if feeds[i] != nil { // nothing was left out
+			if feeds[i] != nil { // check that no row is missing
 				_, err := feeds[i].Publish(b.Context())
 				b.Must(err)
 				b.same(i, b.read(feeds[i]))
@@ -116,7 +108,7 @@ func TestOutboxWriters(t *testing.T) {
 	out.Print()
 }
 
-// same fails where a reader has not got all rows of a table.
+// same fails if a reader has not got all rows of a table.
 func (b *bed) same(i, got int) {
 	b.Helper()
 	if want := b.Number(fmt.Sprintf("SELECT count(*) FROM items%d", i)); int64(got) != want {
@@ -124,7 +116,7 @@ func (b *bed) same(i, got int) {
 	}
 }
 
-// read reads a feed of one shard from its beginning, until it gives nothing any more.
+// read reads a feed of one shard from its beginning until a page is empty.
 func (b *bed) read(f *rowfeed.Feed) (rows int) {
 	b.Helper()
 	for after := rowfeed.Beginning; ; {
@@ -137,9 +129,8 @@ func (b *bed) read(f *rowfeed.Feed) (rows int) {
 	}
 }
 
-// TestOutboxRead reads rows that wait in an outbox, in pages of 1000: the first reader, who
-// gives them their places, and another one behind it; next to a sequence feed of the same
-// rows, which is published and then read.
+// TestOutboxRead reads rows that wait in an outbox, in pages of 1000. The first reader assigns the positions, the
+// second one only reads. For comparison, a sequence feed of the same rows is published and then read.
 func TestOutboxRead(t *testing.T) {
 	rows := scaled(100_000)
 	out := table{
@@ -206,26 +197,27 @@ func TestOutboxRead(t *testing.T) {
 	out.Print()
 }
 
-// TestOutboxOldSnapshot: what an old snapshot costs those who read, since records that were moved beside it
-// linger where the next one is looked for: a page at the head, and a pass that finds nothing.
+// TestOutboxOldSnapshot measures what an old snapshot costs readers. While it is open, the records that were moved stay
+// in the table where a reader looks for the next record. The figures are a page at the head, and a pass that finds
+// nothing.
 func TestOutboxOldSnapshot(t *testing.T) {
 	rows := scaled(100_000)
 	out := table{
 		Title: fmt.Sprintf("%s records moved, a snapshot from before open, ms", count(float64(rows))),
 		Head: []string{
 			"database",
-			"page at the Head: before",
-			"beside the snapshot",
+			"page at the head: before",
+			"with the snapshot",
 			"when it has ended",
 			"empty pass: before",
-			"beside the snapshot",
+			"with the snapshot",
 			"when it has ended",
 			"moving them",
 		},
 	}
 	each(t, func(b *bed) {
 		if b.Engine.Family == "sqlite" {
-			return // it would read them from the log
+			return // SQLite would read them from the log
 		}
 		b.fill("base", rows)
 		db := b.Rowfeed(b.Pool, nil)

@@ -11,9 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestProfile tells where the time of a pass of 1000 republished keys goes: in each
-// statement, and in the client between it and the next one (reading rows, and all
-// that rowfeed does itself).
+// TestProfile shows where the time of a pass of 1000 republished keys is spent: in each statement, and in the client
+// between two statements (reading rows, and rowfeed's own work).
 func TestProfile(t *testing.T) {
 	out := table{Title: "A pass of 1000 keys, ms",
 		Head: []string{"database", "statement", "answered after", "then in the client", "share"}}
@@ -52,7 +51,7 @@ type stopwatch struct {
 	spans   map[string]*span
 	order   []*span
 	last    *span
-	at      time.Time // the last statement was sent, or answered
+	at      time.Time // when the last statement was sent, or answered
 }
 
 type span struct {
@@ -85,8 +84,7 @@ func (s *stopwatch) hooks() testdb.Hooks {
 	}
 }
 
-// span finds the span of an event: the kind, or the statement's first words and the
-// table it is about.
+// span returns the span of an event: its kind, or the statement's first words and its table.
 func (s *stopwatch) span(ev testdb.TapEvent) *span {
 	name := ev.Kind.String()
 	if ev.SQL != "" {

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// prototype publishes with bare statements and nothing around them: no settings, no
-// checks, no hidden keys, tables with what the statements need and no more. It is
-// what rowfeed's publisher is measured against.
+// prototype publishes with bare statements and nothing around them: no settings, no checks, no hidden keys, and tables
+// with only what the statements need. rowfeed's publisher is compared with it.
 type prototype struct {
 	*bed
 	source string
@@ -62,7 +61,7 @@ func (p *prototype) record() {
 	p.SQL("INSERT INTO proto_changes (id) SELECT id FROM " + p.source + " ORDER BY id")
 }
 
-// pass publishes one batch; no keys when nothing waits.
+// pass publishes one batch. It returns 0 if no key is pending.
 func (p *prototype) pass(size int) (keys int) {
 	p.Helper()
 	keys, err := p.batch(p.Context(), size)
@@ -104,7 +103,8 @@ func (p *prototype) batch(ctx context.Context, size int) (int, error) {
 
 func (p *prototype) publishPostgres(ctx context.Context, tx *sql.Tx, size int, last int64) (int64, error) {
 	return affected(tx.ExecContext(ctx, `WITH gone AS (
-  DELETE FROM proto_changes WHERE seq = ANY (ARRAY(SELECT seq FROM proto_changes ORDER BY seq LIMIT $1)) RETURNING seq, id),
+  DELETE FROM proto_changes WHERE seq = ANY (ARRAY(SELECT seq FROM proto_changes ORDER BY seq LIMIT $1))
+  RETURNING seq, id),
 keys AS (SELECT id, max(seq) AS seq FROM gone GROUP BY id)
 INSERT INTO proto_positions (id, feed_sync_id, deleted)
 SELECT k.id, $2 + row_number() OVER (ORDER BY k.seq), NOT EXISTS (SELECT FROM `+p.source+` t WHERE t.id = k.id)

@@ -8,9 +8,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestPublish drains changes of distinct keys: their first publication, and once
-// more when every key has a position already. rowfeed and the prototype take turns
-// batch by batch, so that both meet the same load.
+// TestPublish drains changes of distinct keys: their first publication, and once more when every key already has a
+// position. rowfeed and the prototype take turns batch by batch, so that both meet the same load.
 func TestPublish(t *testing.T) {
 	out := table{Title: "Publishing, keys/s",
 		Head: []string{"database", "batch", "publication", "prototype", "rowfeed", "ratio"}}
@@ -59,7 +58,7 @@ func turns(publishers ...func() int) (took []time.Duration, keys []int) {
 		for i, pass := range publishers {
 			started := time.Now()
 			n := pass()
-			if n > 0 { // a look that finds nothing is no part of the figure
+			if n > 0 { // a pass that finds nothing does not count
 				took[i] += time.Since(started)
 				keys[i] += n
 				busy = true

@@ -26,9 +26,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRelay delivers a feed from its beginning to every kind of receiver, in batches of
-// several sizes. Receivers are on this machine, and do no more with an entry than take it:
-// what is measured is the relay, its sink, and what both ask of their databases.
+// TestRelay delivers a feed from its beginning to every kind of receiver, in batches of several sizes. Receivers are on
+// this machine, and only accept the entries. So the figures are those of the relay, its sink, and their statements.
 func TestRelay(t *testing.T) {
 	rows := scaled(50_000)
 	out := table{Title: fmt.Sprintf("Relaying %s entries of 200 bytes, entries/s", count(float64(rows))),
@@ -43,7 +42,7 @@ func TestRelay(t *testing.T) {
 	}
 	for _, c := range []struct {
 		from, to string
-		on       testdb.Engine // of the feed
+		on       testdb.Engine // the engine of the feed
 		mirror   testdb.Engine
 		open     func(b *bed) sink.Sink
 	}{
@@ -110,8 +109,7 @@ func (b *bed) toWebhook() sink.Sink {
 	return s
 }
 
-// toNATS starts a server that writes to the disk, without flushing each message, as is its
-// default.
+// toNATS starts a server that writes to the disk, without flushing each message, as is its default.
 func (b *bed) toNATS() sink.Sink {
 	b.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, JetStream: true, StoreDir: b.TempDir(),

@@ -11,9 +11,9 @@ import (
 
 var shardRows = flag.Int("shard-rows", 1_000_000, "rows of TestShards")
 
-// TestShards measures the total work of readers that share a feed of 1024 data shards:
-// one after the other they read their parts from the beginning to the head, in pages of
-// 1000. That they could do so at the same time is not measured: each would have less.
+// TestShards measures the total work of readers that share a feed of 1024 data shards. One after the other, they read
+// their parts from the beginning to the head, in pages of 1000. Concurrent readers would share the machine, so they are
+// not measured.
 func TestShards(t *testing.T) {
 	const shards = 1024
 	counts := []int{1, 4, 5, 32}
@@ -89,8 +89,8 @@ func (b *bed) drainPart(f *rowfeed.Feed, part rowfeed.Shards) (entries, pages in
 	}
 }
 
-// indexEntries counts what was read of the positions' indexes so far, where the database
-// tells: on PostgreSQL sessions do so when they end.
+// indexEntries returns how many entries of the positions' indexes were read so far, if the database reports it.
+// PostgreSQL's sessions report it when they end.
 func (b *bed) indexEntries() (n int64) {
 	b.Helper()
 	switch b.Family {

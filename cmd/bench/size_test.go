@@ -58,7 +58,7 @@ func TestSize(t *testing.T) {
 					size, next[size], size, n))
 				next[size] += n
 				publish("new rows")
-				// Keys all over the table: every n-th, from another start each time.
+				// Keys all over the table: every n-th, each time from another start.
 				every := max(scaled(size)/n, 1)
 				b.SQL(fmt.Sprintf("UPDATE rows%d SET payload = '%s' WHERE id %% %d = %d",
 					size, payload[:150], every, len(results[fmt.Sprint("spread", size)])%every))
@@ -89,7 +89,7 @@ func TestSize(t *testing.T) {
 	pages.Print()
 }
 
-// cursor is that of a consumer of generation 1 at a position.
+// cursor is the cursor of a consumer of generation 1 at a position.
 func cursor(position int) rowfeed.Cursor {
 	if position == 0 {
 		return ""

@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestOldSnapshot publishes the same keys again and again while another connection has an old
-// snapshot, next to the same on a server where nobody has: pass by pass in turns. Deleted
-// changes stay in their table then, and so do the keys' former positions.
+// TestOldSnapshot publishes the same keys again and again while another connection has an old snapshot, compared with a
+// server without one, pass by pass in turns. While the snapshot is open, deleted changes and former positions stay in
+// their tables.
 func TestOldSnapshot(t *testing.T) {
 	const rounds = 6
 	head := []string{"database", "measure"}
@@ -20,12 +20,12 @@ func TestOldSnapshot(t *testing.T) {
 		head = append(head, fmt.Sprint("round ", round))
 	}
 	rows := scaled(100_000)
-	out := table{Title: fmt.Sprintf("Publishing %s keys again and again beside an old snapshot (batches of 1000)",
+	out := table{Title: fmt.Sprintf("Publishing %s keys again and again with an old snapshot (batches of 1000)",
 		count(float64(rows))), Head: head}
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
-			return // nothing deleted stays where it was
+			return // SQLite: nothing deleted stays in its table
 		}
 		ratios, beside, looks, pages := map[int]figure{}, map[int]figure{}, map[int]figure{}, map[int]figure{}
 		for range *reps {
@@ -74,9 +74,9 @@ func TestOldSnapshot(t *testing.T) {
 			name string
 			of   map[int]figure
 		}{
-			{"µs per key beside it", beside},
+			{"µs per key with the snapshot", beside},
 			{"÷ without it", ratios},
-			{"a look that finds nothing, ms", looks},
+			{"a poll that finds nothing, ms", looks},
 			{"a page at the head, ms", pages},
 		} {
 			cells := []string{e.Name, m.name}

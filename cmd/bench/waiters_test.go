@@ -17,9 +17,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestWaiters measures what clients that wait cost `rowfeed serve`, a process of its
-// own: its memory, its CPU while nothing happens, and how long an entry takes from the
-// writer's commit to all of them.
+// TestWaiters measures what waiting clients cost `rowfeed serve`, a process of its own: its memory, its CPU while
+// nothing happens, and how long an entry takes from the writer's commit to all of them.
 func TestWaiters(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "rowfeed")
 	build := exec.Command("go", "build", "-o", bin, "./cmd/rowfeed")
@@ -94,7 +93,7 @@ func (b *bed) serve(bin string) *served {
 	return nil
 }
 
-// stop ends the process; calling it again does nothing.
+// stop ends the process. Further calls do nothing.
 func (s *served) stop() {
 	if s.cmd.ProcessState == nil {
 		_ = s.cmd.Process.Signal(os.Interrupt)
@@ -102,7 +101,7 @@ func (s *served) stop() {
 	}
 }
 
-// memory is what the process holds of the machine's, in bytes.
+// memory returns the process's memory in bytes.
 func (s *served) memory() int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	s.Must(err)
@@ -115,7 +114,7 @@ func (s *served) memory() int64 {
 	return kib << 10
 }
 
-// cpu is the time that the process has had on a core.
+// cpu returns the CPU time of the process.
 func (s *served) cpu() time.Duration {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	s.Must(err)
@@ -130,7 +129,7 @@ func (s *served) cpu() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// idle is the share of a core that the process takes, once it has come to rest.
+// idle returns the share of a core that the process uses once it is idle.
 func (s *served) idle(over time.Duration) float64 {
 	time.Sleep(over)
 	cpu, began := s.cpu(), time.Now()
@@ -145,7 +144,7 @@ type waiters struct {
 	arrived chan time.Time
 }
 
-// newWaiters returns when all have been answered their first line.
+// newWaiters returns when all clients have got their first line.
 func newWaiters(b *bed, address, how string, n int) *waiters {
 	b.Helper()
 	w := &waiters{bed: b, conns: make([]net.Conn, n), arrived: make(chan time.Time, n)}
@@ -179,10 +178,10 @@ func newWaiters(b *bed, address, how string, n int) *waiters {
 }
 
 func ask(conn net.Conn, path string) {
-	_, _ = conn.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n"))
+	_, _ = conn.Write([]byte("GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"))
 }
 
-// stream tells of every event.
+// stream counts every event.
 func (w *waiters) stream(conn net.Conn, path string, ready *sync.WaitGroup) {
 	ask(conn, path)
 	lines := bufio.NewReaderSize(conn, 512)
@@ -207,7 +206,7 @@ func (w *waiters) stream(conn net.Conn, path string, ready *sync.WaitGroup) {
 
 var answered = regexp.MustCompile(`"cursor":"([^"]*)"`)
 
-// wait asks again with the cursor of the last answer, and tells of every entry.
+// wait sends the next request with the cursor of the last answer, and counts every entry.
 func (w *waiters) wait(conn net.Conn, path string, ready *sync.WaitGroup) {
 	lines := bufio.NewReaderSize(conn, 512)
 	for cursor := ""; ; {
@@ -237,7 +236,7 @@ func (w *waiters) wait(conn net.Conn, path string, ready *sync.WaitGroup) {
 	}
 }
 
-// round collects the arrivals of one entry at all of them, in milliseconds.
+// round collects the arrivals of one entry at all clients, in milliseconds.
 func (w *waiters) round(committed time.Time) (arrivals figure) {
 	w.Helper()
 	late := time.After(time.Minute)

@@ -20,8 +20,8 @@ type lane struct {
 	name      string
 	table     string
 	capture   feedtype.Capture // empty: no feed
-	publisher bool             // a publisher runs beside the writers
-	held      bool             // a transaction that has written to the table stays open throughout
+	publisher bool             // a publisher runs concurrently with the writers
+	held      bool             // a transaction that has written to the table stays open the whole time
 }
 
 var lanes = []lane{
@@ -33,14 +33,14 @@ var lanes = []lane{
 	{name: "app, publisher running", table: "by_app", capture: feedtype.CaptureApp, publisher: true},
 	{name: "column, publisher running", table: "by_column", capture: feedtype.CaptureColumn, publisher: true},
 	{
-		name:      "trigger, publisher, one held open",
+		name:      "trigger, publisher, one transaction open",
 		table:     "by_trigger",
 		capture:   feedtype.CaptureTrigger,
 		publisher: true,
 		held:      true,
 	},
 	{
-		name:      "column, publisher, one held open",
+		name:      "column, publisher, one transaction open",
 		table:     "by_column",
 		capture:   feedtype.CaptureColumn,
 		publisher: true,
@@ -48,9 +48,8 @@ var lanes = []lane{
 	},
 }
 
-// TestWriters counts the commits of 8 writers. Each transaction is BEGIN, one
-// INSERT or UPDATE by key, and COMMIT; with capture "app" it records its key too, with
-// capture "column" the UPDATE sets the row's position to NULL.
+// TestWriters counts the commits of 8 writers. Each transaction is BEGIN, one INSERT or UPDATE by key, and COMMIT. With
+// capture "app" it also records its key. With capture "column" the UPDATE sets the row's position to NULL.
 func TestWriters(t *testing.T) {
 	out := table{
 		Title: fmt.Sprintf("%d writers, commits/s", writerCount),
@@ -65,12 +64,13 @@ func TestWriters(t *testing.T) {
 				for _, write := range []string{"INSERT", "UPDATE"} {
 					l := lanes[(i+2*rep)%len(lanes)]
 					if l.held && !b.HasServer() {
-						continue // one writer at a time: a held transaction stops them all, rowfeed or not
+						continue // SQLite has one writer at a time: the holder stops all others
 					}
 					r := w.run(l, write)
 					for name, v := range map[string]float64{
-						"commits": r.commits, "published": r.published, "errors": float64(r.errors), "write": milliseconds(r.longestWrite),
-						"pass": milliseconds(r.longestPass), "silence": milliseconds(r.longestSilence),
+						"commits": r.commits, "published": r.published, "errors": float64(r.errors),
+						"write": milliseconds(r.longestWrite), "pass": milliseconds(r.longestPass),
+						"silence": milliseconds(r.longestSilence),
 					} {
 						results.Add(write+l.name+name, v)
 					}
@@ -114,7 +114,7 @@ type writers struct {
 	feeds  map[string]*rowfeed.Feed
 	insert string
 
-	update, updateColumn string // the second one of capture "column"
+	update, updateColumn string // updateColumn is for capture "column"
 
 	mu         sync.Mutex // of what the observer writes
 	published  int
@@ -128,7 +128,7 @@ func (b *bed) writers() *writers {
 	w := &writers{bed: b, rows: int64(rows), feeds: map[string]*rowfeed.Feed{}}
 	query := ""
 	if b.Family == "mysql" {
-		query = "?interpolateParams=true" // one round trip for a statement, as with the others
+		query = "?interpolateParams=true" // one round trip for a statement, as on other databases
 	}
 	w.pool, _ = b.Open(query)
 	w.next.Store(int64(rows))
@@ -282,7 +282,7 @@ func (w *writers) hold(table string) (release func()) {
 	return func() { w.Must(tx.Commit()) }
 }
 
-// check fails when a feed and its table differ.
+// check fails if a feed and its table differ.
 func (w *writers) check() {
 	for name, f := range w.feeds {
 		findings, err := f.Admin().Check(w.Context())

@@ -106,7 +106,7 @@ func TestPartThatFitsNoMore(t *testing.T) {
 	addFeed(t, db, "kv")
 	who, h := partly(t, db, "gone")
 	if _, body := get(t, as(who, h), "/feeds/kv"); strings.Contains(body, "<code>ns</code>") ||
-		!strings.Contains(body, "does not fit the feed any more") {
+		!strings.Contains(body, "no longer fits the feed") {
 		t.Errorf("%s", body)
 	}
 }

@@ -60,7 +60,7 @@ func TestScrapeOfAHangingDatabase(t *testing.T) {
 }
 
 // Any number of scrapes share a reading of the database.
-func TestScrapesShareAReading(t *testing.T) {
+func TestScrapesShareOneRead(t *testing.T) {
 	x := newFixture(t, metrics.Config{Every: time.Hour, Patience: time.Minute, Timeout: time.Minute},
 		rowfeed.FeedSpec{})
 	var asked atomic.Int64
@@ -102,7 +102,8 @@ func TestSeriesAreBounded(t *testing.T) {
 			}
 			x.exec(
 				fmt.Sprintf(
-					`INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, updated_at)
+					`INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version,
+				paused, updated_at)
 				VALUES ('c%d', 'kv', %d, 8, '%s', 1, 0, 0, 0, 0)`, n, shard, at,
 				),
 			)
@@ -127,7 +128,7 @@ func TestSeriesAreBounded(t *testing.T) {
 }
 
 // The default registry of the process is not used, and a process may have two Metrics.
-func TestOwnRegistry(t *testing.T) {
+func TestDefaultRegistryIsNotUsed(t *testing.T) {
 	before, err := prometheus.DefaultGatherer.Gather()
 	if err != nil {
 		t.Fatal(err)

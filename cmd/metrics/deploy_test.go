@@ -98,7 +98,7 @@ func checkExpression(t *testing.T, where, expr, shown string, all map[string][]s
 	for _, m := range found {
 		known, ok := all[m[1]]
 		if !ok {
-			t.Errorf("%s asks for %s, which there is not", where, m[1])
+			t.Errorf("%s uses the metric %s, which does not exist", where, m[1])
 		}
 		labels = append(labels, known...)
 		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
@@ -112,7 +112,7 @@ func checkExpression(t *testing.T, where, expr, shown string, all map[string][]s
 		for _, b := range by {
 			for _, l := range strings.Split(b[1], ",") {
 				if l = strings.TrimSpace(l); !slices.Contains(labels, l) {
-					t.Errorf("%s groups by %s, which there is not", where, l)
+					t.Errorf("%s groups by the label %s, which does not exist", where, l)
 				}
 				kept = append(kept, l)
 			}
@@ -126,8 +126,8 @@ func checkExpression(t *testing.T, where, expr, shown string, all map[string][]s
 	}
 }
 
-// TestDashboard: every metric and label in a panel exists.
-func TestDashboard(t *testing.T) {
+// TestDashboardUsesExistingMetrics: every metric and label in a panel exists.
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	var d dashboard
 	load(t, dashboardFile, &d)
 	all := exposed(t)
@@ -141,8 +141,9 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestAlerts (O4): every metric and label in an alert exists. Each alert says what to do, and is in the document.
-func TestAlerts(t *testing.T) {
+// TestAlertsUseExistingMetrics (O4): every metric and label in an alert exists. Each alert says what to do, and is in
+// the document.
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	var r rules
 	load(t, rulesFile, &r)
 	text, err := os.ReadFile(document)
@@ -160,7 +161,7 @@ func TestAlerts(t *testing.T) {
 			n++
 			checkExpression(t, a.Alert, a.Expr, a.Annotations["summary"]+a.Annotations["action"], all)
 			if a.Annotations["summary"] == "" || a.Annotations["action"] == "" {
-				t.Errorf("%s does not say what it is, and what to do", a.Alert)
+				t.Errorf("%s does not say what is wrong, and what to do", a.Alert)
 			}
 			if !strings.Contains(string(text), "`"+a.Alert+"`") {
 				t.Errorf("%s does not name %s", document, a.Alert)
@@ -175,8 +176,8 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestDocument: the document has every metric, and no other.
-func TestDocument(t *testing.T) {
+// TestDocumentHasEveryMetric: the document has every metric, and no other.
+func TestDocumentHasEveryMetric(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
 		t.Fatal(err)
@@ -185,12 +186,12 @@ func TestDocument(t *testing.T) {
 	for name := range all {
 		base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
 		if !strings.Contains(string(text), "`"+base+"`") {
-			t.Errorf("%s does not say what %s is", document, base)
+			t.Errorf("%s does not describe %s", document, base)
 		}
 	}
 	for _, m := range selector.FindAllStringSubmatch(string(text), -1) {
 		if all[m[1]] == nil {
-			t.Errorf("%s names %s, which there is not", document, m[1])
+			t.Errorf("%s names %s, which does not exist", document, m[1])
 		}
 	}
 }
@@ -243,6 +244,6 @@ func promtool(t *testing.T) string {
 	if os.Getenv("CI") == "true" {
 		t.Fatal("there is no promtool: run scripts/setup.sh")
 	}
-	t.Log("NOT TESTED: alerts and panels, since there is no promtool (scripts/setup.sh unpacks it)")
+	t.Log("NOT TESTED: alerts and panels, because promtool is missing (scripts/setup.sh unpacks it)")
 	return ""
 }

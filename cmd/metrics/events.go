@@ -40,40 +40,40 @@ func newEvents(most int) *events {
 		feeds: &names{most: most}, consumers: &names{most: most}, codes: &names{most: mostCodes},
 		batches: counter("publish_batches_total", "Batches that this process has published.", "feed"),
 		changes: counter("publish_changes_total",
-			"Changes that this process has taken and published; several of one key collapse.", "feed"),
+			"Changes that this process has published. Several changes of one key collapse.", "feed"),
 		keys: counter("publish_keys_total", "Positions that this process has given to keys.", "feed"),
 		publishing: histogram("publish_batch_seconds",
-			"How long a batch took, from the look for changes to its commit.", "feed"),
-		skipped: counter("publish_rows_skipped_total", "Rows that a pass has left for the next one because another "+
-			"transaction had them locked (capture column); one that stays locked counts in every pass.", "feed"),
+			"How long a batch took, from the query for changes to its commit.", "feed"),
+		skipped: counter("publish_rows_skipped_total", "Rows that a pass has skipped because another "+
+			"transaction had locked them (capture column). A row that stays locked counts in every pass.", "feed"),
 		publisher: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "rowfeed_publisher",
-			Help: "1 where this process publishes the feed, 0 where it stands by behind another."}, []string{"feed"}),
+			Help: "1 if this process publishes the feed, 0 if it stands by while another does."}, []string{"feed"}),
 		fetches: counter("fetches_total",
-			"Pages read, by how: alone, or shared with others that asked near the feed's end at the same time.", "feed",
+			"Pages read: alone, or shared by readers near the feed's head that asked at the same time.", "feed",
 			"kind"),
-		fetched: counter("fetched_entries_total", "Entries on those pages, by what they tell: upsert or delete.",
+		fetched: counter("fetched_entries_total", "Entries on those pages, by operation: upsert or delete.",
 			"feed", "op"),
-		fetching: histogram("fetch_seconds", "How long the reading of a page took, without the wait for an entry.",
+		fetching: histogram("fetch_seconds", "How long it took to read a page, without the wait for an entry.",
 			"feed"),
-		vanished: counter("vanished_rows_total", "Keys left out of pages because their row is gone and no delete "+
-			"has been published; a moment later one is, unless a delete was not captured.", "feed"),
+		vanished: counter("vanished_rows_total", "Keys left out of pages because their row is gone and its delete "+
+			"is not yet published. It follows soon, unless the delete was not captured.", "feed"),
 		consumed: counter("consumed_entries_total",
 			"Entries that a consumer or relay of this process has handled and stored its cursor behind.", "consumer",
 			"feed"),
-		collapsed: counter("collapsed_entries_total", "Entries that have joined the dead letter of their key.",
+		collapsed: counter("collapsed_entries_total", "Entries that were added to the dead letter of their key.",
 			"consumer", "feed"),
-		aside: counter("entries_set_aside_total", "Entries of which dead letters were made.", "consumer", "feed"),
+		aside: counter("entries_set_aside_total", "Entries that were set aside as dead letters.", "consumer", "feed"),
 		consuming: histogram("consume_seconds", "How long a consumer's step took, from the page to its commit.",
 			"consumer", "feed"),
 		trouble: counter("troubles_total",
 			"Failures that a publisher, consumer or group of this process has survived, by the error's code.", "part",
 			"code"),
-		claims: counter("lease_terms_total", "Claims on leases in this process, by what the lease is for and what "+
-			"happened: begun, taken_over (the holder before had not released it) or lost.", "kind", "event"),
-		jobs: counter("jobs_total", "What happened to shards that instances share, in this process: "+
+		claims: counter("lease_terms_total", "Claims on leases in this process, by purpose and event: "+
+			"begun, taken_over (the previous holder had not released the lease) or lost.", "kind", "event"),
+		jobs: counter("jobs_total", "Events of shards that instances share, in this process: "+
 			"begun, handed_over, lost, ended or stands_by.", "event"),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{Name: "rowfeed_retries_total",
-			Help: "Transactions run again after a deadlock, a serialization failure or the like."}),
+			Help: "Transactions that were repeated, for example after a deadlock or a serialization failure."}),
 	}
 }
 

@@ -20,7 +20,8 @@ func everything(t *testing.T) *prometheus.Registry {
 	x.publish()
 	cursor := x.fetch("").Cursor
 	x.exec(
-		`INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, updated_at)
+		`INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused,
+			updated_at)
 		VALUES ('copy', 'kv', 0, 1, '` + string(cursor) + `', 1, 0, 0, 0, 0)`,
 	)
 	_, err := x.db.Lease("publish:kv", time.Minute).TryAcquire(t.Context())

@@ -149,7 +149,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for give := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
 		if time.Now().After(give) {
-			t.Fatal("it does not come: " + what)
+			t.Fatal("this did not happen in time: " + what)
 		}
 	}
 }

@@ -20,10 +20,10 @@ func newRequests() *requests {
 		answered: counter("http_requests_total", "HTTP requests answered, by route and status.", "route", "status"),
 		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "rowfeed_http_request_seconds",
 			Help: "How long HTTP requests took, by route; " +
-				"those that wait for an entry, and streams, with their wait.",
+				"with the wait of requests that wait for an entry, and of streams.",
 			Buckets: []float64{.001, .005, .025, .1, .25, 1, 2.5, 10, 30, 60}}, []string{"route"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{Name: "rowfeed_http_requests_open",
-			Help: "HTTP requests under way, those that wait and streams among them."}),
+			Help: "Running HTTP requests, including those that wait, and streams."}),
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestSkippedRows: rows that another transaction has locked are counted in each pass, and published when it has
-// ended. SQLite has one writer at a time, so its publisher waits instead.
-func TestSkippedRows(t *testing.T) {
+// TestLockedRowsAreCountedAsSkipped: rows that another transaction has locked are counted in each pass, and published
+// when it has ended. SQLite has one writer at a time, so its publisher waits instead.
+func TestLockedRowsAreCountedAsSkipped(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := e.New(t)
 		pool, spelling, err := open.Open(t.Context(), d.URL, open.Options{})

@@ -54,22 +54,22 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // The metrics of the state.
 var (
-	descUp = desc("up", "1 if the database answered when its state was last read, 0 if not; "+
-		"then what was known is told for a minute, and nothing after that.")
-	descAge     = desc("state_age_seconds", "How long ago the state that is told was read.")
-	descTook    = desc("state_read_seconds", "How long the last reading of the state took, also if it failed.")
+	descUp = desc("up", "1 if the database answered when its state was last read, else 0. "+
+		"Then the last known state is shown for a minute.")
+	descAge     = desc("state_age_seconds", "Age of the state that is shown.")
+	descTook    = desc("state_read_seconds", "How long it took to read the state, also if that failed.")
 	descPending = desc("pending_changes",
-		"Changes (of a feed with an outbox its records) that wait for a publisher, up to the number that is counted.",
+		"Pending changes, or records of an outbox, up to the number that is counted.",
 		"feed")
 	descOldest = desc("pending_oldest_seconds",
-		"Age of the oldest change that waits; 0 while none does. Not told of feeds with capture column.", "feed")
+		"Age of the oldest pending change; 0 if none is pending. Missing for feeds with capture column.", "feed")
 	descHead = desc("head_position",
-		"The feed's highest position; not told of feeds with ULIDs, whose shards each have one.", "feed")
+		"The feed's highest position. Missing for feeds with ULIDs, whose shards have one each.", "feed")
 	descSince   = desc("head_timestamp_seconds", "When the head last moved, in Unix time.", "feed")
 	descReaders = desc("waiting_readers", "Requests that wait for an entry at this process.", "feed")
 	descBehind  = desc("consumer_lag_entries",
-		"Positions between a consumer's cursor and the feed's head: "+
-			"at most so many entries, those of other shards included. Not told of feeds with ULIDs.",
+		"Positions between a consumer's cursor and the feed's head, "+
+			"an upper limit of its entries: positions of other shards count. Missing for feeds with ULIDs.",
 		"consumer", "feed", "shard")
 	descSeconds = desc("consumer_lag_seconds",
 		"Age of the oldest entry that a consumer has not handled; 0 at the head.", "consumer", "feed", "shard")
@@ -80,10 +80,10 @@ var (
 	descLetters = desc("dead_letters", "Keys that a consumer has set aside, and that wait for retry or drop.",
 		"consumer", "feed")
 	descLeases = desc("leases",
-		"Leases that somebody holds, or whose holder has not renewed (expired), by what they are for.", "kind", "state")
+		"Leases that are held, or that their holder has not renewed (expired), by purpose.", "kind", "state")
 	descEpochs = desc("lease_epochs_total",
-		"Claims on leases that were ever begun, in all processes, by what the leases are for.", "kind")
-	descFolded = desc("folded_series", "Consumers' shards that have no series of their own, since there are too many.")
+		"Claims ever made on leases, in all processes, by the purpose of the lease.", "kind")
+	descFolded = desc("folded_series", "Consumers' shards without a series of their own, because there are too many.")
 
 	descs = []*prometheus.Desc{descUp, descAge, descTook, descPending, descOldest, descHead, descSince, descReaders,
 		descBehind, descSeconds,
@@ -136,7 +136,7 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 			waiting[names.of(f.name)] += 0
 		}
 		gauge(descAge, time.Since(last.at).Seconds())
-		last.tell(s.cfg, gauge)
+		last.report(s.cfg, gauge)
 		for kind, n := range last.epochs() {
 			ch <- prometheus.MustNewConstMetric(descEpochs, prometheus.CounterValue, n, kind)
 		}
@@ -214,8 +214,8 @@ func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 	return r, nil
 }
 
-// tell passes the values of a reading to gauge.
-func (r *reading) tell(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+// report passes the values of a reading to gauge.
+func (r *reading) report(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
 	for i, f := range r.feeds {
 		if i == cfg.MaxNames {
 			break // sums over several feeds would be meaningless

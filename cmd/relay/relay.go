@@ -159,16 +159,17 @@ func (r *Relay) explain(err error) error {
 	case r.unswept():
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
 			Next: "empty the mirror's table and run `rowfeed consumer reset " + r.Name +
-				"` on its database, then start again: nothing tells which of its rows the feed has lost, " +
-				"and each of the feed's shards begins again by itself"}
+				"` on its database, then start again: the mirror cannot tell which of its rows the feed no longer " +
+				"has, " +
+				"because each of the feed's shards begins again by itself"}
 	case !r.Restart && e.Code == rowfeed.EntriesExpired:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
-			Next: "if the receiver may be sent again what is kept, start the relay with --restart (restart: " +
-				"true in rowfeed.yaml); the entries in between are not told to it, and are only in the table"}
+			Next: "if the receiver may get all kept entries again, start the relay with --restart (restart: " +
+				"true in rowfeed.yaml); it does not get the entries in between, which are only in the table"}
 	case !r.Restart:
 		return &rowfeed.Error{Code: e.Code, Object: e.Object, Cause: e.Cause, Err: e.Err,
-			Next: "if the receiver may be sent every row again, start the relay with --restart (restart: " +
-				"true in rowfeed.yaml); rows that are gone since are not told to it"}
+			Next: "if the receiver may get every row again, start the relay with --restart (restart: " +
+				"true in rowfeed.yaml); it does not get the deletes of rows that are gone since"}
 	}
 	return err
 }
@@ -198,12 +199,12 @@ func (r *Relay) validate() error {
 	switch {
 	case !namePattern.MatchString(r.Name) || len(r.Name) > MaxName:
 		return invalid("name", "its name cannot be used",
-			fmt.Sprintf("take a letter or digit, then up to %d of letters, digits, '_', '-', '.' and ':'", MaxName-1))
+			fmt.Sprintf("use a letter or digit, then up to %d of letters, digits, '_', '-', '.' and ':'", MaxName-1))
 	case r.Source == nil || r.Sink == nil:
 		return invalid("source", "source or sink are missing", "give both")
 	case r.ShardCount > 1 && r.transactional():
 		return invalid("shard count",
-			"its sink can tell what a pass from the beginning did not bring of the whole feed only",
+			"its sink can only find rows that the feed no longer has if one shard reads the whole feed",
 			"leave the number of shards at 1")
 	case r.db() == nil:
 		return invalid("db", "there is no database for its cursor", "give one")

@@ -40,9 +40,9 @@ func entries(all ...sink.Entry) (plain []rowfeed.Entry) {
 
 var errOff = errors.New("switched off")
 
-// TestRetryAfter (S6): a receiver that asks for a pause gets it, and the consumer's function returns at least once a
-// second meanwhile. The time is virtual.
-func TestRetryAfter(t *testing.T) {
+// TestRequestedPauseIsKept (S6): a receiver that asks for a pause gets it, and the consumer's function returns at least
+// once a second meanwhile. The time is virtual.
+func TestRequestedPauseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []time.Duration
 		started := time.Now()
@@ -85,8 +85,8 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestRestIsShared: if a receiver asks the worker of one shard for a pause, all workers pause.
-func TestRestIsShared(t *testing.T) {
+// TestPauseAppliesToAllShards: if a receiver asks the worker of one shard for a pause, all workers pause.
+func TestPauseAppliesToAllShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []time.Duration
 		started := time.Now()
@@ -113,9 +113,9 @@ func TestRestIsShared(t *testing.T) {
 	})
 }
 
-// TestVersionsWait (S6): if a key occurs twice, its second version waits until the first is decided, even while the
-// first is retried and other entries are accepted.
-func TestVersionsWait(t *testing.T) {
+// TestLaterVersionWaits (S6): if a key occurs twice, its second version waits until the first is decided, even while
+// the first is retried and other entries are accepted.
+func TestLaterVersionWaits(t *testing.T) {
 	var handed [][]string
 	answers := [][]sink.Result{
 		{sink.Accept(), sink.Retry(0, errOff)},
@@ -142,8 +142,8 @@ func TestVersionsWait(t *testing.T) {
 	}
 }
 
-// TestOddSinks: a sink that violates its contract causes delays, but no loss.
-func TestOddSinks(t *testing.T) {
+// TestInvalidSinkResultsLoseNothing: a sink that violates its contract causes delays, but no loss.
+func TestInvalidSinkResultsLoseNothing(t *testing.T) {
 	page := entries(sinktest.Upsert(t, 1, 1, "a"))
 	for name, results := range map[string][]sink.Result{
 		"none": nil, "too many": {sink.Accept(), sink.Accept()}, "no reason": {{}},
@@ -160,9 +160,9 @@ func TestOddSinks(t *testing.T) {
 	}
 }
 
-// TestMemory: accepted entries are remembered for incomplete batches, and for the most recent complete ones. A relay
-// of many shards does not keep a batch of each.
-func TestMemory(t *testing.T) {
+// TestMemoryIsBounded: accepted entries are remembered for incomplete batches, and for the most recent complete ones. A
+// relay of many shards does not keep a batch of each.
+func TestMemoryIsBounded(t *testing.T) {
 	sent := map[string]int{}
 	refuse := true
 	m := &memory{}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/cmd/internal/conform"
+	"github.com/rowfeed/rowfeed/cmd/internal/protocoltest"
 	"github.com/spf13/cobra"
 )
 
@@ -52,7 +52,7 @@ func (o *conformOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	results, err := conform.Run(ctx, conform.Options{URL: o.url, Feed: o.feed, Token: token, MaxEntries: o.entries})
+	results, err := protocoltest.Run(ctx, protocoltest.Options{URL: o.url, Feed: o.feed, Token: token, MaxEntries: o.entries})
 	if err != nil {
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + o.url,
 			Cause: "it cannot be asked about a feed",
@@ -60,7 +60,7 @@ func (o *conformOptions) run(ctx context.Context, a *app) error {
 	}
 	failed := int64(0)
 	for _, r := range results {
-		if r.Result == conform.Failed {
+		if r.Result == protocoltest.Failed {
 			failed++
 		}
 	}
@@ -73,7 +73,7 @@ func (o *conformOptions) run(ctx context.Context, a *app) error {
 		Next: "docs/PROTOCOL.md has the sentences by their numbers"}
 }
 
-func (o *conformOptions) show(a *app, results []conform.Result) error {
+func (o *conformOptions) show(a *app, results []protocoltest.Result) error {
 	if o.json {
 		return a.printJSON(results)
 	}

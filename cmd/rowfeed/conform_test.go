@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/cmd/internal/conform"
+	"github.com/rowfeed/rowfeed/cmd/internal/protocoltest"
 )
 
 // TestConform: our own server conforms; one that does not is told apart by the exit code.
@@ -19,7 +19,7 @@ func TestConform(t *testing.T) {
 	if out := s.ok("conform " + url); !strings.Contains(out, "2.5") || strings.Contains(out, "failed") {
 		t.Error(out)
 	}
-	var results []conform.Result
+	var results []protocoltest.Result
 	if err := json.Unmarshal([]byte(s.ok("conform "+url+" --feed kv --json")), &results); err != nil ||
 		len(results) < 40 {
 		t.Errorf("%d results, %v", len(results), err)

@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestTokensAreAskedFor: clients without a token learn whether the server lives and is ready, and nothing about
+// TestStrangersSeeOnlyHealth: clients without a token learn whether the server lives and is ready, and nothing about
 // feeds, their problems or metrics.
-func TestTokensAreAskedFor(t *testing.T) {
+func TestStrangersSeeOnlyHealth(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, "INSERT INTO kv VALUES (1, 'secret')")
 	tokens := access.NewTokens(x.db)

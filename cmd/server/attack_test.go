@@ -35,8 +35,9 @@ func raw(t *testing.T, r *running, target string) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// TestPathTricks: no notation of a path leads to anything that its plain form does not, nor to another host.
-func TestPathTricks(t *testing.T) {
+// TestPathTricksReachNothingElse: no notation of a path leads to anything that its plain form does not, nor to another
+// host.
+func TestPathTricksReachNothingElse(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'the-row')`)

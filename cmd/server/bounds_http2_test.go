@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/server"
 )
 
-// TestSlowHeaders: the timeout of a header applies even if that of a body is longer.
-func TestSlowHeaders(t *testing.T) {
+// TestHeaderTimeoutIsSeparate: the timeout of a header applies even if that of a body is longer.
+func TestHeaderTimeoutIsSeparate(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond, BodyTimeout: time.Hour}})
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -35,8 +35,8 @@ func TestSlowHeaders(t *testing.T) {
 	}
 }
 
-// TestHTTP2TakesLittle: over HTTP/2 a client may send only as much unread data as a request may have.
-func TestHTTP2TakesLittle(t *testing.T) {
+// TestUnreadDataOverHTTP2IsLimited: over HTTP/2 a client may send only as much unread data as a request may have.
+func TestUnreadDataOverHTTP2IsLimited(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{})
 	c, err := tls.Dial("tcp", strings.TrimPrefix(s.url, "https://"),
@@ -70,6 +70,6 @@ func TestHTTP2TakesLittle(t *testing.T) {
 		}
 	}
 	if window > 64<<10 {
-		t.Errorf("the server takes %d bytes", window)
+		t.Errorf("the server reads %d bytes of a request that it does not process", window)
 	}
 }

@@ -67,7 +67,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Errorf("a page that does not wait: %d %s", status, body)
 	}
 	leave()
-	await(t, func() bool { return waits("c") == 200 }, func() string { return "no place becomes free" })
+	await(t, func() bool { return waits("c") == 200 }, func() string { return "no waiting request may follow" })
 }
 
 // TestConnectionsAreBounded: connections above the limit are closed at once. When a connection ends, another may be
@@ -99,21 +99,21 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	for range 3 {
 		if answers(dial()) {
-			t.Error("a third one is served")
+			t.Error("a third connection is served")
 		}
 	}
 	if !answers(a) {
 		t.Error("those that are there were closed")
 	}
 	if n := strings.Count(log.String(), "was closed at once"); n != 1 {
-		t.Errorf("it is told of %d times: %s", n, log.String())
+		t.Errorf("the refusal is logged %d times: %s", n, log.String())
 	}
 	b.Close()
 	await(t, func() bool {
 		c := dial()
 		defer c.Close()
 		return answers(c)
-	}, func() string { return "no place becomes free" })
+	}, func() string { return "no waiting request may follow" })
 }
 
 // silent sends the beginning of a request and nothing more. It returns what the server sent before it closed the
@@ -132,9 +132,9 @@ func silent(t *testing.T, r *running, beginning string) string {
 	return string(answer)
 }
 
-// TestSlowloris: the server does not wait for a header or a body that never ends. A complete header has unlimited
-// time here, so that its answer does not depend on the machine.
-func TestSlowloris(t *testing.T) {
+// TestSlowRequestsAreCutOff: the server does not wait for a header or a body that never ends. A complete header has
+// unlimited time here, so that its answer does not depend on the machine.
+func TestSlowRequestsAreCutOff(t *testing.T) {
 	x := newFixture(t)
 	header := run(t, server.Config{DB: x.db, Limits: server.Limits{HeaderTimeout: time.Millisecond}})
 	for _, beginning := range []string{
@@ -163,8 +163,8 @@ func TestSlowloris(t *testing.T) {
 	}
 }
 
-// TestTLSSlowloris: the server does not wait for a TLS handshake that never ends.
-func TestTLSSlowloris(t *testing.T) {
+// TestSlowTLSHandshakesAreCutOff: the server does not wait for a TLS handshake that never ends.
+func TestSlowTLSHandshakesAreCutOff(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{Limits: server.Limits{HeaderTimeout: time.Millisecond}})
 	s.url = "http" + strings.TrimPrefix(s.url, "https")

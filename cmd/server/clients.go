@@ -33,8 +33,8 @@ func newClients(l Limits) clients {
 	return clients{rate: rate.Limit(l.Rate), burst: burst, recent: list.New(), known: make(map[string]*list.Element)}
 }
 
-// take counts a request. It returns 0 if the request is allowed, else the time after which it may be sent again.
-func (c *clients) take(key string) (after time.Duration) {
+// count counts a request. It returns 0 if the request is allowed, else the time after which it may be sent again.
+func (c *clients) count(key string) (after time.Duration) {
 	if key == "" || c.rate < 0 {
 		return 0
 	}
@@ -49,23 +49,23 @@ func (c *clients) take(key string) (after time.Duration) {
 		}
 	}
 	c.recent.MoveToFront(at)
-	return lacking(at.Value.(*bucket).rate, true)
+	return timeUntilAllowed(at.Value.(*bucket).rate, true)
 }
 
-// dry is take without counting.
-func (c *clients) dry(key string) (after time.Duration) {
+// wouldWait is count without counting the request.
+func (c *clients) wouldWait(key string) (after time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at, ok := c.known[key]
 	if !ok {
 		return 0
 	}
-	return lacking(at.Value.(*bucket).rate, false)
+	return timeUntilAllowed(at.Value.(*bucket).rate, false)
 }
 
-// lacking returns the time until the limiter allows a request. take consumes the request if it is allowed.
-func lacking(l *rate.Limiter, take bool) time.Duration {
-	if take && l.Allow() || !take && l.Tokens() >= 1 {
+// timeUntilAllowed returns the time until the limiter allows a request. With consume, an allowed request counts.
+func timeUntilAllowed(l *rate.Limiter, consume bool) time.Duration {
+	if consume && l.Allow() || !consume && l.Tokens() >= 1 {
 		return 0
 	}
 	return time.Duration((1 - l.Tokens()) / float64(l.Limit()) * float64(time.Second))

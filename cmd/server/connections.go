@@ -44,9 +44,9 @@ func (l *countedListener) enter(address string) (cause string) {
 	defer l.mu.Unlock()
 	switch {
 	case l.limits.Connections >= 0 && l.open >= l.limits.Connections:
-		return "as many as this server carries (--max-connections)"
+		return "as many connections as --max-connections allows"
 	case address != "" && l.limits.ConnectionsPerAddress >= 0 && l.of[address] >= l.limits.ConnectionsPerAddress:
-		return "as many of one address as it may have (--max-connections-per-address)"
+		return "as many connections of one address as --max-connections-per-address allows"
 	}
 	l.open++
 	l.of[address]++

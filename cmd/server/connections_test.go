@@ -59,10 +59,10 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 	first.Close()
 	first.Close()
 	if _, again := call("192.0.2.1"); again.closed {
-		t.Error("its place is not free again")
+		t.Error("its connection still counts")
 	}
 	if _, more := call("192.0.2.1"); !more.closed {
-		t.Error("one that closed twice has freed two")
+		t.Error("a connection that closed twice counts as two")
 	}
 	if _, here := call("127.0.0.1"); here.closed {
 		t.Error("this machine is hindered")

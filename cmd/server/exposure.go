@@ -37,9 +37,9 @@ func (c Config) exposed(at net.Addr) error {
 		return nil
 	}
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "listen", Object: "address " + at.String(),
-		Cause: "others than this machine can reach it, and nobody is asked who they are: " +
-			"everyone could read every feed",
-		Next: "listen on 127.0.0.1, or ask for tokens (--auth tokens), or say that this is meant (--auth none)"}
+		Cause: "other machines can reach it, and it authenticates no client: " +
+			"every client could read every feed",
+		Next: "listen on 127.0.0.1, or ask for tokens (--auth tokens), or allow every client (--auth none)"}
 }
 
 // everyone lets all requests through as access.Everyone, without authentication.
@@ -65,8 +65,8 @@ func (c Config) onlyHosts(at net.Addr, next http.Handler) http.Handler {
 		if host := hostOf(r.Host); host != "" && !isOwn(host) &&
 			!slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(n, host) }) {
 			refuse(w, r, &rowfeed.Error{Code: feedhttp.Misdirected, Cause: fmt.Sprintf("this server is not %q", host),
-				Next: "ask for it by its address; " +
-					"or start it with --allow-host and the name, where a proxy hands requests on"}, 0)
+				Next: "use its address; " +
+					"or start it with --allow-host and the name, if a proxy forwards requests"}, 0)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -21,8 +21,9 @@ func letsThrough(next http.Handler) http.Handler {
 	})
 }
 
-// TestExposed: a server that other machines can reach does not start without authentication, unless Everyone is set.
-func TestExposed(t *testing.T) {
+// TestExposedServerNeedsAuthentication: a server that other machines can reach does not start without authentication,
+// unless Everyone is set.
+func TestExposedServerNeedsAuthentication(t *testing.T) {
 	x := newFixture(t)
 	for _, listen := range []string{"0.0.0.0:0", ":0", "[::]:0"} {
 		err := refusal(t, server.Config{DB: x.db, Listen: listen})
@@ -43,8 +44,8 @@ func TestExposed(t *testing.T) {
 	}
 }
 
-// TestHosts: a page whose host name was made to resolve to this machine gets no data.
-func TestHosts(t *testing.T) {
+// TestOtherHostsAreRefused: a page whose host name was made to resolve to this machine gets no data.
+func TestOtherHostsAreRefused(t *testing.T) {
 	x := newFixture(t)
 	ask := func(r *running, host string) int {
 		t.Helper()

@@ -94,14 +94,14 @@ func (h *health) reasons(ctx context.Context) []string {
 		return h.found.reasons
 	}
 	begun := time.Now()
-	reasons := h.look(ctx)
+	reasons := h.check(ctx)
 	if ctx.Err() == nil {
 		h.found = found{begun, reasons}
 	}
 	return reasons
 }
 
-func (h *health) look(ctx context.Context) []string {
+func (h *health) check(ctx context.Context) []string {
 	reasons := []string{}
 	feeds, err := h.db.Feeds(ctx)
 	if err != nil {

@@ -75,8 +75,8 @@ func (l Limits) withDefaults() Limits {
 func (l Limits) check() error {
 	if math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0) || l.Rate > 1e9 {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "rate",
-			Cause: fmt.Sprintf("rate: %g is no number of requests a second", l.Rate),
-			Next:  "give one up to 1e9, or a negative one for no bound"}
+			Cause: fmt.Sprintf("rate: %g is not a number of requests per second", l.Rate),
+			Next:  "give a number up to 1e9, or a negative one for no limit"}
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func (l *limiter) first(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.RequestURI) > maxURI {
 			refuse(w, r, &rowfeed.Error{Code: feedhttp.URITooLong,
-				Cause: fmt.Sprintf("the address has %d bytes, at most %d are taken", len(r.RequestURI), maxURI)}, 0)
+				Cause: fmt.Sprintf("the URI has %d bytes, the maximum is %d", len(r.RequestURI), maxURI)}, 0)
 			return
 		}
 		most := l.BodyBytes
@@ -135,13 +135,13 @@ func (l *limiter) first(next http.Handler) http.Handler {
 			r.Body = http.MaxBytesReader(w, r.Body, most)
 		}
 		a := &arrival{address: clientAddress(r.RemoteAddr)}
-		if after := l.unknown.dry(a.address); after > 0 {
+		if after := l.unknown.wouldWait(a.address); after > 0 {
 			refuse(w, r, tooMany("this address has been refused too often"), after)
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), addressKey{}, a)))
 		if !a.known {
-			l.unknown.take(a.address)
+			l.unknown.count(a.address)
 		}
 	})
 }
@@ -152,7 +152,7 @@ func (l *limiter) second(next http.Handler) http.Handler {
 		if a, ok := r.Context().Value(addressKey{}).(*arrival); ok {
 			a.known = true
 		}
-		if after := l.asked.take(client(r.Context())); after > 0 {
+		if after := l.asked.count(client(r.Context())); after > 0 {
 			refuse(w, r, tooMany("more requests than one client may send"), after)
 			return
 		}
@@ -208,8 +208,8 @@ func (l *limiter) wait(ctx context.Context) (leave func(), err error) {
 	switch {
 	case l.Waiting >= 0 && l.waiting >= l.Waiting:
 		return nil, &rowfeed.Error{Code: feedhttp.Overloaded,
-			Cause: "as many requests wait for entries as this server carries",
-			Next:  "ask without wait, or another server; servers carry more with --max-waiting"}
+			Cause: "as many requests wait for entries as this server allows",
+			Next:  "send the request without wait, or to another server; --max-waiting raises the limit"}
 	case who != "" && l.WaitingPerClient >= 0 && l.waits[who] >= l.WaitingPerClient:
 		return nil, tooMany("more requests that wait for entries than one client may have")
 	}

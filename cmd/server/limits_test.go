@@ -49,8 +49,9 @@ func (a *asker) ask(address, who string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestRate (O2): a client that sends too many requests is told when to continue. Other clients are not affected.
-func TestRate(t *testing.T) {
+// TestRateOfAClientIsLimited (O2): a client that sends too many requests is told when to continue. Other clients are
+// not affected.
+func TestRateOfAClientIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(Limits{Rate: 0.1, Burst: 2})
 		want := func(status int, address, who string) {
@@ -95,9 +96,9 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestRefusedTooOften: invalid tokens count for the address, and the number of authentications is limited.
-// Authenticated clients are not affected.
-func TestRefusedTooOften(t *testing.T) {
+// TestFailedAuthenticationsAreLimited: invalid tokens count for the address, and the number of authentications is
+// limited. Authenticated clients are not affected.
+func TestFailedAuthenticationsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAsker(Limits{Rate: 0.1, Burst: 3})
 		for i := range 6 {
@@ -125,15 +126,15 @@ func TestClientsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClients(Limits{Rate: 0.1, Burst: 1})
 		for i := range maxClients + 500 {
-			c.take(fmt.Sprint(i))
+			c.count(fmt.Sprint(i))
 		}
 		if len(c.known) != maxClients || c.recent.Len() != maxClients {
 			t.Errorf("%d and %d are remembered", len(c.known), c.recent.Len())
 		}
-		if c.take(fmt.Sprint(maxClients+499)) == 0 {
+		if c.count(fmt.Sprint(maxClients+499)) == 0 {
 			t.Error("the latest was forgotten")
 		}
-		if c.take("0") != 0 {
+		if c.count("0") != 0 {
 			t.Error("the oldest was not")
 		}
 	})
@@ -155,8 +156,8 @@ func TestLimitsDefaults(t *testing.T) {
 	}
 }
 
-// TestRequestsOfNoShape: a request that is too large is refused before authentication.
-func TestRequestsOfNoShape(t *testing.T) {
+// TestOversizedRequestsAreRefused: a request that is too large is refused before authentication.
+func TestOversizedRequestsAreRefused(t *testing.T) {
 	a := newAsker(Limits{BodyBytes: 10})
 	for _, c := range []struct {
 		method, path string

@@ -224,7 +224,7 @@ func await(t *testing.T, done func() bool, state func() string) {
 	t.Helper()
 	for give := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
 		if time.Now().After(give) {
-			t.Fatalf("it does not come: %s", state())
+			t.Fatalf("this did not happen in time: %s", state())
 		}
 	}
 }

@@ -50,8 +50,8 @@ func TestReadyWithAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestReadyWhileStandingBy: a server whose publishers stand by is ready. The working server hands over when it ends.
-func TestReadyWhileStandingBy(t *testing.T) {
+// TestReadyAsStandby: a server whose publishers stand by is ready. The working server hands over when it ends.
+func TestReadyAsStandby(t *testing.T) {
 	x := newFixture(t)
 	first := run(t, server.Config{DB: x.db, Publish: true})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)

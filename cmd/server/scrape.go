@@ -17,7 +17,7 @@ import (
 func scrape(metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !access.From(r.Context()).May(access.Read, access.EveryFeed) {
-			http.Error(w, "Metrics are for who may read every feed.", http.StatusForbidden)
+			http.Error(w, "Metrics need the right to read every feed.", http.StatusForbidden)
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
@@ -85,7 +85,7 @@ func StartMetrics(ctx context.Context, what Scraping) (address string, stop func
 		// Publishing and delivering continue without it.
 		if err := srv.Serve(newCountedListener(listener, cfg.Limits, cfg.tellRefused(requests))); !errors.Is(err,
 			http.ErrServerClosed) {
-			cfg.Log.ErrorContext(requests, "metrics are told no more", "error", err)
+			cfg.Log.ErrorContext(requests, "the metrics endpoint has failed", "error", err)
 		}
 	}()
 	address = listener.Addr().String()

@@ -136,7 +136,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	if !isLoopback(listener.Addr()) && cfg.Access == nil {
 		cfg.Log.WarnContext(ctx, "NO AUTHENTICATION: everyone who can reach this address can read every feed; "+
-			"listen on 127.0.0.1, or put a proxy in front that asks who is there", "address", address)
+			"listen on 127.0.0.1, or put a proxy in front that authenticates clients", "address", address)
 	}
 
 	// Requests and publishers do not end with ctx: they are ended below, in order.
@@ -214,7 +214,7 @@ func (c Config) tellRefused(ctx context.Context) func(cause string) {
 	return func(cause string) {
 		refusals.Do(func() {
 			c.Log.WarnContext(ctx,
-				"a connection was closed at once: there are "+cause+"; more such are told of once a minute")
+				"a connection was closed at once: there are "+cause+"; this is logged once a minute")
 		})
 	}
 }
@@ -244,7 +244,7 @@ func listen(ctx context.Context, param, address string) (net.Listener, error) {
 		return listener, nil
 	}
 	e := &rowfeed.Error{Code: rowfeed.Failed, Object: "address " + address, Cause: "cannot listen on it", Err: err,
-		Next: "take another with --" + param + ", like " + net.JoinHostPort(host, "0") + " for a free port"}
+		Next: "choose another with --" + param + ", like " + net.JoinHostPort(host, "0") + " for a free port"}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		e.Cause = "another process listens on it"

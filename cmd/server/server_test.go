@@ -65,7 +65,7 @@ func TestServes(t *testing.T) {
 	}
 }
 
-func TestFeedsComeAndGo(t *testing.T) {
+func TestPublishersFollowAddedAndDroppedFeeds(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
@@ -130,7 +130,7 @@ func TestReadiness(t *testing.T) {
 	x.exec(t, `DROP TRIGGER `+trigger(t, x))
 	r.waitReasons(t, `feed "kv": `)
 	if _, body := r.get(t, "/"); !strings.Contains(body, "Something is wrong") {
-		t.Error("the console does not tell")
+		t.Error("the console does not show the problem")
 	}
 	if _, err := x.feed.Admin().Upgrade(t.Context()); err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestReadinessBehindAHangingDatabase(t *testing.T) {
 }
 
 // Readiness requests that arrive at the same time share a check of the database.
-func TestReadinessIsAskedTogether(t *testing.T) {
+func TestReadinessRequestsShareACheck(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
 	r.waitReasons(t)
@@ -234,7 +234,7 @@ func TestReadinessIsAskedTogether(t *testing.T) {
 	close(hang)
 	all.Wait()
 	if n := looks.Load(); n > 15 { // two checks, and one for each request that came late
-		t.Errorf("31 who ask at once made %d looks", n)
+		t.Errorf("31 concurrent requests made %d checks", n)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestPublisherIsStartedAgain(t *testing.T) {
 	await(t, func() bool { return strings.Count(log.String(), "publisher stopped") >= 3 }, log.String)
 }
 
-func TestInFlightRequestFinishes(t *testing.T) {
+func TestRunningRequestFinishes(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	r := run(t, server.Config{DB: x.db, Publish: true})
@@ -294,9 +294,9 @@ func TestInFlightRequestFinishes(t *testing.T) {
 	r.end(t)
 }
 
-// TestWaitersDoNotHoldTheServer (M69): requests that wait for an entry do not delay the end of the server: streams
+// TestWaitersDoNotDelayTheEnd (M69): requests that wait for an entry do not delay the end of the server: streams
 // end, waits are answered.
-func TestWaitersDoNotHoldTheServer(t *testing.T) {
+func TestWaitersDoNotDelayTheEnd(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	var log logged

@@ -94,15 +94,15 @@ func (c *certificates) read() (*tls.Config, error) {
 
 // current returns the configuration of a new connection, for tls.Config.GetConfigForClient.
 func (c *certificates) current(*tls.ClientHelloInfo) (*tls.Config, error) {
-	c.look(false)
+	c.refresh(false)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.config, nil
 }
 
-// look reads the files again if they have changed. While they are invalid, for example between the writes of
+// refresh reads the files again if they have changed. While they are invalid, for example between the writes of
 // certificate and key, the previous configuration stays in use.
-func (c *certificates) look(again bool) {
+func (c *certificates) refresh(again bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.stamps()
@@ -112,7 +112,7 @@ func (c *certificates) look(again bool) {
 	c.seen = now
 	config, err := c.read()
 	if err != nil {
-		c.log.Error("the TLS files cannot be used: what they were before still holds", "error", err)
+		c.log.Error("the TLS files cannot be used, the server keeps the previous ones", "error", err)
 		return
 	}
 	c.config = config
@@ -129,7 +129,7 @@ func (c *certificates) follow(ctx context.Context) {
 			if !ok {
 				return
 			}
-			c.look(true)
+			c.refresh(true)
 		}
 	}
 }

@@ -136,7 +136,7 @@ func TestServesByHTTP2(t *testing.T) {
 	get("/_feeds").Body.Close()
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	if body := <-waits; !strings.Contains(body, `"position":"1"`) {
-		t.Errorf("what waited got %q", body)
+		t.Errorf("the waiting request got %q", body)
 	}
 	events := bufio.NewReader(stream.Body)
 	for line := ""; line != "id: 1\n"; {
@@ -169,7 +169,7 @@ func TestTLSFilesChange(t *testing.T) {
 	serves("first.example")
 	write(t, s.cert, "half")
 	serves("first.example")
-	if !strings.Contains(log.String(), "still holds") {
+	if !strings.Contains(log.String(), "the server keeps the previous ones") {
 		t.Error("nothing was logged: ", log.String())
 	}
 	s.of.Sign(t, "second.example", s.cert, s.key)
@@ -249,7 +249,7 @@ func TestClientCertificates(t *testing.T) {
 	}
 	strangers.Write(t, ca)
 	if _, err := s.ask(t, "first.example", with(clients)); err == nil {
-		t.Error("an authority that was taken away still counts")
+		t.Error("a removed authority is still accepted")
 	}
 	if _, err := s.ask(t, "first.example", resuming); err == nil {
 		t.Error("its sessions still count")
@@ -259,8 +259,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSRefused: a server with invalid files does not start, and never without TLS.
-func TestTLSRefused(t *testing.T) {
+// TestInvalidTLSFilesPreventStart: a server with invalid files does not start, and never without TLS.
+func TestInvalidTLSFilesPreventStart(t *testing.T) {
 	x := newFixture(t)
 	folder := t.TempDir()
 	of := testtls.New(t, "servers")

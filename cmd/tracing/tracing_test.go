@@ -77,7 +77,7 @@ func traced(t *testing.T) (*tracetest.SpanRecorder, feedtype.Tracer, *testdb.Dat
 
 // A published batch, a page over HTTP, the handling of its entries and their delivery have a span each. The spans of
 // one operation are linked, and the receiver can continue the trace.
-func TestSpans(t *testing.T) {
+func TestOperationsHaveLinkedSpans(t *testing.T) {
 	spans, tracer, d, db, f := traced(t)
 	_, err := f.Publish(t.Context())
 	must(t, err)
@@ -112,36 +112,7 @@ func TestSpans(t *testing.T) {
 	must(t, r.RunOnce(t.Context()))
 	serving.Wait()
 
-	for op, want := range map[string][3]string{ // entries, consumer, kind
-		feedtype.SpanPublish: {"2", "", "internal"},
-		feedtype.SpanConsume: {"2", "hook", "consumer"},
-		feedtype.SpanDeliver: {"2", "hook", "producer"},
-	} {
-		s := span(t, spans, op)
-		if attributeOf(s, "rowfeed.feed") != "kv" || attributeOf(s, "rowfeed.entries") != want[0] ||
-			attributeOf(s, "rowfeed.consumer") != want[1] || s.SpanKind().String() != want[2] {
-			t.Errorf("%s: %v, %s", op, s.Attributes(), s.SpanKind())
-		}
-	}
-	for child, parent := range map[string]string{
-		feedtype.SpanServe: feedtype.SpanRequest, feedtype.SpanFetch: feedtype.SpanServe,
-		feedtype.SpanDeliver: feedtype.SpanConsume,
-	} {
-		c, p := span(t, spans, child), span(t, spans, parent)
-		if c.Parent().SpanID() != p.SpanContext().SpanID() || c.SpanContext().TraceID() != p.SpanContext().TraceID() {
-			t.Errorf("%s does not belong to %s: %v, %v", child, parent, c.Parent(), p.SpanContext())
-		}
-	}
-	read := span(t, spans, feedtype.SpanRequest).SpanContext()
-	if links := span(t, spans, feedtype.SpanConsume).Links(); len(links) != 1 ||
-		links[0].SpanContext.SpanID() != read.SpanID() || links[0].SpanContext.TraceID() != read.TraceID() {
-		t.Errorf("what was consumed does not lead to its page: %v, not %v", links, read)
-	}
-	delivered := span(t, spans, feedtype.SpanDeliver).SpanContext()
-	if want := "00-" + delivered.TraceID().String() + "-" + delivered.SpanID().String() + "-01"; len(sent) != 1 ||
-		sent[0] != want {
-		t.Errorf("the receiver got %v, not %s", sent, want)
-	}
+	checkSpans(t, spans, sent)
 
 	before := len(spans.Ended())
 	_, err = (&feedhttp.Client{URL: server.URL, Feed: "none", Tracer: tracer}).Fetch(t.Context(), feedtype.Request{})
@@ -168,8 +139,43 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+// checkSpans checks the spans of a relay's run, and the header that its receiver got.
+func checkSpans(t *testing.T, spans *tracetest.SpanRecorder, sent []string) {
+	t.Helper()
+	for op, want := range map[string][3]string{ // entries, consumer, kind
+		feedtype.SpanPublish: {"2", "", "internal"},
+		feedtype.SpanConsume: {"2", "hook", "consumer"},
+		feedtype.SpanDeliver: {"2", "hook", "producer"},
+	} {
+		s := span(t, spans, op)
+		if attributeOf(s, "rowfeed.feed") != "kv" || attributeOf(s, "rowfeed.entries") != want[0] ||
+			attributeOf(s, "rowfeed.consumer") != want[1] || s.SpanKind().String() != want[2] {
+			t.Errorf("%s: %v, %s", op, s.Attributes(), s.SpanKind())
+		}
+	}
+	for child, parent := range map[string]string{
+		feedtype.SpanServe: feedtype.SpanRequest, feedtype.SpanFetch: feedtype.SpanServe,
+		feedtype.SpanDeliver: feedtype.SpanConsume,
+	} {
+		c, p := span(t, spans, child), span(t, spans, parent)
+		if c.Parent().SpanID() != p.SpanContext().SpanID() || c.SpanContext().TraceID() != p.SpanContext().TraceID() {
+			t.Errorf("%s does not belong to %s: %v, %v", child, parent, c.Parent(), p.SpanContext())
+		}
+	}
+	read := span(t, spans, feedtype.SpanRequest).SpanContext()
+	if links := span(t, spans, feedtype.SpanConsume).Links(); len(links) != 1 ||
+		links[0].SpanContext.SpanID() != read.SpanID() || links[0].SpanContext.TraceID() != read.TraceID() {
+		t.Errorf("the consumer's span is linked to %v, not to its page %v", links, read)
+	}
+	delivered := span(t, spans, feedtype.SpanDeliver).SpanContext()
+	if want := "00-" + delivered.TraceID().String() + "-" + delivered.SpanID().String() + "-01"; len(sent) != 1 ||
+		sent[0] != want {
+		t.Errorf("the receiver got %v, not %s", sent, want)
+	}
+}
+
 // The span of handling a page is linked to the span that fetched the page, even if the page was read ahead.
-func TestSpansReadAhead(t *testing.T) {
+func TestSpanOfAPageReadAheadIsLinked(t *testing.T) {
 	spans, _, d, db, f := traced(t)
 	d.Exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
 	_, err := f.Publish(t.Context())
@@ -194,8 +200,9 @@ func TestSpansReadAhead(t *testing.T) {
 	}
 }
 
-// TestFromEnvironment (O4): the standard variables send spans to a collector, without the texts of errors.
-func TestFromEnvironment(t *testing.T) {
+// TestEnvironmentSelectsTheExporter (O4): the standard variables send spans to a collector, without the texts of
+// errors.
+func TestEnvironmentSelectsTheExporter(t *testing.T) {
 	var mu sync.Mutex
 	var got collector.ExportTraceServiceRequest
 	var raw, path, header string

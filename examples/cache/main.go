@@ -1,5 +1,5 @@
-// Cache keeps rows in memory and forgets those that were written. Each process follows the
-// feed by itself, from now on: what it has not read yet cannot be stale.
+// Cache keeps rows in memory, and forgets rows that were written. Each process follows the feed by itself, from the
+// present on: a row that is read later cannot be stale.
 package main
 
 import (
@@ -18,7 +18,7 @@ func main() {
 	c := &cache{source: &feedhttp.Client{
 		URL: "http://127.0.0.1:8080", Feed: "kv",
 	}, load: func(_ context.Context, id int64) (string, error) {
-		return fmt.Sprintf("what your database has of %d", id), nil
+		return fmt.Sprintf("the value of row %d in your database", id), nil
 	}}
 	log.Fatal(c.follow(context.Background()))
 }
@@ -28,12 +28,12 @@ type cache struct {
 	load   func(ctx context.Context, id int64) (string, error)
 
 	mu        sync.Mutex
-	rows      map[int64]string // nil while nobody tells of writes
-	forgotten int              // counts whatever was forgotten
+	rows      map[int64]string // nil while the feed cannot be read
+	forgotten int              // counts how often rows were forgotten
 }
 
-// get answers a row of the cache, else the database's. A value that was read before somebody
-// wrote the row, and would be put in after that was told, is not kept.
+// get returns a row from the cache, else from the database. A value is not stored if the row may have been written
+// since the value was read.
 func (c *cache) get(ctx context.Context, id int64) (string, error) {
 	c.mu.Lock()
 	value, ok := c.rows[id]
@@ -54,14 +54,14 @@ func (c *cache) get(ctx context.Context, id int64) (string, error) {
 	return value, nil
 }
 
-// follow forgets what is written until ctx ends. While the feed cannot be read, and when it
-// refuses the cursor, nothing is kept at all.
+// follow forgets rows that are written, until ctx ends. While the feed cannot be read, and after it has refused the
+// cursor, the cache is empty.
 func (c *cache) follow(ctx context.Context) error {
 	after := rowfeed.Now
 	for ctx.Err() == nil {
 		wait := 10 * time.Second
 		if after == rowfeed.Now {
-			wait = 0 // the place is needed, not an entry
+			wait = 0 // only the cursor is needed, and no entry
 		}
 		page, err := c.source.Fetch(ctx, rowfeed.Request{After: after, Wait: wait})
 		c.mu.Lock()
@@ -83,7 +83,7 @@ func (c *cache) follow(ctx context.Context) error {
 			continue
 		case errors.Is(err, rowfeed.UnknownFeed), errors.Is(err, rowfeed.Unauthorized),
 			errors.Is(err, rowfeed.Forbidden):
-			return err // which waiting does not mend
+			return err // waiting does not help
 		}
 		select {
 		case <-ctx.Done():

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// told notes when the feed has been read once more: what came before is taken in by then.
+// told sends after the feed has been read once more, and its entries were processed.
 type told struct {
 	rowfeed.Source
 	after chan rowfeed.Cursor
@@ -22,7 +22,7 @@ type told struct {
 }
 
 func (s told) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
-	gone := s.gone.Load() // before it is told of this reading: what the test does then is for the next one
+	gone := s.gone.Load() // before this read is reported
 	select {
 	case s.after <- req.After:
 	case <-ctx.Done():
@@ -31,13 +31,13 @@ func (s told) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, err
 		return rowfeed.Page{}, rowfeed.UnknownFeed
 	}
 	if req.Wait > 0 {
-		req.Wait = time.Hour // what ends a wait is a row, however slow the machine is
+		req.Wait = time.Hour // only a row ends the wait, on machines of any speed
 	}
 	return s.Source.Fetch(ctx, req)
 }
 
-// TestCache: a row comes from the database once, and again when it was written.
-func TestCache(t *testing.T) {
+// TestCacheForgetsWrittenRows: a row comes from the database once, and again after it was written.
+func TestCacheForgetsWrittenRows(t *testing.T) {
 	ctx := t.Context()
 	d := testdb.SQLite.New(t)
 	db := d.OpenTapped(t, testdb.Hooks{})
@@ -76,9 +76,9 @@ func TestCache(t *testing.T) {
 			t.Errorf("row %d is %q after %d loads, %v; want %q after %d", id, got, loads, err, want, wantLoads)
 		}
 	}
-	get(1, "a", 1) // nobody tells of writes yet: not kept
-	<-source.after // now
-	<-source.after // from there on
+	get(1, "a", 1) // not stored: the feed has not been read
+	<-source.after // the first cursor
+	<-source.after // the first page after it
 	get(1, "a", 2)
 	get(2, "b", 3)
 	get(1, "a", 3)
@@ -88,7 +88,7 @@ func TestCache(t *testing.T) {
 	get(1, "c", 4)
 	get(1, "c", 4)
 	get(2, "b", 4)
-	// A row that is written after it was read, and before it is put in.
+	// A row is written between reading it from the database and storing it.
 	write := func(v string) {
 		d.Exec(t, "UPDATE kv SET v = '"+v+"' WHERE id = 1")
 		publish()
@@ -99,7 +99,7 @@ func TestCache(t *testing.T) {
 	get(1, "d", 5)
 	meanwhile = func() {}
 	get(1, "e", 6)
-	// Of a feed that is gone nobody tells, and nothing is kept.
+	// If the feed is gone, nothing is stored.
 	source.gone.Store(true)
 	write("f")
 	if err := <-ended; !errors.Is(err, rowfeed.UnknownFeed) {

@@ -1,7 +1,6 @@
-// Consume follows a feed over HTTP and keeps what orders take from the stock of a
-// warehouse. What an entry does and the cursor behind it are committed together, so that
-// nothing is done twice or left out, whatever crashes. An order comes again when it is
-// changed, or published again: its line is kept by its key, so that it counts once.
+// Consume follows a feed over HTTP, and keeps what orders use of a warehouse's stock. The effect of an entry and the
+// cursor are committed together, so nothing is done twice or left out after a crash. An order arrives again when it is
+// changed or republished: its row in the warehouse has its key, so it counts once.
 package main
 
 import (
@@ -44,7 +43,7 @@ func stock(ctx context.Context, db *sql.DB, orders rowfeed.Source) (*rowfeed.Con
 	if err != nil {
 		return nil, err
 	}
-	if _, err := warehouse.Migrate(ctx); err != nil { // the table of cursors is one of them
+	if _, err := warehouse.Migrate(ctx); err != nil { // makes the table of cursors, too
 		return nil, err
 	}
 	return &rowfeed.Consumer{

@@ -12,9 +12,9 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestStock: orders are counted once, also by a consumer that starts again, and when they
-// are changed, published again and taken back.
-func TestStock(t *testing.T) {
+// TestOrdersAreCountedOnce: each order is counted once, also after a restart of the consumer, and after the order was
+// changed, republished or deleted.
+func TestOrdersAreCountedOnce(t *testing.T) {
 	ctx := t.Context()
 	shop := testdb.SQLite.New(t)
 	feeds, err := rowfeed.Open(ctx, shop.OpenTapped(t, testdb.Hooks{}), sqlite.New(), nil)
@@ -56,7 +56,7 @@ func TestStock(t *testing.T) {
 		var pieces int
 		if err := db.QueryRow("SELECT count(*) FROM taken WHERE item = 'lamp'").Scan(&pieces); err != nil ||
 			pieces != step.want {
-			t.Errorf("%s: %d lamps taken, want %d, %v", step.write, pieces, step.want, err)
+			t.Errorf("%s: %d lamps ordered, want %d, %v", step.write, pieces, step.want, err)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Kv keeps a copy of a table in another database, exactly as it was last: what an entry
-// does and the cursor behind it are committed together. When the feed begins anew (after a
-// restore, say) the copy stays readable, and loses in the end what is not there any more.
+// Kv keeps an exact copy of a table in another database: the effect of an entry and the cursor are committed together.
+// If the feed begins again (for example after a restore), the copy stays readable, and at the end loses the rows that
+// no longer exist.
 package main
 
 import (
@@ -44,7 +44,7 @@ func replica(ctx context.Context, db *sql.DB, source rowfeed.Source) (*rowfeed.C
 	if err != nil {
 		return nil, err
 	}
-	if _, err := to.Migrate(ctx); err != nil { // the table of cursors is one of them
+	if _, err := to.Migrate(ctx); err != nil { // makes the table of cursors, too
 		return nil, err
 	}
 	run := func(statement string) func(context.Context, *sql.Tx) error {

@@ -12,8 +12,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestReplica: the copy is the table, also after the feed has begun anew.
-func TestReplica(t *testing.T) {
+// TestCopyEqualsTheTable: the copy equals the table, also after the feed has begun again.
+func TestCopyEqualsTheTable(t *testing.T) {
 	ctx := t.Context()
 	from, to := testdb.SQLite.New(t), testdb.SQLite.New(t)
 	feeds, err := rowfeed.Open(ctx, from.OpenTapped(t, testdb.Hooks{}), sqlite.New(), nil)
@@ -38,7 +38,7 @@ func TestReplica(t *testing.T) {
 		{"INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, NULL)", "1a 2b 3-", false},
 		{"UPDATE kv SET v = 'c' WHERE id = 1", "1c 2b 3-", false},
 		{"DELETE FROM kv WHERE id = 2", "1c 3-", false},
-		{"DELETE FROM kv WHERE id = 3", "1c", true}, // of which the new generation knows nothing
+		{"DELETE FROM kv WHERE id = 3", "1c", true}, // the new generation does not know this row
 	} {
 		from.Exec(t, step.write)
 		if step.bump {

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/examples/orms/ent"
 )
 
-// inTx is a driver within a transaction: what ent begins for a statement of its own is that.
+// inTx is a driver in a transaction: when ent begins a transaction for a statement, it gets this one.
 type inTx struct{ dialect.Driver }
 
 func (d inTx) Tx(context.Context) (dialect.Tx, error) { return dialect.NopTx(d.Driver), nil }
@@ -22,7 +22,7 @@ func withEnt(ctx context.Context, db *sql.DB, feed *rowfeed.Feed) error {
 	if err != nil {
 		return err
 	}
-	// A transaction that both know: ent's own hides the one below it.
+	// A transaction for both: ent's own does not expose the inner one.
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err

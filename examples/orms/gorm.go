@@ -11,8 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// Product is GORM's model. Where writers keep the position in the row (--capture column) it would
-// leave feed_sync_id out.
+// Product is GORM's model. With --capture column, the writer's model does not have the column feed_sync_id.
 type Product struct {
 	ID    int64
 	Name  string
@@ -28,14 +27,14 @@ func withGORM(ctx context.Context, db *sql.DB, feed *rowfeed.Feed) error {
 	if err := orm.WithContext(ctx).Create(&lamp).Error; err != nil {
 		return err
 	}
-	if lamp.ID == 0 { // it comes by RETURNING, which triggers do not touch
-		return fmt.Errorf("GORM was told no id")
+	if lamp.ID == 0 { // GORM gets it by RETURNING, which triggers do not affect
+		return fmt.Errorf("GORM got no id")
 	}
 	return orm.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		if err := tx.Model(&lamp).Update("price", 50).Error; err != nil {
 			return err
 		}
-		// The transaction of GORM's, for what rowfeed is to do in it.
+		// GORM's transaction, as an argument for rowfeed.
 		return feed.Republish(ctx, rowfeed.InTx(tx.Statement.ConnPool.(*sql.Tx)), rowfeed.Key{lamp.ID})
 	})
 }

@@ -1,5 +1,5 @@
-// Orms is an application with GORM, and the same one with ent. Neither knows that its table is a
-// feed; both can republish a row in a transaction of their own.
+// Orms is an application with GORM, and the same application with ent. The models do not know that their table is a
+// feed. Both can republish a row in a transaction of their own.
 //
 // ent's code is generated: run `go generate ./...` once, then `go run .` or `go test ./...`.
 package main

@@ -12,9 +12,9 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestORMs: what GORM and ent write is in the feed, with the ids that they were told; a row that was changed and
-// republished in one transaction of theirs comes once, and a transaction that was rolled back not at all.
-func TestORMs(t *testing.T) {
+// TestORMWritesAreInTheFeed: the feed has what GORM and ent write, with the ids that they got. A row that was changed
+// and republished in one transaction arrives once. A transaction that was rolled back has no entry.
+func TestORMWritesAreInTheFeed(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	for name, run := range map[string]func(context.Context, *sql.DB, *rowfeed.Feed) error{
 		"GORM": withGORM, "ent": withEnt,

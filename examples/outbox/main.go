@@ -1,7 +1,6 @@
-// Outbox sends e-mails for what is committed, and for nothing else: a mail is a row, written
-// in the transaction of what it is about, with a record in the feed's outbox. Sending is no
-// part of any transaction. So a mail is noted as sent where that is known, and has an id by which the
-// mail server knows one that comes again after a crash in between.
+// Outbox sends e-mails only for committed orders. A mail is a row, written in the transaction of its order, with a
+// record in the feed's outbox. Sending is not part of a transaction. So the sender stores that a mail was sent, and
+// each mail has an id by which the mail server recognizes a mail that is sent again after a crash.
 package main
 
 import (
@@ -59,7 +58,7 @@ func open(ctx context.Context, db *sql.DB) (*rowfeed.DB, *rowfeed.Feed, error) {
 	return feeds, mails, err
 }
 
-// order takes an order and leaves a mail about it, both or neither.
+// order inserts an order and a mail about it, in one transaction.
 func order(ctx context.Context, db *sql.DB, mails *rowfeed.Feed, id int64, receiver string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -78,8 +77,8 @@ func order(ctx context.Context, db *sql.DB, mails *rowfeed.Feed, id int64, recei
 	return tx.Commit()
 }
 
-// sender sends each mail, in the order in which they were written. A mail's transaction is
-// open while it is sent: bound how long send may take, on SQLite all writers wait for it.
+// sender sends the mails in the order in which they were written. The transaction of a mail is open while it is sent,
+// so send needs a timeout: on SQLite all writers wait for it.
 func sender(
 	feeds *rowfeed.DB, mails rowfeed.Source, send func(ctx context.Context, id string, m mail) error,
 ) *rowfeed.Consumer {
@@ -90,7 +89,7 @@ func sender(
 		}
 		return send(ctx, fmt.Sprintf("<%d.%d.%s@shop>", e.Generation, e.Shard, e.Position), m)
 	})
-	// a mail, a transaction
+	// one mail per transaction
 	return &rowfeed.Consumer{Name: "mailer", Source: mails, DB: feeds, OnFailure: rowfeed.SetAside, Handle: handle,
 		Options: rowfeed.ConsumerOptions{Limit: 1}}
 }

@@ -12,9 +12,9 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestMails: one mail for each order that was taken, none for others; the same id where a
-// crash makes one come again, and no second one where a consumer begins anew.
-func TestMails(t *testing.T) {
+// TestOneMailPerOrder: there is one mail for each committed order. After a crash a mail has the same id again, and a
+// consumer that begins again sends no second mail.
+func TestOneMailPerOrder(t *testing.T) {
 	ctx := t.Context()
 	db := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{})
 	feeds, mails, err := open(ctx, db)
@@ -26,8 +26,8 @@ func TestMails(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := order(ctx, db, mails, 1, "nobody"); err == nil { // there is one of this number
-		t.Fatal("an order was taken twice")
+	if err := order(ctx, db, mails, 1, "nobody"); err == nil { // the order exists already
+		t.Fatal("an order was accepted twice")
 	}
 	var ids, receivers []string
 	crash := true

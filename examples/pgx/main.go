@@ -1,5 +1,5 @@
-// Pgx is an application on pgx: it writes in transactions of pgx's own, records there
-// what it wrote, and consumes the feed with its effects in one transaction.
+// Pgx is an application on pgx: it writes and records in pgx's transactions, and consumes the feed with its effects in
+// one transaction.
 package main
 
 import (
@@ -26,7 +26,7 @@ type order struct {
 	Item string
 }
 
-// shop writes an order, and brings the bill up to date.
+// shop writes an order, and updates the bill.
 func shop(ctx context.Context, url string, id int64, write string) error {
 	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
@@ -56,7 +56,7 @@ func shop(ctx context.Context, url string, id int64, write string) error {
 	if _, err := orders.Publish(ctx); err != nil { // or `go orders.RunPublisher(ctx)`
 		return err
 	}
-	// An order that is changed comes again: its line on the bill is kept by its key.
+	// A changed order arrives again: its row of the bill has its key.
 	bill := &rowfeed.Consumer{Name: "bill", Source: orders, DB: feeds,
 		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
 			if e.Op == rowfeed.Delete {

@@ -8,8 +8,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestShop: one order, one line on the bill, for as long as there is the order.
-func TestShop(t *testing.T) {
+// TestBillHasEveryOrder: each existing order has one row on the bill.
+func TestBillHasEveryOrder(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	d := testdb.Postgres15.New(t)
 	d.Exec(t, "CREATE TABLE orders (id bigint PRIMARY KEY, item text NOT NULL)")

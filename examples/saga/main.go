@@ -1,6 +1,6 @@
-// Saga is a step of one: an order is to be paid. The step reads orders, writes commands for
-// the bank into a table that is a feed itself, and reads what became of them. Each step's
-// effect and cursor are one transaction, so that no command is lost, and none given twice.
+// Saga is a step of a saga: an order is to be paid. The step reads orders, and writes commands for the bank into a
+// table that is a feed itself. Then it reads the results. The effects and the cursor of a step are one transaction, so
+// that no command is lost, and none is given twice.
 package main
 
 import (
@@ -37,7 +37,7 @@ type order struct {
 
 type payment struct {
 	OrderID int64
-	State   string // asked, paid, refused: the bank's side changes it
+	State   string // asked, paid, refused: the bank changes it
 }
 
 func saga(ctx context.Context, db *sql.DB) ([]*rowfeed.Feed, []*rowfeed.Consumer, error) {
@@ -66,16 +66,16 @@ func saga(ctx context.Context, db *sql.DB) ([]*rowfeed.Feed, []*rowfeed.Consumer
 	}
 	ask := rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
 		if e.Op == rowfeed.Delete || o.State != "new" {
-			return nil // an order comes again when its state changes
+			return nil // the order arrives again when its state changes
 		}
 		_, err := tx.ExecContext(ctx, "INSERT INTO payments (order_id, amount) VALUES (?, ?) ON CONFLICT DO NOTHING",
 			o.ID, o.Amount)
 		return err
 	})
 	settle := rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, p payment) error {
-		state := map[string]string{"paid": "ship", "refused": "cancelled"}[p.State] // what takes back the step before
+		state := map[string]string{"paid": "ship", "refused": "cancelled"}[p.State]
 		if e.Op == rowfeed.Delete || state == "" {
-			return nil // the bank is still at it
+			return nil // the bank has not answered yet
 		}
 		_, err := tx.ExecContext(ctx, "UPDATE orders SET state = ? WHERE id = ? AND state = 'new'", state, p.OrderID)
 		return err
@@ -89,5 +89,5 @@ func publish(ctx context.Context, feeds []*rowfeed.Feed) error {
 	for _, feed := range feeds {
 		go func() { ended <- feed.RunPublisher(ctx) }()
 	}
-	return <-ended // with an error only where going on makes no sense
+	return <-ended // returns an error only if continuing makes no sense
 }

@@ -8,8 +8,9 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestSaga: each order is asked to be paid for once, and goes on as the bank has said.
-func TestSaga(t *testing.T) {
+// TestEachOrderIsPaidOnce: the payment of each order is requested once, and the order continues according to the bank's
+// answer.
+func TestEachOrderIsPaidOnce(t *testing.T) {
 	ctx := t.Context()
 	d := testdb.SQLite.New(t)
 	db := d.OpenTapped(t, testdb.Hooks{})
@@ -27,7 +28,7 @@ func TestSaga(t *testing.T) {
 		{"UPDATE orders SET amount = 60 WHERE id = 3", "1 ship paid, 2 cancelled refused, 3 new asked"},
 	} {
 		d.Exec(t, step.write)
-		for range 2 { // what one step writes the other one reads
+		for range 2 { // each step reads what the other one writes
 			for i, feed := range feeds {
 				if _, err := feed.Publish(ctx); err != nil {
 					t.Fatal(err)

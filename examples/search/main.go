@@ -1,6 +1,5 @@
-// Search keeps a full-text index (SQLite's FTS5) of a table that is elsewhere. The index and
-// the cursor are one database and one transaction: what is found is the table as it was at
-// the cursor, and after a crash the index goes on where it was.
+// Search keeps a full-text index (SQLite's FTS5) of a table in another database. The index and the cursor are in one
+// database and one transaction: the index has the table as of the cursor, and continues there after a crash.
 package main
 
 import (
@@ -48,12 +47,12 @@ func index(ctx context.Context, db *sql.DB, articles rowfeed.Source) (*rowfeed.C
 	if err != nil {
 		return nil, err
 	}
-	if _, err := own.Migrate(ctx); err != nil { // the table of cursors is one of them
+	if _, err := own.Migrate(ctx); err != nil { // makes the table of cursors, too
 		return nil, err
 	}
 	return &rowfeed.Consumer{
 		Name: "index", Source: articles, DB: own, OnFailure: rowfeed.SetAside,
-		// An index is made anew quickly: whatever the feed refuses, begin with an empty one.
+		// Building an index is quick: if the feed refuses the cursor, begin with an empty index.
 		Options: rowfeed.ConsumerOptions{
 			OnRefused: func(context.Context, *sql.Tx, error) error { return nil },
 			OnBegin: func(ctx context.Context, tx *sql.Tx) error {
@@ -72,7 +71,7 @@ func index(ctx context.Context, db *sql.DB, articles rowfeed.Source) (*rowfeed.C
 	}, nil
 }
 
-// search answers the ids of articles with the words, the best first.
+// search returns the ids of articles with the words, the best first.
 func search(ctx context.Context, db *sql.DB, words string) (ids []int64, err error) {
 	rows, err := db.QueryContext(ctx, "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rank", words)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestSearch: what is written is found, what is changed by its new words, and what is deleted not at all.
-func TestSearch(t *testing.T) {
+// TestIndexFollowsTheTable: new articles are found, changed ones by their new words, and deleted ones no longer.
+func TestIndexFollowsTheTable(t *testing.T) {
 	ctx := t.Context()
 	d := testdb.SQLite.New(t)
 	feeds, err := rowfeed.Open(ctx, d.OpenTapped(t, testdb.Hooks{}), sqlite.New(), nil)

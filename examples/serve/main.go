@@ -1,5 +1,4 @@
-// Serve is an application that publishes a table of its own database, and serves the
-// feed beside its own pages.
+// Serve is an application that publishes a table of its own database, and serves the feed next to its own pages.
 package main
 
 import (
@@ -46,17 +45,17 @@ func serve(ctx context.Context, db *sql.DB, listener net.Listener) error {
 		return err
 	}
 	ended := make(chan error, 2)
-	go func() { ended <- orders.RunPublisher(ctx) }() // any number of processes may do so
+	go func() { ended <- orders.RunPublisher(ctx) }() // several processes may do so
 
 	mux := http.NewServeMux()
 	mux.Handle("/_feeds/", feedhttp.NewHandler(feedhttp.Of(feeds), nil))
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
 		if _, err := db.ExecContext(r.Context(), "INSERT INTO orders (item) VALUES (?)",
 			r.FormValue("item")); err != nil {
-			http.Error(w, "the order was not taken", http.StatusInternalServerError)
+			http.Error(w, "the order could not be stored", http.StatusInternalServerError)
 			return
 		}
-		orders.Wake() // the publisher looks at once
+		orders.Wake() // the publisher polls at once
 	})
 	pages := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	defer pages.Close()

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestServe: an order is placed on the application's own page and comes on the feed.
-func TestServe(t *testing.T) {
+// TestOrderArrivesInTheFeed: an order from the application's own page arrives in the feed.
+func TestOrderArrivesInTheFeed(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

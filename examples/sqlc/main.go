@@ -1,5 +1,4 @@
-// Sqlc is an application whose SQL is generated: its Queries take the consumer's
-// transaction as they take any other.
+// Sqlc is an application with generated SQL: its Queries accept the consumer's transaction like any other.
 package main
 
 import (
@@ -28,8 +27,8 @@ type order struct {
 	Item string
 }
 
-// total orders something and answers how many orders of it there are. An order that is
-// changed comes again: what is counted is kept by its key.
+// total orders an item and returns the number of orders for it. A changed order arrives again: the counted orders have
+// keys, so it counts once.
 func total(ctx context.Context, db *sql.DB, item string) (int64, error) {
 	for _, table := range []string{
 		"orders (id INTEGER PRIMARY KEY, item TEXT NOT NULL)", "counted (id INTEGER PRIMARY KEY, item TEXT NOT NULL)",

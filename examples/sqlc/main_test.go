@@ -8,8 +8,8 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestTotal: each order is counted once, and as it is now.
-func TestTotal(t *testing.T) {
+// TestChangedOrderCountsOnce: each order is counted once, with its latest state.
+func TestChangedOrderCountsOnce(t *testing.T) {
 	db := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{})
 	for _, step := range []struct {
 		write string // before another order

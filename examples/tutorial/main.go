@@ -1,5 +1,5 @@
-// Tutorial is the consumer of docs/TUTORIAL.md: it keeps how much of each item is ordered, in the
-// database of the orders. What an entry does and the cursor behind it are one transaction.
+// Tutorial is the consumer of docs/TUTORIAL.md: it keeps how much of each item is ordered, in the database of the
+// orders. The effect of an entry and the cursor are one transaction.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// tally takes in what is there, and ends. dieAt is the item at which the process dies, for trying.
+// tally processes all current entries, and ends. dieAt is the item at which the process dies, to try a crash.
 func tally(ctx context.Context, db *sql.DB, dieAt string) error {
 	feeds, err := rowfeed.Open(ctx, db, sqlite.New(), nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func tally(ctx context.Context, db *sql.DB, dieAt string) error {
 	}
 	consumer := &rowfeed.Consumer{Name: "tally", Source: orders, DB: feeds,
 		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, o order) error {
-			// The order as it was when it came last, if it ever came.
+			// The order as of its previous entry, if there was one.
 			if _, err := tx.ExecContext(ctx,
 				"UPDATE totals SET n = n - (SELECT n FROM counted WHERE id = ?) WHERE item = (SELECT item FROM "+
 					"counted WHERE id = ?)",

@@ -6,18 +6,17 @@ import (
 	"errors"
 )
 
-// conn is a connection under a tap. database/sql uses a connection, its
-// transaction and its statements from one goroutine at a time.
+// conn is a connection under a tap. database/sql uses a connection, its transaction and its statements from one
+// goroutine at a time.
 type conn struct {
 	driver.Conn
 	tap    *tap
 	number int64
 	inTx   bool
-	broken bool // a hook failed what the connection cannot outlive
+	broken bool // a hook caused an error after which the connection must be closed
 
-	// A driver may decline ExecContext and QueryContext (go-sql-driver does so
-	// for statements with arguments): database/sql then prepares the same text
-	// and runs that. Both ways are one event, which waits here for the second.
+	// A driver may decline ExecContext and QueryContext (go-sql-driver does so for statements with arguments).
+	// database/sql then prepares the same text and runs it. Both are one event, which declined holds for the second.
 	declined *Event
 }
 
@@ -36,11 +35,10 @@ var (
 	_ driver.NamedValueChecker = (*statement)(nil)
 )
 
-// around calls the hooks around one call to the driver and returns what the
-// caller gets to see.
+// around calls the hooks around one call to the driver, and returns what the caller gets.
 func around[T any](ctx context.Context, c *conn, ev *Event, call func() (T, error)) (T, error) {
 	var none T
-	if ev.N == 0 { // else Before has been called already
+	if ev.N == 0 { // otherwise Before has already been called
 		ev.Conn, ev.InTx = c.number, c.inTx
 		if err := c.tap.event(ctx, ev); err != nil {
 			c.breakAfter(ev.Kind, err)
@@ -61,14 +59,14 @@ func around[T any](ctx context.Context, c *conn, ev *Event, call func() (T, erro
 	return result, nil
 }
 
-// breakAfter notes that a hook made a statement fail.
+// breakAfter records that a hook made a statement fail.
 func (c *conn) breakAfter(k Kind, err error) {
 	if k == Commit || k == Rollback || errors.Is(err, driver.ErrBadConn) {
 		c.broken = true
 	}
 }
 
-// discard gives back what a successful call made and nobody will get.
+// discard closes the result of a successful call that the caller does not get.
 func discard(result any) {
 	switch r := result.(type) {
 	case driver.Rows:
@@ -78,8 +76,7 @@ func discard(result any) {
 	}
 }
 
-// declinedAs takes the event of a statement that the driver declined to run
-// unprepared.
+// declinedAs removes the event of a statement that the driver declined to run unprepared, and returns it.
 func (c *conn) declinedAs(k Kind, query string) *Event {
 	ev := c.declined
 	c.declined = nil
@@ -142,7 +139,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 		stmt, err = c.Conn.Prepare(query)
 	}
 	if err != nil {
-		if ev := c.declined; ev != nil && ev.SQL == query { // its statement ends here
+		if ev := c.declined; ev != nil && ev.SQL == query { // the event ends here
 			c.declined = nil
 			err = c.tap.after(ctx, ev, err)
 		}
@@ -155,7 +152,7 @@ func (c *conn) CheckNamedValue(v *driver.NamedValue) error {
 	if checker, ok := c.Conn.(driver.NamedValueChecker); ok {
 		return checker.CheckNamedValue(v)
 	}
-	return driver.ErrSkip // database/sql's own conversion
+	return driver.ErrSkip // database/sql uses its own conversion
 }
 
 func (c *conn) Ping(ctx context.Context) error {
@@ -186,8 +183,8 @@ func (c *conn) IsValid() bool {
 	return true
 }
 
-// transaction is a transaction. Its ends have no context: Commit gets that of BeginTx,
-// Rollback that one's values only, because it is what a cancelled one ends in.
+// transaction is a transaction. Its ends have no context of their own: Commit uses the context of BeginTx, Rollback
+// only its values, because a cancelled transaction ends with a rollback.
 type transaction struct {
 	driver.Tx
 	conn *conn
@@ -213,7 +210,7 @@ type statement struct {
 	query string
 }
 
-// event is the one that the driver declined, or a new one.
+// event returns the event that the driver declined, or a new one.
 func (s *statement) event(k Kind, args []driver.NamedValue) *Event {
 	if ev := s.conn.declinedAs(k, s.query); ev != nil {
 		return ev

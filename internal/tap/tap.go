@@ -1,6 +1,5 @@
-// Package tap shows what database/sql sends to a database, statement by statement. With
-// it `rowfeed bench` counts the statements of a process, and tests watch, hold and fail
-// them.
+// Package tap observes what database/sql sends to a database, statement by statement. `rowfeed bench` counts statements
+// with it, and tests observe, hold and fail them.
 package tap
 
 import (
@@ -10,10 +9,10 @@ import (
 	"sync/atomic"
 )
 
-// Kind says what an Event is about.
+// Kind is the kind of an Event.
 type Kind int
 
-// The kinds of event. Preparing, pinging and resetting are none.
+// The kinds of event. Preparing, pinging and resetting are not events.
 const (
 	Begin Kind = iota
 	Exec
@@ -26,37 +25,33 @@ func (k Kind) String() string {
 	return [...]string{"Begin", "Exec", "Query", "Commit", "Rollback"}[k]
 }
 
-// Event is one statement, or one end of a transaction, on its way to the
-// database.
+// Event is a statement, or the end of a transaction, that is sent to the database.
 type Event struct {
 	Kind Kind
-	SQL  string              // Exec and Query
-	Args []driver.NamedValue // Exec and Query; not to be changed
-	Opts driver.TxOptions    // Begin
+	SQL  string              // for Exec and Query
+	Args []driver.NamedValue // for Exec and Query; must not be changed
+	Opts driver.TxOptions    // for Begin
 	N    int64               // 1, 2, 3… over all connections of the tap
-	Conn int64               // 1, 2, 3…: which connection
+	Conn int64               // the number of the connection: 1, 2, 3…
 	InTx bool                // on a connection with a transaction that BeginTx opened; also for its Commit and Rollback
 }
 
-// Hooks are called around every event, in the goroutine that sends it. Both may
-// be nil, may block, which holds the statement, and are called concurrently for
-// different connections.
+// Hooks are called around every event, in the goroutine that sends it. Both may be nil, and may block, which holds the
+// statement. They are called concurrently for different connections.
 type Hooks struct {
-	// Before is called before the statement is sent. Its error is returned in
-	// the statement's place, which then never happens.
+	// Before is called before the statement is sent. If it returns an error, the statement is not sent, and its caller
+	// gets that error.
 	Before func(ctx context.Context, ev Event) error
-	// After is called when the database has answered, with the answer's error.
-	// What it returns is returned instead: give err back to change nothing, or
-	// make a success look like a failure (a COMMIT whose outcome stays unknown).
+	// After is called with the error of the database's answer. The caller gets the error that After returns: err itself
+	// to change nothing, or another one to turn a success into a failure (a COMMIT whose outcome is unknown).
 	After func(ctx context.Context, ev Event, err error) error
 }
 
 // Connector wraps a connector so that the hooks see everything that database/sql sends.
 //
-// A statement is one event, also where the driver makes database/sql prepare it
-// first. When a hook fails a Commit or Rollback, or fails anything with
-// driver.ErrBadConn, the connection is given up, as it would be after a real
-// failure; the database then rolls back what was open.
+// A statement is one event, also if the driver makes database/sql prepare it first. If a hook fails a Commit or
+// Rollback, or fails anything with driver.ErrBadConn, the connection is closed, as after a real failure. The database
+// then rolls back the open transaction.
 //
 // The wrapped driver's connections must have BeginTx, and its statements ExecContext and QueryContext. Other optional
 // interfaces are forwarded if the wrapped driver has them. Otherwise they are declined in the way that database/sql
@@ -66,8 +61,7 @@ func Connector(connector driver.Connector, h Hooks) driver.Connector {
 	return &tap{Connector: connector, hooks: h}
 }
 
-// Unwrap returns the driver's own connection under a tapped one, and anything
-// else as it is.
+// Unwrap returns the driver's own connection under a tapped one, and any other connection unchanged.
 func Unwrap(driverConn any) any {
 	if c, ok := driverConn.(*conn); ok {
 		return c.Conn
@@ -81,7 +75,7 @@ type tap struct {
 	n, conns atomic.Int64
 }
 
-// Connect opens a connection; no hook is called.
+// Connect opens a connection. It calls no hook.
 func (t *tap) Connect(ctx context.Context) (driver.Conn, error) {
 	c, err := t.Connector.Connect(ctx)
 	if err != nil {
@@ -90,7 +84,7 @@ func (t *tap) Connect(ctx context.Context) (driver.Conn, error) {
 	return &conn{Conn: c, tap: t, number: t.conns.Add(1)}, nil
 }
 
-// Close forwards to connectors that can be closed.
+// Close closes the wrapped connector if it can be closed.
 func (t *tap) Close() error {
 	if c, ok := t.Connector.(io.Closer); ok {
 		return c.Close()

@@ -1,5 +1,5 @@
-// Package measuring is what measurements share: a database on a private server that is as durable as in
-// production, figures with their medians and ratios, and tables of Markdown.
+// Package measuring has what measurements share: a database on a private server that is as durable as in production,
+// figures with their medians and ratios, and tables in Markdown.
 package measuring
 
 import (
@@ -22,11 +22,11 @@ var (
 	Window = flag.Duration("window", 3*time.Second, "how long writers run for one figure")
 )
 
-// Writers is how many write at the same time.
+// Writers is the number of concurrent writers.
 const Writers = 8
 
-// Main is called by TestMain of a package of measurements. root is the way from the package's folder to the
-// repository's, in which scripts/setup.sh unpacks servers. Main parses the flags.
+// Main is called by TestMain of a package of measurements. root is the path from the package's folder to the
+// repository's root, where scripts/setup.sh unpacks servers. Main parses the flags.
 func Main(m *testing.M, root string) {
 	flag.Parse()
 	setDefault("ROWFEED_TEST_ENGINES", "sqlite,postgres15,mariadb")
@@ -47,7 +47,7 @@ func setDefault(variable, value string) {
 	}
 }
 
-// Scaled makes a size small when the run is only to show that it works.
+// Scaled makes a size small if the run only checks that the measurement works.
 func Scaled(n int) int {
 	if testing.Short() {
 		return max(n/100, 1)
@@ -55,7 +55,7 @@ func Scaled(n int) int {
 	return n
 }
 
-// Bed is one database to measure on.
+// Bed is a database to measure on.
 type Bed struct {
 	*testing.T
 	*testdb.Database
@@ -72,7 +72,7 @@ func New(t *testing.T, e testdb.Engine) *Bed {
 	return On(t, e.Dedicated(t, e.Production()...).NewDatabase(t))
 }
 
-// On measures on a database that there is.
+// On measures on an existing database.
 func On(t *testing.T, d *testdb.Database) *Bed {
 	t.Helper()
 	b := &Bed{T: t, Database: d}
@@ -80,7 +80,7 @@ func On(t *testing.T, d *testdb.Database) *Bed {
 	return b
 }
 
-// Must ends the test with an error.
+// Must ends the test if there is an error.
 func (b *Bed) Must(err error) {
 	b.Helper()
 	if err != nil {
@@ -94,14 +94,14 @@ func (b *Bed) SQL(query string, args ...any) {
 	b.Exec(b.T, query, args...)
 }
 
-// Number is the answer of a query for one number.
+// Number returns the result of a query for one number.
 func (b *Bed) Number(query string) (n int64) {
 	b.Helper()
 	b.Must(b.Admin().QueryRowContext(b.Context(), query).Scan(&n))
 	return n
 }
 
-// Version is that of the database.
+// Version returns the version of the database.
 func (b *Bed) Version() string {
 	query := "SELECT version()"
 	if !b.HasServer() {
@@ -112,7 +112,7 @@ func (b *Bed) Version() string {
 	return version
 }
 
-// Open opens a pool as the rowfeed command does; query is added to the URL.
+// Open opens a pool as the rowfeed command does. query is added to the URL.
 func (b *Bed) Open(query string) (*sql.DB, dialect.Dialect) {
 	b.Helper()
 	pool, d, err := open.Open(b.Context(), b.URL+query, open.Options{})
@@ -121,7 +121,7 @@ func (b *Bed) Open(query string) (*sql.DB, dialect.Dialect) {
 	return pool, d
 }
 
-// Rowfeed prepares the library on a pool, with its tables.
+// Rowfeed opens the library on a pool, and makes its tables.
 func (b *Bed) Rowfeed(pool *sql.DB, cfg *rowfeed.Config) *rowfeed.DB {
 	b.Helper()
 	db, err := rowfeed.Open(b.Context(), pool, b.Dialect, cfg)
@@ -139,7 +139,7 @@ func (b *Bed) Feed(db *rowfeed.DB, spec rowfeed.FeedSpec) *rowfeed.Feed {
 	return f
 }
 
-// Payload is that of a row: 200 bytes.
+// Payload is the payload of a row: 200 bytes.
 var Payload = func() string {
 	text := make([]byte, 200)
 	for i := range text {

@@ -13,19 +13,19 @@ import (
 // Figure is one value per repetition.
 type Figure []float64
 
-// Median is the middle value.
+// Median returns the middle value.
 func (f Figure) Median() float64 { return bench.Median(f) }
 
-// Quantile is the value that a share q of all does not exceed.
+// Quantile returns the value that a share q of the values does not exceed.
 func (f Figure) Quantile(q float64) float64 { return bench.Quantile(f, q) }
 
-// Max is the highest value.
+// Max returns the highest value.
 func (f Figure) Max() float64 { return f.Quantile(1) }
 
-// Over is this figure in proportion to another one of the same repetitions.
+// Over divides the figure by another figure of the same repetitions.
 func (f Figure) Over(other Figure) Figure { return bench.Over(f, other) }
 
-// Ratio writes the median and the range: "0.91 (0.85–0.97)".
+// Ratio formats the median and the range: "0.91 (0.85–0.97)".
 func (f Figure) Ratio() string {
 	if len(f) < 2 {
 		return fmt.Sprintf("%.2f", f.Median())
@@ -33,10 +33,10 @@ func (f Figure) Ratio() string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", f.Median(), slices.Min(f), slices.Max(f))
 }
 
-// Count writes a number with thousands set apart.
+// Count formats a number with separated thousands.
 func Count(v float64) string { return bench.Count(v) }
 
-// Milliseconds of a duration.
+// Milliseconds converts a duration to milliseconds.
 func Milliseconds(d time.Duration) float64 { return bench.Milliseconds(d) }
 
 // Figures collects figures by name.
@@ -45,7 +45,7 @@ type Figures[K cmp.Ordered] map[K]Figure
 // Add appends a value to the figure of a name.
 func (f Figures[K]) Add(name K, v float64) { f[name] = append(f[name], v) }
 
-// Table is one of Markdown.
+// Table is a table in Markdown.
 type Table struct {
 	Title string
 	Head  []string
@@ -58,7 +58,7 @@ func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
 // Print writes the table to stdout.
 func (t *Table) Print() { fmt.Println(t.Markdown()) }
 
-// Markdown is the table with its title.
+// Markdown returns the table with its title.
 func (t *Table) Markdown() string {
 	var b strings.Builder
 	b.WriteString("\n### " + t.Title + "\n\n| " + strings.Join(t.Head, " | ") + " |\n|" +

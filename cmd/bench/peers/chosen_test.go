@@ -5,22 +5,22 @@ import (
 	"testing"
 )
 
-// chosen names each peer's configuration for a measure: the best one of a run of TestPeersTuning, where nothing is
-// lost before anything is fast. What is not named has its default. The machine of those runs did other work:
-// where two configurations were within a factor of two of each other the simpler one was taken.
+// chosen names the configuration of each peer for a measure: the best one of a run of TestPeersTuning. Losing no row
+// counts before speed. A peer that is not named has its defaults. The machine of those runs also did other work, so if
+// two configurations were within a factor of two, the simpler one was chosen.
 var chosen = map[string]string{
-	// rowfeed stays at its defaults, and is shown besides as a user would set it who has that need.
-	"latency-200 postgres rowfeed":  "wake", // where writers are in the publisher's process
+	// rowfeed has its defaults. A second row shows it with the settings for the need of the measure.
+	"latency-200 postgres rowfeed":  "wake", // the writers are in the publisher's process
 	"latency-200 mysql rowfeed":     "wake",
 	"latency-1000 postgres rowfeed": "wake",
 	"latency-1000 mysql rowfeed":    "wake",
 	"first postgres rowfeed":        "wake",
 	"first mysql rowfeed":           "wake",
-	"hang postgres rowfeed":         "shards-8", // one of eight shards rests, the others go on
+	"hang postgres rowfeed":         "shards-8", // one of eight shards rests, the others continue
 	"hang mysql rowfeed":            "shards-8",
 
-	// On PostgreSQL watermill-sql's ordinary adapters sort all that is left for each batch, and show nothing
-	// younger than the oldest open transaction; the queue's do neither.
+	// On PostgreSQL, the ordinary adapters of watermill-sql sort all remaining rows for each batch, and deliver nothing
+	// younger than the oldest open transaction. The adapters of its queue do neither.
 	"drain postgres watermill-sql":        "queue-topics-8",
 	"cost postgres watermill-sql":         "queue",
 	"latency-200 postgres watermill-sql":  "queue-1ms",
@@ -29,25 +29,26 @@ var chosen = map[string]string{
 	"first postgres watermill-sql":        "queue-1ms",
 	"idle postgres watermill-sql":         "queue-1ms",
 	"held postgres watermill-sql":         "queue-1ms",
-	// topics hang together: the one's transaction holds the others' snapshot back
+	// the transaction of one topic holds back the snapshot of the others
 	"hang postgres watermill-sql": "deadline-1s",
 
-	// On MariaDB and MySQL its ordinary adapters lost rows of writers at full speed (cost, latency-1000): committed,
-	// below the offset that was acked, never handed over. Most likely a row is inserted after one whose number was
-	// drawn later has been read: serializable reads lock what is there. The queue's adapters lost none.
+	// On MariaDB and MySQL its ordinary adapters lost rows of writers at full speed (cost, latency-1000): rows that
+	// were committed below the acknowledged offset were never delivered. Most likely a row was inserted after a row
+	// with a higher number had been read: serializable reads only lock existing rows. The adapters of the queue lost
+	// none.
 	"drain mysql watermill-sql":        "queue-large",
 	"cost mysql watermill-sql":         "queue",
 	"latency-200 mysql watermill-sql":  "queue-1ms",
 	"latency-1000 mysql watermill-sql": "queue-1ms",
-	"racing mysql watermill-sql":       "queue-1ms", // with eight topics each writer has one, and nothing overlaps
+	"racing mysql watermill-sql":       "queue-1ms", // eight topics: no transactions overlap
 	"first mysql watermill-sql":        "queue-1ms",
 	"idle mysql watermill-sql":         "queue-1ms",
 	"held mysql watermill-sql":         "queue-1ms",
-	"hang mysql watermill-sql":         "queue-deadline", // its locks keep writers waiting, but for a second only
+	"hang mysql watermill-sql":         "queue-deadline", // its locks block writers, but for at most a second
 
-	// Rates are bound by how often River fetches, and how many jobs at once.
+	// The rate is limited by how often River fetches, and how many jobs it fetches at once.
 	"drain postgres river":        "tuned-1",
-	"cost postgres river":         "fast", // one COPY in place of an INSERT that answers the job
+	"cost postgres river":         "fast", // one COPY instead of an INSERT that returns the job
 	"latency-200 postgres river":  "tuned-1",
 	"latency-1000 postgres river": "fast",
 	"racing postgres river":       "tuned-1",
@@ -56,7 +57,7 @@ var chosen = map[string]string{
 	"held postgres river":         "tuned-1",
 	"hang postgres river":         "tuned-1",
 
-	// One of them is as good as another; with this one the server keeps little of its log.
+	// All configurations are equal here. With this one the server keeps little of its log.
 	"drain postgres pglogrepl":        "tuned-1",
 	"cost postgres pglogrepl":         "tuned-1",
 	"latency-200 postgres pglogrepl":  "tuned-1",
@@ -64,7 +65,7 @@ var chosen = map[string]string{
 	"racing postgres pglogrepl":       "tuned-1",
 	"first postgres pglogrepl":        "tuned-1",
 	"held postgres pglogrepl":         "tuned-1",
-	"hang postgres pglogrepl":         "workers-8", // one of eight rests, and the connection stays alive however long
+	"hang postgres pglogrepl":         "workers-8", // one of eight rests, and the connection stays alive
 	"idle postgres pglogrepl":         "tuned-1",
 
 	"drain postgres naive":        "page-5000",
@@ -86,7 +87,7 @@ func chosenFor(measure, family string, c *contestant) string {
 	return c.configurations[0].name
 }
 
-// TestPeersChosen: a choice that names no measure or no configuration would be overlooked.
+// TestPeersChosen: a choice must name a measure and a configuration that exist.
 func TestPeersChosen(t *testing.T) {
 	left := map[string]string{}
 	for key, name := range chosen {
@@ -95,7 +96,7 @@ func TestPeersChosen(t *testing.T) {
 	for _, m := range peerMeasures {
 		for _, c := range contestants {
 			for _, family := range c.families {
-				c.with(chosenFor(m.name, family, c)) // panics
+				c.with(chosenFor(m.name, family, c)) // panics if there is none
 				delete(left, fmt.Sprintf("%s %s %s", m.name, family, c.name))
 			}
 		}

@@ -1,14 +1,14 @@
 package peers
 
-// costMeasure: a transaction is BEGIN, an INSERT, what the peer needs besides, and COMMIT. The naive
-// poller needs nothing, so that its writers without a consumer are the plain ones.
+// costMeasure: a transaction is BEGIN, an INSERT, what the peer needs, and COMMIT. The naive poller needs nothing, so
+// its writers without a consumer are the baseline.
 var costMeasure = peerMeasure{
 	name: "cost", tune: true,
 	title: "Commits/s of 8 writers, each transaction one row of 200 bytes and what the peer needs",
-	head: append([]string{"nobody reads", "÷ plain", "beside its consumer", "÷ plain without", "rowfeed ÷ it"},
+	head: append([]string{"no consumer", "÷ plain", "with its consumer", "÷ plain without", "rowfeed ÷ it"},
 		wrongs...),
 	plot: dots{axis: "commits/s of 8 writers", of: []string{"quiet", "beside"},
-		named: []string{"nobody reads", "beside its consumer"}},
+		named: []string{"no consumer", "with its consumer"}},
 	also: func(entrants []entrant) (alone []entrant) {
 		for _, who := range entrants {
 			if who.message {
@@ -25,7 +25,7 @@ var costMeasure = peerMeasure{
 		c.settle(c.Context())
 		c.p.add(c.entrant, "beside", c.rush(*window))
 		c.settle(c.Context())
-		c.judge(false)
+		c.countErrors(false)
 	},
 	row: func(s *standings, who entrant) []string {
 		plain := s.of(s.first(&naivePeer), "quiet")
@@ -33,6 +33,6 @@ var costMeasure = peerMeasure{
 			count(s.of(who, "quiet").Median()), over(s.of(who, "quiet"), plain),
 			count(s.of(who, "beside").Median()), over(s.of(who, "beside"), plain),
 			over(s.of(s.first(&rowfeedPeer), "beside"), s.of(who, "beside")),
-		}, s.went(who).cells()...)
+		}, s.outcomes(who).cells()...)
 	},
 }

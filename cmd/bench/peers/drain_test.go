@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// drainLimit ends a drain that takes too long; its rate is that of the rows handled until then.
+// drainLimit ends a drain that takes too long. Its rate is that of the rows handled until then.
 const drainLimit = time.Minute
 
 var drainMeasure = peerMeasure{
@@ -20,15 +20,15 @@ var drainMeasure = peerMeasure{
 		started := time.Now()
 		c.start()
 		done := c.settle(ctx)
-		all := c.judge(!done && ctx.Err() != nil)
+		all := c.countErrors(!done && ctx.Err() != nil)
 		c.p.add(c.entrant, "rows", float64(all.Handled)/c.ledger.latestAt.Sub(started).Seconds())
 	},
 	row: func(s *standings, who entrant) []string {
 		rate := count(s.of(who, "rows").Median())
-		if s.went(who).Stopped > 0 {
+		if s.outcomes(who).Stopped > 0 {
 			rate += " (stopped after " + drainLimit.String() + ")"
 		}
 		return append([]string{rate, over(s.of(s.first(&rowfeedPeer), "rows"), s.of(who, "rows"))},
-			s.went(who).cells()...)
+			s.outcomes(who).cells()...)
 	},
 }

@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// Writers beside somebody who stands still: so many of them, so many commits a second together.
+// The writers beside an open transaction: their number, and their commits per second together.
 const (
 	besideWriters   = 4
 	besidePerSecond = 100
 )
 
-// beside has writers commit while something stands still for the time -hold, and for a while before and after.
-func (c *cell) beside(stand func()) {
+// withStuck has writers commit while something is stuck for the time -hold, and for a while before and after.
+func (c *cell) withStuck(stuck func()) {
 	c.Helper()
 	lead := *hold / 5
 	var writing sync.WaitGroup
-	defer writing.Wait() // also when stand fails
+	defer writing.Wait() // also if stuck fails
 	writing.Go(func() { c.pace(besideWriters, besidePerSecond, *hold+2*lead) })
 	time.Sleep(lead)
-	stand()
+	stuck()
 	writing.Wait()
 	c.settle(c.Context())
 }
 
-// heldMeasure: somebody's transaction has written and stays open; the figures are everyone else's.
+// heldMeasure: a transaction has written and stays open. The figures are those of all other writers.
 var heldMeasure = peerMeasure{
 	name: "held", tune: true,
 	title: "A foreign transaction is held open for 5 s (-hold): " +
@@ -39,11 +39,11 @@ var heldMeasure = peerMeasure{
 		c.start()
 		for _, where := range []string{"same", "other"} {
 			c.warm()
-			c.beside(func() { c.hold(where) })
+			c.withStuck(func() { c.hold(where) })
 			c.p.add(c.entrant, where, c.ledger.waits().Max())
 			c.p.add(c.entrant, where+" write", milliseconds(c.ledger.longest))
 		}
-		c.judge(false)
+		c.countErrors(false)
 	},
 	row: func(s *standings, who entrant) (cells []string) {
 		for _, where := range []string{"same", "other"} {
@@ -51,11 +51,11 @@ var heldMeasure = peerMeasure{
 			cells = append(cells, ms(waited), fmt.Sprintf("%.3f", waited/milliseconds(*hold)),
 				ms(s.of(who, where+" write").Median()))
 		}
-		return append(cells, s.went(who).cells()...)
+		return append(cells, s.outcomes(who).cells()...)
 	},
 }
 
-// hold is the foreign transaction.
+// hold is the open transaction.
 func (c *cell) hold(where string) {
 	c.Helper()
 	if where == "same" {
@@ -73,7 +73,7 @@ func (c *cell) hold(where string) {
 	c.Must(tx.commit(c.Context()))
 }
 
-// hangMeasure: the handler hangs with one row, once, and looks at no deadline.
+// hangMeasure: the handler hangs once, with one row, and ignores deadlines.
 var hangMeasure = peerMeasure{
 	name: "hang", tune: true,
 	title: "A handler hangs with one row for 5 s (-hold)",
@@ -84,7 +84,7 @@ var hangMeasure = peerMeasure{
 	cell: func(c *cell) {
 		c.start()
 		c.warm()
-		c.beside(func() {
+		c.withStuck(func() {
 			begun, release := c.ledger.arm(0)
 			defer release()
 			select {
@@ -97,7 +97,7 @@ var hangMeasure = peerMeasure{
 			committed, handled := c.ledger.handledBy(began, time.Now())
 			c.p.add(c.entrant, "share", float64(handled)/float64(max(committed, 1)))
 		})
-		c.judge(false)
+		c.countErrors(false)
 		c.p.add(c.entrant, "longest", c.ledger.waits().Max())
 		c.p.add(c.entrant, "write", milliseconds(c.ledger.longest))
 		c.p.add(c.entrant, "times", float64(c.ledger.hang.times))
@@ -105,6 +105,6 @@ var hangMeasure = peerMeasure{
 	row: func(s *standings, who entrant) []string {
 		return append([]string{fmt.Sprintf("%.0f %%", 100*s.of(who, "share").Median()),
 			ms(s.of(who, "longest").Median()),
-			ms(s.of(who, "write").Median()), count(s.of(who, "times").Max())}, s.went(who).cells()...)
+			ms(s.of(who, "write").Median()), count(s.of(who, "times").Max())}, s.outcomes(who).cells()...)
 	},
 }

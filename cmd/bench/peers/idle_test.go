@@ -5,43 +5,43 @@ import (
 	"time"
 )
 
-// nobody reads nothing: what the server does by itself.
-var nobodyPeer = contestant{name: "nobody", configurations: []configuration{
-	{"–", "", func() peer { return nobody{} }},
+// noPeer reads nothing: it shows what the server does by itself.
+var withoutPeer = contestant{name: "none", configurations: []configuration{
+	{"–", "", func() peer { return noPeer{} }},
 }}
 
-type nobody struct{}
+type noPeer struct{}
 
-func (nobody) begin(*cell)                                    {}
-func (nobody) record(context.Context, userTx, []string) error { return nil }
-func (nobody) run(context.Context, handler) error             { return nil }
-func (nobody) end(context.Context) error                      { return nil }
+func (noPeer) begin(*cell)                                    {}
+func (noPeer) record(context.Context, userTx, []string) error { return nil }
+func (noPeer) run(context.Context, handler) error             { return nil }
+func (noPeer) end(context.Context) error                      { return nil }
 
-// idleMeasure asks the server itself, so that it does not matter through which driver a peer asks.
+// idleMeasure asks the server itself, so that the peers' drivers make no difference.
 var idleMeasure = peerMeasure{
 	name:  "idle",
 	title: "A consumer to which nothing is written",
 	head:  []string{"statements/s, BEGIN and COMMIT included", "log written, bytes/s (WAL or redo)"},
 	plot:  dots{axis: "statements/s", of: []string{"statements"}, named: []string{"median"}, least: 0.1},
 	also: func(entrants []entrant) (more []entrant) {
-		// What it costs and how soon the first change comes belong together: as in first, and by default.
+		// The cost and the time to the first change belong together: as in first, and with the defaults.
 		for _, who := range entrants {
 			if byDefault := who.with(who.configurations[0].name); byDefault.key() != who.key() {
 				more = append(more, byDefault)
 			}
 		}
-		return append(more, nobodyPeer.with("–"))
+		return append(more, withoutPeer.with("–"))
 	},
 	cell: func(c *cell) {
 		if c.Family == "postgres" {
 			c.SQL("CREATE EXTENSION pg_stat_statements")
 		}
-		if c.contestant != &nobodyPeer {
+		if c.contestant != &withoutPeer {
 			c.start()
 			c.warm()
 		}
 		c.settled()
-		time.Sleep(*window) // pauses grow to their full length
+		time.Sleep(*window) // wait until pauses have reached their maximum
 		written := c.logWritten()
 		asked, began := c.statements(), time.Now()
 		time.Sleep(4 * *window)
@@ -49,14 +49,14 @@ var idleMeasure = peerMeasure{
 		took := time.Since(began).Seconds()
 		c.p.add(c.entrant, "statements", float64(asked)/took)
 		c.p.add(c.entrant, "log", float64(c.logWritten()-written)/took)
-		c.judge(false)
+		c.countErrors(false)
 	},
 	row: func(s *standings, who entrant) []string {
 		return []string{ms(s.of(who, "statements").Median()), count(s.of(who, "log").Median())}
 	},
 }
 
-// statements is the number of those that clients have sent so far, this one left out.
+// statements returns the number of statements that clients have sent so far, without this one.
 func (c *cell) statements() int64 {
 	c.Helper()
 	if c.Family == "postgres" {
@@ -66,7 +66,7 @@ func (c *cell) statements() int64 {
 	return c.status("Questions") - 1
 }
 
-// logWritten is the place that the log has reached.
+// logWritten returns the position that the log has reached.
 func (c *cell) logWritten() int64 {
 	c.Helper()
 	switch c.Engine.Name {

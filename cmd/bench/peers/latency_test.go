@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// latencyMeasure: 8 writers commit a row each, so many a second together.
+// latencyMeasure: 8 writers commit a row each, at a common rate.
 func latencyMeasure(perSecond int) peerMeasure {
 	return peerMeasure{
 		name: fmt.Sprintf("latency-%d", perSecond), tune: true,
@@ -19,7 +19,7 @@ func latencyMeasure(perSecond int) peerMeasure {
 			c.warm()
 			reached := c.pace(writerCount, float64(perSecond), 3**window)
 			c.settle(c.Context())
-			c.judge(false)
+			c.countErrors(false)
 			waits := c.ledger.waits()
 			c.p.add(c.entrant, "p50", waits.Median())
 			c.p.add(c.entrant, "p99", waits.Quantile(0.99))
@@ -29,13 +29,13 @@ func latencyMeasure(perSecond int) peerMeasure {
 		row: func(s *standings, who entrant) []string {
 			return append([]string{ms(s.of(who, "p50").Median()), ms(s.of(who, "p99").Median()),
 				ms(s.of(who, "longest").Max()),
-				count(s.of(who, "reached").Median())}, s.went(who).cells()...)
+				count(s.of(who, "reached").Median())}, s.outcomes(who).cells()...)
 		},
 	}
 }
 
-// racingMeasure is about what goes wrong: 8 writers whose transactions of 1 to 3 rows stay open for 0 to
-// 20 ms, and of which one in ten is rolled back.
+// racingMeasure shows what goes wrong: the transactions of 8 writers insert 1 to 3 rows, stay open for 0 to 20 ms, and
+// one in ten is rolled back.
 var racingMeasure = peerMeasure{
 	name: "racing", tune: true,
 	title: "8 writers whose transactions overlap (1 to 3 rows, open for 0 to 20 ms, one in ten rolled back)",
@@ -57,13 +57,13 @@ var racingMeasure = peerMeasure{
 		}
 		all.Wait()
 		c.settle(c.Context())
-		c.judge(false)
+		c.countErrors(false)
 		c.p.add(c.entrant, "p50", c.ledger.waits().Median())
 		c.p.add(c.entrant, "p99", c.ledger.waits().Quantile(0.99))
 	},
 	row: func(s *standings, who entrant) []string {
-		return append([]string{count(float64(s.went(who).Committed)), ms(s.of(who, "p50").Median()),
-			ms(s.of(who, "p99").Median())}, s.went(who).cells()...)
+		return append([]string{count(float64(s.outcomes(who).Committed)), ms(s.of(who, "p50").Median()),
+			ms(s.of(who, "p99").Median())}, s.outcomes(who).cells()...)
 	},
 }
 
@@ -92,17 +92,18 @@ var firstMeasure = peerMeasure{
 		c.start()
 		c.warm()
 		for range firstChanges {
-			time.Sleep(*window/3 + rand.N(*window/3)) // at any place between two looks
+			time.Sleep(*window/3 + rand.N(*window/3)) // at any time between two polls
 			c.Must(c.write(c.Context(), 0, 1, 0))
 			c.settle(c.Context())
 		}
-		c.judge(false)
+		c.countErrors(false)
 		for _, wait := range c.ledger.waits() {
 			c.p.add(c.entrant, "wait", wait)
 		}
 	},
 	row: func(s *standings, who entrant) []string {
 		waits := s.of(who, "wait")
-		return append([]string{ms(waits.Median()), ms(waits.Max()), count(float64(len(waits)))}, s.went(who).cells()...)
+		return append([]string{ms(waits.Median()), ms(waits.Max()), count(float64(len(waits)))},
+			s.outcomes(who).cells()...)
 	},
 }

@@ -10,31 +10,31 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/bench/measuring"
 )
 
-// ledger knows which rows were committed, and when, and which were handled, when and in what order.
+// ledger records which rows were committed, and when, and which rows were handled, when and in what order.
 type ledger struct {
 	mu       sync.Mutex
-	writers  [writerCount + 1][]*written // the last one is who holds a transaction
+	writers  [writerCount + 1][]*written // the last one is the holder of an open transaction
 	last     [writerCount + 1]int        // the highest number handled, of each writer
-	warm     [writerCount + 1]int        // so many were before what is measured
+	warm     [writerCount + 1]int        // the number of rows before the measurement
 	twice    int
 	swapped  int
 	handled  int // rows handled for the first time
 	took     int // rows committed
-	missed   int // of those before what is measured, never handled
+	missed   int // rows before the measurement that were never handled
 	latestAt time.Time
-	longest  time.Duration // a user's transaction
+	longest  time.Duration // duration of the longest user's transaction
 
 	hang hang
 }
 
-// written is one row.
+// written is a row.
 type written struct {
 	committed, handled time.Time
 }
 
-// hang makes the handler hang with one row, the first time that it is given it.
+// hang makes the handler hang with this row when it gets the row for the first time.
 type hang struct {
-	writer, seq int // none while seq is 0
+	writer, seq int // none if seq is 0
 	begun       chan struct{}
 	release     chan struct{}
 	times       int
@@ -42,7 +42,7 @@ type hang struct {
 
 func newLedger() *ledger { return &ledger{} }
 
-// payloads draws the next rows of a writer: 200 bytes that begin with its number and the row's.
+// payloads draws the next rows of a writer: 200 bytes that begin with the numbers of writer and row.
 func (l *ledger) payloads(writer, n int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +55,8 @@ func (l *ledger) payloads(writer, n int) []string {
 	return payloads
 }
 
-// place is the row that a payload is of: its writer and its number, from 1 on.
-func place(payload string) (writer, seq int) {
+// rowOf returns the row that a payload belongs to: its writer and its number, from 1 on.
+func rowOf(payload string) (writer, seq int) {
 	writer, err := strconv.Atoi(payload[:2])
 	if err == nil {
 		seq, err = strconv.Atoi(payload[3:13])
@@ -67,18 +67,18 @@ func place(payload string) (writer, seq int) {
 	return writer, seq
 }
 
-// commit notes that rows are there for everybody.
+// commit records that rows were committed.
 func (l *ledger) commit(payloads []string, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range payloads {
-		writer, seq := place(p)
+		writer, seq := rowOf(p)
 		l.writers[writer][seq-1].committed = at
 	}
 	l.took += len(payloads)
 }
 
-// wrote notes how long a user's transaction took.
+// wrote records the duration of a user's transaction.
 func (l *ledger) wrote(took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,7 +87,7 @@ func (l *ledger) wrote(took time.Duration) {
 
 // handle is the handler of every peer.
 func (l *ledger) handle(payload string) {
-	writer, seq := place(payload)
+	writer, seq := rowOf(payload)
 	l.mu.Lock()
 	now := time.Now()
 	if l.hang.seq == seq && l.hang.writer == writer {
@@ -114,7 +114,7 @@ func (l *ledger) handle(payload string) {
 	l.last[writer] = max(l.last[writer], seq)
 }
 
-// arm chooses the next row of a writer as the one to hang with. begun is closed when the handler hangs.
+// arm lets the handler hang with the next row of a writer. begun is closed when the handler hangs.
 func (l *ledger) arm(writer int) (begun <-chan struct{}, release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,7 +123,7 @@ func (l *ledger) arm(writer int) (begun <-chan struct{}, release func()) {
 	return l.hang.begun, sync.OnceFunc(func() { close(l.hang.release) })
 }
 
-// settle waits until all that was committed was handled, or nothing has happened for so long.
+// settle waits until all committed rows were handled, or nothing has happened for so long.
 func (l *ledger) settle(ctx context.Context, patience time.Duration) bool {
 	began := time.Now()
 	look := time.NewTicker(2 * time.Millisecond)
@@ -149,7 +149,7 @@ func (l *ledger) settle(ctx context.Context, patience time.Duration) bool {
 	}
 }
 
-// forget leaves what has been so far out of the waits; whether it was right is counted all the same.
+// forget excludes the rows so far from the waits. Errors with those rows still count.
 func (l *ledger) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -159,11 +159,11 @@ func (l *ledger) forget() {
 	l.longest, l.missed = 0, l.took-l.handled
 }
 
-// holder is the number of the writer who holds a transaction open.
+// holder is the number of the writer that holds a transaction open.
 const holder = writerCount
 
-// waits is how long each row took from its commit to the handler, in milliseconds; it may be there
-// before the answer to COMMIT. Rows that were never handled are not among them, nor is the holder's.
+// waits returns how long each row took from its commit to the handler, in milliseconds. A row may arrive before the
+// response to COMMIT. Rows that were never handled, and the holder's, are left out.
 func (l *ledger) waits() (waits figure) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,8 +178,7 @@ func (l *ledger) waits() (waits figure) {
 	return waits
 }
 
-// handledBy is the number of rows committed between two moments, and of those among them that were handled by the
-// second.
+// handledBy returns the number of rows committed between two times, and how many of them were handled by the second.
 func (l *ledger) handledBy(from, to time.Time) (committed, handled int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,14 +196,14 @@ func (l *ledger) handledBy(from, to time.Time) (committed, handled int) {
 	return committed, handled
 }
 
-// counts is what came of all rows.
+// counts is what happened to all rows.
 type counts struct {
 	Committed, Handled int
 	Lost               int // committed and never handled
-	Twice              int // handled once more
+	Twice              int // handled a second time
 	Swapped            int // handled after a later row of the same writer
 	Phantoms           int // handled and never committed
-	Stopped            int // runs that were stopped before all had come
+	Stopped            int // runs that were stopped before all rows had arrived
 }
 
 func (c *counts) add(o *counts) {
@@ -217,7 +216,7 @@ func (c *counts) add(o *counts) {
 	c.Stopped += o.Stopped
 }
 
-// cells are those of the columns wrongs.
+// cells are the cells of the columns wrongs.
 func (c *counts) cells() []string {
 	if c.Stopped > 0 {
 		return []string{"–", count(float64(c.Twice)), count(float64(c.Swapped))}

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	measuring.Main(m, "../../..")
 }
 
-// What measurements share, by the names that are used here.
+// Short names of what measurements share.
 type (
 	figure                 = measuring.Figure
 	figures[K cmp.Ordered] = measuring.Figures[K]

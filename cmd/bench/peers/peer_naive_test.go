@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// naivePeer reads rows above the highest id that it has seen: nothing is cheaper, and it passes over every row
-// that is committed after one with a higher id. It is the floor of all costs.
+// naivePeer reads rows above the highest id that it has seen. Nothing is cheaper, but it skips every row that is
+// committed after a row with a higher id. Its figures are the minimum of all costs.
 var naivePeer = contestant{name: "naive", families: []string{
 	"postgres", "mysql",
 }, loses: true, configurations: []configuration{
-	{"default", "pages of 1,000, a look every 50 ms", naive(1000, 50*time.Millisecond)},
-	{"poll-10ms", "a look every 10 ms", naive(1000, 10*time.Millisecond)},
-	{"poll-1ms", "a look every millisecond", naive(1000, time.Millisecond)},
+	{"default", "pages of 1,000, a poll every 50 ms", naive(1000, 50*time.Millisecond)},
+	{"poll-10ms", "a poll every 10 ms", naive(1000, 10*time.Millisecond)},
+	{"poll-1ms", "a poll every millisecond", naive(1000, time.Millisecond)},
 	{"page-5000", "larger pages", naive(5000, 10*time.Millisecond)},
 }}
 
@@ -79,7 +79,7 @@ func (n *naivePoller) next(ctx context.Context, cursor *int64, handle handler) (
 	return handled, rows.Err()
 }
 
-// unlessEnded is the error, or none when it comes from the end of the run.
+// unlessEnded returns the error, or nil if the error comes from the end of the run.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

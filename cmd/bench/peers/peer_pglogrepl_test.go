@@ -13,30 +13,30 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// pglogreplPeer is logical replication, read as pglogrepl's example does. Writers write nothing more; the server
-// decodes its log, and keeps it while the slot's reader is away.
+// pglogreplPeer is logical replication, read as in pglogrepl's example. Writers write nothing more. The server decodes
+// its log, and keeps the log while the slot has no reader.
 var pglogreplPeer = contestant{name: "pglogrepl", families: []string{"postgres"}, configurations: []configuration{
-	{"default", "as in pglogrepl's example: the server is told every 10 s how far it was read",
+	{"default", "as in pglogrepl's example: the position is reported to the server every 10 s",
 		pglogreplWith(pglogreplSettings{confirm: 10 * time.Second})},
-	{"tuned-1", "values as bytes, told every second",
+	{"tuned-1", "values as bytes, position reported every second",
 		pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true})},
-	{"tuned-2", "as tuned-1, one context for all messages until it is told",
+	{"tuned-2", "as tuned-1, one context for all messages until the next report",
 		pglogreplWith(pglogreplSettings{confirm: time.Second, binary: true, oneContext: true})},
-	{"tuned-3", "as tuned-2, told every 100 ms, so that little comes twice after a crash",
+	{"tuned-3", "as tuned-2, position reported every 100 ms, so that little is repeated after a crash",
 		pglogreplWith(pglogreplSettings{confirm: 100 * time.Millisecond, binary: true, oneContext: true})},
 	{"beside", "as tuned-2, rows are handled in another goroutine than the one that reads", pglogreplWith(
 		pglogreplSettings{confirm: time.Second, binary: true, oneContext: true, workers: 1, ahead: 10_000},
 	)},
-	{"workers-8", "as beside, eight goroutines, among which the writers are divided", pglogreplWith(pglogreplSettings{
+	{"workers-8", "as beside, eight goroutines that share the writers", pglogreplWith(pglogreplSettings{
 		confirm: time.Second, binary: true, oneContext: true, workers: 8, ahead: 10_000,
 	})},
 }}
 
 type pglogreplSettings struct {
-	confirm    time.Duration // how often the server is told what was handled
+	confirm    time.Duration // how often the server learns what was handled
 	binary     bool          // the plug-in's option
 	oneContext bool
-	workers    int // goroutines that handle rows; 0: that which reads them
+	workers    int // goroutines that handle rows; 0: the one that reads them
 	ahead      int // rows read ahead for each of them
 }
 
@@ -47,8 +47,8 @@ func pglogreplWith(s pglogreplSettings) func() peer {
 type pglogreplRun struct {
 	pglogreplSettings
 	url, slot string
-	handled   atomic.Uint64 // all transactions up to this place of the log were handled
-	within    bool          // the middle of a transaction has been received
+	handled   atomic.Uint64 // all transactions up to this position of the log were handled
+	within    bool          // the last message was in the middle of a transaction
 }
 
 func (p *pglogreplRun) connect(ctx context.Context) (*pgconn.PgConn, error) {
@@ -66,7 +66,7 @@ func (p *pglogreplRun) begin(c *cell) {
 	c.Must(err)
 }
 
-// record has nothing to do: the server's log has it.
+// record does nothing: the server's log has the row.
 func (p *pglogreplRun) record(context.Context, userTx, []string) error { return nil }
 
 func (p *pglogreplRun) end(ctx context.Context) error {
@@ -100,22 +100,22 @@ func (p *pglogreplRun) run(ctx context.Context, handle handler) error {
 	err = p.receive(ctx, conn, row, committed)
 	wait()
 	if err == nil {
-		err = p.tell(context.Background(), conn)
+		err = p.report(context.Background(), conn)
 	}
 	return unlessEnded(ctx, err)
 }
 
-// besides are goroutines that handle rows, those of a writer always the same one, and know which transactions
-// have been handled as a whole.
+// besides are goroutines that handle rows, and know which transactions have been handled completely. The rows of a
+// writer always have the same goroutine.
 type besides struct {
 	*pglogreplRun
 	queues  []chan step
 	running sync.WaitGroup
 
-	reading *transaction // the one whose rows are being received
+	reading *transaction // the transaction whose rows are being received
 
 	mu    sync.Mutex
-	ended []*transaction // received, in their order, some of their rows not handled yet
+	ended []*transaction // transactions that were received, in their order, with rows that were not handled yet
 }
 
 type step struct {
@@ -125,7 +125,7 @@ type step struct {
 
 type transaction struct {
 	end  pglogrepl.LSN
-	left atomic.Int64 // rows not handled, and one for the end that has not been received
+	left atomic.Int64 // rows that were not handled, plus one until the end was received
 }
 
 func newTransaction() *transaction {
@@ -150,7 +150,7 @@ func (p *pglogreplRun) besides(handle handler) *besides {
 }
 
 func (b *besides) row(text string) {
-	writer, _ := place(text)
+	writer, _ := rowOf(text)
 	b.reading.left.Add(1)
 	b.queues[writer%len(b.queues)] <- step{text, b.reading}
 }
@@ -164,7 +164,7 @@ func (b *besides) committed(at pglogrepl.LSN) {
 	b.done(t)
 }
 
-// done notes how far all transactions have been handled.
+// done computes up to which position all transactions have been handled.
 func (b *besides) done(t *transaction) {
 	if t.left.Add(-1) > 0 {
 		return
@@ -177,7 +177,7 @@ func (b *besides) done(t *transaction) {
 	}
 }
 
-// wait ends it when all that was received has been handled.
+// wait ends the goroutines when all rows that were received have been handled.
 func (b *besides) wait() {
 	for _, queue := range b.queues {
 		close(queue)
@@ -185,14 +185,14 @@ func (b *besides) wait() {
 	b.running.Wait()
 }
 
-// receive reads messages until ctx ends, and tells the server now and then how far it got.
+// receive reads messages until ctx ends, and reports its position to the server regularly.
 func (p *pglogreplRun) receive(
 	ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN),
 ) error {
 	for {
 		err := p.receiveFor(ctx, conn, row, committed)
 		if err == nil && ctx.Err() == nil {
-			err = p.tell(ctx, conn)
+			err = p.report(ctx, conn)
 		}
 		if err != nil || ctx.Err() != nil {
 			return unlessEnded(ctx, err)
@@ -200,7 +200,7 @@ func (p *pglogreplRun) receive(
 	}
 }
 
-// receiveFor reads messages until the server is to be told, or asks.
+// receiveFor reads messages until it is time to report, or the server asks.
 func (p *pglogreplRun) receiveFor(
 	ctx context.Context, conn *pgconn.PgConn, row func(string), committed func(pglogrepl.LSN),
 ) error {
@@ -237,21 +237,21 @@ func (p *pglogreplRun) next(until context.Context, conn *pgconn.PgConn) (pgproto
 	return conn.ReceiveMessage(until)
 }
 
-// tell makes the server keep its log no longer than is needed.
-func (p *pglogreplRun) tell(ctx context.Context, conn *pgconn.PgConn) error {
+// report reports the position to the server, so that it keeps its log no longer than needed.
+func (p *pglogreplRun) report(ctx context.Context, conn *pgconn.PgConn) error {
 	return pglogrepl.SendStandbyStatusUpdate(ctx, conn,
 		pglogrepl.StandbyStatusUpdate{WALWritePosition: pglogrepl.LSN(p.handled.Load())})
 }
 
 var errNotText = errors.New("a payload that is no text")
 
-// message takes what the server sent; asked is whether it wants an answer.
+// message processes a message of the server. asked reports whether the server wants a reply.
 func (p *pglogreplRun) message(data []byte, row func(string), committed func(pglogrepl.LSN)) (asked bool, err error) {
 	switch data[0] {
 	case pglogrepl.PrimaryKeepaliveMessageByteID:
 		m, err := pglogrepl.ParsePrimaryKeepaliveMessage(data[1:])
 		if err == nil && !p.within {
-			committed(m.ServerWALEnd) // nothing of items is before it
+			committed(m.ServerWALEnd) // no row of items is before it
 		}
 		return m.ReplyRequested, err
 	case pglogrepl.XLogDataByteID:

@@ -12,8 +12,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// riverPeer is River: a job is inserted in the user's transaction. Jobs run side by side, and no order of them is
-// promised.
+// riverPeer is River: a job is inserted in the user's transaction. Jobs run concurrently, in no guaranteed order.
 var riverPeer = contestant{name: "river", families: []string{
 	"postgres",
 }, message: true, configurations: []configuration{
@@ -33,13 +32,13 @@ var riverPeer = contestant{name: "river", families: []string{
 		poll: 10 * time.Millisecond, pollOnly: true})},
 }}
 
-// riverSettings are those that differ from the defaults.
+// riverSettings are the settings that differ from the defaults.
 type riverSettings struct {
 	workers  int           // QueueConfig.MaxWorkers
 	cooldown time.Duration // Config.FetchCooldown
 	poll     time.Duration // Config.FetchPollInterval
 	pollOnly bool
-	fast     bool // InsertManyFastTx in place of InsertTx
+	fast     bool // InsertManyFastTx instead of InsertTx
 }
 
 func riverWith(s riverSettings) func() peer {
@@ -100,12 +99,12 @@ func (r *riverRun) run(ctx context.Context, handle handler) error {
 		return err
 	}
 	<-ctx.Done()
-	return r.client.Stop(unended) // jobs at work end first
+	return r.client.Stop(unended) // running jobs end first
 }
 
 func (r *riverRun) end(context.Context) error { return nil }
 
-// riverLog shows what River takes for errors.
+// riverLog shows what River logs as errors.
 type riverLog struct{ *cell }
 
 func (l riverLog) Write(line []byte) (int, error) {

@@ -10,19 +10,19 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// rowfeedPeer is rowfeed as the README shows it: triggers, a publisher in a goroutine, a consumer that the publisher
+// rowfeedPeer is rowfeed as in the README: triggers, a publisher in a goroutine, and a consumer that the publisher
 // wakes.
 var rowfeedPeer = contestant{name: "rowfeed", families: []string{"postgres", "mysql"}, configurations: []configuration{
 	{"default", "nothing is set", rowfeedWith(rowfeedSettings{})},
 	{"large", "batches and pages of 5,000", rowfeedWith(rowfeedSettings{batch: 5000, limit: 5000})},
-	{"poll-10ms", "the publisher looks every 10 ms instead of every 50",
+	{"poll-10ms", "the publisher polls every 10 ms instead of every 50",
 		rowfeedWith(rowfeedSettings{poll: 10 * time.Millisecond})},
 	{"wake", "writers are in the publisher's process and wake it", rowfeedWith(rowfeedSettings{wake: true})},
 	{"shards-8", "eight shards, among which the writers are divided, handled at the same time",
 		rowfeedWith(rowfeedSettings{shards: 8})},
 }}
 
-// rowfeedSettings are those that differ from the defaults.
+// rowfeedSettings are the settings that differ from the defaults.
 type rowfeedSettings struct {
 	batch  int           // Config.BatchSize
 	poll   time.Duration // Config.IdlePoll and WatchPoll
@@ -64,7 +64,7 @@ func (r *rowfeedRun) begin(c *cell) {
 	r.feed = c.Feed(r.db, spec)
 }
 
-// key: rows come in order within a shard, and a writer is to be in one.
+// Rows are delivered in order within a shard, so all rows of a writer must be in one shard.
 func (r *rowfeedRun) key() string {
 	if r.shards > 1 {
 		return "id, writer"
@@ -72,7 +72,7 @@ func (r *rowfeedRun) key() string {
 	return "id"
 }
 
-// record has nothing to do: triggers do it.
+// record does nothing: triggers record the row.
 func (r *rowfeedRun) record(context.Context, userTx, []string) error { return nil }
 
 func (r *rowfeedRun) end(context.Context) error { return nil }

@@ -15,14 +15,14 @@ import (
 )
 
 // watermillPeer is watermill-sql. A message is published in the user's transaction. Each message is handled in a
-// goroutine, as Watermill's router does. The next message is delivered when the one before was acknowledged.
+// goroutine, as Watermill's router does. The next message is delivered when the previous one was acknowledged.
 var watermillPeer = contestant{name: "watermill-sql", families: []string{
 	"postgres", "mysql",
 }, message: true, configurations: []configuration{
-	{"default", "nothing is set: batches of 100, a look every second, JSON", watermillWith(watermillSettings{})},
-	{"tuned-1", "batches of 1,000, a look every 10 ms, bytes in place of JSON",
+	{"default", "nothing is set: batches of 100, a poll every second, JSON", watermillWith(watermillSettings{})},
+	{"tuned-1", "batches of 1,000, a poll every 10 ms, bytes in place of JSON",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true})},
-	{"tuned-2", "as tuned-1, a look every millisecond",
+	{"tuned-2", "as tuned-1, a poll every millisecond",
 		watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true})},
 	{"tuned-3", "as tuned-1, and no deadline for acks, which costs a timer each",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true,
@@ -31,7 +31,7 @@ var watermillPeer = contestant{name: "watermill-sql", families: []string{
 		bytes: true, deadline: new(time.Duration)})},
 	{"queue", "the queue's adapters, which delete what was acked and need no order of transactions",
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, queue: true})},
-	{"queue-1ms", "as queue, a look every millisecond",
+	{"queue-1ms", "as queue, a poll every millisecond",
 		watermillWith(watermillSettings{batch: 1000, poll: time.Millisecond, bytes: true, queue: true})},
 	{"queue-large", "as queue, batches of 5,000 and no deadline", watermillWith(watermillSettings{batch: 5000,
 		poll: 10 * time.Millisecond, bytes: true, queue: true, deadline: new(time.Duration)})},
@@ -51,7 +51,7 @@ var watermillPeer = contestant{name: "watermill-sql", families: []string{
 		watermillWith(watermillSettings{batch: 1000, poll: 10 * time.Millisecond, bytes: true, topics: 8})},
 }}
 
-// watermillSettings are those that differ from the defaults.
+// watermillSettings are the settings that differ from the defaults.
 type watermillSettings struct {
 	batch    int            // SubscribeBatchSize
 	poll     time.Duration  // SubscriberConfig.PollInterval
@@ -111,7 +111,7 @@ func (w *watermillRun) begin(c *cell) {
 	c.Must(s.Close())
 }
 
-// prepares: MySQL takes bytes that stand in a statement for no JSON, and Watermill's metadata are such.
+// prepares: MySQL does not accept bytes in the text of a statement as JSON, and Watermill's metadata are bytes.
 func (w *watermillRun) prepares(e testdb.Engine) bool { return e == testdb.MySQL }
 
 func (w *watermillRun) topic(n int) string { return fmt.Sprintf("items_%d", n) }
@@ -137,11 +137,11 @@ func (w *watermillRun) record(ctx context.Context, tx userTx, payloads []string)
 	for _, text := range payloads {
 		topic := 0
 		if w.topics > 1 {
-			writer, _ := place(text) // his rows stay in their order
+			writer, _ := rowOf(text) // the rows of a writer stay in order
 			topic = writer % w.topics
 		}
 		if !w.bytes {
-			text = `"` + text + `"` // it has nothing that JSON would write in another way
+			text = `"` + text + `"` // the text has no characters that JSON would escape
 		}
 		m := message.NewMessage(watermill.NewUUID(), message.Payload(text))
 		m.SetContext(ctx)
@@ -190,13 +190,13 @@ func (w *watermillRun) run(ctx context.Context, handle handler) error {
 
 func (w *watermillRun) end(context.Context) error { return nil }
 
-// watermillLog shows what Watermill takes for errors.
+// watermillLog shows what Watermill logs as errors.
 type watermillLog struct {
 	trouble func(format string, args ...any)
 }
 
 func (l watermillLog) Error(text string, err error, _ watermill.LogFields) {
-	if !errors.Is(err, context.Canceled) { // which is the end of a run
+	if !errors.Is(err, context.Canceled) { // the end of a run
 		l.trouble("watermill: %s: %v", text, err)
 	}
 }

@@ -16,42 +16,40 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// peer tells a handler of the rows that users' transactions have inserted into the table items.
+// peer delivers to a handler the rows that users' transactions have inserted into the table items.
 type peer interface {
-	// begin makes what the peer needs in the database of a cell. What is written from then on is
-	// to be handled.
+	// begin makes what the peer needs in the database of a cell. Rows that are written later must be handled.
 	begin(c *cell)
 	// record does what the peer needs in the user's transaction that has inserted these rows.
 	record(ctx context.Context, tx userTx, payloads []string) error
-	// run hands rows over, one at a time or several at once, until ctx ends; it then ends in order.
+	// run delivers rows, one at a time or several at once, until ctx ends. It then ends in order.
 	run(ctx context.Context, handle handler) error
 	// end removes what would outlive the database.
 	end(ctx context.Context) error
 }
 
-// keyed is a peer that wants another key of items than its id.
+// keyed is a peer that needs another key of items than its id.
 type keyed interface{ key() string }
 
-// preparer is a peer whose statements a server takes only when arguments come apart from them, at the price of a
-// round trip.
+// preparer is a peer whose statements work only if the arguments are sent separately, at the cost of a round trip.
 type preparer interface{ prepares(e testdb.Engine) bool }
 
-// waker is a peer that the user tells of his commit.
+// waker is a peer that the user notifies of a commit.
 type waker interface{ committed() }
 
-// handler handles a row. It cannot fail, and does not look at its context: it may hang.
+// handler handles a row. It cannot fail, and ignores its context: it may hang.
 type handler func(payload string)
 
 // contestant is a peer with all its configurations that were tried.
 type contestant struct {
 	name           string
 	families       []string
-	message        bool // what it delivers is a row of its own, which could be all that the user writes
-	loses          bool // it is known to pass over rows
+	message        bool // it delivers a row of its own, which could be all that the user writes
+	loses          bool // it is known to skip rows
 	configurations []configuration
 }
 
-// configuration is one way to set a peer up; why says what it tries.
+// configuration is one way to set up a peer. why says what it tries.
 type configuration struct {
 	name, why string
 	make      func() peer
@@ -72,7 +70,7 @@ var contestants = []*contestant{&rowfeedPeer, &watermillPeer, &riverPeer, &pglog
 type entrant struct {
 	*contestant
 	configuration configuration
-	alone         bool // the user writes the peer's message and no row
+	alone         bool // the user writes only the peer's message, and no row
 }
 
 func (who entrant) key() string {
@@ -87,12 +85,12 @@ func (who entrant) key() string {
 type peerMeasure struct {
 	name  string
 	title string
-	head  []string // behind database, peer and configuration
-	tune  bool     // configurations matter so much that a run over all of them chooses
-	// also, where it is set, answers who takes part besides these.
+	head  []string // after database, peer and configuration
+	tune  bool     // configurations matter so much that TestPeersTuning runs all of them to choose
+	// also, if set, returns entrants in addition to these.
 	also func(entrants []entrant) []entrant
-	cell func(c *cell)                            // one run of one entrant
-	row  func(s *standings, who entrant) []string // what stands below head
+	cell func(c *cell)                            // one run of an entrant
+	row  func(s *standings, who entrant) []string // the cells below head
 	plot dots
 }
 
@@ -115,7 +113,7 @@ func TestPeers(t *testing.T) {
 						continue
 					}
 					if c == &rowfeedPeer && best != "default" {
-						entrants = append(entrants, c.with("default")) // it is what others are compared with
+						entrants = append(entrants, c.with("default")) // the default is shown for comparison
 					}
 					entrants = append(entrants, c.with(best))
 				}
@@ -162,7 +160,7 @@ type standings struct {
 	counts   map[string]*counts // by entrant, over all repetitions
 }
 
-// comparison is a measure at work on one server.
+// comparison is a running measure on one server.
 type comparison struct {
 	*testing.T
 	standings
@@ -180,7 +178,7 @@ func (m peerMeasure) compare(
 	testdb.Only(t, testdb.Servers...)
 	for _, e := range testdb.Engines() {
 		if !e.HasServer() {
-			continue // none of the others is there for it
+			continue // no other peer supports this database
 		}
 		t.Run(e.Name, func(t *testing.T) {
 			e.Require(t)
@@ -190,7 +188,7 @@ func (m peerMeasure) compare(
 				p.entrants = append(p.entrants, m.also(p.entrants)...)
 			}
 			p.server = servers.start(t, e, m)
-			// without the compiler's
+			// without the compiler's version
 			version, _, _ := strings.Cut(measuring.On(t, p.server.NewDatabase(t)).Version(), " (")
 			all = append(all, e.Name+" "+version)
 			p.turns()
@@ -211,7 +209,7 @@ func (m peerMeasure) table() table {
 	return table{Title: m.title, Head: append([]string{"database", "peer", "configuration"}, m.head...)}
 }
 
-// versions are those of the modules that are compared, and of the drivers.
+// versions are the versions of the modules that are compared, and of the drivers.
 func versions(t *testing.T) (versions []string) {
 	t.Helper()
 	data, err := os.ReadFile("go.mod")
@@ -226,7 +224,7 @@ func versions(t *testing.T) (versions []string) {
 	return versions
 }
 
-// peerServers starts a server for each measure. A short run has one for all, which is in no way durable.
+// peerServers starts a server for each measure. In a short run one server is used for all, and it is not durable.
 type peerServers struct {
 	*testing.T
 	kept map[testdb.Engine]*testdb.Server
@@ -236,7 +234,7 @@ func (s *peerServers) start(t *testing.T, e testdb.Engine, m peerMeasure) *testd
 	t.Helper()
 	var more []string
 	if e.Family == "postgres" {
-		more = append(more, "wal_level=logical") // pglogrepl needs it; all have the same server
+		more = append(more, "wal_level=logical") // pglogrepl needs it; all peers have the same server
 		if m.name == idleMeasure.name || testing.Short() {
 			more = append(more, "shared_preload_libraries=pg_stat_statements")
 		}
@@ -274,13 +272,13 @@ func (p *comparison) turns() {
 	}
 }
 
-// add notes a figure of an entrant.
+// add stores a figure of an entrant.
 func (p *comparison) add(who entrant, what string, v float64) { p.figures.Add(who.key()+" "+what, v) }
 
 func (s *standings) of(who entrant, what string) figure { return s.figures[who.key()+" "+what] }
 
-// over is an entrant's figure in proportion to another's of the same repetitions, empty where one of them has not run
-// as often as the other.
+// over divides an entrant's figure by another's of the same repetitions. It is empty if they have different numbers of
+// runs.
 func over(a, b figure) string {
 	if len(a) == 0 || len(a) != len(b) {
 		return ""
@@ -288,7 +286,7 @@ func over(a, b figure) string {
 	return a.Over(b).Ratio()
 }
 
-// first is the first entrant of a contestant, which may be none.
+// first is the first entrant of a contestant, or nil.
 func (s *standings) first(c *contestant) (who entrant) {
 	for _, who := range s.entrants {
 		if who.contestant == c {
@@ -298,11 +296,11 @@ func (s *standings) first(c *contestant) (who entrant) {
 	return entrant{contestant: c}
 }
 
-// rows adds a row for each entrant that was measured; a * is at those that are chosen.
+// rows adds a row for each entrant that was measured. A * marks the chosen ones.
 func (s *standings) rows(out *table, star bool) {
 	for _, who := range s.entrants {
 		if s.counts[who.key()] == nil {
-			continue // -run left it out, or it failed
+			continue // -run excluded it, or it failed
 		}
 		name, configuration := who.name, who.configuration.name
 		if who.alone {
@@ -315,8 +313,8 @@ func (s *standings) rows(out *table, star bool) {
 	}
 }
 
-// went is what came of all rows, over all repetitions of an entrant.
-func (s *standings) went(who entrant) *counts { return s.counts[who.key()] }
+// outcomes is what happened to all rows, over all repetitions of an entrant.
+func (s *standings) outcomes(who entrant) *counts { return s.counts[who.key()] }
 
 // cell is one run of one entrant on a database of its own.
 type cell struct {
@@ -359,7 +357,7 @@ func (p *comparison) cell(t *testing.T, who entrant) *cell {
 	return c
 }
 
-// start has the peer's consumer run until stop.
+// start runs the peer's consumer until stop is called.
 func (c *cell) start() {
 	ctx, cancel := context.WithCancel(c.Context())
 	c.cancel = cancel
@@ -370,7 +368,7 @@ func (c *cell) start() {
 	})
 }
 
-// stop ends the consumer; calling it again does nothing.
+// stop ends the consumer. Further calls do nothing.
 func (c *cell) stop() {
 	if c.cancel != nil {
 		c.cancel()
@@ -378,8 +376,8 @@ func (c *cell) stop() {
 	}
 }
 
-// warm writes a few rows and waits until they were handled, so that connections are there,
-// statements prepared and shards taken.
+// warm writes a few rows and waits until they were handled, so that connections are open, statements prepared and
+// shards acquired.
 func (c *cell) warm() {
 	c.Helper()
 	c.ledger.forget()
@@ -392,18 +390,18 @@ func (c *cell) warm() {
 	c.ledger.forget()
 }
 
-// settle waits until everything committed was handled. It answers false where something is missing and
-// nothing has come for so long that nothing will.
+// settle waits until all committed rows were handled. It returns false if rows are missing and none has arrived for so
+// long that none will.
 func (c *cell) settle(ctx context.Context) bool {
 	patience := 30 * time.Second // far above every poll, deadline and hold
 	if c.loses {
-		patience = time.Second // it looks many times meanwhile
+		patience = time.Second // the peer polls many times in that time
 	}
 	return c.ledger.settle(ctx, patience)
 }
 
-// judge stops the consumer and adds up what went wrong. stopped says that it was not waited for the rest.
-func (c *cell) judge(stopped bool) *counts {
+// countErrors stops the consumer and counts what went wrong. stopped means that it did not wait for the rest.
+func (c *cell) countErrors(stopped bool) *counts {
 	c.stop()
 	all := c.p.counts[c.entrant.key()]
 	if all == nil {

@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// dots is how a measure is drawn: a line of dots for each entrant, one dot for each of the figures, on a scale of
-// powers of ten, where a tenfold difference looks the same everywhere.
+// dots describes the plot of a measure: a row of dots for each entrant, one dot for each of the figures, on a
+// logarithmic scale.
 type dots struct {
-	axis  string   // what the scale is of, with its unit
+	axis  string   // what the scale shows, with its unit
 	of    []string // names of figures
-	named []string // what they are called there, where it is not that
-	// at is the value of a figure, the median if it is not set; nothing is drawn below least.
+	named []string // their names in the plot, if different
+	// at returns the value of a figure, the median by default. Values below least are not drawn.
 	at    func(f figure) float64
 	least float64
 }
@@ -34,10 +34,10 @@ var (
 	theirs = color.RGBA{0x8a, 0x94, 0xa0, 0xff}
 )
 
-// glyphs are those of the figures, in their order.
+// glyphs are the glyphs of the figures, in their order.
 var glyphs = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.RingGlyph{}, draw.CrossGlyph{}} // ● ○ ×
 
-// draw answers an SVG of all servers, one below the other.
+// draw returns an SVG of all servers, one below the other.
 func (d dots) draw(t *testing.T, title string, all []*standings) []byte {
 	t.Helper()
 	p := plot.New()
@@ -51,7 +51,7 @@ func (d dots) draw(t *testing.T, title string, all []*standings) []byte {
 	var lowest, highest float64
 	for _, s := range slices.Backward(all) {
 		for _, who := range slices.Backward(s.entrants) {
-			if s.went(who) == nil {
+			if s.outcomes(who) == nil {
 				continue
 			}
 			var line plotter.XYs
@@ -67,7 +67,7 @@ func (d dots) draw(t *testing.T, title string, all []*standings) []byte {
 				highest = max(highest, at.X)
 			}
 		}
-		names = append(names, "") // a line between servers
+		names = append(names, "") // an empty row between servers
 	}
 	names = names[:len(names)-1]
 	p.NominalY(names...)
@@ -86,7 +86,7 @@ func (d dots) draw(t *testing.T, title string, all []*standings) []byte {
 	return b.Bytes()
 }
 
-// legend says which dot is which figure.
+// legend shows which dot is which figure.
 func (d dots) legend() string {
 	names, text := d.of, ""
 	if d.named != nil {

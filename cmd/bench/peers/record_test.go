@@ -16,11 +16,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// recorded is one run of a measure on one server, as it is kept in results: every figure of every
-// repetition.
+// recorded is one run of a measure on one server, as the folder results keeps it: every figure of every repetition.
 type recorded struct {
 	Day      string // of the run
-	Server   string // its version
+	Server   string // the server's version
 	Versions []string
 	Go       string
 	Machine  string
@@ -39,7 +38,7 @@ func (m peerMeasure) file(e testdb.Engine) string {
 	return filepath.Join("results", m.name+"-"+e.Name+".json")
 }
 
-// save keeps a comparison that is whole: figures of different runs say nothing about each other.
+// save stores a complete comparison. Figures of different runs cannot be compared.
 func (p *comparison) save(t *testing.T, server string) {
 	t.Helper()
 	if testing.Short() {
@@ -48,11 +47,11 @@ func (p *comparison) save(t *testing.T, server string) {
 	r := recorded{Day: time.Now().UTC().Format(time.DateOnly), Server: server, Versions: versions(t),
 		Go: runtime.Version(), Machine: machine(t), Hold: hold.String()}
 	for _, who := range p.entrants {
-		if p.went(who) == nil {
+		if p.outcomes(who) == nil {
 			t.Fatalf("-record: %s has not run; nothing is recorded", who.key())
 		}
 		e := recordedEntrant{Peer: who.name, Configuration: who.configuration.name, Alone: who.alone,
-			Counts: *p.went(who), Figures: map[string]figure{}}
+			Counts: *p.outcomes(who), Figures: map[string]figure{}}
 		for name, f := range p.figures {
 			if what, ok := strings.CutPrefix(name, who.key()+" "); ok {
 				e.Figures[what] = f
@@ -70,7 +69,7 @@ func (p *comparison) save(t *testing.T, server string) {
 	}
 }
 
-// load is what was recorded of a measure on a server; ok is false where nothing was.
+// load returns what was recorded of a measure on a server. ok is false if nothing was.
 func (m peerMeasure) load(t *testing.T, e testdb.Engine) (s *standings, r recorded, ok bool) {
 	t.Helper()
 	text, err := os.ReadFile(m.file(e))
@@ -97,18 +96,18 @@ func (m peerMeasure) load(t *testing.T, e testdb.Engine) (s *standings, r record
 
 func entrantNamed(t *testing.T, e recordedEntrant) entrant {
 	t.Helper()
-	for _, c := range append([]*contestant{&nobodyPeer}, contestants...) {
+	for _, c := range append([]*contestant{&withoutPeer}, contestants...) {
 		if c.name == e.Peer {
 			who := c.with(e.Configuration)
 			who.alone = e.Alone
 			return who
 		}
 	}
-	t.Fatalf("results name the peer %q, which there is not", e.Peer)
+	t.Fatalf("the results name the peer %q, which does not exist", e.Peer)
 	return entrant{}
 }
 
-// machine is the one that measures.
+// machine describes the machine that measures.
 func machine(t *testing.T) string {
 	t.Helper()
 	name, memory := runtime.GOARCH, ""

@@ -20,7 +20,7 @@ const (
 	plotFolder = "../../../docs/performance"
 )
 
-// reported are the servers that a report has room for.
+// reported are the servers that a report shows.
 var reported = []testdb.Engine{testdb.Postgres15, testdb.Postgres18, testdb.MariaDB, testdb.MySQL}
 
 // TestPeersReport: the tables and plots of docs/PERFORMANCE.md are those of the figures in results. After a run
@@ -39,13 +39,13 @@ func TestPeersReport(t *testing.T) {
 	}
 	begin, end := bytes.Index(text, []byte(reportBegin)), bytes.Index(text, []byte(reportEnd))
 	if begin < 0 || end < begin {
-		t.Fatalf("%s has no place for the report: %q and %q", reportFile, reportBegin, reportEnd)
+		t.Fatalf("%s lacks the marks of the report: %q and %q", reportFile, reportBegin, reportEnd)
 	}
 	want := slices.Concat(text[:begin+len(reportBegin)], []byte(report.String()), text[end:])
 	keep(t, reportFile, text, want)
 }
 
-// keep writes a file with -record, and otherwise complains where it is another.
+// keep writes a file with -record. Otherwise it complains if the file differs.
 func keep(t *testing.T, path string, is, want []byte) {
 	t.Helper()
 	if bytes.Equal(is, want) {
@@ -60,7 +60,7 @@ func keep(t *testing.T, path string, is, want []byte) {
 	}
 }
 
-// report adds what was recorded of a measure: a table, the plot, and where it was measured.
+// report adds what was recorded of a measure: a table, the plot, and the machine.
 func (m peerMeasure) report(t *testing.T, out *strings.Builder) {
 	t.Helper()
 	all := m.table()

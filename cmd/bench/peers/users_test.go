@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// users write with the drivers that peers ask for: pgx's own pool on PostgreSQL, database/sql
-// elsewhere, each statement one round trip where a peer can do with it.
+// users write with the drivers that peers need: pgx's own pool on PostgreSQL, database/sql on other databases. Each
+// statement is one round trip if the peer allows that.
 type users struct {
 	postgres *pgxpool.Pool
 	mysql    *sql.DB
 }
 
-// userTx is a transaction of the user's: pgxTx or sqlTx.
+// userTx is a user's transaction: pgxTx or sqlTx.
 type userTx interface {
 	insert(ctx context.Context, writer int, payloads []string) error
 	do(ctx context.Context, statement string) error
@@ -42,7 +42,7 @@ func (c *cell) newUsers(prepared bool) *users {
 	return &users{postgres: c.pgxPool()}
 }
 
-// pgxPool is wide enough for users and consumers.
+// pgxPool has enough connections for users and consumers.
 func (c *cell) pgxPool() *pgxpool.Pool {
 	c.Helper()
 	config, err := pgxpool.ParseConfig(c.URL)
@@ -99,7 +99,7 @@ func (t pgxTx) rollback()                        { _ = t.Rollback(context.Backgr
 func (t sqlTx) commit(context.Context) error     { return t.Commit() }
 func (t sqlTx) rollback()                        { _ = t.Rollback() }
 
-// opened is a transaction of a user's that has written.
+// opened is a user's transaction that has written.
 type opened struct {
 	*cell
 	tx       userTx
@@ -137,7 +137,7 @@ func (o *opened) commit(ctx context.Context) error {
 	return nil
 }
 
-// write is a user's transaction of n rows that stays open for so long after its last statement.
+// write runs a user's transaction of n rows that stays open for so long after its last statement.
 func (c *cell) write(ctx context.Context, writer, n int, pause time.Duration) error {
 	o, err := c.open(ctx, writer, n)
 	if err != nil {
@@ -180,8 +180,7 @@ func (c *cell) settled() {
 	c.SQL("ANALYZE TABLE " + strings.Join(tables, ", "))
 }
 
-// pace has writers commit a row each, so many a second together, until the time is over. It answers the rate
-// that they reached.
+// pace lets writers commit a row each, at a common rate, until the time is over. It returns the rate that they reached.
 func (c *cell) pace(writers int, perSecond float64, over time.Duration) (reached float64) {
 	c.Helper()
 	started := time.Now()
@@ -204,7 +203,7 @@ func (c *cell) pace(writers int, perSecond float64, over time.Duration) (reached
 	return float64(commits) / time.Since(started).Seconds()
 }
 
-// rush has the writers commit a row each as fast as they can, until the time is over.
+// rush lets the writers commit a row each as fast as they can, until the time is over.
 func (c *cell) rush(over time.Duration) (perSecond float64) {
 	c.Helper()
 	started := time.Now()

@@ -44,14 +44,14 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
-// tiny is a run of seconds, on whatever server there is.
+// tiny returns the config of a run of a few seconds. It accepts a server that may forget commits.
 func tiny(url string) Config {
 	return Config{URL: url, DB: rowfeed.Config{UnsafeDurability: true}, Rows: 1200, Payload: 20, Writers: 3,
 		Repetitions: 2, Window: 10 * time.Millisecond, Rate: 1000}
 }
 
-// user is somebody's database: a table with a feed, and changes that wait in it, which a bench
-// must leave as they are.
+// user is a user's database: a table with a feed, and changes that are not yet published. A bench must not touch
+// any of it.
 type user struct {
 	*testing.T
 	*testdb.Database
@@ -61,7 +61,7 @@ type user struct {
 func each(t *testing.T, test func(u *user)) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		u := &user{T: t, Database: e.New(t)}
-		// which starts child processes
+		// This goroutine starts child processes.
 		testleaks.None(t, goleak.IgnoreAnyFunction("github.com/rowfeed/rowfeed/internal/test/testdb.init.func1.1"))
 		db := u.library("")
 		_, err := db.Migrate(t.Context())
@@ -82,7 +82,7 @@ func (u *user) must(err error) {
 	}
 }
 
-// library is rowfeed on the database, with a prefix.
+// library opens rowfeed on the database, with a prefix.
 func (u *user) library(prefix string) *rowfeed.DB {
 	u.Helper()
 	pool, d, err := open.Open(u.Context(), u.URL, open.Options{})
@@ -93,7 +93,7 @@ func (u *user) library(prefix string) *rowfeed.DB {
 	return db
 }
 
-// content is what the user's tables and feeds hold.
+// content returns the rows of the user's tables and feeds.
 func (u *user) content() string {
 	u.Helper()
 	var all []string
@@ -115,14 +115,14 @@ func (u *user) content() string {
 	return strings.Join(all, "\n")
 }
 
-// untouched fails when anything is left, or not as it was.
+// untouched fails if the run left anything, or changed anything of the user's.
 func (u *user) untouched() {
 	u.Helper()
 	if got := u.Dump(u.T); got != u.schema {
-		u.Errorf("the schema is not as it was\nbefore: %s\n after: %s", u.schema, got)
+		u.Errorf("the schema has changed\nbefore: %s\n after: %s", u.schema, got)
 	}
 	if got := u.content(); got != u.rows {
-		u.Errorf("the user's rows are not as they were\nbefore: %s\n after: %s", u.rows, got)
+		u.Errorf("the user's rows have changed\nbefore: %s\n after: %s", u.rows, got)
 	}
 }
 
@@ -133,9 +133,9 @@ func (u *user) clean() Cleaned {
 	return cleaned
 }
 
-// TestRun takes all measures: what the report says of rows is what the tables hold, and all
-// feeds are in order; nothing of the user's has changed.
-func TestRun(t *testing.T) {
+// TestReportMatchesTables takes all measures. The report counts the rows of the tables, Check finds nothing wrong
+// with the feeds, and nothing of the user's has changed.
+func TestReportMatchesTables(t *testing.T) {
 	each(t, func(u *user) {
 		cfg := tiny(u.URL)
 		cfg.Keep = true
@@ -171,7 +171,7 @@ func TestRun(t *testing.T) {
 		if want := []string{"app", "column", "idle", "latency", "trigger"}; !slices.Equal(names, want) {
 			u.Errorf("the feeds are %v, want %v", names, want)
 		}
-		written += u.count(plan.Prefix + rowsTable) // whose feeds are dropped
+		written += u.count(plan.Prefix + sharedTable) // the run has dropped its feeds
 		if report.Rows.Written != written || report.Rows.Read != written || report.Rows.Positions < written {
 			u.Errorf("%d rows are there, the report says %+v", written, report.Rows)
 		}
@@ -190,7 +190,7 @@ func (u *user) count(table string) (n int) {
 	return n
 }
 
-// figures are there; whether they are good is not for a test.
+// figures checks that all figures are there. How good they are depends on the machine.
 func (u *user) figures(cfg Config, r *Report) {
 	u.Helper()
 	var lines []string
@@ -229,8 +229,7 @@ func (u *user) figures(cfg Config, r *Report) {
 	}
 }
 
-// TestSomeMeasures leaves out what was not asked for.
-func TestSomeMeasures(t *testing.T) {
+func TestOnlyNamedMeasuresRun(t *testing.T) {
 	each(t, func(u *user) {
 		cfg := tiny(u.URL)
 		cfg.Measures = []string{Idle, Pages}
@@ -244,7 +243,7 @@ func TestSomeMeasures(t *testing.T) {
 	})
 }
 
-// steps are what a run begins, one of each kind, with a measure in which it does.
+// steps has a step of each kind, and a measure that includes the step.
 var steps = []struct{ what, measure string }{
 	{"making rowfeed's tables", Idle},
 	{"filling", Pages},
@@ -255,8 +254,8 @@ var steps = []struct{ what, measure string }{
 	}, {"latency:", Latency}, {"idle: a publisher of", Idle}, {"idle: a publisher and", Idle},
 }
 
-// TestInterrupted ends a run in each of its steps: everything is removed.
-func TestInterrupted(t *testing.T) {
+// TestInterruptedRunRemovesItsTables interrupts a run in each of its steps.
+func TestInterruptedRunRemovesItsTables(t *testing.T) {
 	each(t, func(u *user) {
 		for _, step := range steps {
 			ctx, interrupt := context.WithCancel(u.Context())
@@ -279,9 +278,9 @@ func TestInterrupted(t *testing.T) {
 	})
 }
 
-// TestFails makes the database refuse one statement: the first, the fourth, the sixteenth and so on. The run reports it
-// and removes everything.
-func TestFails(t *testing.T) {
+// TestFailedStatementRemovesTables lets one statement fail: the first, the fourth, the sixteenth and so on. The run
+// returns the error and removes everything.
+func TestFailedStatementRemovesTables(t *testing.T) {
 	each(t, func(u *user) {
 		for n := int64(1); ; n *= 4 {
 			cfg := tiny(u.URL)
@@ -306,8 +305,8 @@ func TestFails(t *testing.T) {
 	})
 }
 
-// TestKilled kills a process in each step: its tables are left, and Clean removes them.
-func TestKilled(t *testing.T) {
+// TestCleanRemovesTablesOfKilledRuns kills a process in each step.
+func TestCleanRemovesTablesOfKilledRuns(t *testing.T) {
 	each(t, func(u *user) {
 		for _, step := range append(slices.Clone(steps), struct{ what, measure string }{"removing", Idle}) {
 			child := testdb.CrashChild(u.T, "bench", "URL="+u.URL, "AT="+step.what, "MEASURE="+step.measure)
@@ -326,17 +325,17 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestCleanLeavesOthers: runs at work go on, and what only looks like a run's is nobody's
-// business.
-func TestCleanLeavesOthers(t *testing.T) {
+// TestCleanKeepsTablesOfOthers calls Clean during a run, and in a database with tables that are named like those of a
+// run.
+func TestCleanKeepsTablesOfOthers(t *testing.T) {
 	each(t, func(u *user) {
 		u.Exec(u.T, "CREATE TABLE rfbenchabcd_rows (id int)")                                 // no marker
-		u.Exec(u.T, "CREATE TABLE rfbenchdcba_run (owner varchar(20), distance int)")         // another table's name
+		u.Exec(u.T, "CREATE TABLE rfbenchdcba_run (owner varchar(20), distance int)")         // other columns
 		u.Exec(u.T, "CREATE TABLE rfbenchx_run (owner varchar(20), began_at int, beats int)") // no prefix of a run
 		u.schema = u.Dump(u.T)
 		ctx, cancel := context.WithCancel(u.Context())
 		defer cancel()
-		atWork, goOn := make(chan string, 1), make(chan struct{})
+		atWork, resume := make(chan string, 1), make(chan struct{})
 		cfg := tiny(u.URL)
 		cfg.Measures = []string{Drain}
 		var prefix string
@@ -345,8 +344,8 @@ func TestCleanLeavesOthers(t *testing.T) {
 			if strings.HasPrefix(what, "drain: batches of 100,") {
 				select {
 				case atWork <- prefix:
-					<-goOn
-				default: // the second one
+					<-resume
+				default: // the second repetition
 				}
 			}
 		}
@@ -356,16 +355,16 @@ func TestCleanLeavesOthers(t *testing.T) {
 		cleaned, err := Clean(u.Context(), u.URL, rowfeed.Config{}, time.Minute, nil)
 		u.must(err)
 		if len(cleaned.Removed) > 0 || len(cleaned.AtWork) != 1 || cleaned.AtWork[0].Prefix != at {
-			u.Errorf("beside %s: %+v", at, cleaned)
+			u.Errorf("during the run %s: %+v", at, cleaned)
 		}
-		close(goOn)
+		close(resume)
 		u.must(<-ended)
 		u.untouched()
 	})
 }
 
-// TestLost: a row that was written and is not read ends the run, which says so.
-func TestLost(t *testing.T) {
+// TestMissingEntryFailsTheRun deletes a position before a measure reads the feed.
+func TestMissingEntryFailsTheRun(t *testing.T) {
 	each(t, func(u *user) {
 		for _, c := range []struct{ measure, at, feed string }{
 			{Pages, "pages: reading", "pages"},
@@ -391,13 +390,13 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestKilledAnywhere kills a process before its first statement, the second, the fourth…
-func TestKilledAnywhere(t *testing.T) {
+// TestCleanAfterKillAtAnyStatement kills a process before its first statement, its second, its fourth and so on.
+func TestCleanAfterKillAtAnyStatement(t *testing.T) {
 	each(t, func(u *user) {
 		for n := 1; ; n *= 2 {
 			child := testdb.CrashChild(u.T, "bench", "URL="+u.URL, "MEASURE="+Pages, fmt.Sprint("STATEMENT=", n))
 			if !child.WaitMarker(u.Context()) {
-				break // all are done
+				break // the run has no more statements
 			}
 			child.Kill()
 			if cleaned := u.clean(); len(cleaned.Removed) > 1 {
@@ -408,12 +407,12 @@ func TestKilledAnywhere(t *testing.T) {
 	})
 }
 
-// TestStillAtWork has a table come late: the server goes on with a statement whose client has
-// gone. The removal, which has seen it at work, waits for it.
-func TestStillAtWork(t *testing.T) {
+// TestRemovalWaitsForRunningStatements lets the server create a table late, as it does when it continues a statement
+// whose client has gone. The removal sees the statement, and waits for it.
+func TestRemovalWaitsForRunningStatements(t *testing.T) {
 	each(t, func(u *user) {
 		if !u.HasServer() {
-			return // a statement ends with its client
+			return // SQLite: a statement ends with its client
 		}
 		cfg := tiny(u.URL)
 		cfg.Measures = []string{Pages}
@@ -421,7 +420,7 @@ func TestStillAtWork(t *testing.T) {
 		cfg.Planned = func(p Plan) error { late = p.Prefix + "late"; return nil }
 		flavour := flavours[u.Family]
 		created := make(chan error, 1)
-		// The statement waits for a lock, until the removal has seen it.
+		// The statement waits for a lock until the removal has seen the statement.
 		waits := map[string]string{"postgres": "pg_advisory_lock(1)::text",
 			"mysql": "GET_LOCK(DATABASE(), 1000)"}[u.Family]
 		frees := map[string]string{"postgres": "SELECT pg_advisory_unlock(1)",
@@ -463,8 +462,7 @@ func TestStillAtWork(t *testing.T) {
 	})
 }
 
-// TestSchema makes everything in a schema that was named.
-func TestSchema(t *testing.T) {
+func TestRunUsesNamedSchema(t *testing.T) {
 	each(t, func(u *user) {
 		if u.Family != "postgres" {
 			return
@@ -486,13 +484,13 @@ func TestSchema(t *testing.T) {
 	})
 }
 
-// TestLeft is told what is left, and how to remove it, when the run cannot.
-func TestLeft(t *testing.T) {
+// TestFailedRemovalNamesWhatIsLeft lets the drop of a table fail. The error says how to remove the table later.
+func TestFailedRemovalNamesWhatIsLeft(t *testing.T) {
 	each(t, func(u *user) {
 		cfg := tiny(u.URL)
 		cfg.Measures = []string{Pages}
 		cfg.tap = &tap.Hooks{Before: func(_ context.Context, ev tap.Event) error {
-			if strings.HasPrefix(ev.SQL, "DROP TABLE") && strings.Contains(ev.SQL, rowsTable) {
+			if strings.HasPrefix(ev.SQL, "DROP TABLE") && strings.Contains(ev.SQL, sharedTable) {
 				return testdb.ErrInjected
 			}
 			return nil
@@ -505,14 +503,15 @@ func TestLeft(t *testing.T) {
 			u.Fatalf("ended with %v", err)
 		}
 		for _, want := range []string{
-			"table " + plan.Prefix + rowsTable + ", table " + plan.Prefix + marker, "Next: run `rowfeed bench --clean`",
+			"table " + plan.Prefix + sharedTable + ", table " + plan.Prefix + marker,
+			"Next: run `rowfeed bench --clean`",
 		} {
 			if !strings.Contains(left.Error(), want) {
 				u.Errorf("%q lacks %q", left, want)
 			}
 		}
 		if strings.Contains(left.Error(), "positions") {
-			u.Errorf("%q names what is removed", left)
+			u.Errorf("%q names tables that were removed", left)
 		}
 		if cleaned := u.clean(); len(cleaned.Removed) != 1 {
 			u.Errorf("cleaned: %+v", cleaned)
@@ -521,7 +520,7 @@ func TestLeft(t *testing.T) {
 	})
 }
 
-// TestStatementsAreCounted: what idle counts are round trips, one for each statement.
+// TestStatementsAreCounted checks what the measure idle counts: one round trip for each statement.
 func TestStatementsAreCounted(t *testing.T) {
 	each(t, func(u *user) {
 		d, err := open.Dialect(u.URL)

@@ -1,37 +1,38 @@
 package bench
 
-// flavour is what the run's own statements look like on a database.
+// flavour has the bench's own SQL for a database.
 type flavour struct {
 	// key is the type of a table's id.
 	key string
-	// parameter of the URL of a writer's connection, where its driver would make more than
-	// one round trip of a statement.
+	// parameter is added to the URL of the writers' connections, if the driver would otherwise need more than one
+	// round trip for a statement.
 	parameter string
-	// tables and functions list the names that begin with stem, in the schema that is their
-	// only parameter. Empty where there is no such thing.
+	// tables and functions list names that begin with stem. Their only argument is the schema. A database without
+	// functions has an empty query.
 	tables, functions string
-	// busy counts the statements of other sessions whose text holds the only parameter: a
-	// server goes on with one whose client has gone. Everybody sees those of their own user.
-	// Empty where a statement ends with its client.
+	// busy counts statements of other sessions whose text contains the argument. A server may finish a statement
+	// after its client has gone. Every user sees the statements of the same user. The query is empty if a statement
+	// always ends with its client.
 	busy string
-	// standby asks whether the server only follows another, where the dialect's Identity cannot
-	// tell before there are tables.
+	// standby asks whether the server is a standby. The query is empty if the dialect's Identity can tell before
+	// rowfeed's tables exist.
 	standby string
-	// analyze brings a table's statistics up to date after it was filled. Empty where that
-	// would leave something in the database.
+	// analyze updates a table's statistics after it was filled. It is empty if that would leave something in the
+	// database.
 	analyze string
-	// version and settings are the product, and what decides whether and how fast a commit
-	// is on the disk, each a query for one value.
+	// version returns the product and its version. Each of settings decides whether and how fast a commit is on the
+	// disk.
 	version  string
 	settings []setting
 }
 
+// setting is a setting of the server, and the query for its value.
 type setting struct{ name, query string }
 
-// flavours is keyed by the dialect's name: the bench is an application, with SQL of its own.
+// flavours is keyed by the dialect's name. The bench is an application with SQL of its own, so this is no dialect's.
 var flavours = map[string]flavour{
 	"sqlite": {
-		key: "INTEGER", // the row's own number, as most SQLite tables have it
+		key: "INTEGER", // the rowid, as in most SQLite tables
 		// ANALYZE would leave the table sqlite_stat1 behind.
 		tables:  "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '" + stem + "%' AND ? IS NOT NULL",
 		version: "SELECT 'SQLite ' || sqlite_version()",

@@ -14,84 +14,63 @@ import (
 	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
-// IdleFigures are what one process asks of a quiet database: statements, and the beginnings
-// and ends of transactions, each a round trip.
-type IdleFigures struct {
-	// Publisher is of a process that publishes one feed, Consumer of one that has a consumer
-	// of it at the head besides.
-	Publisher float64 `json:"publisher_statements_per_second"`
-	Consumer  float64 `json:"with_consumer_statements_per_second"`
-	Seconds   float64 `json:"seconds"` // of each look
-}
-
 const quietTable = "quiet"
 
-// idle counts what the process sends, at the seam to the driver: no server is asked, which
-// would take rights.
-func (r *run) idle(ctx context.Context) error {
+// measureIdle counts what the process sends to the driver. The server's own counters would need privileges.
+func measureIdle(ctx context.Context, w *workspace) (*IdleFigures, error) {
 	var sent atomic.Int64
-	pool, _, err := open.Open(ctx, r.url,
+	pool, _, err := open.Open(ctx, w.tables.db.url,
 		open.Options{MustExist: true, Tap: &tap.Hooks{Before: func(context.Context, tap.Event) error {
 			sent.Add(1)
 			return nil
 		}}})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer pool.Close()
-	db, err := r.library(ctx, pool, rowfeed.Config{})
+	db, err := w.openLibrary(ctx, pool, rowfeed.Config{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := r.fill(ctx, quietTable, min(r.Rows, 10)); err != nil {
-		return err
+	if err := w.fill(ctx, quietTable, min(w.cfg.Rows, 10)); err != nil {
+		return nil, err
 	}
-	f, err := r.follow(ctx, db, "idle", quietTable, feedtype.CaptureTrigger)
+	f, err := w.addFeed(ctx, db, "idle", quietTable, feedtype.CaptureTrigger)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := f.Publish(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	figures := &IdleFigures{}
 	nothing := func(context.Context, *sql.Tx, []rowfeed.Entry) error { return nil }
-	for _, look := range []struct {
+	for _, process := range []struct {
 		what   string
-		handle func(context.Context, *sql.Tx, []rowfeed.Entry) error
+		handle handler
 		figure *float64
 	}{{"a publisher", nil, &figures.Publisher}, {"a publisher and a consumer", nothing, &figures.Consumer}} {
-		r.doing(fmt.Sprintf("idle: %s of a quiet feed", look.what), r.idleCost())
-		if *look.figure, figures.Seconds, err = r.quiet(ctx, r.accompany(ctx, db, f, look.handle), &sent); err != nil {
-			return err
+		w.progress.begin(fmt.Sprintf("idle: %s of a quiet feed", process.what), w.cfg.idleCost())
+		b := startBackground(ctx, db, f, process.handle)
+		if *process.figure, figures.Seconds, err = countSent(ctx, w.cfg, b, &sent); err != nil {
+			return nil, err
 		}
 	}
-	r.report.Idle = figures
-	return r.tally(ctx, f, quietTable)
+	return figures, w.verify(ctx, f, quietTable)
 }
 
-// quiet counts what is sent while nothing happens, from when the pauses between looks have
-// grown.
-func (r *run) quiet(ctx context.Context, c *company, sent *atomic.Int64) (speed, length float64, err error) {
-	defer func() { err = errors.Join(err, c.leave()) }()
-	if err := c.rest(ctx, r.settle()); err != nil {
+// countSent counts what the process sends per second while no row changes. It first waits until the pauses
+// between polls have reached their maximum.
+func countSent(
+	ctx context.Context, cfg Config, b *background, sent *atomic.Int64,
+) (speed, length float64, err error) {
+	defer func() { err = errors.Join(err, b.stop()) }()
+	if err := b.run(ctx, cfg.settling()); err != nil {
 		return 0, 0, err
 	}
 	before, began := sent.Load(), time.Now()
-	if err := c.rest(ctx, r.Window*time.Duration(r.Repetitions)); err != nil {
+	if err := b.run(ctx, cfg.Window*time.Duration(cfg.Repetitions)); err != nil {
 		return 0, 0, err
 	}
 	took := time.Since(began)
 	return rounded(perSecond(int(sent.Load()-before), took), 1), seconds(took), nil
-}
-
-// rest lets some time pass while they are at work.
-func (c *company) rest(ctx context.Context, d time.Duration) error {
-	over, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	select {
-	case <-over.Done():
-		return ctx.Err()
-	case err := <-c.ended:
-		return c.deserted(ctx, err)
-	}
 }

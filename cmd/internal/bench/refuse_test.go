@@ -12,18 +12,18 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// refused fails unless a run is refused with the code, names what is the matter and what to do,
-// and has made nothing: not even its plan was told.
+// refused fails unless Run returns an error with the code, the parts and a next step, before it calls Planned.
 func refused(t *testing.T, cfg Config, code rowfeed.Code, parts ...string) {
 	t.Helper()
 	cfg.Planned = func(p Plan) error {
 		t.Errorf("%v: planned: %+v", parts, p)
 		return nil
 	}
-	refusedAnyhow(t, cfg, code, parts...)
+	fails(t, cfg, code, parts...)
 }
 
-func refusedAnyhow(t *testing.T, cfg Config, code rowfeed.Code, parts ...string) {
+// fails is like refused, but allows that Run calls Planned.
+func fails(t *testing.T, cfg Config, code rowfeed.Code, parts ...string) {
 	t.Helper()
 	_, err := Run(t.Context(), cfg)
 	if !errors.Is(err, code) {
@@ -37,8 +37,8 @@ func refusedAnyhow(t *testing.T, cfg Config, code rowfeed.Code, parts ...string)
 	}
 }
 
-// TestOptions: a bad one is named, and nothing is connected to.
-func TestOptions(t *testing.T) {
+// TestBadOptionsAreRefusedBeforeConnecting names a database that does not exist.
+func TestBadOptionsAreRefusedBeforeConnecting(t *testing.T) {
 	for part, change := range map[string]func(*Config){
 		`no measure "speed"`:               func(c *Config) { c.Measures = []string{Drain, "speed"} },
 		"--rows 0 is not between 1":        func(c *Config) { c.Rows = 0 },
@@ -63,9 +63,9 @@ func TestOptions(t *testing.T) {
 	refused(t, cfg, rowfeed.Refused, "--no-publish")
 }
 
-// TestForgetful is a database that may forget commits: it is measured only when that is
-// accepted, and the report says so.
-func TestForgetful(t *testing.T) {
+// TestUnsafeServerNeedsConsent: a database that may forget commits is measured only with UnsafeDurability. The report
+// says that it is not durable.
+func TestUnsafeServerNeedsConsent(t *testing.T) {
 	d := testdb.SQLite.New(t)
 	d.Exec(t, "CREATE TABLE kv (id int)")
 	cfg := tiny(d.URL + "?_synchronous=NORMAL")
@@ -84,8 +84,8 @@ func TestForgetful(t *testing.T) {
 	}
 }
 
-// TestReadOnly: connections that may not write, and users that may not make tables.
-func TestReadOnly(t *testing.T) {
+// TestMissingRightsAreRefused has read-only connections, and users without the right to create tables.
+func TestMissingRightsAreRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		d := e.New(t)
 		d.Exec(t, "CREATE TABLE kv (id int)")
@@ -100,15 +100,15 @@ func TestReadOnly(t *testing.T) {
 		}
 		switch e.Family {
 		case "sqlite":
-			refusedAnyhow(t, tiny(d.URL+"?mode=ro"), rowfeed.Refused, "create the table", "to write the file")
+			fails(t, tiny(d.URL+"?mode=ro"), rowfeed.Refused, "create the table", "to write the file")
 		case "postgres":
-			refusedAnyhow(t, tiny(d.URL+"&default_transaction_read_only=on"), rowfeed.ReadOnly, "primary")
+			fails(t, tiny(d.URL+"&default_transaction_read_only=on"), rowfeed.ReadOnly, "primary")
 			d.Exec(t, "DROP ROLE IF EXISTS bench_poor")
 			d.Exec(t, "CREATE ROLE bench_poor LOGIN")
-			d.Exec(t, "REVOKE CREATE ON SCHEMA public FROM PUBLIC") // as it is from PostgreSQL 15 on
+			d.Exec(t, "REVOKE CREATE ON SCHEMA public FROM PUBLIC") // the default since PostgreSQL 15
 			t.Cleanup(func() { d.Exec(t, "DROP ROLE bench_poor") })
 			before = d.Dump(t)
-			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table",
+			fails(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table",
 				"the rights to create and drop tables")
 		default:
 			d.Exec(t, "DROP USER IF EXISTS bench_poor@'%'")
@@ -116,17 +116,17 @@ func TestReadOnly(t *testing.T) {
 			d.Exec(t, "GRANT SELECT ON "+d.Name+".* TO bench_poor@'%'")
 			t.Cleanup(func() { d.Exec(t, "DROP USER bench_poor@'%'") })
 			before = d.Dump(t)
-			refusedAnyhow(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table",
+			fails(t, tiny(as("bench_poor")), rowfeed.Refused, "create the table",
 				"the rights to create and drop tables")
 		}
 		if after := d.Dump(t); after != before {
-			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+			t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 		}
 	})
 }
 
-// TestStandby refuses a server that follows another, also a user whom it would not stop.
-func TestStandby(t *testing.T) {
+// TestStandbyIsRefused has a user whose writes the standby would not refuse.
+func TestStandbyIsRefused(t *testing.T) {
 	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		primary := e.Primary(t)
@@ -136,7 +136,7 @@ func TestStandby(t *testing.T) {
 		on := d.On(t, replica)
 		for n := 0; on.Admin().QueryRowContext(t.Context(), "SELECT count(*) FROM kv").Scan(&n) != nil; {
 			if pause(t.Context(), 10*time.Millisecond) != nil {
-				t.Fatal("the replica has not followed")
+				t.Fatal("the replica has not caught up")
 			}
 		}
 		refused(t, tiny(on.URL), rowfeed.ReadOnly, "connect to the primary")

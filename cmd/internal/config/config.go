@@ -1,5 +1,5 @@
-// Package config reads rowfeed.yaml and decides which setting holds: a flag, the
-// environment, the file, the default, in this order.
+// Package config reads rowfeed.yaml, and decides which value of a setting applies: that of the flag, the environment,
+// the file, or the default, in this order.
 package config
 
 import (
@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// FileName is looked for in the working directory.
+	// FileName is the name of the file in the working directory.
 	FileName = "rowfeed.yaml"
-	// DefaultDB is the database when nobody names one.
+	// DefaultDB is the database if none is given.
 	DefaultDB = "sqlite:rowfeed.db"
 	// DefaultListen is the address of `rowfeed serve`.
 	DefaultListen = "127.0.0.1:8080"
@@ -26,7 +26,7 @@ const (
 	EnvDB = "ROWFEED_DB"
 )
 
-// File is rowfeed.yaml. A nil field was not given. What each key is for says the schema.
+// File is rowfeed.yaml. A nil field was not given. The schema describes each key.
 type File struct {
 	DB     *string `yaml:"db"`
 	Prefix *string `yaml:"prefix"` // may be empty: no prefix
@@ -44,7 +44,7 @@ type File struct {
 	TLSKey      *string  `yaml:"tls_key"`
 	TLSClientCA *string  `yaml:"tls_client_ca"`
 
-	// Of a server's limits 0 is the default.
+	// Of the limits of a server, 0 means the default.
 	Rate                     float64 `yaml:"rate"`
 	Burst                    int     `yaml:"burst"`
 	MaxConnections           int     `yaml:"max_connections"`
@@ -60,23 +60,23 @@ type File struct {
 // Relay is one of the relays that `rowfeed serve` runs; see `rowfeed relay --help`.
 type Relay struct {
 	Feed         string        `yaml:"feed"`
-	To           string        `yaml:"to"`       // a URL, or env:NAME, or file:PATH
-	Consumer     string        `yaml:"consumer"` // default: made of the URL
+	To           string        `yaml:"to"`       // a URL, env:NAME or file:PATH
+	Consumer     string        `yaml:"consumer"` // default: derived from the URL
 	After        string        `yaml:"after"`
 	Limit        int           `yaml:"limit"`
-	ShardCount   int           `yaml:"shard_count"` // default: as many as it has, 1 if it is new
+	ShardCount   int           `yaml:"shard_count"` // default: the existing number, 1 for a new relay
 	SetAside     bool          `yaml:"set_aside"`
 	Restart      bool          `yaml:"restart"`
-	Lease        time.Duration `yaml:"lease"`  // as in 10s
-	Secret       []string      `yaml:"secret"` // each a value, or env:NAME, or file:PATH
+	Lease        time.Duration `yaml:"lease"`  // for example 10s
+	Secret       []string      `yaml:"secret"` // each a value, env:NAME or file:PATH
 	AllowPrivate bool          `yaml:"allow_private"`
 	Rate         float64       `yaml:"rate"`
 }
 
-// Error is something wrong with a configuration file.
+// Error is an error in a configuration file.
 type Error struct {
 	Path  string
-	Line  int // 0 where none is known
+	Line  int // 0 if it is unknown
 	Cause string
 	Next  string
 }
@@ -89,8 +89,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("config %s: %s. Next: %s", at, e.Cause, e.Next)
 }
 
-// Load reads the file at path. An empty path means FileName in the working
-// directory, which may be missing; a file that was asked for may not.
+// Load reads the file at path. An empty path means FileName in the working directory, which may be missing. A path that
+// was given must exist.
 func Load(path string) (*File, error) {
 	asked := path != ""
 	if !asked {
@@ -109,7 +109,7 @@ func Load(path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the text of a file; path is what messages call it.
+// Parse reads the text of a file. Messages call it path.
 func Parse(path string, data []byte) (*File, error) {
 	f := File{Path: path}
 	err := decode(data, &f, yaml.DisallowUnknownField())
@@ -120,7 +120,7 @@ func Parse(path string, data []byte) (*File, error) {
 		return &f, nil
 	}
 	told := explain(path, err)
-	if told.Line == 0 { // the schema may know more
+	if told.Line == 0 { // the schema may know the line
 		if err := validate(path, data); err != nil {
 			return nil, err
 		}
@@ -128,7 +128,7 @@ func Parse(path string, data []byte) (*File, error) {
 	return nil, told
 }
 
-// keys are the file's, for messages.
+// keys lists the keys of the file, for messages.
 func keys() string {
 	top, err := root()
 	if err != nil {
@@ -143,8 +143,7 @@ func keys() string {
 		"; `rowfeed config reference` explains them"
 }
 
-// explain names line and key, and shows nothing else of the file, which may hold a
-// password.
+// explain names line and key. It shows nothing else of the file, which may contain a password.
 func explain(path string, err error) *Error {
 	e := &Error{Path: path, Cause: "it is no list of keys and values in YAML, each key once", Next: keys()}
 	var known yaml.Error
@@ -167,8 +166,8 @@ func explain(path string, err error) *Error {
 	return e
 }
 
-// decode reads YAML; of an empty text nothing. Its library panics over some texts (a list under a tag that it does
-// not know): such a text is no list of keys either.
+// decode reads YAML. An empty text sets nothing. The library panics on some texts (a list with an unknown tag): decode
+// refuses them.
 func decode(data []byte, into any, options ...yaml.DecodeOption) (err error) {
 	defer func() {
 		if recover() != nil {
@@ -181,7 +180,7 @@ func decode(data []byte, into any, options ...yaml.DecodeOption) (err error) {
 	return err
 }
 
-// First is the first of the values that is given, or otherwise.
+// First returns the first value that is given, or otherwise.
 func First(otherwise string, values ...*string) string {
 	for _, v := range values {
 		if v != nil {

@@ -41,15 +41,14 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestBad asserts that messages name file, line, cause and next step, and nothing
-// else of the file.
-func TestBad(t *testing.T) {
+// TestMessagesNameLineCauseAndNextStep: messages name line, cause and next step, and show nothing else of the file.
+func TestMessagesNameLineCauseAndNextStep(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
 		"db: postgres://u:hunter22@h/d\ncolour: red\n": `config rowfeed.yaml:2: there is no key "colour". Next: ` +
 			keys(),
-		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: it is no list of keys and values in YAML, each key once. Next: ` +
-			keys(),
+		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: ` +
+			`it is no list of keys and values in YAML, each key once. Next: ` + keys(),
 		"db:\n  - hunter22\n": `config rowfeed.yaml:2: the value is not of the type that the key asks for. Next: ` +
 			keys(),
 		"db: [hunter22\n": `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
@@ -79,8 +78,8 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// TestBadShardCount: no server starts with a number of shards that it cannot have.
-func TestBadShardCount(t *testing.T) {
+// TestBadShardCountIsRefused: a relay's shard count must be valid before a server starts.
+func TestBadShardCountIsRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, value := range []string{"-1", "0", "1.5", "65537", "99999999999"} {
 		write(t, FileName, "relays:\n  - feed: kv\n    to: https://example.com/hunter22\n    shard_count: "+

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzConfig: whatever the file has, it is read, or what is wrong is said.
+// FuzzConfig: every file is read, or refused with an error.
 func FuzzConfig(f *testing.F) {
 	for _, seed := range []string{"", "db: sqlite:x.db\n",
 		"relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 4\n    lease: 10s\n", "relays: [{shard_count: 1.5}]",

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reference is what docs/CONFIG.md holds: every key, made of the schema.
+// Reference returns docs/CONFIG.md: every key, generated from the schema.
 func Reference() (string, error) {
 	top, err := root()
 	if err != nil {
@@ -18,10 +18,10 @@ func Reference() (string, error) {
 %s
 
 `+"`rowfeed config check`"+
-		` says whether a file is in order, and where it is not. The [JSON schema](../cmd/internal/config/schema.json)
-(`+"`rowfeed config schema`"+
-		`) is what this page is made of, and what the file is compared with whenever it is read. Editors that
-know YAML's language server complete keys where a file says so:
+		` checks a file, and names the lines with errors. This page is generated from the
+[JSON schema](../cmd/internal/config/schema.json) (`+"`rowfeed config schema`"+
+		`). rowfeed compares the file with the schema whenever it reads the file. Editors
+with YAML's language server complete keys if the file names the schema:
 
 `+"```yaml"+`
 # rowfeed.yaml
@@ -33,16 +33,16 @@ relays:
     secret: [env:HOOK_SECRET]
 `+"```"+`
 
-A key that is left empty counts as not given. `, top.Title, top.Description)
-	fmt.Fprintf(&out, "Secrets need not stand in the file: "+
-		"where a key says so, env:NAME is the value of an environment variable, file:PATH the content of a file.\n")
+An empty key counts as not given. `, top.Title, top.Description)
+	fmt.Fprintf(&out, "Secrets do not have to be in the file: "+
+		"if a key allows it, env:NAME is the value of an environment variable, file:PATH the content of a file.\n")
 	writeKeys(&out, top, top, "", 2)
 	return out.String(), nil
 }
 
 // writeKeys writes a table of an object's keys, and below it those of the objects in it.
 func writeKeys(out *strings.Builder, top, object *property, path string, depth int) {
-	fmt.Fprintf(out, "\n| key | takes | default | |\n|---|---|---|---|\n")
+	fmt.Fprintf(out, "\n| key | value | default | |\n|---|---|---|---|\n")
 	for _, p := range object.Properties {
 		takes, text := p.expects(), p.Description
 		otherwise := string(p.Default)

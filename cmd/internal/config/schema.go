@@ -15,21 +15,20 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Schema is the JSON schema of rowfeed.yaml: what keys there are, and what they take. The
-// loader asks it, docs/CONFIG.md is made of it, and editors may.
+// Schema is the JSON schema of rowfeed.yaml: its keys, and the values that they accept. The loader and editors use it,
+// and docs/CONFIG.md is generated from it.
 //
 //go:embed schema.json
 var Schema []byte
 
-// validate compares the file's text with the schema. The first key that does not fit is
-// named with its line.
+// validate compares the file's text with the schema. The error names the first invalid key with its line.
 func validate(path string, data []byte) error {
 	var decoded any
 	if err := decode(data, &decoded); err != nil {
 		return explain(path, err)
 	}
 	text, err := json.Marshal(decoded)
-	if err != nil { // .nan and .inf, which YAML knows
+	if err != nil { // .nan and .inf, which YAML allows
 		return &Error{Path: path, Cause: "it has a value that is no number, text, list or list of keys",
 			Next: "write numbers in digits; `rowfeed config reference` explains every key"}
 	}
@@ -51,9 +50,8 @@ func validate(path string, data []byte) error {
 	return unfit(path, data, instance, at)
 }
 
-// fits says whether a value is what the schema says at a place in it (a JSON pointer). The
-// library is one that compiles nothing before it is asked: the other one did so at each
-// start of rowfeed, for longer than most commands take.
+// fits reports whether a value matches the schema at a location in it (a JSON pointer). The library compiles nothing
+// until it is called. Another one compiled at each start of rowfeed, for longer than most commands take.
 func fits(place string, value any) (bool, error) {
 	var all jsonschema.Schema
 	if err := json.Unmarshal(Schema, &all); err != nil {
@@ -66,11 +64,11 @@ func fits(place string, value any) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return resolved.Validate(value) == nil, nil // its errors show values, and tell no place
+	return resolved.Validate(value) == nil, nil // its errors show values, and no location
 }
 
-// misfit is where the first value stands that is not what the schema says, the innermost
-// first; nil where all are.
+// misfit returns the location of the first value that does not match the schema, the innermost first. It is nil if all
+// match.
 func misfit(top, p *property, place string, value any, at []string) ([]string, error) {
 	if p.Ref != "" {
 		p, place = p.resolved(top), strings.TrimPrefix(p.Ref, "#")
@@ -102,8 +100,7 @@ func misfit(top, p *property, place string, value any, at []string) ([]string, e
 	return at, nil
 }
 
-// unfit says what the key should be. Of the value it shows numbers alone: a text may be a
-// password.
+// unfit says what the key accepts. It shows the value only if it is a number: a text may be a password.
 func unfit(path string, data []byte, instance any, location []string) error {
 	p, err := propertyAt(location)
 	if err != nil {
@@ -131,7 +128,7 @@ func unfit(path string, data []byte, instance any, location []string) error {
 	return e
 }
 
-// yamlPath is a location as people write it: relays[1].shard_count.
+// yamlPath formats a location: relays[1].shard_count.
 func yamlPath(location []string) string {
 	text := ""
 	for _, part := range location {
@@ -149,7 +146,7 @@ func yamlPath(location []string) string {
 
 func isIndex(part string) bool { return part != "" && strings.Trim(part, "0123456789") == "" }
 
-// lineOf is the line of a value, 0 where the text does not tell.
+// lineOf returns the line of a value, or 0 if it is unknown.
 func lineOf(data []byte, at string) int {
 	query, err := yaml.PathString("$." + at)
 	if err != nil {
@@ -184,7 +181,7 @@ func valueAt(value any, location []string) (any, bool) {
 	return value, true
 }
 
-// property is what is read of the schema's: enough for messages and for the reference.
+// property is the part of the schema that messages and the reference need.
 type property struct {
 	Title       string               `json:"title"`
 	Description string               `json:"description"`
@@ -200,8 +197,7 @@ type property struct {
 	Defs        map[string]*property `json:"$defs"`
 }
 
-// types are JSON's own names of them; a null stands for a key that was not given, and is
-// left out.
+// types are the JSON names of the types. Null, for a key that was not given, is left out.
 type types []string
 
 func (t *types) UnmarshalJSON(data []byte) error {
@@ -216,7 +212,7 @@ func (t *types) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// expects is what the key takes, as a message says it.
+// expects says what the key accepts, for messages.
 func (p *property) expects() string {
 	kinds := map[string]string{"string": "text", "boolean": "true or false", "integer": "a whole number",
 		"number": "a number", "array": "a list", "object": "a list of keys and values"}
@@ -233,7 +229,7 @@ func (p *property) expects() string {
 	return strings.Join(all, " or ")
 }
 
-// orderedProperties are an object's, in the order of the schema's text.
+// orderedProperties returns an object's properties, in the order of the schema's text.
 type orderedProperties []namedProperty
 
 type namedProperty struct {
@@ -282,7 +278,7 @@ func (p *property) resolved(top *property) *property {
 	return p
 }
 
-// propertyAt is the schema's of a location in the file.
+// propertyAt returns the property of a location in the file.
 func propertyAt(location []string) (*property, error) {
 	top, err := root()
 	if err != nil {

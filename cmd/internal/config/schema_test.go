@@ -16,9 +16,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/docs"
 )
 
-// TestSchemaIsTheStruct: the file is decoded into just the keys that the schema has, with
-// the types that it says.
-func TestSchemaIsTheStruct(t *testing.T) {
+// TestSchemaMatchesTheStruct: the struct has the keys of the schema, with the same types.
+func TestSchemaMatchesTheStruct(t *testing.T) {
 	top, err := root()
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +36,7 @@ func compare(t *testing.T, top, object *property, of reflect.Type, path string) 
 		fields = append(fields, name)
 		p := object.Properties.find(name)
 		if p == nil {
-			t.Errorf("schema.json lacks %s%s, which the loader takes", path, name)
+			t.Errorf("schema.json lacks %s%s, which the loader accepts", path, name)
 			continue
 		}
 		if p = p.resolved(top); p.Description == "" || !strings.HasSuffix(p.Description, ".") {
@@ -54,7 +53,7 @@ func compare(t *testing.T, top, object *property, of reflect.Type, path string) 
 			want = "string"
 		}
 		if !slices.Equal(p.Type, types{want}) {
-			t.Errorf("schema.json: %s%s is %v, the loader takes %s", path, name, p.Type, want)
+			t.Errorf("schema.json: %s%s is %v, the loader accepts %s", path, name, p.Type, want)
 		}
 		if kind.Kind() == reflect.Slice && kind.Elem().Kind() == reflect.Struct {
 			compare(t, top, p.Items.resolved(top), kind.Elem(), path+name+"[].")
@@ -70,8 +69,7 @@ func compare(t *testing.T, top, object *property, of reflect.Type, path string) 
 	}
 }
 
-// TestSchemaAndLoaderAgree: what the schema alone, as any validator reads it, says of a file
-// is what the loader says.
+// TestSchemaAndLoaderAgree: a validator that only has the schema accepts the same files as the loader.
 func TestSchemaAndLoaderAgree(t *testing.T) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
 	if err != nil {
@@ -152,9 +150,8 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 	}
 }
 
-// TestUnfitValuesAreNotShown: what does not fit may be a secret that stands behind the wrong
-// key.
-func TestUnfitValuesAreNotShown(t *testing.T) {
+// TestInvalidValuesAreNotShown: an invalid value may be a secret at the wrong key.
+func TestInvalidValuesAreNotShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"relays:\n  - feed: kv\n    to: stdout\n    lease: hunter22\n": "config rowfeed.yaml:4: relays[0].lease: " +
 			"it is not a time as 10s or 1m30s. Next: give a time as 10s or 1m30s, or see `rowfeed config reference`",
@@ -174,7 +171,7 @@ func TestUnfitValuesAreNotShown(t *testing.T) {
 	}
 }
 
-// TestConfigReference: docs/CONFIG.md is made of the schema.
+// TestConfigReference: docs/CONFIG.md is up to date with the schema.
 func TestConfigReference(t *testing.T) {
 	want, err := Reference()
 	if err != nil {
@@ -186,12 +183,12 @@ func TestConfigReference(t *testing.T) {
 	}
 	if string(got) != want {
 		t.Errorf(
-			"docs/CONFIG.md is not what the schema says; run `go run ./cmd/rowfeed config reference > docs/CONFIG.md`",
+			"docs/CONFIG.md is out of date; run `go run ./cmd/rowfeed config reference > docs/CONFIG.md`",
 		)
 	}
 }
 
-// TestDocumentedFiles: every rowfeed.yaml in a document is in order.
+// TestDocumentedFiles: every rowfeed.yaml in a document is valid.
 func TestDocumentedFiles(t *testing.T) {
 	documents, err := docs.Documents("../../..")
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package demo is `rowfeed demo`: a whole rowfeed on an embedded database, with
-// writers that keep a table moving. It needs no server and no configuration, and
-// leaves nothing behind.
+// Package demo is `rowfeed demo`: rowfeed on an embedded database, with writers that change a table all the time. It
+// needs no server and no configuration, and leaves nothing behind.
 package demo
 
 import (
@@ -25,25 +24,23 @@ const Feed = "kv"
 
 // Config says what to run.
 type Config struct {
-	// URL is the database; empty for a SQLite file in a temporary folder, which is
-	// removed at the end.
+	// URL is the database. If empty, the demo uses a SQLite file in a temporary folder, which it removes at the end.
 	URL string
 	// DB holds rowfeed's own settings.
 	DB rowfeed.Config
-	// Rate is the number of writes a second.
+	// Rate is the number of writes per second.
 	Rate float64
-	// Duration ends the demo by itself; 0 runs until the context ends.
+	// Duration ends the demo. 0 means that it runs until the context ends.
 	Duration time.Duration
-	// Out is told what happens.
+	// Out gets the messages.
 	Out io.Writer
-	// Serve publishes the feeds of a DB and serves them, and tells ready its address,
-	// until the context ends.
+	// Serve publishes and serves the feeds of a DB until the context ends. It passes its address to ready.
 	Serve func(ctx context.Context, db *rowfeed.DB, ready func(address string)) error
-	// Wrote, where not nil, is told the number of writes after each.
+	// Wrote, if not nil, is called after each write with the number of writes.
 	Wrote func(total int64)
 }
 
-// Run runs the demo until ctx ends or the time is over, and then prints a summary.
+// Run runs the demo until ctx or Duration ends, and then prints a summary.
 func Run(ctx context.Context, cfg Config) (err error) {
 	if cfg.URL == "" {
 		folder, err := os.MkdirTemp("", "rowfeed-demo-")
@@ -83,7 +80,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 func play(
 	ctx context.Context, cfg Config, db *rowfeed.DB, feed *rowfeed.Feed, w *writers, published *atomic.Int64,
 ) error {
-	// The server outlives the writers, so that it shows their last writes.
+	// The server ends after the writers, so that it shows their last writes.
 	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServing()
 	address, served := make(chan string, 1), make(chan error, 1)
@@ -155,7 +152,7 @@ Try:
 	return err
 }
 
-// finish publishes what the last writes left and compares feed and table.
+// finish publishes the last writes, and compares feed and table.
 func finish(
 	ctx context.Context, cfg Config, feed *rowfeed.Feed, w *writers, published *atomic.Int64, took time.Duration,
 ) error {

@@ -18,7 +18,7 @@ const (
 	writerCount = 4
 	// fullTable is the number of rows from which on inserts become deletes.
 	fullTable = 200
-	// spacePrefix marks the demo's own rows: a table kv with others is somebody's.
+	// spacePrefix marks the demo's own rows. A table kv with other rows belongs to a user.
 	spacePrefix = "demo-"
 )
 
@@ -28,18 +28,17 @@ var (
 		"lime"}
 )
 
-// flavour is what the table and the odd write look like on a database.
+// flavour has the SQL of a database for the table and for unusual writes.
 type flavour struct {
 	table string
-	// replace puts a row at a new id in the place of the one that shares its ns and k;
-	// SQLite deletes the old row without firing its DELETE trigger.
+	// replace replaces a row by a new one with the same ns and k, and another id. SQLite deletes the old row without
+	// firing its DELETE trigger.
 	replace string
-	// moves says that replace gives the row the new id.
+	// moves means that replace changes the row's id.
 	moves bool
 }
 
-// flavourOf is keyed by the dialect's name: the demo is an application, with SQL of
-// its own.
+// flavourOf is keyed by the dialect's name. The demo is an application with SQL of its own.
 var flavourOf = map[string]flavour{
 	"sqlite": {
 		table:   "id INTEGER PRIMARY KEY, ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, UNIQUE (ns, k)",
@@ -58,7 +57,7 @@ var flavourOf = map[string]flavour{
 	},
 }
 
-// writers keep the table moving.
+// writers keep changing the table.
 type writers struct {
 	pool    *sql.DB
 	d       dialect.Dialect
@@ -67,7 +66,7 @@ type writers struct {
 	wrote   func(int64)
 
 	mu     sync.Mutex
-	ids    []int64 // rows that nobody is writing just now
+	ids    []int64 // rows that no writer is changing
 	nextID int64
 	counts map[string]int64
 	total  int64
@@ -78,12 +77,12 @@ func newWriters(pool *sql.DB, d dialect.Dialect, cfg Config) *writers {
 		wrote: cfg.Wrote, counts: map[string]int64{}}
 }
 
-// prepare makes the table, or goes on with the one of an earlier demo.
+// prepare makes the table, or reuses that of an earlier demo.
 func (w *writers) prepare(ctx context.Context, url string) error {
 	_, err := w.d.Describe(ctx, dialect.On(w.pool), feedtype.TableName{Name: Feed})
 	switch {
 	case err != nil && w.d.Classify(err) != dialect.ClassUndefined:
-		return fmt.Errorf("demo: look for a table kv: %w", err)
+		return fmt.Errorf("demo: search for a table kv: %w", err)
 	case err != nil:
 		if _, err := w.pool.ExecContext(ctx, "CREATE TABLE kv ("+w.flavour.table+")"); err != nil {
 			return fmt.Errorf("demo: create table kv: %w", err)
@@ -123,7 +122,7 @@ func (w *writers) run(ctx context.Context) error {
 	for range writerCount {
 		group.Go(func() {
 			for w.limiter.Wait(ctx) == nil {
-				// A write is not broken off: whether it happened must be known.
+				// A write is not aborted, because its outcome must be known.
 				if err := w.write(context.WithoutCancel(ctx)); err != nil {
 					failed <- fmt.Errorf("demo: a writer failed: %w", err)
 					cancel()
@@ -132,7 +131,7 @@ func (w *writers) run(ctx context.Context) error {
 			}
 		})
 	}
-	// Wait gives up early where it sees that a deadline comes first.
+	// Wait returns early if the deadline comes first.
 	<-ctx.Done()
 	group.Wait()
 	select {
@@ -143,7 +142,7 @@ func (w *writers) run(ctx context.Context) error {
 	}
 }
 
-// write does one random thing. A row is taken out of ids while it is written.
+// write does one random write. Meanwhile the row is not in ids.
 func (w *writers) write(ctx context.Context) error {
 	what, id := w.choose()
 	back := []int64{id}
@@ -185,7 +184,7 @@ func (w *writers) write(ctx context.Context) error {
 	return nil
 }
 
-// choose picks what to do, and takes the row for it.
+// choose chooses the write, and removes its row from ids.
 func (w *writers) choose() (what string, id int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -222,7 +221,7 @@ func (w *writers) newID() int64 {
 	return w.nextID
 }
 
-// exec runs a statement with %s in the places of its parameters.
+// exec runs a statement. Each %s in it is a parameter.
 func (w *writers) exec(ctx context.Context, format string, args ...any) error {
 	b := dialect.NewBuilder(w.d)
 	marks := make([]any, len(args))

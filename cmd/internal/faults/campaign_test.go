@@ -26,16 +26,16 @@ const (
 	instances  = 3
 	consumer   = "faults"
 	dataShards = 64
-	// patience bounds every waiting for a condition: the machine may do other work.
+	// patience bounds every wait for a condition: the machine may do other work.
 	patience = 5 * time.Minute
 )
 
-// campaign is one database with everything that works on it, and against it.
+// campaign is one database, the processes that use it, and the faults.
 type campaign struct {
 	*testing.T
 	seed    uint64
-	shards  int           // into which the relay's instances divide the feed
-	lease   time.Duration // short, so that many take-overs fit into a campaign
+	shards  int           // the number of shards that the relay's instances share
+	lease   time.Duration // short, so that a campaign has many take-overs
 	program string
 	db      *testdb.Database
 
@@ -44,17 +44,16 @@ type campaign struct {
 	publisher *testdb.Child
 	takeOvers *takeOvers
 	writers   *writers
-	ending    bool // the relays are told to end
+	ending    bool // the relays have been told to end
 
 	kills, pauses, cuts, restarts atomic.Int64
 }
 
-// TestCampaign (M51, M56): three relay processes of one consumer, behind proxies of
-// their own. Every second one is killed with -9 and started again; others are stopped for
-// longer than their lease; connections to the database and to the receiver are cut,
-// delayed and swallowed; the receiver is away, or slow; twice the database is killed and
-// started again. In the end the receiver has the final state of every key, and what came
-// when is what GUARANTEES.md promises: see Judge.
+// TestCampaign (M51, M56) runs three relay processes of one consumer, each with its own proxies. One process after the
+// other is killed with -9 and started again, others are stopped for longer than their lease. Connections to the
+// database and to the receiver are cut, delayed and stalled. The receiver is unavailable, or slow. Twice the database
+// is killed and started again. In the end the receiver must have the final state of every key, and the order of
+// arrivals must be as GUARANTEES.md promises: see Check.
 func TestCampaign(t *testing.T) {
 	seed := number(t, "ROWFEED_FAULTS_SEED", uint64(time.Now().UnixNano()))
 	shards := int(number(t, "ROWFEED_FAULTS_SHARDS", 8))
@@ -92,13 +91,13 @@ func TestCampaign(t *testing.T) {
 			}
 			return nil
 		})
-		c.judge(history)
+		c.check(history)
 	})
 }
 
 func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
 
-// rowfeed runs a command to its end, and answers what it prints.
+// rowfeed runs a command to its end, and returns its output.
 func (c *campaign) rowfeed(args ...string) string {
 	c.Helper()
 	out, err := exec.Command(c.program, append([]string{"--db", c.db.URL}, args...)...).CombinedOutput()
@@ -108,7 +107,7 @@ func (c *campaign) rowfeed(args ...string) string {
 	return string(out)
 }
 
-// prepare makes the table with its feed, and starts everybody.
+// prepare makes the table with its feed, and starts all processes.
 func (c *campaign) prepare() {
 	c.Helper()
 	c.db.Exec(c, createTable)
@@ -150,13 +149,13 @@ func (c *campaign) prepare() {
 	}
 }
 
-// happened tells whether every kind of fault has, and a take-over was measured.
+// happened reports whether every kind of fault has happened, and a take-over was measured.
 func (c *campaign) happened() bool {
 	return c.kills.Load() > 0 && c.pauses.Load() > 0 && c.cuts.Load() > 0 && c.takeOvers.measured() > 0
 }
 
-// faults lasts for a while, and on a machine that is busy for as much longer as it takes until all of them have
-// happened. Everybody is alive and connected when it returns.
+// faults lasts for a while. On a busy machine it lasts until all faults have happened. When it returns, all processes
+// live and are connected.
 func (c *campaign) faults(length time.Duration) {
 	c.Helper()
 	ctx, end := context.WithCancel(context.Background())
@@ -167,7 +166,7 @@ func (c *campaign) faults(length time.Duration) {
 	watching.Go(func() { c.takeOvers.watch(watch, c.db.Admin()) })
 	database := func(in *instance) *toxiproxy.Proxy { return in.database }
 	receiver := func(in *instance) *toxiproxy.Proxy { return in.receiver }
-	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.moods,
+	for i, fault := range []func(context.Context, *rand.Rand){c.pauseOthers, c.varyAnswers,
 		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, database) },
 		func(ctx context.Context, rng *rand.Rand) { c.cutConnections(ctx, rng, receiver) }} {
 		rng := rand.New(rand.NewPCG(c.seed, uint64(100+i)))
@@ -195,8 +194,8 @@ func (c *campaign) faults(length time.Duration) {
 	watching.Wait()
 }
 
-// wait does so for a condition, for which an error says how far it is from holding. It
-// tells whether that came.
+// wait polls for a condition. Its error says how far the condition is from holding. wait returns whether the condition
+// held in time.
 func (c *campaign) wait(what string, holds func() error) bool {
 	c.Helper()
 	began := time.Now()
@@ -224,7 +223,7 @@ func (c *campaign) wait(what string, holds func() error) bool {
 	}
 }
 
-// rows are the table's keys and versions.
+// rows returns the table's keys and versions.
 func (c *campaign) rows() (map[int64]int64, error) {
 	rows, err := c.db.Admin().Query("SELECT id, v FROM kv")
 	if err != nil {
@@ -242,8 +241,8 @@ func (c *campaign) rows() (map[int64]int64, error) {
 	return all, rows.Err()
 }
 
-// drained tells whether the receiver has what the table has, nothing waits to be
-// published, and the relay's cursors are at the head.
+// drained returns an error unless the receiver has all rows of the table, no change is pending, and the relay's cursors
+// are at the head.
 func (c *campaign) drained() error {
 	if _, err := c.inbox.Log(); err != nil {
 		c.Fatal(err)
@@ -281,8 +280,8 @@ func differ(a, b map[int64]int64) (n int) {
 	return n
 }
 
-// story is what came of a key.
-func story(log []Arrival, key int64) string {
+// describe returns what happened to a key.
+func describe(log []Arrival, key int64) string {
 	var lines []string
 	for i, a := range log {
 		if a.Key == key {
@@ -292,16 +291,16 @@ func story(log []Arrival, key int64) string {
 	return strings.Join(lines, "")
 }
 
-// part is the consumer shard of a data shard: i of n has those from i*D/n to (i+1)*D/n.
+// part returns the shard of the consumer for a data shard: i of n has those from i*D/n to (i+1)*D/n.
 func (c *campaign) part(shard int) int { return ((shard+1)*c.shards - 1) / dataShards }
 
-func (c *campaign) judge(history History) {
+func (c *campaign) check(history History) {
 	c.Helper()
 	final, err := c.rows()
 	if err != nil {
 		c.Fatal(err)
 	}
-	for key := range int64(keys) { // as they were inserted at first
+	for key := range int64(keys) { // as they were first inserted
 		if key%2 == 0 {
 			history[key] = append([]Write{{}}, history[key]...)
 		}
@@ -310,12 +309,12 @@ func (c *campaign) judge(history History) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	v := Judge(log, c.part, history, final)
+	v := Check(log, c.part, history, final)
 	for _, fault := range v.Faults {
 		c.Error(fault)
 	}
 	for _, key := range v.Wrong {
-		c.Logf("key %d was written %v, and came as %s", key, history[key], story(log, key))
+		c.Logf("key %d was written %v, and arrived as %s", key, history[key], describe(log, key))
 	}
 	ended := 0
 	for _, in := range c.relays {
@@ -326,7 +325,7 @@ func (c *campaign) judge(history History) {
 	c.Logf("%d transactions committed, %d failed, %d with an unknown outcome",
 		c.writers.committed, c.writers.failed, c.writers.unknown)
 	c.Logf("%d arrivals in %d claims: "+
-		"%d taken in, %d repeated, %d of earlier claims, %d while busy, %d of requests given up, %d perhaps",
+		"%d accepted, %d repeated, %d of earlier claims, %d while busy, %d of requests given up, %d possibly given up",
 		v.Arrivals, v.Epochs, v.Taken, v.Repeated, v.Superseded, v.Busy, v.GivenUp, v.Unknown)
 	c.Logf("%s", c.takeOvers.report(c.lease))
 	if !c.happened() || c.restarts.Load() != 2 || v.Epochs < 2 {

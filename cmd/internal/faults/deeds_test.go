@@ -26,18 +26,18 @@ func (c *campaign) killOne(rng *rand.Rand) {
 	}
 }
 
-// reviveAll starts those again that have ended.
+// reviveAll starts the instances that have ended.
 func (c *campaign) reviveAll() {
 	c.Helper()
 	for _, in := range c.relays {
-		if in.held.TryLock() { // one that is paused lives
+		if in.held.TryLock() { // a paused instance lives
 			in.revive()
 			in.held.Unlock()
 		}
 	}
 }
 
-// pauseOthers stops one instance after the other for longer than its lease lasts.
+// pauseOthers stops one instance after the other for longer than its lease.
 func (c *campaign) pauseOthers(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		pause(ctx, upTo(rng, c.lease))
@@ -57,8 +57,7 @@ func (c *campaign) pauseOthers(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// cutConnections poisons one instance's connections after the other's. Some delays are as
-// long as a lease.
+// cutConnections disturbs the connections of one instance after the other. Some delays are as long as a lease.
 func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*instance) *toxiproxy.Proxy) {
 	for ctx.Err() == nil {
 		pause(ctx, upTo(rng, 500*time.Millisecond))
@@ -67,11 +66,11 @@ func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*
 		attributes, longest := map[string]int{}, 1500*time.Millisecond
 		kind := []string{"reset_peer", "timeout", "latency", "limit_data"}[rng.IntN(4)]
 		switch kind {
-		case "reset_peer", "timeout": // a timeout of 0 swallows everything until it is taken away
+		case "reset_peer", "timeout": // a timeout of 0 stalls everything until it is removed
 			attributes["timeout"] = rng.IntN(3) * rng.IntN(300)
 		case "latency":
 			attributes["latency"], attributes["jitter"] = rng.IntN(800), rng.IntN(200)
-			if rng.IntN(2) == 0 { // what was sent arrives when another has taken over
+			if rng.IntN(2) == 0 { // what was sent arrives after another instance has taken over
 				stream, longest = "upstream", 2*c.lease
 				attributes["latency"] = int((c.lease + upTo(rng, c.lease)).Milliseconds())
 			}
@@ -93,15 +92,15 @@ func (c *campaign) cutConnections(ctx context.Context, rng *rand.Rand, to func(*
 	}
 }
 
-// moods makes the receiver refuse, or take its time.
-func (c *campaign) moods(ctx context.Context, rng *rand.Rand) {
+// varyAnswers makes the receiver refuse requests, or delay them.
+func (c *campaign) varyAnswers(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		switch rng.IntN(6) {
 		case 0:
 			c.inbox.SetMood(func() (bool, time.Duration) { return true, 0 })
 		case 1:
 			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(c.lease / 4) })
-		case 2: // some are looked at when their sender's claim is over
+		case 2: // some requests are processed after their sender's claim is over
 			c.inbox.SetMood(func() (bool, time.Duration) { return false, rand.N(2 * c.lease) })
 		default:
 			c.inbox.SetMood(nil)

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Inbox is a receiver of webhooks as GUARANTEES.md asks for one: of each shard it refuses
-// epochs lower than the highest that it has seen, and of each key positions that are not
-// above the last one. It writes down everything that it is sent.
+// Inbox is a receiver of webhooks as GUARANTEES.md describes it. For each shard it refuses epochs lower than the
+// highest that it has seen. For each key it refuses positions that are not above the last one. It logs all entries that
+// it gets.
 //
 // The last two parts of a request's path name the sender.
 type Inbox struct {
 	// Key and Version are the columns of a row's key and version.
 	Key, Version string
-	// Patience is how long a request that comes out of order is held until its sender
-	// turns out to have given it up: shorter than a relay waits for an answer.
+	// Patience is how long a request that arrives out of order is held, to find out that its sender has given it up. It
+	// is shorter than a relay waits for a response.
 	Patience time.Duration
-	// Part is the consumer shard of a data shard, whose entries come in order; where it is
-	// nil each is one by itself.
+	// Part returns the consumer's shard of a data shard; its entries arrive in order. If Part is nil, each data shard
+	// has an order of its own.
 	Part func(shard int) int
 
 	mu     sync.Mutex
@@ -41,44 +41,44 @@ type known struct {
 	deleted           bool
 }
 
-// sent is what came in a claim, whatever became of it.
+// sent is what arrived in a claim, whether or not it was accepted.
 type sent struct {
 	top  int64           // the highest position
 	seen map[int64]bool  // positions
 	keys map[int64]int64 // each key's highest position
-	// inOrder counts the requests none of whose entries came out of order.
+	// inOrder counts the requests without entries out of order.
 	inOrder int
 }
 
-// late is an entry that came after a later one of its claim: of its key, or any if it is
-// the first at its position.
+// late is an entry that arrived after a later entry of its claim: of the same key, or of any key if the entry is the
+// first at its position.
 type late struct {
-	at      int // its place in the log
+	at      int // its index in the log
 	of      *sent
-	inOrder int // of then
+	inOrder int // inOrder at that time
 }
 
-// NewInbox makes an empty one.
+// NewInbox returns an empty inbox.
 func NewInbox(key, version string) *Inbox {
 	return &Inbox{Key: key, Version: version, Patience: 20 * time.Second, epochs: map[int]int64{},
 		keys: map[int64]known{}, claims: map[claim]*sent{}}
 }
 
-// SetMood says how requests fare from now on: nil takes them in at once.
+// SetMood sets how the inbox answers from now on. nil accepts all requests at once.
 func (b *Inbox) SetMood(mood func() (busy bool, delay time.Duration)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.mood = mood
 }
 
-// Log is what has come so far, or what was wrong with a request.
+// Log returns the arrivals so far, or what was wrong with a request.
 func (b *Inbox) Log() ([]Arrival, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]Arrival(nil), b.log...), b.wrong
 }
 
-// Rows are the versions of the rows that it has.
+// Rows returns the versions of the rows that it has.
 func (b *Inbox) Rows() map[int64]int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
-		return // cut off on its way
+		return // the connection was cut
 	}
 	arrivals, err := b.parse(body, strings.Join(lastTwo(r.URL.Path), "/"))
 	if err != nil {
@@ -124,7 +124,7 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if mood != nil {
 		busy, delay := mood()
 		t := time.NewTimer(delay)
-		<-t.C // also when the sender has gone: it is at work, and does not look
+		<-t.C // also if the sender has gone: the receiver works, and does not check its connection
 		if busy {
 			b.await(r, b.write(arrivals, Busy))
 			if rand.N(2) == 0 {
@@ -134,9 +134,9 @@ func (b *Inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	held, refused := b.take(arrivals)
+	held, refused := b.accept(arrivals)
 	b.await(r, held)
-	if refused { // all the same to a sender whose claim is over
+	if refused { // a sender whose claim is over gets the same answer for either
 		w.WriteHeader([]int{http.StatusOK, http.StatusConflict, http.StatusGone}[rand.N(3)])
 	}
 }
@@ -174,7 +174,7 @@ func (b *Inbox) parse(body []byte, sender string) ([]Arrival, error) {
 	return all, nil
 }
 
-// write notes arrivals that all get the same answer. late are those of put.
+// write logs arrivals that all get the same answer. late are those of put.
 func (b *Inbox) write(arrivals []Arrival, answer Answer) []late {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -184,7 +184,7 @@ func (b *Inbox) write(arrivals []Arrival, answer Answer) []late {
 	return b.put(arrivals)
 }
 
-// put appends a request to the log, and answers what of it came out of order; b.mu is held.
+// put appends a request to the log, and returns the entries that are out of order. b.mu is held.
 func (b *Inbox) put(arrivals []Arrival) (all []late) {
 	claims := map[*sent]bool{}
 	for _, a := range arrivals {
@@ -201,7 +201,7 @@ func (b *Inbox) put(arrivals []Arrival) (all []late) {
 		b.log = append(b.log, a)
 		if a.Position < t.keys[a.Key] || a.Position < t.top && !t.seen[a.Position] {
 			all = append(all, late{at: len(b.log) - 1, of: t, inOrder: t.inOrder})
-			continue // and so it is if it comes again
+			continue // a repeated entry is out of order again
 		}
 		t.seen[a.Position] = true
 		t.top = max(t.top, a.Position)
@@ -215,8 +215,8 @@ func (b *Inbox) put(arrivals []Arrival) (all []late) {
 	return all
 }
 
-// take decides about the entries of a request, in one go. late are those of put.
-func (b *Inbox) take(arrivals []Arrival) (all []late, refused bool) {
+// accept decides about the entries of a request in one step. late are those of put.
+func (b *Inbox) accept(arrivals []Arrival) (all []late, refused bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range arrivals {
@@ -228,7 +228,7 @@ func (b *Inbox) take(arrivals []Arrival) (all []late, refused bool) {
 		case a.Position <= was.position:
 			a.Answer = Repeated
 		default:
-			a.Answer = Took
+			a.Answer = Accepted
 			b.keys[a.Key] = known{a.Position, a.Version, a.Delete}
 		}
 		b.epochs[a.Shard] = max(b.epochs[a.Shard], a.Epoch)
@@ -236,11 +236,10 @@ func (b *Inbox) take(arrivals []Arrival) (all []late, refused bool) {
 	return b.put(arrivals), refused
 }
 
-// await holds the answer to a request that came out of order until its connection ends: its
-// sender must have given it up before it sent a later one. If it goes on meanwhile, with
-// something in order, it has: it sends one after the other. If it does not, nobody knows:
-// the connection of one that waits for the answer may be cut as well. One that still waits
-// when Patience is over is at fault.
+// await holds the answer to a request that arrived out of order until its connection ends. Its sender must have given
+// up the request before it sent a later one. If the sender meanwhile sends a request in order, it has given up this
+// one, because it sends one request after the other. If it does not, nothing is known: the connection of a sender that
+// waits for the answer may also be cut. A request that still waits after Patience is an error of its sender.
 func (b *Inbox) await(r *http.Request, all []late) {
 	if len(all) == 0 {
 		return

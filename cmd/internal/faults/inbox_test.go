@@ -43,8 +43,8 @@ func send(ctx context.Context, url string, epoch int, entries ...string) (status
 	return resp.StatusCode, nil
 }
 
-// TestInbox: what the receiver takes in, and what it refuses.
-func TestInbox(t *testing.T) {
+// TestInboxRefusesOldEpochsAndPositions: what the receiver accepts, and what it refuses.
+func TestInboxRefusesOldEpochsAndPositions(t *testing.T) {
 	b := NewInbox("id", "v")
 	s := httptest.NewServer(b)
 	defer s.Close()
@@ -57,7 +57,7 @@ func TestInbox(t *testing.T) {
 	must(200, 1, "1 0 7 1", "2 1 8 1")
 	must(200, 1, "2 1 8 1", "3 0 7 2")
 	must(200, 2, "3 0 7 2", "4 0 7 -")
-	must(0, 1, "5 0 7 9") // one of 200, 409 and 410
+	must(0, 1, "5 0 7 9") // status 200, 409 or 410
 	must(200, 1, "6 1 8 2")
 	b.SetMood(func() (bool, time.Duration) { return true, 0 })
 	must(503, 2, "7 0 7 5")
@@ -73,8 +73,8 @@ func TestInbox(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	if want := "1 took, 2 took, 2 repeated, 3 took, 3 repeated, 4 took, 5 superseded, 6 took, 7 busy"; strings.Join(got,
-		", ") != want {
+	want := "1 accepted, 2 accepted, 2 repeated, 3 accepted, 3 repeated, 4 accepted, 5 superseded, 6 accepted, 7 busy"
+	if strings.Join(got, ", ") != want {
 		t.Errorf("got %s", strings.Join(got, ", "))
 	}
 	if rows := b.Rows(); !reflect.DeepEqual(rows, map[int64]int64{8: 2}) {
@@ -82,7 +82,7 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// observed is an inbox of which is known when it has answered a request.
+// observed is an inbox that reports when it has answered a request.
 type observed struct {
 	*Inbox
 	*httptest.Server
@@ -91,7 +91,7 @@ type observed struct {
 
 func observe(t *testing.T) *observed {
 	o := &observed{Inbox: NewInbox("id", "v"), answered: make(chan struct{}, 10)}
-	o.Patience = time.Hour // a request is held until it is cut off
+	o.Patience = time.Hour // a request is held until its connection is cut
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o.ServeHTTP(w, r)
 		o.answered <- struct{}{}
@@ -105,7 +105,7 @@ func (o *observed) written() []Arrival {
 	return log
 }
 
-// held sends an entry whose request is held, and answers what cuts it off.
+// held sends an entry whose request is held. The function that it returns cuts the connection.
 func (o *observed) held(t *testing.T, entry string) (cut func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -135,10 +135,10 @@ func (o *observed) inOrder(t *testing.T, entry string) {
 	<-o.answered
 }
 
-// TestInboxLate: a request out of order is one that its sender has given up, or the sender
-// is at fault. That it has is known where it goes on; where the connection ends, and
-// nothing else came, nothing is known.
-func TestInboxLate(t *testing.T) {
+// TestInboxKnowsWhichRequestsWereGivenUp: the sender of a request out of order has given it up, or has made an error.
+// It has given it up if it sends the next request. If the connection ends and no other request has arrived, nothing is
+// known.
+func TestInboxKnowsWhichRequestsWereGivenUp(t *testing.T) {
 	for i, entry := range []string{"1 0 7 1", "1 0 8 1"} { // of the same key, or another
 		for _, want := range []Fate{Awaited, GivenUp, Unknown} {
 			o := observe(t)
@@ -157,16 +157,16 @@ func TestInboxLate(t *testing.T) {
 				}
 				cut()
 			}
-			if log := o.written(); log[1].Answer != []Answer{Repeated, Took}[i] || log[1].Fate != want {
+			if log := o.written(); log[1].Answer != []Answer{Repeated, Accepted}[i] || log[1].Fate != want {
 				t.Errorf("%s, want %d: %+v", entry, want, log)
 			}
 		}
 	}
 }
 
-// TestReorderingSender: one that sends a later entry first is found out, be its requests
-// answered or, again and again, cut off.
-func TestReorderingSender(t *testing.T) {
+// TestReorderingSenderIsFound: a sender that sends a later entry first is detected, whether its requests are answered
+// or repeatedly cut.
+func TestReorderingSenderIsFound(t *testing.T) {
 	history, final := History{7: {{Version: 1}}, 8: {{Version: 1}}}, map[int64]int64{7: 1, 8: 1}
 	for _, cuts := range []int{0, 1, maxUnknown + 1} {
 		o := observe(t)
@@ -174,19 +174,19 @@ func TestReorderingSender(t *testing.T) {
 		for range cuts {
 			o.held(t, "1 0 7 1")()
 		}
-		if cuts <= maxUnknown { // one that waits for its answer
+		if cuts <= maxUnknown { // its sender waits for the answer
 			o.Patience = 0
 			o.inOrder(t, "1 0 7 1")
 		}
-		v := Judge(o.written(), same, history, final)
+		v := Check(o.written(), same, history, final)
 		if len(v.Faults) != 1 || !strings.HasPrefix(v.Faults[0], "order: ") || v.Unknown != cuts {
 			t.Errorf("%d cuts: %+v", cuts, v)
 		}
 	}
 }
 
-// TestInboxWrong: what no relay may send is an error of the campaign.
-func TestInboxWrong(t *testing.T) {
+// TestInvalidRequestsAreErrors: a request that no relay may send is an error of the campaign.
+func TestInvalidRequestsAreErrors(t *testing.T) {
 	b := NewInbox("id", "v")
 	s := httptest.NewServer(b)
 	defer s.Close()

@@ -18,7 +18,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// build builds the command, from the sources that this test goes with.
+// build builds the command from this repository.
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "rowfeed")
@@ -40,7 +40,7 @@ func start(t testing.TB, args ...string) *testdb.Child {
 	return testdb.CrashChild(t, "program", "PROGRAM="+string(text))
 }
 
-// alive tells whether a program has not ended.
+// alive reports whether a program has not ended.
 func alive(c *testdb.Child) bool { return syscall.Kill(c.PID(), 0) == nil }
 
 // proxies are toxiproxy's.
@@ -53,7 +53,7 @@ func newProxies(t *testing.T) *proxies {
 	return &proxies{t, toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())}
 }
 
-// to makes a proxy in front of an address.
+// to makes a proxy to an address.
 func (p *proxies) to(name, address string) *toxiproxy.Proxy {
 	p.Helper()
 	proxy := toxiproxy.NewProxy(p.server, name, "127.0.0.1:0", address)
@@ -64,7 +64,7 @@ func (p *proxies) to(name, address string) *toxiproxy.Proxy {
 	return proxy
 }
 
-// through is a URL that leads to the same place by way of a proxy.
+// through returns the URL with the address of a proxy.
 func through(proxy *toxiproxy.Proxy, to string) (string, error) {
 	u, err := url.Parse(to)
 	if err != nil {
@@ -74,24 +74,23 @@ func through(proxy *toxiproxy.Proxy, to string) (string, error) {
 	return u.String(), nil
 }
 
-// instance is one of the relay's, in a process of its own that is started again whenever
-// it has ended, behind proxies of its own.
+// instance is a relay process behind proxies of its own. It is started again whenever it has ended.
 type instance struct {
 	t                  *testing.T
 	i                  int
-	program            []string // its command line, but for the receiver
+	program            []string // its command line, without the receiver
 	hook               string
 	database, receiver *toxiproxy.Proxy
 
-	held sync.Mutex // by who pauses or kills it
+	held sync.Mutex // while the instance is paused or killed
 
 	mu    sync.Mutex
 	run   int
 	child *testdb.Child
-	ended []string // what runs that ended by themselves have said
+	ended []string // the last output of runs that ended by themselves
 }
 
-// start starts it for the next time.
+// start starts the process again.
 func (in *instance) start() {
 	in.t.Helper()
 	in.mu.Lock()
@@ -112,8 +111,8 @@ func (in *instance) pid() int {
 
 func (in *instance) signal(s syscall.Signal) { _ = syscall.Kill(in.pid(), s) }
 
-// revive starts it again if it has ended, as whatever supervises it would. A process may
-// end while it starts, when it has no database; one that has worked must not.
+// revive starts the process if it has ended, as a supervisor would. A process may end while it starts, if it has no
+// database. A process that has worked must not end.
 func (in *instance) revive() {
 	in.t.Helper()
 	if alive(in.child) {
@@ -128,14 +127,13 @@ func (in *instance) revive() {
 	in.start()
 }
 
-// tail is the last lines of a text.
+// tail returns the last lines of a text.
 func tail(text string, lines int) string {
 	all := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// poison puts a toxic into a proxy's connections for as long as ctx lasts, or until an end
-// that is paused goes on.
+// poison adds a toxic to a proxy's connections until ctx ends, or until a paused end continues.
 func poison(ctx context.Context, proxy *toxiproxy.Proxy, toxic string) error {
 	if _, err := proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
 		return fmt.Errorf("%s: %w", toxic, err)

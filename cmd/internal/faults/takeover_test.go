@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// takeOvers measure for how long a shard's lease is without a living holder, on the
-// database's clock, which is this machine's.
+// takeOvers measures how long a shard's lease has no living holder, on the database's clock, which is this machine's.
 type takeOvers struct {
-	leases string // what the names of the relay's leases begin with
+	leases string // the common beginning of the names of the relay's leases
 
 	mu      sync.Mutex
-	claims  map[string]leaseClaim // the latest seen of each lease
+	claims  map[string]leaseClaim // the latest claim on each lease
 	waiting map[string]*vacancy
 	times   []vacancy
 }
@@ -31,25 +30,24 @@ type leaseClaim struct {
 type vacancy struct {
 	epoch  int64
 	from   time.Time
-	until  time.Time // valid once somebody else has it
+	until  time.Time // valid once another process has the lease
 	paused bool
-	away   bool // the database was, meanwhile
+	away   bool // the database was unavailable meanwhile
 }
 
 func newTakeOvers(leases string) *takeOvers {
 	return &takeOvers{leases: leases, claims: map[string]leaseClaim{}, waiting: map[string]*vacancy{}}
 }
 
-// watch looks at the leases until ctx ends. What it cannot read it does not: the database
-// is killed now and then.
+// watch reads the leases until ctx ends. It ignores errors: the database is killed now and then.
 func (o *takeOvers) watch(ctx context.Context, db *sql.DB) {
 	for ctx.Err() == nil {
-		o.look(ctx, db)
+		o.poll(ctx, db)
 		pause(ctx, 10*time.Millisecond)
 	}
 }
 
-func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
+func (o *takeOvers) poll(ctx context.Context, db *sql.DB) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	rows, err := db.QueryContext(ctx, "SELECT name, owner, epoch, acquired_at FROM rowfeed_leases WHERE name LIKE '"+
@@ -64,7 +62,7 @@ func (o *takeOvers) look(ctx context.Context, db *sql.DB) {
 		if rows.Scan(&name, &owner, &epoch, &acquired) != nil {
 			return
 		}
-		parts := strings.Split(owner, "/") // host/pid/random, and more of a group
+		parts := strings.Split(owner, "/") // host/pid/random; a group adds more
 		if len(parts) < 3 {
 			continue
 		}
@@ -85,7 +83,7 @@ func (o *takeOvers) seen(name string, t leaseClaim, acquired time.Time) {
 		return
 	}
 	delete(o.waiting, name)
-	// Of two claims since the last look only the later is known.
+	// Of two claims since the last poll only the later is known.
 	if t.epoch == v.epoch+1 && last.epoch == v.epoch && acquired.After(v.from) {
 		v.until = acquired
 		o.times = append(o.times, *v)
@@ -98,7 +96,7 @@ func (o *takeOvers) measured() int {
 	return len(o.times)
 }
 
-// gone notes that a process will not renew its leases any more.
+// gone records that a process no longer renews its leases.
 func (o *takeOvers) gone(pid int, paused bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -109,8 +107,7 @@ func (o *takeOvers) gone(pid int, paused bool) {
 	}
 }
 
-// back notes that a paused process goes on: a lease that nobody has taken may be its own
-// again.
+// back records that a paused process continues: a lease without a new holder may be its own again.
 func (o *takeOvers) back(pid int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,7 +118,7 @@ func (o *takeOvers) back(pid int) {
 	}
 }
 
-// databaseGone notes that nobody can take over for now.
+// databaseGone records that no process can take over for now.
 func (o *takeOvers) databaseGone() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +127,7 @@ func (o *takeOvers) databaseGone() {
 	}
 }
 
-// report is the distribution, as multiples of the ttl.
+// report formats the distribution, as multiples of the time to live.
 func (o *takeOvers) report(ttl time.Duration) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,14 +16,14 @@ const (
 	createTable = "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT NOT NULL, pad VARCHAR(100) NOT NULL)"
 	keys        = 1000
 	writerCount = 4
-	// writePause is a writer's between two transactions.
+	// writePause is the pause of a writer between two transactions.
 	writePause = 20 * time.Millisecond
 	// writeTimeout bounds a transaction on a server that was killed in the middle.
 	writeTimeout = 10 * time.Second
 )
 
-// writers insert, update, delete and insert again, each its own keys, so that a key's
-// writes have an order. Each write has a version, above all before it.
+// writers insert, update, delete and insert again. Each writer has its own keys, so that a key's writes have an order.
+// The version of a write is above all earlier ones.
 type writers struct {
 	db      *sql.DB
 	running sync.WaitGroup
@@ -36,7 +36,7 @@ type writers struct {
 	unknown   int
 }
 
-// startWriters opens a pool of its own, straight to the database.
+// startWriters opens a pool of its own, without proxies.
 func startWriters(ctx context.Context, url string, seed uint64) (*writers, error) {
 	db, err := testdb.OpenURL(url, testdb.Hooks{})
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *writers) stop() History {
 	return w.history
 }
 
-// write works on the keys that leave the remainder own.
+// write changes the keys whose remainder is own.
 func (w *writers) write(ctx context.Context, rng *rand.Rand, own int64) {
 	versions := map[int64]int64{}
 	for ctx.Err() == nil {
@@ -77,16 +77,16 @@ func (w *writers) write(ctx context.Context, rng *rand.Rand, own int64) {
 	}
 }
 
-// outcome is that of a transaction.
+// outcome is the outcome of a transaction.
 type outcome int
 
 const (
 	rolledBack outcome = iota
 	committed
-	unknown // as after a server's death during COMMIT
+	unknown // for example after the server was killed during COMMIT
 )
 
-// transaction makes writes, and takes those out of the map that changed nothing.
+// transaction makes writes, and removes those that changed nothing from the map.
 func (w *writers) transaction(ctx context.Context, made map[int64]Write, rollback bool) outcome {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -94,7 +94,7 @@ func (w *writers) transaction(ctx context.Context, made map[int64]Write, rollbac
 	if err != nil {
 		return rolledBack
 	}
-	defer tx.Rollback() // after Commit it does nothing
+	defer tx.Rollback() // does nothing after Commit
 	exec := func(format string, args ...any) int64 {
 		var n int64
 		if err == nil {

@@ -1,3 +1,3 @@
-// Package frozen keeps what users of rowfeed see: answers over HTTP, and the documentation of public packages. It has
-// tests only; what commands print is kept by cmd/rowfeed/frozen_test.go.
+// Package frozen keeps the interfaces that users of rowfeed see: answers over HTTP, and the documentation of public
+// packages. It has tests only. cmd/rowfeed/frozen_test.go keeps the output of commands.
 package frozen

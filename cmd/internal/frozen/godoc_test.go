@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 )
 
-// TestFrozenGoDoc: what go doc says of each public package is what the files of testdata/godoc say.
+// TestFrozenGoDoc: the output of go doc for each public package is in the files of testdata/godoc.
 func TestFrozenGoDoc(t *testing.T) {
 	const all = "github.com/rowfeed/rowfeed"
 	out, err := exec.Command("go", "list", "-f", "{{if .GoFiles}}{{.Name}} {{.ImportPath}}{{end}}", all+"/...").Output()
@@ -20,7 +20,7 @@ func TestFrozenGoDoc(t *testing.T) {
 	for line := range strings.Lines(string(out)) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
-			continue // only tests
+			continue // a folder with only tests
 		}
 		path := strings.TrimPrefix(words[1]+"/", all)
 		if words[0] == "main" ||

@@ -24,7 +24,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 )
 
-// requests are sent one after another: a path, then headers.
+// requests are sent one after another. Each has a path, then headers.
 var requests = map[string][][]string{
 	"feeds": {
 		{"/_feeds"}, {"/_feeds/kv"}, {"/_feeds/ev"}, {"/_feeds/shards/ev"}, {"/_feeds/shards/kv"},
@@ -57,8 +57,8 @@ var requests = map[string][][]string{
 	},
 }
 
-// TestFrozenHTTP: what a server answers over HTTP is what the files of testdata/http say. Each has requests
-// with the status, headers and body of their answers.
+// TestFrozenHTTP: a server's answers over HTTP are in the files of testdata/http. Each has requests with the status,
+// headers and body of their answers.
 func TestFrozenHTTP(t *testing.T) {
 	db := small(t)
 	config := &feedhttp.Config{Heartbeat: time.Hour}
@@ -99,7 +99,7 @@ func TestFrozenHTTP(t *testing.T) {
 	golden.Compare(t, "testdata/http", texts)
 }
 
-// codes are those of all problems, sorted.
+// codes are the codes of all problems, sorted.
 func codes(t *testing.T) (all []string) {
 	t.Helper()
 	for _, file := range []string{"feedtype/errors.go", "feedhttp/problem.go"} {
@@ -123,7 +123,7 @@ type broken struct{ err error }
 func (b broken) Names(context.Context) ([]string, error)                { return nil, b.err }
 func (b broken) Source(context.Context, string) (rowfeed.Source, error) { return nil, b.err }
 
-// small is a database with a feed kv of four data shards, which has had a delete, and a feed ev with ULIDs.
+// small is a database with a feed kv of four data shards and a delete, and a feed ev with ULIDs.
 func small(t *testing.T) *rowfeed.DB {
 	t.Helper()
 	ctx := t.Context()
@@ -164,7 +164,7 @@ func small(t *testing.T) *rowfeed.DB {
 	return db
 }
 
-// exchange sends requests and writes them down with their answers. Of a stream it takes the first entries.
+// exchange sends requests and formats them with their answers. Of a stream it reads the first entries.
 func exchange(t *testing.T, handler http.Handler, all [][]string) string {
 	t.Helper()
 	server := httptest.NewServer(handler)
@@ -219,7 +219,7 @@ func exchange(t *testing.T, handler http.Handler, all [][]string) string {
 	return b.String()
 }
 
-// varying is what differs between two runs, with what stands in its place.
+// varying has the texts that differ between two runs, and their replacements.
 var varying = []struct {
 	pattern *regexp.Regexp
 	with    string

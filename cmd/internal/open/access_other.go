@@ -2,5 +2,5 @@
 
 package open
 
-// accessible does not know here; the database's own error has to do.
+// accessible cannot check here. The database's own error has to do.
 func accessible(string, bool) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accessible answers why this process may not read (and write) a path; nil where it
-// may. It opens nothing: closing a SQLite file gives up the process's locks on it.
+// accessible returns why this process may not read (and write) a path, or nil. It opens nothing, because closing a
+// SQLite file releases the process's locks on it.
 func accessible(path string, write bool) error {
 	mode := uint32(unix.R_OK)
 	if write {
@@ -17,7 +17,7 @@ func accessible(path string, write bool) error {
 	}
 	err := unix.Faccessat(unix.AT_FDCWD, path, mode, unix.AT_EACCESS)
 	if errors.Is(err, unix.ENOENT) {
-		return nil // what is not there yet is its directory's matter
+		return nil // for a missing file, its directory is checked instead
 	}
 	return err
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// answering bounds making a connection as a whole, where the driver bounds no more than
-// the dialing: a port that is open and never says a word would be waited for without end.
+// answering bounds the whole time of making a connection. The driver may bound only the dialing. Then it would wait
+// forever for a port that is open and never answers.
 type answering struct {
 	driver.Connector
 	within time.Duration // 0: the driver has its own bound, or the URL asks for none
@@ -28,15 +28,14 @@ func (a answering) Connect(ctx context.Context) (driver.Conn, error) {
 	return conn, err
 }
 
-// silence is a server that did not answer in time. It is an error of the network, and
-// not of the caller's context, which has time left.
+// silence is the error of a server that did not answer in time. It is a network error, and not that of the caller's
+// context, which has time left.
 type silence struct{}
 
 func (silence) Error() string {
-	return "something took the connection or the packets there, and did not answer in time"
+	return "the server did not answer in time"
 }
 
-// Timeout and Temporary make it a net.Error, which dialects take for a connection that
-// could not be made.
+// Timeout and Temporary make it a net.Error. Dialects classify it as a failed connection.
 func (silence) Timeout() bool   { return true }
 func (silence) Temporary() bool { return true }

@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/postgres"
 )
 
-// TestSilentPort has something that accepts connections and never says a word.
-func TestSilentPort(t *testing.T) {
+// TestSilentPortTimesOut has a port that accepts connections and never answers.
+func TestSilentPortTimesOut(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestSilentPort(t *testing.T) {
 		}
 	})
 	at := listener.Addr().String()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // where nothing bounds the handshake
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // in case nothing bounds the handshake
 	defer cancel()
 	for _, rawURL := range []string{
 		"mysql://u:hunter22@" + at + "/d?timeout=200ms", "postgres://u:hunter22@" + at + "/d?connect_timeout=1",
@@ -52,7 +52,7 @@ func TestSilentPort(t *testing.T) {
 			t.Errorf("%s: %s", rawURL, text)
 		}
 	}
-	// While a process runs, the dialects take it for what it is, and it is tried again.
+	// At run time, dialects classify it as a failed connection, and it is retried.
 	for _, d := range []dialect.Dialect{mysql.New(), postgres.New()} {
 		if got := d.Classify(errors.Join(silence{})); got != dialect.ClassConnection {
 			t.Errorf("%s: class %d", d.Name(), got)
@@ -60,8 +60,8 @@ func TestSilentPort(t *testing.T) {
 	}
 }
 
-// TestConnectTimeouts: ten seconds where nobody says anything, and what the URL (or the
-// environment, for PostgreSQL) says elsewhere.
+// TestConnectTimeouts: the timeout is ten seconds by default, else that of the URL, or for PostgreSQL of the
+// environment.
 func TestConnectTimeouts(t *testing.T) {
 	for rawURL, want := range map[string]time.Duration{
 		"mysql://u@h/d": connectTimeout, "mysql://u@h/d?timeout=3s": 3 * time.Second, "mysql://u@h/d?timeout=0s": 0,

@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// FuzzURL: whatever a database's URL is, it is understood, or refused with a code.
+// FuzzURL: every URL of a database is understood, or refused with a code.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{"", "sqlite:absent.db", "sqlite://?", "sqlite:a%00b",
 		"postgres://u:p@h:5432/d?sslmode=disable", "postgres://u:p@h/d?connect_timeout=x", "mysql://u@h/d?timeout=1s",
@@ -29,7 +29,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzPassword: no message shows a database's password, wherever it has strange characters.
+// FuzzPassword: no message shows a database's password, whatever characters it has.
 func FuzzPassword(f *testing.F) {
 	for _, seed := range []string{
 		"hunter22", "p@ss:w/rd?", "%40%zz", "a b c d e f", "#fragment", "\n\x00pass", "pass\\word",
@@ -40,10 +40,10 @@ func FuzzPassword(f *testing.F) {
 		f.Add(seed, "?timeout=soon")
 	}
 	f.Fuzz(func(t *testing.T, password, query string) {
-		// A mark that no message has by itself tells the password from all else.
+		// No message contains this mark, so it identifies the password.
 		const mark = "xyzzyplugh"
 		if strings.ContainsAny(query, "@") || strings.Contains(query, mark) {
-			return // the password would not be where it is
+			return // the password would not be in its usual part
 		}
 		for _, scheme := range []string{"postgres", "mysql", "oracle", "sqlserver"} {
 			rawURL := scheme + "://u:" + mark + password + mark + "@h/d" + query

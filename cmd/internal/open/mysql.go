@@ -13,12 +13,10 @@ import (
 )
 
 const (
-	// mysqlWaitTimeout makes the server end a session that says nothing for so many
-	// seconds, also inside a transaction: a publisher that was stopped in the middle
-	// of a pass must not keep the sequence's row for ever.
+	// mysqlWaitTimeout makes the server end a session that is silent for so many seconds, also inside a transaction.
+	// Otherwise a publisher that was stopped in the middle of a pass would lock the sequence's row forever.
 	mysqlWaitTimeout = "60"
-	// mysqlIdle is shorter than that, so that the pool never hands out a connection
-	// that the server has ended.
+	// mysqlIdle is shorter than mysqlWaitTimeout, so that the pool never uses a connection that the server has ended.
 	mysqlIdle = 30 * time.Second
 )
 
@@ -72,7 +70,7 @@ func mysqlConfig(rawURL string) (*mysqldriver.Config, error) {
 	if socket != "" {
 		config.Net, config.Addr = "unix", socket
 	}
-	config.ParseTime = false // values are read as they are written, see dialect.Kind
+	config.ParseTime = false // values are read as text, see dialect.Kind
 	config.Logger = &mysqldriver.NopLogger{}
 	if !query.Has("timeout") {
 		config.Timeout = connectTimeout
@@ -90,12 +88,12 @@ func mysqlConfig(rawURL string) (*mysqldriver.Config, error) {
 	}
 	for name, value := range map[string]string{
 		"wait_timeout":     mysqlWaitTimeout,
-		"autocommit":       "1",                    // rowfeed says itself where a transaction begins
-		"sql_select_limit": "18446744073709551615", // none: a list of triggers must not be cut short
-		// nor a page refused by the planner's guess, where max_join_size is set
+		"autocommit":       "1",                    // rowfeed begins transactions explicitly
+		"sql_select_limit": "18446744073709551615", // no limit: a list of triggers must not be cut short
+		// A page must not be refused because of the planner's estimate, if max_join_size is set.
 		"sql_big_selects":  "1",
 		"sql_safe_updates": "0", // rows are updated by a join with a list of their keys
-		// Whatever the server's own mode is: no value is read or compared in another way, or bent to fit.
+		// Override the server's mode: no value may be read, compared or truncated in another way.
 		"sql_mode": "'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'",
 	} {
 		if _, given := config.Params[name]; !given {

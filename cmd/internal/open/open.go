@@ -1,13 +1,13 @@
-// Package open turns database URLs into connection pools. It is the only importer
-// of database drivers, so that everything else works with any driver of a database.
+// Package open turns database URLs into connection pools. It is the only importer of database drivers, so that
+// everything else works with any driver of a database.
 //
 //	sqlite:path.db                      sqlite:///absolute/path.db?_pragma=cache_size(-64000)
-//	postgres://user:pass@host:port/db   parameters as pgx knows them
+//	postgres://user:pass@host:port/db   with pgx's parameters;
 //	                                    ?default_query_exec_mode=exec behind a pooler in transaction mode
-//	mysql://user:pass@host:port/db      or ?socket=/path; parameters as go-sql-driver knows them
+//	mysql://user:pass@host:port/db      or ?socket=/path; with go-sql-driver's parameters
 //
-// In every form, characters that mean something in a URL are percent-encoded where
-// they are part of a name or a password. No error of this package shows a password.
+// In all forms, characters with a meaning in URLs are percent-encoded in names and passwords. No error of this
+// package shows a password.
 package open
 
 import (
@@ -27,36 +27,35 @@ import (
 	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
-// Forms names the URLs that are understood, for messages.
+// Forms lists the forms of URLs, for messages.
 const Forms = "sqlite:path.db, postgres://user:password@host:5432/database or mysql://user:password@host:3306/database"
 
-// Options of Open; the zero value is good.
+// Options are the options of Open. The zero value is valid.
 type Options struct {
 	// MustExist refuses a SQLite file that does not exist instead of creating it.
 	MustExist bool
-	// Tap, where it is set, sees every statement of the pool.
+	// Tap, if set, sees every statement of the pool.
 	Tap *tap.Hooks
 }
 
-// connectTimeout bounds a connection attempt where the URL sets no bound.
+// connectTimeout bounds a connection attempt if the URL sets no bound.
 const connectTimeout = 10 * time.Second
 
-// database is a URL taken apart.
+// database is a parsed URL.
 type database struct {
 	dialect dialect.Dialect
-	where   string // what is connected to: host:port, or a path
+	where   string // host:port, or a path
 	connect func() (driver.Connector, error)
-	// connections bounds the pool. As many may idle, for so long (0: for ever): rowfeed's
-	// bursts are short and frequent, and a connection costs more than it weighs.
+	// connections limits the pool. The same number may be idle, for the given time (0: no limit): rowfeed needs
+	// connections in short and frequent bursts, and opening one is expensive.
 	connections int
 	idle        time.Duration
-	// advise says what is the matter and what to do when a connection cannot be made.
-	// Nil: the general advice.
+	// advise explains why a connection cannot be made, and what to do. Nil means the general advice.
 	advise func(error) (cause, next string)
 }
 
-// Open opens a pool on the database and connects once, so that a wrong URL or an
-// absent server is told here. The error is a *rowfeed.Error.
+// Open opens a pool on the database and connects once, so that a wrong URL or an unavailable server is reported at
+// once. The error is a *rowfeed.Error.
 func Open(ctx context.Context, url string, o Options) (*sql.DB, dialect.Dialect, error) {
 	d, err := parse(url, o)
 	if err != nil {
@@ -92,7 +91,7 @@ func Open(ctx context.Context, url string, o Options) (*sql.DB, dialect.Dialect,
 	return pool, d.dialect, nil
 }
 
-// Dialect is the URL's dialect, without a connection.
+// Dialect returns the URL's dialect without connecting.
 func Dialect(url string) (dialect.Dialect, error) {
 	scheme, _, _ := strings.Cut(url, ":")
 	switch strings.ToLower(scheme) {
@@ -129,13 +128,13 @@ func parse(url string, o Options) (*database, error) {
 	return nil, e
 }
 
-// malformed never quotes a parser's message: it may hold a part of the password.
+// malformed never quotes a parser's message, which may contain a part of the password.
 func malformed(url, cause string) *rowfeed.Error {
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "db", Object: fmt.Sprintf("database %q", Redact(url)),
 		Cause: cause, Next: "write it like " + Forms}
 }
 
-// open makes the pool; nothing is connected yet.
+// open makes the pool without connecting.
 func (d *database) open(o Options) (*sql.DB, error) {
 	connector, err := d.connect()
 	if err != nil {

@@ -52,9 +52,8 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestMalformed asserts that every refusal has a code, shows no password and says
-// what to do.
-func TestMalformed(t *testing.T) {
+// TestInvalidURLsAreRefusedWithoutPassword: every refusal has a code, shows no password, and says what to do.
+func TestInvalidURLsAreRefusedWithoutPassword(t *testing.T) {
 	for _, rawURL := range []string{
 		"", "nonsense", "oracle://u:hunter22@h/d", "sqlite", "sqlite:", "sqlite://", "sqlite::memory:",
 		"sqlite:x.db?mode=memory", "sqlite:what?.db", "sqlite:x.db?%zz", "sqlite:a%00b", "postgres:u:hunter22@h",
@@ -83,8 +82,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// TestUnreachable names the server's address, and no password.
-func TestUnreachable(t *testing.T) {
+// TestUnreachableServerIsNamed: the error names the server's address, and no password.
+func TestUnreachableServerIsNamed(t *testing.T) {
 	for _, rawURL := range []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d",
 		"mariadb://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@localhost/d?socket=/absent.sock",
 		"postgres://u:hunter22@/d?host=/absent"} {
@@ -117,7 +116,7 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// TestSQLitePaths has names that mean something in a URL.
+// TestSQLitePaths has file names with characters that have a meaning in URLs.
 func TestSQLitePaths(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
@@ -154,8 +153,8 @@ func TestSQLitePaths(t *testing.T) {
 	}
 }
 
-// TestSQLiteSettings asserts what rowfeed's guarantees rest on, on each connection.
-func TestSQLiteSettings(t *testing.T) {
+// TestSQLiteConnectionsAreDurable checks the settings that rowfeed's guarantees need, on each connection.
+func TestSQLiteConnectionsAreDurable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	read := func(rawURL, pragma string) (value string) {
 		t.Helper()
@@ -186,7 +185,7 @@ func TestSQLiteSettings(t *testing.T) {
 		t.Errorf("read-only: %s", got)
 	}
 
-	// A transaction takes the write lock when it begins; a read-only one does not.
+	// A transaction acquires the write lock when it begins; a read-only transaction does not.
 	pool, _, err := Open(t.Context(), "sqlite:"+path+"?_busy_timeout=0", Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +204,7 @@ func TestSQLiteSettings(t *testing.T) {
 	}
 }
 
-func TestMustExist(t *testing.T) {
+func TestMissingFileIsNotCreated(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, rawURL := range []string{"sqlite:absent.db", "sqlite:absent.db?mode=rw"} {
 		_, _, err := Open(t.Context(), rawURL, Options{MustExist: rawURL == "sqlite:absent.db"})
@@ -218,7 +217,7 @@ func TestMustExist(t *testing.T) {
 	}
 }
 
-// TestMySQLConfig asserts what the driver is told.
+// TestMySQLConfig checks the parameters of the driver.
 func TestMySQLConfig(t *testing.T) {
 	for _, rawURL := range []string{
 		"mysql://us%40er:p%2Fw@h:3307/shop?parseTime=true&wait_timeout=9", "mysql://root@/shop?socket=/run/x.sock",

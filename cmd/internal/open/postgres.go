@@ -14,11 +14,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/postgres"
 )
 
-// serverConnections bounds the pool on a database server: a publisher holds one
-// during a pass, a request during its page.
+// serverConnections limits the pool on a database server. A publisher uses a connection during a pass, a request during
+// its page.
 const serverConnections = 16
 
-// postgresIdle closes what a burst opened.
+// postgresIdle is the time after which idle connections of a burst are closed.
 const postgresIdle = 5 * time.Minute
 
 func parsePostgres(rawURL string) (*database, error) {
@@ -54,14 +54,14 @@ func postgresConfig(rawURL string) (*pgx.ConnConfig, error) {
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "rowfeed"
 	}
-	// What the environment says (PGCONNECT_TIMEOUT) counts as well.
+	// The environment (PGCONNECT_TIMEOUT) counts as well.
 	if config.ConnectTimeout == 0 && !strings.Contains(rawURL, "connect_timeout=") {
 		config.ConnectTimeout = connectTimeout
 	}
 	return config, nil
 }
 
-// checkAuthority refuses URLs that would be read otherwise than they were meant.
+// checkAuthority refuses URLs that the driver would read in another way than the user meant.
 func checkAuthority(rawURL string) error {
 	const hint = "; characters such as @ : / ? # % in a user or password must be percent-encoded (@ as %40)"
 	u, err := url.Parse(rawURL)
@@ -71,7 +71,7 @@ func checkAuthority(rawURL string) error {
 	case !strings.Contains(rawURL, "://"):
 		return malformed(rawURL, "// is missing after the scheme")
 	case strings.Contains(u.Path, "@") || u.User == nil && strings.Contains(u.RawQuery, "@") || u.Fragment != "":
-		return malformed(rawURL, "its parts are not where they should be"+hint)
+		return malformed(rawURL, "a character in it must be percent-encoded"+hint)
 	}
 	return nil
 }

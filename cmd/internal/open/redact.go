@@ -6,13 +6,11 @@ import (
 	"strings"
 )
 
-// secretParameter finds "password=…" and its like, in a URL's query and in the other
-// ways in which databases are named.
+// secretParameter finds "password=…" and similar parameters, in a URL's query and in other connection strings.
 var secretParameter = regexp.MustCompile(`(?i)([a-z_]*(?:pass|secret|token)[a-z_]*\s*=\s*)('[^']*'|[^&\s]*)`)
 
-// Redact hides the password of a database URL, for messages. What cannot be told
-// for sure from a password is hidden too: URLs in which '@', '/' or '?' were left
-// unencoded in a password lose more than it.
+// Redact hides the password of a database URL, for messages. It also hides what may be a part of the password: if '@',
+// '/' or '?' are not encoded in it, other parts of the URL are hidden, too.
 func Redact(rawURL string) string {
 	if isSQLite(rawURL) {
 		return rawURL
@@ -26,14 +24,13 @@ func Redact(rawURL string) string {
 
 func isSQLite(rawURL string) bool { return strings.HasPrefix(strings.ToLower(rawURL), "sqlite:") }
 
-// passwordSpan is where the password is in the URL: behind the first ':' of the
-// authority, up to the last '@'. It does not parse the URL: what cannot be parsed has
-// a password as well.
+// passwordSpan returns the position of the password in the URL: behind the first ':' of the authority, up to the last
+// '@'. It does not parse the URL: an invalid URL may contain a password, too.
 func passwordSpan(rawURL string) (start, end int, ok bool) {
 	if isSQLite(rawURL) {
 		return 0, 0, false
 	}
-	authority := 0 // there may be no scheme: user:password@tcp(host)/db
+	authority := 0 // the URL may have no scheme: user:password@tcp(host)/db
 	if i := strings.Index(rawURL, "://"); i >= 0 {
 		authority = i + len("://")
 	}
@@ -45,7 +42,7 @@ func passwordSpan(rawURL string) (start, end int, ok bool) {
 	return authority + colon + 1, end, true
 }
 
-// secrets are the password's spellings.
+// secrets returns the spellings of the password.
 func secrets(rawURL string) []string {
 	var all []string
 	add := func(text string) {
@@ -71,9 +68,8 @@ func secrets(rawURL string) []string {
 	return all
 }
 
-// tails are what is behind each character in the password that begins something else for a
-// driver, where it was left unencoded: it takes the rest for a host or a parameter, and shows it.
-// The longest come first.
+// tails returns the parts of the password after characters that a driver takes for the end of the password if they are
+// not encoded. The driver then takes the rest for a host or a parameter, and shows it. The longest are first.
 func tails(rawURL string) (all []string) {
 	start, end, _ := passwordSpan(rawURL)
 	password := rawURL[start:end]
@@ -85,11 +81,11 @@ func tails(rawURL string) (all []string) {
 	return all
 }
 
-// shortSecret is the length below which a password is looked for only where a
-// connection string has one: "a" is in every text.
+// shortSecret is the length below which a password is replaced only where a connection string has it: every text
+// contains "a".
 const shortSecret = 6
 
-// ScrubText takes the URL's password out of a text and puts it on one line.
+// ScrubText removes the URL's password from a text, and returns the text on one line.
 func ScrubText(rawURL, text string) string {
 	if rawURL != "" {
 		text = strings.ReplaceAll(text, rawURL, Redact(rawURL))
@@ -107,7 +103,7 @@ func ScrubText(rawURL, text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Scrub is err with a text that shows no password; errors.Is and As see through it.
+// Scrub returns err with a text that shows no password. errors.Is and As still find the inner errors.
 func Scrub(rawURL string, err error) error {
 	if err == nil {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestSQLiteRights has files and directories that this process may not use: the message
-// says so, and does not talk of passwords.
-func TestSQLiteRights(t *testing.T) {
+// TestMissingRightsAreNamed has files and directories that this process may not use. The message says so, and does not
+// mention passwords.
+func TestMissingRightsAreNamed(t *testing.T) {
 	folder, err := os.MkdirTemp("", "rowfeed-rights-")
 	if err != nil {
 		t.Fatal(err)
@@ -63,8 +63,7 @@ func TestSQLiteRights(t *testing.T) {
 	}
 }
 
-// asNobody takes root's rights from this process until the test ends: nothing is
-// forbidden to root.
+// asNobody drops root's rights until the test ends: root may use all files.
 func asNobody(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -76,7 +75,7 @@ func asNobody(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		if err := unix.Setresuid(0, 0, 0); err != nil {
-			panic(err) // no test that follows would mean anything
+			panic(err) // further tests would be meaningless
 		}
 	})
 }

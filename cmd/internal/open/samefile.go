@@ -12,14 +12,13 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// sameFile makes connections to a file as long as it is the one that the first of them
-// found at its path. A file that is moved away under a running process stays open, and
-// what is published into it is lost to everybody who looks at the path. So each
-// connection is asked, when the pool hands it out, whether its file is still there.
+// sameFile opens connections to a file only while it is the file that the first connection found at its path. A file
+// that is moved away from a running process stays open, and changes to it are invisible at the path. Therefore the pool
+// checks a connection's file whenever it hands out the connection.
 type sameFile struct {
 	driver.Connector
 	path   string
-	create bool // the first connection may make the file
+	create bool // the first connection may create the file
 
 	mu    sync.Mutex
 	first os.FileInfo
@@ -27,15 +26,15 @@ type sameFile struct {
 
 // Connect implements driver.Connector.
 func (f *sameFile) Connect(ctx context.Context) (driver.Conn, error) {
-	if err := f.look(); err != nil {
+	if err := f.check(); err != nil {
 		return nil, err
 	}
 	conn, err := f.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// The file that was opened is the first one only if that was there before and after.
-	if err := f.look(); err != nil {
+	// The opened file is the first one only if that was at the path before and after.
+	if err := f.check(); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	whole, ok := conn.(fileDriverConn)
@@ -45,9 +44,8 @@ func (f *sameFile) Connect(ctx context.Context) (driver.Conn, error) {
 	return &fileConn{whole, f}, nil
 }
 
-// look answers an error unless the first file is at the path. The path itself stays in
-// the error's inner part, which strangers are not shown.
-func (f *sameFile) look() error {
+// check returns an error unless the first file is at the path. The inner error has the path, which clients do not see.
+func (f *sameFile) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.first == nil && f.create {
@@ -63,7 +61,7 @@ func (f *sameFile) look() error {
 		return &rowfeed.Error{Code: rowfeed.DatabaseChanged, Object: "database",
 			Cause: "its file was replaced by another one while it was in use",
 			Err:   fmt.Errorf("%s is not the file that was opened", f.path),
-			Next: "stop rowfeed; where the file is a copy from before, run `rowfeed feed bump NAME` for each feed; " +
+			Next: "stop rowfeed; if the file is an older copy, run `rowfeed feed bump NAME` for each feed; " +
 				"then start again"}
 	case errors.Is(err, fs.ErrNotExist):
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "database",
@@ -74,9 +72,8 @@ func (f *sameFile) look() error {
 	return err
 }
 
-// createFile makes an empty file where there is none, which is an empty database. It
-// never opens one that is there: closing it would give up the locks that this process
-// holds on it.
+// createFile creates an empty file, which is an empty database, if there is none. It never opens an existing one:
+// closing it would release this process's locks on it.
 func createFile(path string) error {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
@@ -88,7 +85,7 @@ func createFile(path string) error {
 	return file.Close()
 }
 
-// fileDriverConn is all that database/sql makes use of in the driver's connections.
+// fileDriverConn has the methods of the driver's connections that database/sql uses.
 type fileDriverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -105,10 +102,10 @@ type fileConn struct {
 	file *sameFile
 }
 
-// ResetSession implements driver.SessionResetter: the pool asks it before it hands a
-// connection out again. A bad one is closed, and the attempt at another tells why.
+// ResetSession implements driver.SessionResetter. The pool calls it before it hands out a connection again. On an error
+// the pool opens another connection, whose error explains why.
 func (c *fileConn) ResetSession(ctx context.Context) error {
-	if c.file.look() != nil {
+	if c.file.check() != nil {
 		return driver.ErrBadConn
 	}
 	return c.fileDriverConn.ResetSession(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestSQLiteFileMoved (M74) takes the database's file away under a pool with idle connections:
-// none of them serves on, nothing is made at the path, and what is put back is served.
+// TestSQLiteFileMoved (M74) moves the database's file away from a pool with idle connections. No connection is used
+// again, no file is created at the path, and the file is used again once it is back.
 func TestSQLiteFileMoved(t *testing.T) {
 	folder := t.TempDir()
 	path, away := filepath.Join(folder, "x.db"), filepath.Join(folder, "away.db")
@@ -45,12 +45,12 @@ func TestSQLiteFileMoved(t *testing.T) {
 	move(away, path)
 	var rows int
 	if err := pool.QueryRow("SELECT count(*) FROM t").Scan(&rows); err != nil || rows != 0 {
-		t.Errorf("back at its place: %d rows (%v)", rows, err)
+		t.Errorf("back at its path: %d rows (%v)", rows, err)
 	}
 }
 
-// TestSQLiteFileReplaced (M74) puts another file at the path: no connection of the pool goes to
-// the one or to the other, also when some were made before and some are made after.
+// TestSQLiteFileReplaced (M74) puts another file at the path. No connection of the pool uses either file, including new
+// connections.
 func TestSQLiteFileReplaced(t *testing.T) {
 	folder := t.TempDir()
 	path, other := filepath.Join(folder, "x.db"), filepath.Join(folder, "other.db")
@@ -81,7 +81,7 @@ func TestSQLiteFileReplaced(t *testing.T) {
 		_, err := pool.Exec("INSERT INTO t VALUES (1)")
 		wantNext(t, err, rowfeed.DatabaseChanged, "rowfeed feed bump")
 	}
-	// Through the library the error is the same, and not one about missing tables.
+	// The library returns the same error, and not one about missing tables.
 	_, err = db.Feeds(t.Context())
 	wantNext(t, err, rowfeed.DatabaseChanged, "rowfeed feed bump")
 	var e *rowfeed.Error
@@ -90,8 +90,8 @@ func TestSQLiteFileReplaced(t *testing.T) {
 	}
 }
 
-// TestSQLitePublishesIntoNoLostFile (M74): what was captured in a file that is away is
-// published when it is back, and not before.
+// TestSQLitePublishesIntoNoLostFile (M74): changes in a file that was moved away are published when the file is back,
+// and not before.
 func TestSQLitePublishesIntoNoLostFile(t *testing.T) {
 	folder := t.TempDir()
 	path, away := filepath.Join(folder, "x.db"), filepath.Join(folder, "away.db")
@@ -128,11 +128,11 @@ func TestSQLitePublishesIntoNoLostFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := f.Publish(t.Context()); err != nil || n != 1 {
-		t.Errorf("back at its place: %d keys, %v", n, err)
+		t.Errorf("back at its path: %d keys, %v", n, err)
 	}
 }
 
-// idle fills a pool with connections that nobody uses.
+// idle fills a pool with idle connections.
 func idle(t *testing.T, pool *sql.DB, n int) {
 	t.Helper()
 	conns := make([]*sql.Conn, n)

@@ -16,12 +16,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 )
 
-// sqliteConnections bounds the pool: readers run beside each other, writers take
-// turns anyway.
+// sqliteConnections limits the pool: readers run concurrently, writers take turns.
 const sqliteConnections = 8
 
-// sqliteDefaults hold where the URL does not say otherwise. WAL lets readers and a
-// writer run at the same time; less than FULL forgets commits after a power cut.
+// sqliteDefaults apply unless the URL sets something else. WAL lets readers and a writer run at the same time. Below
+// FULL, commits may be lost in a power cut.
 var sqliteDefaults = []struct{ name, alias, value string }{
 	{"_busy_timeout", "_timeout", "10000"},
 	{"_journal_mode", "_journal", "WAL"},
@@ -30,21 +29,22 @@ var sqliteDefaults = []struct{ name, alias, value string }{
 
 func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 	path, rawQuery, _ := strings.Cut(rest, "?")
-	path = strings.TrimPrefix(path, "//") // sqlite:///abs, and sqlite://rel as other tools have it
+	path = strings.TrimPrefix(path, "//") // sqlite:///abs, and sqlite://rel as in other tools
 	if decoded, err := url.PathUnescape(path); err == nil {
-		path = decoded // otherwise a '%' in it is meant as it stands
+		path = decoded // otherwise a '%' is part of the name
 	}
 	query, err := url.ParseQuery(rawQuery)
 	switch {
 	case err != nil:
-		return nil, malformed(rawURL, "what follows the '?' are no parameters; a '?' in a file's name is written %3F")
+		return nil, malformed(rawURL, "the part after '?' is not a list of parameters; a '?' in a file's name is "+
+			"written %3F")
 	case path == "":
 		return nil, malformed(rawURL, "it names no file")
 	case strings.ContainsRune(path, 0):
 		return nil, malformed(rawURL, "a file's name has no NUL")
 	case strings.Contains(path, ":memory:") || query.Get("mode") == "memory":
 		return nil, malformed(rawURL,
-			"a database in memory would be another one for each connection; rowfeed needs a file")
+			"each connection would get its own database in memory; rowfeed needs a file")
 	}
 	for name := range query {
 		switch name {
@@ -66,13 +66,11 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 			query.Set(d.name, d.value)
 		}
 	}
-	// Transactions that write say so when they begin: one that begins by reading is
-	// refused at its first write when another writer came between, at once and
-	// whatever the busy timeout.
+	// Transactions that write say so when they begin. Otherwise SQLite refuses the first write after a read, at once,
+	// if another writer has written in between. The busy timeout does not apply.
 	query.Set("_txlock", "immediate")
 	query.Set("_error_rc", "1") // no "out of memory" for a file that cannot be opened
-	// SQLite never creates the file: one that was moved away would be followed by an empty
-	// one at its place.
+	// SQLite must never create the file: otherwise it would replace a file that was moved away by an empty one.
 	if !readOnly {
 		query.Set("mode", "rw")
 	}
@@ -89,10 +87,10 @@ func parseSQLite(rawURL, rest string, o Options) (*database, error) {
 	}, nil
 }
 
-// adviseSQLite says what is the matter with a file that cannot be used, and what to do.
+// adviseSQLite explains why a file cannot be used, and what to do.
 func adviseSQLite(path string, readOnly bool, err error) (cause, next string) {
 	const rights = "give the user that rowfeed runs as the right to read and write the file and its directory, " +
-		"where SQLite keeps a -wal and a -shm file beside it"
+		"where SQLite also keeps a -wal and a -shm file"
 	if denied := accessible(path, !readOnly); denied != nil {
 		return fmt.Sprintf("file %s may not be read and written (%v)", path, denied), rights
 	}

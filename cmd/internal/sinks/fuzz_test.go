@@ -9,8 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/webhook"
 )
 
-// FuzzURL: whatever a receiver's URL is, it has a name, and what is wrong with it is said
-// without a password.
+// FuzzURL: every URL of a receiver has a name, and errors show no password.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{"", "stdout:", "https://u:hunter22@example.com/hook",
 		"nats://h/subject?creds=x&tls=true", "kafka://u:hunter22@a:9092,b:9092/topic?mechanism=scram-sha-256",

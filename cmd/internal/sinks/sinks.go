@@ -1,11 +1,10 @@
-// Package sinks turns the URL of a relay's receiver into a sink, as cmd/internal/open does
-// with those of databases.
+// Package sinks turns the URL of a relay's receiver into a sink, as cmd/internal/open does for databases.
 //
 //	stdout:                                  entry lines
-//	https://host/hook                        webhook; http:// too
+//	https://host/hook                        webhook; also http://
 //	nats://host:4222/subject                 JetStream; ?creds=FILE, ?tls=true
 //	kafka://host:9092,host:9092/topic        ?tls=true&mechanism=scram-sha-256
-//	postgres://host/database?table=orders    mirror; every form of a database, and a table
+//	postgres://host/database?table=orders    mirror; the URL of any database, and a table
 package sinks
 
 import (
@@ -29,25 +28,25 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/webhook"
 )
 
-// Forms names the URLs that are understood, for messages.
+// Forms lists the forms of URLs, for messages.
 const Forms = "stdout:, https://host/path, nats://host:4222/subject, " +
 	"kafka://host:9092/topic or a database's URL with ?table=NAME"
 
-// Options of Open. Only To is needed.
+// Options are the options of Open. Only To is required.
 type Options struct {
 	To string // a URL, resolved: see Resolve
 	// Secrets sign the requests of a webhook.
 	Secrets      []string
 	AllowPrivate bool    // webhook
-	Rate         float64 // webhook: requests a second; 0 for any
+	Rate         float64 // webhook: requests per second; 0 means no limit
 	Stdout       io.Writer
-	// Library are rowfeed's settings in a mirror's database.
+	// Library has rowfeed's settings in a mirror's database.
 	Library rowfeed.Config
 }
 
-// Resolve answers the text itself, or with "env:NAME" in its place what that variable of
-// the environment has, with "file:PATH" what the file has, without a line break at its
-// end: so that no secret needs to stand in a command line or a configuration file.
+// Resolve returns the text itself, for "env:NAME" the value of that environment variable, and for "file:PATH" the
+// content of the file without a line break at its end. So no secret has to be in a command line or a configuration
+// file.
 func Resolve(param, text string, getenv func(string) string) (string, error) {
 	missing := func(cause, next string) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}
@@ -71,9 +70,8 @@ func Resolve(param, text string, getenv func(string) string) (string, error) {
 	return text, nil
 }
 
-// DefaultName is a name for the relay to a URL, which is another one for every receiver:
-// two relays under one name would share a cursor, and each entry go to one of them.
-// Passwords and settings do not count.
+// DefaultName derives a relay's name from a URL. Different receivers have different names: two relays with the same
+// name would share a cursor, and each entry would reach only one of them. Passwords and settings are ignored.
 func DefaultName(to string) string {
 	scheme, _, _ := strings.Cut(strings.ToLower(to), ":")
 	if scheme == "stdout" {
@@ -91,19 +89,19 @@ func DefaultName(to string) string {
 	return scheme + "-" + hex.EncodeToString(sum[:4])
 }
 
-// IsMirror tells whether the URL is a database's.
+// IsMirror reports whether the URL is a database's.
 func IsMirror(to string) bool {
 	_, err := open.Dialect(to)
 	return err == nil
 }
 
-// IsStdout tells whether the URL means this process's output.
+// IsStdout reports whether the URL means this process's output.
 func IsStdout(to string) bool {
 	scheme, _, _ := strings.Cut(to, ":")
 	return strings.EqualFold(scheme, "stdout")
 }
 
-// Open makes the sink. Closing it gives up all that it has opened.
+// Open makes the sink. Closing the sink closes everything that Open has opened.
 func Open(ctx context.Context, o Options) (sink.Sink, error) {
 	scheme, rest, _ := strings.Cut(o.To, ":")
 	if IsMirror(o.To) {
@@ -124,13 +122,13 @@ func Open(ctx context.Context, o Options) (sink.Sink, error) {
 	return nil, malformed("it is no URL of a receiver")
 }
 
-// malformed quotes nothing: what is wrong may be a part of a password.
+// malformed quotes nothing, because the error may be in the password.
 func malformed(cause string) error {
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Cause: "to: " + cause,
 		Next: "write it like " + Forms}
 }
 
-// parse takes a URL apart, and refuses parameters that it does not know.
+// parse parses a URL, and refuses unknown parameters.
 func parse(to string, known ...string) (*url.URL, url.Values, error) {
 	u, err := url.Parse(to)
 	if err != nil || u.Host == "" || u.Fragment != "" {
@@ -139,7 +137,7 @@ func parse(to string, known ...string) (*url.URL, url.Values, error) {
 	}
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, nil, malformed("what follows the '?' are no parameters")
+		return nil, nil, malformed("the part after '?' is not a list of parameters")
 	}
 next:
 	for name := range values {
@@ -211,12 +209,11 @@ func (m *mirror) Close() error {
 	return m.pool.Close()
 }
 
-// openMirror makes rowfeed's tables in the mirror's database where they are not there:
-// the cursor is kept in them.
+// openMirror creates rowfeed's tables in the mirror's database if they are missing, because the cursor is stored there.
 func openMirror(ctx context.Context, o Options) (sink.Sink, error) {
 	to, table := MirrorOf(o.To)
 	if table == "" {
-		return nil, malformed("a database's URL needs the table that is to follow, ?table=NAME")
+		return nil, malformed("a database's URL must name the mirror table, ?table=NAME")
 	}
 	pool, d, err := open.Open(ctx, to, open.Options{MustExist: true})
 	if err != nil {
@@ -237,7 +234,7 @@ func openMirror(ctx context.Context, o Options) (sink.Sink, error) {
 	return &mirror{s, pool}, nil
 }
 
-// MirrorOf takes the parameter table out of a mirror's URL and leaves the rest as it stands.
+// MirrorOf removes the parameter table from a mirror's URL and returns it. The rest of the URL is unchanged.
 func MirrorOf(to string) (database, table string) {
 	place, query, _ := strings.Cut(to, "?")
 	var others []string

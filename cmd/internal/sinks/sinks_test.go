@@ -11,9 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestForms opens what can be opened without a server, and refuses the rest without
-// showing a password.
-func TestForms(t *testing.T) {
+// TestURLsOpenTheirSinks opens the sinks that need no server. Other URLs are refused without showing a password.
+func TestURLsOpenTheirSinks(t *testing.T) {
 	folder := t.TempDir()
 	for _, to := range []string{"stdout:", "stdout", "https://me:hunter2@example.com/hook?token=x",
 		"kafka://me:hunter2@a:9092,b:9092/topic?tls=true&mechanism=scram-sha-512",
@@ -42,8 +41,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestDefaultName: one name for one receiver, whoever asks.
-func TestDefaultName(t *testing.T) {
+// TestOneDefaultNamePerReceiver: all URLs of a receiver have the same name.
+func TestOneDefaultNamePerReceiver(t *testing.T) {
 	names := map[string]string{}
 	for _, to := range []string{
 		"stdout:", "https://example.com/a", "https://example.com/b", "nats://h:4222/a", "postgres://h/d?table=a",

@@ -107,8 +107,8 @@ func (c Config) login() (kgo.Opt, error) {
 	case "scram-sha-512":
 		return kgo.SASL(hashed.AsSha512Mechanism()), nil
 	}
-	return nil, invalid(fmt.Sprintf("%q is no mechanism to log in", c.Mechanism),
-		"take plain, scram-sha-256 or scram-sha-512")
+	return nil, invalid(fmt.Sprintf("%q is not a mechanism to log in", c.Mechanism),
+		"use plain, scram-sha-256 or scram-sha-512")
 }
 
 func invalid(cause, next string) error {
@@ -150,7 +150,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	for n := range batch {
 		select {
 		case d := <-decided:
-			results[d.i] = s.judge(d.err)
+			results[d.i] = s.outcome(d.err)
 		case <-ctx.Done():
 			s.leave(batch, &producing)
 			return s.giveUp(results, n, ctx.Err())
@@ -219,8 +219,8 @@ func record(ctx context.Context, e sink.Entry) *kgo.Record {
 	return r
 }
 
-// judge returns the result for an error: rejected if no broker would accept the record, else undecided.
-func (s *Sink) judge(err error) sink.Result {
+// outcome returns the result for an error: rejected if no broker would accept the record, else undecided.
+func (s *Sink) outcome(err error) sink.Result {
 	switch {
 	case err == nil:
 		return sink.Accept()

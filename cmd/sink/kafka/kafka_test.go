@@ -135,9 +135,9 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestOnePartitionPerKey (S4): all versions of a row are in one partition, and the receiver of a record can continue
-// the trace of its delivery.
-func TestOnePartitionPerKey(t *testing.T) {
+// TestVersionsOfAKeyShareAPartition (S4): all versions of a row are in one partition, and the receiver of a record can
+// continue the trace of its delivery.
+func TestVersionsOfAKeyShareAPartition(t *testing.T) {
 	c := newCluster(t)
 	s := c.sink(Config{})
 	for version := range int64(3) {
@@ -169,8 +169,8 @@ func TestOnePartitionPerKey(t *testing.T) {
 	}
 }
 
-// TestNew: invalid settings are refused.
-func TestNew(t *testing.T) {
+// TestInvalidSettingsAreRefused: invalid settings are refused.
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	for _, cfg := range []Config{{}, {Brokers: []string{"a:1"}}, {Topic: "a"}, {Brokers: []string{"a:1"}, Topic: "a",
 		Timeout: -1},
 		{Brokers: []string{"a:1"}, Topic: "a", User: "u", Password: "hunter2", Mechanism: "guess"}} {

@@ -59,7 +59,7 @@ func New(cfg Config) (*Sink, error) {
 		return nil, invalid("it names no server", "write it like nats://host:4222/subject")
 	case !validSubject(cfg.Subject):
 		return nil, invalid(fmt.Sprintf("%q is no subject to publish to", cfg.Subject),
-			"name one without wildcards and blanks, like orders.changes")
+			"use a subject without wildcards and spaces, like orders.changes")
 	case cfg.Timeout < 0 || cfg.MaxInFlight < 0:
 		return nil, invalid("its bounds must not be negative", "leave them at 0 for the defaults")
 	}
@@ -136,7 +136,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 			jetstream.WithStallWait(s.cfg.Timeout),
 			jetstream.WithRetryAttempts(0))
 		if err != nil {
-			if results[i] = judge(err); results[i].State == sink.Undecided {
+			if results[i] = outcome(err); results[i].State == sink.Undecided {
 				halt = err
 			}
 		}
@@ -149,7 +149,7 @@ func (s *Sink) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 		case <-ack.Ok():
 			results[i] = sink.Accept()
 		case err := <-ack.Err():
-			results[i] = judge(err)
+			results[i] = outcome(err)
 		case <-ctx.Done():
 			results[i] = sink.Retry(0, fmt.Errorf("wait for the stream: %w", s.why(ctx.Err())))
 		}
@@ -191,15 +191,15 @@ func (s *Sink) message(ctx context.Context, e sink.Entry) *nats.Msg {
 	return m
 }
 
-// judge returns the result for an error: rejected if no stream would accept the entry, else undecided.
-func judge(err error) sink.Result {
+// outcome returns the result for an error: rejected if no stream would accept the entry, else undecided.
+func outcome(err error) sink.Result {
 	var refused *jetstream.APIError
 	if errors.Is(err, nats.ErrMaxPayload) ||
 		errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum {
 		return sink.Reject(err)
 	}
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
-		return sink.Retry(0, fmt.Errorf("%w: is there a stream that takes the subject?", err))
+		return sink.Retry(0, fmt.Errorf("%w: is there a stream with this subject?", err))
 	}
 	return sink.Retry(0, err)
 }

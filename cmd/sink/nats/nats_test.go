@@ -192,8 +192,8 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestNew: invalid settings are refused.
-func TestNew(t *testing.T) {
+// TestInvalidSettingsAreRefused: invalid settings are refused.
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	for _, subject := range []string{"", ".", "a.", ".a", "a..b", "a.*", ">", "a b", "a\n"} {
 		if _, err := New(Config{URL: "nats://127.0.0.1:1", Subject: subject}); !errors.Is(err,
 			feedtype.InvalidRequest) {

@@ -170,7 +170,7 @@ func (s *Sink) Complete(ctx context.Context, tx *sql.Tx) error {
 		"DELETE FROM " + s.quoted(s.sweep),
 	} {
 		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("remove what the new pass did not bring: %w", err)
+			return fmt.Errorf("remove rows that the new pass did not bring: %w", err)
 		}
 	}
 	return nil

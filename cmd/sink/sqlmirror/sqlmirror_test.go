@@ -88,8 +88,8 @@ func received(t *testing.T, db *testdb.Database) (all []sinktest.Delivery) {
 	return all
 }
 
-// TestVersionsOfAKey: a batch of another source than a feed may contain a key twice. The last version counts.
-func TestVersionsOfAKey(t *testing.T) {
+// TestLastVersionOfAKeyCounts: a batch of another source than a feed may contain a key twice. The last version counts.
+func TestLastVersionOfAKeyCounts(t *testing.T) {
 	db := testdb.SQLite.New(t)
 	db.Exec(t, "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY, v text)")
 	s := openSink(t, db, db.OpenTapped(t, testdb.Hooks{}))

@@ -54,9 +54,9 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestTornLine (S1): lines that were written completely before an error are not written again, and an incomplete line
-// is not joined to the next.
-func TestTornLine(t *testing.T) {
+// TestIncompleteLineIsNotJoined (S1): lines that were written completely before an error are not written again, and an
+// incomplete line is not joined to the next.
+func TestIncompleteLineIsNotJoined(t *testing.T) {
 	p := &pipe{}
 	s := New(p)
 	first := sinktest.Upsert(t, 1, 1, "a")

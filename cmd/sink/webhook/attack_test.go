@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/sinktest"
 )
 
-// TestSpellingsOfThisMachine: an address in any notation is checked by where it leads.
-func TestSpellingsOfThisMachine(t *testing.T) {
+// TestAddressesInAnyNotationAreChecked: an address in any notation is checked by where it leads.
+func TestAddressesInAnyNotationAreChecked(t *testing.T) {
 	e, server := newEndpoint(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	for _, host := range []string{
@@ -34,9 +34,9 @@ func TestSpellingsOfThisMachine(t *testing.T) {
 	}
 }
 
-// TestNoProxy: a proxy of the environment is not used, because it would resolve names itself, and its addresses could
-// not be checked.
-func TestNoProxy(t *testing.T) {
+// TestProxyIsNotUsed: a proxy of the environment is not used, because it would resolve names itself, and its addresses
+// could not be checked.
+func TestProxyIsNotUsed(t *testing.T) {
 	_, server := newEndpoint(t)
 	asked := false
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -52,9 +52,9 @@ func TestNoProxy(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutEnd: only a limited part of an answer and of its header is read, even if it is compressed. The
-// endpoint sends for as long as the client reads.
-func TestAnswersWithoutEnd(t *testing.T) {
+// TestAnswersAreReadUpToALimit: only a limited part of an answer and of its header is read, even if it is compressed.
+// The endpoint sends for as long as the client reads.
+func TestAnswersAreReadUpToALimit(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true})
 	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request){

@@ -64,7 +64,7 @@ func (s *Sink) post(ctx context.Context, batch []sink.Entry) sink.Result {
 	if aboutEntries(resp.StatusCode) {
 		return sink.Reject(refused)
 	}
-	return sink.Retry(rest(resp.Header.Get("Retry-After"), s.now()), refused)
+	return sink.Retry(parseRetryAfter(resp.Header.Get("Retry-After"), s.now()), refused)
 }
 
 // sign sets the three headers of Standard Webhooks. Without a secret there is no signature.
@@ -138,8 +138,8 @@ func aboutEntries(status int) bool {
 	return status >= 400 && status < 500
 }
 
-// rest parses Retry-After: seconds, or a date.
-func rest(header string, now time.Time) time.Duration {
+// parseRetryAfter parses Retry-After: seconds, or a date.
+func parseRetryAfter(header string, now time.Time) time.Duration {
 	header = strings.TrimSpace(header)
 	if seconds, err := strconv.ParseInt(header, 10, 64); err == nil {
 		return time.Duration(min(max(seconds, 0), int64(maxRest/time.Second))) * time.Second

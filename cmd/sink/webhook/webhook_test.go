@@ -139,8 +139,8 @@ func TestSink(t *testing.T) {
 	}
 }
 
-// TestAnswers (S2): which answers accept, which refuse the entries, and which are retried, and when.
-func TestAnswers(t *testing.T) {
+// TestAnswersDecideAboutEntries (S2): which answers accept, which refuse the entries, and which are retried, and when.
+func TestAnswersDecideAboutEntries(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true})
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -182,9 +182,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestRequests (S2): requests are limited in size, are sent in the order of positions, have the same id when they are
-// sent again, and have a signature per secret.
-func TestRequests(t *testing.T) {
+// TestRequestsAreLimitedAndSigned (S2): requests are limited in size, are sent in the order of positions, have the same
+// id when they are sent again, and have a signature per secret.
+func TestRequestsAreLimitedAndSigned(t *testing.T) {
 	e, server := newEndpoint(t)
 	other := "whsec_" + base64.StdEncoding.EncodeToString([]byte("the next one"))
 	s := open(t, Config{URL: strings.Replace(server.URL, "http://", "http://me:hunter2@", 1) + "/hunter3",
@@ -226,9 +226,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRest: if the endpoint asks for a pause in the middle of a batch, nothing more is sent, and all remaining
-// entries have that pause.
-func TestRest(t *testing.T) {
+// TestPauseInTheMiddleOfABatch: if the endpoint asks for a pause in the middle of a batch, nothing more is sent, and
+// all remaining entries have that pause.
+func TestPauseInTheMiddleOfABatch(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true, MaxEntries: 2})
 	requests := 0
@@ -252,8 +252,8 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestTimeout (S2): a request that gets no answer is given up, and Close does not wait for it.
-func TestTimeout(t *testing.T) {
+// TestUnansweredRequestIsGivenUp (S2): a request that gets no answer is given up, and Close does not wait for it.
+func TestUnansweredRequestIsGivenUp(t *testing.T) {
 	release, reached := make(chan struct{}), make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -282,8 +282,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestPrivateTargets (S2): the address is checked when it is dialled, after each resolution of the name.
-func TestPrivateTargets(t *testing.T) {
+// TestPrivateAddressesAreRefused (S2): the address is checked when it is dialled, after each resolution of the name.
+func TestPrivateAddressesAreRefused(t *testing.T) {
 	e, server := newEndpoint(t)
 	_, port, _ := strings.Cut(strings.TrimPrefix(server.URL, "http://"), ":")
 	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0"} {
@@ -310,8 +310,8 @@ func TestPrivateTargets(t *testing.T) {
 	}
 }
 
-// TestNew: invalid settings are refused, and errors contain no secret.
-func TestNew(t *testing.T) {
+// TestInvalidSettingsAreRefused: invalid settings are refused, and errors contain no secret.
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	for _, cfg := range []Config{
 		{},
 		{URL: "ftp://hunter2.example/x"},

@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// TestNothingIsLost: every case of the inventory exists, where moved.txt says, and runs on the databases that it
-// ran on; and every case is in the inventory.
-func TestNothingIsLost(t *testing.T) {
+// TestEveryCaseOfTheInventoryExists: every case of the inventory still exists, where moved.txt says, and still runs on
+// its databases. Every case is in the inventory.
+func TestEveryCaseOfTheInventoryExists(t *testing.T) {
 	r := opened(t)
 	for _, problem := range check(r.inventory, r.moved, r.cases) {
 		t.Error(problem)
 	}
 }
 
-// TestCapabilities: docs/CAPABILITIES.md is what the labels of the cases make of it.
-func TestCapabilities(t *testing.T) {
+// TestCapabilitiesAreUpToDate: docs/CAPABILITIES.md is up to date with the labels of the cases.
+func TestCapabilitiesAreUpToDate(t *testing.T) {
 	r := opened(t)
 	made, problems := page(r.template, r.cases)
 	for _, problem := range problems {
@@ -37,7 +37,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestListsOfTheSuite: a folder of the suite lists all its tests, in the order in which its files have them.
+// TestListsOfTheSuite: a folder of the suite lists all its tests, in the order of its files.
 func TestListsOfTheSuite(t *testing.T) {
 	r := opened(t)
 	run, err := os.ReadFile(filepath.Join(r.root, "cmd/internal/suite/suite_test.go"))
@@ -66,11 +66,11 @@ func opened(t *testing.T) *repository {
 
 const before = "a\n\tTestOne sqlite mariadb (mysql)\n\tTestTwo\n"
 
-// TestCheck: what is lost, added or changed is found.
-func TestCheck(t *testing.T) {
+// TestLostAndNewCasesAreFound: lost, new and changed cases are found.
+func TestLostAndNewCasesAreFound(t *testing.T) {
 	for _, c := range []struct{ name, moved, now, want string }{
 		{"the same", "", before, ""},
-		{"lost", "", "a\n\tTestTwo\n", "there is no case a.TestOne any more"},
+		{"lost", "", "a\n\tTestTwo\n", "the case a.TestOne no longer exists"},
 		{"fewer databases", "", "a\n\tTestOne sqlite (mysql)\n\tTestTwo\n",
 			"a.TestOne does not run on mariadb any more"},
 		{"only with all", "", "a\n\tTestOne sqlite (mariadb mysql)\n\tTestTwo\n", "does not run on mariadb any more"},
@@ -79,15 +79,15 @@ func TestCheck(t *testing.T) {
 		{"more databases", "", "a\n\tTestOne sqlite mariadb mysql\n\tTestTwo\n", "cases.txt is out of date"},
 		{"new", "", before + "b\n\tTestThree\n", "b.TestThree is not in cases.txt"},
 		{"moved, not mapped", "", "b\n\tTestOne sqlite mariadb (mysql)\n\tTestTwo\n",
-			"there is no case a.TestOne any more"},
+			"the case a.TestOne no longer exists"},
 		{"moved", "a -> b", "b\n\tTestOne sqlite mariadb (mysql)\n\tTestTwo\n", ""},
 		{"moved twice", "a -> b\nb -> c/d\nc/d.TestTwo -> e.TestTow",
 			"c/d\n\tTestOne sqlite mariadb (mysql)\ne\n\tTestTow\n", ""},
 		{"gone", "a.TestTwo -> gone: nobody needs it", "a\n\tTestOne sqlite mariadb (mysql)\n", ""},
 		{"a map to nothing", "a.TestTwo -> b.TestTwo", "a\n\tTestOne sqlite mariadb (mysql)\n",
-			"there is no case b.TestTwo"},
+			"the case b.TestTwo no longer exists"},
 		{"a map to another case", "a.TestTwo -> a.TestOne", "a\n\tTestOne sqlite mariadb (mysql)\n",
-			"two cases of cases.txt are a.TestOne now"},
+			"two cases of cases.txt are now a.TestOne"},
 		{"only with all", "", "a\n\tTestOne (mysql)\n\tTestTwo\n", "runs on no database unless ROWFEED_TEST_ALL is 1"},
 		{"a map of nothing", "a.TestTw -> b.TestTwo", before, "had the path a.TestTw"},
 	} {
@@ -125,14 +125,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestPage: rows without cases and labels without rows are found.
-func TestPage(t *testing.T) {
+// TestRowsAndLabelsMustMatch: rows without cases and labels without rows are found.
+func TestRowsAndLabelsMustMatch(t *testing.T) {
 	one := Case{Folder: "a", Name: "TestOne", On: []string{"sqlite"}, WithAll: []string{"mysql"}}
 	one.Labels = []string{"M1"}
 	const head = "| row | what | state |\n|---|---|---|\n"
 	for _, c := range []struct{ name, rows, want string }{
 		{"made", "| M1 | it works | run |\n| M2 | it flies | not yet |\n", ""},
-		{"no case", "| M1 | it works | run |\n| M2 | it flies | run, nearly |\n", "M2 says that it was run"},
+		{"no case", "| M1 | it works | run |\n| M2 | it flies | run, nearly |\n", "M2 says run"},
 		{"a case of what is not run", "| M1 | it works | not run |\n", "M1 says that it was not run"},
 		{"no row", "| M2 | it works | not run |\n", `a.TestOne names the row "M1"`},
 		{"no state", "| M1 | it works | well |\n", "state of row M1 begins with none"},
@@ -153,9 +153,9 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestDatabases: the databases of a case are those that it and its helpers name, without those that it only
+// TestDatabasesOfACase: the databases of a case are those that it and its helpers name, without those that it only
 // compares with, and without those that Only leaves out.
-func TestDatabases(t *testing.T) {
+func TestDatabasesOfACase(t *testing.T) {
 	const helpers = `package p
 func each(f func()) { testdb.Each(t, f) }
 func servers(f func()) { testdb.Only(t, testdb.Servers...); each(f) }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// move is a line of moved.txt: what was found under the old path is found under the new one. A path is that of
-// a case, or of a folder with all below it.
+// move is a line of moved.txt: the old path became the new path. A path is that of a case, or of a folder with
+// everything below it.
 type move struct {
 	old, new string
-	gone     bool // new says why
+	gone     bool // new has the reason
 }
 
 // parseMoved reads lines "old -> new" and "old -> gone: the reason".
@@ -32,7 +32,7 @@ func parseMoved(text string) (moved []move, err error) {
 	return moved, nil
 }
 
-// apply returns the path after the move, and whether the move concerns that path.
+// apply returns the path after the move, and whether the move concerns the path.
 func (m move) apply(path string) (string, bool) {
 	rest, ok := strings.CutPrefix(path, m.old)
 	isFolder := strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, ".")
@@ -42,8 +42,8 @@ func (m move) apply(path string) (string, bool) {
 	return m.new + rest, true
 }
 
-// where follows a case of the inventory through all moves, from the first to the last. used counts what each
-// move was about.
+// where follows a case of the inventory through all moves, from the first to the last. used counts the cases of each
+// move.
 func where(path string, moved []move, used []int) (now string, gone bool) {
 	for i, m := range moved {
 		next, ok := m.apply(path)
@@ -61,7 +61,7 @@ func where(path string, moved []move, used []int) (now string, gone bool) {
 	return path, false
 }
 
-// check compares the inventory with the cases that there are.
+// check compares the inventory with the existing cases.
 func check(inventory []Case, moved []move, cases []Case) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	is := map[string]Case{}
@@ -77,10 +77,10 @@ func check(inventory []Case, moved []move, cases []Case) (problems []string) {
 		case gone:
 			continue
 		case known[path]:
-			say("two cases of %s are %s now: say in %s why one is gone", inventoryFile, path, movedFile)
+			say("two cases of %s are now %s: give the reason in %s why one is gone", inventoryFile, path, movedFile)
 			continue
 		case !exists:
-			say("there is no case %s any more: say in %s where it is now, or why it is gone", path, movedFile)
+			say("the case %s no longer exists: add to %s its new path, or the reason why it is gone", path, movedFile)
 			continue
 		}
 		known[path] = true
@@ -114,8 +114,8 @@ func check(inventory []Case, moved []move, cases []Case) (problems []string) {
 	return problems
 }
 
-// added returns the inventory with cases that are new, and with databases that cases run on now. What was in
-// it stays, under the path that it had.
+// added returns the inventory with new cases, and with further databases of cases. It keeps what the inventory has,
+// under the old paths.
 func added(inventory []Case, moved []move, cases []Case) []Case {
 	is := map[string]Case{}
 	for _, c := range cases {
@@ -188,7 +188,7 @@ func parseInventory(text string) (cases []Case, err error) {
 		case !indented:
 			at = line
 		case at == "":
-			return nil, fmt.Errorf("%s:%d: no folder stands above %q", inventoryFile, n+1, line)
+			return nil, fmt.Errorf("%s:%d: no folder precedes %q", inventoryFile, n+1, line)
 		default:
 			on, withAll, _ := strings.Cut(line, "(")
 			fields := strings.Fields(on)

@@ -1,14 +1,14 @@
-// Command cases keeps the inventory of the repository's test cases. It reads the cases from the source: which
-// there are, on which databases each runs, and which rows of docs/CAPABILITIES.md each shows. From anywhere in
-// the repository,
+// Command cases keeps the inventory of the repository's test cases. It reads the cases from the source: their names,
+// the databases that each runs on, and the rows of docs/CAPABILITIES.md that each shows. From anywhere in the
+// repository,
 //
 //	go run ./internal/test/cases
 //
 // adds new cases to cases.txt, makes docs/CAPABILITIES.md from capabilities.txt, and lists the tests of each folder of
-// the suite in its file tests.go. The tests of this package fail when one of these is out of date, when a case of cases.txt no longer exists or no longer runs on a database,
-// and when a row that says "run" has no case.
+// the suite in its file tests.go. The tests of this package fail if one of these is out of date, if a case of cases.txt
+// no longer exists or no longer runs on a database, and if a row that says "run" has no case.
 //
-// A case names the rows that it shows in the first line of its comment, behind its name:
+// A case names the rows that it shows in the first line of its comment, after its name:
 //
 //	// TestTwoFeeds (M5, M16): feeds advance independently.
 //
@@ -22,7 +22,7 @@ import (
 	"path/filepath"
 )
 
-// Of the files of this package, and of what it makes.
+// Files of this package, and files that it makes.
 const (
 	inventoryFile = "cases.txt"
 	movedFile     = "moved.txt"
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// renew writes what is made.
+// renew writes the files that this command makes.
 func renew() error {
 	r, err := open(".")
 	if err != nil {
@@ -48,7 +48,8 @@ func renew() error {
 		return err
 	}
 	for folder, tests := range r.lists {
-		if err := os.WriteFile(filepath.Join(r.root, folder, listFile), []byte(list(folder, tests)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(r.root, folder, listFile), []byte(list(folder, tests)),
+			0o644); err != nil {
 			return err
 		}
 	}
@@ -59,9 +60,9 @@ func renew() error {
 	return os.WriteFile(filepath.Join(r.root, pageFile), []byte(made), 0o644)
 }
 
-// repository is what the command and the tests look at.
+// repository is what the command and the tests read.
 type repository struct {
-	root, folder string // the repository's, and this package's
+	root, folder string // the root's folder, and this package's
 	cases        []Case
 	lists        map[string][]string // the tests of the suite's folders
 	inventory    []Case
@@ -69,7 +70,7 @@ type repository struct {
 	template     string
 }
 
-// open reads the repository that the directory is in.
+// open reads the repository of the directory.
 func open(directory string) (*repository, error) {
 	root, err := filepath.Abs(directory)
 	if err != nil {

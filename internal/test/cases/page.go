@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// States of a row, by their first words. Rows that say "run" need a case, the others must have none.
+// States of a row, by their first words. Rows that say "run" need a case. Other rows must not have one.
 var (
 	wasRun = regexp.MustCompile(`^run( against a fake)?($|[ ,;:(])`)
 	notRun = regexp.MustCompile(`^not (run|yet|planned)($|[ ,;:(])`)
@@ -16,8 +16,8 @@ var (
 const pageHead = "<!-- go run ./internal/test/cases makes this page of capabilities.txt and the labels of the tests. " +
 	"-->\n\n"
 
-// page makes docs/CAPABILITIES.md: each row of the template's tables that begin with "row" gets the databases
-// that its cases run on, and their names.
+// page makes docs/CAPABILITIES.md. Each row of the template's tables that begin with "row" gets the databases of its
+// cases, and their names.
 func page(template string, cases []Case) (text string, problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	shown, count := map[string][]Case{}, map[string]int{}
@@ -29,7 +29,7 @@ func page(template string, cases []Case) (text string, problems []string) {
 	}
 	var lines []string
 	rows := map[string]bool{}
-	within := false // a table of rows
+	within := false // whether the line is in a table of rows
 	for line := range strings.Lines(template) {
 		line = strings.TrimSuffix(line, "\n")
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
@@ -52,9 +52,9 @@ func page(template string, cases []Case) (text string, problems []string) {
 			rows[row] = true
 			switch {
 			case wasRun.MatchString(state) && len(of) == 0:
-				say("the row %s says that it was run, and no case has its label", row)
+				say("the row %s says run, but no case has its label", row)
 			case notRun.MatchString(state) && len(of) > 0:
-				say("the row %s says that it was not run, and %s has its label", row, of[0].path())
+				say("the row %s says that it was not run, but %s has its label", row, of[0].path())
 			case !wasRun.MatchString(state) && !notRun.MatchString(state):
 				say(`the state of row %s begins with none of `+
 					`"run", "run against a fake", "not run", "not yet", "not planned"`,
@@ -74,7 +74,7 @@ func page(template string, cases []Case) (text string, problems []string) {
 	return pageHead + strings.Join(lines, "\n") + "\n", problems
 }
 
-// databases lists where at least one of the cases runs.
+// databases lists the databases of at least one of the cases.
 func databases(cases []Case) string {
 	var all Case
 	for _, c := range cases {
@@ -88,7 +88,7 @@ func databases(cases []Case) string {
 	return all.databases()
 }
 
-// names lists the cases, each with its folder if there are several of the name.
+// names lists the cases, each with its folder if several have the name.
 func names(cases []Case, count map[string]int) string {
 	var list []string
 	for _, c := range cases {

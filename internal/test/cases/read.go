@@ -23,7 +23,7 @@ type Case struct {
 
 func (c Case) path() string { return c.Folder + "." + c.Name }
 
-// The databases in the order in which tests run, and what tests call them.
+// The databases in the order in which tests run, with their names in tests.
 var (
 	everyEngine = []testdb.Engine{testdb.SQLite, testdb.Postgres15, testdb.MariaDB, testdb.Postgres18, testdb.MySQL}
 	engineNames = map[string][]testdb.Engine{
@@ -41,10 +41,10 @@ var (
 	label    = regexp.MustCompile(`^\w+ \(([^)]*)\)`)
 )
 
-// measures is the folder of measurements, which are no cases.
+// measures is the folder of measurements, which are not cases.
 const measures = "cmd/bench"
 
-// Folders below these hold tests that are ordinary functions. One test runs all of them.
+// Folders below these have tests that are ordinary functions. One test runs all of them.
 const (
 	suiteFolder    = "internal/test/suite" // what its folders share
 	programsFolder = "cmd/internal/suite"
@@ -53,7 +53,8 @@ const (
 
 // inSuite reports whether a folder may have tests outside files that end in _test.go.
 func inSuite(folder string) bool {
-	return folder == suiteFolder || strings.HasPrefix(folder, suiteFolder+"/") || strings.HasPrefix(folder, programsFolder+"/")
+	return folder == suiteFolder || strings.HasPrefix(folder, suiteFolder+"/") ||
+		strings.HasPrefix(folder, programsFolder+"/")
 }
 
 // read finds the cases of all modules below the root, the tests of the suite's folders in the order in which they run,
@@ -127,7 +128,7 @@ func compare(a, b Case) int {
 	return strings.Compare(a.Name, b.Name)
 }
 
-// labels returns what stands in parentheses behind the name, in the first line of the comment.
+// labels returns the text in parentheses after the name, in the first line of the comment.
 func labels(f *ast.FuncDecl) []string {
 	found := label.FindStringSubmatch(f.Doc.Text())
 	if found == nil || !strings.HasPrefix(found[0], f.Name.Name+" ") {
@@ -158,7 +159,7 @@ func declaredName(f *ast.FuncDecl) string {
 	return f.Name.Name
 }
 
-// use is what a function and those that it calls say about databases.
+// use is what a function and the functions that it calls say about databases.
 type use struct {
 	engines []testdb.Engine
 	only    [][]testdb.Engine
@@ -166,8 +167,8 @@ type use struct {
 	seen    map[*ast.FuncDecl]bool
 }
 
-// databases finds the databases of a case: those that it and the functions that it calls name, less those that
-// testdb.Only leaves out. Comparing with a database names none.
+// databases returns the databases of a case: those that the case and the functions that it calls name, without those
+// that testdb.Only excludes. A comparison with a database names none.
 func (f *folder) databases(c *Case) {
 	u := use{seen: map[*ast.FuncDecl]bool{}}
 	f.follow(c.Name, &u)
@@ -190,19 +191,19 @@ func (f *folder) follow(name string, u *use) {
 	for _, declared := range f.functions[name] {
 		if declared.Body != nil && !u.seen[declared] {
 			u.seen[declared] = true
-			ast.Inspect(declared.Body, func(n ast.Node) bool { return f.look(n, u) })
+			ast.Inspect(declared.Body, func(n ast.Node) bool { return f.visit(n, u) })
 		}
 	}
 }
 
-// look takes a node in, and says whether its children are to be looked at.
-func (f *folder) look(n ast.Node, u *use) bool {
+// visit adds a node, and reports whether to visit its children.
+func (f *folder) visit(n ast.Node, u *use) bool {
 	switch n := n.(type) {
 	case *ast.BinaryExpr:
 		return n.Op != token.EQL && n.Op != token.NEQ || engine(n.X) == nil && engine(n.Y) == nil
 	case *ast.CaseClause:
 		for _, s := range n.Body {
-			ast.Inspect(s, func(n ast.Node) bool { return f.look(n, u) })
+			ast.Inspect(s, func(n ast.Node) bool { return f.visit(n, u) })
 		}
 		return false
 	case *ast.CallExpr:
@@ -223,15 +224,15 @@ func (f *folder) look(n ast.Node, u *use) bool {
 		}
 		f.follow("."+n.Sel.Name, u)
 		f.suite.follow("."+n.Sel.Name, u)
-		ast.Inspect(n.X, func(n ast.Node) bool { return f.look(n, u) })
-		return false // Sel is no function of the folder's
+		ast.Inspect(n.X, func(n ast.Node) bool { return f.visit(n, u) })
+		return false // Sel is no function of the folder
 	case *ast.Ident:
 		f.follow(n.Name, u)
 	}
 	return true
 }
 
-// engine returns the databases that an expression names, nil when it names none.
+// engine returns the databases that an expression names, or nil.
 func engine(e ast.Expr) []testdb.Engine { return engineNames[selected(e)] }
 
 // selected returns X of testdb.X.

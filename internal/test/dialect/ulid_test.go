@@ -40,7 +40,7 @@ func ulidVectors(t *testing.T) (all []struct {
 	return all
 }
 
-// TestULIDVectors (M37, M41, M42, H19): the state's rule, step by step (M37, M38, M41, M42).
+// TestULIDVectors (M37, M41, M42, H19): the rule of the state, step by step.
 func TestULIDVectors(t *testing.T) {
 	for _, v := range ulidVectors(t) {
 		var state dialect.ULIDState
@@ -67,8 +67,8 @@ func TestULIDVectors(t *testing.T) {
 	}
 }
 
-// TestULIDsGrow (M41, M60): for any hints, random bits and counts, each range of ULIDs is above all earlier ranges. All
-// of a range has the millisecond of its first ULID, which is never before the hint.
+// TestULIDsGrow (M41, M60): for all hints, random bits and counts, each range of ULIDs is above all earlier ranges. All
+// ULIDs of a range have the millisecond of the first one, which is never before the hint.
 func TestULIDsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var state dialect.ULIDState
@@ -76,8 +76,10 @@ func TestULIDsGrow(t *testing.T) {
 		base := int64(1_700_000_000_000)
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			hint := base + rapid.Int64Range(-3, 3).Draw(t, "hint")
-			random := dialect.ULIDRandom(rapid.SliceOfN(rapid.OneOf(rapid.Byte(), rapid.Just(byte(0xff)), rapid.Just(byte(0))), 10, 10).Draw(t, "random"))
-			count := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Just(int64(dialect.ULIDsPerLock)), rapid.Int64Range(1<<60, dialect.MaxULIDs)).Draw(t, "count")
+			random := dialect.ULIDRandom(rapid.SliceOfN(rapid.OneOf(rapid.Byte(), rapid.Just(byte(0xff)),
+				rapid.Just(byte(0))), 10, 10).Draw(t, "random"))
+			count := rapid.OneOf(rapid.Int64Range(1, 5), rapid.Just(int64(dialect.ULIDsPerLock)),
+				rapid.Int64Range(1<<60, dialect.MaxULIDs)).Draw(t, "count")
 			first, next, err := state.Take(hint, random, count)
 			if err != nil {
 				t.Fatal(err)
@@ -97,35 +99,38 @@ func TestULIDsGrow(t *testing.T) {
 	})
 }
 
-// TestULIDCounts: a number that cannot be counted is refused, and changes nothing.
-func TestULIDCounts(t *testing.T) {
+// TestInvalidULIDCountsAreRefused: an invalid count is refused, and changes nothing.
+func TestInvalidULIDCountsAreRefused(t *testing.T) {
 	var state dialect.ULIDState
 	for _, count := range []int64{math.MinInt64, -1, 0, dialect.MaxULIDs + 1, math.MaxInt64} {
-		if first, next, err := state.Take(1, dialect.ULIDRandom{}, count); err == nil || first != state || next != state {
+		if first, next, err := state.Take(1, dialect.ULIDRandom{}, count); err == nil || first != state ||
+			next != state {
 			t.Errorf("%d: %v, %v, %v", count, first, next, err)
 		}
 	}
 }
 
-// TestULIDsAbove: a shard whose ULIDs were made elsewhere goes on above them, also where
-// their bits leave no room and the clock is behind.
-func TestULIDsAbove(t *testing.T) {
+// TestULIDsContinueAboveGivenOnes: a shard whose ULIDs were made elsewhere continues above them, also if their bits
+// leave no room and the clock is behind.
+func TestULIDsContinueAboveGivenOnes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		last := feedtype.Position{High: uint64(rapid.Int64Range(1<<16, 1<<62).Draw(t, "high")), Low: rapid.OneOf(rapid.Uint64(), rapid.Just(uint64(math.MaxUint64))).Draw(t, "low")}
+		last := feedtype.Position{High: uint64(rapid.Int64Range(1<<16, 1<<62).Draw(t, "high")),
+			Low: rapid.OneOf(rapid.Uint64(), rapid.Just(uint64(math.MaxUint64))).Draw(t, "low")}
 		state := dialect.ULIDsAbove(last)
 		if last.Above(state.Given()) {
 			t.Fatalf("a cursor at %s would be ahead of %s", last, state.Given())
 		}
-		first, _, err := state.Take(rapid.Int64Range(0, 1<<47).Draw(t, "clock"), dialect.ULIDRandom{}, dialect.ULIDsPerLock)
+		first, _, err := state.Take(rapid.Int64Range(0, 1<<47).Draw(t, "clock"), dialect.ULIDRandom{},
+			dialect.ULIDsPerLock)
 		if err != nil || !first.Position().Above(state.Given()) {
 			t.Fatalf("%s follows %s: %v", first.Position(), state.Given(), err)
 		}
 	})
 }
 
-// TestULIDsAboveAll (M37): above the ULIDs of the last millisecond there are none, and what was given is
-// not below them.
-func TestULIDsAboveAll(t *testing.T) {
+// TestNoULIDsAboveTheLastMillisecond (M37): there are no ULIDs above those of the last millisecond, and none below the
+// given ones is made.
+func TestNoULIDsAboveTheLastMillisecond(t *testing.T) {
 	for _, low := range []uint64{0, 1, math.MaxUint64 - 1} {
 		last := feedtype.Position{High: math.MaxUint64 - 1, Low: low}
 		state := dialect.ULIDsAbove(last)
@@ -138,9 +143,8 @@ func TestULIDsAboveAll(t *testing.T) {
 	}
 }
 
-// TestPositionText: the text of a position says which one it is, sorts as Ordered, and
-// what is none is refused.
-func TestPositionText(t *testing.T) {
+// TestPositionTextRoundTrips: the text of a position identifies it and sorts as Ordered. An invalid text is refused.
+func TestPositionTextRoundTrips(t *testing.T) {
 	position := rapid.Custom(func(t *rapid.T) feedtype.Position {
 		if rapid.Bool().Draw(t, "ulid") {
 			return feedtype.Position{High: rapid.Uint64Min(1).Draw(t, "high"), Low: rapid.Uint64().Draw(t, "low")}
@@ -153,16 +157,17 @@ func TestPositionText(t *testing.T) {
 			t.Fatalf("%s is read as %v: %v", a, got, err)
 		}
 		if a.IsULID() == b.IsULID() && (a.Ordered() < b.Ordered()) != b.Above(a) {
-			t.Fatalf("%s and %s sort otherwise than %s and %s", a, b, a.Ordered(), b.Ordered())
+			t.Fatalf("%s and %s sort differently from %s and %s", a, b, a.Ordered(), b.Ordered())
 		}
 		if !a.IsZero() && (!a.Above(a.Before()) || a.Before().Max(a) != a || a.Min(a.Before()) != a.Before()) {
 			t.Fatalf("%s is not below %s", a.Before(), a)
 		}
 	})
 	for _, text := range []string{"", "-1", "+1", " 1", "1.0", "9223372036854775808", "00000000000000000000000000",
-		"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "01GNSG5PM8ZZZVZZZZZZZZZZZU", "01GNSG5PM8ZZZVZZZZZZZZZZZ", "01GNSG5PM8ZZZVZZZZZZZZZZZZZ"} {
+		"8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "01GNSG5PM8ZZZVZZZZZZZZZZZU", "01GNSG5PM8ZZZVZZZZZZZZZZZ",
+		"01GNSG5PM8ZZZVZZZZZZZZZZZZZ"} {
 		if p, err := feedtype.ParsePosition(text); err == nil {
-			t.Errorf("%q is read as %s", text, p)
+			t.Errorf("%q is parsed as %s", text, p)
 		}
 	}
 }

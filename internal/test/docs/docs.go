@@ -1,15 +1,15 @@
-// Package docs reads the project's documents, so that tests can run what stands in them.
+// Package docs reads the project's documents, so that tests can run their examples.
 //
-// A comment in front of a fenced block, which no reader sees, says what becomes of it:
+// A comment before a fenced block, which readers do not see, says what to do with the block:
 //
 //	<!-- run: sqlite, postgres15 -->  a session begins here, on each of these databases, new and empty.
 //	                                  It has all blocks in "sh" and "sql" up to the next such comment.
-//	<!-- fails: text -->              the block's last command fails, and the text is in what it prints
-//	<!-- shows -->                    these lines are in what the block before printed, in this order; … is anything
+//	<!-- fails: text -->              the block's last command fails, and prints the text
+//	<!-- shows -->                    the block before printed these lines, in this order; … is anything
 //	<!-- file: path -->               these lines are in that file of the repository, which tests compile;
 //	                                  … is anything
 //	<!-- run by: TestName -->         that test runs it
-//	<!-- not run: reason -->          it is not run; its rowfeed commands are still looked up
+//	<!-- not run: reason -->          it is not run; its rowfeed commands are still checked
 package docs
 
 import (
@@ -23,17 +23,17 @@ import (
 
 // Block is a fenced block of a document.
 type Block struct {
-	Document string // its path below the repository
+	Document string // the path below the repository
 	Line     int    // of the fence, from 1
-	Language string // sh, sql, go …; "" where the fence says none
+	Language string // sh, sql, go …; "" if the fence has none
 	Text     string // with the last newline
-	Verb     string // of the comment in front of it: run, fails, shows, file, run by, not run; "" without one
-	Detail   string // behind its colon
+	Verb     string // of the comment before it: run, fails, shows, file, run by, not run; "" without one
+	Detail   string // the text after its colon
 }
 
 var comment = regexp.MustCompile(`^<!-- (run|fails|shows|file|run by|not run)(?:: (.*?))? -->$`)
 
-// Documents are the paths of all documents below a repository's root.
+// Documents returns the paths of all documents below a repository's root.
 func Documents(root string) (paths []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() &&
@@ -49,8 +49,8 @@ func Documents(root string) (paths []string, err error) {
 	return paths, err
 }
 
-// Read splits a document into its blocks and the lines between them. A comment may also stand between
-// two lines of prose: it is then that of the next block.
+// Read splits a document into its blocks and the lines between them. A comment may also be between two lines of prose:
+// then it belongs to the next block.
 func Read(root, document string) (blocks []Block, prose []string, err error) {
 	data, err := os.ReadFile(filepath.Join(root, document))
 	if err != nil {
@@ -82,9 +82,9 @@ func Read(root, document string) (blocks []Block, prose []string, err error) {
 	return blocks, prose, nil
 }
 
-// Stand tells whether the lines of want are in text, in their order, and the first that is not.
-// Blanks around a line do not count, and … stands for anything.
-func Stand(text, want string) (missing string, all bool) {
+// Contains reports whether text has the lines of want, in their order. Otherwise it returns the first missing line.
+// White space around a line is ignored, and … stands for anything.
+func Contains(text, want string) (missing string, all bool) {
 	lines := strings.Split(text, "\n")
 	for line := range strings.Lines(want) {
 		line = strings.TrimSpace(line)
@@ -105,8 +105,8 @@ func Stand(text, want string) (missing string, all bool) {
 	return "", true
 }
 
-// Commands are the words of each simple command of a shell script that runs the program, without
-// its name. It knows quotes, comments, variables set in front, and the operators between commands.
+// Commands returns the words of each simple command of a shell script that runs the program, without the program's
+// name. It knows quotes, comments, variables set before a command, and the operators between commands.
 func Commands(script, program string) (commands [][]string) {
 	script = strings.ReplaceAll(script, "\\\n", " ")
 	var words []string
@@ -147,7 +147,7 @@ func Commands(script, program string) (commands [][]string) {
 			comment = false
 			endCommand()
 		case r == '<' || r == '>':
-			// What comes behind is a file, not an argument.
+			// The rest is a file, and not an argument.
 			endWord()
 			words = append(words, redirection)
 		default:

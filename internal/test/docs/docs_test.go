@@ -10,22 +10,22 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/docs"
 )
 
-// TestStand: lines stand in a text in their order, whatever is between them.
-func TestStand(t *testing.T) {
+// TestContains: the lines are in a text in their order, with anything between them.
+func TestContains(t *testing.T) {
 	const text = "one\n  two 2 two\nthree\n"
 	for _, want := range []string{"one\nthree", "two … two", "…\none\n…\nthree\n", ""} {
-		if missing, all := docs.Stand(text, want); !all {
+		if missing, all := docs.Contains(text, want); !all {
 			t.Errorf("%q: %q", want, missing)
 		}
 	}
 	for _, want := range []string{"three\none", "two", "one\none", "four", "(one)"} {
-		if _, all := docs.Stand(text, want); all {
+		if _, all := docs.Contains(text, want); all {
 			t.Errorf("%q", want)
 		}
 	}
 }
 
-// TestCommands: a program's command lines, wherever they stand in a script.
+// TestCommands: the command lines of a program, anywhere in a script.
 func TestCommands(t *testing.T) {
 	script := "rowfeed init # rowfeed comment\nA=1 B=\"2 3\" rowfeed feed add kv --table 'a b' && rowfeed x | " +
 		"sort\necho rowfeed no\n" +
@@ -42,7 +42,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestRead: a document's blocks with what is said of them, and the prose without.
+// TestRead: a document's blocks with their comments, and the prose without them.
 func TestRead(t *testing.T) {
 	folder := t.TempDir()
 	text := "# A\n<!-- run: sqlite -->\n```sh\nrowfeed init\n```\nProse.\n<!-- fails: " +

@@ -32,10 +32,9 @@ var build = sync.OnceValues(func() (folder string, err error) {
 	return folder, exec.Command("go", "build", "-o", filepath.Join(folder, "rowfeed"), "../../../cmd/rowfeed").Run()
 })
 
-// TestDocuments (H20, O6) types every command line of the documents into a shell, as a reader would: each
-// session in a new folder, on a database of its own, block after block. What a document says that is
-// printed is compared. A block in "sh" or "sql" is in a session, or says which test runs it,
-// or why nothing does.
+// TestDocuments (H20, O6) types every command line of the documents into a shell, as a reader would: each session in a
+// new folder, on a database of its own, block after block. The output must be what the document shows. A block in "sh"
+// or "sql" is in a session, or names the test that runs it, or the reason why it is not run.
 func TestDocuments(t *testing.T) {
 	root := root(t)
 	documents, err := docs.Documents(root)
@@ -113,8 +112,8 @@ func TestSnippets(t *testing.T) {
 			data, err := os.ReadFile(filepath.Join(root, b.Detail))
 			if err != nil {
 				t.Error(err)
-			} else if missing, all := docs.Stand(string(data), b.Text); !all {
-				t.Errorf("%s:%d shows %q of %s, which is not there, or not in this order",
+			} else if missing, all := docs.Contains(string(data), b.Text); !all {
+				t.Errorf("%s:%d shows %q of %s, where the line is missing or in another order",
 					document, b.Line, missing, b.Detail)
 			}
 		}

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// TestDocumentedExamples runs the examples of the library's documentation. The library's module has no driver, so that
-// its own tests only compile them: here a file that imports one, and "Output" in place of "Prints", are laid over the
-// sources.
+// TestDocumentedExamples runs the examples of the library's documentation. The library's module has no driver, so its
+// own tests only compile them. Here an overlay adds a file that imports a driver, and replaces "Prints" by "Output".
 func TestDocumentedExamples(t *testing.T) {
 	root, err := filepath.Abs("../../..")
 	if err != nil {
@@ -49,6 +48,6 @@ func TestDocumentedExamples(t *testing.T) {
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	if passed := strings.Count(string(out), "--- PASS: Example"); err != nil || passed != examples {
-		t.Errorf("%d of %d examples print what they say (%v):\n%s", passed, examples, err, out)
+		t.Errorf("%d of %d examples print the documented output (%v):\n%s", passed, examples, err, out)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// grant is one privilege that a document gives to a login, and the command that fails without it.
+// grant is a privilege that a document gives to a login, and the command that fails without it.
 type grant struct{ privilege, on, to, command string }
 
 var (
@@ -15,7 +15,7 @@ var (
 	loginsName = regexp.MustCompile(`^'?(\w+)`)
 )
 
-// grants are the privileges of statements with a command behind them, one by one.
+// grants returns the privileges of statements with a command behind them, one by one.
 func grants(sql string) (all []grant) {
 	for _, m := range grantLine.FindAllStringSubmatch(sql, -1) {
 		for _, privilege := range strings.Split(m[1], ", ") {
@@ -25,8 +25,8 @@ func grants(sql string) (all []grant) {
 	return all
 }
 
-// withoutEach takes each privilege away, sees its command fail for that, and gives it back. There is always
-// something to publish, keys that have a position, keys that have none, a delete that is to be purged, and a consumer.
+// withoutEach revokes each privilege, checks that its command fails because of that, and grants it again. There is
+// always something to publish, keys with and without a position, a delete to purge, and a consumer.
 func (s *session) withoutEach() {
 	s.t.Helper()
 	for i, g := range s.grants {
@@ -47,22 +47,22 @@ func (s *session) withoutEach() {
 		s.db.Exec(s.t, "UPDATE rowfeed_positions_kv SET published_at = 0 WHERE deleted <> 0")
 		s.db.Exec(s.t, fmt.Sprintf("INSERT INTO kv (id, v) VALUES (%d, 'z')", 1000+i))
 		s.db.Exec(s.t, "UPDATE kv SET v = 'z' WHERE id < 1000")
-		if strings.Contains(g.command, "lease release") { // of one that somebody has
+		if strings.Contains(g.command, "lease release") { // a lease that is held
 			s.db.Exec(s.t, "UPDATE rowfeed_leases SET expires_at = 9000000000000000000")
 		}
-		// nobody has inserted the row before
+		// The row has not been inserted before.
 		if g.privilege == "INSERT" && (g.on == "rowfeed_leases" || g.on == "rowfeed_cursors") {
 			s.db.Exec(s.t, "DELETE FROM "+g.on)
 		}
 		s.db.Exec(s.t, fmt.Sprintf("REVOKE %s ON %s FROM %s", g.privilege, g.on, g.to))
 		command := g.command + " --db '" + u.String() + "'"
 		typed := command + " 2>&1 || true\n"
-		if g.command == "rowfeed publish" { // which goes on, and says it in its log
+		if g.command == "rowfeed publish" { // it continues, and logs the error
 			typed = "timeout 300 grep -m1 'Next: grant' <(exec " + command +
 				" 2>&1) || true; kill $! 2>/dev/null && wait $! || true\n"
 		}
 		printed := s.typed(typed, false)
-		// What MariaDB and MySQL do not let a login see may also be gone.
+		// On MariaDB and MySQL, a login may not see an object without the privilege.
 		told := strings.Contains(printed, "Next: grant the missing right") ||
 			strings.Contains(printed, "or this login a right on it")
 		if !told || !strings.Contains(printed, g.on) {

@@ -17,7 +17,7 @@ var (
 	unsaid  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// TestLinks: links of documents lead to files and headings that are there.
+// TestLinks: links of documents lead to existing files and headings.
 func TestLinks(t *testing.T) {
 	root := root(t)
 	documents, err := docs.Documents(root)

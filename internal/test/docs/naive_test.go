@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// schedule is a table of docs/NAIVE.md: who says what, and gets what.
+// schedule is a table of docs/NAIVE.md: the statements of each session, and their results.
 type schedule struct {
 	title   string
 	engines []string
@@ -63,7 +63,7 @@ func TestNaiveSchedules(t *testing.T) {
 	})
 }
 
-// run has each of those who take part say what they say, on a connection of their own.
+// run runs the statements of each session on a connection of its own.
 func (s schedule) run(t *testing.T, db *testdb.Database) {
 	ctx := context.Background()
 	conns := map[string]*sql.Conn{}

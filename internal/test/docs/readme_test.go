@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestReadmeInGo: what the README shows of the library does what it says.
+// TestReadmeInGo: the README's Go code works.
 func TestReadmeInGo(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	database := testdb.Postgres15.New(t)

@@ -18,24 +18,24 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// session is a shell and a database, as somebody has them who follows a document.
+// session is a shell and a database of a reader of a document.
 type session struct {
 	t       *testing.T
 	db      *testdb.Database
 	stdin   io.Writer
 	out     *bufio.Reader
-	address string // of what the document has on 127.0.0.1:8080
+	address string // what the document calls 127.0.0.1:8080
 	printed string // by the last block
 	folder  string
 	grants  []grant
 }
 
-// newSession begins in a new folder. The shell ends with the first command that fails, and takes
-// what it has started with it.
+// newSession begins in a new folder. The shell ends with the first command that fails, and ends the processes that it
+// has started.
 func newSession(t *testing.T, e testdb.Engine, bin string) *session {
 	t.Helper()
 	s := &session{t: t, db: e.New(t), folder: t.TempDir()}
-	s.db.Admin() // for cleaning up, too: its pool is closed last
+	s.db.Admin() // also for cleaning up: its pool is closed last
 	s.address = testdb.Address(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	cmd := exec.CommandContext(ctx, "bash", "-e", "-u", "-o", "pipefail", "-m", "-s")
@@ -72,11 +72,10 @@ func newSession(t *testing.T, e testdb.Engine, bin string) *session {
 	return s
 }
 
-// mark is behind what a block prints, with the exit code of its last command.
+// mark follows the output of a block, with the exit code of its last command.
 const mark = "\x1e"
 
-// typed types lines into the shell, and answers what was printed up to their end. Whether they fail
-// is as it has to be.
+// typed types lines into the shell, and returns their output. It checks whether they fail as expected.
 func (s *session) typed(lines string, fails bool) string {
 	s.t.Helper()
 	file := filepath.Join(s.t.TempDir(), "typed")
@@ -105,7 +104,7 @@ func (s *session) typed(lines string, fails bool) string {
 	}
 }
 
-// here is the text with this machine's addresses, and with what is on the machine already left out.
+// here returns the text with this machine's addresses, and without commands for what the machine already has.
 func (s *session) here(text string) string {
 	text = doneBefore.ReplaceAllString(text, "")
 	text = serving.ReplaceAllString(text,
@@ -121,7 +120,8 @@ func (s *session) here(text string) string {
 
 var (
 	doneBefore = regexp.MustCompile(
-		`(?m)^(apt-get install .*|go build -o rowfeed \./cmd/rowfeed|export ROWFEED_SOURCE="\$PWD"|export PATH="\$PWD:\$PATH" && cd "\$\(mktemp -d\)")$`,
+		`(?m)^(apt-get install .*|go build -o rowfeed \./cmd/rowfeed|export ROWFEED_SOURCE="\$PWD"|` +
+			`export PATH="\$PWD:\$PATH" && cd "\$\(mktemp -d\)")$`,
 	)
 	serving    = regexp.MustCompile(`rowfeed serve( [^&\n]*?)? *& sleep 1`)
 	server     = regexp.MustCompile(`127\.0\.0\.1:(5432|3306)/shop\b`)
@@ -130,7 +130,7 @@ var (
 	sqliteLine = regexp.MustCompile(`^sqlite3 rowfeed\.db "(.*)"$`)
 )
 
-// sql runs statements as the administrator. Logins that they make go with the session.
+// sql runs statements as the administrator. Logins that they make are removed at the end of the session.
 func (s *session) sql(text string) {
 	s.t.Helper()
 	for _, m := range login.FindAllStringSubmatch(text, -1) {
@@ -145,7 +145,7 @@ func (s *session) sql(text string) {
 	s.db.Exec(s.t, shop.ReplaceAllString(text, s.db.Name))
 }
 
-// shell types a block. On a server the statements that it gives to SQLite's shell are the server's.
+// shell types a block. On a server, statements for SQLite's shell are sent to the server.
 func (s *session) shell(text string) {
 	s.t.Helper()
 	s.printed = ""
@@ -171,7 +171,7 @@ func (s *session) follow(b docs.Block) {
 	s.t.Helper()
 	switch {
 	case b.Verb == "shows":
-		if missing, all := docs.Stand(s.printed, b.Text); !all {
+		if missing, all := docs.Contains(s.printed, b.Text); !all {
 			s.t.Errorf("%s:%d shows\n%s\nwhich is not in, or not in this order,\n%s",
 				b.Document, b.Line, missing, s.printed)
 		}

@@ -1,5 +1,5 @@
-// Package golden compares what tests produce with files that the repository keeps. A test that
-// finds a difference prints the first differing lines and the command that writes the files anew.
+// Package golden compares what tests produce with files of the repository. A failing test prints the first differing
+// lines and the command that updates the files.
 package golden
 
 import (
@@ -14,15 +14,15 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew instead of comparing them")
 
-// Update reports whether the test run writes golden files anew.
+// Update reports whether the test run writes the golden files.
 func Update() bool { return *update }
 
-// shown is the number of differing lines that a failure prints of a file.
+// shown is the maximum number of differing lines that a failure prints for a file.
 const shown = 8
 
-// Compare compares the files of a folder with what the test produced: texts by the name of their file,
-// which may be in a folder below. It reports files that differ, are missing, or belong to no text.
-// With -update it writes the files, and removes those that belong to no text.
+// Compare compares the files of a folder with what the test produced: texts by the names of their files, which may be
+// in subfolders. It reports files that differ, that are missing, or that have no text. With -update it writes the
+// files, and removes those that have no text.
 func Compare(t testing.TB, folder string, texts map[string]string) {
 	t.Helper()
 	kept, err := read(folder)
@@ -43,7 +43,7 @@ func Compare(t testing.TB, folder string, texts map[string]string) {
 		case *update:
 			write(t, filepath.Join(folder, name), text)
 		case !ok:
-			report(name, "there is no such file yet")
+			report(name, "the file does not exist yet")
 		default:
 			report(name, difference(old, text))
 		}
@@ -61,7 +61,7 @@ func Compare(t testing.TB, folder string, texts map[string]string) {
 	}
 }
 
-// pattern returns what selects the test function in which a subtest runs: its name, or, if the suite runs it, the names
+// pattern returns the -run pattern of the test function in which a subtest runs: its name, or for the suite the names
 // of the suite, the folder and the function.
 func pattern(name string) string {
 	names := strings.Split(name, "/")
@@ -71,7 +71,7 @@ func pattern(name string) string {
 	return "^" + strings.Join(names, "$/^") + "$"
 }
 
-// read returns the texts of all files of a folder, by their name below it.
+// read returns the texts of all files of a folder, by their names below it.
 func read(folder string) (map[string]string, error) {
 	texts := map[string]string{}
 	if _, err := os.Stat(folder); os.IsNotExist(err) {
@@ -102,8 +102,8 @@ func write(t testing.TB, path, text string) {
 	}
 }
 
-// difference shows the first lines in which the texts differ: those that only the file has, marked "-",
-// and those that only the test has produced, marked "+".
+// difference returns the first lines in which the texts differ: those that only the file has, marked "-", and those
+// that only the test has produced, marked "+".
 func difference(old, text string) string {
 	before, after := strings.Split(old, "\n"), strings.Split(text, "\n")
 	from := 0

@@ -20,9 +20,9 @@ func (f *failures) Errorf(format string, args ...any) {
 	f.said = append(f.said, fmt.Sprintf(format, args...))
 }
 
-// TestCompare: a file that differs, is missing, or belongs to no text is reported with the lines that
-// differ and the command that renews it.
-func TestCompare(t *testing.T) {
+// TestDifferencesAreReported: a file that differs, that is missing, or that has no text is reported with its lines that
+// differ, and the command that updates it.
+func TestDifferencesAreReported(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"same": "a\n", "changed": "a\nb\nc\n", "left": "x\n"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o644); err != nil {
@@ -34,9 +34,9 @@ func TestCompare(t *testing.T) {
 	all := strings.Join(f.said, "\n")
 	for _, want := range []string{
 		filepath.Join(folder, "changed") + ": differs from line 2 on",
-		"- b\n+ B\n", filepath.Join(folder, "new/one") + ": there is no such file yet",
+		"- b\n+ B\n", filepath.Join(folder, "new/one") + ": the file does not exist yet",
 		filepath.Join(folder, "left") + ": the test produces no such text any more",
-		"go test -run '^TestCompare$' -update",
+		"go test -run '^TestDifferencesAreReported$' -update",
 	} {
 		if !strings.Contains(all+"\n", want) {
 			t.Errorf("no %q in\n%s", want, all)

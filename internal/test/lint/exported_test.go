@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// notLibrary matches packages that applications cannot import, or do not.
+// notLibrary matches packages that applications cannot import, or do not import.
 var notLibrary = regexp.MustCompile(`(^|/)(internal|examples)(/|$)|^cmd/(rowfeed|bench)(/|$)`)
 
 // TestNoInternalTypesExported: what the library exports has no type of an internal package, also
@@ -150,7 +150,7 @@ func internalTypes(p *types.Package) (wrong []string) {
 	return wrong
 }
 
-// isInternal tells whether a package of the repository is internal.
+// isInternal reports whether a package of the repository is internal.
 func isInternal(imported string) bool {
 	below, ok := fromRoot(imported)
 	return ok && strings.Contains("/"+below+"/", "/internal/")

@@ -15,10 +15,10 @@ var layersText string
 // arrow is a package, and a package or module that it imports.
 type arrow struct{ from, to string }
 
-// layers is what layers.txt says.
+// layers is the content of layers.txt.
 type layers struct {
-	rank       map[string]int      // a name's layer; what is above has a lower number
-	only       map[string][]string // what a name imports at most; no entry stands for all lower layers
+	rank       map[string]int      // a name's layer; higher layers have lower numbers
+	only       map[string][]string // the imports that a name may have; default: all lower layers
 	exceptions []arrow
 	outside    []arrow
 }
@@ -49,7 +49,7 @@ func parseLayers(text string) (layers, error) {
 	return l, nil
 }
 
-// add adds a line of the section title; paragraph is the number of the line's paragraph there.
+// add adds a line of the section title. paragraph is the number of the line's paragraph in the section.
 func (l *layers) add(title string, paragraph int, line string) error {
 	left, right, colon := strings.Cut(line, ":")
 	switch title {
@@ -87,7 +87,7 @@ func arrows(from, to string) (all []arrow) {
 	return all
 }
 
-// name is the name in the layers for a package: its own, or else the pattern that it matches.
+// name returns the name of a package in the layers: its own, or the pattern that it matches.
 func (l layers) name(p string) (string, bool) {
 	if _, ok := l.rank[p]; ok {
 		return p, true
@@ -100,7 +100,7 @@ func (l layers) name(p string) (string, bool) {
 	return "", false
 }
 
-// forbids is the reason for which a package must not import another of the repository, or "".
+// forbids returns the reason why a package must not import another of the repository, or "".
 func (l layers) forbids(a arrow) string {
 	from, _ := l.name(a.from)
 	to, ok := l.name(a.to)
@@ -159,7 +159,7 @@ func (l layers) compare(packages []pkg) (wrong []string) {
 	return wrong
 }
 
-// maxExceptions is how many arrows layers.txt excepts. Lower it when one goes.
+// maxExceptions is the number of arrows that layers.txt excepts. Lower it when one is removed.
 const maxExceptions = 9
 
 // TestLayers compares the imports of the repository with layers.txt.
@@ -192,7 +192,7 @@ left -> right: left still uses what will be in low
 low: example.com/a
 `
 
-// TestLayersComplain tries each rule of the layers on a tree that breaks it.
+// TestLayersComplain breaks each rule of the layers in a small tree.
 func TestLayersComplain(t *testing.T) {
 	l, err := parseLayers(exampleLayers)
 	if err != nil {

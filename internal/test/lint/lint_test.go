@@ -1,5 +1,4 @@
-// Package lint holds the rules of the house that the compiler does not know. It has
-// tests only.
+// Package lint has the rules of the code that the compiler does not check. It has tests only.
 package lint
 
 import (
@@ -12,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestDatabaseNames: a database's name stands in its dialect, in what opens one and
-// in tests, nowhere above: no behaviour branches on it.
+// TestDatabaseNames: a database's name is only in its dialect, in packages that open databases, and in tests. No other
+// behaviour depends on it.
 func TestDatabaseNames(t *testing.T) {
 	branch := regexp.MustCompile(`(==|!=|case)\s*"(sqlite|postgres|postgresql|mysql|mariadb|sqlserver)"`)
 	for _, p := range packages(t) {
@@ -30,8 +29,8 @@ func TestDatabaseNames(t *testing.T) {
 	}
 }
 
-// TestHouseStyle: no sleeping outside tests' helpers, no package without a comment,
-// no file beyond 450 lines, no init registries.
+// TestHouseStyle: no sleeping outside of tests' helpers, no package without a comment, no file longer than 450 lines,
+// no registries filled by init.
 func TestHouseStyle(t *testing.T) {
 	for _, p := range packages(t) {
 		documented := len(p.GoFiles) == 0
@@ -48,11 +47,11 @@ func TestHouseStyle(t *testing.T) {
 			if n := strings.Count(text, "\n"); n > 450 {
 				t.Errorf("%s/%s has %d lines: split it by verb", p.Path, file, n)
 			}
-			// which waits for servers, bounded
+			// It waits for servers, for a limited time.
 			if strings.Contains(text, "time.Sleep(") && !strings.HasSuffix(p.Path, "internal/test/testdb") {
-				t.Errorf("%s/%s sleeps: wait for what it waits for", p.Path, file)
+				t.Errorf("%s/%s sleeps: wait for the event instead", p.Path, file)
 			}
-			if strings.Contains(text, "\nfunc init()") && !inSuite(p) { // whose child processes are found by their names
+			if strings.Contains(text, "\nfunc init()") && !inSuite(p) { // its child processes are found by their names
 				t.Errorf("%s/%s has an init function", p.Path, file)
 			}
 		}
@@ -66,7 +65,7 @@ func TestHouseStyle(t *testing.T) {
 func TestNoSleepsInTests(t *testing.T) {
 	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && (d.Name() == "bench" || d.Name() == "testdb" || d.Name() == ".engines") {
-			return filepath.SkipDir // measurements take time; servers are waited for, bounded
+			return filepath.SkipDir // measurements take time; waits for servers are bounded
 		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, "lint_test.go") {
 			return err
@@ -82,10 +81,11 @@ func TestNoSleepsInTests(t *testing.T) {
 	}
 }
 
-// TestNamedTests: the tests that pages name, as what shows a capability, exist.
+// TestNamedTests: tests that pages name exist.
 func TestNamedTests(t *testing.T) {
 	tests, named := map[string]bool{}, map[string]string{}
-	declaration, name := regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`), regexp.MustCompile(`\bTest[A-Z]\w*`)
+	declaration := regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`)
+	name := regexp.MustCompile(`\bTest[A-Z]\w*`)
 	err := filepath.WalkDir(root(t), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
@@ -112,16 +112,16 @@ func TestNamedTests(t *testing.T) {
 	}
 	for test, page := range named {
 		if !tests[test] {
-			t.Errorf("%s names %s, which there is not", page, test)
+			t.Errorf("%s names %s, which does not exist", page, test)
 		}
 	}
 }
 
-// TestErrorsByCode: an error is asked for its code, never for its text.
+// TestErrorsByCode: the code checks an error's code, never its text.
 func TestErrorsByCode(t *testing.T) {
 	byText := regexp.MustCompile(`(strings\.(Contains|HasPrefix|HasSuffix)|MatchString)\([^)]*\.Error\(\)`)
 	for _, p := range packages(t) {
-		if inSuite(p) { // tests look at messages, too
+		if inSuite(p) { // tests check messages, too
 			continue
 		}
 		eachLine(t, p, func(file string, n int, line string) {

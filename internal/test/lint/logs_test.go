@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// attributes of the log, the same everywhere: who looks for a consumer's lines looks for one name.
-// docs/OBSERVABILITY.md says what they are.
+// attributes of the log are the same everywhere, so that a search for a consumer finds all its lines.
+// docs/OBSERVABILITY.md describes them.
 var attributes = map[string]bool{
 	"feed": true, "consumer": true, "shard": true, "shard_count": true, "group": true, "owner": true, "epoch": true,
 	"since": true, "error": true, "panic": true, "stack": true, "took": true, "pause": true, "at_most": true,
@@ -24,8 +24,7 @@ var attributes = map[string]bool{
 
 var logging = regexp.MustCompile(`^(Debug|Info|Warn|Error|Log)(Context)?$`)
 
-// TestLogAttributes: every line of the log has attributes of these names only, in pairs, and its
-// text is written down where it is logged.
+// TestLogAttributes: every line of the log has only attributes of these names, in pairs, and a constant text.
 func TestLogAttributes(t *testing.T) {
 	known := map[string]bool{}
 	lines := 0
@@ -54,7 +53,7 @@ func TestLogAttributes(t *testing.T) {
 					args = args[1:]
 				}
 				if args = args[1:]; call.Ellipsis.IsValid() {
-					return true // made nearby, see below
+					return true // defined nearby, see below
 				}
 				for i := 0; i < len(args); i += 2 {
 					check(t, files, args[i], known)
@@ -93,7 +92,7 @@ func TestLogAttributes(t *testing.T) {
 	}
 	for name := range known {
 		if !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/OBSERVABILITY.md does not say what the attribute %s is", name)
+			t.Errorf("docs/OBSERVABILITY.md does not describe the attribute %s", name)
 		}
 	}
 }
@@ -123,6 +122,6 @@ func check(t *testing.T, files *token.FileSet, x ast.Expr, known map[string]bool
 	name, _ := strconv.Unquote(literal.Value)
 	if known[name] = true; !attributes[name] {
 		t.Errorf("%s: the attribute %q is none of those that logs have: "+
-			"take one of them, or add it there and to docs/OBSERVABILITY.md", files.Position(x.Pos()), name)
+			"use one of them, or add it there and to docs/OBSERVABILITY.md", files.Position(x.Pos()), name)
 	}
 }

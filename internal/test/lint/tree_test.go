@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// module is the path of the library's module. Every other module of the repository has the path
-// of its folder below this one.
+// module is the path of the library's module. Every other module of the repository has the path of its folder below
+// this one.
 const module = "github.com/rowfeed/rowfeed"
 
-// pkg is a folder with Go files that are neither tests nor generated, whatever their build tags.
+// pkg is a folder with Go files that are neither tests nor generated, with any build tags.
 type pkg struct {
 	Path    string // below the repository, "." for its root
 	Dir     string
@@ -25,7 +25,7 @@ type pkg struct {
 	Imports []string
 }
 
-// packages are those of all modules of the repository, found in its folders.
+// packages returns those of all modules of the repository, found in its folders.
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	top, found := root(t), map[string]*pkg{}
@@ -81,7 +81,7 @@ func packages(t *testing.T) []pkg {
 	return all
 }
 
-// fromRoot is the path below the repository of a package that has been imported as one of it.
+// fromRoot returns the path of an imported package below the repository.
 func fromRoot(imported string) (below string, ok bool) {
 	if imported == module {
 		return ".", true
@@ -89,7 +89,7 @@ func fromRoot(imported string) (below string, ok bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// root is the nearest folder above the test's with the library's go.mod.
+// root returns the nearest folder above the test's with the library's go.mod.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()

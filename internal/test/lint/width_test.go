@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxWidth is the highest number of characters in a line of Go; a tab counts 4.
+// maxWidth is the maximum number of characters in a line of Go. A tab counts 4.
 const maxWidth = 120
 
 // TestLineWidth checks that no line of Go code or comment is longer than 120 characters, except as many lines as

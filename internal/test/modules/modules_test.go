@@ -1,4 +1,4 @@
-// Package modules shows what a program inherits that imports the library. It has tests only.
+// Package modules tests what a program inherits that imports the library. It has tests only.
 package modules
 
 import (
@@ -31,12 +31,12 @@ func main() {
 }
 `
 
-// old are versions of the program's own, below those that the binary is built with.
+// old are the program's own versions, below those of the binary.
 var old = []string{"github.com/jackc/pgx/v5 v5.5.5", "github.com/nats-io/nats.go v1.34.0",
 	"go.opentelemetry.io/otel v1.28.0"}
 
 // TestLibraryRaisesNothing: a program that imports the library keeps its versions of pgx, nats and otel, and inherits
-// one module, ulid. (feedhttp needs klauspost/compress as well, in a version that nats brings already.)
+// one module, ulid. (feedhttp also needs klauspost/compress, in a version that nats brings already.)
 func TestLibraryRaisesNothing(t *testing.T) {
 	library, err := filepath.Abs("../../..")
 	if err != nil {

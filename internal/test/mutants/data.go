@@ -14,17 +14,17 @@ import (
 //go:embed guarantees.txt data/*.txt
 var files embed.FS
 
-// mutant is one edit and the test that must go red.
+// mutant is one edit and the test that must fail with it.
 type mutant struct {
 	ID      string
 	Keeps   []string // identifiers of guarantees.txt
-	Why     string   // what no longer holds when the edit is made
+	Why     string   // what no longer holds with the edit
 	File    string   // from the repository's root
 	Old     string   // whole lines, which the file has exactly once
 	New     string
 	Package string // folder of the test, from the repository's root
 	Test    string // -run
-	Engines string // for ROWFEED_TEST_ENGINES; empty if the test asks for none
+	Engines string // for ROWFEED_TEST_ENGINES; empty if the test needs none
 	Short   bool   // CI runs it
 }
 
@@ -110,7 +110,7 @@ func (m *mutant) field(line string) error {
 	case "keeps":
 		ids, why, _ := strings.Cut(value, ": ")
 		if m.Keeps != nil || why == "" {
-			return errors.New("want one line `keeps <identifiers>: <sentence>`")
+			return errors.New("write one line `keeps <identifiers>: <sentence>`")
 		}
 		m.Keeps, m.Why = strings.Fields(ids), why
 		return nil
@@ -148,8 +148,8 @@ func (m *mutant) complete() error {
 	return nil
 }
 
-// edited returns the file with the edit in it. With lines, it keeps the lines behind the edit where
-// they were, if that is possible.
+// edited returns the file with the edit. With lines, it keeps the lines after the edit at their numbers, if that is
+// possible.
 func (m mutant) edited(root string, lines bool) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(root, m.File))
 	if err != nil {
@@ -167,7 +167,7 @@ func (m mutant) edited(root string, lines bool) ([]byte, error) {
 	return []byte((before + "\n" + replacement + after)[1:]), nil
 }
 
-// occurrences counts those that overlap, too: the line that ends one may begin the next.
+// occurrences also counts overlapping ones: the line that ends one may begin the next.
 func occurrences(text, part string) (n int) {
 	for at := strings.Index(text, part); at >= 0; at = strings.Index(text, part) {
 		n, text = n+1, text[at+1:]
@@ -175,7 +175,7 @@ func occurrences(text, part string) (n int) {
 	return n
 }
 
-// elsewhere names the other files that have the old text, for an edit whose text was moved.
+// elsewhere returns the other files that have the old text, for an edit whose text was moved.
 func (m mutant) elsewhere(root string) string {
 	var found []string
 	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

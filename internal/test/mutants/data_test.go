@@ -42,8 +42,8 @@ func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct{ old, replacement, want string }{
 		{"mutant first", "mutation first", "3: a mutant begins with"},
 		{"keeps G1 H2: Nothing is lost.\n", "", "a line `keeps` is missing"},
-		{"keeps G1 H2: ", "keeps G1 H2 ", "4: want one line `keeps"},
-		{"keeps G1", "keeps G1: One.\nkeeps G1", "5: want one line `keeps"},
+		{"keeps G1 H2: ", "keeps G1 H2 ", "4: write one line `keeps"},
+		{"keeps G1", "keeps G1: One.\nkeeps G1", "5: write one line `keeps"},
 		{"file a.go\n", "", "a line `file` or `test` is missing"},
 		{"file a.go", "file a.go\nfile b.go", "6: file needs one value"},
 		{" TestC", "", "6: want `test"},
@@ -128,7 +128,7 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// TestMutants checks that every mutant applies, so that a change of the code cannot disarm one unnoticed.
+// TestMutants checks that every mutant applies, so that a change of the code cannot disable a mutant unnoticed.
 func TestMutants(t *testing.T) {
 	root, err := repository()
 	if err != nil {

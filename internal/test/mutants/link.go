@@ -15,10 +15,10 @@ import (
 )
 
 // linker builds the test binary of a mutant. It compiles only the package with the edit, and links it with packages
-// that are compiled already. `go test` would compile every package above the edit again, which takes ten times as
-// long with 40,000 lines of tests. The toolchain's linker compares checksums of what each package was compiled
-// against and of what it is linked to. If an edit changes them (a declaration, the body of a generic function), the
-// linker refuses, and `go test` builds the binary.
+// that are already compiled. `go test` would compile every package above the edit again, which takes ten times as long
+// with 40,000 lines of tests. The toolchain's linker compares checksums of what each package was compiled against and
+// of what it is linked to. If an edit changes them (a declaration, the body of a generic function), the linker refuses,
+// and `go test` builds the binary.
 type linker struct {
 	root string
 
@@ -26,7 +26,7 @@ type linker struct {
 	sets map[string]func() (*archives, error) // by test package
 }
 
-// archives are the compiled packages that a test binary is made of.
+// archives are the compiled packages of a test binary.
 type archives struct {
 	dir      string // the tests' folder, in which they run
 	main     archive
@@ -39,7 +39,7 @@ type archive struct {
 	Module                                   *struct{ GoVersion string }
 }
 
-// errNotLinked says that only `go test` can build the mutant's tests.
+// errNotLinked means that only `go test` can build the mutant's tests.
 var errNotLinked = errors.New("not linked")
 
 func newLinker(root string) *linker {
@@ -102,7 +102,8 @@ func (l *linker) target(m mutant) (set *archives, target archive, err error) {
 			return nil, archive{}, errNotLinked // compiled together with its own tests
 		}
 	}
-	more := len(target.CgoFiles) + len(target.SFiles) + len(target.EmbedPatterns) // than the compiler does
+	// the compiler needs more than Go files
+	more := len(target.CgoFiles) + len(target.SFiles) + len(target.EmbedPatterns)
 	if !slices.Contains(target.GoFiles, filepath.Base(m.File)) || target.Module == nil || more > 0 {
 		return nil, archive{}, errNotLinked
 	}
@@ -158,11 +159,12 @@ func (l *linker) link(m mutant, work string) (binary, dir string, err error) {
 	return binary, set.dir, nil
 }
 
-// importcfg writes the files of all packages for compiler and linker, with the mutant's package in its place.
+// importcfg writes the list of all packages for compiler and linker, with the mutant's package in place of the
+// original.
 func (s *archives) importcfg(path, mutated, object string) error {
 	var b strings.Builder
 	for _, a := range s.packages {
-		name, _, _ := strings.Cut(a.ImportPath, " ") // of one compiled for the test: "path [test]"
+		name, _, _ := strings.Cut(a.ImportPath, " ") // of a package compiled for the test: "path [test]"
 		file := a.Export
 		if name == mutated {
 			file = object
@@ -178,8 +180,8 @@ func major(version string) string {
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// sameLines returns the new text of an edit with as many lines as the old text has, since packages are compiled
-// against the lines of declarations, too. It leaves the edit alone if it ends within the text of a statement.
+// sameLines returns the new text of an edit with as many lines as the old text has, because packages are compiled
+// against the lines of declarations, too. It leaves the edit unchanged if it ends within the text of a statement.
 func sameLines(before, old, replacement string) string {
 	missing := strings.Count(old, "\n") - strings.Count(replacement, "\n")
 	if missing <= 0 || strings.Count(before+replacement, "`")%2 == 1 {

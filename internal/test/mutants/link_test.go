@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// TestSameLines checks that an edit moves no line behind it, and leaves the text of statements as it is written.
+// TestSameLines checks that an edit moves no later line, and leaves the text of statements unchanged.
 func TestSameLines(t *testing.T) {
 	for _, c := range []struct{ before, old, replacement, want string }{
 		{"", "a\nb\nc\n", "a\n", "a\n\n\n"},

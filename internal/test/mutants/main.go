@@ -54,7 +54,7 @@ import (
 type result struct {
 	outcome string
 	killed  bool
-	linked  bool // with what was compiled already
+	linked  bool // with packages that were already compiled
 	took    time.Duration
 	output  string
 	err     error // of the run
@@ -139,7 +139,7 @@ func tryAll(linker *linker, chosen []mutant, parallel int) []result {
 	return results
 }
 
-// report prints the outcome of each mutant, and returns the number of those that survive.
+// report prints the outcome of each mutant, and returns the number of mutants that survive.
 func report(chosen []mutant, results []result, verbose bool) (survivors int) {
 	table := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(table, "mutant\tkeeps\ttest\toutcome")
@@ -166,8 +166,8 @@ func fail(problem ...any) {
 	os.Exit(2)
 }
 
-// baseline runs the tests of the chosen mutants without a mutant, in binaries that are built as theirs are. They must
-// pass: a test that fails anyway kills every mutant.
+// baseline runs the tests of the chosen mutants without a mutant, in binaries that are built in the same way. The tests
+// must pass: a test that always fails kills every mutant.
 func baseline(l *linker, chosen []mutant) bool {
 	type suite struct{ pkg, engines string }
 	groups := map[suite][]mutant{}
@@ -235,7 +235,7 @@ func run(l *linker, m mutant, timeout time.Duration) (output string, linked bool
 	} else if !errors.Is(err, errNotLinked) {
 		return "", false, err
 	}
-	// In GOFLAGS, so that it reaches the binaries that tests build, too.
+	// In GOFLAGS, so that it also applies to binaries that tests build.
 	cmd.Env = append(os.Environ(), "ROWFEED_TEST_EVERY_KILL=1", "GOFLAGS=-overlay="+overlay+" "+os.Getenv("GOFLAGS"))
 	if m.Engines != "" {
 		cmd.Env = append(cmd.Env, "ROWFEED_TEST_ENGINES="+m.Engines, "ROWFEED_TEST_ALL=1") // no quick set
@@ -244,7 +244,7 @@ func run(l *linker, m mutant, timeout time.Duration) (output string, linked bool
 	return string(out), linked, err
 }
 
-// overlay writes the edited file and the map that lays it over the original.
+// overlay writes the edited file and the map that replaces the original with it.
 func (m mutant) overlay(root string) (path string, cleanup func(), err error) {
 	source, err := m.edited(root, false)
 	if err != nil {

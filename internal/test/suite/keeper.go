@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/internal/test/checker/judge"
+	"github.com/rowfeed/rowfeed/internal/test/checker/feedlog"
 )
 
 // Keeper is a consumer that keeps its cursor and all it received, for the judge.
@@ -18,7 +18,7 @@ type Keeper struct {
 	Source rowfeed.Source
 	limit  int
 	Cursor rowfeed.Cursor
-	Log    []judge.Entry
+	Log    []feedlog.Entry
 }
 
 func (x *Env) Keeper(source rowfeed.Source, limit int) *Keeper {
@@ -26,11 +26,11 @@ func (x *Env) Keeper(source rowfeed.Source, limit int) *Keeper {
 }
 
 // Page reads one page and answers whether the feed has more.
-func (k *Keeper) Page() (got []judge.Entry, more bool) {
+func (k *Keeper) Page() (got []feedlog.Entry, more bool) {
 	k.x.Helper()
 	page := k.x.Fetch(k.Source, k.Cursor, k.limit)
 	for _, e := range page.Entries {
-		var entry judge.Entry
+		var entry feedlog.Entry
 		if err := json.Unmarshal(e.AppendJSON(nil), &entry); err != nil {
 			k.x.Fatal(err)
 		}
@@ -44,7 +44,7 @@ func (k *Keeper) Page() (got []judge.Entry, more bool) {
 func (k *Keeper) Read() (lines []string) {
 	k.x.Helper()
 	for more := true; more; {
-		var got []judge.Entry
+		var got []feedlog.Entry
 		got, more = k.Page()
 		for _, e := range got {
 			var key struct{ ID int64 }
@@ -58,12 +58,12 @@ func (k *Keeper) Read() (lines []string) {
 }
 
 // Judge compares all that was received with the table's rows.
-func (k *Keeper) Judge(rows []json.RawMessage, rules judge.Rules) {
+func (k *Keeper) Judge(rows []json.RawMessage, rules feedlog.Rules) {
 	k.x.Helper()
-	Report(k.x.T, judge.Judge(k.Log, rows, rules))
+	Report(k.x.T, feedlog.Check(k.Log, rows, rules))
 }
 
-func Report(t *testing.T, v judge.Verdict) {
+func Report(t *testing.T, v feedlog.Verdict) {
 	t.Helper()
 	for i, fault := range v.Faults {
 		if i == 20 {
@@ -78,7 +78,7 @@ func Report(t *testing.T, v judge.Verdict) {
 }
 
 // ByID is how the judge reads tables with the key id.
-var ByID = judge.Rules{Key: []string{"id"}}
+var ByID = feedlog.Rules{Key: []string{"id"}}
 
 // Rows reads a table as JSON objects. Columns are integers but for those in text.
 func (x *Env) Rows(query string, text ...string) []json.RawMessage {

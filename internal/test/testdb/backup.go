@@ -13,7 +13,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Stop stops a server in good order, as its administrator would.
+// Stop shuts a server down in order, as its administrator would.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -23,7 +23,7 @@ func (s *Server) Stop(t testing.TB) {
 	}
 	wanted := syscall.SIGTERM
 	if s.Engine.Family == "postgres" {
-		wanted = syscall.SIGINT // fast: SIGTERM waits for every client to leave
+		wanted = syscall.SIGINT // fast: SIGTERM waits until every client has left
 	}
 	if err := s.cmd.Process.Signal(wanted); err != nil {
 		t.Fatal(err)
@@ -36,10 +36,9 @@ func (s *Server) Stop(t testing.TB) {
 	}
 }
 
-// Backup copies the database as it stands and returns the function that puts the
-// copy back. A server is stopped for either, and its data folder copied; all its
-// databases go back. A SQLite file is copied in place by SQLite's own means, under
-// its locks, so that whoever has it open may go on.
+// Backup copies the database, and returns the function that restores the copy. For both, a server is stopped, and its
+// whole data folder is copied: all its databases are restored. A SQLite file is copied by SQLite itself, under its
+// locks, so other processes may have the file open.
 func (d *Database) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	if d.server == nil {
@@ -70,8 +69,8 @@ func (d *Database) Backup(t testing.TB) (restore func()) {
 	}
 }
 
-// Reconnect closes Admin's idle connections, which a server that was stopped or killed
-// has closed already: not every driver notices before it has sent a statement.
+// Reconnect closes Admin's idle connections. After a server was stopped or killed they are closed, and not every driver
+// notices that before it has sent a statement.
 func (d *Database) Reconnect() {
 	const kept = 2 // database/sql's own default
 	d.Admin().SetMaxIdleConns(0)
@@ -83,7 +82,7 @@ func (s *Server) copyData(t testing.TB, from, to string) {
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(to, 0o700); err != nil { // or PostgreSQL does not start
+	if err := os.Chmod(to, 0o700); err != nil { // otherwise PostgreSQL does not start
 		t.Fatal(err)
 	}
 	if err := giveAway(to); err != nil {
@@ -91,7 +90,7 @@ func (s *Server) copyData(t testing.TB, from, to string) {
 	}
 }
 
-// restoreSQLite writes a copy's pages over the database, in one transaction.
+// restoreSQLite writes a copy's pages into the database, in one transaction.
 func restoreSQLite(db *sql.DB, path string) error {
 	conn, err := db.Conn(context.Background())
 	if err != nil {
@@ -109,7 +108,7 @@ func restoreSQLite(db *sql.DB, path string) error {
 		for {
 			more, err := b.Step(-1)
 			if err != nil && time.Now().Before(deadline) {
-				continue // somebody has the lock
+				continue // another connection has the lock
 			}
 			if err != nil || !more {
 				return errorOr(err, b.Finish())

@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// A crash test runs the code under test in a process of its own and kills that
-// before every single statement in turn:
+// A crash test runs the code under test in a process of its own, and kills the process before every single statement
+// in turn:
 //
-//	func TestMain(m *testing.M) {
-//		testdb.RegisterChild("publish", func() {
-//			n, _ := strconv.ParseInt(os.Getenv("N"), 10, 64)
-//			db, err := testdb.OpenURL(os.Getenv("URL"), testdb.BlockAt(n))
-//			… publish …
-//		})
-//		testdb.Main(m)
-//	}
+// 	func TestMain(m *testing.M) {
+// 		testdb.RegisterChild("publish", func() {
+// 			n, _ := strconv.ParseInt(os.Getenv("N"), 10, 64)
+// 			db, err := testdb.OpenURL(os.Getenv("URL"), testdb.BlockAt(n))
+// 			… publish …
+// 		})
+// 		testdb.Main(m)
+// 	}
 //
-//	func TestPublishCrash(t *testing.T) {
-//		for n := 1; ; n++ {
-//			d := e.New(t) // … prepare …
-//			child := testdb.CrashChild(t, "publish", "URL="+d.URL, fmt.Sprint("N=", n))
-//			if !child.WaitMarker(t.Context()) {
-//				break // it has no n-th statement: all are done
-//			}
-//			child.Kill()
-//			… what must hold now? …
-//		}
-//	}
+// 	func TestPublishCrash(t *testing.T) {
+// 		for n := 1; ; n++ {
+// 			d := e.New(t) // … prepare …
+// 			child := testdb.CrashChild(t, "publish", "URL="+d.URL, fmt.Sprint("N=", n))
+// 			if !child.WaitMarker(t.Context()) {
+// 				break // the child has no n-th statement
+// 			}
+// 			child.Kill()
+// 			… what must hold now? …
+// 		}
+// 	}
 
 const (
 	childVariable = "ROWFEED_TESTDB_CHILD"
@@ -44,9 +44,8 @@ const (
 
 var children = map[string]func(){}
 
-// RegisterChild names a function that CrashChild can run in a child process.
-// Call it in TestMain, before Main. A child that panics or exits by itself
-// counts as failed.
+// RegisterChild names a function that CrashChild can run in a child process. Call it in TestMain, before Main. A child
+// that panics or exits by itself has failed.
 func RegisterChild(name string, f func()) {
 	if children[name] != nil {
 		panic("testdb: two children are named " + name)
@@ -67,13 +66,13 @@ func runChild(name string) {
 	os.Exit(0)
 }
 
-// BlockAt makes hooks for a child: when statement n is about to be sent they
-// tell the parent and block for ever. n counts as TapEvent.N does, from 1.
+// BlockAt makes hooks for a child. Before statement n is sent, they notify the parent and block forever. n counts from
+// 1, as TapEvent.N does.
 func BlockAt(n int64) Hooks {
 	return Hooks{Before: func(_ context.Context, ev TapEvent) error {
 		if ev.N == n {
 			fmt.Printf("%s%d: %s %s\n", blockedMarker, n, ev.Kind, strings.Join(strings.Fields(ev.SQL), " "))
-			for { // a bare channel would look like a deadlock to the runtime
+			for { // the runtime would report a bare channel as a deadlock
 				time.Sleep(time.Hour)
 			}
 		}
@@ -87,23 +86,22 @@ type Child struct {
 	name    string
 	cmd     *exec.Cmd
 	marker  chan string   // gets blockedMarker's or doneMarker's line
-	ended   chan struct{} // closed when the process is gone and its output read
-	waitErr error         // valid after ended
+	ended   chan struct{} // closed when the process has ended and its output is read
+	waitErr error         // valid after ended is closed
 
 	mu     sync.Mutex
 	output strings.Builder
 }
 
-// CrashChild starts this test binary again, to run the registered function.
-// env are further variables for it, as "NAME=value". The child is killed when
-// the test ends, and with this process.
+// CrashChild starts this test binary again, to run the registered function. env has further variables for the child, as
+// "NAME=value". The child is killed at the end of the test, and when this process ends.
 func CrashChild(t testing.TB, name string, env ...string) *Child {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Should TestMain not call Main, the child must at least run no test.
+	// If TestMain does not call Main, the child must at least run no test.
 	cmd := exec.Command(self, "-test.run=^$")
 	cmd.Env = append(append(os.Environ(), env...), childVariable+"="+name)
 	stdout, out, err := os.Pipe()
@@ -136,7 +134,7 @@ func (c *Child) read(stdout *os.File) {
 		if strings.HasPrefix(line, blockedMarker) || strings.HasPrefix(line, doneMarker) {
 			select {
 			case c.marker <- strings.TrimSpace(line):
-			default: // a second connection blocked, too
+			default: // a second connection is blocked, too
 			}
 		}
 		if err != nil {
@@ -146,9 +144,8 @@ func (c *Child) read(stdout *os.File) {
 	c.waitErr = c.cmd.Wait()
 }
 
-// WaitMarker waits until the child blocks before its statement (true) or has
-// finished without reaching it (false). It fails the test when the child fails
-// or ctx ends first.
+// WaitMarker waits until the child blocks before its statement (true), or has finished without reaching it (false). If
+// the child fails or ctx ends first, the test fails.
 func (c *Child) WaitMarker(ctx context.Context) (blocked bool) {
 	c.t.Helper()
 	select {
@@ -164,7 +161,7 @@ func (c *Child) WaitMarker(ctx context.Context) (blocked bool) {
 		case <-ctx.Done():
 		}
 	case <-c.ended:
-		// The last line and the end come together: the marker counts.
+		// The last line and the end arrive together: the marker counts.
 		select {
 		case line := <-c.marker:
 			if line == doneMarker && c.waitErr == nil {
@@ -181,17 +178,17 @@ func (c *Child) WaitMarker(ctx context.Context) (blocked bool) {
 	return false
 }
 
-// Kill kills the child (SIGKILL), if it still runs, and returns when it is gone.
+// Kill kills the child (SIGKILL) if it still runs, and returns when it has ended.
 func (c *Child) Kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.ended
 }
 
-// PID is the child's process id, for SIGSTOP and SIGCONT.
+// PID returns the child's process id, for SIGSTOP and SIGCONT.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
 // Output is what the child has printed so far, to stdout and stderr, the
-// markers included.
+// The output includes the markers.
 func (c *Child) Output() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

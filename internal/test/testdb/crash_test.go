@@ -13,8 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// A child that is killed before every statement in turn: 3 transactions of
-// Begin, Exec, Commit.
+// A child is killed before every statement in turn: 3 transactions of Begin, Exec, Commit.
 func TestCrashChild(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		n := 1
@@ -38,7 +37,7 @@ func TestCrashChild(t *testing.T) {
 	})
 }
 
-// A failing child fails the test: neither "blocked" nor "finished".
+// A failing child fails the test: it has neither blocked nor finished.
 func TestCrashChildFails(t *testing.T) {
 	recorder := &fatalRecorder{TB: t}
 	done := make(chan struct{})
@@ -52,15 +51,14 @@ func TestCrashChildFails(t *testing.T) {
 	}
 }
 
-// Servers die with the process that started them, and their folders go when the
-// next process makes its own.
+// Servers die with the process that started them, and the next process removes their folders.
 func TestNothingOutlivesAKilledProcess(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if !e.HasServer() {
 			t.Skip("no server")
 		}
-		tmp, err := os.MkdirTemp("/tmp", "rowfeed-outlive-") // where servers may enter
+		tmp, err := os.MkdirTemp("/tmp", "rowfeed-outlive-") // servers may use it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +98,7 @@ func TestNothingOutlivesAKilledProcess(t *testing.T) {
 	})
 }
 
-// startForever starts a server in a child of the test above and gives its URL.
+// startForever starts a server in a child of the test above and returns its URL.
 func startForever(e testdb.Engine) (string, error) {
 	recorder := &fatalRecorder{}
 	var url string
@@ -125,7 +123,7 @@ func serverFolders(t *testing.T, tmp string) []string {
 	return folders
 }
 
-// processUsing names a process whose folder lies below dir.
+// processUsing returns a process whose folder is below dir.
 func processUsing(dir string) string {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {

@@ -19,15 +19,13 @@ import (
 	"modernc.org/sqlite"
 )
 
-// Database is a fresh, empty database that one test has for itself. It is
-// dropped when the test ends, whoever is still connected.
+// Database is a new, empty database of one test. It is dropped at the end of the test, even if connections are open.
 type Database struct {
 	Engine
-	// URL is in rowfeed's form: sqlite:/path/test.db,
-	// postgres://postgres@127.0.0.1:15432/test_3?sslmode=disable,
-	// mysql://root@127.0.0.1:13306/test_3 (MariaDB, too).
+	// URL has rowfeed's form: sqlite:/path/test.db, postgres://postgres@127.0.0.1:15432/test_3?sslmode=disable,
+	// mysql://root@127.0.0.1:13306/test_3 (also for MariaDB).
 	URL  string
-	Name string // test_3; SQLite: the file's path
+	Name string // test_3; for SQLite the file's path
 
 	server *Server // nil on SQLite
 	t      testing.TB
@@ -35,7 +33,7 @@ type Database struct {
 	admin  *sql.DB
 }
 
-// New makes a database, on the shared server where the engine is one.
+// New makes a database, on the shared server if the engine is a server.
 func (e Engine) New(t testing.TB) *Database {
 	t.Helper()
 	if e.HasServer() {
@@ -51,13 +49,13 @@ func (s *Server) NewDatabase(t testing.TB) *Database {
 	return s.NewDatabaseWith(t, "")
 }
 
-// NewDatabaseWith makes one with further options of CREATE DATABASE.
+// NewDatabaseWith makes a database with further options of CREATE DATABASE.
 func (s *Server) NewDatabaseWith(t testing.TB, options string) *Database {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", s.next.Add(1))
 	create := "CREATE DATABASE " + name
 	if s.Engine.Family == "postgres" {
-		// Copying files took 10 ms, the default of copying through the log 24 ms.
+		// Copying files took 10 ms. The default, copying through the log, took 24 ms.
 		create += " TEMPLATE template0 STRATEGY FILE_COPY"
 	}
 	create += " " + options
@@ -72,16 +70,15 @@ func (s *Server) NewDatabaseWith(t testing.TB, options string) *Database {
 	return &Database{Engine: s.Engine, Name: name, URL: s.url(name), server: s, t: t}
 }
 
-// Server returns the server that the database is on; nil on SQLite.
+// Server returns the server of the database, or nil for SQLite.
 func (d *Database) Server() *Server { return d.server }
 
-// Admin returns a pool for the test's own plain SQL, always the same one. It is
-// opened as the superuser, takes several statements in one string, and is
-// closed when the test ends.
+// Admin returns the pool for the test's own SQL. The pool has the rights of a superuser, accepts several statements in
+// one string, and is closed at the end of the test.
 func (d *Database) Admin() *sql.DB {
 	d.t.Helper()
 	d.once.Do(func() {
-		// Whoever writes to SQLite at the same time may take his time.
+		// Wait long for other writers of a SQLite file.
 		db, err := openURL(d.URL, nil, "multiStatements=true",
 			fmt.Sprintf("_pragma=busy_timeout(%d)", patience.Milliseconds()))
 		if err != nil {
@@ -93,7 +90,7 @@ func (d *Database) Admin() *sql.DB {
 	return d.admin
 }
 
-// Exec runs SQL through Admin and fails the test when it fails.
+// Exec runs SQL through Admin. An error fails the test.
 func (d *Database) Exec(t testing.TB, query string, args ...any) {
 	t.Helper()
 	if _, err := d.Admin().ExecContext(context.Background(), query, args...); err != nil {
@@ -101,9 +98,8 @@ func (d *Database) Exec(t testing.TB, query string, args ...any) {
 	}
 }
 
-// OpenTapped opens a pool whose statements the hooks watch and steer. params
-// are the driver's own, as "name=value"; on SQLite transactions begin
-// immediate unless they say otherwise. The pool is closed when the test ends.
+// OpenTapped opens a pool whose statements the hooks observe and control. params are parameters of the driver, as
+// "name=value". On SQLite, transactions begin immediate by default. The pool is closed at the end of the test.
 func (d *Database) OpenTapped(t testing.TB, h Hooks, params ...string) *sql.DB {
 	t.Helper()
 	db, err := OpenURL(d.URL, h, params...)
@@ -114,14 +110,13 @@ func (d *Database) OpenTapped(t testing.TB, h Hooks, params ...string) *sql.DB {
 	return db
 }
 
-// OpenURL is OpenTapped for a process that has no Database: the child of
-// CrashChild.
+// OpenURL is OpenTapped for a process without a Database: the child of CrashChild.
 func OpenURL(rawURL string, h Hooks, params ...string) (*sql.DB, error) {
 	return openURL(rawURL, &h, append([]string{"_txlock=immediate"}, params...)...)
 }
 
-// openURL opens a pool on a database URL, tapped when h is not nil. Parameters
-// that another engine's driver has, and empty ones, are dropped.
+// openURL opens a pool on a database URL, tapped if h is not nil. It drops empty parameters, and those of other engines'
+// drivers.
 func openURL(rawURL string, h *Hooks, params ...string) (*sql.DB, error) {
 	params = slices.DeleteFunc(slices.Clone(params), func(p string) bool { return p == "" })
 	connector, err := connector(rawURL, params)
@@ -145,7 +140,7 @@ func connector(rawURL string, params []string) (driver.Connector, error) {
 		for _, p := range params {
 			name, value, _ := strings.Cut(p, "=")
 			if strings.HasPrefix(p, "_pragma=busy_timeout(") {
-				query["_pragma"][0] = value // of two the driver takes the first
+				query["_pragma"][0] = value // of two values the driver uses the first
 			} else if name == "_pragma" {
 				query.Add(name, value)
 			} else if strings.HasPrefix(name, "_") {
@@ -178,14 +173,13 @@ func connector(rawURL string, params []string) (driver.Connector, error) {
 		if err != nil {
 			return nil, err
 		}
-		config.Logger = &mysql.NopLogger{} // a killed server is news to nobody
+		config.Logger = &mysql.NopLogger{} // a killed server is expected
 		return mysql.NewConnector(config)
 	}
 	return nil, fmt.Errorf("unknown scheme %q", u.Scheme)
 }
 
-// url is the URL of one of the server's databases; "" is the one that is always
-// there.
+// url returns the URL of one of the server's databases. For "" it is the database that always exists.
 func (s *Server) url(database string) string {
 	if s.Engine.Family == "postgres" {
 		if database == "" {
@@ -196,7 +190,7 @@ func (s *Server) url(database string) string {
 	return fmt.Sprintf("mysql://root@127.0.0.1:%d/%s", s.Port, database)
 }
 
-// administer runs one statement outside any test's database.
+// administer runs a statement outside of all tests' databases.
 func (s *Server) administer(statement string) error {
 	db, err := openURL(s.url(""), nil)
 	if err != nil {
@@ -209,8 +203,8 @@ func (s *Server) administer(statement string) error {
 	return err
 }
 
-// drop drops a database with everybody's connections to it. Nothing is left to
-// do when the server was killed or is paused: it goes with its folder.
+// drop drops a database, and closes all connections to it. If the server was killed or is paused, drop does nothing:
+// the database is removed with the server's folder.
 func (s *Server) drop(name string) error {
 	s.mu.Lock()
 	running := s.cmd != nil && s.paused == nil
@@ -237,12 +231,12 @@ func (s *Server) drop(name string) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		time.Sleep(50 * time.Millisecond) // PostgreSQL itself waits five seconds for sessions to end, and no more
+		time.Sleep(50 * time.Millisecond) // PostgreSQL itself waits five seconds for sessions to end, and no longer
 	}
 }
 
-// disconnectPostgres ends all connections to a database. DROP DATABASE would do
-// it, too, but looks only every 100 ms whether they are gone.
+// disconnectPostgres ends all connections to a database. DROP DATABASE would do it, too, but it checks only every 100
+// ms whether they have ended.
 func disconnectPostgres(ctx context.Context, db *sql.DB, name string) error {
 	for range 500 {
 		var left int
@@ -253,13 +247,13 @@ func disconnectPostgres(ctx context.Context, db *sql.DB, name string) error {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return nil // DROP DATABASE will say who is left
+	return nil // DROP DATABASE will report the remaining connections
 }
 
-// disconnectMySQL ends all connections to a database: an open transaction would
-// hold its tables, and DROP DATABASE would wait for it.
+// disconnectMySQL ends all connections to a database. An open transaction would lock its tables, and DROP DATABASE
+// would wait.
 func disconnectMySQL(ctx context.Context, db *sql.DB, name string) error {
-	// While a statement with binary literals runs MySQL may fail to show it, and all the others (3854).
+	// While a statement with binary literals runs, MySQL may fail to list all statements (3854).
 	ids, err := sessionsOf(ctx, db, name)
 	for try := 1; err != nil && try < 100 && ctx.Err() == nil; try++ {
 		ids, err = sessionsOf(ctx, db, name)
@@ -268,12 +262,12 @@ func disconnectMySQL(ctx context.Context, db *sql.DB, name string) error {
 		return err
 	}
 	for _, id := range ids {
-		_, _ = db.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // it may be gone by itself
+		_, _ = db.ExecContext(ctx, fmt.Sprintf("KILL %d", id)) // it may have ended by itself
 	}
 	return nil
 }
 
-// sessionsOf are the connections to a database.
+// sessionsOf returns the connections to a database.
 func sessionsOf(ctx context.Context, db *sql.DB, name string) (ids []int64, err error) {
 	rows, err := db.QueryContext(ctx, "SELECT id FROM information_schema.processlist WHERE db = ?", name)
 	if err != nil {

@@ -12,10 +12,8 @@ import (
 	"testing"
 )
 
-// Dump returns the database's complete schema as text: the same text for the
-// same schema, byte for byte, whatever happened in between. It holds no rows,
-// no counters (AUTO_INCREMENT, sequence values) and nothing that a server keeps
-// outside the database (users, roles).
+// Dump returns the database's complete schema as text. The same schema always has the same text. It has no rows, no
+// counters (AUTO_INCREMENT, sequence values), and nothing that a server stores outside of the database (users, roles).
 func (d *Database) Dump(t testing.TB) string {
 	t.Helper()
 	p, err := findPrograms(d.Engine)
@@ -54,7 +52,7 @@ func (d *Database) Dump(t testing.TB) string {
 var (
 	// Newer pg_dumps fence their output with a random key.
 	pgDumpNoise = regexp.MustCompile(`(?m)^\\(un)?restrict .*\n`)
-	// Counters are data, not schema.
+	// Counters are data.
 	mariadbDumpNoise = regexp.MustCompile(`(?m) AUTO_INCREMENT=\d+|^DO SETVAL\(.*\n|^SELECT SETVAL\(.*\n`)
 	autoIncrement    = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 )
@@ -64,7 +62,7 @@ func (d *Database) dumpWith(program string, arguments ...string) (string, error)
 	return output(d.server.command(program, arguments...))
 }
 
-// output runs a program and answers what it prints.
+// output runs a program and returns its output.
 func output(cmd *exec.Cmd) (string, error) {
 	var out, complaint strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &complaint
@@ -78,11 +76,10 @@ func output(cmd *exec.Cmd) (string, error) {
 	return out.String(), nil
 }
 
-// dumpQuery is one part of a dump: a heading, and a query whose rows come in a
-// fixed order.
+// dumpQuery is one part of a dump: a heading, and a query whose rows have a fixed order.
 type dumpQuery struct{ heading, query string }
 
-// dumpQueries prints the rows of each query, blank-separated, one a line.
+// dumpQueries prints the rows of each query, one per line.
 func (d *Database) dumpQueries(queries []dumpQuery) (string, error) {
 	var b strings.Builder
 	for _, q := range queries {
@@ -98,7 +95,7 @@ func (d *Database) dumpQueries(queries []dumpQuery) (string, error) {
 	return b.String(), nil
 }
 
-// rowLines returns a query's rows as text. A NULL is told from an empty text.
+// rowLines returns a query's rows as text. NULL differs from an empty text.
 func rowLines(db *sql.DB, query string, args ...any) ([]string, error) {
 	rows, err := db.QueryContext(context.Background(), query, args...)
 	if err != nil {
@@ -132,7 +129,7 @@ func rowLines(db *sql.DB, query string, args ...any) ([]string, error) {
 
 func (d *Database) dumpSQLite() (string, error) {
 	return d.dumpQueries([]dumpQuery{
-		// SQLite makes sqlite_sequence with the first AUTOINCREMENT, and lets nobody drop it.
+		// SQLite makes sqlite_sequence with the first AUTOINCREMENT, and does not allow to drop it.
 		{"schema", "SELECT type, name, tbl_name, " +
 			"sql FROM sqlite_schema WHERE name <> 'sqlite_sequence' ORDER BY type, name, tbl_name"},
 		{"user_version", "PRAGMA user_version"},
@@ -140,7 +137,7 @@ func (d *Database) dumpSQLite() (string, error) {
 	})
 }
 
-// dumpMySQL asks MySQL for the statement behind every object.
+// dumpMySQL asks MySQL for the statement of every object.
 func (d *Database) dumpMySQL() (string, error) {
 	var b strings.Builder
 	ctx := context.Background()
@@ -188,8 +185,7 @@ UNION ALL SELECT 'TRIGGER', trigger_name FROM information_schema.triggers WHERE 
 UNION ALL SELECT routine_type, routine_name FROM information_schema.routines WHERE routine_schema = DATABASE()
 UNION ALL SELECT 'EVENT', event_name FROM information_schema.events WHERE event_schema = DATABASE()`
 
-// showCreate returns all that SHOW CREATE tells about an object but the time of
-// its creation.
+// showCreate returns the result of SHOW CREATE for an object, without the time of its creation.
 func showCreate(ctx context.Context, conn *sql.Conn, kind, name string) (string, error) {
 	rows, err := conn.QueryContext(ctx, "SHOW CREATE "+kind+" `"+strings.ReplaceAll(name, "`", "``")+"`")
 	if err != nil {
@@ -219,8 +215,8 @@ func showCreate(ctx context.Context, conn *sql.Conn, kind, name string) (string,
 	return b.String(), rows.Err()
 }
 
-// mysqlDumpRights are the rights on the database and what is in it, which live
-// outside it and which DROP TABLE leaves in place.
+// mysqlDumpRights are the rights on the database and its objects. They are stored outside of the database, and DROP
+// TABLE does not remove them.
 var mysqlDumpRights = []dumpQuery{
 	{"rights on the database", `SELECT grantee, privilege_type, is_grantable
 		FROM information_schema.schema_privileges WHERE table_schema = DATABASE() ORDER BY 1, 2, 3`},

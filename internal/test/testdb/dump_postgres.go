@@ -1,8 +1,7 @@
 package testdb
 
-// postgresDump is the schema out of the catalogs, for a PostgreSQL that comes
-// without pg_dump. Objects of extensions and of the system stay out; object ids
-// are printed as names.
+// postgresDump reads the schema from the catalogs, for a PostgreSQL without pg_dump. It leaves out objects of
+// extensions and of the system, and prints names in place of object ids.
 var postgresDump = []dumpQuery{
 	{"schemas", `SELECT nspname, pg_get_userbyid(nspowner), nspacl, obj_description(oid, 'pg_namespace')
 		FROM pg_namespace WHERE ` + userSchema + ` ORDER BY nspname`},
@@ -10,16 +9,20 @@ var postgresDump = []dumpQuery{
 	{"types", `SELECT n.nspname, t.typname, t.typtype, pg_get_userbyid(t.typowner), t.typacl,
 			format_type(t.typbasetype, t.typtypmod), t.typnotnull, t.typdefault, obj_description(t.oid, 'pg_type'),
 			(SELECT string_agg(enumlabel, ',' ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = t.oid),
-			(SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), '; ' ORDER BY conname) FROM pg_constraint WHERE contypid = t.oid)
+			(SELECT string_agg(conname || ' ' || pg_get_constraintdef(oid), '; ' ORDER BY conname) FROM pg_constraint
+			WHERE contypid = t.oid)
 		FROM pg_type t JOIN pg_namespace n ON n.oid = t.typnamespace
 		WHERE ` + userSchema + ` AND t.typelem = 0 ORDER BY 1, 2`},
 	{"relations", `SELECT n.nspname, c.relname, c.relkind, c.relpersistence, pg_get_userbyid(c.relowner),
-			-- the owner's rights written out are what is not written down at all
-			NULLIF(c.relacl::text, acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)::text), c.reloptions,
-			c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.relispartition, pg_get_expr(c.relpartbound, c.oid),
+			-- explicit rights that equal the owner's default rights mean the same as none
+			NULLIF(c.relacl::text,
+				acldefault(CASE c.relkind WHEN 'S' THEN 's' ELSE 'r' END::"char", c.relowner)::text),
+			c.reloptions, c.relrowsecurity, c.relforcerowsecurity, c.relreplident, c.relispartition,
+			pg_get_expr(c.relpartbound, c.oid),
 			pg_get_partkeydef(c.oid), obj_description(c.oid, 'pg_class'),
 			CASE WHEN c.relkind IN ('v', 'm') THEN pg_get_viewdef(c.oid) END,
-			(SELECT string_agg(inhparent::regclass::text, ',' ORDER BY inhseqno) FROM pg_inherits WHERE inhrelid = c.oid)
+			(SELECT string_agg(inhparent::regclass::text, ',' ORDER BY inhseqno) FROM pg_inherits
+				WHERE inhrelid = c.oid)
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE ` + userSchema + ` ORDER BY 1, 2`},
 	{"columns", `SELECT n.nspname, c.relname, a.attnum - (SELECT count(*) FROM pg_attribute g
@@ -49,13 +52,16 @@ var postgresDump = []dumpQuery{
 		WHERE ` + userSchema + ` ORDER BY 1`},
 	{"routines",
 		`SELECT n.nspname, p.proname, pg_get_function_identity_arguments(p.oid), p.prokind, pg_get_userbyid(p.proowner),
-			p.proacl, CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_get_functiondef(p.oid) END, obj_description(p.oid, 'pg_proc')
+			p.proacl, CASE WHEN p.prokind = 'a' THEN NULL ELSE pg_get_functiondef(p.oid) END, obj_description(p.oid,
+			'pg_proc')
 		FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 		WHERE ` + userSchema +
-			` AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype = 'e')
+			` AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_proc'::regclass AND objid = p.oid AND deptype
+				= 'e')
 		ORDER BY 1, 2, 3`},
 	{"triggers",
-		`SELECT t.tgrelid::regclass, t.tgname, t.tgenabled, pg_get_triggerdef(t.oid), obj_description(t.oid, 'pg_trigger')
+		`SELECT t.tgrelid::regclass, t.tgname, t.tgenabled, pg_get_triggerdef(t.oid), obj_description(t.oid,
+			'pg_trigger')
 		FROM pg_trigger t WHERE NOT t.tgisinternal ORDER BY 1, 2`},
 	{"event triggers",
 		`SELECT evtname, evtevent, evtfoid::regprocedure, evtenabled, evttags FROM pg_event_trigger ORDER BY 1`},
@@ -68,7 +74,8 @@ var postgresDump = []dumpQuery{
 	{"default rights", `SELECT pg_get_userbyid(defaclrole), defaclnamespace::regnamespace, defaclobjtype, defaclacl
 		FROM pg_default_acl ORDER BY 1, 2, 3`},
 	{"publications", `SELECT pubname, puballtables, pubinsert, pubupdate, pubdelete, pubtruncate,
-			(SELECT string_agg(prrelid::regclass::text, ',' ORDER BY prrelid::regclass::text) FROM pg_publication_rel WHERE prpubid = p.oid)
+			(SELECT string_agg(prrelid::regclass::text, ',' ORDER BY prrelid::regclass::text) FROM pg_publication_rel
+			WHERE prpubid = p.oid)
 		FROM pg_publication p ORDER BY 1`},
 	{"extended statistics", `SELECT stxname, pg_get_statisticsobjdef(oid) FROM pg_statistic_ext ORDER BY 1`},
 	{"the database", `SELECT pg_get_userbyid(datdba), datacl,
@@ -77,5 +84,5 @@ var postgresDump = []dumpQuery{
 		FROM pg_database d WHERE datname = current_database()`},
 }
 
-// userSchema picks what is not PostgreSQL's own.
+// userSchema excludes PostgreSQL's own schemas.
 const userSchema = `nspname NOT LIKE 'pg\_%' AND nspname <> 'information_schema'`

@@ -2,10 +2,10 @@ package testdb
 
 import "testing"
 
-// SweepFolders is what a process does before it makes folders of its own.
+// SweepFolders is what a process does before it makes its folders.
 var SweepFolders = sweepFolders
 
-// Reserve is what a process does before it takes a port.
+// Reserve is what a process does before it uses a port.
 var Reserve = reserve
 
 // Excluded returns why a test does not run on the engine.

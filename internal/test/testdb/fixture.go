@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// databaseName stands for the name of a database of MariaDB that was saved.
+// databaseName replaces the name of a saved MariaDB database.
 const databaseName = "'@database@'"
 
-// Save returns the whole database as text, rows included, for Load: SQL as the engine's own
-// dump program writes it. MySQL's is not among the engines' programs.
+// Save returns the whole database as text, including rows, for Load: SQL as written by the engine's own dump program.
+// The MySQL engine has no dump program.
 func (d *Database) Save(t testing.TB) string {
 	t.Helper()
 	p, err := findPrograms(d.Engine)
@@ -25,12 +25,12 @@ func (d *Database) Save(t testing.TB) string {
 		text, err = output(exec.Command("sqlite3", d.Name, ".dump"))
 	case d.Family == "postgres":
 		text, err = d.dumpWith(p.dump, "--inserts", "--no-owner", "--no-privileges", "--dbname="+d.URL)
-		// What psql alone understands, and a search path that stays with the session.
+		// Commands that only psql understands, and a search path that would stay with the session.
 		text = regexp.MustCompile(`(?m)^\\.*\n|^SELECT pg_catalog.set_config\('search_path', '', false\);\n`).
 			ReplaceAllString(text, "")
 	default:
-		// A trigger that was made with its database's name keeps it, and could be loaded there only.
-		// An older rowfeed notes in which database a feed's table is.
+		// A trigger that was made with its database's name keeps the name, and could only be loaded into that database.
+		// An older rowfeed stores the name of the database of a feed's table.
 		return strings.NewReplacer("`"+d.Name+"`.", "", "'"+d.Name+"'", databaseName).Replace(d.SaveAsIs(t))
 	}
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *Database) Save(t testing.TB) string {
 	return text
 }
 
-// SaveAsIs returns a database of MariaDB or MySQL as MariaDB's dump program writes it, with routines.
+// SaveAsIs returns a database of MariaDB or MySQL as written by MariaDB's dump program, including routines.
 func (d *Database) SaveAsIs(t testing.TB) string {
 	t.Helper()
 	p, err := findPrograms(MariaDB)
@@ -55,14 +55,14 @@ func (d *Database) SaveAsIs(t testing.TB) string {
 	return text
 }
 
-// Load fills an empty database with what Save has returned.
+// Load fills an empty database with the text of Save.
 func (d *Database) Load(t testing.TB, text string) {
 	t.Helper()
 	if d.Family != "mysql" {
 		d.Exec(t, text)
 		return
 	}
-	// Bodies of routines stand between delimiters that the client alone understands.
+	// Bodies of routines are between delimiters that only the client understands.
 	u, _ := url.Parse(d.URL)
 	client := d.server.command("mariadb", "--no-defaults", "--host=127.0.0.1", "--port="+u.Port(), "--user=root",
 		d.Name)
@@ -72,7 +72,7 @@ func (d *Database) Load(t testing.TB, text string) {
 	}
 }
 
-// Lines returns a query's rows as text; a NULL is told from an empty text.
+// Lines returns a query's rows as text. NULL differs from an empty text.
 func (d *Database) Lines(t testing.TB, query string) []string {
 	t.Helper()
 	lines, err := rowLines(d.Admin(), query)

@@ -9,9 +9,8 @@ import (
 
 const folderPrefix = "rowfeed-testdb-"
 
-// A process keeps all its servers below one temporary folder per place, with a
-// lock in it. A process that was killed cannot remove its folders: the next one
-// does, which it may when nobody holds the lock any more.
+// A process has all its servers below one temporary folder per place. The folder contains a lock. A killed process
+// cannot remove its folders, so the next process removes folders whose lock is free.
 var (
 	diskFolder = sync.OnceValues(func() (*folder, error) { return makeFolder(diskPlace()) })
 	fastFolder = sync.OnceValues(func() (*folder, error) {
@@ -22,12 +21,10 @@ var (
 	})
 )
 
-// memoryDisk is a folder in memory: PostgreSQL makes a database in 10 ms there
-// and in 200 ms on a slow disk.
+// memoryDisk is a folder in memory. PostgreSQL makes a database there in 10 ms, and in 200 ms on a slow disk.
 const memoryDisk = "/dev/shm"
 
-// memoryPlace is the folder in memory where there is one with room for many
-// servers and TMPDIR says nothing else; "" otherwise.
+// memoryPlace returns the folder in memory if it has room for many servers and TMPDIR is not set, else "".
 func memoryPlace() string {
 	const enough = 4 << 30
 	if os.Getenv("TMPDIR") == "" && freeBytes(memoryDisk) >= enough {
@@ -36,7 +33,7 @@ func memoryPlace() string {
 	return ""
 }
 
-// diskPlace is the folder for temporary files, unless servers may not enter it.
+// diskPlace returns the folder for temporary files, unless servers may not use it.
 func diskPlace() string {
 	if place := os.TempDir(); closedFolder(place) == "" {
 		return place
@@ -46,7 +43,7 @@ func diskPlace() string {
 
 type folder struct {
 	path string
-	lock *os.File // open, and so locked, as long as the process lives
+	lock *os.File // open, and so locked, while the process lives
 }
 
 func makeFolder(place string) (*folder, error) {
@@ -58,7 +55,7 @@ func makeFolder(place string) (*folder, error) {
 	if err := os.Chmod(path, 0o755); err != nil {
 		return nil, fmt.Errorf("testdb: %w", err)
 	}
-	// Locked before it gets its name, so that no other process finds it unlocked.
+	// The lock is acquired before the file gets its name, so that no other process finds it unlocked.
 	unnamed := filepath.Join(path, "lock.new")
 	lock := lockFile(unnamed)
 	if lock == nil {
@@ -75,10 +72,10 @@ func makeFolder(place string) (*folder, error) {
 
 var (
 	foldersMu sync.Mutex
-	folders   []string // made by this process
+	folders   []string // of this process
 )
 
-// newFolder makes a folder for one server: on the disk when it is to be durable.
+// newFolder makes a folder for one server, on the disk if the server is durable.
 func newFolder(engine string, durable bool) (string, error) {
 	parent, err := fastFolder()
 	if durable {
@@ -94,7 +91,7 @@ func newFolder(engine string, durable bool) (string, error) {
 	return path, nil
 }
 
-// removeFolders removes what this process made.
+// removeFolders removes the folders of this process.
 func removeFolders() {
 	foldersMu.Lock()
 	defer foldersMu.Unlock()
@@ -103,7 +100,7 @@ func removeFolders() {
 	}
 }
 
-// sweepFolders removes the folders of processes that are no more.
+// sweepFolders removes the folders of processes that have ended.
 func sweepFolders(place string) {
 	paths, _ := filepath.Glob(filepath.Join(place, folderPrefix+"*"))
 	for _, path := range paths {

@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLanes: a test runs on the second engine of a family only if it is in the quick set, or if all tests are
-// asked for; never on an engine that it, or ROWFEED_TEST_ENGINES, leaves out.
-func TestLanes(t *testing.T) {
+// TestSecondEngineRunsTheQuickSet: a test runs on the second engine of a family only if it is in the quick set, or if
+// all tests run. It never runs on an engine that it, or ROWFEED_TEST_ENGINES, excludes.
+func TestSecondEngineRunsTheQuickSet(t *testing.T) {
 	want := func(step string, engines ...testdb.Engine) {
 		t.Helper()
 		var runs []testdb.Engine
@@ -45,7 +45,7 @@ func TestLanes(t *testing.T) {
 	})
 }
 
-// TestSuite: what a test of the suite declares holds for its subtests, and for no other test of the suite.
+// TestSuite: what a test of the suite declares applies to its subtests, and to no other test.
 func TestSuite(t *testing.T) {
 	t.Setenv("ROWFEED_TEST_ENGINES", "")
 	t.Run("folder/TestOnly", func(t *testing.T) {

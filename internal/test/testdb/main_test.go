@@ -26,8 +26,7 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
-// insertChild inserts three rows in a transaction each and blocks before
-// statement N.
+// insertChild inserts three rows, each in a transaction of its own, and blocks before statement N.
 func insertChild() {
 	n, _ := strconv.ParseInt(os.Getenv("N"), 10, 64)
 	db, err := testdb.OpenURL(os.Getenv("URL"), testdb.BlockAt(n))

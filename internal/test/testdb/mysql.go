@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// mysqlInit runs at MySQL's start: its fresh data folder knows root@localhost
-// only, and a connection to 127.0.0.1 is not that one without name resolving.
+// mysqlInit runs when MySQL starts. A new data folder only has root@localhost, which does not match a connection to
+// 127.0.0.1 without name resolution.
 const mysqlInit = `CREATE USER IF NOT EXISTS 'root'@'127.0.0.1';
 GRANT ALL ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;
 GRANT PROXY ON ''@'' TO 'root'@'127.0.0.1' WITH GRANT OPTION;
 `
 
-// mysqlArguments are MariaDB's and MySQL's. innodb_flush_log_at_trx_commit
-// stays at its default of 1, because rowfeed refuses less; skipping the flush
-// itself is what no client sees.
+// mysqlArguments are the arguments of MariaDB and MySQL. innodb_flush_log_at_trx_commit keeps its default of 1, because
+// rowfeed refuses less. The flush itself is skipped, which clients cannot see.
 func (s *Server) mysqlArguments() []string {
 	arguments := []string{
 		"--no-defaults", // must be the first

@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// poolerConnections are those that a pooler has to its server: fewer than any test
-// has clients, so that what one transaction leaves behind, the next one's client meets.
+// poolerConnections is the number of connections of a pooler to its server. It is below the number of a test's clients,
+// so that a client gets connections that other clients have used.
 const poolerConnections = 3
 
-// Pooled is the database as clients see it through PgBouncer in transaction mode: each
-// transaction may run on another of the server's connections. Its URL asks the driver
-// for no prepared statements, which live in a connection. Admin goes past the pooler.
-// A missing pooler is dealt with as a missing engine is. It ends with the test.
+// Pooled returns the database as clients see it through PgBouncer in transaction mode: each transaction may run on
+// another connection of the server. The URL disables prepared statements, because they belong to a connection. Admin
+// does not use the pooler. A missing pooler is handled like a missing engine. The pooler ends with the test.
 func (d *Database) Pooled(t testing.TB) *Database {
 	t.Helper()
 	program, err := findPooler()
@@ -33,7 +32,7 @@ func (d *Database) Pooled(t testing.TB) *Database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Admin() // opened by the URL that goes past it
+	d.Admin() // opened with the URL of the server
 	pooled := &Database{Engine: d.Engine, Name: d.Name, server: d.server, t: d.t, admin: d.admin,
 		URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/%s?sslmode=disable&default_query_exec_mode=exec",
 			port, d.Name)}
@@ -58,7 +57,7 @@ func (s *Server) pool(t testing.TB, program string) (port int, err error) {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return 0, err
 	}
-	for range 5 { // somebody else may take the port before we do
+	for range 5 { // another process may use the port first
 		var release func()
 		if port, release, err = freePort(); err != nil {
 			return 0, err
@@ -110,7 +109,7 @@ max_client_conn = 500
 	return 0, fmt.Errorf("testdb: pgbouncer does not listen\n%s", text)
 }
 
-// listens waits until somebody answers on the port, or the process that should has ended.
+// listens waits until a process answers on the port, or cmd has ended.
 func listens(port int, ended <-chan struct{}) bool {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if c, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port)); err == nil {

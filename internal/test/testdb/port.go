@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// patience bounds every waiting for something that must come: the machine may do other work.
+// patience bounds every wait: the machine may do other work.
 const patience = 3 * time.Minute
 
-// Address is one on 127.0.0.1 on which nobody listens, and nobody else will until the test ends: for a process
-// that is started later, or killed and started again.
+// Address returns an address on 127.0.0.1 for a process that the test starts later, or kills and starts again. No other
+// process listens there until the test ends.
 func Address(t testing.TB) string {
 	t.Helper()
 	port, release, err := freePort()
@@ -24,9 +24,8 @@ func Address(t testing.TB) string {
 	return "127.0.0.1:" + strconv.Itoa(port)
 }
 
-// freePort returns a port that nobody listens on, and that no other test process takes before
-// release. It lies below the range from which the kernel gives ports to outgoing connections and to those
-// who ask for any, so that a killed server finds it free again.
+// freePort returns a free port. No other test process uses it before release is called. It is below the range of ports
+// that the kernel assigns, so that a killed server finds its port free.
 func freePort() (port int, release func(), err error) {
 	for range 100 {
 		port := 15000 + rand.IntN(17000)

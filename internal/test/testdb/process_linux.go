@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts carries commands to the thread that starts them; see start.
+// starts passes commands to the thread that starts them; see start.
 var (
 	starts      = make(chan func())
 	startThread = sync.OnceFunc(func() {
@@ -31,9 +31,8 @@ var (
 	})
 )
 
-// start starts a command that the kernel kills when this process dies, however
-// it dies. The kernel's promise hangs on the thread that started the command,
-// not on the process, so one thread that lives on starts them all.
+// start starts a command that the kernel kills when this process dies. The kernel does so when the thread that started
+// the command ends, so one thread that never ends starts all commands.
 func start(cmd *exec.Cmd) error {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -45,8 +44,8 @@ func start(cmd *exec.Cmd) error {
 	return <-done
 }
 
-// unprivileged is the user whom servers run as when we are root, which they
-// refuse to be; nil when we are somebody else.
+// unprivileged is the user that servers run as if this process is root's, because servers refuse to run as root.
+// Otherwise it is nil.
 var unprivileged = sync.OnceValue(func() *syscall.Credential {
 	if os.Geteuid() != 0 {
 		return nil
@@ -65,15 +64,15 @@ var unprivileged = sync.OnceValue(func() *syscall.Credential {
 	panic("testdb: running as root, and none of the users postgres, mysql, nobody exists")
 })
 
-// dropPrivileges makes cmd run as the unprivileged user when we are root.
+// dropPrivileges makes cmd run as the unprivileged user if this process is root's.
 func dropPrivileges(cmd *exec.Cmd) {
 	if who := unprivileged(); who != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
 	}
 }
 
-// closedFolder names the folder on the way to path that does not let the
-// unprivileged user in, as /root does not; "" when all do.
+// closedFolder returns the first folder on the way to path that the unprivileged user may not enter, for example /root,
+// or "".
 func closedFolder(path string) string {
 	if unprivileged() == nil {
 		return ""
@@ -86,7 +85,7 @@ func closedFolder(path string) string {
 	return ""
 }
 
-// giveAway makes the unprivileged user own a folder and all that is in it.
+// giveAway makes the unprivileged user the owner of a folder and its content.
 func giveAway(folder string) error {
 	who := unprivileged()
 	if who == nil {
@@ -100,8 +99,8 @@ func giveAway(folder string) error {
 	})
 }
 
-// freeze stops a process and all its children. The parent goes first: from then
-// on no child is born, and dead ones keep their process id.
+// freeze stops a process and all its children. The parent is stopped first, so that it starts no more children, and
+// ended children keep their process ids.
 func freeze(pid int) []int {
 	_ = syscall.Kill(pid, syscall.SIGSTOP)
 	deadline := time.Now().Add(patience)
@@ -115,7 +114,7 @@ func freeze(pid int) []int {
 	return children
 }
 
-// thaw lets them go on.
+// thaw continues the processes.
 func thaw(pid int, children []int) {
 	for _, child := range children {
 		_ = syscall.Kill(child, syscall.SIGCONT)
@@ -123,9 +122,8 @@ func thaw(pid int, children []int) {
 	_ = syscall.Kill(pid, syscall.SIGCONT)
 }
 
-// killTree kills a process and its children in one stroke, as a power cut
-// would, and returns when the children are gone; the caller waits for the
-// process itself.
+// killTree kills a process and its children at the same moment, as a power cut would, and returns when the children
+// have ended. The caller waits for the process itself.
 func killTree(pid int) error {
 	children := freeze(pid)
 	for _, p := range append(children, pid) {
@@ -133,7 +131,7 @@ func killTree(pid int) error {
 	}
 	deadline := time.Now().Add(patience)
 	for _, child := range children {
-		// A zombie holds nothing any more; init collects it in its own time.
+		// A zombie holds nothing any more, and init removes it later.
 		for s := state(child); s != 0 && s != 'Z'; s = state(child) {
 			if time.Now().After(deadline) {
 				return fmt.Errorf("testdb: process %d does not go away (state %c)", child, s)
@@ -160,7 +158,7 @@ func childrenOf(pid int) []int {
 	return children
 }
 
-// state is the kernel's letter for what a process does; 0 when there is none.
+// state returns the kernel's letter for the state of a process, or 0 if there is no such process.
 func state(pid int) byte {
 	if fields := stat(pid); len(fields) > 0 {
 		return fields[0][0]
@@ -168,8 +166,8 @@ func state(pid int) byte {
 	return 0
 }
 
-// stat returns /proc/<pid>/stat from the field after the name, which may hold
-// blanks and brackets: state, parent, …
+// stat returns /proc/<pid>/stat from the field after the name, because the name may contain spaces and parentheses:
+// state, parent, …
 func stat(pid int) []string {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -178,9 +176,8 @@ func stat(pid int) []string {
 	return strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 }
 
-// removeSharedMemory removes the System V segment that a killed PostgreSQL
-// leaves: line 7 of postmaster.pid has its key and id. Segments are few on a
-// machine, so killed test servers would use them up.
+// removeSharedMemory removes the System V segment that a killed PostgreSQL leaves. Line 7 of postmaster.pid has its key
+// and id. A machine has few segments, so killed test servers would use them up.
 func removeSharedMemory(data string) {
 	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
 	if err != nil {
@@ -194,7 +191,7 @@ func removeSharedMemory(data string) {
 	if _, err := fmt.Sscan(lines[6], &key, &id); err != nil {
 		return
 	}
-	// The id may be another segment's by now.
+	// The id may belong to another segment by now.
 	var segment unix.SysvShmDesc
 	if _, err := unix.SysvShmCtl(id, unix.IPC_STAT, &segment); err != nil || int(segment.Perm.Key) != key ||
 		segment.Nattch > 0 {
@@ -203,8 +200,8 @@ func removeSharedMemory(data string) {
 	_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 }
 
-// lockFile takes an exclusive lock on a file, which ends with this process; nil
-// when somebody else has it.
+// lockFile acquires an exclusive lock on a file, which ends with this process. It returns nil if another process has
+// the lock.
 func lockFile(path string) *os.File {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -218,9 +215,9 @@ func lockFile(path string) *os.File {
 }
 
 // reserve reserves a port among the test processes of this machine, until release is called or this process ends. It
-// returns nil if another process has reserved the port. Several suites run at a time, and a server that was killed must
-// not find another suite's server at its port. The reservation is the name of an abstract socket, which is unique and
-// leaves nothing in the file system.
+// returns nil if another process has reserved the port. Several test runs may use the machine at the same time, and
+// none may start a server at the port of another's killed server. The reservation is the name of an abstract socket,
+// which is unique and leaves nothing in the file system.
 func reserve(port int) (release func()) {
 	l, err := net.Listen("unix", "@rowfeed-testdb-port-"+strconv.Itoa(port))
 	if err != nil {
@@ -229,7 +226,7 @@ func reserve(port int) (release func()) {
 	return func() { _ = l.Close() }
 }
 
-// freeBytes is the room left where path lies; 0 when that cannot be told.
+// freeBytes returns the free space at path, or 0 if it is unknown.
 func freeBytes(path string) uint64 {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 )
 
-// Elsewhere than on Linux only SQLite is tested, and crash children work; the
-// servers, and the kernel's help in not leaving them behind, are Linux's.
+// On other systems than Linux only SQLite and crash children are tested. Servers, and the kernel's help to end them,
+// need Linux.
 
 var errLinuxOnly = errors.New("testdb: database servers are started on Linux only")
 

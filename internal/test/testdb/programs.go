@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// programs are the executables of one engine; which are set depends on it.
+// programs are the executables of an engine. Which fields are set depends on the engine.
 type programs struct {
 	server  string // postgres, mariadbd, mysqld
 	install string // initdb, mariadb-install-db
-	dump    string // pg_dump, mariadb-dump: "" where the engine brings none
-	data    string // MySQL: a fresh data folder to copy
+	dump    string // pg_dump, mariadb-dump; "" if the engine has none
+	data    string // MySQL: a new data folder to copy
 }
 
 var foundPrograms sync.Map // Engine -> func() (programs, error)
@@ -25,7 +25,8 @@ func findPrograms(e Engine) (programs, error) {
 	find, _ := foundPrograms.LoadOrStore(e, sync.OnceValues(func() (programs, error) {
 		p, err := lookForPrograms(e)
 		if closed := closedFolder(p.server); err == nil && closed != "" {
-			err = fmt.Errorf("servers do not run as root, and %s lets nobody else in; see ROWFEED_ENGINES_DIR", closed)
+			err = fmt.Errorf("servers do not run as root, and other users cannot enter %s; see ROWFEED_ENGINES_DIR",
+				closed)
 		}
 		return p, err
 	}))
@@ -53,30 +54,30 @@ func lookForPrograms(e Engine) (programs, error) {
 	return programs{}, fmt.Errorf("testdb: there is no engine %q", e.Name)
 }
 
-// enginesDir is the folder scripts/setup.sh unpacks servers into.
+// enginesDir returns the folder into which scripts/setup.sh unpacks servers.
 func enginesDir() string {
 	if dir := os.Getenv("ROWFEED_ENGINES_DIR"); dir != "" {
 		return dir
 	}
-	// go test starts a test in its package's folder, somewhere below go.work.
+	// go test starts a test in its package's folder, below go.work.
 	dir, err := os.Getwd()
 	for err == nil && !exists(filepath.Join(dir, "go.work")) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 	}
 	dir = filepath.Join(dir, ".engines")
-	// scripts/setup.sh makes it a link when the checkout is closed to servers.
+	// scripts/setup.sh makes it a link if servers may not enter the checkout.
 	if target, err := filepath.EvalSymlinks(dir); err == nil {
 		return target
 	}
 	return dir
 }
 
-// postgres15Folders are the places to look for PostgreSQL 15: the
-// distribution's, when that is a 15, and the npm package's.
+// postgres15Folders are the folders that may have PostgreSQL 15: the distribution's, if that is a 15, and the npm
+// package's.
 func postgres15Folders() []string {
 	var folders []string
 	if out, err := exec.Command("pg_config", "--version", "--bindir").Output(); err == nil {
-		// pg_config prints in its own order, one answer a line.
+		// pg_config prints one answer per line, in an order of its own.
 		var bindir string
 		is15 := false
 		for line := range strings.Lines(string(out)) {
@@ -113,7 +114,7 @@ func findMariaDB() (programs, error) {
 		name string
 	}{{&p.server, "mariadbd"}, {&p.install, "mariadb-install-db"}, {&p.dump, "mariadb-dump"}} {
 		path, err := exec.LookPath(f.name)
-		if err != nil { // Debian keeps servers where ordinary users do not look
+		if err != nil { // Debian keeps servers outside of PATH
 			path = filepath.Join("/usr/sbin", f.name)
 		}
 		if !exists(path) {

@@ -13,14 +13,13 @@ import (
 func (e Engine) Primary(t testing.TB) *Server {
 	t.Helper()
 	if e.Family == "postgres" {
-		return e.Dedicated(t) // its defaults will do
+		return e.Dedicated(t) // the engine's defaults allow replicas
 	}
 	return e.Dedicated(t, Setting("log_bin=binlog"), Setting("sync_binlog=1"), Setting("server_id=1"))
 }
 
-// Replica starts a server that follows s, which must have been started by Primary:
-// a standby of PostgreSQL, or a read-only replica of MariaDB that reads s's binary log
-// from its beginning. It ends with the test.
+// Replica starts a replica of s, which Primary must have started: a standby of PostgreSQL, or a read-only replica of
+// MariaDB that reads s's binary log from its beginning. It ends with the test.
 func (s *Server) Replica(t testing.TB) *Server {
 	t.Helper()
 	o := options{durable: s.options.durable}
@@ -59,11 +58,11 @@ func (s *Server) Replica(t testing.TB) *Server {
 	return r
 }
 
-// readOnly is the setting of a replica that its administrator takes back when it
-// becomes a primary; PostgreSQL has its standby's state for that.
+// readOnly is the setting of a replica that its administrator turns off when the replica becomes a primary.
+// PostgreSQL's standby state serves the same purpose.
 const readOnly = "read_only=1"
 
-// CutReplication keeps what the primary writes from coming to a replica, for good.
+// CutReplication stops a replica for good: it gets no more of what the primary writes.
 func (s *Server) CutReplication(t testing.TB) {
 	t.Helper()
 	statements := []string{"ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"}
@@ -96,8 +95,7 @@ func (s *Server) Promote(t testing.TB) {
 		func(setting string) bool { return setting == readOnly })
 }
 
-// HoldReplication keeps what the primary writes from being shown on a replica, until
-// the function that it returns is called.
+// HoldReplication hides new writes of the primary on a replica, until the returned function is called.
 func (s *Server) HoldReplication(t testing.TB) (release func()) {
 	t.Helper()
 	hold, let := "SELECT pg_wal_replay_pause()", "SELECT pg_wal_replay_resume()"
@@ -118,7 +116,7 @@ func (s *Server) HoldReplication(t testing.TB) (release func()) {
 	}
 }
 
-// until waits until a question is answered with true.
+// until waits until a query returns true.
 func (s *Server) until(t testing.TB, question string) {
 	t.Helper()
 	db, err := openURL(s.url(""), nil)
@@ -139,13 +137,12 @@ func (s *Server) until(t testing.TB, question string) {
 	}
 }
 
-// On is the database of the same name on another server, a replica.
+// On returns the database of the same name on another server, a replica.
 func (d *Database) On(t testing.TB, s *Server) *Database {
 	return &Database{Engine: d.Engine, Name: d.Name, URL: s.url(d.Name), server: s, t: t}
 }
 
-// TakePlace starts a stopped or killed server's successor on its port, so that whoever
-// knew the one finds the other.
+// TakePlace starts the successor of a stopped or killed server on the same port, so that clients find it.
 func (s *Server) TakePlace(t testing.TB, of *Server) {
 	t.Helper()
 	s.Stop(t)

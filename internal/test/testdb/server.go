@@ -16,23 +16,22 @@ import (
 	"time"
 )
 
-// Server is a running database server. Its methods fail the test when they
-// fail, so none returns an error.
+// Server is a running database server. Its methods return no errors: an error fails the test.
 type Server struct {
 	Engine Engine
 	Port   int
 
 	programs programs
 	options  options
-	folder   string // holds data, the log and whatever else the server keeps
+	folder   string // has the data, the log and other files of the server
 	data     string
-	release  func()       // gives the port back to others
+	release  func()       // ends the reservation of the port
 	next     atomic.Int64 // number of the next database
 
 	mu     sync.Mutex
-	cmd    *exec.Cmd     // nil when it does not run
-	exited chan struct{} // closed when cmd is gone
-	paused []int         // children stopped by Pause; not nil while it holds
+	cmd    *exec.Cmd     // nil if it does not run
+	exited chan struct{} // closed when cmd has ended
+	paused []int         // children stopped by Pause; not nil while paused
 }
 
 type options struct {
@@ -40,23 +39,22 @@ type options struct {
 	settings []string
 }
 
-// Option shapes a dedicated server.
+// Option is an option of a dedicated server.
 type Option func(*options)
 
-// Durable makes the server keep its data on the disk and flush it as in
-// production. By default it does neither: what is committed then outlives a kill, but no power cut. Commit
-// settings that a client sees (innodb_flush_log_at_trx_commit,
-// synchronous_commit) are the strict ones either way.
+// Durable makes the server keep its data on the disk and flush it as in production. By default it does neither: commits
+// survive a kill, but no power cut. The commit settings that clients see (innodb_flush_log_at_trx_commit,
+// synchronous_commit) are strict in both cases.
 func Durable() Option { return func(o *options) { o.durable = true } }
 
-// Setting passes a setting to the server, in its own words: "log_bin=binlog",
-// "timezone=Asia/Kathmandu". Later ones win, also over testdb's own.
+// Setting passes a setting to the server, in its own syntax: "log_bin=binlog", "timezone=Asia/Kathmandu". Later
+// settings override earlier ones, and testdb's own.
 func Setting(setting string) Option {
 	return func(o *options) { o.settings = append(o.settings, setting) }
 }
 
-// Production shapes a dedicated server for measurements: its commits are as durable and its memory is as large
-// as in production. More settings come last, and so win.
+// Production is for measurements on a dedicated server: its commits are as durable and its memory as large as in
+// production. more has further settings, which override these.
 func (e Engine) Production(more ...string) []Option {
 	options := []Option{Durable()}
 	for _, setting := range slices.Concat(productionSettings[e.Name], more) {
@@ -86,11 +84,11 @@ type sharedServer struct {
 var (
 	sharedServers sync.Map // Engine -> *sharedServer
 	serversMu     sync.Mutex
-	servers       = map[*Server]struct{}{} // all that may be running
+	servers       = map[*Server]struct{}{} // all that may run
 )
 
-// Server returns the server that all tests of this process share; the first
-// call starts it. Do not kill or pause it. It fails the test on SQLite.
+// Server returns the server that all tests of this process share. The first call starts it. Do not kill or pause it.
+// For SQLite the call fails the test.
 func (e Engine) Server(t testing.TB) *Server {
 	t.Helper()
 	v, _ := sharedServers.LoadOrStore(e, &sharedServer{})
@@ -102,8 +100,8 @@ func (e Engine) Server(t testing.TB) *Server {
 	return shared.server
 }
 
-// Dedicated starts a server of the test's own, which it may kill and pause; it
-// is stopped and removed when the test ends. It fails the test on SQLite.
+// Dedicated starts a server that the test may kill and pause. It is stopped and removed at the end of the test. For
+// SQLite the call fails the test.
 func (e Engine) Dedicated(t testing.TB, opts ...Option) *Server {
 	t.Helper()
 	var o options
@@ -153,7 +151,7 @@ func startServer(e Engine, o options, install func(*Server) error) (*Server, err
 		s.remove()
 		return nil, err
 	}
-	// Between choosing a port and listening on it somebody else may take it.
+	// Between choosing a port and listening on it another process may use it.
 	for range 5 {
 		if s.Port, s.release, err = freePort(); err != nil {
 			break
@@ -262,7 +260,7 @@ func (s *Server) start() error {
 	}
 }
 
-// ping asks the server for an answer over a connection of its own.
+// ping sends a query to the server on a new connection.
 func (s *Server) ping() error {
 	db, err := openURL(s.url(""), nil)
 	if err != nil {
@@ -274,8 +272,7 @@ func (s *Server) ping() error {
 	return db.PingContext(ctx)
 }
 
-// Start starts a killed server again, on the same data and port: it recovers
-// what was committed.
+// Start starts a killed server again, on the same data and port. The server recovers all commits.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	if err := s.start(); err != nil {
@@ -283,8 +280,7 @@ func (s *Server) Start(t testing.TB) {
 	}
 }
 
-// Kill kills the server with all its processes (SIGKILL) and returns when they
-// are gone.
+// Kill kills the server with all its processes (SIGKILL) and returns when they have ended.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -307,8 +303,8 @@ func (s *Server) kill() error {
 	return err
 }
 
-// Pause stops the server's processes where they stand (SIGSTOP): it keeps its
-// connections, locks and port, and answers nothing until Resume.
+// Pause stops the server's processes (SIGSTOP). The server keeps its connections, locks and port, and answers nothing
+// until Resume.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -319,7 +315,7 @@ func (s *Server) Pause(t testing.TB) {
 	s.paused = append([]int{}, freeze(s.cmd.Process.Pid)...)
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -336,7 +332,7 @@ func (s *Server) remove() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.cmd != nil && s.paused == nil && s.Engine.Family == "postgres" {
-		// An immediate shutdown, which gives back the shared memory.
+		// An immediate shutdown, which releases the shared memory.
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 		select {
 		case <-s.exited:
@@ -371,7 +367,7 @@ func stopAll() {
 
 func (s *Server) logName() string { return filepath.Join(s.folder, "server.log") }
 
-// logTail returns the last lines the server wrote.
+// logTail returns the last lines of the server's log.
 func (s *Server) logTail() string {
 	text, _ := os.ReadFile(s.logName())
 	lines := strings.SplitAfter(string(text), "\n")

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// step is what scripts/setup.sh runs in this test in place of npm, tar, rm and others. It does the work, for some in
-// two halves, and counts the moments after each half. At the moment KILL_AT it kills the whole set-up.
+// step replaces npm, tar, rm and other programs that scripts/setup.sh runs in this test. It does their work, for some
+// in two halves, and counts the moments after each half. At the moment KILL_AT it kills the whole set-up.
 const step = `#!/bin/sh
 moment() {
   n=$(($(cat "$BIN/count") + 1))
@@ -32,8 +32,8 @@ esac
 moment
 `
 
-// TestInterruptedSetupMendsItself (O12) kills scripts/setup.sh at every moment while it replaces a package's folder
-// by one of another version. A folder with the version's stamp is always complete, and the next run completes it and
+// TestInterruptedSetupMendsItself (O12) kills scripts/setup.sh at every moment while it replaces a package's folder by
+// one of another version. A folder with the version's stamp is always complete, and the next run completes it and
 // leaves nothing else behind.
 func TestInterruptedSetupMendsItself(t *testing.T) {
 	root, err := os.Getwd()
@@ -106,7 +106,7 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// read is a file's content, "" without the file.
+// read returns a file's content, or "" if there is no file.
 func read(path string) string {
 	data, _ := os.ReadFile(path)
 	return string(data)

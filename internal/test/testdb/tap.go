@@ -9,11 +9,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
-// What watches and steers statements is package tap; these are its names for tests.
+// Package tap observes and controls statements. These are its names for tests.
 type (
-	// TapKind says what a TapEvent is about.
+	// TapKind is the kind of a TapEvent.
 	TapKind = tap.Kind
-	// TapEvent is one statement, or one end of a transaction, on its way to the database.
+	// TapEvent is a statement, or the end of a transaction, that is sent to the database.
 	TapEvent = tap.Event
 	// Hooks are called around every event.
 	Hooks = tap.Hooks
@@ -34,7 +34,7 @@ func Tap(connector driver.Connector, h Hooks) driver.Connector { return tap.Conn
 // Unwrap returns the driver's own connection under a tapped one, and anything else as it is.
 func Unwrap(driverConn any) any { return tap.Unwrap(driverConn) }
 
-// Held is a statement that a test keeps from being sent; see Hold.
+// Held is a statement that a test prevents from being sent; see Hold.
 type Held struct {
 	// Reached is closed when the statement is about to be sent.
 	Reached  <-chan struct{}
@@ -45,13 +45,13 @@ type Held struct {
 	release  sync.Once
 }
 
-// Hold makes a hook that holds the first statement match accepts, until Release
-// or until the statement's context ends; all others pass:
+// Hold makes a hook that holds the first statement that match accepts, until Release is called or the statement's
+// context ends. All other statements are sent:
 //
 //	held := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit })
 //	db := d.OpenTapped(t, testdb.Hooks{Before: held.Before})
 //	go publish(db)
-//	<-held.Reached // the transaction is complete but for its COMMIT
+//	<-held.Reached // the transaction is complete except for its COMMIT
 //	…
 //	held.Release()
 func Hold(match func(TapEvent) bool) *Held {
@@ -78,9 +78,8 @@ func (h *Held) Before(ctx context.Context, ev TapEvent) error {
 	}
 }
 
-// Release lets the statement go on, also before it has come; calling it again
-// does nothing.
+// Release lets the statement be sent. It may be called before the statement is reached. Further calls do nothing.
 func (h *Held) Release() { h.release.Do(func() { close(h.released) }) }
 
-// ErrInjected is an error for hooks to return: it is none of the database's.
+// ErrInjected is an error for hooks to return. No database returns it.
 var ErrInjected = errors.New("testdb: injected failure")

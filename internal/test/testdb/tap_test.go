@@ -15,8 +15,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// fatalRecorder takes a helper's fatal failure instead of the test. Run what
-// may fail in a goroutine of its own.
+// fatalRecorder records a helper's fatal failure, so that the test itself does not fail. Run code that may fail in a
+// goroutine of its own.
 type fatalRecorder struct {
 	testing.TB
 	message string
@@ -30,7 +30,7 @@ func (r *fatalRecorder) Fatal(args ...any) {
 }
 func (r *fatalRecorder) Fatalf(format string, args ...any) { r.Fatal(fmt.Sprintf(format, args...)) }
 
-// recorder is a hook that writes down what it sees.
+// recorder is a hook that records what it sees.
 type recorder struct {
 	mu     sync.Mutex
 	events []testdb.TapEvent
@@ -60,7 +60,7 @@ func kv(t *testing.T, e testdb.Engine) *testdb.Database {
 	return d
 }
 
-// insert is a statement with an argument: go-sql-driver has it prepared.
+// insert is a statement with an argument: go-sql-driver prepares it.
 func insert(e testdb.Engine) string {
 	if e.Family == "postgres" {
 		return "INSERT INTO kv (id, v) VALUES ($1, 'x')"
@@ -92,7 +92,7 @@ func TestTapSees(t *testing.T) {
 		must(t, err)
 		_, err = stmt.ExecContext(ctx, 8)
 		if err == nil {
-			t.Error("a duplicate key was taken")
+			t.Error("a duplicate key was accepted")
 		}
 		must(t, stmt.Close())
 		tx, err = db.BeginTx(ctx, nil)
@@ -251,7 +251,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestBusyTimeout: who says how long to wait for SQLite's write lock waits for so long, and a test's own SQL for long.
+// TestBusyTimeout: a timeout in the URL bounds the wait for SQLite's write lock. A test's own SQL waits long.
 func TestBusyTimeout(t *testing.T) {
 	testdb.SQLite.Require(t)
 	d := testdb.SQLite.New(t)
@@ -260,6 +260,6 @@ func TestBusyTimeout(t *testing.T) {
 	must(t, d.OpenTapped(t, testdb.Hooks{}, "_pragma=busy_timeout(0)").QueryRow("PRAGMA busy_timeout").Scan(&none))
 	must(t, d.Admin().QueryRow("PRAGMA busy_timeout").Scan(&own))
 	if usual != 5000 || none != 0 || own < 60_000 {
-		t.Errorf("usually %d ms, %d where none is said, and %d for the test's own SQL", usual, none, own)
+		t.Errorf("%d ms as in the URL, %d by default, and %d for the test's own SQL", usual, none, own)
 	}
 }

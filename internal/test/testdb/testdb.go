@@ -1,8 +1,7 @@
 // Package testdb starts real, private database servers for tests.
 //
-// A server listens on a random port of 127.0.0.1, lives in a temporary folder
-// and is stopped by its process id. It starts when a test first needs it and is
-// shared by all tests of the process; each test gets databases of its own:
+// A server listens on a random port of 127.0.0.1, has a temporary folder, and is stopped by its process id. It starts
+// when a test first needs it, and all tests of the process share it. Each test gets databases of its own:
 //
 //	func TestMain(m *testing.M) { testdb.Main(m) }
 //
@@ -14,20 +13,19 @@
 //		})
 //	}
 //
-// Besides, it has what hostile tests need: a server that may be killed or
-// paused (Engine.Dedicated), a driver that watches, holds and fails statements
-// (Tap, Hold), a child process that dies before statement n (CrashChild), and
+// It also has what tests of failures need: a server that may be killed or paused (Engine.Dedicated), a driver that
+// observes, holds and fails statements (Tap, Hold), a child process that dies before statement n (CrashChild), and
 // schema dumps to compare (Database.Dump).
 //
-// Nothing outlives the test process: the kernel kills the servers with it, and
-// folders that a killed process left are removed by the next one.
+// Nothing outlives the test process: the kernel kills the servers with it, and the next process removes the folders of
+// killed processes.
 //
 // Environment:
 //
-//	ROWFEED_TEST_ENGINES  sqlite,mariadb: only these; an absent one is a failure
+//	ROWFEED_TEST_ENGINES  sqlite,mariadb: only these; a missing one is a failure
 //	ROWFEED_TEST_ALL      1: all tests run on PostgreSQL 18 and MySQL, not only the quick set
-//	ROWFEED_ENGINES_DIR   the folder scripts/setup.sh unpacks servers into
-//	                      (.engines beside go.work)
+//	ROWFEED_ENGINES_DIR   the folder into which scripts/setup.sh unpacks servers
+//	                      (.engines next to go.work)
 //	ROWFEED_NOT_TESTED    a file that gets a line for every engine not tested
 //	CI                    true: a missing engine is a failure (MySQL is optional)
 package testdb
@@ -44,7 +42,7 @@ import (
 // Engine is a database product that tests run on. It is comparable.
 type Engine struct {
 	Name   string // sqlite, postgres15, postgres18, mariadb, mysql
-	Family string // sqlite, postgres, mysql: whose SQL and driver it takes
+	Family string // sqlite, postgres, mysql: it has this family's SQL and driver
 }
 
 // The engines, in the order in which tests run.
@@ -65,18 +63,15 @@ var (
 
 func (e Engine) String() string { return e.Name }
 
-// second reports whether the engine is the second one of its family. Such an engine runs the quick set only,
-// unless ROWFEED_TEST_ALL is 1: the first one runs every test.
+// second reports whether the engine is the second one of its family. Such an engine runs only the quick set, unless
+// ROWFEED_TEST_ALL is 1. The first one runs every test.
 func (e Engine) second() bool { return e == Postgres18 || e == MySQL }
 
-// HasServer reports whether the engine is a server that can be killed and
-// paused; SQLite is none.
+// HasServer reports whether the engine is a server that can be killed and paused. SQLite is not.
 func (e Engine) HasServer() bool { return e.Family != "sqlite" }
 
-// Engines returns the engines that tests should run on, whether or not they
-// are installed: all, or those that ROWFEED_TEST_ENGINES names. It panics when
-// that names an engine there is none of, so that a typing error cannot pass for
-// a green run.
+// Engines returns the engines that tests should run on, whether or not they are installed: all, or those in
+// ROWFEED_TEST_ENGINES. It panics if that has an unknown name, so that a typing error does not look like a green run.
 func Engines() []Engine {
 	named := namedEngines()
 	if named == nil {
@@ -91,7 +86,7 @@ func Engines() []Engine {
 	return engines
 }
 
-// namedEngines returns what ROWFEED_TEST_ENGINES names, nil when it is unset.
+// namedEngines returns the engines in ROWFEED_TEST_ENGINES, or nil if it is unset.
 func namedEngines() []string {
 	value := os.Getenv("ROWFEED_TEST_ENGINES")
 	if value == "" {
@@ -122,8 +117,8 @@ func Quick(t *testing.T) { quick.Store(caseOf(t), struct{}{}) }
 // All reports whether ROWFEED_TEST_ALL is 1.
 func All() bool { return os.Getenv("ROWFEED_TEST_ALL") == "1" }
 
-// Only limits the test to the engines on which there is something to test. Call it before Each; if it is called
-// several times, all of them limit the test, and every Each of it.
+// Only limits the test to the engines on which it has something to test. Call it before Each. If it is called several
+// times, all calls limit every Each of the test.
 func Only(t *testing.T, engines ...Engine) {
 	if before, limited := only.Load(caseOf(t)); limited {
 		left := func(e Engine) bool { return !slices.Contains(before.([]Engine), e) }
@@ -132,7 +127,8 @@ func Only(t *testing.T, engines ...Engine) {
 	only.Store(caseOf(t), engines)
 }
 
-// Suite is the name of the test whose subtests are the test functions of folders: TestSuite/publish/TestCollapse.
+// Suite is the name of the test whose subtests are the test functions of folders:
+// TestSuite/publish/TestCollapse.
 const Suite = "TestSuite"
 
 // caseOf returns the name of the test function that t belongs to.
@@ -144,7 +140,7 @@ func caseOf(t testing.TB) string {
 	return names[0]
 }
 
-// excluded returns why the test does not run on the engine, whether or not it is installed; "" if it does.
+// excluded returns why the test does not run on the engine, whether or not it is installed, or "".
 func (e Engine) excluded(t testing.TB) string {
 	if named := namedEngines(); named != nil && !slices.Contains(named, e.Name) {
 		return "ROWFEED_TEST_ENGINES leaves " + e.Name + " out"
@@ -158,11 +154,12 @@ func (e Engine) excluded(t testing.TB) string {
 	return ""
 }
 
-// Each runs f as one subtest per engine, named after it, one after the other; f may call t.Parallel. There is
-// no subtest for an engine that ROWFEED_TEST_ENGINES leaves out, for one that Only leaves out, nor for
-// PostgreSQL 18 and MySQL if the test is not in the quick set; if no engine remains, the test is skipped. A
-// missing engine fails its subtest when CI is true or ROWFEED_TEST_ENGINES names it; otherwise, and always
-// for the optional MySQL when it is not named, the subtest is skipped with a line on stderr.
+// Each runs f as one subtest per engine, named after the engine, one after the other. f may call t.Parallel. Excluded
+// engines have no subtest: those that ROWFEED_TEST_ENGINES or Only leaves out, and PostgreSQL 18 and MySQL if the test
+// is not in the quick set. If no engine remains, the test is skipped.
+//
+// A missing engine fails its subtest if CI is true or ROWFEED_TEST_ENGINES names the engine. Otherwise, and always for
+// the optional MySQL if it is not named, the subtest is skipped with a line on stderr.
 func Each(t *testing.T, f func(t *testing.T, e Engine)) {
 	t.Helper()
 	ran, reason := false, ""
@@ -183,8 +180,8 @@ func Each(t *testing.T, f func(t *testing.T, e Engine)) {
 	}
 }
 
-// Require fails or skips the test when the engine is missing, as Each says, and skips it when Each would have
-// no subtest for the engine. It is for tests of one engine only.
+// Require fails or skips the test if the engine is missing, as Each does. It skips the test if Each would have no
+// subtest for the engine. It is for tests of one engine only.
 func (e Engine) Require(t testing.TB) {
 	t.Helper()
 	if reason := e.excluded(t); reason != "" {
@@ -193,8 +190,8 @@ func (e Engine) Require(t testing.TB) {
 	e.RequireInstalled(t)
 }
 
-// RequireInstalled fails or skips the test when the engine is missing, whichever engines this process tests. It is for
-// the second database of a test that has two.
+// RequireInstalled fails or skips the test if the engine is missing, whichever engines this process tests. It is for
+// the second database of a test with two.
 func (e Engine) RequireInstalled(t testing.TB) {
 	t.Helper()
 	err := e.Missing()
@@ -208,7 +205,7 @@ func (e Engine) RequireInstalled(t testing.TB) {
 	}
 }
 
-// Missing tells why the engine cannot be had here: nil when it can.
+// Missing returns why the engine is not available here, or nil.
 func (e Engine) Missing() error {
 	_, err := findPrograms(e)
 	return err
@@ -216,9 +213,8 @@ func (e Engine) Missing() error {
 
 var toldMissing sync.Map // Engine -> struct{}
 
-// notTested says once per process, loudly, that an engine goes untested. go test
-// hides the output of packages that pass, so the line also goes to the file
-// that scripts/test.sh prints at its end.
+// notTested reports once per process that an engine is not tested. go test hides the output of packages that pass, so
+// the line is also written to the file that scripts/test.sh prints at its end.
 func notTested(e Engine, err error) {
 	if _, told := toldMissing.LoadOrStore(e, struct{}{}); told {
 		return
@@ -233,10 +229,9 @@ func notTested(e Engine, err error) {
 	}
 }
 
-// Main runs the tests, stops all servers, removes their folders and exits with
-// the tests' code. In a process that CrashChild started it runs the child's
-// function instead. Call it from TestMain, after RegisterChild. ends are called when the
-// tests are done.
+// Main runs the tests, stops all servers, removes their folders, and exits with the tests' code. In a process that
+// CrashChild started it runs the child's function instead. Call it from TestMain, after RegisterChild. ends are called
+// after the tests.
 func Main(m *testing.M, ends ...func()) {
 	if name := os.Getenv(childVariable); name != "" {
 		runChild(name)

@@ -19,7 +19,7 @@ func count(t *testing.T, d *testdb.Database, query string) int {
 	return n
 }
 
-func TestNewIsIsolated(t *testing.T) {
+func TestNewDatabasesAreIsolated(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		a, b := e.New(t), e.New(t)
@@ -45,7 +45,7 @@ func TestDropWithOpenTransaction(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tx, err := db.Begin() // which nobody ends
+			tx, err := db.Begin() // remains open
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestDropWithOpenTransaction(t *testing.T) {
 	})
 }
 
-// TestAddress: an address is nobody else's until its test has ended.
+// TestAddress: no other process uses an address until its test has ended.
 func TestAddress(t *testing.T) {
 	taken := func(address string) bool {
 		_, text, _ := strings.Cut(address, ":")
@@ -77,7 +77,7 @@ func TestAddress(t *testing.T) {
 		}
 	})
 	if taken(address) {
-		t.Errorf("%s is kept for nobody", address)
+		t.Errorf("%s is not reserved", address)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestKillAndStartRecovers(t *testing.T) {
 		if n := count(t, d, "SELECT count(*) FROM kv"); n != 20 {
 			t.Errorf("%d rows after the crash, want the 20 committed ones", n)
 		}
-		s.Kill(t) // and is removed while it is down
+		s.Kill(t) // removed while it is down
 	})
 }
 

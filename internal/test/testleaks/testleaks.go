@@ -8,12 +8,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// patience is how long goroutines may take to end: goleak by itself gives them less than half a second, for which
-// one may stand still on a machine that does other work.
+// patience is how long goroutines may take to end. goleak itself allows less than half a second, which is not enough on
+// a busy machine.
 const patience = time.Minute
 
-// None fails the test when goroutines are left that were not there when it was called, after everything that
-// is cleaned up later has been.
+// None fails the test if goroutines remain that did not exist when it was called. It checks after all later clean-up
+// functions.
 func None(t testing.TB, known ...goleak.Option) {
 	t.Helper()
 	known = append(known, goleak.IgnoreCurrent())

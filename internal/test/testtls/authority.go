@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates, for an hour; it is one for servers and for clients.
+// Authority signs certificates for servers and for clients. They are valid for an hour.
 type Authority struct {
 	Cert *x509.Certificate
 	key  *ecdsa.PrivateKey

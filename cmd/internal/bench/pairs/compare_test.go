@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/bench"
 )
 
-// acceptable is the lowest ratio at which a change is not called slower.
+// acceptable is the lowest ratio that is not reported as slower.
 const acceptable = 0.97
 
 // measure is one run of `rowfeed bench`.
@@ -31,7 +31,7 @@ type figure struct {
 	less       bool // less is better
 }
 
-// measures have their sizes here, so that both builds get the same whatever their defaults are.
+// measures name the sizes, so that both builds get the same sizes even if their defaults differ.
 var measures = []measure{
 	{bench.Drain, []string{"--rows", "50000", "--repetitions", "1"}, func(r *bench.Report) (all []figure) {
 		for _, d := range r.Drain {
@@ -59,7 +59,7 @@ var measures = []measure{
 	}},
 }
 
-// build is one of the two that are compared.
+// build is a binary that is compared with another.
 type build struct {
 	name   string // of the commit
 	binary string
@@ -68,8 +68,8 @@ type build struct {
 // errNoMeasure is returned for a build that is older than a measure.
 var errNoMeasure = errors.New("this build has no such measure")
 
-// take has a build take a measure once. It runs in folder, where there is no rowfeed.yaml.
-func (b build) take(ctx context.Context, m measure, folder, url string, more ...string) ([]figure, error) {
+// run runs a measure once with this build. The process runs in folder, which has no rowfeed.yaml.
+func (b build) run(ctx context.Context, m measure, folder, url string, more ...string) ([]figure, error) {
 	args := slices.Concat([]string{"bench", m.name, "--json", "--db", url}, m.args, more)
 	cmd := exec.CommandContext(ctx, b.binary, args...)
 	cmd.Dir = folder
@@ -89,20 +89,20 @@ func (b build) take(ctx context.Context, m measure, folder, url string, more ...
 	return m.figures(&r), nil
 }
 
-// series is a figure on one engine, with a value for each pair. Base is empty if its build does not
-// have the measure.
+// series is a figure on one engine, with a value for each pair. Base is empty if the base build does not have the
+// measure.
 type series struct {
 	Measure string    `json:"measure"`
 	Engine  string    `json:"engine"`
 	Unit    string    `json:"unit"`
 	Base    []float64 `json:"base"`
 	New     []float64 `json:"new"`
-	// Ratios are those of speeds, new ÷ base, one for each pair: above 1 the new build is faster.
+	// Ratios has the ratio of speeds, new ÷ base, of each pair. Above 1 the new build is faster.
 	Ratios []float64 `json:"ratios"`
-	Ratio  float64   `json:"ratio"` // their median
+	Ratio  float64   `json:"ratio"` // the median of Ratios
 }
 
-// comparison is what a run has found.
+// comparison is the result of a run.
 type comparison struct {
 	Base    string    `json:"base"`
 	New     string    `json:"new"`
@@ -110,7 +110,7 @@ type comparison struct {
 	Figures []*series `json:"figures"`
 }
 
-// add notes what both builds reached in one pair, and returns the ratios of this pair.
+// add adds the figures of both builds in one pair, and returns the ratios of this pair.
 func (c *comparison) add(engine string, base, fresh []figure) (ratios []float64) {
 	for i, f := range fresh {
 		s := c.series(engine, f)
@@ -130,7 +130,7 @@ func (c *comparison) add(engine string, base, fresh []figure) (ratios []float64)
 	return ratios
 }
 
-// series is that of a figure, a new one the first time.
+// series returns the series of a figure. It adds a series if there is none.
 func (c *comparison) series(engine string, f figure) *series {
 	for _, s := range c.Figures {
 		if s.Measure == f.name && s.Engine == engine {
@@ -143,7 +143,7 @@ func (c *comparison) series(engine string, f figure) *series {
 	return s
 }
 
-// print writes a table with one line for each measure and engine.
+// print writes a table with a row for each measure and engine.
 func (c *comparison) print(w io.Writer) error {
 	fmt.Fprintf(w,
 		"base: %s\nnew:  %s\nmedians (pairs: %d); ratio: speed of new ÷ speed of base, above 1 is faster\n\n", c.Base,
@@ -165,7 +165,7 @@ func (c *comparison) print(w io.Writer) error {
 	return out.Flush()
 }
 
-// number keeps small figures readable.
+// number formats small figures with two digits after the point.
 func number(v float64) string {
 	if v < 100 {
 		return fmt.Sprintf("%.2f", v)

@@ -18,7 +18,7 @@ import (
 
 // scripts/bench.sh sets these flags.
 var (
-	base     = flag.String("base", "", "`binary` of the commit that is compared with")
+	base     = flag.String("base", "", "`binary` of the base commit")
 	baseName = flag.String("base-name", "", "its `commit`")
 	after    = flag.String("new", "", "`binary` of the working tree")
 	newName  = flag.String("new-name", "", "its `commit`")
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	testdb.Main(m)
 }
 
-// TestPairs compares two builds on each engine. It is a tool rather than a test: the speed decides nothing.
+// TestPairs compares two builds on each engine. It is a tool rather than a test: it does not fail if a build is slow.
 func TestPairs(t *testing.T) {
 	if *base == "" || *after == "" {
 		t.Skip("scripts/bench.sh runs it, with two builds")
@@ -59,7 +59,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// run takes all measures on an engine, on a server of its own with production's durability.
+// run takes all measures on an engine. The server is a new one, with the durability of production.
 func (c *comparison) run(t *testing.T, e testdb.Engine, base, fresh build, progress io.Writer, more ...string) {
 	c.Base, c.New = base.name, fresh.name
 	var db *testdb.Database
@@ -70,15 +70,15 @@ func (c *comparison) run(t *testing.T, e testdb.Engine, base, fresh build, progr
 		db.Exec(t, "PRAGMA journal_mode = WAL") // makes the file
 	}
 	folder := t.TempDir()
-	// All pairs of a measure run one after the other, so that each build begins in what the other has left: a file that
-	// has grown, a disk that is still written to.
+	// All pairs of a measure run one after the other, so that both builds find the same state: a file that has grown, a
+	// disk that is still being written.
 	for _, m := range measures {
 		for pair := range c.Pairs {
-			before, err := base.take(t.Context(), m, folder, db.URL, more...)
+			before, err := base.run(t.Context(), m, folder, db.URL, more...)
 			if err != nil && !errors.Is(err, errNoMeasure) {
 				t.Fatal(err)
 			}
-			after, err := fresh.take(t.Context(), m, folder, db.URL, more...)
+			after, err := fresh.run(t.Context(), m, folder, db.URL, more...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,8 +94,7 @@ func (c *comparison) run(t *testing.T, e testdb.Engine, base, fresh build, progr
 	}
 }
 
-// TestCompare has figures that are fixed.
-func TestCompare(t *testing.T) {
+func TestComparisonPrintsMedianRatios(t *testing.T) {
 	c := &comparison{Base: "1111111 before", New: "2222222 after", Pairs: 3}
 	for i, pair := range [][2]float64{{100, 90}, {200, 220}, {400, 380}} {
 		speed := func(side int) []figure {
@@ -127,8 +126,8 @@ consume  mariadb  not in base  5,000    entries/s     –      –
 	}
 }
 
-// TestRun compares a build with itself on SQLite, with little to do.
-func TestRun(t *testing.T) {
+// TestBuildIsComparedWithItself runs on SQLite, with small sizes.
+func TestBuildIsComparedWithItself(t *testing.T) {
 	testdb.SQLite.Require(t)
 	b := build{"itself", filepath.Join(t.TempDir(), "rowfeed")}
 	if out, err := exec.Command("go", "build", "-o", b.binary,
@@ -151,12 +150,12 @@ func TestRun(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("the measures are %q, want %q", names, want)
 	}
-	if _, err := b.take(t.Context(), measure{name: "later"}, t.TempDir(),
+	if _, err := b.run(t.Context(), measure{name: "later"}, t.TempDir(),
 		"sqlite:absent.db"); !errors.Is(err, errNoMeasure) {
-		t.Errorf("of a build without the measure: %v", err)
+		t.Errorf("a build without the measure returned %v", err)
 	}
-	if _, err := b.take(t.Context(), measures[0], t.TempDir(), "sqlite:absent.db"); err == nil ||
+	if _, err := b.run(t.Context(), measures[0], t.TempDir(), "sqlite:absent.db"); err == nil ||
 		!strings.Contains(err.Error(), "there is no file absent.db") {
-		t.Errorf("of a database that is not there: %v", err)
+		t.Errorf("a database that does not exist returned %v", err)
 	}
 }

@@ -296,7 +296,7 @@ func TestRelayOnceDeliversEveryShard(t *testing.T) {
 		r = &relays.Relay{Name: "test", Source: f, Sink: mirrorSink(x, "kv"), ShardCount: 2}
 		err = r.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.InvalidRequest)
-		if !strings.Contains(err.Error(), "its sink can tell") {
+		if !strings.Contains(err.Error(), "its sink can only find rows") {
 			x.Errorf("the reason: %v", err)
 		}
 	})

@@ -1,4 +1,4 @@
-// Package schema is what ent's code is generated from.
+// Package schema is the schema that ent generates code from.
 package schema
 
 import (
@@ -9,7 +9,7 @@ import (
 // Product is a row of the table products.
 type Product struct{ ent.Schema }
 
-// Fields are its columns, beside the id.
+// Fields returns the columns other than the id.
 func (Product) Fields() []ent.Field {
 	return []ent.Field{field.String("name"), field.Int("price")}
 }

@@ -14,24 +14,27 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Every way to write a row ends in a change of its key.
+// Every way to write a row makes a change of its key.
 func TestTriggersSeeEveryStatement(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE kv (id int PRIMARY KEY, k varchar(20) NOT NULL UNIQUE, v varchar(20))")
 		h.sql("INSERT INTO kv VALUES (1, 'a', 'before'), (2, 'b', 'before')")
 		f := h.add(h.open(), "kv")
-		at := h.expect(f, "", `1 upsert {"id":1} {"id":1,"k":"a","v":"before"}`, `2 upsert {"id":2} {"id":2,"k":"b","v":"before"}`)
-		h.sql("REPLACE INTO kv VALUES (3, 'a', 'replaced')") // deletes 1
+		at := h.expect(f, "", `1 upsert {"id":1} {"id":1,"k":"a","v":"before"}`,
+			`2 upsert {"id":2} {"id":2,"k":"b","v":"before"}`)
+		h.sql("REPLACE INTO kv VALUES (3, 'a', 'replaced')") // deletes the row with id 1
 		at = h.expect(f, at, `3 delete {"id":1}`, `4 upsert {"id":3} {"id":3,"k":"a","v":"replaced"}`)
 		h.sql("INSERT INTO kv VALUES (9, 'b', 'x') ON DUPLICATE KEY UPDATE v = 'merged'")
 		at = h.expect(f, at, `5 upsert {"id":2} {"id":2,"k":"b","v":"merged"}`)
 		h.sql("INSERT IGNORE INTO kv VALUES (2, 'z', 'ignored'), (4, 'c', 'new')")
 		at = h.expect(f, at, `6 upsert {"id":4} {"id":4,"k":"c","v":"new"}`)
-		h.sql("UPDATE kv SET id = 5 WHERE id = 4") // a changed key records both
+		h.sql("UPDATE kv SET id = 5 WHERE id = 4") // a changed key records the old and the new key
 		at = h.expect(f, at, `7 delete {"id":4}`, `8 upsert {"id":5} {"id":5,"k":"c","v":"new"}`)
 		h.sql("UPDATE kv SET id = id + 10 ORDER BY id DESC")
-		at = h.expect(f, at, `9 delete {"id":5}`, `10 upsert {"id":15} {"id":15,"k":"c","v":"new"}`, `11 delete {"id":3}`,
-			`12 upsert {"id":13} {"id":13,"k":"a","v":"replaced"}`, `13 delete {"id":2}`, `14 upsert {"id":12} {"id":12,"k":"b","v":"merged"}`)
+		at = h.expect(f, at, `9 delete {"id":5}`, `10 upsert {"id":15} {"id":15,"k":"c","v":"new"}`,
+			`11 delete {"id":3}`,
+			`12 upsert {"id":13} {"id":13,"k":"a","v":"replaced"}`, `13 delete {"id":2}`,
+			`14 upsert {"id":12} {"id":12,"k":"b","v":"merged"}`)
 		h.sql("UPDATE kv SET v = v WHERE id = 15")
 		h.sql("DELETE FROM kv WHERE id = 13")
 		h.sql("ALTER TABLE kv ADD COLUMN late int")
@@ -41,11 +44,12 @@ func TestTriggersSeeEveryStatement(t *testing.T) {
 	})
 }
 
-// Hazard 4: a collation calls the values equal, the change is one all the same. A
-// key whose text alone changes is the same key, and keeps its first text (V1).
-func TestCollationsHideNoChange(t *testing.T) {
+// Hazard 4: a change between values that a collation regards as equal is recorded. A key whose text changes, while the
+// collation regards it as equal, is the same key, and keeps its first text (V1).
+func TestChangesOfEqualCollatedValuesAreRecorded(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		h.sql("CREATE TABLE names (k varchar(20) COLLATE utf8mb4_general_ci PRIMARY KEY, v varchar(20) COLLATE utf8mb4_general_ci)")
+		h.sql("CREATE TABLE names (k varchar(20) COLLATE utf8mb4_general_ci PRIMARY KEY, v varchar(20) COLLATE " +
+			"utf8mb4_general_ci)")
 		h.sql("INSERT INTO names VALUES ('fred', 'Müller')")
 		f := h.add(h.open(), "names")
 		at := h.expect(f, "", `1 upsert {"k":"fred"} {"k":"fred","v":"Müller"}`)
@@ -54,7 +58,8 @@ func TestCollationsHideNoChange(t *testing.T) {
 		h.sql("UPDATE names SET k = 'FRED '")
 		at = h.expect(f, at, `3 upsert {"k":"fred"} {"k":"FRED ","v":"MULLER "}`)
 		h.sql("UPDATE names SET k = 'Frëd'; UPDATE names SET k = 'fred'; UPDATE names SET v = 'x'")
-		at = h.expect(f, at, `5 upsert {"k":"fred"} {"k":"fred","v":"x"}`) // two texts took two positions, the last holds
+		// two texts took two positions, the last one remains
+		at = h.expect(f, at, `5 upsert {"k":"fred"} {"k":"fred","v":"x"}`)
 		h.sql("DELETE FROM names")
 		at = h.expect(f, at, `6 delete {"k":"fred"}`)
 		h.sql("INSERT INTO names VALUES ('FREd', '')")
@@ -62,7 +67,7 @@ func TestCollationsHideNoChange(t *testing.T) {
 	})
 }
 
-// What the application asks its session for is what it would be without triggers.
+// The triggers do not change what the application reads of its session.
 func TestTriggersLeaveTheSessionAlone(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int AUTO_INCREMENT PRIMARY KEY, v int) AUTO_INCREMENT = 1000")
@@ -78,7 +83,8 @@ func TestTriggersLeaveTheSessionAlone(t *testing.T) {
 			var last, identity int64
 			h.must(conn.QueryRowContext(h.ctx(), "SELECT LAST_INSERT_ID(), @@identity").Scan(&last, &identity))
 			if want := int64(1000 + 2*i); id != want || last != want || identity != want || n != 2 {
-				t.Errorf("driver %d, LAST_INSERT_ID %d, @@identity %d, rows %d; want %d and 2 rows", id, last, identity, n, want)
+				t.Errorf("driver %d, LAST_INSERT_ID %d, @@identity %d, rows %d; want %d and 2 rows", id, last,
+					identity, n, want)
 			}
 		}
 		_, err = conn.ExecContext(h.ctx(), "UPDATE t SET v = v + 1 WHERE id = 1000")
@@ -91,8 +97,8 @@ func TestTriggersLeaveTheSessionAlone(t *testing.T) {
 	})
 }
 
-// Hazard 22: a session that has rights on its own table only goes on writing, and
-// so does one with a laxer sql_mode than rowfeed's.
+// Hazard 22: a session without rights on rowfeed's tables can still write, and so can a session with a less strict
+// sql_mode than rowfeed's.
 func TestWritersWithoutRights(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (day date NOT NULL, v int, PRIMARY KEY (day))")
@@ -102,21 +108,22 @@ func TestWritersWithoutRights(t *testing.T) {
 		t.Cleanup(func() { h.sql("DROP USER " + user) })
 		h.sql("GRANT SELECT, INSERT, UPDATE, DELETE ON " + h.Name + ".t TO " + user)
 		db := h.as(user, "secret", "sql_mode=%27%27")
-		for _, q := range []string{"INSERT INTO t VALUES ('0000-00-00', 1), ('2026-01-01', 1)", "UPDATE t SET v = 2", "DELETE FROM t WHERE day = '2026-01-01'"} {
+		for _, q := range []string{"INSERT INTO t VALUES ('0000-00-00', 1), ('2026-01-01', 1)", "UPDATE t SET v = 2",
+			"DELETE FROM t WHERE day = '2026-01-01'"} {
 			if _, err := db.ExecContext(h.ctx(), q); err != nil {
 				t.Errorf("%s: %v", q, err)
 			}
 		}
-		if _, err := db.ExecContext(h.ctx(), "SELECT 1 FROM rowfeed_changes_t"); mysql.New().Classify(err) != dialect.ClassPermission {
+		_, err := db.ExecContext(h.ctx(), "SELECT 1 FROM rowfeed_changes_t")
+		if mysql.New().Classify(err) != dialect.ClassPermission {
 			t.Errorf("reading rowfeed's table answered %v", err)
 		}
 		h.expect(f, "", `1 upsert {"day":"0000-00-00"} {"day":"0000-00-00","v":2}`)
 	})
 }
 
-// rowfeed's tables may be in another database than the source; two rowfeeds then
-// share neither trigger.
-func TestTablesElsewhere(t *testing.T) {
+// rowfeed's tables may be in another database than the source. Two instances of rowfeed on one table share no trigger.
+func TestTablesInAnotherDatabase(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE `odd ``name.✓` (`the key` int PRIMARY KEY, seq int)")
 		var feeds []*rowfeed.Feed
@@ -146,8 +153,7 @@ func TestTablesElsewhere(t *testing.T) {
 	})
 }
 
-// The names in rowfeed's tables and those of key columns do not meet; the longest
-// names fit.
+// The column names of rowfeed's tables do not collide with those of key columns, and the longest names fit.
 func TestNames(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE DATABASE " + h.Name + "_x")
@@ -155,7 +161,8 @@ func TestNames(t *testing.T) {
 		h.sql("CREATE TABLE t (seq int, kind varchar(10), `select` int, PRIMARY KEY (seq, kind, `select`))")
 		name := strings.Repeat("n", 39)
 		for _, schema := range []string{"", h.Name + "_x"} {
-			db, err := rowfeed.Open(h.ctx(), h.pool(), mysql.New(), &rowfeed.Config{Prefix: "prefix_of_12", Schema: schema})
+			db, err := rowfeed.Open(h.ctx(), h.pool(), mysql.New(),
+				&rowfeed.Config{Prefix: "prefix_of_12", Schema: schema})
 			h.must(err)
 			_, err = db.Migrate(h.ctx())
 			h.must(err)
@@ -163,18 +170,20 @@ func TestNames(t *testing.T) {
 			h.must(err)
 			h.sql("REPLACE INTO t VALUES (1, 'a', 2)")
 			got, _ := func() ([]string, rowfeed.Cursor) { h.publish(f); return h.drain(f, "") }()
-			if len(got) != 1 || !strings.HasSuffix(got[0], `upsert {"seq":1,"kind":"a","select":2} {"seq":1,"kind":"a","select":2}`) {
+			if len(got) != 1 || !strings.HasSuffix(got[0], `upsert {"seq":1,"kind":"a","select":2} {"seq":1,`+
+				`"kind":"a","select":2}`) {
 				t.Errorf("got %q", got)
 			}
 		}
 	})
 }
 
-// FeedUp broken off after any statement is completed by running it again, FeedDown
-// too, also when the source table is gone; what is left then is what was there before.
+// If FeedUp is interrupted after any statement, running it again completes it. The same holds for FeedDown, also if the
+// source table no longer exists. Afterwards nothing of the feed is left.
 func TestUpAndDownCanBeRepeated(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
-		h.sql("CREATE TABLE t (a int, b varchar(700) COLLATE utf8mb4_bin, v int, PRIMARY KEY (a, b)) ROW_FORMAT=DYNAMIC")
+		h.sql("CREATE TABLE t (a int, b varchar(700) COLLATE utf8mb4_bin, v int, PRIMARY KEY (a, b)) " +
+			"ROW_FORMAT=DYNAMIC")
 		before := h.Dump(t)
 		d := mysql.New()
 		f, table := h.feed("t")
@@ -210,8 +219,8 @@ func TestUpAndDownCanBeRepeated(t *testing.T) {
 	})
 }
 
-// Verify names what is wrong in one sentence each; Repair mends it and at no time
-// leaves an event without a trigger that had one.
+// Verify describes each problem in one sentence. Repair fixes it, and never removes a working trigger of an event
+// before there is a new one.
 func TestVerifyAndRepair(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		create := "CREATE TABLE t (k varchar(10) COLLATE utf8mb4_general_ci PRIMARY KEY, v int)"
@@ -220,23 +229,38 @@ func TestVerifyAndRepair(t *testing.T) {
 		q := dialect.On(h.Admin())
 		f, table := h.feed("t")
 		stale := func(name, event string) string {
-			return "CREATE TRIGGER " + name + " AFTER " + event + " ON t FOR EACH ROW INSERT INTO rowfeed_changes_t (k, kind) VALUES ('stale', 0)"
+			return "CREATE TRIGGER " + name + " AFTER " + event + " ON t FOR EACH ROW INSERT INTO rowfeed_changes_t " +
+				"(k, kind) VALUES ('stale', 0)"
 		}
 		for name, c := range map[string]struct {
 			damage, want string
-			steps        int // of Repair that make or drop a trigger
+			steps        int // statements of Repair that create or drop a trigger
 		}{
-			"missing": {"DROP TRIGGER rowfeed_t_update", "table " + table.Name.String() + " has no trigger rowfeed_t_update: its UPDATEs are not recorded", 1},
-			"all missing": {"DROP TRIGGER rowfeed_t_insert; DROP TRIGGER rowfeed_t_update; DROP TRIGGER rowfeed_t_delete", "table " + table.Name.String() +
-				" has no trigger rowfeed_t_update: its UPDATEs are not recorded, or this login has not the right TRIGGER on the table, without which it sees none", 3},
-			"stale":        {"DROP TRIGGER rowfeed_t_delete; " + stale("rowfeed_t_delete", "DELETE"), "trigger rowfeed_t_delete on table " + table.Name.String() + " is not the one that rowfeed makes", 2},
-			"stale twice":  {"DROP TRIGGER rowfeed_t_delete; " + stale("rowfeed_t_delete", "DELETE") + "; " + stale("rowfeed_t_delete_2", "DELETE"), "trigger rowfeed_t_delete on table " + table.Name.String() + " is not the one that rowfeed makes", 3},
-			"left over":    {stale("rowfeed_t_insert_2", "INSERT"), "trigger rowfeed_t_insert_2 on table t is left over", 1},
-			"swapped":      {"RENAME TABLE t TO t_old; CREATE TABLE t LIKE t_old", "trigger rowfeed_t_insert is on table t_old instead of t", 6},
-			"lost table":   {"DROP TABLE rowfeed_positions_t", "table " + f.Positions().String() + " is missing", 0},
-			"wider key":    {"ALTER TABLE t MODIFY k varchar(20) COLLATE utf8mb4_general_ci", "column k of table " + f.Changes().String() + " is not varchar(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci, as in table " + table.Name.String(), 0},
-			"other rules":  {"ALTER TABLE t MODIFY k varchar(20) COLLATE utf8mb4_bin", "column k of table " + f.Changes().String() + " is not varchar(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, as in table " + table.Name.String(), 0},
-			"wrong timing": {"DROP TRIGGER rowfeed_t_insert; CREATE TRIGGER rowfeed_t_insert BEFORE INSERT ON t FOR EACH ROW INSERT INTO `rowfeed_changes_t` (`k`) VALUES (NEW.`k`)", "trigger rowfeed_t_insert on table " + table.Name.String() + " is not the one that rowfeed makes", 2},
+			"missing": {"DROP TRIGGER rowfeed_t_update", "table " +
+				table.Name.String() + " has no trigger rowfeed_t_update: its UPDATEs are not recorded", 1},
+			"all missing": {"DROP TRIGGER rowfeed_t_insert; DROP TRIGGER rowfeed_t_update; DROP TRIGGER " +
+				"rowfeed_t_delete", "table " + table.Name.String() +
+				" has no trigger rowfeed_t_update: its UPDATEs are not recorded, or this login has not the right " +
+				"TRIGGER on the table, without which it sees none", 3},
+			"stale": {"DROP TRIGGER rowfeed_t_delete; " + stale("rowfeed_t_delete", "DELETE"),
+				"trigger rowfeed_t_delete on table " + table.Name.String() + " is not the one that rowfeed makes", 2},
+			"stale twice": {"DROP TRIGGER rowfeed_t_delete; " + stale("rowfeed_t_delete", "DELETE") + "; " +
+				stale("rowfeed_t_delete_2", "DELETE"), "trigger rowfeed_t_delete on table " +
+				table.Name.String() + " is not the one that rowfeed makes", 3},
+			"left over": {stale("rowfeed_t_insert_2", "INSERT"),
+				"trigger rowfeed_t_insert_2 on table t is left over", 1},
+			"swapped": {"RENAME TABLE t TO t_old; CREATE TABLE t LIKE t_old",
+				"trigger rowfeed_t_insert is on table t_old instead of t", 6},
+			"lost table": {"DROP TABLE rowfeed_positions_t", "table " + f.Positions().String() + " is missing", 0},
+			"wider key": {"ALTER TABLE t MODIFY k varchar(20) COLLATE utf8mb4_general_ci",
+				"column k of table " + f.Changes().String() + " is not varchar(20) CHARACTER SET utf8mb4 COLLATE " +
+					"utf8mb4_general_ci, as in table " + table.Name.String(), 0},
+			"other rules": {"ALTER TABLE t MODIFY k varchar(20) COLLATE utf8mb4_bin",
+				"column k of table " + f.Changes().String() + " is not varchar(20) CHARACTER SET utf8mb4 COLLATE " +
+					"utf8mb4_bin, as in table " + table.Name.String(), 0},
+			"wrong timing": {"DROP TRIGGER rowfeed_t_insert; CREATE TRIGGER rowfeed_t_insert BEFORE INSERT ON t FOR " +
+				"EACH ROW INSERT INTO `rowfeed_changes_t` (`k`) VALUES (NEW.`k`)", "trigger rowfeed_t_insert on " +
+				"table " + table.Name.String() + " is not the one that rowfeed makes", 2},
 		} {
 			t.Run(name, func(t *testing.T) {
 				h := &harness{T: t, Database: h.Database}
@@ -249,12 +273,14 @@ func TestVerifyAndRepair(t *testing.T) {
 				problems, err := d.Verify(h.ctx(), q, f, now)
 				h.must(err)
 				if !slices.Contains(problems, c.want) {
-					t.Errorf("verify says %q, want %q", problems, c.want)
+					t.Errorf("Verify returned %q, want %q", problems, c.want)
 				}
 				steps, err := d.Repair(h.ctx(), q, f, now)
 				h.must(err)
 				events := func() string {
-					return h.one("SELECT GROUP_CONCAT(DISTINCT EVENT_MANIPULATION ORDER BY 1) FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = 't'", h.Name)
+					return h.one("SELECT GROUP_CONCAT(DISTINCT EVENT_MANIPULATION ORDER BY 1) FROM "+
+						"information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = "+
+						"'t'", h.Name)
 				}
 				had, n := events(), 0
 				for _, s := range steps {
@@ -281,28 +307,30 @@ func TestVerifyAndRepair(t *testing.T) {
 	})
 }
 
-// Keys that a trigger could not record faithfully are refused; so is a script for
-// a table in another database without saying where rowfeed's tables are.
-func TestFeedUpRefuses(t *testing.T) {
+// Keys that a trigger could not record exactly are refused. So is a script for a table in another database if it does
+// not name the database of rowfeed's tables.
+func TestFeedUpRefusesInexactKeys(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int, at timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (id, at))")
 		_, err := h.open().AddFeed(h.ctx(), rowfeed.FeedSpec{Name: "t", Table: "t"}, nil)
 		if !errors.Is(err, rowfeed.Refused) || !strings.Contains(err.Error(), "TIMESTAMP") {
 			t.Errorf("a TIMESTAMP as key: %v", err)
 		}
-		_, err = rowfeed.PrintFeed(mysql.New(), nil, rowfeed.FeedSpec{Name: "t", Table: "other.t", Key: []string{"id:bigint"}})
+		_, err = rowfeed.PrintFeed(mysql.New(), nil, rowfeed.FeedSpec{Name: "t", Table: "other.t",
+			Key: []string{"id:bigint"}})
 		if err == nil || !strings.Contains(err.Error(), "--schema") {
 			t.Errorf("print: %v", err)
 		}
 	})
 }
 
-// A printed script makes the feed that AddFeed makes.
+// A printed script makes the same feed as AddFeed.
 func TestPrintedScript(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id bigint PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)")
 		db := h.open()
-		steps, err := rowfeed.PrintFeed(mysql.New(), nil, rowfeed.FeedSpec{Name: "t", Table: "t", Key: []string{"id:bigint"}})
+		steps, err := rowfeed.PrintFeed(mysql.New(), nil, rowfeed.FeedSpec{Name: "t", Table: "t",
+			Key: []string{"id:bigint"}})
 		h.must(err)
 		conn, err := h.pool().Conn(h.ctx())
 		h.must(err)
@@ -322,7 +350,8 @@ func TestPrintedScript(t *testing.T) {
 // as opens a pool as another user.
 func (h *harness) as(user, password string, params ...string) *sql.DB {
 	h.Helper()
-	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/%s?allowNativePasswords=true&%s", user, password, h.Server().Port, h.Name, strings.Join(params, "&")))
+	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(127.0.0.1:%d)/%s?allowNativePasswords=true&%s", user,
+		password, h.Server().Port, h.Name, strings.Join(params, "&")))
 	h.must(err)
 	h.Cleanup(func() { _ = db.Close() })
 	return db

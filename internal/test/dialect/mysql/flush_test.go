@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 )
 
-// TestFlushAlone (G7): one statement is a commit only where the session makes it one. Elsewhere it
-// writes nothing, and says so: what it wrote in an open transaction would be on no disk.
-func TestFlushAlone(t *testing.T) {
+// TestFlushNeedsAutocommit (G7): a statement outside of a transaction is a commit only with the session's autocommit.
+// In an open transaction Flush writes nothing and returns an error, because what it wrote would not be on the disk.
+func TestFlushNeedsAutocommit(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d, f, _ := h.plain()
 		flushed := int64(0)
@@ -21,7 +21,8 @@ func TestFlushAlone(t *testing.T) {
 				flushed++
 			}
 			var n int64
-			h.must(h.Admin().QueryRowContext(h.ctx(), "SELECT COALESCE(SUM(flush_count), 0) FROM rowfeed_flushes").Scan(&n))
+			h.must(h.Admin().QueryRowContext(h.ctx(), "SELECT COALESCE(SUM(flush_count), 0) FROM "+
+				"rowfeed_flushes").Scan(&n))
 			if done != want || n != flushed {
 				t.Errorf("%s: flushed is %v, %d of %d flushes are there", name, done, n, flushed)
 			}

@@ -10,20 +10,22 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// keyTypes are types that keys have, with values in no particular order.
+// keyTypes are types of keys, with values in no particular order.
 var keyTypes = []struct {
 	decl, values string
 	only         testdb.Engine
 }{
 	{decl: "int", values: "-1, 0, 5, 7, 2147483647"},
-	{decl: "bigint unsigned", values: "0, 9007199254740992, 9007199254740993, 9223372036854775808, 18446744073709551615"},
+	{decl: "bigint unsigned", values: "0, 9007199254740992, 9007199254740993, 9223372036854775808, " +
+		"18446744073709551615"},
 	{decl: "decimal(20,4)", values: "-1.5, 0, 9007199254740992.0001, 9007199254740992.0002, 9007199254740993"},
 	{decl: "double", values: "-1.5, 0, 0.1, 0.30000000000000004, 1e300"},
 	{decl: "float", values: "-1.5, 0.1, 0.2, 0.3, 1e30"},
 	{decl: "bit(20)", values: "0, 1, 255, 256, 1000000"},
 	{decl: "year", values: "1999, 2000, 2024, 2025, 2026"},
 	{decl: "date", values: "'1000-01-01', '1999-12-31', '2000-01-01', '2024-02-29', '9999-12-31'"},
-	{decl: "datetime(6)", values: "'2025-01-01', '2026-01-01 00:00:00', '2026-01-01 00:00:00.000001', '2026-01-01 00:00:00.000002', '9999-12-31 23:59:59.999999'"},
+	{decl: "datetime(6)", values: "'2025-01-01', '2026-01-01 00:00:00', '2026-01-01 00:00:00.000001', '2026-01-01 " +
+		"00:00:00.000002', '9999-12-31 23:59:59.999999'"},
 	{decl: "time(3)", values: "'-838:59:59', '-00:00:00.001', '00:00:00', '00:00:00.001', '838:59:59'"},
 	{decl: "char(5)", values: "'', 'a', 'B', 'c', 'é'"},
 	{decl: "varchar(20) COLLATE utf8mb4_bin", values: "'', 'A', 'B', 'a', 'é'"},
@@ -36,13 +38,14 @@ var keyTypes = []struct {
 	{decl: "set('z','b','a')", values: "'', 'z', 'b', 'a', 'z,a'"},
 	{decl: "binary(3)", values: "'', X'00FF', X'FF00', 'a', 'A'"},
 	{decl: "varbinary(20)", values: "'', X'00', X'FF00', 'a', 'A'"},
-	{decl: "uuid", values: "'00112233-4455-1677-8899-aabbccddeeff', '10112233-4455-1677-8899-aabbccddeeff', '20112233-4455-1677-8899-aabbccddee00', '20112233-4455-4677-8899-aabbccddee00'", only: testdb.MariaDB},
+	{decl: "uuid", values: "'00112233-4455-1677-8899-aabbccddeeff', '10112233-4455-1677-8899-aabbccddeeff', " +
+		"'20112233-4455-1677-8899-aabbccddee00', '20112233-4455-4677-8899-aabbccddee00'", only: testdb.MariaDB},
 	{decl: "inet6", values: "'::', '2001:db8::1', '2001:db8::2', 'ffff::'", only: testdb.MariaDB},
 	{decl: "inet4", values: "'0.0.0.0', '9.0.0.1', '10.0.0.1', '192.0.2.1'", only: testdb.MariaDB},
 }
 
-// A walk over a table in key order meets every key once, whatever the key's type,
-// alone or as part of a longer key, and whatever the driver's settings.
+// A walk over a table in key order has every key once, for every type of key, alone or as part of a longer key, and
+// with all settings of the driver.
 func TestKeysOfEveryType(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		admin, err := h.Admin().Conn(h.ctx())
@@ -61,7 +64,8 @@ func TestKeysOfEveryType(t *testing.T) {
 				continue
 			}
 			table := fmt.Sprintf("keys%d", i)
-			run(fmt.Sprintf("CREATE TABLE %s (a %s NOT NULL, b int NOT NULL, PRIMARY KEY (a, b)) ROW_FORMAT=DYNAMIC", table, k.decl))
+			run(fmt.Sprintf("CREATE TABLE %s (a %s NOT NULL, b int NOT NULL, PRIMARY KEY (a, b)) ROW_FORMAT=DYNAMIC",
+				table, k.decl))
 			want := 0
 			for _, v := range strings.Split(k.values, ", ") {
 				run(fmt.Sprintf("INSERT INTO %s VALUES (%s, 1), (%s, 2)", table, v, v))

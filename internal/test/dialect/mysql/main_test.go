@@ -45,7 +45,7 @@ func (h *harness) pool(params ...string) *sql.DB {
 	return h.OpenTapped(h.T, testdb.Hooks{}, params...)
 }
 
-// open prepares rowfeed's tables.
+// open opens rowfeed and makes its tables.
 func (h *harness) open(params ...string) *rowfeed.DB {
 	h.Helper()
 	db, err := rowfeed.Open(h.ctx(), h.pool(params...), mysql.New(), nil)
@@ -77,8 +77,7 @@ func (h *harness) publish(f *rowfeed.Feed) int {
 	return n
 }
 
-// drain reads the feed from a cursor to its head: one line an entry, such as
-// `3 upsert {"id":1} {"id":1,"v":"x"}`.
+// drain reads the feed from a cursor to its head, one line per entry, such as `3 upsert {"id":1} {"id":1,"v":"x"}`.
 func (h *harness) drain(f *rowfeed.Feed, after rowfeed.Cursor) (lines []string, head rowfeed.Cursor) {
 	h.Helper()
 	for {
@@ -97,7 +96,7 @@ func (h *harness) drain(f *rowfeed.Feed, after rowfeed.Cursor) (lines []string, 
 	}
 }
 
-// expect publishes and compares what is new since the cursor.
+// expect publishes and compares the new entries since the cursor.
 func (h *harness) expect(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) rowfeed.Cursor {
 	h.Helper()
 	h.publish(f)

@@ -17,31 +17,32 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// impatient sessions give up waiting for a row lock after a second, so that
-// waiting is an error and needs no clock.
+// impatient opens sessions whose wait for a row lock fails after a second, so that the tests need no clock to detect a
+// wait.
 const impatient = "innodb_lock_wait_timeout=1"
 
-// Guarantee 6: a transaction that has written and stays open delays its own rows
-// only, wherever its change records lie among the others.
-func TestOpenWritersDelayNobody(t *testing.T) {
+// Guarantee 6: an open transaction that has written delays only its own rows, wherever its change records are.
+func TestOpenWritersDelayOnlyTheirRows(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int, KEY (v))")
-		fill := "INSERT IGNORE INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 500) SELECT i * 10, 0 FROM n"
+		fill := "INSERT IGNORE INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 500) " +
+			"SELECT i * 10, 0 FROM n"
 		h.sql(fill)
 		f := h.add(h.open(impatient), "t")
 		h.publish(f)
 		writers := h.pool(impatient)
 		share := map[testdb.Engine]string{testdb.MariaDB: "LOCK IN SHARE MODE", testdb.MySQL: "FOR SHARE"}[h.Engine]
 		for name, c := range map[string]struct {
-			gaps int      // transactions that write rows of their own among the changes, and stay open
+			gaps int      // transactions that have written rows among the changes, and stay open
 			open []string // statements of a transaction that begins after the changes, and stays open
 		}{
-			"in one gap":         {1, nil},
-			"in every gap":       {40, nil},
-			"same rows again":    {0, []string{"UPDATE t SET v = v + 1 WHERE id BETWEEN 1000 AND 1500"}},
-			"deleted":            {0, []string{"DELETE FROM t WHERE id BETWEEN 1000 AND 1500"}},
-			"new neighbours":     {0, []string{"INSERT INTO t VALUES (1001, 1), (1011, 1), (9999, 1)"}},
-			"after a rollback":   {0, []string{"UPDATE t SET v = v + 1 WHERE id = 10", "ROLLBACK", "BEGIN", "UPDATE t SET v = v + 1 WHERE id = 20"}},
+			"in one gap":      {1, nil},
+			"in every gap":    {40, nil},
+			"same rows again": {0, []string{"UPDATE t SET v = v + 1 WHERE id BETWEEN 1000 AND 1500"}},
+			"deleted":         {0, []string{"DELETE FROM t WHERE id BETWEEN 1000 AND 1500"}},
+			"new neighbours":  {0, []string{"INSERT INTO t VALUES (1001, 1), (1011, 1), (9999, 1)"}},
+			"after a rollback": {0, []string{"UPDATE t SET v = v + 1 WHERE id = 10", "ROLLBACK", "BEGIN",
+				"UPDATE t SET v = v + 1 WHERE id = 20"}},
 			"whole table read":   {0, []string{"SELECT COUNT(*) FROM t " + share}},
 			"everything at once": {40, []string{"UPDATE t SET v = v + 1 WHERE id IN (1000, 1100, 1200)"}},
 		} {
@@ -76,7 +77,7 @@ func TestOpenWritersDelayNobody(t *testing.T) {
 					}
 				}
 				if n := h.publish(f); n != 50 {
-					t.Errorf("published %d keys beside open writers, want 50", n)
+					t.Errorf("published %d keys next to open writers, want 50", n)
 				}
 				for _, tx := range txs {
 					h.must(tx.Commit())
@@ -90,8 +91,8 @@ func TestOpenWritersDelayNobody(t *testing.T) {
 	})
 }
 
-// A publisher that stops anywhere before its commit keeps no writer waiting.
-func TestOpenPublisherDelaysNobody(t *testing.T) {
+// A publisher that stops anywhere before its commit blocks no writer.
+func TestOpenPublisherBlocksNoWriter(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
 		h.sql("INSERT INTO t VALUES (1, 0), (3, 0), (5, 0)")
@@ -111,12 +112,13 @@ func TestOpenPublisherDelaysNobody(t *testing.T) {
 		}()
 		<-held.Reached
 		writer := h.pool(impatient)
-		for _, q := range []string{"UPDATE t SET v = v + 1", "INSERT INTO t VALUES (2, 0), (6, 0)", "DELETE FROM t WHERE id = 3", "REPLACE INTO t VALUES (1, 9)"} {
+		for _, q := range []string{"UPDATE t SET v = v + 1", "INSERT INTO t VALUES (2, 0), (6, 0)",
+			"DELETE FROM t WHERE id = 3", "REPLACE INTO t VALUES (1, 9)"} {
 			if _, err := writer.ExecContext(h.ctx(), q); err != nil {
-				t.Errorf("%s beside an open publisher: %v", q, err)
+				t.Errorf("%s during an open publisher's transaction: %v", q, err)
 			}
 		}
-		// Nor does a reader see what is not committed, whatever its session's default is.
+		// A reader sees only what is committed, whatever its session's default is.
 		for name, params := range dsns {
 			other, err := rowfeed.Open(h.ctx(), h.pool(dsnFor(h.Engine, params)...), mysql.New(), nil)
 			h.must(err)
@@ -128,12 +130,13 @@ func TestOpenPublisherDelaysNobody(t *testing.T) {
 		}
 		held.Release()
 		h.must(<-done)
-		h.expect(f, "6", `7 upsert {"id":5} {"id":5,"v":2}`, `8 upsert {"id":2} {"id":2,"v":0}`, `9 upsert {"id":6} {"id":6,"v":0}`,
+		h.expect(f, "6", `7 upsert {"id":5} {"id":5,"v":2}`, `8 upsert {"id":2} {"id":2,"v":0}`,
+			`9 upsert {"id":6} {"id":6,"v":0}`,
 			`10 delete {"id":3}`, `11 upsert {"id":1} {"id":1,"v":9}`)
 	})
 }
 
-// Publishers take turns: the second waits at the sequence until the first commits.
+// Publishers take turns: the second waits for the lock of the sequence until the first commits.
 func TestPublishersTakeTurns(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
@@ -165,7 +168,7 @@ func TestPublishersTakeTurns(t *testing.T) {
 	})
 }
 
-// Galera's auto_increment_increment and rollbacks leave no two seqs in a row.
+// With Galera's auto_increment_increment, and with rollbacks, there are no two consecutive seqs.
 func TestSeqsWithGaps(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
@@ -186,28 +189,32 @@ func TestSeqsWithGaps(t *testing.T) {
 	})
 }
 
-// Hazard 10: a few runs of seqs are published by their ranges, in the order of the seqs and with
-// positions that follow each other, whatever lies between the runs.
+// Hazard 10: a few runs of seqs are published by their ranges, in the order of the seqs and with consecutive positions,
+// whatever lies between the runs.
 func TestRunsOfSeqs(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
 		f := h.add(h.open(), "t")
-		h.sql("INSERT INTO t SELECT seq, 0 FROM (SELECT 1 AS seq UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6) s")
+		h.sql("INSERT INTO t SELECT seq, 0 FROM (SELECT 1 AS seq UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION " +
+			"SELECT 5 UNION SELECT 6) s")
 		h.publish(f)
-		// A key that is superseded in the batch, one that was never seen, and a delete.
+		// A key that is superseded in the batch, a key without a row, and a delete.
 		h.sql("DELETE FROM t WHERE id = 4")
 		h.sql("DELETE FROM rowfeed_changes_t")
-		h.sql("INSERT INTO rowfeed_changes_t (seq, id) VALUES (101, 6), (102, 5), (103, 2), (110, 4), (111, 9), (112, 3), (120, 2), (130, 1)")
+		h.sql("INSERT INTO rowfeed_changes_t (seq, id) VALUES (101, 6), (102, 5), (103, 2), (110, 4), (111, 9), (112," +
+			" 3), (120, 2), (130, 1)")
 		h.expect(f, "6", `7 upsert {"id":6} {"id":6,"v":0}`, `8 upsert {"id":5} {"id":5,"v":0}`, `9 delete {"id":4}`,
-			`11 upsert {"id":3} {"id":3,"v":0}`, `12 upsert {"id":2} {"id":2,"v":0}`, `13 upsert {"id":1} {"id":1,"v":0}`)
+			`11 upsert {"id":3} {"id":3,"v":0}`, `12 upsert {"id":2} {"id":2,"v":0}`,
+			`13 upsert {"id":1} {"id":1,"v":0}`)
 	})
 }
 
-// A pass prepares no statement: each would be a round trip more, and planned twice.
+// A pass prepares no statement: each would need another round trip, and would be planned twice.
 func TestPassPreparesNothing(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
-		h.sql("INSERT INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT i, 0 FROM n")
+		h.sql("INSERT INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT i, 0 " +
+			"FROM n")
 		pool := h.pool()
 		pool.SetMaxOpenConns(1)
 		db, err := rowfeed.Open(h.ctx(), pool, mysql.New(), &rowfeed.Config{UnsafeDurability: true})
@@ -217,14 +224,16 @@ func TestPassPreparesNothing(t *testing.T) {
 		f := h.add(db, "t")
 		h.publish(f)
 		prepared := func() string {
-			rows, err := dialect.QueryAll(h.ctx(), dialect.On(pool), "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'", nil, func(rows dialect.Rows) (v []string, err error) {
-				return dialect.ScanStrings(rows, 2)
-			})
+			rows, err := dialect.QueryAll(h.ctx(), dialect.On(pool), "SHOW SESSION STATUS LIKE 'Com_stmt_prepare'",
+				nil, func(rows dialect.Rows) (v []string, err error) {
+					return dialect.ScanStrings(rows, 2)
+				})
 			h.must(err)
 			return rows[0][1]
 		}
 		for _, spread := range []int{1, 7} { // one run of seqs, and many
-			h.sql(fmt.Sprintf("INSERT INTO rowfeed_changes_t (seq, id) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 50) SELECT i * %d + 1000, i FROM n", spread))
+			h.sql(fmt.Sprintf("INSERT INTO rowfeed_changes_t (seq, id) WITH RECURSIVE n AS (SELECT 1 i UNION ALL "+
+				"SELECT i + 1 FROM n WHERE i < 50) SELECT i * %d + 1000, i FROM n", spread))
 			before := prepared()
 			if n := h.publish(f); n != 50 {
 				t.Errorf("published %d keys of 50", n)
@@ -236,22 +245,23 @@ func TestPassPreparesNothing(t *testing.T) {
 	})
 }
 
-// Only what means the same in every sql_mode and character set stands in a statement.
-func TestInline(t *testing.T) {
+// Statements only contain characters that mean the same in every sql_mode and character set.
+func TestStatementsHaveSafeCharacters(t *testing.T) {
 	for _, v := range []any{0, -5, int64(math.MinInt64), "", "feed_1", "1.25:ab-CD/3"} {
 		text, ok := mysql.New().Inline(v)
 		if want := strings.ReplaceAll(fmt.Sprintf("%#v", v), `"`, "'"); !ok || text != want {
 			t.Errorf("%#v is written %s, %t", v, text, ok)
 		}
 	}
-	for _, v := range []any{nil, []byte("a"), 1.5, true, uint64(1), "it's", `a\b`, "a b", "what?", "naïve", "a\x00", "x;y", strings.Repeat("x", 201)} {
+	for _, v := range []any{nil, []byte("a"), 1.5, true, uint64(1), "it's", `a\b`, "a b", "what?", "naïve", "a\x00",
+		"x;y", strings.Repeat("x", 201)} {
 		if text, ok := mysql.New().Inline(v); ok {
 			t.Errorf("%#v is written %s", v, text)
 		}
 	}
 }
 
-// DeleteChanges deletes the seqs it is given and no other, also when some are gone.
+// DeleteChanges deletes the seqs that it is given and no other, also if some no longer exist.
 func TestDeleteIsExact(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
@@ -277,7 +287,8 @@ func TestDeleteIsExact(t *testing.T) {
 			"many, some gone":   {"4, 6", many, int64(len(many)) - 2},
 		} {
 			h.sql("TRUNCATE rowfeed_changes_t")
-			h.sql("INSERT INTO rowfeed_changes_t (seq, id) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < 60) SELECT i, i FROM n")
+			h.sql("INSERT INTO rowfeed_changes_t (seq, id) WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 " +
+				"FROM n WHERE i < 60) SELECT i, i FROM n")
 			h.sql("DELETE FROM rowfeed_changes_t WHERE seq IN (" + c.gone + ")")
 			var want []string
 			for seq := int64(1); seq <= 60; seq++ {
@@ -293,8 +304,7 @@ func TestDeleteIsExact(t *testing.T) {
 	})
 }
 
-// Two spellings of one key in one batch: what the later says holds, and an
-// unpublish in between is not forgotten.
+// Two spellings of one key in one batch: the later one decides, and an unpublish in between has effect.
 func TestOneKeyTwiceInABatch(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (k varchar(10) COLLATE utf8mb4_general_ci PRIMARY KEY, v int)")
@@ -315,14 +325,17 @@ func TestOneKeyTwiceInABatch(t *testing.T) {
 	})
 }
 
-// A batch looks up its keys one by one, however large the tables are and whatever
-// the server thinks of them: it reads no table from end to end.
+// A batch looks up its keys one by one, for tables of any size and with any statistics: it never scans a table.
 func TestPlansAreLookups(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		const rows = 30_000
-		h.sql("CREATE TABLE t (a int, b varchar(40) COLLATE utf8mb4_general_ci, v varchar(100), UNIQUE KEY (b, a), PRIMARY KEY (a, b))")
-		h.sql(fmt.Sprintf("SET SESSION %s = 100000", map[testdb.Engine]string{testdb.MariaDB: "max_recursive_iterations", testdb.MySQL: "cte_max_recursion_depth"}[h.Engine]) +
-			fmt.Sprintf("; INSERT INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < %d) SELECT i, CONCAT('k', i %% 1000), REPEAT('x', 90) FROM n", rows))
+		h.sql("CREATE TABLE t (a int, b varchar(40) COLLATE utf8mb4_general_ci, v varchar(100), UNIQUE KEY (b, a), " +
+			"PRIMARY KEY (a, b))")
+		h.sql(fmt.Sprintf("SET SESSION %s = 100000",
+			map[testdb.Engine]string{testdb.MariaDB: "max_recursive_iterations",
+				testdb.MySQL: "cte_max_recursion_depth"}[h.Engine]) +
+			fmt.Sprintf("; INSERT INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < %d) "+
+				"SELECT i, CONCAT('k', i %% 1000), REPEAT('x', 90) FROM n", rows))
 		d := mysql.New()
 		for _, key := range [][]string{{"a", "b"}, {"b", "a"}} {
 			f, table := h.feed("t", key...)
@@ -335,7 +348,8 @@ func TestPlansAreLookups(t *testing.T) {
 				n      int
 			}{
 				{"", 1000}, {"", 5000}, {"ANALYZE TABLE t, rowfeed_changes_t, rowfeed_positions_t", 1000}, {"", 5000},
-				{"INSERT INTO rowfeed_changes_t (a, b) SELECT a, b FROM t ORDER BY a; ANALYZE TABLE rowfeed_changes_t, rowfeed_positions_t", 5000}, {"", 100},
+				{"INSERT INTO rowfeed_changes_t (a, b) SELECT a, b FROM t ORDER BY a; ANALYZE TABLE " +
+					"rowfeed_changes_t, rowfeed_positions_t", 5000}, {"", 100},
 			} {
 				if step.before != "" {
 					h.sql(step.before)
@@ -347,20 +361,29 @@ func TestPlansAreLookups(t *testing.T) {
 					before := handlerReads(h, tx)
 					h.must(fn())
 					if reads := handlerReads(h, tx) - before; reads > limit {
-						t.Errorf("key %v, %d changes: %s reads %d records, more than %d", key, step.n, what, reads, limit)
+						t.Errorf("key %v, %d changes: %s reads %d records, more than %d", key, step.n, what, reads,
+							limit)
 					}
 				}
 				var changes []dialect.Change
-				counted("take", int64(step.n)+500, func() (err error) { changes, err = d.TakeChanges(h.ctx(), q, f, dialect.Seqs{}, step.n); return err })
+				counted("take", int64(step.n)+500, func() (err error) {
+					changes,
+						err = d.TakeChanges(h.ctx(), q, f, dialect.Seqs{}, step.n)
+					return err
+				})
 				var as []dialect.Assignment
 				var seqs []int64
 				for _, c := range changes {
 					position++
 					as, seqs = append(as, dialect.Assignment{Seq: c.Seq, Position: position}), append(seqs, c.Seq)
 				}
-				// The list and a temporary table are read from end to end, and lookups count too.
+				// The list and a temporary table are scanned, and lookups count, too.
 				counted("assign", int64(7*step.n)+500, func() error { return d.AssignPositions(h.ctx(), q, f, as, 1) })
-				counted("delete", int64(2*step.n)+500, func() error { _, err := d.DeleteChanges(h.ctx(), q, f, seqs); return err })
+				counted("delete", int64(2*step.n)+500, func() error {
+					_,
+						err := d.DeleteChanges(h.ctx(), q, f, seqs)
+					return err
+				})
 				h.must(tx.Commit())
 			}
 			f.Columns = table.Columns
@@ -368,20 +391,22 @@ func TestPlansAreLookups(t *testing.T) {
 				h.sql(m)
 			}
 			h.sql("REPLACE INTO rowfeed_sequences VALUES ('t', ?, 1, 1)", position)
-			h.sql(`REPLACE INTO rowfeed_feeds (name, mode, capture, state, generation, source_table, key_columns, options, tombstones_seconds, created_at)
+			h.sql(`REPLACE INTO rowfeed_feeds (name, mode, capture, state, generation, source_table, key_columns, ` +
+				`options, tombstones_seconds, created_at)
 VALUES ('t', 'sequence', 'trigger', 'active', 1, 't', '', '', 1, 1)`)
 			reader := h.pool()
 			reader.SetMaxOpenConns(1)
 			for _, limit := range []int{1, 100, 1000} {
 				for _, after := range []int64{0, position / 2, position - 10, position} {
 					before := handlerReads(h, reader)
-					page, err := d.ReadPage(h.ctx(), reader, f, dialect.PageQuery{After: feedtype.Numbered(after), Limit: limit, MaxBytes: 1 << 30})
+					page, err := d.ReadPage(h.ctx(), reader, f, dialect.PageQuery{After: feedtype.Numbered(after),
+						Limit: limit, MaxBytes: 1 << 30})
 					h.must(err)
 					want := min(int64(limit), position-after)
 					if int64(len(page.Rows)) != want || page.Head.Number() != position {
 						t.Errorf("page of %d after %d: %d rows, head %s", limit, after, len(page.Rows), page.Head)
 					}
-					// The catalog's part is the same for every page; 500 is how far MySQL reads ahead.
+					// The part of the catalog is the same for every page. 500 is how far MySQL reads ahead.
 					if reads := handlerReads(h, reader) - before; reads > 6*want+1500 {
 						t.Errorf("key %v: a page of %d after %d reads %d records", key, limit, after, reads)
 					}
@@ -391,12 +416,13 @@ VALUES ('t', 'sequence', 'trigger', 'active', 1, 't', '', '', 1, 1)`)
 	})
 }
 
-// handlerReads is how many records the session's statements have read so far.
+// handlerReads returns how many records the session's statements have read so far.
 func handlerReads(h *harness, q dialect.SQLQuerier) (n int64) {
 	h.Helper()
-	rows, err := dialect.QueryAll(h.ctx(), dialect.On(q), "SHOW SESSION STATUS LIKE 'Handler_read%'", nil, func(rows dialect.Rows) (v []string, err error) {
-		return dialect.ScanStrings(rows, 2)
-	})
+	rows, err := dialect.QueryAll(h.ctx(), dialect.On(q), "SHOW SESSION STATUS LIKE 'Handler_read%'", nil,
+		func(rows dialect.Rows) (v []string, err error) {
+			return dialect.ScanStrings(rows, 2)
+		})
 	h.must(err)
 	for _, v := range rows {
 		i, err := strconv.ParseInt(v[1], 10, 64)
@@ -407,7 +433,7 @@ func handlerReads(h *harness, q dialect.SQLQuerier) (n int64) {
 }
 
 // Settings of rowfeed's transactions end with them.
-func TestSessionsAreLeftAsTheyWere(t *testing.T) {
+func TestSessionSettingsAreRestored(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
 		pool := h.pool()
@@ -419,7 +445,10 @@ func TestSessionsAreLeftAsTheyWere(t *testing.T) {
 				conn, err := pool.Conn(h.ctx())
 				h.must(err)
 				conns = append(conns, conn)
-				rows, err := dialect.QueryAll(h.ctx(), dialect.On(conn), "SHOW SESSION VARIABLES WHERE Variable_name NOT REGEXP 'timestamp|last_|insert_id|identity|rand_seed|pseudo_thread|statement_id|in_transaction|warning_count|gtid'", nil,
+				rows, err := dialect.QueryAll(h.ctx(), dialect.On(conn),
+					"SHOW SESSION VARIABLES WHERE Variable_name NOT REGEXP "+
+						"'timestamp|last_|insert_id|identity|rand_seed|pseudo_thread|statement_id|in_transaction|"+
+						"warning_count|gtid'", nil,
 					func(rows dialect.Rows) (string, error) {
 						v, err := dialect.ScanStrings(rows, 2)
 						return strings.Join(v, "="), err
@@ -457,7 +486,8 @@ func TestDurability(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		h := &harness{T: t, Database: e.Dedicated(t, testdb.Setting("log_bin=binlog"), testdb.Setting("server_id=1"), testdb.Setting("sync_binlog=1")).NewDatabase(t)}
+		h := &harness{T: t, Database: e.Dedicated(t, testdb.Setting("log_bin=binlog"), testdb.Setting("server_id=1"),
+			testdb.Setting("sync_binlog=1")).NewDatabase(t)}
 		for _, c := range []struct{ set, want string }{
 			{"innodb_flush_log_at_trx_commit = 1", ""},
 			{"innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit is 2"},

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// plain is a feed of a table t with one row, and a dialect that has read a page in a session like any
-// other: where the server tells enough of a session, the next page begins without a transaction.
+// plain returns a feed of a table t with one row, and a dialect that has read a page in an ordinary session. If the
+// server reports enough about the session, the next page begins without a transaction.
 func (h *harness) plain() (d mysql.Dialect, f *dialect.Feed, publish func(row string)) {
 	h.Helper()
 	h.sql("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
@@ -28,7 +28,7 @@ func (h *harness) plain() (d mysql.Dialect, f *dialect.Feed, publish func(row st
 	}
 }
 
-// read asserts how many rows the feed's first page has.
+// read checks how many rows the feed's first page has.
 func (h *harness) read(d mysql.Dialect, pool *sql.DB, f *dialect.Feed, want int) {
 	h.Helper()
 	page, err := d.ReadPage(h.ctx(), pool, f, dialect.PageQuery{Limit: 100, MaxBytes: 1 << 20})
@@ -38,12 +38,13 @@ func (h *harness) read(d mysql.Dialect, pool *sql.DB, f *dialect.Feed, want int)
 	}
 }
 
-// Pages take a transaction only where the session's own settings, or what is not known of it, make it necessary.
+// A page needs a transaction only if the settings of its session require one, or are unknown.
 func TestPageWithoutTransaction(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		_, f, _ := h.plain()
 		for params, plain := range map[string]bool{"": true, "transaction_isolation='READ-COMMITTED'": true,
-			"transaction_isolation='SERIALIZABLE'": false, "transaction_isolation='READ-UNCOMMITTED'": false, "autocommit=0": false} {
+			"transaction_isolation='SERIALIZABLE'": false, "transaction_isolation='READ-UNCOMMITTED'": false,
+			"autocommit=0": false} {
 			var begins atomic.Int64
 			pool := h.OpenTapped(t, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 				if ev.Kind == testdb.Begin {
@@ -52,7 +53,7 @@ func TestPageWithoutTransaction(t *testing.T) {
 				return nil
 			}}, dsnFor(h.Engine, []string{params})...)
 			d := mysql.New()
-			h.read(d, pool, f, 1) // and learns what this session is like
+			h.read(d, pool, f, 1) // also learns the settings of this session
 			begins.Store(0)
 			h.read(d, pool, f, 1)
 			if plain = plain && h.Engine == testdb.MariaDB; (begins.Load() == 0) != plain {
@@ -62,14 +63,16 @@ func TestPageWithoutTransaction(t *testing.T) {
 	})
 }
 
-// What is not committed is not on a page, whatever the sessions of the pages before were like.
+// A page has no uncommitted rows, whatever the sessions of earlier pages were like.
 func TestPageOfUncommittedSessions(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d, f, _ := h.plain()
 		tx, err := h.Admin().BeginTx(h.ctx(), nil)
 		h.must(err)
 		defer tx.Rollback()
-		for _, statement := range []string{"INSERT INTO t VALUES (2)", "UPDATE rowfeed_positions_t SET feed_sync_id = 2 WHERE feed_sync_id = 1", "UPDATE rowfeed_sequences SET value = 2"} {
+		for _, statement := range []string{"INSERT INTO t VALUES (2)",
+			"UPDATE rowfeed_positions_t SET feed_sync_id = 2 WHERE feed_sync_id = 1", "UPDATE rowfeed_sequences SET " +
+				"value = 2"} {
 			_, err := tx.ExecContext(h.ctx(), statement)
 			h.must(err)
 		}
@@ -77,9 +80,8 @@ func TestPageOfUncommittedSessions(t *testing.T) {
 	})
 }
 
-// A transaction that somebody has left open in a session is an error, since its snapshot may be old, and it is not
-// ours to end.
-func TestPageOfALeftTransaction(t *testing.T) {
+// An open transaction in a session is an error: its snapshot may be old, and rowfeed must not end it.
+func TestOpenTransactionOfASessionIsAnError(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d, f, publish := h.plain()
 		pool := h.pool()
@@ -98,8 +100,8 @@ func TestPageOfALeftTransaction(t *testing.T) {
 	})
 }
 
-// A connection that is gone when a page takes it is replaced, as any other statement's is.
-func TestPageOfAConnectionThatIsGone(t *testing.T) {
+// If the connection of a page is closed, the page gets a new one, as every other statement does.
+func TestPageReplacesAClosedConnection(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d, f, _ := h.plain()
 		var gone atomic.Bool

@@ -13,19 +13,19 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// isHead tells a page's first statement from its second.
+// isHead recognizes a page's first statement.
 func isHead(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.value, f.generation")
 }
 
-// Hazard 1: a page belongs to the head that was read before it. What is published
-// between the two statements waits for the next page.
+// Hazard 1: a page belongs to the head that was read before it. What is published between the two statements is on the
+// next page.
 func TestPageEndsAtTheHeadReadFirst(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
 		f := h.add(h.open(), "t")
 		h.publish(f)
-		var heads atomic.Int64 // how often the head was read for the last page
+		var heads atomic.Int64 // how often the last page read the head
 		after := func(f *dialect.Feed, between func()) *dialect.PageRows {
 			page := testdb.Hold(func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Query && !isHead(ev) })
 			heads.Store(0)
@@ -59,19 +59,20 @@ func TestPageEndsAtTheHeadReadFirst(t *testing.T) {
 		if page.Head.Number() != 1 || len(page.Rows) != 1 || page.Rows[0].Position.Number() != 1 {
 			t.Errorf("head %s, rows %v", page.Head, page.Rows)
 		}
-		// A feed dropped and added again in between has nothing of the old head.
+		// If a feed is dropped and added again in between, the page uses nothing of the old head.
 		page = after(df, func() {
-			h.sql("UPDATE rowfeed_feeds SET generation = 7; UPDATE rowfeed_sequences SET value = 0; DELETE FROM rowfeed_positions_t")
+			h.sql("UPDATE rowfeed_feeds SET generation = 7; UPDATE rowfeed_sequences SET value = 0; DELETE FROM " +
+				"rowfeed_positions_t")
 		})
 		if !page.Head.IsZero() || page.Generation != 7 || len(page.Rows) != 0 {
 			t.Errorf("after a new generation: head %s, generation %d, rows %v", page.Head, page.Generation, page.Rows)
 		}
-		// A head of another generation says nothing of this one, also when it is low enough.
+		// A head of another generation is not used, also if it is low enough.
 		page = after(df, func() { h.sql("UPDATE rowfeed_feeds SET generation = 8") })
 		if page.Generation != 8 || heads.Load() != 2 {
 			t.Errorf("generation %d, the head was read %d times", page.Generation, heads.Load())
 		}
-		// A column added in between shows in the page's signature.
+		// A column that is added in between changes the page's signature.
 		var changed string
 		page = after(df, func() {
 			h.sql("ALTER TABLE t ADD COLUMN v int")
@@ -84,14 +85,15 @@ func TestPageEndsAtTheHeadReadFirst(t *testing.T) {
 	})
 }
 
-// The signature is that of Describe, and another one after every change of columns.
+// The signature is the same as Describe's, and changes with every change of columns.
 func TestSignature(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v varchar(10) CHARACTER SET latin1)")
 		db := h.open()
 		f := h.add(db, "t")
 		seen := map[string]string{}
-		for _, alter := range []string{"", "MODIFY v varchar(10) CHARACTER SET utf8mb4", "MODIFY v varchar(11) CHARACTER SET utf8mb4", "ADD COLUMN w int",
+		for _, alter := range []string{"", "MODIFY v varchar(10) CHARACTER SET utf8mb4",
+			"MODIFY v varchar(11) CHARACTER SET utf8mb4", "ADD COLUMN w int",
 			"CHANGE w x int", "MODIFY x int AFTER id", "DROP COLUMN x", "MODIFY v varbinary(11)"} {
 			if alter != "" {
 				h.sql("ALTER TABLE t " + alter)
@@ -103,7 +105,7 @@ func TestSignature(t *testing.T) {
 				t.Errorf("%s: the page says %s, Describe %s", alter, page.Signature, table.Signature)
 			}
 			if other, ok := seen[page.Signature]; ok && alter != "DROP COLUMN x" {
-				t.Errorf("%q and %q have one signature", alter, other)
+				t.Errorf("%q and %q have the same signature", alter, other)
 			}
 			seen[page.Signature] = alter
 			_, err = f.Fetch(h.ctx(), rowfeed.Request{})
@@ -118,8 +120,8 @@ func TestSignature(t *testing.T) {
 	})
 }
 
-// summer is a setting for a session in a time zone with one summer, which ends at
-// 2026-10-25 01:00 UTC. The servers come without any.
+// summer is a setting for a session in a time zone with one summer, which ends at 2026-10-25 01:00 UTC. The servers
+// have no time zones.
 func (h *harness) summer() string {
 	h.Helper()
 	const zone = "Rowfeed/Test"
@@ -128,25 +130,27 @@ func (h *harness) summer() string {
 		"; INSERT INTO mysql.time_zone_transition_type VALUES (@z, 0, 3600, 0, 'W'), (@z, 1, 7200, 1, 'S')" +
 		"; INSERT INTO mysql.time_zone_transition VALUES (@z, 1774746000, 1), (@z, 1792890000, 0)")
 	h.Cleanup(func() {
-		h.sql("DELETE t, n, y, x FROM mysql.time_zone_name n JOIN mysql.time_zone t USING (Time_zone_id) JOIN mysql.time_zone_transition_type y USING (Time_zone_id) " +
+		h.sql("DELETE t, n, y, x FROM mysql.time_zone_name n JOIN mysql.time_zone t USING (Time_zone_id) JOIN " +
+			"mysql.time_zone_transition_type y USING (Time_zone_id) " +
 			"JOIN mysql.time_zone_transition x USING (Time_zone_id) WHERE n.Name = '" + zone + "'")
 	})
 	return "time_zone=%27Rowfeed%2FTest%27"
 }
 
-// An instant in the hour that the end of summer time repeats is the same instant
-// for every reader, whatever the session's zone.
+// An instant in the hour that the end of summer time repeats is the same instant for every reader, in every time zone
+// of the session.
 func TestTimeZones(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, at timestamp NULL, local datetime)")
-		h.sql("SET time_zone = '+00:00'; INSERT INTO t VALUES (1, '2026-10-25 00:30:00', '2026-10-25 02:30:00'), (2, '2026-10-25 01:30:00', '2026-03-29 02:30:00')")
+		h.sql("SET time_zone = '+00:00'; INSERT INTO t VALUES (1, '2026-10-25 00:30:00', '2026-10-25 02:30:00'), (2, " +
+			"'2026-10-25 01:30:00', '2026-03-29 02:30:00')")
 		f := h.add(h.open(h.summer()), "t")
 		h.expect(f, "", `1 upsert {"id":1} {"id":1,"at":"2026-10-25T00:30:00Z","local":"2026-10-25T02:30:00"}`,
 			`2 upsert {"id":2} {"id":2,"at":"2026-10-25T01:30:00Z","local":"2026-03-29T02:30:00"}`)
 	})
 }
 
-// Counts and ages are those of the database's clock, whatever the session's zone.
+// Counts and ages use the database's clock, in every time zone of the session.
 func TestBacklogAndAges(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
@@ -173,7 +177,8 @@ func TestBacklogAndAges(t *testing.T) {
 				t.Errorf("%s: blockers %v, %v", param, blockers, err)
 			}
 			var now int64
-			h.must(dialect.QueryRow(h.ctx(), q, "SELECT "+d.Now()+" - CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED)", nil, &now))
+			h.must(dialect.QueryRow(h.ctx(), q, "SELECT "+d.Now()+" - CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS "+
+				"SIGNED)", nil, &now))
 			if now < -1 || now > 1 {
 				t.Errorf("%s: Now is %d µs off", param, now)
 			}

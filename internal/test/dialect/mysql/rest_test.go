@@ -19,8 +19,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// M72: status names the transaction that holds back changes, as far as the server
-// tells, and does without where rowfeed's user may not ask.
+// M72: status names the transaction that holds back changes, as far as the server shows it. It works without if
+// rowfeed's user lacks the privilege.
 func TestBlockers(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE other (id int PRIMARY KEY)")
@@ -28,7 +28,7 @@ func TestBlockers(t *testing.T) {
 		f, _ := h.feed("t")
 		d := mysql.New()
 		pool := h.pool()
-		// InnoDB tells again what it told, until nobody has asked for a tenth of a second.
+		// InnoDB returns the same answer until there was no query for a tenth of a second.
 		eventually := func(what, session string, good func(*dialect.Blocker) bool) {
 			t.Helper()
 			for end := time.Now().Add(time.Minute); ; <-time.After(150 * time.Millisecond) {
@@ -52,7 +52,8 @@ func TestBlockers(t *testing.T) {
 			query string
 			want  map[testdb.Engine]string
 		}{
-			{"INSERT INTO t VALUES (1)", map[testdb.Engine]string{testdb.MariaDB: "wrote to some table", testdb.MySQL: "wrote to the feed"}},
+			{"INSERT INTO t VALUES (1)", map[testdb.Engine]string{testdb.MariaDB: "wrote to some table",
+				testdb.MySQL: "wrote to the feed"}},
 			{"INSERT INTO other VALUES (1)", map[testdb.Engine]string{testdb.MariaDB: "wrote to some table"}},
 			{"SELECT * FROM t", nil},
 			{"UPDATE t SET id = 7 WHERE id = 12345", nil},
@@ -76,7 +77,8 @@ func TestBlockers(t *testing.T) {
 		h.sql("CREATE USER " + user + "@'%' IDENTIFIED BY 'secret'; GRANT ALL ON " + h.Name + ".* TO " + user)
 		t.Cleanup(func() { h.sql("DROP USER " + user) })
 		found, unseen, err := d.Blockers(h.ctx(), dialect.On(h.as(user, "secret")), f)
-		if want := "run `GRANT PROCESS ON *.* TO '" + user + "'@'%'`"; err != nil || len(found) > 0 || unseen == nil || unseen.Next != want {
+		if want := "run `GRANT PROCESS ON *.* TO '" + user + "'@'%'`"; err != nil || len(found) > 0 ||
+			unseen == nil || unseen.Next != want {
 			t.Errorf("without the right to ask: %+v, %+v, %v", found, unseen, err)
 		}
 	})
@@ -136,7 +138,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// What servers really answer.
+// Real errors of the servers.
 func TestClassifyRealErrors(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, s varchar(3)); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
@@ -155,7 +157,7 @@ func TestClassifyRealErrors(t *testing.T) {
 				t.Errorf("%s: %v is of class %d, want %d", query, err, got, want)
 			}
 		}
-		// A killed connection, whether or not the statement had begun.
+		// A killed connection, before or after the statement had begun.
 		conn, err := h.pool().Conn(h.ctx())
 		h.must(err)
 		defer conn.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// DDL waits a second for a long transaction, then lets the writers behind it go on.
+// DDL waits a second for a long transaction, and then lets the writers behind it continue.
 func TestSchemaLockIsBounded(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
@@ -39,22 +39,23 @@ func TestSchemaLockIsBounded(t *testing.T) {
 	})
 }
 
-// One schema change at a time for a database and prefix; the lock is gone when the
-// function is done, fails, or its context ends.
+// There is one schema change at a time for a database and prefix. The lock is released when the function returns,
+// fails, or its context ends.
 func TestSchemaLockIsExclusive(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d := mysql.New()
 		names := dialect.Names{Schema: h.Name, Prefix: "rowfeed_"}
 		pool := h.pool()
 		lock := func(n dialect.Names, fn func(dialect.Querier) error) error {
-			return d.WithSchemaLock(h.ctx(), h.pool(), n, fn) // a session has a lock as often as it likes
+			return d.WithSchemaLock(h.ctx(), h.pool(), n, fn) // a session can acquire a lock more than once
 		}
 		nothing := func(dialect.Querier) error { return nil }
 		h.must(lock(names, func(dialect.Querier) error {
 			if err := lock(names, nothing); d.Classify(err) != dialect.ClassLockTimeout {
 				t.Errorf("a second holder: %v", err)
 			}
-			return errors.Join(lock(dialect.Names{Schema: h.Name, Prefix: "other_"}, nothing), lock(dialect.Names{Schema: "elsewhere", Prefix: "rowfeed_"}, nothing))
+			return errors.Join(lock(dialect.Names{Schema: h.Name, Prefix: "other_"}, nothing),
+				lock(dialect.Names{Schema: "elsewhere", Prefix: "rowfeed_"}, nothing))
 		}))
 		h.must(lock(names, nothing))
 		failure := errors.New("failure")
@@ -72,13 +73,14 @@ func TestSchemaLockIsExclusive(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		h.must(lock(names, nothing))
-		if err := d.WithSchemaLock(h.ctx(), h.pool("autocommit=0"), names, nothing); err == nil || !strings.Contains(err.Error(), "autocommit") {
+		if err := d.WithSchemaLock(h.ctx(), h.pool("autocommit=0"), names, nothing); err == nil ||
+			!strings.Contains(err.Error(), "autocommit") {
 			t.Errorf("without autocommit: %v", err)
 		}
 	})
 }
 
-// Down takes away what Up made; both can be repeated after breaking off anywhere.
+// Down removes what Up made. Both can be repeated after an interruption anywhere.
 func TestMigrationsCanBeRepeated(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d := mysql.New()
@@ -110,12 +112,18 @@ func TestDescribe(t *testing.T) {
 		maria := h.Engine == testdb.MariaDB
 		for _, q := range []string{
 			"CREATE TABLE parent (id int PRIMARY KEY)",
-			"CREATE TABLE t (b int NOT NULL, a varchar(20) CHARACTER SET latin1 COLLATE latin1_bin, n varchar(20) NOT NULL, p int, UNIQUE KEY u (n, b), UNIQUE KEY half (n(5)), PRIMARY KEY (b), KEY plain (a))",
-			"CREATE TABLE child (id int PRIMARY KEY, a int, b int, c int, d int, FOREIGN KEY one (a) REFERENCES parent (id) ON DELETE CASCADE, FOREIGN KEY two (b) REFERENCES parent (id) ON UPDATE SET NULL, FOREIGN KEY three (c) REFERENCES parent (id), FOREIGN KEY four (d) REFERENCES parent (id) ON DELETE RESTRICT)",
+			"CREATE TABLE t (b int NOT NULL, a varchar(20) CHARACTER SET latin1 COLLATE latin1_bin, n varchar(20) " +
+				"NOT NULL, p int, UNIQUE KEY u (n, b), UNIQUE KEY half (n(5)), PRIMARY KEY (b), KEY plain (a))",
+			"CREATE TABLE child (id int PRIMARY KEY, a int, b int, c int, d int, FOREIGN KEY one (a) REFERENCES " +
+				"parent (id) ON DELETE CASCADE, FOREIGN KEY two (b) REFERENCES parent (id) ON UPDATE SET NULL, " +
+				"FOREIGN KEY three (c) REFERENCES parent (id), FOREIGN KEY four (d) REFERENCES parent (id) ON " +
+				"DELETE RESTRICT)",
 			"CREATE VIEW v AS SELECT * FROM t",
 			"CREATE TABLE m (id int PRIMARY KEY) ENGINE=MyISAM",
-			"CREATE TABLE parts (id int, r int, PRIMARY KEY (id, r)) PARTITION BY RANGE (r) (PARTITION a VALUES LESS THAN (10), PARTITION b VALUES LESS THAN MAXVALUE)",
-			"CREATE TABLE made (id int PRIMARY KEY, v varchar(20), g varchar(20) GENERATED ALWAYS AS (UPPER(v)) VIRTUAL NOT NULL, UNIQUE KEY (g))",
+			"CREATE TABLE parts (id int, r int, PRIMARY KEY (id, r)) PARTITION BY RANGE (r) (PARTITION a VALUES LESS " +
+				"THAN (10), PARTITION b VALUES LESS THAN MAXVALUE)",
+			"CREATE TABLE made (id int PRIMARY KEY, v varchar(20), g varchar(20) GENERATED ALWAYS AS (UPPER(v)) " +
+				"VIRTUAL NOT NULL, UNIQUE KEY (g))",
 		} {
 			if maria {
 				q = strings.Replace(q, "VIRTUAL NOT NULL", "VIRTUAL", 1)
@@ -141,14 +149,18 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("unique %q", unique)
 		}
 		a := table.Column("a")
-		if a.Decl != "varchar(20) CHARACTER SET latin1 COLLATE latin1_bin" || !a.Nullable || a.Exact || table.Columns[0].Name != "b" || !table.Columns[0].Exact {
+		if a.Decl != "varchar(20) CHARACTER SET latin1 COLLATE latin1_bin" || !a.Nullable || a.Exact ||
+			table.Columns[0].Name != "b" || !table.Columns[0].Exact {
 			t.Errorf("columns %+v", table.Columns)
 		}
-		if u := describe("child").Untriggered; len(u) != 2 || !strings.Contains(u[0], "ON DELETE CASCADE") || !strings.Contains(u[1], "ON UPDATE SET NULL") {
+		if u := describe("child").Untriggered; len(u) != 2 || !strings.Contains(u[0], "ON DELETE CASCADE") ||
+			!strings.Contains(u[1], "ON UPDATE SET NULL") {
 			t.Errorf("untriggered %q", u)
 		}
-		for name, want := range map[string]string{"v": "view", "m": "MyISAM", "t": "", "parts": "", "parent": "", "child": ""} {
-			if got := describe(name).Refusals; want == "" && got != nil || want != "" && (len(got) != 1 || !strings.Contains(got[0], want)) {
+		for name, want := range map[string]string{"v": "view", "m": "MyISAM", "t": "", "parts": "", "parent": "",
+			"child": ""} {
+			if got := describe(name).Refusals; want == "" && got != nil || want != "" &&
+				(len(got) != 1 || !strings.Contains(got[0], want)) {
 				t.Errorf("%s: refusals %q", name, got)
 			}
 		}
@@ -158,10 +170,12 @@ func TestDescribe(t *testing.T) {
 		}
 		h.sql("CREATE TABLE accents (id int PRIMARY KEY, é int)")
 		latin1 := dialect.On(h.pool("charset=latin1"))
-		if plain, err := d.Describe(h.ctx(), latin1, feedtype.TableName{Name: "t"}); err != nil || plain.Signature != table.Signature {
+		if plain, err := d.Describe(h.ctx(), latin1, feedtype.TableName{Name: "t"}); err != nil ||
+			plain.Signature != table.Signature {
 			t.Errorf("over a connection in latin1: %v, %v", plain, err)
 		}
-		if _, err := d.Describe(h.ctx(), latin1, feedtype.TableName{Name: "accents"}); err == nil || !strings.Contains(err.Error(), "utf8mb4") {
+		if _, err := d.Describe(h.ctx(), latin1, feedtype.TableName{Name: "accents"}); err == nil ||
+			!strings.Contains(err.Error(), "utf8mb4") {
 			t.Errorf("names beyond ASCII over a connection in latin1: %v", err)
 		}
 		if maria {
@@ -170,37 +184,46 @@ func TestDescribe(t *testing.T) {
 				t.Errorf("a sequence: %q", got)
 			}
 			if _, ok := describe("long_key").Unique[0].Names(); ok {
-				t.Error("an index over hashes passes for one of columns")
+				t.Error("an index over hashes counts as an index of columns")
 			}
 		} else {
 			h.sql("CREATE UNIQUE INDEX f ON t ((UPPER(n)))")
-			if i := slices.IndexFunc(describe("t").Unique, func(ix dialect.Index) bool { return ix.Name == "f" }); i < 0 || describe("t").Unique[i].Columns[0].Name != "" {
-				t.Error("an index over an expression passes for one of columns")
+			if i := slices.IndexFunc(describe("t").Unique, func(
+				ix dialect.Index) bool {
+				return ix.Name == "f"
+			}); i < 0 ||
+				describe("t").Unique[i].Columns[0].Name != "" {
+				t.Error("an index over an expression counts as an index of columns")
 			}
 		}
 	})
 }
 
-// Tables of every sort that is not refused make working feeds.
-func TestSortsOfTables(t *testing.T) {
+// Tables of every kind that is not refused make working feeds.
+func TestKindsOfTables(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		db := h.open()
 		notNull := " NOT NULL"
 		if h.Engine == testdb.MariaDB {
-			notNull = "" // a generated column cannot be declared so there
+			notNull = "" // a generated column cannot be declared NOT NULL there
 		}
 		for name, c := range map[string]struct {
 			create string
 			key    []string
 			only   testdb.Engine
 		}{
-			"partitioned": {"(id int, v int, PRIMARY KEY (id)) PARTITION BY HASH (id) PARTITIONS 4", nil, testdb.Engine{}},
-			"compressed":  {"(id int, v int, PRIMARY KEY (id)) ROW_FORMAT=COMPRESSED", nil, testdb.Engine{}},
-			"made":        {"(x int PRIMARY KEY, v int, id int GENERATED ALWAYS AS (x) VIRTUAL" + notNull + ", UNIQUE KEY (id))", []string{"id"}, testdb.MySQL},
-			"kept":        {"(x int PRIMARY KEY, v int, id int GENERATED ALWAYS AS (x) STORED" + notNull + ", UNIQUE KEY (id))", []string{"id"}, testdb.MySQL},
-			"invisible":   {"(id int INVISIBLE DEFAULT 1, v int, PRIMARY KEY (id))", nil, testdb.Engine{}},
-			"versioned":   {"(id int PRIMARY KEY, v int) WITH SYSTEM VERSIONING", nil, testdb.MariaDB},
-			"periods":     {"(id int PRIMARY KEY, v int, s timestamp(6) GENERATED ALWAYS AS ROW START INVISIBLE, e timestamp(6) GENERATED ALWAYS AS ROW END INVISIBLE, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING", nil, testdb.MariaDB},
+			"partitioned": {"(id int, v int, PRIMARY KEY (id)) PARTITION BY HASH (id) PARTITIONS 4", nil,
+				testdb.Engine{}},
+			"compressed": {"(id int, v int, PRIMARY KEY (id)) ROW_FORMAT=COMPRESSED", nil, testdb.Engine{}},
+			"made": {"(x int PRIMARY KEY, v int, id int GENERATED ALWAYS AS (x) VIRTUAL" +
+				notNull + ", UNIQUE KEY (id))", []string{"id"}, testdb.MySQL},
+			"kept": {"(x int PRIMARY KEY, v int, id int GENERATED ALWAYS AS (x) STORED" +
+				notNull + ", UNIQUE KEY (id))", []string{"id"}, testdb.MySQL},
+			"invisible": {"(id int INVISIBLE DEFAULT 1, v int, PRIMARY KEY (id))", nil, testdb.Engine{}},
+			"versioned": {"(id int PRIMARY KEY, v int) WITH SYSTEM VERSIONING", nil, testdb.MariaDB},
+			"periods": {"(id int PRIMARY KEY, v int, s timestamp(6) GENERATED ALWAYS AS ROW START INVISIBLE, e " +
+				"timestamp(6) GENERATED ALWAYS AS ROW END INVISIBLE, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM " +
+				"VERSIONING", nil, testdb.MariaDB},
 		} {
 			if c.only.Name != "" && c.only != h.Engine {
 				continue
@@ -208,7 +231,8 @@ func TestSortsOfTables(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				h := &harness{T: t, Database: h.Database}
 				h.sql("CREATE TABLE " + name + " " + c.create)
-				f, err := db.AddFeed(h.ctx(), rowfeed.FeedSpec{Name: name, Table: name, Key: c.key, Columns: []string{"id", "v"}}, nil)
+				f, err := db.AddFeed(h.ctx(), rowfeed.FeedSpec{Name: name, Table: name, Key: c.key,
+					Columns: []string{"id", "v"}}, nil)
 				h.must(err)
 				id := "id"
 				if c.key != nil {

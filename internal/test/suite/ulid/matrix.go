@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedhttp"
-	"github.com/rowfeed/rowfeed/internal/test/checker/judge"
+	"github.com/rowfeed/rowfeed/internal/test/checker/feedlog"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -46,7 +46,7 @@ type matrix struct {
 }
 
 // shardRules are the judge's. Each account's rows have one shard and are numbered.
-var shardRules = judge.Rules{Key: []string{"id"}, Writer: "account", Number: "number", After: "prev"}
+var shardRules = feedlog.Rules{Key: []string{"id"}, Writer: "account", Number: "number", After: "prev"}
 
 // TestULIDMatrix (M30, M31, M46, M59, M60, H1): writers by Feed.Lock and by the functions, by AppendOutbox and
 // by plain INSERTs, side by side, with one or two shards a transaction, several locks, rollbacks and hints of
@@ -91,18 +91,18 @@ func (m *matrix) run() {
 	server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(m.RF), nil))
 	m.Cleanup(server.Close)
 	written := make(chan struct{})
-	logs := make([]map[int]*[]judge.Entry, m.readers)
+	logs := make([]map[int]*[]feedlog.Entry, m.readers)
 	var writing, reading sync.WaitGroup
 	ctx, stop := context.WithCancel(m.Ctx)
 	defer stop()
 	begin := func() {
 		for r := range m.readers {
-			logs[r] = map[int]*[]judge.Entry{}
+			logs[r] = map[int]*[]feedlog.Entry{}
 			for _, shard := range m.shards {
-				log := new([]judge.Entry)
+				log := new([]feedlog.Entry)
 				logs[r][shard] = log
-				follower := judge.Follower{URL: fmt.Sprintf("%s/_feeds/fetch/events?shard=%d", server.URL, shard), Limit: 7 + 31*r, Patience: time.Minute,
-					Got: func(e judge.Entry) error { *log = append(*log, e); return nil }}
+				follower := feedlog.Follower{URL: fmt.Sprintf("%s/_feeds/fetch/events?shard=%d", server.URL, shard), Limit: 7 + 31*r, Patience: time.Minute,
+					Got: func(e feedlog.Entry) error { *log = append(*log, e); return nil }}
 				if r > 1 { // the first two ask again and again, the others wait
 					follower.Wait = 200 * time.Millisecond
 				}
@@ -144,7 +144,7 @@ func (m *matrix) run() {
 		rows := m.Rows(fmt.Sprintf("SELECT id, shard, account, number, prev FROM events WHERE shard = %d", shard))
 		total += len(rows)
 		for r, log := range logs {
-			if verdict := judge.Judge(*log[shard], rows, shardRules); verdict.Ordered != len(rows) || len(verdict.Faults) > 0 {
+			if verdict := feedlog.Check(*log[shard], rows, shardRules); verdict.Ordered != len(rows) || len(verdict.Faults) > 0 {
 				m.Errorf("reader %d of shard %d was given %d of %d rows", r, shard, verdict.Ordered, len(rows))
 				suite.Report(m.T, verdict)
 			}
@@ -159,7 +159,7 @@ func (m *matrix) run() {
 	m.WantSound(m.Feed)
 }
 
-func (m *matrix) text(log []judge.Entry) string {
+func (m *matrix) text(log []feedlog.Entry) string {
 	text, err := json.Marshal(log)
 	if err != nil {
 		m.Error(err)

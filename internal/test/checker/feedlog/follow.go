@@ -1,4 +1,4 @@
-package judge
+package feedlog
 
 import (
 	"context"
@@ -15,19 +15,19 @@ import (
 
 // Follower reads a feed over HTTP from its beginning.
 type Follower struct {
-	// URL is that of the feed's pages: http://127.0.0.1:8080/_feeds/fetch/kv. It may say
-	// which part of the feed is meant: …/kv?shard=7.
+	// URL is the URL of the feed's pages: http://127.0.0.1:8080/_feeds/fetch/kv. It may select a part of the feed:
+	// …/kv?shard=7.
 	URL string
 	// Limit is the number of entries to ask for at once.
 	Limit int
-	// Wait, if not 0, is how long the server is to hold a request until there is an entry.
+	// Wait, if not 0, is how long the server holds a request until there is an entry.
 	Wait time.Duration
-	// Patience is how long the server may go without answering a page. Servers whose
-	// database is away answer 5xx; that is not a fault of theirs.
+	// Patience is how long the server may fail to answer a page. A server whose database is unavailable answers 5xx,
+	// which is no fault.
 	Patience time.Duration
-	// Quiet, if not 0, ends following when nothing new has come for so long.
+	// Quiet, if not 0, ends Follow when no entry has arrived for so long.
 	Quiet time.Duration
-	// Got is told every entry, in the order of arrival.
+	// Got is called with every entry, in the order of arrival.
 	Got func(Entry) error
 }
 
@@ -41,9 +41,8 @@ const (
 	afterFailure = 20 * time.Millisecond
 )
 
-// Follow reads until finish is closed and a page that was asked for after that has
-// reached the head and brought nothing: nothing is left that the feed could give.
-// It fails when the feed refuses the cursor that it gave itself.
+// Follow reads until finish is closed, and a page that was requested after that has reached the head and is empty. Then
+// the feed has nothing more. Follow fails if the feed refuses its own cursor.
 func (f *Follower) Follow(ctx context.Context, finish <-chan struct{}) (Stats, error) {
 	var stats Stats
 	cursor, answered, news := "", time.Now(), time.Now()
@@ -96,7 +95,7 @@ type page struct {
 	More    bool    `json:"more"`
 }
 
-// awayError is a server, or the database behind it, that cannot be reached now.
+// awayError is the error of a server, or its database, that is unavailable.
 type awayError struct{ err error }
 
 func (e *awayError) Error() string { return e.err.Error() }
@@ -131,7 +130,7 @@ func (f *Follower) page(ctx context.Context, after string, wait time.Duration) (
 		}
 		return page{}, err
 	}
-	// Every member must be there: an answer that lacks "more" would end it too soon.
+	// Every member must be present: a page without "more" would end Follow too early.
 	var wire struct {
 		Entries *[]Entry `json:"entries"`
 		Cursor  *string  `json:"cursor"`

@@ -1,4 +1,4 @@
-package judge
+package feedlog
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// script serves its answers one after the other, the last one for ever, and calls
-// told with the number of each request.
+// script serves its answers one after the other, the last one for all further requests, and calls told with the number
+// of each request.
 func script(t *testing.T, told func(n int, after string), answers ...string) *httptest.Server {
 	n := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -33,14 +33,15 @@ func script(t *testing.T, told func(n int, after string), answers ...string) *ht
 }
 
 const (
-	firstPage = `{"entries":[{"position":"1","op":"upsert","key":{"id":1},"row":{"id":1}},{"position":"3","op":"delete","key":{"id":2}}],"cursor":"3@9","more":true}`
-	lastPage  = `{"entries":[{"position":"9","op":"upsert","key":{"id":3},"row":{"id":3}}],"cursor":"9","more":false}`
-	noPage    = `{"entries":[],"cursor":"9","more":false}`
+	firstPage = `{"entries":[{"position":"1","op":"upsert","key":{"id":1},"row":{"id":1}},{"position":"3",` +
+		`"op":"delete","key":{"id":2}}],"cursor":"3@9","more":true}`
+	lastPage = `{"entries":[{"position":"9","op":"upsert","key":{"id":3},"row":{"id":3}}],"cursor":"9","more":false}`
+	noPage   = `{"entries":[],"cursor":"9","more":false}`
 )
 
-// TestFollow: cursors are passed on as they came, servers that are away are asked
-// again, and only an empty page that was asked for after the end is the end.
-func TestFollow(t *testing.T) {
+// TestFollowReadsToTheHead: cursors are sent as they were received, requests to unavailable servers are repeated, and
+// only an empty page that was requested after the end ends Follow.
+func TestFollowReadsToTheHead(t *testing.T) {
 	finish := make(chan struct{})
 	var cursors []string
 	s := script(t, func(n int, after string) {
@@ -64,8 +65,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestFollowFails: what no reader may accept ends the following with an error.
-func TestFollowFails(t *testing.T) {
+// TestFollowRefusesInvalidPages: Follow ends with an error if a page is invalid.
+func TestFollowRefusesInvalidPages(t *testing.T) {
 	never := make(chan struct{})
 	broken := errors.New("the disk is full")
 	for name, c := range map[string]struct {
@@ -92,8 +93,8 @@ func TestFollowFails(t *testing.T) {
 	}
 }
 
-// TestFollowQuiet: without a signal, silence is the end.
-func TestFollowQuiet(t *testing.T) {
+// TestFollowEndsWhenQuiet: without a signal, Follow ends when no entry arrives.
+func TestFollowEndsWhenQuiet(t *testing.T) {
 	s := script(t, nil, lastPage, noPage)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

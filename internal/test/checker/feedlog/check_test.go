@@ -1,4 +1,4 @@
-package judge
+package feedlog
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The right log: rows 1 and 2 live, 3 is deleted, 4 moved to 5, 6 was deleted unseen;
-// writers 1 and 2 append, and 20's commit was known before 11 began.
+// rightLog: rows 1 and 2 exist, 3 is deleted, 4 moved to 5, 6 was inserted and deleted between two passes. Writers 1
+// and 2 append, and 20's commit was known before 11 began.
 var (
 	right = strings.Join([]string{
 		`{"position":"1","op":"upsert","key":{"id":1},"row":{"id":1,"v":"a","w":null,"n":null,"prev":null}}`,
@@ -55,24 +55,23 @@ func table(t *testing.T) []json.RawMessage {
 	return rows
 }
 
-func TestRightLog(t *testing.T) {
-	v := Judge(read(t, right), table(t), rules)
+func TestRightLogHasNoFault(t *testing.T) {
+	v := Check(read(t, right), table(t), rules)
 	if len(v.Faults) > 0 || v.Entries != 12 || v.Keys != 6 || v.Ordered != 3 {
 		t.Errorf("%+v", v)
 	}
 }
 
-// TestWrongLogs: the judge itself can fail. Every spoiled log is found out, with the
-// fault's name, and no more than one fault for one error where that can be told.
-func TestWrongLogs(t *testing.T) {
-	// at finds the entry at a position.
+// TestEveryFaultIsFound changes a right log in many ways. Each change gets its fault, and only that one if possible.
+func TestEveryFaultIsFound(t *testing.T) {
+	// at returns the index of the entry at a position.
 	at := func(es []Entry, position string) int {
 		return slices.IndexFunc(es, func(e Entry) bool { return e.Position == position })
 	}
 	without := func(position string) func([]Entry) []Entry {
 		return func(es []Entry) []Entry { i := at(es, position); return slices.Delete(es, i, i+1) }
 	}
-	// swapPlaces exchanges what stands at two positions; the positions still grow.
+	// swapPlaces swaps the entries at two positions, without their positions.
 	swapPlaces := func(p, q string) func([]Entry) []Entry {
 		return func(es []Entry) []Entry {
 			i, j := at(es, p), at(es, q)
@@ -134,7 +133,7 @@ func TestWrongLogs(t *testing.T) {
 		"nothing received": {func([]Entry) []Entry { return nil }, slices.Repeat([]string{"lost: "}, 6)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Judge(c.spoil(read(t, right)), table(t), rules)
+			v := Check(c.spoil(read(t, right)), table(t), rules)
 			if len(v.Faults) != len(c.want) {
 				t.Fatalf("faults:\n%s\nwant %q", strings.Join(v.Faults, "\n"), c.want)
 			}
@@ -147,18 +146,23 @@ func TestWrongLogs(t *testing.T) {
 	}
 }
 
-// TestShardLogs: the logs of a shard whose positions are ULIDs are judged likewise: rows of one
-// account in the order of their numbers, and behind those that had been committed before.
-func TestShardLogs(t *testing.T) {
+// TestLogsOfShardsAreChecked has the logs of a shard whose positions are ULIDs: the rows of an account in the order of
+// their numbers, after the rows that had been committed before.
+func TestLogsOfShardsAreChecked(t *testing.T) {
 	const (
-		a1 = `{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","op":"upsert","key":{"id":1},"row":{"id":1,"account":1,"n":1,"prev":null}}`
-		b1 = `{"position":"01GNSG5PM8ZZZW000000000000","op":"upsert","key":{"id":2},"row":{"id":2,"account":2,"n":1,"prev":1}}`
-		a2 = `{"position":"01GNSG5PM8ZZZW000000000033","op":"upsert","key":{"id":3},"row":{"id":3,"account":1,"n":2,"prev":null}}`
-		b2 = `{"position":"01GNSG5PM9000000000000000A","op":"upsert","key":{"id":4},"row":{"id":4,"account":2,"n":2,"prev":3}}`
+		a1 = `{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","op":"upsert","key":{"id":1},"row":{"id":1,"account":1,"n":1,` +
+			`"prev":null}}`
+		b1 = `{"position":"01GNSG5PM8ZZZW000000000000","op":"upsert","key":{"id":2},"row":{"id":2,"account":2,"n":1,` +
+			`"prev":1}}`
+		a2 = `{"position":"01GNSG5PM8ZZZW000000000033","op":"upsert","key":{"id":3},"row":{"id":3,"account":1,"n":2,` +
+			`"prev":null}}`
+		b2 = `{"position":"01GNSG5PM9000000000000000A","op":"upsert","key":{"id":4},"row":{"id":4,"account":2,"n":2,` +
+			`"prev":3}}`
 	)
 	rows, err := ReadLines[json.RawMessage](
 		strings.NewReader(
-			`{"id":1,"account":1,"n":1,"prev":null} {"id":2,"account":2,"n":1,"prev":1} {"id":3,"account":1,"n":2,"prev":null} {"id":4,"account":2,"n":2,"prev":3}`,
+			`{"id":1,"account":1,"n":1,"prev":null} {"id":2,"account":2,"n":1,"prev":1} {"id":3,"account":1,"n":2,` +
+				`"prev":null} {"id":4,"account":2,"n":2,"prev":3}`,
 		),
 	)
 	if err != nil {
@@ -179,7 +183,7 @@ func TestShardLogs(t *testing.T) {
 			`causality: position 01GNSG5PM8ZZZW000000000000: number 1 of writer 2 came after 1`}},
 		"repeated from the beginning": {[]string{a1, b1, a1, b1, a2, b2},
 			[]string{`order: position ` + first, `causality: position ` + first, `repeated`, `causality`}},
-		"repeated, at another place": {[]string{a1, b1, a2, b2, at("01GNSG5PMA000000000000000A", a1)},
+		"repeated, at another position": {[]string{a1, b1, a2, b2, at("01GNSG5PMA000000000000000A", a1)},
 			[]string{`causality: position 01GNSG5PMA000000000000000A: number 1 of writer 1 came after 2`}},
 		"swapped": {[]string{a1, a2, b1, b2},
 			[]string{`order: position 01GNSG5PM8ZZZW000000000000`}},
@@ -190,7 +194,8 @@ func TestShardLogs(t *testing.T) {
 		"one position for two": {[]string{a1, at(first, b1), a2, b2}, []string{`repeated: position ` + first}},
 		"a row of another shard": {
 			[]string{a1, b1, a2, b2,
-				`{"position":"01GNSG5PMA000000000000000A","op":"upsert","key":{"id":5},"row":{"id":5,"account":3,"n":1,"prev":null}}`},
+				`{"position":"01GNSG5PMA000000000000000A","op":"upsert","key":{"id":5},"row":{"id":5,"account":3,` +
+					`"n":1,"prev":null}}`},
 			[]string{`ghost: key {"id":5}`},
 		},
 		"a number among ULIDs": {[]string{a1, b1, at("7", a2), b2},
@@ -201,7 +206,7 @@ func TestShardLogs(t *testing.T) {
 			[]string{`malformed: position "8`, `causality`, `lost: key {"id":1}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := Judge(read(t, strings.Join(c.log, "\n")), rows, rules)
+			v := Check(read(t, strings.Join(c.log, "\n")), rows, rules)
 			if len(v.Faults) != len(c.want) {
 				t.Fatalf("faults:\n%s\nwant %q", strings.Join(v.Faults, "\n"), c.want)
 			}
@@ -214,7 +219,7 @@ func TestShardLogs(t *testing.T) {
 	}
 }
 
-// TestIndependent: the checker shares no code with what it judges.
+// TestIndependent: the checker shares no code with rowfeed.
 func TestIndependent(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", "..").Output()
 	if err != nil {

@@ -1,4 +1,4 @@
-package conform_test
+package protocoltest_test
 
 import (
 	"context"
@@ -6,19 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed/cmd/internal/conform"
+	"github.com/rowfeed/rowfeed/cmd/internal/protocoltest"
 )
 
-// TestConformsWhileWritten: writers do not make a server look broken. They come before every fifth request,
-// while one waits, and once right between the two requests that a check compares; one of its tries is left in peace.
-func TestConformsWhileWritten(t *testing.T) {
-	pool, feed, h := written(t)
+// TestConcurrentWritesFailNoCheck writes before every fifth request, during each request that waits, and once between
+// two requests that a check compares. Options.Tries lets that check repeat.
+func TestConcurrentWritesFailNoCheck(t *testing.T) {
+	pool, feed, h := newServer(t)
 	requests, writes, compared := 0, 0, map[string]bool{}
 	write := func() {
 		writes++
 		for _, change := range []string{
 			`INSERT OR REPLACE INTO kv VALUES (? * 7 % 90, 'new', NULL)`, `DELETE FROM kv WHERE id = ? * 11 % 90`,
-			`INSERT OR REPLACE INTO kv SELECT id, 'the first no more ' || ?, NULL FROM rowfeed_positions_kv WHERE feed_sync_id = (SELECT min(feed_sync_id) FROM rowfeed_positions_kv)`,
+			`INSERT OR REPLACE INTO kv SELECT id, 'the first no more ' || ?, NULL FROM rowfeed_positions_kv ` +
+				`WHERE feed_sync_id = (SELECT min(feed_sync_id) FROM rowfeed_positions_kv)`,
 		} {
 			if _, err := pool.Exec(change, writes); err != nil {
 				t.Error(err)
@@ -28,7 +29,7 @@ func TestConformsWhileWritten(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	beside := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	withWrites := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		requests++
 		between := ""
 		if query := r.URL.Query(); r.Header.Get("If-None-Match") != "" {
@@ -49,12 +50,12 @@ func TestConformsWhileWritten(t *testing.T) {
 		h.ServeHTTP(w, r)
 		<-done
 	})
-	for _, r := range run(t, beside, "kv") {
-		if r.Result != conform.Passed && r.Result != conform.Untried {
+	for _, r := range run(t, withWrites, "kv") {
+		if r.Result != protocoltest.Passed && r.Result != protocoltest.Untried {
 			t.Errorf("%+v", r)
 		}
 	}
 	if writes < 30 || !compared["tag"] || !compared["time"] {
-		t.Errorf("it was written %d times, and compared %v", writes, compared)
+		t.Errorf("%d writes happened, and these checks compared: %v", writes, compared)
 	}
 }

@@ -1,4 +1,4 @@
-package conform
+package protocoltest
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// cloudEvent is an event of a batch.
+// cloudEvent is an event of a batch of CloudEvents.
 type cloudEvent struct {
 	SpecVersion string          `json:"specversion"`
 	ID          string          `json:"id"`
@@ -22,9 +22,11 @@ type cloudEvent struct {
 	Data        json.RawMessage `json:"data"`
 }
 
-// batch reads a batch of events, each of which must be whole.
-func (p *probe) batch(ctx context.Context, path string, query url.Values) (all []cloudEvent, a *answer, err error) {
-	a, err = p.ask(ctx, http.MethodGet, path, query, "Accept", batchType)
+// batch reads a batch of events, and returns an error if an event lacks a member.
+func (f *feed) batch(
+	ctx context.Context, path string, query url.Values,
+) (all []cloudEvent, a *response, err error) {
+	a, err = f.ask(ctx, http.MethodGet, path, query, "Accept", batchType)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -37,17 +39,17 @@ func (p *probe) batch(ctx context.Context, path string, query url.Values) (all [
 	for _, e := range all {
 		if e.SpecVersion != "1.0" || e.ID == "" || e.Source == "" || e.Type == "" || e.Subject == "" ||
 			(e.Method == "DELETE") != (e.Data == nil) {
-			return nil, nil, fmt.Errorf("the event %q is not whole", e.ID)
+			return nil, nil, fmt.Errorf("the event %q lacks a member, or has data although it is a delete", e.ID)
 		}
 	}
 	return all, a, nil
 }
 
-// pageOfLines reads the feed as NDJSON and compares it with the feed that was read as JSON.
-func pageOfLines(ctx context.Context, p *probe) error {
-	return p.compared(ctx, func(upto string) (all []entry, err error) {
-		for query := p.with("limit", "500"); ; {
-			a, err := p.ask(ctx, http.MethodGet, p.fetchPath(), query, "Accept", linesType)
+// pageOfLines compares the feed in NDJSON with the feed in JSON.
+func pageOfLines(ctx context.Context, f *feed) error {
+	return f.compared(ctx, func(upto string) (all []entry, err error) {
+		for query := f.with("limit", "500"); ; {
+			a, err := f.ask(ctx, http.MethodGet, f.fetchPath(), query, "Accept", linesType)
 			if err != nil {
 				return nil, err
 			}
@@ -79,16 +81,16 @@ func pageOfLines(ctx context.Context, p *probe) error {
 	})
 }
 
-func ofForms() []check {
+func formatChecks() []check {
 	return []check{
-		{"8.1", "With `Accept: application/x-ndjson` a page MUST be an entry a line, and a last line with cursor, " +
-			"more and base64.", pageOfLines},
-		{"8.2", "HEAD MUST be answered like GET, without a body.", func(ctx context.Context, p *probe) error {
-			get, err := p.ask(ctx, http.MethodGet, p.fetchPath(), p.with("limit", "1"))
+		{"8.1", "With `Accept: application/x-ndjson` a page MUST have one line for each entry, and a last line with " +
+			"cursor, more and base64.", pageOfLines},
+		{"8.2", "HEAD MUST be answered like GET, without a body.", func(ctx context.Context, f *feed) error {
+			get, err := f.ask(ctx, http.MethodGet, f.fetchPath(), f.with("limit", "1"))
 			if err != nil {
 				return err
 			}
-			head, err := p.ask(ctx, http.MethodHead, p.fetchPath(), p.with("limit", "1"))
+			head, err := f.ask(ctx, http.MethodHead, f.fetchPath(), f.with("limit", "1"))
 			if err == nil && (head.status != get.status || head.mediaType() != get.mediaType() || len(head.body) > 0) {
 				err = fmt.Errorf("status %d, Content-Type %q, %d bytes; GET: %d, %q",
 					head.status, head.mediaType(), len(head.body), get.status, get.mediaType())
@@ -96,8 +98,8 @@ func ofForms() []check {
 			return err
 		}},
 		{"8.3", "With `Accept: application/cloudevents-batch+json` a page SHOULD be a batch of CloudEvents, " +
-			"with the cursor in Rowfeed-Cursor and more in Rowfeed-More.", func(ctx context.Context, p *probe) error {
-			all, a, err := p.batch(ctx, p.fetchPath(), p.with("limit", "5"))
+			"with the cursor in Rowfeed-Cursor and more in Rowfeed-More.", func(ctx context.Context, f *feed) error {
+			all, a, err := f.batch(ctx, f.fetchPath(), f.with("limit", "5"))
 			if err != nil {
 				return err
 			}
@@ -107,18 +109,18 @@ func ofForms() []check {
 					a.header.Get("Rowfeed-Cursor"), a.header.Get("Rowfeed-More"))
 			}
 			if more {
-				next, _, err := p.batch(ctx, p.fetchPath(), p.with("after", a.header.Get("Rowfeed-Cursor")))
+				next, _, err := f.batch(ctx, f.fetchPath(), f.with("after", a.header.Get("Rowfeed-Cursor")))
 				if err != nil || len(next) > 0 && len(all) > 0 && next[0].ID == all[0].ID {
 					return fmt.Errorf("the cursor %q does not lead on: %v", a.header.Get("Rowfeed-Cursor"), err)
 				}
 			}
 			return nil
 		}},
-		{"8.4", "`/_feeds/http-feeds/{feed}` SHOULD have the feed as http-feeds.org does: a batch of CloudEvents " +
-			"behind `lastEventId`, an empty one at the end.", func(ctx context.Context, p *probe) error {
-			path, query, seen := "/_feeds/http-feeds/"+url.PathEscape(p.feed), p.with("limit", "500"), map[string]bool{}
-			for len(seen) < p.most {
-				all, _, err := p.batch(ctx, path, query)
+		{"8.4", "`/_feeds/http-feeds/{feed}` SHOULD have the feed as http-feeds.org defines it: a batch of " +
+			"CloudEvents after `lastEventId`, an empty batch at the end.", func(ctx context.Context, f *feed) error {
+			path, query, seen := "/_feeds/http-feeds/"+url.PathEscape(f.name), f.with("limit", "500"), map[string]bool{}
+			for len(seen) < f.maxEntries {
+				all, _, err := f.batch(ctx, path, query)
 				if err != nil || len(all) == 0 {
 					return err
 				}
@@ -133,12 +135,12 @@ func ofForms() []check {
 			return nil
 		}},
 		{"8.5", "`GET /_feeds/openapi.json` SHOULD be an OpenAPI description of the server.",
-			func(ctx context.Context, p *probe) error {
+			func(ctx context.Context, f *feed) error {
 				var doc struct {
 					OpenAPI string         `json:"openapi"`
 					Paths   map[string]any `json:"paths"`
 				}
-				err := p.json(ctx, "/_feeds/openapi.json", nil, &doc)
+				err := f.getJSON(ctx, "/_feeds/openapi.json", nil, &doc)
 				if err == nil && (doc.OpenAPI == "" || doc.Paths["/_feeds/fetch/{feed}"] == nil) {
 					err = fmt.Errorf("it does not describe /_feeds/fetch/{feed}")
 				}

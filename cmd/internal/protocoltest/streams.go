@@ -1,4 +1,4 @@
-package conform
+package protocoltest
 
 import (
 	"bufio"
@@ -11,24 +11,24 @@ import (
 	"time"
 )
 
-// streamed is for how long a stream may take to show what is there.
-const streamed = 20 * time.Second
+// streamTimeout is how long a stream may take to send the entries that exist.
+const streamTimeout = 20 * time.Second
 
-// event is one of a stream.
+// event is an event of a stream.
 type event struct {
 	id    string
 	entry entry
 }
 
-// listen reads the first events of a stream that have data, as many as there are to be.
-func (p *probe) listen(ctx context.Context, query url.Values, lastID string, n int) (all []event, err error) {
-	ctx, cancel := context.WithTimeout(ctx, streamed)
+// listen reads the first n events of a stream that have data.
+func (f *feed) listen(ctx context.Context, query url.Values, lastID string, n int) (all []event, err error) {
+	ctx, cancel := context.WithTimeout(ctx, streamTimeout)
 	defer cancel()
 	header := []string{"Accept", streamType}
 	if lastID != "" {
 		header = append(header, "Last-Event-ID", lastID)
 	}
-	resp, err := p.request(ctx, http.MethodGet, strings.Replace(p.fetchPath(), "/fetch/", "/stream/", 1), query,
+	resp, err := f.request(ctx, http.MethodGet, strings.Replace(f.fetchPath(), "/fetch/", "/stream/", 1), query,
 		header...)
 	if err != nil {
 		return nil, err
@@ -57,52 +57,52 @@ func (p *probe) listen(ctx context.Context, query url.Values, lastID string, n i
 		}
 	}
 	if len(all) < n {
-		return nil, fmt.Errorf("%d events came of %d: %v", len(all), n, lines.Err())
+		return nil, fmt.Errorf("%d of %d events arrived: %v", len(all), n, lines.Err())
 	}
 	return all, nil
 }
 
-// events are those that the beginning's entries should be, at most a few.
-func (p *probe) events(ctx context.Context, least int) (all []event, shown []entry, err error) {
-	shown, _, _, err = p.beginning(ctx, least)
+// events reads the events of the feed's first entries, 20 at most, and the same entries from pages.
+func (f *feed) events(ctx context.Context, least int) (all []event, shown []entry, err error) {
+	shown, _, _, err = f.beginning(ctx, least)
 	if err != nil {
 		return nil, nil, err
 	}
 	shown = shown[:min(len(shown), 20)]
-	all, err = p.listen(ctx, p.with(), "", len(shown))
+	all, err = f.listen(ctx, f.with(), "", len(shown))
 	return all, shown, err
 }
 
-func ofStreams() []check {
+func streamChecks() []check {
 	return []check{
-		{"6.1", "A stream MUST be text/event-stream and have the entries that pages have, in their order, " +
-			"an entry an event.", func(ctx context.Context, p *probe) error {
-			all, shown, err := p.events(ctx, 1)
+		{"6.1", "A stream MUST be text/event-stream and have the entries that pages have, in the same order, one " +
+			"event for each entry.", func(ctx context.Context, f *feed) error {
+			all, shown, err := f.events(ctx, 1)
 			if err != nil {
 				return err
 			}
 			for i, e := range all {
 				if i > 0 && !above(e.entry.Position, all[i-1].entry.Position) {
-					return fmt.Errorf("position %s comes behind %s", e.entry.Position, all[i-1].entry.Position)
+					return fmt.Errorf("position %s follows %s", e.entry.Position, all[i-1].entry.Position)
 				}
 			}
 			var streamed []entry
 			for _, e := range all {
 				streamed = append(streamed, e.entry)
 			}
-			after, _, _, err := p.window(ctx, nil, 500, shown[len(shown)-1].Position)
+			after, _, _, err := f.readTo(ctx, nil, 500, shown[len(shown)-1].Position)
 			if err != nil {
 				return err
 			}
 			return same(shown, streamed, append(after, streamed[max(0, len(after)):]...))
 		}},
-		{"6.2", "The id of an event MUST be the cursor behind its entry.", func(ctx context.Context, p *probe) error {
-			all, _, err := p.events(ctx, 2)
+		{"6.2", "The id of an event MUST be the cursor behind its entry.", func(ctx context.Context, f *feed) error {
+			all, _, err := f.events(ctx, 2)
 			if err != nil {
 				return err
 			}
 			for _, e := range all[:min(len(all)-1, 3)] {
-				page, err := p.fetch(ctx, p.with("after", e.id))
+				page, err := f.fetch(ctx, f.with("after", e.id))
 				if err != nil {
 					return err
 				}
@@ -113,14 +113,14 @@ func ofStreams() []check {
 			}
 			return nil
 		}},
-		{"6.3", "`Last-Event-ID` MUST win over after.", func(ctx context.Context, p *probe) error {
-			all, _, err := p.events(ctx, 3)
+		{"6.3", "`Last-Event-ID` MUST take precedence over after.", func(ctx context.Context, f *feed) error {
+			all, _, err := f.events(ctx, 3)
 			if err != nil {
 				return err
 			}
-			next, err := p.listen(ctx, p.with("after", ""), all[1].id, 1)
+			next, err := f.listen(ctx, f.with("after", ""), all[1].id, 1)
 			if err == nil && !above(next[0].entry.Position, all[1].entry.Position) {
-				err = fmt.Errorf("behind the id %q comes position %s", all[1].id, next[0].entry.Position)
+				err = fmt.Errorf("position %[2]s follows the id %[1]q", all[1].id, next[0].entry.Position)
 			}
 			return err
 		}},
