@@ -53,10 +53,10 @@ func init() {
 	})
 }
 
-// TestLockKilledAtEveryStatement (M8, M34, M44): a writer is killed before each of its statements in
+// TestKilledWriterLeavesAllRowsOrNone (M8, M34, M44): a writer is killed before each of its statements in
 // turn. While it hangs other shards do not wait; when it is gone the next writer of its
 // shard goes on; both of its rows are there, or none.
-func TestLockKilledAtEveryStatement(t *testing.T) {
+func TestKilledWriterLeavesAllRowsOrNone(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 100, 100)
 		for n := 1; ; n++ {
@@ -79,9 +79,9 @@ func TestLockKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestLockAfterDrop (M63): whoever has not heard that a feed was dropped takes nothing of it, and
+// TestLockRefusesDroppedFeed (M63): whoever has not heard that a feed was dropped takes nothing of it, and
 // leaves nothing behind (M63).
-func TestLockAfterDrop(t *testing.T) {
+func TestLockRefusesDroppedFeed(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
 		other, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, nil)
@@ -103,8 +103,8 @@ func TestLockAfterDrop(t *testing.T) {
 	})
 }
 
-// TestLockNamesTaken (M63): functions of the user's own are not taken for rowfeed's.
-func TestLockNamesTaken(t *testing.T) {
+// TestAddFeedKeepsFunctionsOfUsers (M63): functions of the user's own are not taken for rowfeed's.
+func TestAddFeedKeepsFunctionsOfUsers(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has no functions
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)", x.By(map[string]string{

@@ -40,9 +40,9 @@ func ulidDocument(t *testing.T) (blocks []sqlBlock) {
 	return blocks
 }
 
-// TestOutboxDocument (M59): what it says of mode outbox, too: the table, and rows written in SQL, which
+// TestDocumentedOutboxSQLWorks (M59): what it says of mode outbox, too: the table, and rows written in SQL, which
 // are read in the order and shards that their records say.
-func TestOutboxDocument(t *testing.T) {
+func TestDocumentedOutboxSQLWorks(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		var blocks [][]string
 		for _, block := range ulidDocument(t) {
@@ -72,8 +72,8 @@ func TestOutboxDocument(t *testing.T) {
 	})
 }
 
-// TestULIDDocument (M39): the SQL of docs/ULIDS.md about mode blocking does what it says.
-func TestULIDDocument(t *testing.T) {
+// TestDocumentedLockSQLWorks (M39): the SQL of docs/ULIDS.md about mode blocking does what it says.
+func TestDocumentedLockSQLWorks(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		var blocks [][]string
 		for _, block := range ulidDocument(t) {

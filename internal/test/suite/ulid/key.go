@@ -15,9 +15,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestULIDKey (M32, M47): a ULID is known before its row is inserted, which may have it in its primary key, and
+// TestULIDCanBePrimaryKey (M32, M47): a ULID is known before its row is inserted, which may have it in its primary key, and
 // none but it: pages, dead letters and their release know the row by it.
-func TestULIDKey(t *testing.T) {
+func TestULIDCanBePrimaryKey(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE keyed (shard INT NOT NULL, ulid "+x.ULIDType()+" NOT NULL, PRIMARY KEY (shard, ulid))", "CREATE TABLE applied (id VARCHAR(30) NOT NULL PRIMARY KEY)")
 		spec := suite.EventsSpec()

@@ -12,10 +12,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockSurvivesTheServer (G2, M8): what a page has shown is there after the server was
+// TestShownRowsSurviveServerCrash (G2, M8): what a page has shown is there after the server was
 // killed under a writer, also where commits are asynchronous by default: the next
 // writer of the shard is above it, and who goes on from the page misses nothing.
-func TestLockSurvivesTheServer(t *testing.T) {
+func TestShownRowsSurviveServerCrash(t *testing.T) {
 	testdb.Quick(t)
 	lazy := []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}
 	for engine, settings := range map[*testdb.Engine][]testdb.Option{&testdb.Postgres15: lazy, &testdb.Postgres18: lazy, &testdb.MariaDB: nil, &testdb.MySQL: nil} {
@@ -59,9 +59,9 @@ func TestLockSurvivesTheServer(t *testing.T) {
 	}
 }
 
-// TestLockKeepsSettings (M8): a writer's session commits as it did before, but for the transactions
+// TestLockKeepsSessionCommitSetting (M8): a writer's session commits as it did before, but for the transactions
 // that take ULIDs.
-func TestLockKeepsSettings(t *testing.T) {
+func TestLockKeepsSessionCommitSetting(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere nothing is set
 	suite.EachULID(t, func(x *suite.Events) {
 		conn, err := x.DB.Admin().Conn(x.Ctx)
@@ -99,9 +99,9 @@ func TestLockKeepsSettings(t *testing.T) {
 	})
 }
 
-// TestLockForgetful (M8): under a setting that lets the writer's commit be lost, and that no
+// TestLockRefusesUnsafeDurability (M8): under a setting that lets the writer's commit be lost, and that no
 // transaction can raise, ULIDs are refused, unless the risk was accepted.
-func TestLockForgetful(t *testing.T) {
+func TestLockRefusesUnsafeDurability(t *testing.T) {
 	cases := []struct {
 		engine testdb.Engine
 		server []testdb.Option

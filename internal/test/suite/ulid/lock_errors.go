@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockErrors (M35): an error behind a lock takes back all of its transaction, and is told as the database
+// TestFailedInsertFreesShard (M35): an error behind a lock takes back all of its transaction, and is told as the database
 // tells it; the shard is free at once. So it is in Go, and in SQL as docs/ULIDS.md has it.
-func TestLockErrors(t *testing.T) {
+func TestFailedInsertFreesShard(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(7, 1, 1)

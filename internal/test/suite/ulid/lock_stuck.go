@@ -108,10 +108,10 @@ func bounds(x *suite.Env) (params string, req rowfeed.LockRequest) {
 	return params, req
 }
 
-// TestLockHolderKilled (M44): a writer that has a shard is killed with SIGKILL. While it
+// TestKilledHolderFreesShard (M44): a writer that has a shard is killed with SIGKILL. While it
 // lives others shards' writers do not wait; when it is gone the one that waits gets the
 // shard, without any bound's help, and nothing of it is there.
-func TestLockHolderKilled(t *testing.T) {
+func TestKilledHolderFreesShard(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 100, 100)
 		holder, _ := x.Holds("", rowfeed.LockRequest{Idle: rowfeed.NoBound})
@@ -131,10 +131,10 @@ func TestLockHolderKilled(t *testing.T) {
 	})
 }
 
-// TestLockHolderStopped (M44, H18): a writer that has a shard is stopped with SIGSTOP. Other shards
+// TestStoppedHolderDelaysOnlyItsShard (M44, H18): a writer that has a shard is stopped with SIGSTOP. Other shards
 // do not wait; those of its own wait until the server ends it, which is while it is stopped.
 // When it goes on its transaction is gone.
-func TestLockHolderStopped(t *testing.T) {
+func TestStoppedHolderDelaysOnlyItsShard(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 100, 100)
 		holder, goOn := x.Holds(bounds(x.Env))
@@ -236,10 +236,10 @@ func (w *wire) close() {
 	}
 }
 
-// TestLockHolderCutOff (M44): the network of a writer that has a shard goes away, without a word to the
+// TestDisconnectedHolderDelaysOnlyItsShard (M44): the network of a writer that has a shard goes away, without a word to the
 // server. Other shards do not wait; those of its own wait until the server ends its
 // session. Its COMMIT, which arrives nowhere, does nothing.
-func TestLockHolderCutOff(t *testing.T) {
+func TestDisconnectedHolderDelaysOnlyItsShard(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has no network
 	suite.EachULID(t, func(x *suite.Events) {
 		u, err := url.Parse(x.DB.URL)

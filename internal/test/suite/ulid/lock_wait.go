@@ -26,10 +26,10 @@ func sessionOf(x *suite.Env, ms string) *sql.DB {
 	return pool
 }
 
-// TestLockWaitEnds (M44): who waits for a shard longer than it asked for is told so, and whether its
+// TestLockGivesUpAfterWait (M44): who waits for a shard longer than it asked for is told so, and whether its
 // transaction can go on, which is true. What the session waits for else is not changed,
 // neither by a lock that is had nor by one that is not.
-func TestLockWaitEnds(t *testing.T) {
+func TestLockGivesUpAfterWait(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE notes (id BIGINT PRIMARY KEY)")
@@ -112,9 +112,9 @@ func TestLockWaitEnds(t *testing.T) {
 	})
 }
 
-// TestLockWaitOwn (M44): where nobody asks for a bound a tighter one of the session's own holds, and
+// TestShorterWaitLimitOfSessionApplies (M44): where nobody asks for a bound a tighter one of the session's own holds, and
 // with NoBound it alone. Who asked for more waits for longer.
-func TestLockWaitOwn(t *testing.T) {
+func TestShorterWaitLimitOfSessionApplies(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
@@ -146,8 +146,8 @@ func TestLockWaitOwn(t *testing.T) {
 	})
 }
 
-// TestLockWaitConfigured (M44): Config says what a Lock takes that says nothing.
-func TestLockWaitConfigured(t *testing.T) {
+// TestConfigHasDefaultsOfLock (M44): Config says what a Lock takes that says nothing.
+func TestConfigHasDefaultsOfLock(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		rf, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, &rowfeed.Config{LockWait: time.Second, LockIdle: rowfeed.NoBound})
 		if err != nil {
@@ -185,9 +185,9 @@ func wantIdle(x *suite.Env, tx *sql.Tx, want string) {
 	}
 }
 
-// TestLockIdleSetting (M44): a transaction that has a shard is bounded where the database can
+// TestLockLimitsIdleTime (M44): a transaction that has a shard is bounded where the database can
 // bound one, and only that one. Elsewhere the session's own bound is looked at, for who demands one.
-func TestLockIdleSetting(t *testing.T) {
+func TestLockLimitsIdleTime(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		if x.Family() != "postgres" {
@@ -236,9 +236,9 @@ func TestLockIdleSetting(t *testing.T) {
 	})
 }
 
-// TestLockBySQLWaits (M44): the functions of other languages wait as long as their session says; on
+// TestLockFunctionWaitsAsSessionSays (M44): the functions of other languages wait as long as their session says; on
 // PostgreSQL, where it may say nothing, ten seconds.
-func TestLockBySQLWaits(t *testing.T) {
+func TestLockFunctionWaitsAsSessionSays(t *testing.T) {
 	t.Parallel()
 	testdb.Only(t, testdb.Servers...) // SQLite has no functions
 	suite.EachULID(t, func(x *suite.Events) {
@@ -268,10 +268,10 @@ func TestLockBySQLWaits(t *testing.T) {
 	})
 }
 
-// TestLockWaitTakesAll (M44): on servers that roll everything back when a wait has run out
+// TestLockReportsTransactionLostByTimeout (M44): on servers that roll everything back when a wait has run out
 // (innodb_rollback_on_timeout) the transaction is gone, and the error says so: what came
 // after it would be committed statement by statement.
-func TestLockWaitTakesAll(t *testing.T) {
+func TestLockReportsTransactionLostByTimeout(t *testing.T) {
 	testdb.Only(t, testdb.InnoDB...)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		server := e.Dedicated(t, testdb.Setting("innodb_rollback_on_timeout=ON"))

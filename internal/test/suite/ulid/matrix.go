@@ -48,12 +48,12 @@ type matrix struct {
 // shardRules are the judge's. Each account's rows have one shard and are numbered.
 var shardRules = judge.Rules{Key: []string{"id"}, Writer: "account", Number: "number", After: "prev"}
 
-// TestULIDMatrix (M30, M31, M46, M59, M60, H1): writers by Feed.Lock and by the functions, by AppendOutbox and
+// TestReadersGetEveryRowOnceInOrder (M30, M31, M46, M59, M60, H1): writers by Feed.Lock and by the functions, by AppendOutbox and
 // by plain INSERTs, side by side, with one or two shards a transaction, several locks, rollbacks and hints of
 // all kinds; one shard and several. Every reader sees every account's rows once and in order, behind all that
 // was committed before they were begun: an independent program judges it, from the pages it got over HTTP and
 // the table.
-func TestULIDMatrix(t *testing.T) {
+func TestReadersGetEveryRowOnceInOrder(t *testing.T) {
 	for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
 		for name, shards := range map[string][]int{"one shard": {0}, "several shards": {-5, 0, 77}} {
 			for _, load := range loads {
@@ -232,7 +232,7 @@ func (s *scribe) transaction(rows int) (committed bool, err error) {
 		}
 		if err := insert(tx, shard, ids, account, suite.OrNull(prev[shard])); err != nil {
 			if s.Family() == "mysql" && prev[shard] == 0 && s.Dialect.Classify(unwrapped(err)) == dialect.ClassRetry {
-				return false, nil // see TestLockFirstUseRolledBack
+				return false, nil // see TestRolledBackFirstWriterLetsOthersContinue
 			}
 			return false, fmt.Errorf("shard %d in %v, by SQL %v: %w", shard, isolation, s.plain, err)
 		}
@@ -354,10 +354,10 @@ func timestamp(x *suite.Env, hint time.Time) string {
 	return x.By(map[string]string{"postgres": "'" + at + "+00'", "mysql": "'" + at + "'"})
 }
 
-// TestCausalOrder (M60, H19): what is committed before another transaction begins stands before it,
+// TestLaterTransactionIsReadLater (M60, H19): what is committed before another transaction begins stands before it,
 // whatever hints the two have, and whether they are by the library or by SQL; its time is never
 // before that of what stands before it.
-func TestCausalOrder(t *testing.T) {
+func TestLaterTransactionIsReadLater(t *testing.T) {
 	for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
 		t.Run(mode, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {
@@ -394,7 +394,7 @@ func TestCausalOrder(t *testing.T) {
 	}
 }
 
-// ordered inserts one row of TestCausalOrder.
+// ordered inserts one row of TestLaterTransactionIsReadLater.
 func (s *scribe) ordered(tx *sql.Tx, id int64, hint time.Time, prev string) error {
 	row := values(id, 7, 1, prev)
 	if s.Feed.Mode() == rowfeed.ModeOutbox {

@@ -19,9 +19,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDWait (M69): who waits for an entry of a shard is woken by a commit there, and by none
+// TestCommitWakesReadersOfItsShardOnly (M69): who waits for an entry of a shard is woken by a commit there, and by none
 // of another shard, be it the shard's first one or not (M69).
-func TestULIDWait(t *testing.T) {
+func TestCommitWakesReadersOfItsShardOnly(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		var looked, pages atomic.Int64
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
@@ -67,9 +67,9 @@ func TestULIDWait(t *testing.T) {
 	})
 }
 
-// TestULIDPageInTwo (H1): where a page is two statements, what is committed between them is not on
+// TestPageOfTwoStatementsIsConsistent (H1): where a page is two statements, what is committed between them is not on
 // it, however much of it the second one could see; who waits is woken by it (hazard 1, M69).
-func TestULIDPageInTwo(t *testing.T) {
+func TestPageOfTwoStatementsIsConsistent(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...) // elsewhere a page is one statement
 	suite.EachULID(t, func(x *suite.Events) {
@@ -120,10 +120,10 @@ func TestULIDPageInTwo(t *testing.T) {
 	})
 }
 
-// TestULIDConsumer (M47): a consumer's cursor is a ULID, stored with the effects; a page that
+// TestConsumerStoresULIDs (M47): a consumer's cursor is a ULID, stored with the effects; a page that
 // fails takes no effect, one key that fails is set aside, and its release hands over the
 // same entry (M47).
-func TestULIDConsumer(t *testing.T) {
+func TestConsumerStoresULIDs(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE applied (id BIGINT NOT NULL PRIMARY KEY)")
@@ -177,8 +177,8 @@ func TestULIDConsumer(t *testing.T) {
 	})
 }
 
-// TestULIDOverHTTP (M30): pages of a shard are the same over HTTP, negative ones too.
-func TestULIDOverHTTP(t *testing.T) {
+// TestPagesAreSameOverHTTP (M30): pages of a shard are the same over HTTP, negative ones too.
+func TestPagesAreSameOverHTTP(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(-5, 1, 3)
 		x.Write(77, 4, 4)
@@ -205,10 +205,10 @@ func TestULIDOverHTTP(t *testing.T) {
 	})
 }
 
-// TestULIDRacing (M31, M34, M46, H1): while writers commit to a few shards, with transactions of several rows,
+// TestRacingWritersAreReadOnceInOrder (M31, M34, M46, H1): while writers commit to a few shards, with transactions of several rows,
 // rollbacks and two Locks, every reader sees each shard's rows once and in order, and at the
 // end all that were committed (M31, M34, M46, hazard 1).
-func TestULIDRacing(t *testing.T) {
+func TestRacingWritersAreReadOnceInOrder(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		const writers, turns, shards, readers = 6, 40, 2, 3
@@ -292,7 +292,7 @@ func racer(x *suite.Events, tx *sql.Tx, w, shard int) (insert func(id, i int) er
 	}, err
 }
 
-// raced is one turn of a writer of TestULIDRacing. Half of them have a hint of long ago, with which
+// raced is one turn of a writer of TestRacingWritersAreReadOnceInOrder. Half of them have a hint of long ago, with which
 // nothing but the state keeps ULIDs in order; the last one has no library.
 func raced(x *suite.Events, pool *sql.DB, w, turn, shard int, committed *[]string) error {
 	tx, err := pool.BeginTx(x.Ctx, nil)
@@ -324,9 +324,9 @@ func raced(x *suite.Events, pool *sql.DB, w, turn, shard int, committed *[]strin
 	return nil
 }
 
-// TestULIDAdd (M28, M43, M62, M63): what cannot hold ULIDs is refused with the next step; a table that has rows
+// TestAddFeedRefusesUnfitTables (M28, M43, M62, M63): what cannot hold ULIDs is refused with the next step; a table that has rows
 // goes on above them; asked twice nothing changes; dropped, nothing is left (M28, M43, M63).
-func TestULIDAdd(t *testing.T) {
+func TestAddFeedRefusesUnfitTables(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		spec := suite.EventsSpec()

@@ -39,8 +39,8 @@ type misuse struct {
 	tx    *sql.Tx // the last one
 }
 
-// TestULIDRefused (M33, M40, H8): every cell of the table of what each database can refuse is true.
-func TestULIDRefused(t *testing.T) {
+// TestMisuseIsRefusedAsDocumented (M33, M40, H8): every cell of the table of what each database can refuse is true.
+func TestMisuseIsRefusedAsDocumented(t *testing.T) {
 	testdb.Quick(t)
 	table := guaranteed(t)
 	if len(table) != len(misuses) {

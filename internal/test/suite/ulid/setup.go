@@ -100,9 +100,9 @@ func wantGone(x *suite.Events, fresh, when string) {
 	}
 }
 
-// TestULIDAddKilledAtEveryStatement (M28, M63): `feed add` is killed before its statements in turn.
+// TestKilledAddFeedCanBeRepeated (M28, M63): `feed add` is killed before its statements in turn.
 // Run again it completes what is half-made; a drop in its place leaves nothing.
-func TestULIDAddKilledAtEveryStatement(t *testing.T) {
+func TestKilledAddFeedCanBeRepeated(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "trigger"}, func(x *suite.Events, setup string) {
 		fresh := x.DB.Dump(x.T)
 		made(x, setup, rowfeed.Grants{})
@@ -131,9 +131,9 @@ func TestULIDAddKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestULIDDropKilledAtEveryStatement (M63): `feed drop` is killed before its statements in turn.
+// TestKilledDropFeedCanBeRepeated (M63): `feed drop` is killed before its statements in turn.
 // Run again, twice, it leaves neither an object nor a right nor a state; also where the table is gone.
-func TestULIDDropKilledAtEveryStatement(t *testing.T) {
+func TestKilledDropFeedCanBeRepeated(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "outbox", "trigger"}, func(x *suite.Events, setup string) {
 		g := logins(x, setup)
 		fresh := x.DB.Dump(x.T)
@@ -183,9 +183,9 @@ func breakIt(x *suite.Events, setup string) {
 	}
 }
 
-// TestULIDUpgradeKilledAtEveryStatement (M63): `feed upgrade` is killed before its statements in
+// TestKilledUpgradeCanBeRepeated (M63): `feed upgrade` is killed before its statements in
 // turn. Run again everything is in order, rights included.
-func TestULIDUpgradeKilledAtEveryStatement(t *testing.T) {
+func TestKilledUpgradeCanBeRepeated(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "outbox", "trigger"}, func(x *suite.Events, setup string) {
 		if x.Family() == "sqlite" && setup == "blocking" {
 			return // there is nothing to mend
@@ -233,9 +233,9 @@ func TestULIDUpgradeKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestULIDUpgradeKeeps (M63): rows, cursors, states and rights outlive an upgrade, also where the
+// TestUpgradeKeepsRowsCursorsAndRights (M63): rows, cursors, states and rights outlive an upgrade, also where the
 // position column has another type by then.
-func TestULIDUpgradeKeeps(t *testing.T) {
+func TestUpgradeKeepsRowsCursorsAndRights(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		var w *suite.Login

@@ -25,10 +25,10 @@ func lockInTime(x *suite.Events, tx *sql.Tx, shard int, hint string) (h suite.Ha
 	return x.LockBySQL(tx, shard, hint)
 }
 
-// TestULIDBySQL (M36, M37, M38, M39): writers with the functions and writers with the library take turns on one
+// TestFunctionsAndLibraryShareState (M36, M37, M38, M39): writers with the functions and writers with the library take turns on one
 // state; one INSERT … SELECT has as many as it likes; what each engine can refuse it does
 // (M30, M33, M36, M37, M38, M39, M40).
-func TestULIDBySQL(t *testing.T) {
+func TestFunctionsAndLibraryShareState(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		if x.Family() == "sqlite" {

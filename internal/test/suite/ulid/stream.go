@@ -66,10 +66,10 @@ func (s *stream) wantNext(row int) (id string) {
 	return ""
 }
 
-// TestULIDStream (M69): a stream of one shard shows what is there and then what comes, also where nobody
+// TestStreamShowsItsShardOnly (M69): a stream of one shard shows what is there and then what comes, also where nobody
 // publishes, and nothing of other shards; the id of an event is where it goes on. The feed as a whole has none where it
 // has several shards.
-func TestULIDStream(t *testing.T) {
+func TestStreamShowsItsShardOnly(t *testing.T) {
 	for mode, each := range map[string]func(*testing.T, func(*suite.Events)){rowfeed.ModeBlocking: suite.EachULID, rowfeed.ModeOutbox: suite.EachOutbox} {
 		t.Run(mode, func(t *testing.T) {
 			each(t, func(x *suite.Events) {

@@ -15,9 +15,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDWatch (M45, M69): who waits is woken by a commit in the shard; the looks for who waits for one
+// TestWaitersPollOnlyTheirShard (M45, M69): who waits is woken by a commit in the shard; the looks for who waits for one
 // shard, or for a sequence, ask for no others (M69).
-func TestULIDWatch(t *testing.T) {
+func TestWaitersPollOnlyTheirShard(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		kv := x.AddKV()
 		var all, one, none atomic.Int64 // looks
@@ -73,9 +73,9 @@ func TestULIDWatch(t *testing.T) {
 	})
 }
 
-// TestULIDLateWait (M69): a row whose ULID was taken by an earlier transaction is no news to who
+// TestLateRowIsOnPageThatEndsWait (M69): a row whose ULID was taken by an earlier transaction is no news to who
 // waits, and is on the page that the wait ends with.
-func TestULIDLateWait(t *testing.T) {
+func TestLateRowIsOnPageThatEndsWait(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		tx := x.Begin(sql.LevelReadCommitted)
 		u := x.Lock(tx, rowfeed.LockRequest{Shards: []int{1}})
@@ -110,8 +110,8 @@ func TestULIDLateWait(t *testing.T) {
 	})
 }
 
-// TestULIDNothingShown (M45): a page of a shard that is not there writes nothing (M45).
-func TestULIDNothingShown(t *testing.T) {
+// TestEmptyPageWritesNothing (M45): a page of a shard that is not there writes nothing (M45).
+func TestEmptyPageWritesNothing(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		var writes atomic.Int64
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
@@ -133,8 +133,8 @@ func TestULIDNothingShown(t *testing.T) {
 	})
 }
 
-// TestULIDManyShards (M45): an Info lists so many shards, and says that there are more (M45).
-func TestULIDManyShards(t *testing.T) {
+// TestInfoListsLimitedShards (M45): an Info lists so many shards, and says that there are more (M45).
+func TestInfoListsLimitedShards(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Exec(fmt.Sprintf("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 100) "+
 			"SELECT 'events', a.i * 101 + b.i, 1, 65536, 1, '' FROM n a, n b WHERE a.i * 101 + b.i < %d", feedtype.MaxShardIDs))

@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -21,9 +21,9 @@ func (s lockedShard) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pa
 	return s.Feed.Fetch(ctx, req)
 }
 
-// TestHeldShardOnce (M59): who consumes to the heads once does so with all shards that are to be had, and is
+// TestRunOnceSkipsLockedShard (M59): who consumes to the heads once does so with all shards that are to be had, and is
 // told of the one that is not.
-func TestHeldShardOnce(t *testing.T) {
+func TestRunOnceSkipsLockedShard(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	suite.EachOutbox(t, func(x *suite.Events) {
 		r := x.Taker(nil)
@@ -40,8 +40,8 @@ func TestHeldShardOnce(t *testing.T) {
 	})
 }
 
-// TestHeldShardConsumer (M59): a worker whose shard somebody has goes on with its others.
-func TestHeldShardConsumer(t *testing.T) {
+// TestLockedShardDoesNotDelayOthers (M59): a worker whose shard somebody has goes on with its others.
+func TestLockedShardDoesNotDelayOthers(t *testing.T) {
 	suite.EachHeld(t, func(x *suite.Events, hold func() func()) {
 		r := x.Taker(nil)
 		var told suite.Troubles

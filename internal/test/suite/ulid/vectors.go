@@ -66,8 +66,8 @@ func inSQL(x *suite.Env, s dialect.ULIDState, hintMillis int64, random dialect.U
 	return next, true
 }
 
-// TestULIDVectorsInSQL (M41): the databases compute states as the vectors have them (M41, M42).
-func TestULIDVectorsInSQL(t *testing.T) {
+// TestSQLComputesVectors (M41): the databases compute states as the vectors have them (M41, M42).
+func TestSQLComputesVectors(t *testing.T) {
 	testdb.Quick(t)
 	all := vectors(t)
 	suite.Each(t, func(x *suite.Env) {
@@ -94,9 +94,9 @@ func TestULIDVectorsInSQL(t *testing.T) {
 	})
 }
 
-// TestULIDStatesAgree (M41): whatever the state, the hint, the random bits and the number, a database
+// TestSQLComputesSameULIDsAsGo (M41): whatever the state, the hint, the random bits and the number, a database
 // computes what Go does (M41).
-func TestULIDStatesAgree(t *testing.T) {
+func TestSQLComputesSameULIDsAsGo(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		rnd := rand.New(rand.NewPCG(suite.RaceSeed(t), 0))
 		// Bits near the edges, and any.
@@ -134,10 +134,10 @@ func TestULIDStatesAgree(t *testing.T) {
 	})
 }
 
-// TestULIDStatesTaken (M37, M41): from every state of the vectors Feed.Lock, and the functions, take what
+// TestLockContinuesFromVectors (M37, M41): from every state of the vectors Feed.Lock, and the functions, take what
 // the rule says: they count on where it counts on, and begin the millisecond where it begins
 // one; a hint from the future is refused and changes nothing (M37, M41, hazard 8).
-func TestULIDStatesTaken(t *testing.T) {
+func TestLockContinuesFromVectors(t *testing.T) {
 	all := vectors(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(3, 1, 1)
@@ -219,10 +219,10 @@ func TestULIDStatesTaken(t *testing.T) {
 	})
 }
 
-// TestULIDMany (M36, M39): one INSERT … SELECT makes the ULIDs of as many rows as it likes, by the
+// TestOneInsertUsesManyULIDs (M36, M39): one INSERT … SELECT makes the ULIDs of as many rows as it likes, by the
 // function or from the halves: all of one time, one after the other without a gap, in the order of
 // the numbers. ROWFEED_TEST_ULIDS is how many rows, by default 20,000; a million take a minute or so.
-func TestULIDMany(t *testing.T) {
+func TestOneInsertUsesManyULIDs(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		rows := int(x.Number("ROWFEED_TEST_ULIDS", 20_000))
 		series := x.By(map[string]string{

@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestStandingsShared (M24): who waits for all shards of a feed is answered with what the watcher's look has
+// TestWaitersShareWatermarks (M24): who waits for all shards of a feed is answered with what the watcher's look has
 // shown, which all share, and sends no statement of its own; what it is told is how far the shards are.
-func TestStandingsShared(t *testing.T) {
+func TestWaitersShareWatermarks(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		type mark struct{}
 		var own atomic.Int64
@@ -67,9 +67,9 @@ func TestStandingsShared(t *testing.T) {
 	})
 }
 
-// TestMovedUnderALook (M24): a record that is moved between two statements of one look is in one of
+// TestRecordMovedDuringPollIsSeen (M24): a record that is moved between two statements of one look is in one of
 // them, at least: its shard, moved for the first time, is never told of as if it had nothing.
-func TestMovedUnderALook(t *testing.T) {
+func TestRecordMovedDuringPollIsSeen(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		type mark struct{}
 		shard, at, statements := 0, 0, 0
@@ -119,9 +119,9 @@ func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) 
 	return now, err
 }
 
-// TestShardIDsDisagree (M24): a worker that is told of news again and again, which bring nothing to do, asks
+// TestFruitlessNewsSlowsDownRequests (M24): a worker that is told of news again and again, which bring nothing to do, asks
 // ever less often.
-func TestShardIDsDisagree(t *testing.T) {
+func TestFruitlessNewsSlowsDownRequests(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // the database has no part in it
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
@@ -151,9 +151,9 @@ func TestShardIDsDisagree(t *testing.T) {
 	})
 }
 
-// TestShardIDsCheck (M24): what a worker writes behind its pages does not have it, or others, read all cursors
+// TestOnlyMovedCursorsAreReadAgain (M24): what a worker writes behind its pages does not have it, or others, read all cursors
 // again; what an operator moves does.
-func TestShardIDsCheck(t *testing.T) {
+func TestOnlyMovedCursorsAreReadAgain(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
@@ -197,9 +197,9 @@ func TestShardIDsCheck(t *testing.T) {
 	})
 }
 
-// TestShardIDsDeposedAtRest (M24, M54): a worker whose cursors were claimed under a later lease ends, also
+// TestIdleStaleOwnerEnds (M24, M54): a worker whose cursors were claimed under a later lease ends, also
 // where nothing comes that it would have to write.
-func TestShardIDsDeposedAtRest(t *testing.T) {
+func TestIdleStaleOwnerEnds(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })

@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestULIDAltered (M63): a table whose columns have other names or types by now is told so by check, and what
+// TestAlteredColumnIsReportedWithItsRemedy (M63): a table whose columns have other names or types by now is told so by check, and what
 // is refused of it says how to go on; as it was, or upgraded, it is in order.
-func TestULIDAltered(t *testing.T) {
+func TestAlteredColumnIsReportedWithItsRemedy(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(7, 1, 2)
 		found := func(words string) {

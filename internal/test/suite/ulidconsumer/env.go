@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"slices"

@@ -12,9 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDCollation (M32): pages are in the order of ULIDs, and miss nothing where they are cut, in a
+// TestCollationDoesNotChangeOrder (M32): pages are in the order of ULIDs, and miss nothing where they are cut, in a
 // database that orders texts as people of some country do (guarantee 2).
-func TestULIDCollation(t *testing.T) {
+func TestCollationDoesNotChangeOrder(t *testing.T) {
 	testdb.Quick(t)
 	const rows = 256 // of one Lock, or of one move: the last two digits take every value
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -54,8 +54,8 @@ func TestULIDCollation(t *testing.T) {
 	})
 }
 
-// TestULIDNarrowShard (M30): a shard that the column cannot hold is an empty one (M30).
-func TestULIDNarrowShard(t *testing.T) {
+// TestShardOutsideColumnTypeIsEmpty (M30): a shard that the column cannot hold is an empty one (M30).
+func TestShardOutsideColumnTypeIsEmpty(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard SMALLINT NOT NULL, ulid "+x.ULIDType()+" NOT NULL, data VARCHAR(100))",
 			"CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")

@@ -13,10 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockKilled (M44): a Lock whose statement is killed while it waits, by an operator or by the
+// TestKilledLockRestoresWaitLimit (M44): a Lock whose statement is killed while it waits, by an operator or by the
 // server's own bound, leaves the session's bound as it was: the connection goes back to its pool. On
 // MariaDB and MySQL the bound is the session's, and a statement that is killed puts nothing back.
-func TestLockKilled(t *testing.T) {
+func TestKilledLockRestoresWaitLimit(t *testing.T) {
 	testdb.Only(t, testdb.InnoDB...) // elsewhere the setting is the transaction's, or not the server's
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
@@ -55,9 +55,9 @@ func TestLockKilled(t *testing.T) {
 	})
 }
 
-// TestLockGivenUp (M44): nor does a transaction whose own context ends while it waits leave anything
+// TestCanceledLockRestoresWaitLimit (M44): nor does a transaction whose own context ends while it waits leave anything
 // with its connection: database/sql has rolled it back before anybody can put a setting back.
-func TestLockGivenUp(t *testing.T) {
+func TestCanceledLockRestoresWaitLimit(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.SQLite) // elsewhere the bound ends with the transaction, or the connection is closed
 	suite.EachULID(t, func(x *suite.Events) {

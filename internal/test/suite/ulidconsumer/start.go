@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -50,10 +50,10 @@ type fewListed struct{ plain }
 
 func (p fewListed) Info(ctx context.Context) (*rowfeed.Info, error) { return few(ctx, p.f) }
 
-// TestShardIDsStartAtOnce (G1, M24): where a consumer begins is looked up for all shards before any
+// TestStartsOfAllShardsAreReadFirst (G1, M24): where a consumer begins is looked up for all shards before any
 // has its turn, also for those that a description does not list: what is written before the last one has had it
 // comes, what was there does not.
-func TestShardIDsStartAtOnce(t *testing.T) {
+func TestStartsOfAllShardsAreReadFirst(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		for shard := 1; shard <= 3; shard++ {
 			r.Add(shard, shard, shard)
@@ -97,9 +97,9 @@ func all(r *suite.Taker, next int) []string {
 	return []string{"1: 1", "2: 2", third}
 }
 
-// TestHeldShardStart (M59): a consumer that begins at a time begins while somebody has one of its
+// TestLockedShardDoesNotPreventStart (M59): a consumer that begins at a time begins while somebody has one of its
 // shards: in that one, too, of which it misses nothing when it is free.
-func TestHeldShardStart(t *testing.T) {
+func TestLockedShardDoesNotPreventStart(t *testing.T) {
 	suite.EachHeld(t, func(x *suite.Events, hold func() func()) {
 		letGo := hold()
 		x.Appended(3, 0, time.Time{})
@@ -125,8 +125,8 @@ func TestHeldShardStart(t *testing.T) {
 	})
 }
 
-// TestUnplaceableStart (M59): nor does a record that cannot be placed keep it from the other shards.
-func TestUnplaceableStart(t *testing.T) {
+// TestUnplaceableRecordDoesNotPreventStart (M59): nor does a record that cannot be placed keep it from the other shards.
+func TestUnplaceableRecordDoesNotPreventStart(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere what a column takes its index takes, too
 	suite.Each(t, func(env *suite.Env) {
 		env.Exec("CREATE TABLE events (id text PRIMARY KEY, data text)", "CREATE TABLE applied (id text)")
@@ -153,9 +153,9 @@ func TestUnplaceableStart(t *testing.T) {
 	})
 }
 
-// TestFillingStart (M62): nor does a shard whose rows of that time are being placed, which begins when they
+// TestBackfillDoesNotPreventStart (M62): nor does a shard whose rows of that time are being placed, which begins when they
 // are.
-func TestFillingStart(t *testing.T) {
+func TestBackfillDoesNotPreventStart(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(4)

@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDsRestNoted (M72): why a shard rests is noted, also where its cursor has the epoch of workers that
+// TestFailureIsNotedAfterEpochs (M72): why a shard rests is noted, also where its cursor has the epoch of workers that
 // the consumer had before.
-func TestShardIDsRestNoted(t *testing.T) {
+func TestFailureIsNotedAfterEpochs(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		r.Add(-5, 1, 1)
@@ -42,9 +42,9 @@ func TestShardIDsRestNoted(t *testing.T) {
 	})
 }
 
-// TestShardIDsStatus (M72): how a consumer stands is told without moving a record, with statements whose
+// TestStatusMovesNoRecord (M72): how a consumer stands is told without moving a record, with statements whose
 // number does not depend on the shards that are at their heads; that shards will come paused is told.
-func TestShardIDsStatus(t *testing.T) {
+func TestStatusMovesNoRecord(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		const shards = 40
 		for shard := range shards {

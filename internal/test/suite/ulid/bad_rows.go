@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDBadRows (M42): where a column takes bytes of any length, or values of any type, a row that holds no
+// TestRowWithoutULIDIsReported (M42): where a column takes bytes of any length, or values of any type, a row that holds no
 // ULID is named, with the way to find it; feed add refuses such a table (M42).
-func TestULIDBadRows(t *testing.T) {
+func TestRowWithoutULIDIsReported(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		table := x.By(map[string]string{"sqlite": x.EventsTable("events"), "mysql": "",

@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestULIDTried (M30): a shard that somebody has locked, and has no row, is no second shard of the
+// TestShardWithoutRowsDoesNotCount (M30): a shard that somebody has locked, and has no row, is no second shard of the
 // feed: those who read it as a whole go on, as long as their cursors can be of no other shard.
-func TestULIDTried(t *testing.T) {
+func TestShardWithoutRowsDoesNotCount(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		whole := func(after rowfeed.Cursor) (rowfeed.Page, error) {
 			x.Helper()

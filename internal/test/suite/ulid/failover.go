@@ -11,45 +11,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestULIDNoIndex (M43): without the unique index of shard and ULID two rows may share a place, and
-// the edge of a page would pass one of them over: pages are refused, in a process that has read
-// before, too, until there is one again, whatever its name (M43).
-func TestULIDNoIndex(t *testing.T) {
-	suite.EachULID(t, func(x *suite.Events) {
-		x.Write(1, 1, 2)
-		first := x.Page(x.Feed, 1, "", 1)
-		drop := "DROP INDEX events_feed"
-		if x.Family() == "mysql" {
-			drop += " ON events"
-		}
-		refused := func() {
-			x.Helper()
-			for range 2 {
-				_, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{After: first.Cursor, Shards: rowfeed.One(1)})
-				if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "CREATE UNIQUE INDEX") {
-					t.Error(err)
-				}
-			}
-		}
-		if x.Family() != "mysql" { // whose statement takes any index of the name
-			x.Exec(drop, "CREATE INDEX events_feed ON events (shard, ulid)")
-			refused()
-			x.Exec(drop, "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
-			x.WantIDs(x.Page(x.Feed, 1, first.Cursor, 10), false, 2)
-		}
-		x.Exec(drop)
-		refused()
-		x.Exec("CREATE UNIQUE INDEX another ON events (shard, ulid)")
-		x.WantIDs(x.Page(x.Feed, 1, first.Cursor, 10), false, 2)
-		x.WantSound(x.Feed)
-	})
-}
-
-// TestULIDOtherDatabase (M74): a replica took over that had not got the newest commits, and
+// TestFailoverStopsReadersUntilResolved (M74): a replica took over that had not got the newest commits, and
 // nobody stops the writers. Before their rows pass the cursor of who has read what was lost,
 // readers are refused, and nobody moves records, until somebody says what happened. SQLite has
 // no identity.
-func TestULIDOtherDatabase(t *testing.T) {
+func TestFailoverStopsReadersUntilResolved(t *testing.T) {
 	moved := func(x *suite.Events, put func(id int, ahead time.Duration)) {
 		if x.Family() == "sqlite" {
 			return

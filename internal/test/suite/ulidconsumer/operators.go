@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDsOperated (M22, M72): cursors of shards each of which is a feed by itself are listed,
+// TestOperatorsMoveCursorsByShard (M22, M72): cursors of shards each of which is a feed by itself are listed,
 // paused, set back and sought one by one, or all; what is said of all holds for a shard that comes
 // later, too.
-func TestShardIDsOperated(t *testing.T) {
+func TestOperatorsMoveCursorsByShard(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		all := rowfeed.ConsumerID{Consumer: "test", Feed: "events"}
 		must := func(want int64) func(n int64, err error) {
@@ -133,9 +133,9 @@ func headBefore(r *suite.Taker, shard, n int) rowfeed.Cursor {
 	return rowfeed.Cursor(text)
 }
 
-// TestShardIDsLetters (M18, M47): a key that cannot be handled becomes a dead letter of its shard; it is
+// TestDeadLettersBelongToTheirShard (M18, M47): a key that cannot be handled becomes a dead letter of its shard; it is
 // retried and dropped by shard, at work and not, and others are not concerned.
-func TestShardIDsLetters(t *testing.T) {
+func TestDeadLettersBelongToTheirShard(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		var mended atomic.Bool
 		r.Fail = func(e rowfeed.Entry) error {
@@ -178,9 +178,9 @@ func TestShardIDsLetters(t *testing.T) {
 	})
 }
 
-// TestShardIDsOverHTTP (M24): the same from a server: shards that come are found, and nothing is asked
+// TestConsumerFindsNewShardsOverHTTP (M24): the same from a server: shards that come are found, and nothing is asked
 // for shards where there is nothing new.
-func TestShardIDsOverHTTP(t *testing.T) {
+func TestConsumerFindsNewShardsOverHTTP(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(r.RF), nil))
 		t.Cleanup(server.Close)
@@ -215,9 +215,9 @@ func TestShardIDsOverHTTP(t *testing.T) {
 	})
 }
 
-// TestShardIDsListed (M24): a source that lists its shards, and says nothing else of them, is read all
+// TestSourceWithoutWatermarksIsRead (M24): a source that lists its shards, and says nothing else of them, is read all
 // the same.
-func TestShardIDsListed(t *testing.T) {
+func TestSourceWithoutWatermarksIsRead(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		r.Add(-5, 1, 4)
@@ -246,10 +246,10 @@ func (p plain) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 
 func (p plain) Info(ctx context.Context) (*rowfeed.Info, error) { return p.f.Info(ctx) }
 
-// TestShardIDsBumped (M14, M22): a feed that was bumped, or dropped and added again, has another
+// TestNewGenerationIsRefusedByShard (M14, M22): a feed that was bumped, or dropped and added again, has another
 // generation: every shard is refused by itself, and with OnRefused begins again by itself. A feed
 // of another kind that has the name refuses cursors alike.
-func TestShardIDsBumped(t *testing.T) {
+func TestNewGenerationIsRefusedByShard(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		r.Add(-5, 1, 2)
 		r.Add(77, 11, 12)
@@ -311,9 +311,9 @@ func TestShardIDsBumped(t *testing.T) {
 	})
 }
 
-// TestShardIDsIdle (M24): what a consumer without anything to do asks of the database does not depend on
+// TestIdleStatementsDoNotGrowWithShards (M24): what a consumer without anything to do asks of the database does not depend on
 // the number of its shards; one that gets a row is found among them all.
-func TestShardIDsIdle(t *testing.T) {
+func TestIdleStatementsDoNotGrowWithShards(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		const shards = 1000
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })

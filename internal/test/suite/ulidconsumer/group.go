@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -62,10 +62,10 @@ func eachOnce(r *suite.Taker) {
 	}
 }
 
-// TestShardIDsGroup (M22, M24, M54): instances share the workers of a consumer, and through them
+// TestInstancesShareShards (M22, M24, M54): instances share the workers of a consumer, and through them
 // the shards, while rows and shards come, one instance comes, one goes, one is stopped for a while
 // and one is killed: every row takes effect once.
-func TestShardIDsGroup(t *testing.T) {
+func TestInstancesShareShards(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		id := 0
 		shards := []int{-7, 1, 2, 3, 1000000}
@@ -118,10 +118,10 @@ func TestShardIDsGroup(t *testing.T) {
 	})
 }
 
-// TestShardIDsRecount (M22, H2): another number of workers changes no cursor; an instance with
+// TestNewWorkerCountKeepsCursors (M22, H2): another number of workers changes no cursor; an instance with
 // the former number ends, and what it has in hand is rolled back; of a consumer without any
 // shard, too.
-func TestShardIDsRecount(t *testing.T) {
+func TestNewWorkerCountKeepsCursors(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		first := member(r, 2)
 		ended := make(chan error, 1)
@@ -169,10 +169,10 @@ func TestShardIDsRecount(t *testing.T) {
 	})
 }
 
-// TestShardIDsEpochs (M54, M56): what is delivered of a shard carries epochs that only grow, whichever
+// TestEpochsOfShardOnlyGrow (M54, M56): what is delivered of a shard carries epochs that only grow, whichever
 // worker has it, and whatever their number; a cursor that is of a later epoch is not written
 // any more.
-func TestShardIDsEpochs(t *testing.T) {
+func TestEpochsOfShardOnlyGrow(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		var mu sync.Mutex
 		last, next := map[int]int64{}, map[int]int64{}
@@ -238,9 +238,9 @@ func TestShardIDsEpochs(t *testing.T) {
 	})
 }
 
-// TestShardIDsRest (M24): a shard whose entry cannot be handled rests and says why, whatever the number
+// TestFailingShardDoesNotDelayOthers (M24): a shard whose entry cannot be handled rests and says why, whatever the number
 // of workers; the others go on, and it does when it can.
-func TestShardIDsRest(t *testing.T) {
+func TestFailingShardDoesNotDelayOthers(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		for _, n := range []int{1, 2} {

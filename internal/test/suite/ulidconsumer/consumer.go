@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDs (M16, M17, M22, M47): a consumer without any count of shards reads every shard of a feed
+// TestConsumerReadsEveryShard (M16, M17, M22, M47): a consumer without any count of shards reads every shard of a feed
 // each of which is one by itself, negative ones too; one that comes while it runs is found, and
 // begins at its beginning; a page without entries leaves every cursor alone.
-func TestShardIDs(t *testing.T) {
+func TestConsumerReadsEveryShard(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachKind(t, func(r *suite.Taker) {
 		c := r.Consumer(r.Feed, r.RF)
@@ -43,9 +43,9 @@ func TestShardIDs(t *testing.T) {
 	})
 }
 
-// TestShardIDsStart (M22): where a consumer begins is looked up for the shards that there are; one that
+// TestNewShardIsReadFromBeginning (M22): where a consumer begins is looked up for the shards that there are; one that
 // comes later begins at its beginning, also where nobody ran meanwhile.
-func TestShardIDsStart(t *testing.T) {
+func TestNewShardIsReadFromBeginning(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		early := r.Consumer(r.Feed, r.RF)
 		early.Name, early.Start = "early", rowfeed.Now
@@ -74,9 +74,9 @@ func TestShardIDsStart(t *testing.T) {
 	})
 }
 
-// TestShardIDsLate (M22): a row whose ULID was taken before, and is used late, moves no shard's state,
+// TestRowWithEarlierULIDIsRead (M22): a row whose ULID was taken before, and is used late, moves no shard's state,
 // and is read all the same.
-func TestShardIDsLate(t *testing.T) {
+func TestRowWithEarlierULIDIsRead(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -111,9 +111,9 @@ func (l *behindSource) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.
 	return l.Feed.Fetch(ctx, req)
 }
 
-// TestShardIDsLag (M24): a shard whose page does not show what the source says is there is read again,
+// TestShardIsReadUntilPageShowsWatermark (M24): a shard whose page does not show what the source says is there is read again,
 // until it does; not only when its turn comes among a hundred that nothing is known of.
-func TestShardIDsLag(t *testing.T) {
+func TestShardIsReadUntilPageShowsWatermark(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -154,9 +154,9 @@ func init() {
 	})
 }
 
-// TestShardIDsKilledAtEveryStatement (M8, M17, M47): a consumer of several shards is killed before
+// TestKilledConsumerAppliesRowsOnce (M8, M17, M47): a consumer of several shards is killed before
 // each of its statements in turn; whatever it had done, every row takes effect once.
-func TestShardIDsKilledAtEveryStatement(t *testing.T) {
+func TestKilledConsumerAppliesRowsOnce(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		r.Add(-5, 1, 4)
 		r.Add(77, 11, 12)

@@ -9,10 +9,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDArguments (M41): PostgreSQL has times without end, and words of any length: a hint that never comes
+// TestLockFunctionBoundsItsArguments (M41): PostgreSQL has times without end, and words of any length: a hint that never comes
 // is refused like any that is ahead, one that has always been counts as none that is, and what a writer leaves
 // with a shard is bounded, whatever it says.
-func TestULIDArguments(t *testing.T) {
+func TestLockFunctionBoundsItsArguments(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere there are no such times, and the parameter has 40 characters
 	suite.EachULID(t, func(x *suite.Events) {
 		tx := x.Begin(sql.LevelReadCommitted)

@@ -14,10 +14,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockFirstUse (M30, H8): the first writers of two shards do not wait for each other, nor end in a
+// TestFirstWritersOfShardsDoNotWait (M30, H8): the first writers of two shards do not wait for each other, nor end in a
 // deadlock, up to REPEATABLE READ, whether they use the library or the functions (M30, hazard 8).
-func TestLockFirstUse(t *testing.T) {
-	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
+func TestFirstWritersOfShardsDoNotWait(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestWritersOfShardTakeTurns
 	suite.EachULID(t, func(x *suite.Events) {
 		// Not SERIALIZABLE: of two transactions that look for a row and make it PostgreSQL may find that
 		// they depend on each other, whatever the rows, and MariaDB and MySQL lock what is looked at.
@@ -51,11 +51,11 @@ func TestLockFirstUse(t *testing.T) {
 	})
 }
 
-// TestLockFirstUseRolledBack (M30): several who wait for the first writer of a shard go on when it
+// TestRolledBackFirstWriterLetsOthersContinue (M30): several who wait for the first writer of a shard go on when it
 // rolls back. On MariaDB and MySQL they may end in a deadlock: what they wait for goes away, and each
 // has a lock on the gap. It is told as one, and who begins again is served.
-func TestLockFirstUseRolledBack(t *testing.T) {
-	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
+func TestRolledBackFirstWriterLetsOthersContinue(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestWritersOfShardTakeTurns
 	suite.EachULID(t, func(x *suite.Events) {
 		for round, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelDefault} {
 			shard := 5 + round
@@ -110,9 +110,9 @@ func TestLockFirstUseRolledBack(t *testing.T) {
 	})
 }
 
-// TestOutboxFirstUse (M59): whoever moves the first records of one shard holds up nobody who moves
+// TestMovingFirstRecordsDelaysNoOtherShard (M59): whoever moves the first records of one shard holds up nobody who moves
 // those of another (M30, M59, hazard 8).
-func TestOutboxFirstUse(t *testing.T) {
+func TestMovingFirstRecordsDelaysNoOtherShard(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 77, time.Time{})

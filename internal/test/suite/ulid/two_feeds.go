@@ -9,10 +9,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestTwoULIDFeeds (M5, M16, M17): two feeds have shards of the same numbers, which have nothing to do with
+// TestFeedsDoNotShareShards (M5, M16, M17): two feeds have shards of the same numbers, which have nothing to do with
 // each other: neither waits for the other's, moves it, or goes with it. In each "" and 0 are the beginning, and
 // an empty page keeps its cursor.
-func TestTwoULIDFeeds(t *testing.T) {
+func TestFeedsDoNotShareShards(t *testing.T) {
 	for mode, each := range map[string]func(*testing.T, func(*suite.Events)){rowfeed.ModeBlocking: suite.EachULID, rowfeed.ModeOutbox: suite.EachOutbox} {
 		t.Run(mode, func(t *testing.T) {
 			each(t, func(x *suite.Events) {

@@ -44,9 +44,9 @@ func ways(x *suite.Events) map[string]func(tx *sql.Tx, id, shard int) error {
 	return ways
 }
 
-// TestLockPastRows (H8): ULIDs are taken above those of the shard's rows, too, whoever made them: a
+// TestLockIsAboveForeignULIDs (H8): ULIDs are taken above those of the shard's rows, too, whoever made them: a
 // reader has passed these. Readers of what proper writers write miss nothing (hazard 8).
-func TestLockPastRows(t *testing.T) {
+func TestLockIsAboveForeignULIDs(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		id, shard := 0, 10
 		next := func(n *int) int { *n++; return *n }
@@ -124,8 +124,8 @@ func TestLockPastRows(t *testing.T) {
 	})
 }
 
-// TestLockPastBytes (H8): the same in a column of PostgreSQL's bytea, which holds any bytes.
-func TestLockPastBytes(t *testing.T) {
+// TestLockIsAboveForeignBytes (H8): the same in a column of PostgreSQL's bytea, which holds any bytes.
+func TestLockIsAboveForeignBytes(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...)
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard smallint NOT NULL, ulid bytea NOT NULL, data text, UNIQUE (shard, ulid))")
@@ -140,8 +140,8 @@ func TestLockPastBytes(t *testing.T) {
 	})
 }
 
-// TestULIDAddLeft (M62): a state that is left over where a feed is made goes on above the rows, too.
-func TestULIDAddLeft(t *testing.T) {
+// TestAddFeedContinuesLeftoverState (M62): a state that is left over where a feed is made goes on above the rows, too.
+func TestAddFeedContinuesLeftoverState(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
 		e := &suite.Events{Env: x}
@@ -164,9 +164,9 @@ func TestULIDAddLeft(t *testing.T) {
 	})
 }
 
-// TestULIDOfShard (H8): PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
+// TestULIDFunctionNeedsShardIfSeveralAreLocked (H8): PostgreSQL's function makes the ULIDs of the shard that is named, those of its last
 // lock, and refuses to guess which of several is meant (M38, M40, hazard 8).
-func TestULIDOfShard(t *testing.T) {
+func TestULIDFunctionNeedsShardIfSeveralAreLocked(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere the test is told the halves
 	suite.EachULID(t, func(x *suite.Events) {
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -197,9 +197,9 @@ func TestULIDOfShard(t *testing.T) {
 	})
 }
 
-// TestLockDropOpen (M63): a feed that is dropped beside the first writer of a shard waits for it, and
+// TestDropFeedWaitsForFirstWriter (M63): a feed that is dropped beside the first writer of a shard waits for it, and
 // leaves no state behind (M63).
-func TestLockDropOpen(t *testing.T) {
+func TestDropFeedWaitsForFirstWriter(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachULID(t, func(x *suite.Events) {
 		tx := x.Begin(sql.LevelReadCommitted)

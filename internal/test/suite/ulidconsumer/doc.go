@@ -1,0 +1,2 @@
+// Package ulidconsumer tests consumers of ULID feeds, whose shards are listed and not counted.
+package ulidconsumer
