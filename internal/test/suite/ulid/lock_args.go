@@ -9,22 +9,24 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockFunctionBoundsItsArguments (M41): PostgreSQL has times without end, and words of any length: a hint that never comes
-// is refused like any that is ahead, one that has always been counts as none that is, and what a writer leaves
-// with a shard is bounded, whatever it says.
+// TestLockFunctionBoundsItsArguments (M41): PostgreSQL has infinite times and texts of any length. The function refuses
+// an infinite hint as it refuses any hint ahead of the clock, and accepts one of minus infinity. The nonces that it
+// stores with a shard have a limited length.
 func TestLockFunctionBoundsItsArguments(t *testing.T) {
-	testdb.Only(t, testdb.PostgreSQL...) // elsewhere there are no such times, and the parameter has 40 characters
+	testdb.Only(t, testdb.PostgreSQL...) // others have no such times, and a parameter of 40 characters
 	suite.EachULID(t, func(x *suite.Events) {
 		tx := x.Begin(sql.LevelReadCommitted)
-		if _, err := tx.ExecContext(x.Ctx, "SELECT rowfeed_lock_events(5, 'infinity')"); err == nil || !strings.Contains(err.Error(), "ahead of the clock") {
-			t.Error(err)
+		_, err := tx.ExecContext(x.Ctx, x.Text("ulid.lock_with_endless_hint"))
+		if err == nil || !strings.Contains(err.Error(), "ahead of the clock") {
+			t.Errorf("error %v, want one about a hint ahead of the clock", err)
 		}
 		tx.Rollback()
 		tx = x.Begin(sql.LevelReadCommitted)
-		x.In(tx, "SELECT rowfeed_lock_events(5, '-infinity')", "SELECT rowfeed_lock_events(5, NULL, repeat('x', 100000))", "SELECT rowfeed_lock_events(5, NULL, repeat('y z', 100))")
+		x.In(tx, x.Statements("ulid.lock_with_odd_arguments")...)
 		x.Commit(tx)
-		if words := x.List("SELECT witness FROM rowfeed_shards WHERE shard = 5"); len(words) != 1 || words[0] != "y "+strings.Repeat("x", 40) {
-			t.Errorf("left with the shard: %.200q", words)
+		nonces := x.List("SELECT witness FROM rowfeed_shards WHERE shard = 5")
+		if len(nonces) != 1 || nonces[0] != "y "+strings.Repeat("x", 40) {
+			t.Errorf("the shard's state has the nonces %.200q", nonces)
 		}
 	})
 }

@@ -13,57 +13,59 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestKilledLockRestoresWaitLimit (M44): a Lock whose statement is killed while it waits, by an operator or by the
-// server's own bound, leaves the session's bound as it was: the connection goes back to its pool. On
-// MariaDB and MySQL the bound is the session's, and a statement that is killed puts nothing back.
+// TestKilledLockRestoresWaitLimit (M44): on MariaDB and MySQL, Lock changes the session's limit for lock waits. An
+// operator kills the statement of a lock that waits. Lock restores the limit before the connection returns to its pool.
 func TestKilledLockRestoresWaitLimit(t *testing.T) {
-	testdb.Only(t, testdb.InnoDB...) // elsewhere the setting is the transaction's, or not the server's
+	testdb.Only(t, testdb.InnoDB...) // on others the limit ends with the transaction, or is not the server's
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
 		holder := x.Begin(sql.LevelReadCommitted)
 		x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
-		pool := sessionOf(x.Env, "60000")
+		pool := waitingPool(x.Env, time.Minute)
 		tx := x.BeginOn(pool)
 		own, id := x.WaitSetting(tx), x.Connection(tx)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second})
+			request := rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second}
+			_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), request)
 			ended <- err
 		}()
-		x.Eventually("it waits", x.Waits)
-		x.Exec("KILL QUERY " + id)
+		x.Eventually("the lock waits", x.Waits)
+		x.Exec(x.Text("ulid.kill_statement", id))
 		if err := <-ended; err == nil {
-			t.Error("a lock that was killed is had")
+			t.Error("a lock succeeded although its statement was killed")
 		}
 		tx.Rollback()
 		next := x.BeginOn(pool)
 		if now, same := x.WaitSetting(next), x.Connection(next); now != own || same != id {
-			t.Errorf("the session %s waits %s, and %s was to wait %s", same, now, id, own)
+			t.Errorf("session %s has the limit %s, want session %s with %s", same, now, id, own)
 		}
 		x.Commit(holder)
-		// A bound that the session has been given since then is not put back to that of before.
-		x.In(next, "SET SESSION innodb_lock_wait_timeout = 33")
-		if _, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(next), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second}); err != nil {
+		// If the session gets a new limit, Lock restores the new one.
+		x.In(next, x.Text("ulid.set_lock_wait", 33_000, 33))
+		request := rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second}
+		if _, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(next), request); err != nil {
 			t.Error(err)
 		}
-		if _, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(next), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second, Hint: x.Now().Add(time.Hour)}); err == nil {
-			t.Error("a hint that is an hour ahead is taken")
+		request.Hint = x.Now().Add(time.Hour)
+		if _, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(next), request); err == nil {
+			t.Error("Lock accepted a hint that is an hour ahead")
 		}
 		if now := x.WaitSetting(next); now != "33" {
-			t.Errorf("the session waits %s, and was to wait 33", now)
+			t.Errorf("the session's limit is %s, want 33", now)
 		}
 	})
 }
 
-// TestCanceledLockRestoresWaitLimit (M44): nor does a transaction whose own context ends while it waits leave anything
-// with its connection: database/sql has rolled it back before anybody can put a setting back.
+// TestCanceledLockRestoresWaitLimit (M44): the context of a transaction ends while its lock waits, and database/sql
+// rolls the transaction back. The session's limit for lock waits is then as it was before.
 func TestCanceledLockRestoresWaitLimit(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.SQLite) // elsewhere the bound ends with the transaction, or the connection is closed
+	testdb.Only(t, testdb.SQLite) // on others the limit ends with the transaction, or the connection is closed
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
 		var waiting, again atomic.Bool
-		for _, own := range []string{"60000", "100"} { // longer than it is to wait for, and shorter
+		for _, own := range []time.Duration{time.Minute, 100 * time.Millisecond} { // the lock's is between them
 			pool := x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 				if strings.Contains(ev.SQL, "rowfeed_shards") {
 					again.Store(waiting.Swap(true))
@@ -71,14 +73,13 @@ func TestCanceledLockRestoresWaitLimit(t *testing.T) {
 				return nil
 			}}, "_txlock=deferred")
 			pool.SetMaxOpenConns(1)
-			if _, err := pool.Exec("PRAGMA busy_timeout = " + own); err != nil {
-				t.Fatal(err)
-			}
+			x.SetLockWait(pool, own)
 			setting := func() string {
 				tx := x.BeginOn(pool)
 				defer tx.Rollback()
 				return x.WaitSetting(tx)
 			}
+			before := setting()
 			holder := x.Begin(sql.LevelDefault)
 			x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
 			ctx, cancel := context.WithCancel(x.Ctx)
@@ -90,20 +91,23 @@ func TestCanceledLockRestoresWaitLimit(t *testing.T) {
 			again.Store(false)
 			ended := make(chan error, 1)
 			go func() {
-				_, err := x.Feed.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second})
+				request := rowfeed.LockRequest{Shards: []int{1}, Wait: 50 * time.Second}
+				_, err := x.Feed.Lock(ctx, rowfeed.InTx(tx), request)
 				ended <- err
 			}()
-			x.Eventually("it waits", func() bool { return len(ended) > 0 || waiting.Load() && (own == "60000" || again.Load()) })
+			x.Eventually("the lock waits", func() bool {
+				return len(ended) > 0 || waiting.Load() && (own == time.Minute || again.Load())
+			})
 			if len(ended) > 0 {
-				t.Fatalf("it gave up by itself where the session waits %s ms: %v", own, <-ended)
+				t.Fatalf("the lock gave up too early in a session with the limit %s: %v", own, <-ended)
 			}
 			cancel()
 			if err := <-ended; err == nil {
-				t.Error("a lock that was given up is had")
+				t.Error("a lock succeeded although its context was canceled")
 			}
 			tx.Rollback()
-			if now := setting(); now != own {
-				t.Fatalf("the session waits %s, and was to wait %s", now, own)
+			if now := setting(); now != before {
+				t.Fatalf("the session's limit is %s, want %s", now, before)
 			}
 			x.Commit(holder)
 		}

@@ -3,8 +3,10 @@ package ulid
 import (
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,29 +19,33 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestWritersOfShardTakeTurns (M31, M34, M60): the second writer of a shard waits until the first has ended, one of
-// another shard does not, where a database has more than one writer at all (M31, M34).
+// TestWritersOfShardTakeTurns (M31, M34, M60): a writer locks a shard that another writer has locked. It waits until
+// the other writer commits or rolls back, and gets ULIDs above those of a commit. A writer of another shard does not
+// wait, if the database has several writers.
 func TestWritersOfShardTakeTurns(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		ends := []string{"commit", "rollback", "commit, by SQL"}
-		if x.Family() == "sqlite" {
-			ends = ends[:2] // it has no functions
+		if !x.Has.Functions {
+			ends = ends[:2]
 		}
 		x.Write(1, 100, 100)
-		// Nothing but the state tells them apart: all of them count on in the same millisecond.
+		// With an old hint, only the state keeps the ULIDs apart.
 		request := rowfeed.LockRequest{Shards: []int{1}, Hint: time.UnixMilli(1), Wait: time.Hour}
 		for _, end := range ends {
 			first := x.Begin(sql.LevelReadCommitted)
 			u := x.Lock(first, request)
 			x.Event(first, 1, 1, x.At(u, 1, 0), "")
-			if x.Family() != "sqlite" {
+			if !x.Has.OneWriter {
 				other := x.Begin(sql.LevelReadCommitted)
 				x.Lock(other, rowfeed.LockRequest{Shards: []int{2}})
 				x.Commit(other)
 			}
 			var began, ended atomic.Bool
-			pool := x.Writer(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error { began.Store(true); return nil }})
+			pool := x.Writer(testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
+				began.Store(true)
+				return nil
+			}})
 			done := make(chan error, 1)
 			go func() {
 				tx, err := pool.BeginTx(x.Ctx, &sql.TxOptions{})
@@ -51,7 +57,7 @@ func TestWritersOfShardTakeTurns(t *testing.T) {
 				var is ulid.ULID
 				if strings.HasSuffix(end, "by SQL") {
 					var h suite.Halves
-					h, err = lockInTime(x, tx, 1, "'2000-01-01 00:00:00'")
+					h, err = lockPatiently(x, tx, 1, "'2000-01-01 00:00:00'")
 					copy(is[:], h.ULID)
 				} else if v, failed := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), request); failed != nil {
 					err = failed
@@ -84,8 +90,8 @@ func TestWritersOfShardTakeTurns(t *testing.T) {
 	})
 }
 
-// TestRangesOfULIDsNeverOverlap (M36, M37, M38, M39, M40): of one call and of several in a transaction, ULIDs grow, never
-// overlap, have one time each, and end where they end (M36, M37, M38, M39, M42).
+// TestRangesOfULIDsNeverOverlap (M36, M37, M38, M39, M40): the ULIDs of one lock, and of two locks in a transaction,
+// grow, do not overlap, have one time for each lock and end at ULIDsPerLock.
 func TestRangesOfULIDsNeverOverlap(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
@@ -99,20 +105,24 @@ func TestRangesOfULIDsNeverOverlap(t *testing.T) {
 		_, err := u.At(0, 0)
 		x.WantCode(err, rowfeed.InvalidRequest)
 		low, last := x.At(u, 3, 0), x.At(u, 3, rowfeed.ULIDsPerLock-1)
-		if low.Compare(x.At(u, 3, 1)) >= 0 || x.At(u, 3, 1).Compare(last) >= 0 || last.Compare(x.At(v, 3, 0)) >= 0 || low.Time() != last.Time() {
-			t.Errorf("%s, %s, %s, then %s", low, x.At(u, 3, 1), last, x.At(v, 3, 0))
+		second, next := x.At(u, 3, 1), x.At(v, 3, 0)
+		ids := []ulid.ULID{low, second, last, next}
+		if !slices.IsSortedFunc(ids, ulid.ULID.Compare) || len(slices.Compact(ids)) != 4 || low.Time() != last.Time() {
+			t.Errorf("the lock has %s, %s … %s, and the next lock %s", low, second, last, next)
 		}
 		at, err := u.Time(3)
 		if err != nil || !at.Equal(suite.Millis(low)) || at.Sub(x.Now()).Abs() > time.Minute {
-			t.Errorf("time %s of %s, %v", at, low, err)
+			t.Errorf("the lock has the time %s, and its first ULID is %s (%v)", at, low, err)
 		}
 		high, lower, err := u.HighLow(3)
-		var bytes [16]byte
-		for i := range 8 {
-			bytes[i], bytes[8+i] = byte(high>>(56-8*i)), byte((lower+12345)>>(56-8*i))
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err != nil || bytes != x.At(u, 3, 12345) {
-			t.Errorf("%x, %s, %v", bytes, x.At(u, 3, 12345), err)
+		var computed ulid.ULID
+		binary.BigEndian.PutUint64(computed[:8], uint64(high))
+		binary.BigEndian.PutUint64(computed[8:], uint64(lower+12345))
+		if want := x.At(u, 3, 12345); computed != want {
+			t.Errorf("the numbers of the lock give %s, want %s", computed, want)
 		}
 		if err := errors.Join(u.Verify(x.Ctx), v.Verify(x.Ctx)); err != nil {
 			t.Error(err)
@@ -122,8 +132,9 @@ func TestRangesOfULIDsNeverOverlap(t *testing.T) {
 	})
 }
 
-// TestTimeFollowsHintsAndNeverGoesBack (M41, M60, H8, H19): time follows hints, but never goes back, and a hint from beyond a minute
-// ahead is refused and changes nothing (M41, M60, hazard 8).
+// TestTimeFollowsHintsAndNeverGoesBack (M41, M60, H8, H19): the time of ULIDs follows the hints of locks, but never
+// goes back. A hint more than a minute ahead is refused and changes nothing. Pages after a time have the rows since
+// then.
 func TestTimeFollowsHintsAndNeverGoesBack(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		base := x.Now().Add(-time.Hour).Truncate(time.Millisecond)
@@ -134,7 +145,7 @@ func TestTimeFollowsHintsAndNeverGoesBack(t *testing.T) {
 			u := x.Lock(tx, rowfeed.LockRequest{Hint: base.Add(hint)})
 			id := x.At(u, 0, 0)
 			if !suite.Millis(id).Equal(base.Add(want[i])) || id.String() <= last {
-				t.Errorf("hint %s gives %s (%s) after %s", hint, id, suite.Millis(id), last)
+				t.Errorf("with the hint %s the lock gets %s (%s) after %s", hint, id, suite.Millis(id), last)
 			}
 			last = id.String()
 			x.Event(tx, i+1, 0, id, "")
@@ -143,24 +154,26 @@ func TestTimeFollowsHintsAndNeverGoesBack(t *testing.T) {
 		tx := x.Begin(sql.LevelReadCommitted)
 		_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Hint: x.Now().Add(2 * time.Minute)})
 		x.WantCode(err, rowfeed.InvalidRequest)
-		if err := tx.Commit(); err != nil && x.Family() != "postgres" { // whoever goes on all the same; there the transaction has failed
+		if err := tx.Commit(); err != nil && !x.Has.AbortingErrors {
 			t.Fatal(err)
 		}
 		tx = x.Begin(sql.LevelReadCommitted)
 		id := x.At(x.Lock(tx, rowfeed.LockRequest{Hint: base.Add(11 * time.Minute)}), 0, 0)
 		if !suite.Millis(id).Equal(base.Add(11 * time.Minute)) {
-			t.Errorf("after a refused hint: %s", suite.Millis(id))
+			t.Errorf("after a refused hint, the lock has the time %s", suite.Millis(id))
 		}
 		x.Commit(tx)
-		// By time a shard is found without a search.
-		for after, want := range map[time.Duration][]int{-time.Hour: {1, 2, 3, 4, 5}, time.Second: {2, 3, 4, 5}, 3 * time.Minute: {2, 3, 4, 5}, 4 * time.Minute: {5}, 24 * time.Hour: nil} {
+		for after, want := range map[time.Duration][]int{
+			-time.Hour: {1, 2, 3, 4, 5}, time.Second: {2, 3, 4, 5}, 3 * time.Minute: {2, 3, 4, 5}, 4 * time.Minute: {5},
+			24 * time.Hour: nil,
+		} {
 			x.WantIDs(x.Page(x.Feed, 0, rowfeed.At(base.Add(after)), 10), false, want...)
 		}
 	})
 }
 
-// TestLockNeedsTransaction (M33): without a transaction, or in one that has ended, nothing is locked and no
-// state changes (M33).
+// TestLockNeedsTransaction (M33): Lock fails without a transaction, in one that has ended, and for a sequence feed. No
+// state changes.
 func TestLockNeedsTransaction(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -168,7 +181,7 @@ func TestLockNeedsTransaction(t *testing.T) {
 		_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{})
 		x.WantCode(err, rowfeed.InvalidRequest)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_shards WHERE ulid_high <> 0"); n != 0 {
-			t.Errorf("%d shards were advanced", n)
+			t.Errorf("%d shards have a new state", n)
 		}
 		_, err = x.Feed.Lock(x.Ctx, rowfeed.InTx(nil), rowfeed.LockRequest{})
 		x.WantCode(err, rowfeed.InvalidRequest)
@@ -179,8 +192,8 @@ func TestLockNeedsTransaction(t *testing.T) {
 	})
 }
 
-// TestVerifyDetectsRolledBackSavepoint (M40, H8): a savepoint that is rolled back takes the ULIDs of a Lock after it
-// back, and Verify knows; those from before stay good (hazard 8).
+// TestVerifyDetectsRolledBackSavepoint (M40, H8): a savepoint is rolled back. ULIDs of a lock after the savepoint are
+// invalid, and Verify says so. ULIDs of locks before it are still valid.
 func TestVerifyDetectsRolledBackSavepoint(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
@@ -202,10 +215,12 @@ func TestVerifyDetectsRolledBackSavepoint(t *testing.T) {
 					t.Fatal(level, err)
 				}
 			}
-			for range 6 { // before has eight behind it now, and could have been taken back
+			for range 6 { // after eight later locks, Verify knows nothing of the first one
 				x.Lock(tx, rowfeed.LockRequest{Shards: []int{1}})
 			}
-			if err := before.Verify(x.Ctx); !errors.Is(err, rowfeed.Conflict) || !strings.Contains(err.Error(), "or the transaction has locked the shard 8 times since") {
+			err := before.Verify(x.Ctx)
+			if !errors.Is(err, rowfeed.Conflict) ||
+				!strings.Contains(err.Error(), "or the transaction has locked the shard 8 times since") {
 				t.Error(level, err)
 			}
 			if err := after.Verify(x.Ctx); err != nil {
@@ -216,8 +231,8 @@ func TestVerifyDetectsRolledBackSavepoint(t *testing.T) {
 	})
 }
 
-// TestLockIgnoresOldSnapshot (H9, H20): a transaction that has read before others took ULIDs gets ULIDs above
-// theirs, or none: databases that cannot see the newest state then refuse (hazards 8 and 9).
+// TestLockIgnoresOldSnapshot (H9, H20): a transaction reads before another one locks a shard. Its own lock gets ULIDs
+// above those of the other, or fails if the database cannot read the newest state.
 func TestLockIgnoresOldSnapshot(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
@@ -227,14 +242,14 @@ func TestLockIgnoresOldSnapshot(t *testing.T) {
 			if err := tx.QueryRowContext(x.Ctx, "SELECT count(*) FROM rowfeed_shards").Scan(&n); err != nil {
 				t.Fatal(err)
 			}
-			if x.Family() == "mysql" && level == sql.LevelSerializable {
-				tx.Rollback() // what it reads it locks: nobody else takes anything
+			if x.Has.LockingSerializable && level == sql.LevelSerializable {
+				tx.Rollback() // the other writer would wait for this transaction
 				continue
 			}
 			x.Write(1, 2+i, 2+i)
-			// The clock is no help: it counts on from the state.
-			u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Hint: time.UnixMilli(1)})
-			if refuses := x.Family() == "sqlite" || x.Family() == "postgres" && level != sql.LevelReadCommitted; refuses {
+			request := rowfeed.LockRequest{Shards: []int{1}, Hint: time.UnixMilli(1)} // so that only the state decides
+			u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), request)
+			if x.Has.OneWriter || x.Has.AbortingSnapshots && level != sql.LevelReadCommitted {
 				x.WantCode(err, rowfeed.Locked)
 				tx.Rollback()
 				continue
@@ -244,7 +259,7 @@ func TestLockIgnoresOldSnapshot(t *testing.T) {
 			}
 			last := x.Page(x.Feed, 1, "", 10)
 			if at := x.At(u, 1, 0).String(); at <= last.Entries[len(last.Entries)-1].Position {
-				t.Errorf("%s: %s is not above what was committed before", level, at)
+				t.Errorf("%s: the lock gets %s, which is not above the committed rows", level, at)
 			}
 			x.Commit(tx)
 		}

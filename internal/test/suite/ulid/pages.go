@@ -9,13 +9,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPagesAreInULIDOrder (M17, M32, M42, M46, M61): five rows of two transactions are read as pages of 3 and 2, in the
-// order of their ULIDs, as they stand in the table; read again they are the same (M32, M46).
+// TestPagesAreInULIDOrder (M17, M32, M42, M46, M61): five rows of two transactions are read as pages of three and two
+// entries, in the order of their ULIDs. A page that is read again is the same.
 func TestPagesAreInULIDOrder(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		if page := x.Page(x.Feed, 0, "", 10); len(page.Entries) != 0 || page.Cursor != "" || page.More {
-			t.Fatalf("an empty shard: %+v", page)
+			t.Fatalf("an empty shard has the page %+v", page)
 		}
 		x.Write(0, 1, 4)
 		x.Write(0, 5, 5)
@@ -24,22 +24,24 @@ func TestPagesAreInULIDOrder(t *testing.T) {
 		second := x.Page(x.Feed, 0, first.Cursor, 3)
 		x.WantIDs(second, false, 4, 5)
 		if got := second.Entries[1].Position; rowfeed.Cursor(got) != second.Cursor {
-			t.Errorf("the cursor of a whole pass is %q, and the last position %q", second.Cursor, got)
+			t.Errorf("the cursor at the head is %q, and the last position %q", second.Cursor, got)
 		}
 		if row := second.Entries[1]; row.Shard != 0 || !strings.HasSuffix(suite.Line(row), `,"data":""}`) {
-			t.Errorf("shard %d, %s", row.Shard, suite.Line(row))
+			t.Errorf("the last entry is of shard %d: %s", row.Shard, suite.Line(row))
 		}
 		if again := x.Page(x.Feed, 0, "", 3); suite.Lines(again) != suite.Lines(first) || again.Cursor != first.Cursor {
-			t.Errorf("read again:\n%s\nfirst:\n%s", suite.Lines(again), suite.Lines(first))
+			t.Errorf("the page is\n%s\nand before it was\n%s", suite.Lines(again), suite.Lines(first))
 		}
 		for _, after := range []rowfeed.Cursor{second.Cursor, rowfeed.Now} {
-			if page := x.Page(x.Feed, 0, after, 3); len(page.Entries) != 0 || page.Cursor != second.Cursor || page.More {
-				t.Errorf("after %q: %+v", after, page)
+			page := x.Page(x.Feed, 0, after, 3)
+			if len(page.Entries) != 0 || page.Cursor != second.Cursor || page.More {
+				t.Errorf("the page after %q is %+v, want an empty one", after, page)
 			}
 		}
-		// What is committed before a consistent request is there.
+		// A consistent request shows what was committed before.
 		x.Write(0, 6, 6)
-		page, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{After: second.Cursor, Shards: rowfeed.One(0), Consistent: true})
+		request := rowfeed.Request{After: second.Cursor, Shards: rowfeed.One(0), Consistent: true}
+		page, err := x.Feed.Fetch(x.Ctx, request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,8 +49,8 @@ func TestPagesAreInULIDOrder(t *testing.T) {
 	})
 }
 
-// TestAnyNumberIsShard (M30): any number is a shard, each by itself, and whoever asks for all of
-// several is told to name one (M30).
+// TestAnyNumberIsShard (M30): shards have any numbers, also negative ones, and each is read by itself. If a feed has
+// several shards, a reader that names none gets an error that lists them.
 func TestAnyNumberIsShard(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(77, 1, 2)
@@ -62,18 +64,19 @@ func TestAnyNumberIsShard(t *testing.T) {
 			_, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{Shards: shards})
 			x.WantCode(err, rowfeed.InvalidRequest)
 			if !strings.Contains(err.Error(), "-5, 77") {
-				t.Errorf("%s: %v", shards, err)
+				t.Errorf("%s: error %v, want one that names the shards", shards, err)
 			}
 		}
-		if info := x.Info(x.Feed); len(info.ShardIDs) != 2 || info.ShardIDs[0] != -5 || info.Head != "" || info.Mode != rowfeed.ModeBlocking {
-			t.Errorf("%+v", info)
+		info := x.Info(x.Feed)
+		if len(info.ShardIDs) != 2 || info.ShardIDs[0] != -5 || info.Head != "" || info.Mode != rowfeed.ModeBlocking {
+			t.Errorf("info: %+v", info)
 		}
 		x.WantSound(x.Feed)
 	})
 }
 
-// TestForeignCursorIsRefused (M46): a cursor of another kind of feed, of another generation, or ahead of the
-// shard is refused; the state of the shard judges, not the rows that are left (guarantee 4).
+// TestForeignCursorIsRefused (M46): a cursor of another kind of feed, of another generation, or ahead of the shard is
+// refused. The shard's state decides, so the cursor of a deleted row is accepted.
 func TestForeignCursorIsRefused(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(0, 1, 3)
@@ -92,7 +95,7 @@ func TestForeignCursorIsRefused(t *testing.T) {
 		x.WantCode(err, rowfeed.InvalidRequest)
 		x.Exec("DELETE FROM events WHERE id > 1")
 		if page := x.Page(x.Feed, 0, head, 10); page.Cursor != head || page.More || len(page.Entries) != 0 {
-			t.Errorf("after rows were deleted: %+v", page)
+			t.Errorf("after the rows were deleted, the page is %+v", page)
 		}
 		x.Write(0, 4, 4)
 		x.WantIDs(x.Page(x.Feed, 0, head, 10), false, 4)
@@ -104,17 +107,16 @@ func TestForeignCursorIsRefused(t *testing.T) {
 	})
 }
 
-// TestRowAboveStateIsReadAndReported (H8): a row with a ULID above its shard's state, which rowfeed did not assign, is read. Its
-// cursor is accepted while the row exists, and check reports the row.
+// TestRowAboveStateIsReadAndReported (H8): a row has a ULID above its shard's state, which rowfeed did not assign.
+// Readers get the row, its cursor is accepted while the row exists, and check reports the row.
 func TestRowAboveStateIsReadAndReported(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(0, 1, 1)
-		hex := "7f000000000000000000000000000000"
-		x.Exec("INSERT INTO events VALUES (2, 0, " + x.By(map[string]string{"sqlite": "x'" + hex + "'", "postgres": "'" + hex + "'", "mysql": "x'" + hex + "'"}) + ", '')")
+		x.Exec("INSERT INTO events VALUES (2, 0, " + x.ULIDLiteral("7f000000000000000000000000000000") + ", '')")
 		page := x.Page(x.Feed, 0, "", 10)
 		x.WantIDs(page, false, 1, 2)
 		if again := x.Page(x.Feed, 0, page.Cursor, 10); len(again.Entries) != 0 || again.Cursor != page.Cursor {
-			t.Errorf("%+v", again)
+			t.Errorf("the page after the row is %+v, want an empty one", again)
 		}
 		findings, err := x.Feed.Admin().Check(x.Ctx)
 		if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Problem, "shard 0") {
