@@ -45,8 +45,8 @@ func TestRunOnceSkipsLockedShard(t *testing.T) {
 func TestLockedShardDoesNotDelayOthers(t *testing.T) {
 	suite.EachHeld(t, func(x *suite.Events, hold func() func()) {
 		r := x.Taker(nil)
-		var told suite.Troubles
-		c := r.Consumer(x.Feed, x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: told.Observer()}))
+		var troubles suite.Troubles
+		c := r.Consumer(x.Feed, x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: troubles.Observer()}))
 		r.Once(c)
 		release := hold()
 		x.Appended(3, 0, time.Time{})
@@ -56,7 +56,7 @@ func TestLockedShardDoesNotDelayOthers(t *testing.T) {
 		}
 		r.AwaitApplied("the other shard is consumed", "0: 1", "1: 2 10 11 12")
 		x.Eventually("the observer gets an error of the shard", func() bool {
-			return told.Like(`feed "events", shard 0: `) > 0
+			return troubles.Like(`feed "events", shard 0: `) > 0
 		})
 		release()
 		r.AwaitApplied("the shard is consumed after it was locked", "0: 1 3", "1: 2 10 11 12")
