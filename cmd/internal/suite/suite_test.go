@@ -25,8 +25,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite/plans"
 	"github.com/rowfeed/rowfeed/internal/test/suite/publish"
 	"github.com/rowfeed/rowfeed/internal/test/suite/shard"
-	"github.com/rowfeed/rowfeed/internal/test/suite/shardids"
 	"github.com/rowfeed/rowfeed/internal/test/suite/ulid"
+	"github.com/rowfeed/rowfeed/internal/test/suite/ulidconsumer"
 	"github.com/rowfeed/rowfeed/internal/test/suite/values"
 )
 
@@ -54,8 +54,8 @@ func TestSuite(t *testing.T) {
 		publish.Tests,
 		relay.Tests,
 		shard.Tests,
-		shardids.Tests,
 		ulid.Tests,
+		ulidconsumer.Tests,
 		values.Tests,
 		wire.Tests,
 	)

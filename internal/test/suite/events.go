@@ -15,37 +15,51 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// Events is an env with a table events(id, shard, ulid, data) and its feed, with ULIDs.
+// Events is an Env with the table events(id, shard, ulid, data) and its ULID feed.
 type Events struct {
 	*Env
 	Feed *rowfeed.Feed
 }
 
-// EachULID runs f on every engine, on a database with such a feed.
+// EachULID runs f on every engine with a ULID feed of mode blocking.
 func EachULID(t *testing.T, f func(x *Events)) {
 	t.Helper()
 	Each(t, func(x *Env) {
-		x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+		x.MakeEvents()
 		f(&Events{x, x.Add(EventsSpec())})
 	})
 }
 
+// EventsSpec is the feed of the table events.
 func EventsSpec() rowfeed.FeedSpec {
-	return rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard"}
+	return rowfeed.FeedSpec{
+		Name: "events", Table: "events", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard",
+	}
 }
 
-func (x *Env) ULIDType() string {
-	return x.By(map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "BINARY(16)"})
+// MakeEvents creates the table events and its index.
+func (x *Env) MakeEvents() {
+	x.Helper()
+	x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
 }
 
+// ULIDType returns the type of a column of ULIDs.
+func (x *Env) ULIDType() string { return x.Text("ulid.column_type") }
+
+// ULIDLiteral returns the SQL of the ULID with these bytes, which are given in hexadecimal digits.
+func (x *Env) ULIDLiteral(hex string) string { return x.Text("ulid.literal", hex) }
+
+// EventsTable returns the statement that creates a table like events.
 func (x *Env) EventsTable(name string) string {
-	return "CREATE TABLE " + name + " (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, ulid " + x.ULIDType() + " NOT NULL, data VARCHAR(100))"
+	return "CREATE TABLE " + name + " (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, ulid " + x.ULIDType() +
+		" NOT NULL, data VARCHAR(100))"
 }
 
-// Lock takes ULIDs in a transaction.
+// Lock locks shards in a transaction, and returns their ULIDs.
 func (x *Events) Lock(tx *sql.Tx, req rowfeed.LockRequest) *rowfeed.ULIDs {
 	x.Helper()
 	u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), req)
@@ -55,7 +69,7 @@ func (x *Events) Lock(tx *sql.Tx, req rowfeed.LockRequest) *rowfeed.ULIDs {
 	return u
 }
 
-// At is the i-th ULID of a shard.
+// At returns the i-th ULID of a shard.
 func (x *Events) At(u *rowfeed.ULIDs, shard int, i int64) ulid.ULID {
 	x.Helper()
 	id, err := u.At(shard, i)
@@ -73,12 +87,17 @@ func (x *Events) Event(tx *sql.Tx, id, shard int, u ulid.ULID, data string) {
 	}
 }
 
+// TryEvent inserts a row, for goroutines.
 func (x *Events) TryEvent(ctx context.Context, tx *sql.Tx, id, shard int, u ulid.ULID, data string) error {
-	query := "INSERT INTO events (id, shard, ulid, data) VALUES (?, ?, ?, ?)"
-	if x.Family() == "postgres" {
-		query = "INSERT INTO events (id, shard, ulid, data) VALUES ($1, $2, $3, $4)"
-	}
-	_, err := tx.ExecContext(ctx, query, id, shard, u, data)
+	return InsertEvent(ctx, tx, x.Dialect, id, shard, u, data)
+}
+
+// InsertEvent inserts a row, for processes without an Env.
+func InsertEvent(
+	ctx context.Context, tx *sql.Tx, d dialect.Dialect, id, shard int, u ulid.ULID, data string,
+) error {
+	values := d.Placeholder(1) + ", " + d.Placeholder(2) + ", " + d.Placeholder(3) + ", " + d.Placeholder(4)
+	_, err := tx.ExecContext(ctx, "INSERT INTO events (id, shard, ulid, data) VALUES ("+values+")", id, shard, u, data)
 	return err
 }
 
@@ -93,7 +112,7 @@ func (x *Events) Write(shard, first, last int) {
 	x.Commit(tx)
 }
 
-// Page is a page of one shard.
+// Page returns a page of one shard.
 func (x *Events) Page(f rowfeed.Source, shard int, after rowfeed.Cursor, limit int) rowfeed.Page {
 	x.Helper()
 	page, err := x.TryPage(f, shard, after, limit)
@@ -103,7 +122,7 @@ func (x *Events) Page(f rowfeed.Source, shard int, after rowfeed.Cursor, limit i
 	return page
 }
 
-// TryPage is page for goroutines. Another mover of the shard may be a slow one.
+// TryPage is Page for goroutines. It tries again while another process moves records of the shard.
 func (x *Events) TryPage(f rowfeed.Source, shard int, after rowfeed.Cursor, limit int) (rowfeed.Page, error) {
 	deadline := time.Now().Add(Patience())
 	for {
@@ -114,7 +133,7 @@ func (x *Events) TryPage(f rowfeed.Source, shard int, after rowfeed.Cursor, limi
 	}
 }
 
-// WantIDs asserts the rows of a page, whose positions are ULIDs that grow.
+// WantIDs asserts the rows of a page, whose positions must be growing ULIDs.
 func (x *Events) WantIDs(page rowfeed.Page, more bool, want ...int) {
 	x.Helper()
 	var got []int
@@ -132,21 +151,29 @@ func (x *Events) WantIDs(page rowfeed.Page, more bool, want ...int) {
 	}
 }
 
-// Writer is a pool for one writer, that waits for locks for as long as it takes.
+// Writer returns the pool of one writer, whose session waits long enough for locks.
 func (x *Events) Writer(h testdb.Hooks) *sql.DB {
 	x.Helper()
 	pool := x.DB.OpenTapped(x.T, h)
 	pool.SetMaxOpenConns(1)
-	if x.Family() == "sqlite" {
-		if _, err := pool.Exec("PRAGMA busy_timeout = 60000"); err != nil {
-			x.Fatal(err)
-		}
+	if x.Has.OneWriter { // such a session waits 5 s by default
+		x.SetLockWait(pool, time.Minute)
 	}
 	return pool
 }
 
+// SetLockWait limits how long the session of a pool of one connection waits for a lock.
+func (x *Env) SetLockWait(pool *sql.DB, wait time.Duration) {
+	x.Helper()
+	if _, err := pool.Exec(x.Text("ulid.set_lock_wait", wait.Milliseconds(), int(wait.Seconds()))); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// Millis returns the time of a ULID.
 func Millis(u ulid.ULID) time.Time { return time.UnixMilli(int64(u.Time())).UTC() }
 
+// Lines returns the entries of a page as text.
 func Lines(page rowfeed.Page) string {
 	var s []string
 	for _, e := range page.Entries {
@@ -155,23 +182,25 @@ func Lines(page rowfeed.Page) string {
 	return strings.Join(s, "\n")
 }
 
-// Now is the database's clock.
+// Now returns the time of the database's clock.
 func (x *Env) Now() time.Time {
 	x.Helper()
 	return time.UnixMicro(x.Scalar("SELECT " + x.Dialect.Now())).UTC()
 }
 
-// Routines is how many functions and procedures a feed of mode blocking has.
+// Routines returns the number of functions and procedures that a feed of mode blocking has.
 func (x *Env) Routines() int {
 	x.Helper()
-	return len(strings.Fields(x.By(map[string]string{"sqlite": "", "postgres": "lock ulid", "mysql": "lock take witness ulid"})))
+	return len(strings.Fields(x.Text("ulid.routines")))
 }
 
-// Holds starts a writer in a process of its own, which has shard 1.
-func (x *Events) Holds(params string, req rowfeed.LockRequest) (p *Program, goOn func()) {
+// Holds starts a process that has locked shard 1. The process commits when release is called.
+func (x *Events) Holds(params string, req rowfeed.LockRequest) (p *Program, release func()) {
 	x.Helper()
-	file := filepath.Join(x.TempDir(), "go on")
-	p = &Program{testdb.CrashChild(x.T, "shard holder", "URL="+x.DB.URL, "PARAMS="+params, "IDLE="+req.Idle.String(), "FILE="+file), []string{"", "shard holder"}}
+	file := filepath.Join(x.TempDir(), "release")
+	child := testdb.CrashChild(x.T, "shard holder",
+		"URL="+x.DB.URL, "PARAMS="+params, "IDLE="+req.Idle.String(), "FILE="+file)
+	p = &Program{child, []string{"", "shard holder"}}
 	x.WaitFor(p, regexp.MustCompile("holding"))
 	return p, func() {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -180,11 +209,10 @@ func (x *Events) Holds(params string, req rowfeed.LockRequest) (p *Program, goOn
 	}
 }
 
-// WaitSetting reads what bounds the waits of a transaction's session, in its own words.
+// WaitSetting returns how long the session of a transaction waits for a lock, as the database shows it.
 func (x *Env) WaitSetting(tx *sql.Tx) (setting string) {
 	x.Helper()
-	query := x.By(map[string]string{"sqlite": "PRAGMA busy_timeout", "postgres": "SELECT current_setting('lock_timeout')", "mysql": "SELECT @@SESSION.innodb_lock_wait_timeout"})
-	if err := tx.QueryRowContext(x.Ctx, query).Scan(&setting); err != nil {
+	if err := tx.QueryRowContext(x.Ctx, x.Text("ulid.lock_wait")).Scan(&setting); err != nil {
 		x.Fatal(err)
 	}
 	return setting
@@ -194,7 +222,7 @@ func (x *Env) WaitSetting(tx *sql.Tx) (setting string) {
 func (x *Env) BeginOn(pool *sql.DB) *sql.Tx {
 	x.Helper()
 	level := sql.LevelReadCommitted
-	if x.Family() == "sqlite" {
+	if x.Has.OneWriter {
 		level = sql.LevelDefault
 	}
 	tx, err := pool.BeginTx(x.Ctx, &sql.TxOptions{Isolation: level})
@@ -205,6 +233,7 @@ func (x *Env) BeginOn(pool *sql.DB) *sql.Tx {
 	return tx
 }
 
+// WantVerified asserts that the feed's objects are in order.
 func (x *Events) WantVerified() {
 	x.Helper()
 	if problems, err := x.Feed.Admin().Verify(x.Ctx); err != nil || len(problems) > 0 {
@@ -212,29 +241,29 @@ func (x *Events) WantVerified() {
 	}
 }
 
-// Halves are what a lock by SQL has given.
+// Halves is the first ULID of a lock by SQL, and the numbers that ULIDs are computed from.
 type Halves struct {
 	ULID      []byte
 	High, Low int64
 }
 
-// LockBySQL takes ULIDs as a writer without the library does.
+// LockBySQL locks a shard with the database's function, as writers without the library do. The hint is SQL.
 func (x *Events) LockBySQL(tx *sql.Tx, shard int, hint string) (h Halves, err error) {
-	if x.Family() == "postgres" {
-		err = tx.QueryRowContext(x.Ctx, fmt.Sprintf("SELECT uuid_send(ulid), ulid_high, ulid_low FROM rowfeed_lock_events(%d, %s)", shard, hint)).Scan(&h.ULID, &h.High, &h.Low)
-		return h, err
+	statements := x.Statements("ulid.lock_and_read", shard, hint)
+	last := len(statements) - 1
+	for _, s := range statements[:last] {
+		if _, err = tx.ExecContext(x.Ctx, s); err != nil {
+			return h, err
+		}
 	}
-	if _, err = tx.ExecContext(x.Ctx, fmt.Sprintf("CALL rowfeed_lock_events(%d, %s, @ulid, @high, @low)", shard, hint)); err == nil {
-		err = tx.QueryRowContext(x.Ctx, "SELECT @ulid, @high, @low").Scan(&h.ULID, &h.High, &h.Low)
-	}
+	err = tx.QueryRowContext(x.Ctx, statements[last]).Scan(&h.ULID, &h.High, &h.Low)
 	return h, err
 }
 
-// BySQL is the SQL of the i-th ULID of the lock before, of the shard that is named where there may be several.
+// BySQL returns the SQL of the i-th ULID of the last lock. It names the shard if a shard is given.
 func (x *Events) BySQL(i string, shard ...int) string {
-	named := ""
-	for _, s := range shard {
-		named += fmt.Sprint(", ", s)
+	if len(shard) == 0 {
+		return x.Text("ulid.ulid", i)
 	}
-	return x.By(map[string]string{"postgres": "rowfeed_ulid_events(" + i + named + ")", "mysql": "rowfeed_ulid_events(@high, @low, " + i + ")"})
+	return x.Text("ulid.ulid_of_shard", i, shard[0])
 }

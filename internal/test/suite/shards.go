@@ -12,8 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// WrongShards are the keys that check finds in other data shards than theirs. It must
-// find nothing else.
+// WrongShards returns the keys that check finds in wrong data shards. Check must find nothing else.
 func (x *Env) WrongShards(f *rowfeed.Feed) (keys []string) {
 	x.Helper()
 	findings, err := f.Admin().Check(x.Ctx)
@@ -30,19 +29,19 @@ func (x *Env) WrongShards(f *rowfeed.Feed) (keys []string) {
 	return keys
 }
 
-// AddShards makes the table kv and its feed with n data shards.
+// AddShards creates the table kv and its feed with n data shards.
 func (x *Env) AddShards(n int) *rowfeed.Feed {
 	x.Helper()
 	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 	return x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: n})
 }
 
-// ShardOfID is the data shard of a key of kv.
+// ShardOfID returns the data shard of a key of kv.
 func ShardOfID(id int64, dataShards int) int {
 	return int(crc32.ChecksumIEEE([]byte(strconv.FormatInt(id, 10))) % uint32(dataShards))
 }
 
-// IDsOf are n ids from first on whose keys are in the half-open range of data shards.
+// IDsOf returns the first n ids from first on whose keys have a data shard from (inclusive) to to (exclusive).
 func IDsOf(first int64, n, dataShards, from, to int) (ids []int64) {
 	for id := first; len(ids) < n; id++ {
 		if s := ShardOfID(id, dataShards); s >= from && s < to {
@@ -52,6 +51,7 @@ func IDsOf(first int64, n, dataShards, from, to int) (ids []int64) {
 	return ids
 }
 
+// InsertIDs inserts rows with these ids into kv.
 func (x *Env) InsertIDs(ids ...int64) {
 	x.Helper()
 	for _, id := range ids {
@@ -59,7 +59,8 @@ func (x *Env) InsertIDs(ids ...int64) {
 	}
 }
 
-// Cursors are a consumer's, "0/2 7" each, with what is remarkable behind it.
+// Cursors returns a consumer's cursors, each as "0/2 7" for the cursor 7 of shard 0 of 2. " paused" and " 3 aside" follow
+// if they apply.
 func (x *Env) Cursors(consumer string) (lines []string) {
 	x.Helper()
 	all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: consumer})
@@ -79,6 +80,7 @@ func (x *Env) Cursors(consumer string) (lines []string) {
 	return lines
 }
 
+// WantCursors asserts what Cursors returns.
 func (x *Env) WantCursors(consumer string, want ...string) {
 	x.Helper()
 	if got := x.Cursors(consumer); !slices.Equal(got, want) {
@@ -86,12 +88,14 @@ func (x *Env) WantCursors(consumer string, want ...string) {
 	}
 }
 
-// HeldReshard is an upgrade of kv that is held before the first statement of its kind
-// whose text has the words; its end is what comes out of the channel.
+// HeldReshard starts a reshard of kv and holds it before the first statement of a kind that contains the words. end gets
+// the reshard's result.
 func (x *Env) HeldReshard(shards int, kind testdb.TapKind, words string) (held *testdb.Held, end chan error) {
 	x.Helper()
 	begun := false
-	held = testdb.Hold(func(ev testdb.TapEvent) bool { return begun && ev.Kind == kind && strings.Contains(ev.SQL, words) })
+	held = testdb.Hold(func(ev testdb.TapEvent) bool {
+		return begun && ev.Kind == kind && strings.Contains(ev.SQL, words)
+	})
 	f := x.Tapped(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
 		begun = begun || strings.Contains(ev.SQL, "data_shards = ")
 		return held.Before(ctx, ev)
@@ -99,8 +103,7 @@ func (x *Env) HeldReshard(shards int, kind testdb.TapKind, words string) (held *
 	return held, x.ReshardUntil(f, shards, held)
 }
 
-// ReshardUntil begins an upgrade and waits until it is held; its end is what comes out of
-// the channel.
+// ReshardUntil starts a reshard and waits until it is held. The channel gets the reshard's result.
 func (x *Env) ReshardUntil(f *rowfeed.Feed, shards int, held *testdb.Held) chan error {
 	x.Helper()
 	end := make(chan error, 1)
@@ -111,12 +114,12 @@ func (x *Env) ReshardUntil(f *rowfeed.Feed, shards int, held *testdb.Held) chan 
 	select {
 	case <-held.Reached:
 	case err := <-end:
-		x.Fatalf("the upgrade ended before it was held: %v", err)
+		x.Fatalf("the reshard ended before it was held: %v", err)
 	}
 	return end
 }
 
-// Reshard divides a feed anew.
+// Reshard gives a feed another number of data shards.
 func (x *Env) Reshard(f *rowfeed.Feed, dataShards int) {
 	x.Helper()
 	if _, err := f.Admin().Reshard(x.Ctx, dataShards, nil); err != nil {
@@ -124,6 +127,7 @@ func (x *Env) Reshard(f *rowfeed.Feed, dataShards int) {
 	}
 }
 
+// Info returns the description of a feed.
 func (x *Env) Info(f *rowfeed.Feed) *rowfeed.Info {
 	x.Helper()
 	info, err := f.Info(x.Ctx)
@@ -133,14 +137,17 @@ func (x *Env) Info(f *rowfeed.Feed) *rowfeed.Info {
 	return info
 }
 
+// PositionOf returns the position of a sequence feed's entry.
 func PositionOf(e rowfeed.Entry) int64 {
 	n, _ := strconv.ParseInt(e.Position, 10, 64)
 	return n
 }
 
-// Part reads a part of a feed from a cursor to the head, page by page. It asserts that
-// pages are no longer than asked for, and that positions grow.
-func (x *Env) Part(f rowfeed.Source, shards rowfeed.Shards, after rowfeed.Cursor, limit int) (entries []rowfeed.Entry, cursor rowfeed.Cursor) {
+// Part reads a part of a feed from a cursor to the head, page by page. It asserts that pages have at most limit entries,
+// and that positions grow.
+func (x *Env) Part(
+	f rowfeed.Source, shards rowfeed.Shards, after rowfeed.Cursor, limit int,
+) (entries []rowfeed.Entry, cursor rowfeed.Cursor) {
 	x.Helper()
 	last := int64(0)
 	for {
@@ -153,7 +160,7 @@ func (x *Env) Part(f rowfeed.Source, shards rowfeed.Shards, after rowfeed.Cursor
 		}
 		for _, e := range page.Entries {
 			if p := PositionOf(e); p <= last {
-				x.Fatalf("%s: position %d behind %d", shards, p, last)
+				x.Fatalf("%s: position %d follows %d", shards, p, last)
 			} else {
 				last = p
 			}
@@ -165,7 +172,7 @@ func (x *Env) Part(f rowfeed.Source, shards rowfeed.Shards, after rowfeed.Cursor
 	}
 }
 
-// InsertKV adds the rows from (inclusive) to to (exclusive) to kv.
+// InsertKV inserts rows with the ids from (inclusive) to to (exclusive) into kv.
 func (x *Env) InsertKV(from, to int) {
 	x.Helper()
 	var rows []string

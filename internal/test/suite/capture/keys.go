@@ -183,10 +183,10 @@ func TestFeedSurvivesMovedPrimaryKey(t *testing.T) {
 				problems, err := f.Admin().Verify(x.Ctx)
 				const problem = "is not the primary key of table"
 				named := strings.Contains(strings.Join(problems, "; "), problem)
-				if err != nil || named != x.Has.NamedIndexes || len(problems) > 1 {
+				if err != nil || named != x.Has.IndexHints || len(problems) > 1 {
 					x.Errorf("verify found %q, %v", problems, err)
 				}
-				if x.Has.NamedIndexes && to == "nothing" {
+				if x.Has.IndexHints && to == "nothing" {
 					_, err := f.Publish(x.Ctx)
 					wantNoBareError(x, err, problem)
 					_, err = f.Fetch(x.Ctx, rowfeed.Request{})

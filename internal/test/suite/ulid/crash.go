@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// writing is a writer in a child process: two rows of shard 1.
+// writing is a writer in a child process. It inserts two rows into shard 1.
 func writing(ctx context.Context, rf *rowfeed.DB, pool *sql.DB) error {
 	f, err := rf.Feed(ctx, "events")
 	if err != nil {
@@ -28,14 +28,14 @@ func writing(ctx context.Context, rf *rowfeed.DB, pool *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	query := "INSERT INTO events (id, shard, ulid, data) VALUES (?, 1, ?, '')"
-	if os.Getenv("FAMILY") == "postgres" {
-		query = "INSERT INTO events (id, shard, ulid, data) VALUES ($1, 1, $2, '')"
+	d, err := suite.DialectOf(os.Getenv("URL"))
+	if err != nil {
+		return err
 	}
 	for i := range 2 {
 		at, err := u.At(1, int64(i))
 		if err == nil {
-			_, err = tx.ExecContext(ctx, query, i+1, at)
+			err = suite.InsertEvent(ctx, tx, d, i+1, 1, at, "")
 		}
 		if err != nil {
 			return err
@@ -53,16 +53,16 @@ func init() {
 	})
 }
 
-// TestLockKilledAtEveryStatement (M8, M34, M44): a writer is killed before each of its statements in
-// turn. While it hangs other shards do not wait; when it is gone the next writer of its
-// shard goes on; both of its rows are there, or none.
-func TestLockKilledAtEveryStatement(t *testing.T) {
+// TestKilledWriterLeavesAllRowsOrNone (M8, M34, M44): a writer is killed before each of its statements in turn. While
+// it hangs, writers of other shards do not wait. When it is dead, the next writer of its shard continues, and the table
+// has both of its rows or none.
+func TestKilledWriterLeavesAllRowsOrNone(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 100, 100)
 		for n := 1; ; n++ {
-			child := testdb.CrashChild(x.T, "write", "URL="+x.DB.URL, fmt.Sprint("N=", n), "FAMILY="+x.Family())
+			child := testdb.CrashChild(x.T, "write", "URL="+x.DB.URL, fmt.Sprint("N=", n))
 			blocked := child.WaitMarker(x.Ctx)
-			if x.Family() != "sqlite" {
+			if !x.Has.OneWriter {
 				x.Write(2, 200, 200)
 			}
 			child.Kill()
@@ -79,9 +79,9 @@ func TestLockKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestLockAfterDrop (M63): whoever has not heard that a feed was dropped takes nothing of it, and
-// leaves nothing behind (M63).
-func TestLockAfterDrop(t *testing.T) {
+// TestLockRefusesDroppedFeed (M63): a process locks a shard of a feed that another process has dropped. The lock fails,
+// and leaves no state of the shard.
+func TestLockRefusesDroppedFeed(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
 		other, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, nil)
@@ -98,27 +98,26 @@ func TestLockAfterDrop(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_shards"); n != 0 {
-			t.Errorf("%d states are left", n)
+			t.Errorf("%d shards still have a state", n)
 		}
 	})
 }
 
-// TestLockNamesTaken (M63): functions of the user's own are not taken for rowfeed's.
-func TestLockNamesTaken(t *testing.T) {
+// TestAddFeedKeepsFunctionsOfUsers (M63): the database has a function of the user's with a name that rowfeed would use.
+// AddFeed refuses, twice, and records nothing.
+func TestAddFeedKeepsFunctionsOfUsers(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has no functions
 	suite.Each(t, func(x *suite.Env) {
-		x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)", x.By(map[string]string{
-			"postgres": "CREATE FUNCTION rowfeed_ulid_events(i bigint, shard bigint) RETURNS bigint LANGUAGE sql AS 'SELECT 1::bigint'",
-			"mysql":    "CREATE FUNCTION rowfeed_ulid_events(i bigint) RETURNS bigint DETERMINISTIC NO SQL RETURN 1",
-		}))
+		x.MakeEvents()
+		x.Exec(x.Text("ulid.user_function"))
 		for range 2 {
 			_, err := x.RF.AddFeed(x.Ctx, suite.EventsSpec(), nil)
 			if x.WantCode(err, rowfeed.Conflict); !strings.Contains(err.Error(), "rowfeed_ulid_events") {
-				t.Error(err)
+				t.Errorf("error %v, want one that names the function", err)
 			}
 		}
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_feeds"); n != 0 {
-			t.Errorf("%d records are left", n)
+			t.Errorf("%d feeds are recorded, want none", n)
 		}
 	})
 }

@@ -15,11 +15,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestULIDKey (M32, M47): a ULID is known before its row is inserted, which may have it in its primary key, and
-// none but it: pages, dead letters and their release know the row by it.
-func TestULIDKey(t *testing.T) {
+// TestULIDCanBePrimaryKey (M32, M47): a table's primary key contains the ULID, which is known before the row is
+// inserted. Pages, dead letters and their retry identify rows by it.
+func TestULIDCanBePrimaryKey(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
-		x.Exec("CREATE TABLE keyed (shard INT NOT NULL, ulid "+x.ULIDType()+" NOT NULL, PRIMARY KEY (shard, ulid))", "CREATE TABLE applied (id VARCHAR(30) NOT NULL PRIMARY KEY)")
+		x.Exec("CREATE TABLE keyed (shard INT NOT NULL, ulid "+x.ULIDType()+" NOT NULL, PRIMARY KEY (shard, ulid))",
+			"CREATE TABLE applied (id VARCHAR(30) NOT NULL PRIMARY KEY)")
+		insert := "INSERT INTO keyed (shard, ulid) VALUES (-5, " + x.Dialect.Placeholder(1) + ")"
 		spec := suite.EventsSpec()
 		spec.Name, spec.Table = "keyed", "keyed"
 		f := x.Add(spec)
@@ -33,7 +35,7 @@ func TestULIDKey(t *testing.T) {
 			}
 			for i := range rows {
 				id := x.At(u, -5, int64(i))
-				if _, err := tx.ExecContext(x.Ctx, "INSERT INTO keyed (shard, ulid) VALUES (-5, "+x.Dialect.Placeholder(1)+")", id); err != nil {
+				if _, err := tx.ExecContext(x.Ctx, insert, id); err != nil {
 					t.Fatal(err)
 				}
 				want = append(want, id.String())
@@ -57,19 +59,22 @@ func TestULIDKey(t *testing.T) {
 		}
 		var failing atomic.Bool
 		failing.Store(true)
-		c := &rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside,
-			Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond}},
-			Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
-				for _, e := range entries {
-					if failing.Load() && e.Position == want[1] {
-						return errors.New("not this one")
-					}
-					if _, err := tx.ExecContext(ctx, "INSERT INTO applied VALUES ('"+ulid.MustParse(e.Position).String()+"')"); err != nil {
-						return err
-					}
+		handle := func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+			for _, e := range entries {
+				if failing.Load() && e.Position == want[1] {
+					return errors.New("the handler refuses this entry")
 				}
-				return nil
-			}}
+				id := ulid.MustParse(e.Position)
+				if _, err := tx.ExecContext(ctx, "INSERT INTO applied VALUES ('"+id.String()+"')"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		c := &rowfeed.Consumer{
+			Name: "test", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside, Handle: handle,
+			Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond}},
+		}
 		if err := c.RunOnce(x.Ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -79,10 +84,11 @@ func TestULIDKey(t *testing.T) {
 		failing.Store(false)
 		letters, err := x.RF.Admin().DeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
 		if err != nil || len(letters) != 1 {
-			t.Fatalf("%+v, %v", letters, err)
+			t.Fatalf("dead letters: %+v, %v", letters, err)
 		}
-		if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, letters[0].Key); n != 1 || err != nil {
-			t.Errorf("%d to be tried again, %v", n, err)
+		n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, letters[0].Key)
+		if n != 1 || err != nil {
+			t.Errorf("%d dead letters are retried, want 1; %v", n, err)
 		}
 		write(1)
 		if err := c.RunOnce(x.Ctx); err != nil {

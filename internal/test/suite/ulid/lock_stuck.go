@@ -30,7 +30,7 @@ func init() {
 	})
 }
 
-// holdingShard is a writer in a process of its own, that has shard 1 until there is a file.
+// holdingShard is a writer in a child process. It locks shard 1, and commits when a file appears.
 func holdingShard() error {
 	url := os.Getenv("URL")
 	pool, err := testdb.OpenURL(url, testdb.Hooks{}, strings.Fields(os.Getenv("PARAMS"))...)
@@ -55,10 +55,6 @@ func holdingShard() error {
 	if err != nil {
 		return err
 	}
-	query := "INSERT INTO events (id, shard, ulid, data) VALUES (?, 1, ?, '')"
-	if d.Placeholder(1) == "$1" {
-		query = "INSERT INTO events (id, shard, ulid, data) VALUES ($1, 1, $2, '')"
-	}
 	begin := func() (*sql.Tx, error) {
 		tx, err := pool.BeginTx(ctx, nil)
 		if err != nil {
@@ -70,12 +66,13 @@ func holdingShard() error {
 		}
 		at, err := u.At(1, 0)
 		if err == nil {
-			_, err = tx.ExecContext(ctx, query, 1, at)
+			err = suite.InsertEvent(ctx, tx, d, 1, 1, at, "")
 		}
 		return tx, err
 	}
 	tx, err := begin()
-	for try := 1; err != nil && idle > 0 && try < 20; try++ { // a slow machine idles for so long between two statements
+	// On a slow machine, the transaction may be idle for too long between two statements.
+	for try := 1; err != nil && idle > 0 && try < 20; try++ {
 		if tx != nil {
 			_ = tx.Rollback()
 		}
@@ -93,33 +90,28 @@ func holdingShard() error {
 	}
 }
 
-// bounds are what a writer takes, on each engine, to be ended when it idles for a second: its
-// session's parameters, and the request.
-func bounds(x *suite.Env) (params string, req rowfeed.LockRequest) {
+// endedWhenIdle returns the parameters of a session, and a request, that let the server end a writer that is idle for a
+// second.
+func endedWhenIdle(x *suite.Env) (params string, req rowfeed.LockRequest) {
+	x.Helper()
 	req = rowfeed.LockRequest{Shards: []int{1}, Idle: time.Second}
-	switch {
-	case x.Engine == testdb.MariaDB:
-		params = "idle_write_transaction_timeout=1"
-	case x.Engine == testdb.MySQL:
-		params = "wait_timeout=1"
-	case x.Family() == "sqlite":
+	if !x.Has.EndsIdle {
 		req.Idle = rowfeed.NoBound
 	}
-	return params, req
+	return x.Text("ulid.end_idle_session"), req
 }
 
-// TestLockHolderKilled (M44): a writer that has a shard is killed with SIGKILL. While it
-// lives others shards' writers do not wait; when it is gone the one that waits gets the
-// shard, without any bound's help, and nothing of it is there.
-func TestLockHolderKilled(t *testing.T) {
+// TestKilledHolderFreesShard (M44): a process that has locked a shard is killed with SIGKILL. Before, writers of other
+// shards do not wait. Then the waiting writer gets the shard, and nothing that the process inserted is visible.
+func TestKilledHolderFreesShard(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 100, 100)
 		holder, _ := x.Holds("", rowfeed.LockRequest{Idle: rowfeed.NoBound})
 		var w *suite.Waiter
-		if x.Family() != "sqlite" {
+		if !x.Has.OneWriter {
 			x.Write(2, 200, 200)
 			w = x.Wait(1)
-			x.Eventually("it waits", x.Waits)
+			x.Eventually("another writer of shard 1 waits", x.Waits)
 		}
 		x.WantAlive(holder)
 		holder.Kill()
@@ -131,18 +123,18 @@ func TestLockHolderKilled(t *testing.T) {
 	})
 }
 
-// TestLockHolderStopped (M44, H18): a writer that has a shard is stopped with SIGSTOP. Other shards
-// do not wait; those of its own wait until the server ends it, which is while it is stopped.
-// When it goes on its transaction is gone.
-func TestLockHolderStopped(t *testing.T) {
+// TestStoppedHolderDelaysOnlyItsShard (M44, H18): a process that has locked a shard is stopped with SIGSTOP. Writers of
+// other shards do not wait. Writers of its shard wait until the server ends its transaction. When the process resumes,
+// its commit fails.
+func TestStoppedHolderDelaysOnlyItsShard(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 100, 100)
-		holder, goOn := x.Holds(bounds(x.Env))
+		holder, release := x.Holds(endedWhenIdle(x.Env))
 		if err := syscall.Kill(holder.PID(), syscall.SIGSTOP); err != nil {
 			x.Fatal(err)
 		}
-		if x.Family() == "sqlite" { // a stopped process keeps the file's lock: nothing bounds it but its end
-			tx := x.BeginOn(sessionOf(x.Env, "100"))
+		if !x.Has.EndsIdle { // the lock remains until the process ends
+			tx := x.BeginOn(waitingPool(x.Env, 100*time.Millisecond))
 			_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}})
 			x.WantCode(err, rowfeed.Locked)
 			tx.Rollback()
@@ -154,19 +146,18 @@ func TestLockHolderStopped(t *testing.T) {
 		w := x.Wait(1)
 		x.Got(w)
 		x.Write(1, 101, 101)
-		goOn()
+		release()
 		if err := syscall.Kill(holder.PID(), syscall.SIGCONT); err != nil {
 			x.Fatal(err)
 		}
 		if outcome := x.WaitFor(holder, regexp.MustCompile("failed:|committed")); outcome[0] != "failed:" {
-			x.Error("the stopped writer committed")
+			x.Error("the stopped writer committed, although the server had ended its transaction")
 		}
 		x.WantIDs(x.Page(x.Feed, 1, "", 10), false, 100, 101)
 	})
 }
 
-// wire forwards connections to a server, until it is cut: then nothing goes either way, and
-// neither end is told.
+// wire forwards connections to a server. After Cut, it loses all data in both directions, and closes no connection.
 type wire struct {
 	net.Listener
 	mu    sync.Mutex
@@ -203,7 +194,7 @@ func newWire(x *suite.Env, to string) *wire {
 	return w
 }
 
-// half is one way of a connection: what is written after the cut is lost.
+// half is one direction of a connection.
 type half struct {
 	net.Conn
 	wire *wire
@@ -218,7 +209,7 @@ func (h half) Write(b []byte) (int, error) {
 	return h.Conn.Write(b)
 }
 
-// ReadFrom would go around Write.
+// ReadFrom makes io.Copy use Write.
 func (h half) ReadFrom(r io.Reader) (int64, error) { return io.Copy(struct{ io.Writer }{h}, r) }
 
 func (w *wire) Cut() {
@@ -236,10 +227,10 @@ func (w *wire) close() {
 	}
 }
 
-// TestLockHolderCutOff (M44): the network of a writer that has a shard goes away, without a word to the
-// server. Other shards do not wait; those of its own wait until the server ends its
-// session. Its COMMIT, which arrives nowhere, does nothing.
-func TestLockHolderCutOff(t *testing.T) {
+// TestDisconnectedHolderDelaysOnlyItsShard (M44): the network connection of a writer that has locked a shard breaks
+// without a message to the server. Writers of other shards do not wait. Writers of its shard wait until the server ends
+// its session. Its COMMIT fails.
+func TestDisconnectedHolderDelaysOnlyItsShard(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has no network
 	suite.EachULID(t, func(x *suite.Events) {
 		u, err := url.Parse(x.DB.URL)
@@ -248,7 +239,7 @@ func TestLockHolderCutOff(t *testing.T) {
 		}
 		wire := newWire(x.Env, u.Host)
 		u.Host = wire.Addr().String()
-		params, req := bounds(x.Env)
+		params, req := endedWhenIdle(x.Env)
 		pool, err := testdb.OpenURL(u.String(), testdb.Hooks{}, strings.Fields(params)...)
 		if err != nil {
 			x.Fatal(err)
@@ -258,7 +249,7 @@ func TestLockHolderCutOff(t *testing.T) {
 		ctx, cancel := context.WithCancel(x.Ctx)
 		defer cancel()
 		var tx *sql.Tx
-		x.Eventually("a writer has a shard, and was not ended in the midst of it", func() bool {
+		x.Eventually("a writer inserts a row before the server ends its session", func() bool {
 			if tx, err = pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}); err != nil {
 				return false
 			}
@@ -279,7 +270,7 @@ func TestLockHolderCutOff(t *testing.T) {
 		x.Write(1, 101, 101)
 		wire.close()
 		if err := <-done; err == nil {
-			x.Error("COMMIT succeeded")
+			x.Error("COMMIT succeeded without a connection")
 		}
 		x.WantIDs(x.Page(x.Feed, 1, "", 10), false, 100, 101)
 	})

@@ -10,111 +10,120 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// sessionOf is a pool of one connection whose session waits for so long, in milliseconds.
-func sessionOf(x *suite.Env, ms string) *sql.DB {
+// waitingPool returns a pool of one connection whose session waits for a lock for so long.
+func waitingPool(x *suite.Env, limit time.Duration) *sql.DB {
 	x.Helper()
 	pool := x.DB.OpenTapped(x.T, testdb.Hooks{}, "_txlock=deferred")
 	pool.SetMaxOpenConns(1)
-	setting := x.By(map[string]string{"sqlite": "PRAGMA busy_timeout = " + ms, "postgres": "SET lock_timeout = " + ms, "mysql": "SET SESSION innodb_lock_wait_timeout = " + strings.TrimSuffix(ms, "000")})
-	if _, err := pool.Exec(setting); err != nil {
-		x.Fatal(err)
-	}
+	x.SetLockWait(pool, limit)
 	return pool
 }
 
-// TestLockWaitEnds (M44): who waits for a shard longer than it asked for is told so, and whether its
-// transaction can go on, which is true. What the session waits for else is not changed,
-// neither by a lock that is had nor by one that is not.
-func TestLockWaitEnds(t *testing.T) {
+// TestLockGivesUpAfterWait (M44): a lock waits for as long as its request says, and then fails. The error says whether
+// the transaction can continue. The session's own limit is the same after every lock, whether it succeeded or failed.
+func TestLockGivesUpAfterWait(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE notes (id BIGINT PRIMARY KEY)")
 		x.Write(1, 1, 1)
 		holder := x.Begin(sql.LevelReadCommitted)
 		x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
-		for i, made := range []int{1, 9} { // one that is there, and one that is made
-			if made == 9 {
+		for i, shard := range []int{1, 9} { // shard 1 has a state, the holder creates that of shard 9
+			if shard == 9 {
 				if err := holder.Rollback(); err != nil {
 					x.Fatal(err)
 				}
 				holder = x.Begin(sql.LevelReadCommitted)
 				x.Lock(holder, rowfeed.LockRequest{Shards: []int{9}})
 			}
-			tx := x.BeginOn(sessionOf(x.Env, "60000"))
+			tx := x.BeginOn(waitingPool(x.Env, time.Minute))
 			own := x.WaitSetting(tx)
-			if x.Family() != "sqlite" {
+			if !x.Has.OneWriter {
 				x.Lock(tx, rowfeed.LockRequest{Shards: []int{-2}, Wait: time.Second})
 				x.Lock(tx, rowfeed.LockRequest{Shards: []int{-3 - i}, Wait: time.Second})
 				x.In(tx, []string{"INSERT INTO notes VALUES (1)", "INSERT INTO notes VALUES (2)"}[i])
 			}
 			if now := x.WaitSetting(tx); now != own {
-				x.Errorf("the session waits %s, and was to wait %s", now, own)
+				x.Errorf("the session's limit is %s after a lock, want %s", now, own)
 			}
-			_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{made}, Wait: time.Second})
+			_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Wait: time.Second})
 			if x.WantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "longer than this one may wait") {
-				x.Error(err)
+				x.Errorf("error %v, want one about the wait", err)
 			}
 			var n int
-			broken := tx.QueryRowContext(x.Ctx, "SELECT count(*) FROM notes").Scan(&n)
-			if says := strings.Contains(err.Error(), "cannot continue"); says != (x.Family() == "postgres") || says != (broken != nil) {
-				x.Errorf("%v, and then: %v", err, broken)
+			failed := tx.QueryRowContext(x.Ctx, "SELECT count(*) FROM notes").Scan(&n)
+			says := strings.Contains(err.Error(), "cannot continue")
+			if says != x.Has.AbortingErrors || says != (failed != nil) {
+				x.Errorf("the error was %v, and the next statement answered %v", err, failed)
 			}
-			if x.Family() == "postgres" {
+			if x.Has.AbortingErrors {
 				tx.Rollback()
 				continue
 			}
 			if now := x.WaitSetting(tx); now != own {
-				x.Errorf("the session waits %s after a lock in vain, and was to wait %s", now, own)
+				x.Errorf("the session's limit is %s after a failed lock, want %s", now, own)
 			}
 			if err := holder.Rollback(); err != nil {
 				x.Fatal(err)
 			}
-			u := x.Lock(tx, rowfeed.LockRequest{Shards: []int{made}})
-			x.Event(tx, 10+i, made, x.At(u, made, 0), "")
+			u := x.Lock(tx, rowfeed.LockRequest{Shards: []int{shard}})
+			x.Event(tx, 10+i, shard, x.At(u, shard, 0), "")
 			x.Commit(tx)
-			x.WantIDs(x.Page(x.Feed, made, "", 10), false, map[int][]int{1: {1, 10}, 9: {11}}[made]...)
+			x.WantIDs(x.Page(x.Feed, shard, "", 10), false, map[int][]int{1: {1, 10}, 9: {11}}[shard]...)
 			holder = x.Begin(sql.LevelReadCommitted)
 			x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
 		}
-		if notes := x.Scalar("SELECT count(*) FROM notes"); x.Family() == "mysql" && notes != 2 {
-			x.Errorf("%d notes: the transaction lost what it had done before", notes)
+		want := int64(2)
+		if x.Has.OneWriter || x.Has.AbortingErrors {
+			want = 0
+		}
+		if notes := x.Scalar("SELECT count(*) FROM notes"); notes != want {
+			x.Errorf("the transactions committed %d notes, want %d", notes, want)
 		}
 		holder.Rollback()
-		if x.Family() == "postgres" {
-			// What a savepoint saves goes on, with the settings from before.
-			holder = x.Begin(sql.LevelReadCommitted)
-			x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
-			tx := x.BeginOn(sessionOf(x.Env, "60000"))
-			x.In(tx, "SAVEPOINT s")
-			_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
-			x.WantCode(err, rowfeed.Locked)
-			x.In(tx, "ROLLBACK TO SAVEPOINT s")
-			if now := x.WaitSetting(tx); now != "1min" {
-				x.Errorf("the session waits %s after a lock in vain", now)
-			}
-			wantIdle(x.Env, tx, "0")
-			x.Commit(tx)
-			x.Commit(holder)
-			return // a hint that is refused ends the transaction
+		if x.Has.AbortingErrors {
+			wantSavepointContinues(x)
+			return // a refused hint fails the transaction
 		}
-		// One that is refused for its hint leaves the session as it was, too.
-		tx := x.BeginOn(sessionOf(x.Env, "60000"))
+		tx := x.BeginOn(waitingPool(x.Env, time.Minute))
 		own := x.WaitSetting(tx)
-		_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Hint: x.Now().Add(time.Hour), Wait: time.Second})
+		request := rowfeed.LockRequest{Hint: x.Now().Add(time.Hour), Wait: time.Second}
+		_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), request)
 		x.WantCode(err, rowfeed.InvalidRequest)
 		if now := x.WaitSetting(tx); now != own {
-			x.Errorf("the session waits %s after a hint that was refused, and was to wait %s", now, own)
+			x.Errorf("the session's limit is %s after a refused hint, want %s", now, own)
 		}
 	})
 }
 
-// TestLockWaitOwn (M44): where nobody asks for a bound a tighter one of the session's own holds, and
-// with NoBound it alone. Who asked for more waits for longer.
-func TestLockWaitOwn(t *testing.T) {
+// wantSavepointContinues asserts that a transaction continues from a savepoint after a lock that failed, with the
+// settings that it had before.
+func wantSavepointContinues(x *suite.Events) {
+	x.Helper()
+	holder := x.Begin(sql.LevelReadCommitted)
+	x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
+	tx := x.BeginOn(waitingPool(x.Env, time.Minute))
+	own := x.WaitSetting(tx)
+	x.In(tx, "SAVEPOINT s")
+	_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
+	x.WantCode(err, rowfeed.Locked)
+	x.In(tx, "ROLLBACK TO SAVEPOINT s")
+	if now := x.WaitSetting(tx); now != own {
+		x.Errorf("the session's limit is %s after a failed lock, want %s", now, own)
+	}
+	wantIdle(x.Env, tx, "0")
+	x.Commit(tx)
+	x.Commit(holder)
+}
+
+// TestShorterWaitLimitOfSessionApplies (M44): a session has a shorter limit for lock waits than rowfeed's default. The
+// session's limit applies to locks without a Wait, and to those with NoBound. A lock that has a Wait waits that long.
+func TestShorterWaitLimitOfSessionApplies(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
@@ -123,22 +132,20 @@ func TestLockWaitOwn(t *testing.T) {
 		ended := make(chan string, 3)
 		for _, w := range []struct {
 			name string
-			req  rowfeed.LockRequest
-			own  string
-		}{{"default", rowfeed.LockRequest{}, "1000"}, {"no bound", rowfeed.LockRequest{Wait: rowfeed.NoBound}, "1000"}, {"asked for", rowfeed.LockRequest{Wait: 7 * time.Second}, "1000"}} {
-			w.req.Shards = []int{1}
-			tx := x.BeginOn(sessionOf(x.Env, w.own))
+			wait time.Duration
+		}{{"default", 0}, {"no limit", rowfeed.NoBound}, {"seven seconds", 7 * time.Second}} {
+			tx := x.BeginOn(waitingPool(x.Env, time.Second))
 			go func() {
-				_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), w.req)
-				if !suite.IsCode(err, rowfeed.Locked) && (err != nil || w.name != "asked for") {
+				_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: w.wait})
+				if !suite.IsCode(err, rowfeed.Locked) && (err != nil || w.name != "seven seconds") {
 					x.Errorf("%s: %v", w.name, err)
 				}
 				ended <- w.name
 			}()
 		}
 		for range 2 {
-			if name := <-ended; name == "asked for" {
-				x.Error("who asked for seven seconds had to go before those whose sessions wait for one")
+			if name := <-ended; name == "seven seconds" {
+				x.Error("the lock that may wait for 7 s ended before those whose sessions wait for 1 s")
 			}
 		}
 		x.Commit(holder)
@@ -146,10 +153,11 @@ func TestLockWaitOwn(t *testing.T) {
 	})
 }
 
-// TestLockWaitConfigured (M44): Config says what a Lock takes that says nothing.
-func TestLockWaitConfigured(t *testing.T) {
+// TestConfigHasDefaultsOfLock (M44): Config.LockWait and Config.LockIdle apply to requests without Wait and Idle.
+func TestConfigHasDefaultsOfLock(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
-		rf, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, &rowfeed.Config{LockWait: time.Second, LockIdle: rowfeed.NoBound})
+		config := &rowfeed.Config{LockWait: time.Second, LockIdle: rowfeed.NoBound}
+		rf, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, config)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -161,12 +169,12 @@ func TestLockWaitConfigured(t *testing.T) {
 		x.Lock(holder, rowfeed.LockRequest{})
 		ctx, cancel := context.WithTimeout(x.Ctx, time.Minute)
 		defer cancel()
-		tx := x.BeginOn(sessionOf(x.Env, "600000"))
+		tx := x.BeginOn(waitingPool(x.Env, 10*time.Minute))
 		_, err = f.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{})
 		x.WantCode(err, rowfeed.Locked)
 		tx.Rollback()
 		x.Commit(holder)
-		if x.Family() == "postgres" {
+		if x.Has.IdleLimits {
 			tx := x.Begin(sql.LevelReadCommitted)
 			if _, err := f.Lock(ctx, rowfeed.InTx(tx), rowfeed.LockRequest{}); err != nil {
 				x.Fatal(err)
@@ -176,27 +184,28 @@ func TestLockWaitConfigured(t *testing.T) {
 	})
 }
 
-// wantIdle asserts how long a transaction may sit idle, on PostgreSQL.
+// wantIdle asserts how long a transaction may be idle.
 func wantIdle(x *suite.Env, tx *sql.Tx, want string) {
 	x.Helper()
 	var idle string
-	if err := tx.QueryRowContext(x.Ctx, "SELECT current_setting('idle_in_transaction_session_timeout')").Scan(&idle); err != nil || idle != want {
-		x.Errorf("the transaction may sit idle for %q, want %q (%v)", idle, want, err)
+	if err := tx.QueryRowContext(x.Ctx, x.Text("ulid.idle_limit")).Scan(&idle); err != nil || idle != want {
+		x.Errorf("the transaction may be idle for %q, want %q (%v)", idle, want, err)
 	}
 }
 
-// TestLockIdleSetting (M44): a transaction that has a shard is bounded where the database can
-// bound one, and only that one. Elsewhere the session's own bound is looked at, for who demands one.
-func TestLockIdleSetting(t *testing.T) {
+// TestLockLimitsIdleTime (M44): a transaction that has locked a shard may be idle for as long as the request or the
+// session says, whichever is shorter. Later transactions of the session have the session's limit. A request with Idle
+// fails if the database cannot limit one transaction and the session has no limit.
+func TestLockLimitsIdleTime(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
-		if x.Family() != "postgres" {
+		if !x.Has.IdleLimits {
 			tx := x.Begin(sql.LevelReadCommitted)
 			_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Idle: time.Minute})
 			if x.WantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 				x.Error(err)
 			}
-			x.Lock(tx, rowfeed.LockRequest{}) // by default what can be done is done
+			x.Lock(tx, rowfeed.LockRequest{}) // by default, Lock needs no limit
 			return
 		}
 		for _, c := range []struct {
@@ -213,7 +222,7 @@ func TestLockIdleSetting(t *testing.T) {
 		} {
 			pool := x.DB.OpenTapped(x.T, testdb.Hooks{})
 			pool.SetMaxOpenConns(1)
-			if _, err := pool.Exec("SET idle_in_transaction_session_timeout = '" + c.own + "'"); err != nil {
+			if _, err := pool.Exec(x.Text("ulid.set_idle_limit", c.own)); err != nil {
 				x.Fatal(err)
 			}
 			for _, bySQL := range []bool{false, true} {
@@ -222,7 +231,7 @@ func TestLockIdleSetting(t *testing.T) {
 				}
 				tx := x.BeginOn(pool)
 				if bySQL {
-					x.In(tx, "SELECT rowfeed_lock_events(3)")
+					x.In(tx, x.Text("ulid.lock", 3))
 				} else {
 					x.Lock(tx, c.req)
 				}
@@ -236,56 +245,52 @@ func TestLockIdleSetting(t *testing.T) {
 	})
 }
 
-// TestLockBySQLWaits (M44): the functions of other languages wait as long as their session says; on
-// PostgreSQL, where it may say nothing, ten seconds.
-func TestLockBySQLWaits(t *testing.T) {
+// TestLockFunctionWaitsAsSessionSays (M44): the database's functions wait for a shard as long as the session's limit
+// says. A session without a limit waits for 10 s.
+func TestLockFunctionWaitsAsSessionSays(t *testing.T) {
 	t.Parallel()
 	testdb.Only(t, testdb.Servers...) // SQLite has no functions
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(1, 1, 1)
 		holder := x.Begin(sql.LevelReadCommitted)
 		x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
-		owns := []string{"1000"}
-		if x.Engine == testdb.Postgres15 {
-			owns = append(owns, "0")
+		limits := []time.Duration{time.Second}
+		if x.Has.UnlimitedWaits {
+			limits = append(limits, 0) // none
 		}
-		for _, own := range owns {
-			tx := x.BeginOn(sessionOf(x.Env, own))
-			was := x.WaitSetting(tx)
+		for _, limit := range limits {
+			tx := x.BeginOn(waitingPool(x.Env, limit))
+			before := x.WaitSetting(tx)
 			if _, err := x.LockBySQL(tx, 2, "NULL"); err != nil {
 				x.Fatal(err)
 			}
-			if now := x.WaitSetting(tx); now != was {
-				x.Errorf("the session waits %s, and was to wait %s", now, was)
+			if now := x.WaitSetting(tx); now != before {
+				x.Errorf("the session's limit is %s after a lock, want %s", now, before)
 			}
 			ctx, cancel := context.WithTimeout(x.Ctx, time.Minute)
-			_, err := tx.ExecContext(ctx, x.By(map[string]string{"postgres": "SELECT rowfeed_lock_events(1)", "mysql": "CALL rowfeed_lock_events(1, NULL, @u, @h, @l)"}))
+			_, err := tx.ExecContext(ctx, x.Text("ulid.lock", 1))
 			if cancel(); x.Dialect.Classify(err) != dialect.ClassLockTimeout {
-				x.Errorf("own bound %s: %v", own, err)
+				x.Errorf("with the session's limit %s: error %v, want that of a lock timeout", limit, err)
 			}
 			tx.Rollback()
 		}
 	})
 }
 
-// TestLockWaitTakesAll (M44): on servers that roll everything back when a wait has run out
-// (innodb_rollback_on_timeout) the transaction is gone, and the error says so: what came
-// after it would be committed statement by statement.
-func TestLockWaitTakesAll(t *testing.T) {
+// TestLockReportsTransactionLostByTimeout (M44): a server with innodb_rollback_on_timeout rolls back the whole
+// transaction when a lock wait ends. The error of Lock says so, because later statements would be committed one by one.
+func TestLockReportsTransactionLostByTimeout(t *testing.T) {
 	testdb.Only(t, testdb.InnoDB...)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		server := e.Dedicated(t, testdb.Setting("innodb_rollback_on_timeout=ON"))
-		y := suite.OpenEnv(t, server.NewDatabase(t), nil)
-		y.Migrate()
-		y.Exec(y.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
-		x := &suite.Events{Env: y, Feed: y.Add(suite.EventsSpec())}
+		server := e.Dedicated(t, testdb.Setting(fixture.Of(e).Text(t, "ulid.roll_back_on_timeout")))
+		x := blockingFeed(t, server.NewDatabase(t))
 		x.Write(1, 1, 1)
 		holder := x.Begin(sql.LevelReadCommitted)
 		x.Lock(holder, rowfeed.LockRequest{Shards: []int{1}})
 		tx := x.Begin(sql.LevelReadCommitted)
 		_, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{1}, Wait: time.Second})
 		if x.WantCode(err, rowfeed.Locked); !strings.Contains(err.Error(), "the transaction cannot continue") {
-			x.Error(err)
+			x.Errorf("error %v, want one that says that the transaction has ended", err)
 		}
 		tx.Rollback()
 		x.Commit(holder)

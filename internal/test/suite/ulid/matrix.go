@@ -21,12 +21,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// load is how much is written, by how many, and who reads it.
+// load is how many writers and readers there are, and how many rows a writer commits.
 type load struct {
 	name                    string
 	writers, count, readers int
-	after                   bool // they read when all is written, not beside
-	all                     bool // only with --all: it is the first load, and more of it
+	after                   bool // readers begin when all writers have ended
+	all                     bool // only if ROWFEED_TEST_ALL is 1
 }
 
 var loads = []load{
@@ -35,25 +35,23 @@ var loads = []load{
 	{name: "10 x 200, 10 readers", writers: 10, count: 200, readers: 10, all: true},
 }
 
-// matrix is a feed with ULIDs of the table events(id, shard, account, number, prev): its
-// writers, and what its readers got.
+// matrix is a ULID feed of the table events(id, shard, account, number, prev) with its writers and readers.
 type matrix struct {
 	*suite.Events
 	load
 	shards    []int
 	seed      uint64
-	committed map[int]*atomic.Int64 // by shard: a row whose commit was acknowledged
+	committed map[int]*atomic.Int64 // by shard: the id of a row whose transaction has committed
 }
 
-// shardRules are the judge's. Each account's rows have one shard and are numbered.
+// shardRules are the rules of package feedlog. Each account's rows are in one shard and have consecutive numbers.
 var shardRules = feedlog.Rules{Key: []string{"id"}, Writer: "account", Number: "number", After: "prev"}
 
-// TestULIDMatrix (M30, M31, M46, M59, M60, H1): writers by Feed.Lock and by the functions, by AppendOutbox and
-// by plain INSERTs, side by side, with one or two shards a transaction, several locks, rollbacks and hints of
-// all kinds; one shard and several. Every reader sees every account's rows once and in order, behind all that
-// was committed before they were begun: an independent program judges it, from the pages it got over HTTP and
-// the table.
-func TestULIDMatrix(t *testing.T) {
+// TestReadersGetEveryRowOnceInOrder (M30, M31, M46, M59, M60, H1): writers use Feed.Lock, the functions, AppendOutbox
+// or plain INSERTs concurrently. Their transactions write to one or two shards, with several locks, rollbacks and hints
+// of all kinds. Every reader gets each account's rows once and in order, after all rows that were committed before
+// their transactions began. Package feedlog compares the readers' pages, which come over HTTP, with the table.
+func TestReadersGetEveryRowOnceInOrder(t *testing.T) {
 	for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
 		for name, shards := range map[string][]int{"one shard": {0}, "several shards": {-5, 0, 77}} {
 			for _, load := range loads {
@@ -74,8 +72,11 @@ func newMatrix(x *suite.Env, mode string, shards []int, load load) *matrix {
 	for _, shard := range shards {
 		m.committed[shard] = new(atomic.Int64)
 	}
-	spec := rowfeed.FeedSpec{Name: "events", Table: "events", Mode: mode, Columns: []string{"id", "shard", "account", "number", "prev"}}
-	columns := "id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, account BIGINT NOT NULL, number BIGINT NOT NULL, prev BIGINT"
+	spec := rowfeed.FeedSpec{
+		Name: "events", Table: "events", Mode: mode, Columns: []string{"id", "shard", "account", "number", "prev"},
+	}
+	columns := "id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, " +
+		"account BIGINT NOT NULL, number BIGINT NOT NULL, prev BIGINT"
 	if mode == rowfeed.ModeBlocking {
 		spec.PositionColumn, spec.ShardColumn = "ulid", "shard"
 		columns += ", ulid " + x.ULIDType() + " NOT NULL, UNIQUE (shard, ulid)"
@@ -85,7 +86,7 @@ func newMatrix(x *suite.Env, mode string, shards []int, load load) *matrix {
 	return m
 }
 
-// run writes and reads, and has it judged.
+// run writes and reads, and judges what the readers got.
 func (m *matrix) run() {
 	m.Helper()
 	server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(m.RF), nil))
@@ -101,9 +102,12 @@ func (m *matrix) run() {
 			for _, shard := range m.shards {
 				log := new([]feedlog.Entry)
 				logs[r][shard] = log
-				follower := feedlog.Follower{URL: fmt.Sprintf("%s/_feeds/fetch/events?shard=%d", server.URL, shard), Limit: 7 + 31*r, Patience: time.Minute,
-					Got: func(e feedlog.Entry) error { *log = append(*log, e); return nil }}
-				if r > 1 { // the first two ask again and again, the others wait
+				follower := feedlog.Follower{
+					URL:   fmt.Sprintf("%s/_feeds/fetch/events?shard=%d", server.URL, shard),
+					Limit: 7 + 31*r, Patience: time.Minute,
+					Got: func(e feedlog.Entry) error { *log = append(*log, e); return nil },
+				}
+				if r > 1 { // two readers poll without waiting
 					follower.Wait = 200 * time.Millisecond
 				}
 				reading.Go(func() {
@@ -117,7 +121,7 @@ func (m *matrix) run() {
 	if !m.after {
 		begin()
 	}
-	if m.Feed.Mode() == rowfeed.ModeOutbox && len(m.shards) > 1 { // whose publisher moves records ahead of readers
+	if m.Feed.Mode() == rowfeed.ModeOutbox && len(m.shards) > 1 { // the publisher competes with readers for records
 		reading.Go(func() {
 			if err := m.Feed.RunPublisher(ctx); err != nil && ctx.Err() == nil {
 				m.Error(err)
@@ -144,17 +148,18 @@ func (m *matrix) run() {
 		rows := m.Rows(fmt.Sprintf("SELECT id, shard, account, number, prev FROM events WHERE shard = %d", shard))
 		total += len(rows)
 		for r, log := range logs {
-			if verdict := feedlog.Check(*log[shard], rows, shardRules); verdict.Ordered != len(rows) || len(verdict.Faults) > 0 {
-				m.Errorf("reader %d of shard %d was given %d of %d rows", r, shard, verdict.Ordered, len(rows))
+			verdict := feedlog.Check(*log[shard], rows, shardRules)
+			if verdict.Ordered != len(rows) || len(verdict.Faults) > 0 {
+				m.Errorf("reader %d of shard %d got %d of %d rows in order", r, shard, verdict.Ordered, len(rows))
 				suite.Report(m.T, verdict)
 			}
 			if got, want := m.text(*log[shard]), m.text(*logs[0][shard]); got != want {
-				m.Errorf("shard %d: reader %d saw\n%s\nreader 0\n%s", shard, r, got, want)
+				m.Errorf("shard %d: reader %d got\n%s\nand reader 0\n%s", shard, r, got, want)
 			}
 		}
 	}
 	if total != m.writers*m.count {
-		m.Errorf("%d rows are in the table, %d were committed", total, m.writers*m.count)
+		m.Errorf("the table has %d rows, and %d were committed", total, m.writers*m.count)
 	}
 	m.WantSound(m.Feed)
 }
@@ -174,11 +179,14 @@ type scribe struct {
 	rnd     *rand.Rand
 	pool    *sql.DB
 	counted map[int]int64 // by account
-	plain   bool          // by SQL, as writers without the library do
+	plain   bool          // writes by SQL, as writers without the library do
 }
 
 func (m *matrix) writer(number int) *scribe {
-	return &scribe{matrix: m, number: number, rnd: rand.New(rand.NewPCG(m.seed, uint64(number))), pool: m.Events.Writer(testdb.Hooks{}), counted: map[int]int64{}}
+	return &scribe{
+		matrix: m, number: number, rnd: rand.New(rand.NewPCG(m.seed, uint64(number))),
+		pool: m.Events.Writer(testdb.Hooks{}), counted: map[int]int64{},
+	}
 }
 
 // run commits as many rows as the load says, a few in a transaction.
@@ -202,14 +210,13 @@ func (s *scribe) transaction(rows int) (committed bool, err error) {
 	shards := s.shards[first:min(first+1+s.rnd.IntN(2), len(s.shards))]
 	prev, last := map[int]int64{}, map[int]int64{}
 	for _, shard := range shards {
-		prev[shard] = s.committed[shard].Load() // before it begins
+		prev[shard] = s.committed[shard].Load() // before the transaction begins
 	}
 	isolation := sql.LevelReadCommitted
-	if s.Family() == "mysql" && s.rnd.IntN(2) == 0 || s.Family() == "sqlite" {
+	if s.Has.OneWriter || s.rnd.IntN(2) == 0 {
 		isolation = sql.LevelDefault
 	}
-	// SQLite has no functions.
-	s.plain = s.rnd.IntN(2) == 0 && (s.Family() != "sqlite" || s.Feed.Mode() == rowfeed.ModeOutbox)
+	s.plain = s.rnd.IntN(2) == 0 && (s.Has.Functions || s.Feed.Mode() == rowfeed.ModeOutbox)
 	tx, err := s.pool.BeginTx(s.Ctx, &sql.TxOptions{Isolation: isolation})
 	if err != nil {
 		return false, err
@@ -220,7 +227,7 @@ func (s *scribe) transaction(rows int) (committed bool, err error) {
 		insert = s.blocking
 	}
 	for i, shard := range shards {
-		ids := make([]int64, rows/len(shards)+rows%len(shards)*(1-i)) // the odd one goes first
+		ids := make([]int64, rows/len(shards)+rows%len(shards)*(1-i)) // of an odd number, the first shard gets one more
 		account := int64(s.number*100 + slices.Index(s.shards, shard))
 		for i := range ids {
 			s.counted[int(account)]++ // a number that is rolled back is not used again
@@ -231,8 +238,8 @@ func (s *scribe) transaction(rows int) (committed bool, err error) {
 			continue
 		}
 		if err := insert(tx, shard, ids, account, suite.OrNull(prev[shard])); err != nil {
-			if s.Family() == "mysql" && prev[shard] == 0 && s.Dialect.Classify(unwrapped(err)) == dialect.ClassRetry {
-				return false, nil // see TestLockFirstUseRolledBack
+			if s.Has.GapLocks && prev[shard] == 0 && s.Dialect.Classify(unwrapped(err)) == dialect.ClassRetry {
+				return false, nil // see TestRolledBackFirstWriterLetsOthersContinue
 			}
 			return false, fmt.Errorf("shard %d in %v, by SQL %v: %w", shard, isolation, s.plain, err)
 		}
@@ -249,7 +256,7 @@ func (s *scribe) transaction(rows int) (committed bool, err error) {
 	return true, nil
 }
 
-// hint is none, one of the past, of now, or, where that is not refused, of the near future.
+// hint returns no hint, or one of long ago, of the last hour, or of the next 30 s.
 func (s *scribe) hint() (at time.Time) {
 	switch s.rnd.IntN(5) {
 	case 0:
@@ -262,12 +269,12 @@ func (s *scribe) hint() (at time.Time) {
 	return at
 }
 
-// values are those of a row but for its ULID.
+// values returns the SQL of a row's values without its ULID.
 func values(id int64, shard int, account int64, prev string) string {
 	return fmt.Sprintf("%d, %d, %d, %d, %s", id, shard, account, id%1_000_000, prev)
 }
 
-// blocking inserts rows with ULIDs that it takes for them, in one range or two.
+// blocking inserts rows with the ULIDs of one lock or two.
 func (s *scribe) blocking(tx *sql.Tx, shard int, ids []int64, account int64, prev string) error {
 	cut := len(ids)
 	if s.rnd.IntN(4) == 0 {
@@ -287,18 +294,14 @@ func (s *scribe) blocking(tx *sql.Tx, shard int, ids []int64, account int64, pre
 	return nil
 }
 
-// lock takes ULIDs, and answers the i-th one: SQL for it, or itself.
+// lock locks a shard. at returns the i-th ULID, or its SQL.
 func (s *scribe) lock(tx *sql.Tx, shard int, hint time.Time) (at func(i int) any, err error) {
 	if s.plain {
-		if s.Family() == "postgres" {
-			_, err = tx.ExecContext(s.Ctx, "SET LOCAL lock_timeout = '1min'")
-		}
-		if err == nil {
-			_, err = s.LockBySQL(tx, shard, timestamp(s.matrix.Events.Env, hint))
-		}
+		_, err = lockPatiently(s.Events, tx, shard, hintSQL(s.Env, hint))
 		return func(i int) any { return s.BySQL(fmt.Sprint(i), shard) }, err
 	}
-	u, err := s.Feed.Lock(s.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint, Wait: time.Minute})
+	request := rowfeed.LockRequest{Shards: []int{shard}, Hint: hint, Wait: time.Minute}
+	u, err := s.Feed.Lock(s.Ctx, rowfeed.InTx(tx), request)
 	return func(i int) any {
 		id, err := u.At(shard, int64(i))
 		if err != nil {
@@ -314,7 +317,8 @@ func (s *scribe) insert(tx *sql.Tx, values string, at any) error {
 	if expression, ok := at.(string); ok {
 		mark, args = expression, nil
 	}
-	_, err := tx.ExecContext(s.Ctx, "INSERT INTO events (id, shard, account, number, prev, ulid) VALUES ("+values+", "+mark+")", args...)
+	query := "INSERT INTO events (id, shard, account, number, prev, ulid) VALUES (" + values + ", " + mark + ")"
+	_, err := tx.ExecContext(s.Ctx, query, args...)
 	return err
 }
 
@@ -335,39 +339,34 @@ func (s *scribe) record(tx *sql.Tx, values string, shard int, id int64, hint tim
 		return err
 	}
 	if !s.plain {
-		return s.Feed.AppendOutbox(s.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: shard, Hint: hint, Key: rowfeed.Key{id}})
+		record := rowfeed.OutboxRecord{Shard: shard, Hint: hint, Key: rowfeed.Key{id}}
+		return s.Feed.AppendOutbox(s.Ctx, rowfeed.InTx(tx), record)
 	}
 	at := "NULL"
 	if !hint.IsZero() {
 		at = fmt.Sprint(hint.UnixMilli())
 	}
-	_, err = tx.ExecContext(s.Ctx, fmt.Sprintf("INSERT INTO rowfeed_outbox_events (shard, time_hint, id) VALUES (%d, %s, %d)", shard, at, id))
+	_, err = tx.ExecContext(s.Ctx, fmt.Sprintf(
+		"INSERT INTO rowfeed_outbox_events (shard, time_hint, id) VALUES (%d, %s, %d)", shard, at, id))
 	return err
 }
 
-// timestamp writes a hint as the functions take it.
-func timestamp(x *suite.Env, hint time.Time) string {
-	if hint.IsZero() {
-		return "NULL"
-	}
-	at := hint.UTC().Format("2006-01-02 15:04:05.000000")
-	return x.By(map[string]string{"postgres": "'" + at + "+00'", "mysql": "'" + at + "'"})
-}
-
-// TestCausalOrder (M60, H19): what is committed before another transaction begins stands before it,
-// whatever hints the two have, and whether they are by the library or by SQL; its time is never
-// before that of what stands before it.
-func TestCausalOrder(t *testing.T) {
+// TestLaterTransactionIsReadLater (M60, H19): transactions follow one another, by the library and by SQL, with every
+// combination of two hints. Readers get the rows in the order of the transactions, with times that never go back.
+func TestLaterTransactionIsReadLater(t *testing.T) {
 	for _, mode := range []string{rowfeed.ModeBlocking, rowfeed.ModeOutbox} {
 		t.Run(mode, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {
 				m, now := newMatrix(x, mode, []int{7}, load{}), x.Now()
-				hints := []time.Time{{}, now.Add(-time.Hour), time.UnixMilli(1), now.Add(30 * time.Second), {}, now.Add(-10 * time.Minute), now}
+				hints := []time.Time{
+					{}, now.Add(-time.Hour), time.UnixMilli(1), now.Add(30 * time.Second), {},
+					now.Add(-10 * time.Minute), now,
+				}
 				s, prev, want := m.writer(0), "NULL", []int(nil)
 				for i := range len(hints) * len(hints) {
 					for part, hint := range []time.Time{hints[i/len(hints)], hints[i%len(hints)]} {
 						id := int64(2*i + part + 1)
-						s.plain = (i+part)%3 == 0 && (x.Family() != "sqlite" || mode == rowfeed.ModeOutbox)
+						s.plain = (i+part)%3 == 0 && (x.Has.Functions || mode == rowfeed.ModeOutbox)
 						tx, err := s.pool.BeginTx(x.Ctx, nil)
 						if err == nil {
 							err = s.ordered(tx, id, hint, prev)
@@ -380,12 +379,13 @@ func TestCausalOrder(t *testing.T) {
 						}
 						prev, want = fmt.Sprint(id), append(want, int(id))
 					}
-					if i%5 == 4 { // what is read meanwhile stays where it is
+					if i%5 == 4 { // a reader moves records of an outbox
 						x.Fetch(m.Feed, "", 1)
 					}
 				}
 				var all rowfeed.Page
-				for page := m.Page(m.Feed, 7, "", 1000); len(page.Entries) > 0; page = m.Page(m.Feed, 7, page.Cursor, 1000) {
+				page := m.Page(m.Feed, 7, "", 1000)
+				for ; len(page.Entries) > 0; page = m.Page(m.Feed, 7, page.Cursor, 1000) {
 					all.Entries = append(all.Entries, page.Entries...)
 				}
 				m.WantIDs(all, false, want...)
@@ -394,7 +394,7 @@ func TestCausalOrder(t *testing.T) {
 	}
 }
 
-// ordered inserts one row of TestCausalOrder.
+// ordered inserts one row of TestLaterTransactionIsReadLater.
 func (s *scribe) ordered(tx *sql.Tx, id int64, hint time.Time, prev string) error {
 	row := values(id, 7, 1, prev)
 	if s.Feed.Mode() == rowfeed.ModeOutbox {

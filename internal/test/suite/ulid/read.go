@@ -19,16 +19,17 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDWait (M69): who waits for an entry of a shard is woken by a commit there, and by none
-// of another shard, be it the shard's first one or not (M69).
-func TestULIDWait(t *testing.T) {
+// TestCommitWakesReadersOfItsShardOnly (M69): a reader waits for an entry of a shard. A commit in another shard does
+// not make it read a page. A commit in its shard ends the wait, for the first row of the shard and for later ones. A
+// wait on a dropped feed fails.
+func TestCommitWakesReadersOfItsShardOnly(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
-		var looked, pages atomic.Int64
+		var polls, pages atomic.Int64
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if suite.Looks(ev) {
-				looked.Add(1)
+				polls.Add(1)
 			}
-			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
+			if readsPage(ev) {
 				pages.Add(1)
 			}
 			return nil
@@ -47,12 +48,12 @@ func TestULIDWait(t *testing.T) {
 				}
 				answered <- page
 			}()
-			x.Eventually("it waits", func() bool { return x.Parked("watch.(*Watcher).Wait(") == 1 })
+			x.Eventually("the reader waits", func() bool { return x.Parked("watch.(*Watcher).Wait(") == 1 })
 			x.Write(8, id, id)
-			before, read := looked.Load(), pages.Load()
-			x.Eventually("it waits on", func() bool { return looked.Load() > before+5 })
+			before, read := polls.Load(), pages.Load()
+			x.Eventually("the watcher polls", func() bool { return polls.Load() > before+5 })
 			if n := pages.Load() - read; n > 0 {
-				t.Errorf("%d pages were read in vain", n)
+				t.Errorf("%d pages were read after a commit in another shard", n)
 			}
 			x.Write(7, id+1, id+1)
 			page := <-answered
@@ -67,17 +68,22 @@ func TestULIDWait(t *testing.T) {
 	})
 }
 
-// TestULIDPageInTwo (H1): where a page is two statements, what is committed between them is not on
-// it, however much of it the second one could see; who waits is woken by it (hazard 1, M69).
-func TestULIDPageInTwo(t *testing.T) {
+// readsPage reports whether a statement is the first one of a page.
+func readsPage(ev testdb.TapEvent) bool {
+	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
+}
+
+// TestPageOfTwoStatementsIsConsistent (H1): on MariaDB and MySQL a page is read by two statements, and a row is
+// committed between them. The row is not on the page, but on the next one. A reader that waits is woken by such a
+// commit.
+func TestPageOfTwoStatementsIsConsistent(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.InnoDB...) // elsewhere a page is one statement
+	testdb.Only(t, testdb.InnoDB...) // on others a page is one statement
 	suite.EachULID(t, func(x *suite.Events) {
+		config := &rowfeed.Config{WatchPoll: time.Millisecond}
 		x.Write(1, 1, 1)
-		held := testdb.Hold(func(ev testdb.TapEvent) bool {
-			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
-		})
-		f, err := x.TappedDB(testdb.Hooks{Before: held.Before}, &rowfeed.Config{WatchPoll: time.Millisecond}).Feed(x.Ctx, "events")
+		held := testdb.Hold(readsPage)
+		f, err := x.TappedDB(testdb.Hooks{Before: held.Before}, config).Feed(x.Ctx, "events")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,11 +105,9 @@ func TestULIDPageInTwo(t *testing.T) {
 		page = <-pages
 		x.WantIDs(page, false, 2)
 
-		// The page that begins a wait.
-		again := testdb.Hold(func(ev testdb.TapEvent) bool {
-			return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE")
-		})
-		f, err = x.TappedDB(testdb.Hooks{Before: again.Before}, &rowfeed.Config{WatchPoll: time.Millisecond}).Feed(x.Ctx, "events")
+		// The same at the beginning of a wait.
+		again := testdb.Hold(readsPage)
+		f, err = x.TappedDB(testdb.Hooks{Before: again.Before}, config).Feed(x.Ctx, "events")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,48 +119,50 @@ func TestULIDPageInTwo(t *testing.T) {
 		case page := <-pages:
 			x.WantIDs(page, false, 3)
 		case <-time.After(suite.Patience()):
-			t.Fatal("who waits at the head was not told of an entry that came while its first page was read")
+			t.Fatal("a reader that waits got no entry that was committed while its first page was read")
 		}
 	})
 }
 
-// TestULIDConsumer (M47): a consumer's cursor is a ULID, stored with the effects; a page that
-// fails takes no effect, one key that fails is set aside, and its release hands over the
-// same entry (M47).
-func TestULIDConsumer(t *testing.T) {
+// TestConsumerStoresULIDs (M47): a consumer's cursor of a shard is a ULID that is stored with the effects. An entry
+// whose handler fails becomes a dead letter, and the page that failed has no effects. After a retry of the dead letter,
+// the entry is handled.
+func TestConsumerStoresULIDs(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE applied (id BIGINT NOT NULL PRIMARY KEY)")
 		x.Write(3, 1, 5)
 		bad := int64(4)
 		var failing atomic.Bool
-		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF,
+		handle := func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
+			for _, e := range entries {
+				id, _ := e.Key.Get("id")
+				if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO applied VALUES (%d)", id)); err != nil {
+					return err
+				}
+				if id == bad && failing.Load() {
+					return errors.New("the handler refuses this entry")
+				}
+			}
+			return nil
+		}
+		c := &rowfeed.Consumer{
+			Name: "test", Source: x.Feed, DB: x.RF, OnFailure: rowfeed.SetAside, Handle: handle,
 			Options: rowfeed.ConsumerOptions{
 				Limit: 2, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
 			},
-			OnFailure: rowfeed.SetAside,
-			Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
-				for _, e := range entries {
-					id, _ := e.Key.Get("id")
-					if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO applied VALUES (%d)", id)); err != nil {
-						return err
-					}
-					if id == bad && failing.Load() {
-						return errors.New("not this one")
-					}
-				}
-				return nil
-			}}
+		}
 		failing.Store(true)
 		if err := c.RunOnce(x.Ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got := x.List("SELECT id FROM applied ORDER BY id"); !slices.Equal(got, []string{"1", "2", "3", "5"}) {
-			t.Fatalf("applied %v", got)
+		const applied = "SELECT id FROM applied ORDER BY id"
+		if got := x.List(applied); !slices.Equal(got, []string{"1", "2", "3", "5"}) {
+			t.Fatalf("applied %v, want all rows but 4", got)
 		}
 		head := x.Page(x.Feed, 3, "", 10)
 		if got := x.StoredCursor(); got != string(head.Cursor) {
-			t.Errorf("the cursor is %q, the feed's %q", got, head.Cursor)
+			t.Errorf("the consumer's cursor is %q, and the shard's %q", got, head.Cursor)
 		}
 		failing.Store(false)
 		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, nil); err != nil {
@@ -166,23 +172,26 @@ func TestULIDConsumer(t *testing.T) {
 		if err := c.RunOnce(x.Ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got := x.List("SELECT id FROM applied ORDER BY id"); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6"}) {
-			t.Fatalf("applied %v", got)
+		if got := x.List(applied); !slices.Equal(got, []string{"1", "2", "3", "4", "5", "6"}) {
+			t.Fatalf("applied %v, want all rows", got)
 		}
-		if all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{}); err != nil || len(all) != 1 || all[0].Behind != nil || all[0].BehindSeconds == nil || *all[0].BehindSeconds != 0 {
-			t.Errorf("%+v, %v", all, err)
+		all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{})
+		if err != nil || len(all) != 1 ||
+			all[0].Behind != nil || all[0].BehindSeconds == nil || *all[0].BehindSeconds != 0 {
+			t.Errorf("consumers: %+v, %v", all, err)
 		}
 		// A second shard has a cursor of its own.
 		x.Write(9, 7, 7)
 		if err := c.RunOnce(x.Ctx); err != nil {
 			t.Fatal(err)
 		}
-		x.WantCursors("test", "3/1 "+string(x.Page(x.Feed, 3, "", 10).Cursor), "9/1 "+string(x.Page(x.Feed, 9, "", 10).Cursor))
+		x.WantCursors("test",
+			"3/1 "+string(x.Page(x.Feed, 3, "", 10).Cursor), "9/1 "+string(x.Page(x.Feed, 9, "", 10).Cursor))
 	})
 }
 
-// TestULIDOverHTTP (M30): pages of a shard are the same over HTTP, negative ones too.
-func TestULIDOverHTTP(t *testing.T) {
+// TestPagesAreSameOverHTTP (M30): pages of a shard are the same over HTTP, also those of a negative shard.
+func TestPagesAreSameOverHTTP(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		x.Write(-5, 1, 3)
 		x.Write(77, 4, 4)
@@ -193,26 +202,27 @@ func TestULIDOverHTTP(t *testing.T) {
 			for after, more := rowfeed.Beginning, true; more; {
 				page, want := x.Page(client, shard, after, 2), x.Page(x.Feed, shard, after, 2)
 				if suite.Lines(page) != suite.Lines(want) || page.Cursor != want.Cursor || page.More != want.More {
-					t.Fatalf("over HTTP:\n%s\n%+v\nwant:\n%s\n%+v", suite.Lines(page), page, suite.Lines(want), want)
+					t.Fatalf("the page over HTTP is\n%s\n%+v\nwant\n%s\n%+v",
+						suite.Lines(page), page, suite.Lines(want), want)
 				}
 				after, more = page.Cursor, page.More
 			}
 		}
 		_, err := client.Fetch(x.Ctx, rowfeed.Request{})
 		if x.WantCode(err, rowfeed.InvalidRequest); !strings.Contains(err.Error(), "-5, 77") {
-			t.Error(err)
+			t.Errorf("error %v, want one that names the shards", err)
 		}
 		info, err := client.Info(x.Ctx)
 		if err != nil || !slices.Equal(info.ShardIDs, []int{-5, 77}) {
-			t.Errorf("%+v, %v", info, err)
+			t.Errorf("info: %+v, %v", info, err)
 		}
 	})
 }
 
-// TestULIDRacing (M31, M34, M46, H1): while writers commit to a few shards, with transactions of several rows,
-// rollbacks and two Locks, every reader sees each shard's rows once and in order, and at the
-// end all that were committed (M31, M34, M46, hazard 1).
-func TestULIDRacing(t *testing.T) {
+// TestRacingWritersAreReadOnceInOrder (M31, M34, M46, H1): writers commit to two shards with several rows, rollbacks
+// and two locks in a transaction. Meanwhile every reader gets each shard's rows once and in order, and in the end all
+// that were committed.
+func TestRacingWritersAreReadOnceInOrder(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		const writers, turns, shards, readers = 6, 40, 2, 3
@@ -224,8 +234,7 @@ func TestULIDRacing(t *testing.T) {
 			writing.Go(func() {
 				for turn := range turns {
 					shard := (w + turn) % shards
-					err := raced(x, pool, w, turn, shard, &committed[w])
-					if err != nil {
+					if err := raced(x, pool, w, turn, shard, &committed[w]); err != nil {
 						x.Errorf("writer %d: %v", w, err)
 						return
 					}
@@ -237,17 +246,19 @@ func TestULIDRacing(t *testing.T) {
 			reading.Go(func() {
 				var after [shards]rowfeed.Cursor
 				for last := false; !last; {
-					last = done.Load() // before the pages: what they show then is all
+					last = done.Load() // pages that are read after this show all rows
 					for shard := range shards {
 						for more := true; more; {
-							page, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{After: after[shard], Shards: rowfeed.One(shard), Limit: 7})
+							request := rowfeed.Request{After: after[shard], Shards: rowfeed.One(shard), Limit: 7}
+							page, err := x.Feed.Fetch(x.Ctx, request)
 							if err != nil {
 								x.Error(err)
 								return
 							}
 							for _, e := range page.Entries {
-								if p := rowfeed.Cursor(e.Position); len(after[shard]) >= 26 && p <= after[shard][:26] {
-									x.Errorf("shard %d: %s after %s", shard, p, after[shard])
+								p := rowfeed.Cursor(e.Position)
+								if len(after[shard]) >= 26 && p <= after[shard][:26] {
+									x.Errorf("shard %d: position %s after %s", shard, p, after[shard])
 								}
 								id, _ := e.Key.Get("id")
 								seen[r] = append(seen[r], fmt.Sprint(id))
@@ -266,27 +277,25 @@ func TestULIDRacing(t *testing.T) {
 		for r := range seen {
 			slices.Sort(seen[r])
 			if !slices.Equal(seen[r], want) {
-				t.Errorf("reader %d has seen %d rows, %d were committed", r, len(seen[r]), len(want))
+				t.Errorf("reader %d got %d rows, and %d were committed", r, len(seen[r]), len(want))
 			}
 		}
 		x.WantSound(x.Feed)
 	})
 }
 
-// racer locks a shard, and answers how a writer inserts the row with the i-th ULID.
+// racer locks a shard. insert inserts a row with the i-th ULID.
 func racer(x *suite.Events, tx *sql.Tx, w, shard int) (insert func(id, i int) error, err error) {
 	var hint time.Time
 	if w%2 == 1 {
 		hint = time.UnixMilli(1)
 	}
-	if w == 5 && x.Family() != "sqlite" {
-		_, err := lockInTime(x, tx, shard, timestamp(x.Env, hint))
-		return func(id, i int) error {
-			_, err := tx.ExecContext(x.Ctx, fmt.Sprintf("INSERT INTO events (id, shard, ulid, data) VALUES (%d, %d, %s, '')", id, shard, x.BySQL(fmt.Sprint(i))))
-			return err
-		}, err
+	if w == 5 && x.Has.Functions {
+		_, err := lockPatiently(x, tx, shard, hintSQL(x.Env, hint))
+		return func(id, i int) error { return insertBySQL(x, tx, id, shard, int64(i)) }, err
 	}
-	u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint, Wait: time.Hour})
+	request := rowfeed.LockRequest{Shards: []int{shard}, Hint: hint, Wait: time.Hour}
+	u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), request)
 	return func(id, i int) error {
 		at, err := u.At(shard, int64(i))
 		if err == nil {
@@ -296,8 +305,8 @@ func racer(x *suite.Events, tx *sql.Tx, w, shard int) (insert func(id, i int) er
 	}, err
 }
 
-// raced is one turn of a writer of TestULIDRacing. Half of them have a hint of long ago, with which
-// nothing but the state keeps ULIDs in order; the last one has no library.
+// raced is one transaction of a writer of TestRacingWritersAreReadOnceInOrder. Half of the writers have a hint of long
+// ago, so that only the state keeps ULIDs in order. The last writer uses the functions, if there are any.
 func raced(x *suite.Events, pool *sql.DB, w, turn, shard int, committed *[]string) error {
 	tx, err := pool.BeginTx(x.Ctx, nil)
 	if err != nil {
@@ -328,9 +337,10 @@ func raced(x *suite.Events, pool *sql.DB, w, turn, shard int, committed *[]strin
 	return nil
 }
 
-// TestULIDAdd (M28, M43, M62, M63): what cannot hold ULIDs is refused with the next step; a table that has rows
-// goes on above them; asked twice nothing changes; dropped, nothing is left (M28, M43, M63).
-func TestULIDAdd(t *testing.T) {
+// TestAddFeedRefusesUnfitTables (M28, M43, M62, M63): AddFeed refuses tables that cannot hold ULIDs, and says what to
+// do. It accepts a table with rows, and locks continue above them. A second AddFeed changes nothing, operations of
+// other modes are refused, and DropFeed leaves nothing.
+func TestAddFeedRefusesUnfitTables(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		spec := suite.EventsSpec()
@@ -340,7 +350,7 @@ func TestULIDAdd(t *testing.T) {
 			change(&s)
 			_, err := x.RF.AddFeed(x.Ctx, s, nil)
 			if x.WantCode(err, code); !strings.Contains(err.Error(), words) {
-				x.Errorf("%v, want %q in it", err, words)
+				x.Errorf("error %v, want %q in it", err, words)
 			}
 		}
 		before := x.DB.Dump(x.T)
@@ -359,18 +369,19 @@ func TestULIDAdd(t *testing.T) {
 		refused(rowfeed.InvalidRequest, "shard-column", func(s *rowfeed.FeedSpec) { s.ShardColumn = "" })
 		refused(rowfeed.InvalidRequest, "data-shards", func(s *rowfeed.FeedSpec) { s.DataShards = 2 })
 		refused(rowfeed.InvalidRequest, "capture", func(s *rowfeed.FeedSpec) { s.Capture = "trigger" })
-		refused(rowfeed.InvalidRequest, "position-column", func(s *rowfeed.FeedSpec) { s.Mode = rowfeed.ModeSequence; s.ShardColumn = "id" })
+		refused(rowfeed.InvalidRequest, "position-column", func(s *rowfeed.FeedSpec) {
+			s.Mode, s.ShardColumn = rowfeed.ModeSequence, "id"
+		})
 
-		literal := func(hex string) string {
-			return x.By(map[string]string{"sqlite": "x'" + hex + "'", "postgres": "'" + hex + "'", "mysql": "x'" + hex + "'"})
-		}
-		x.Exec("INSERT INTO events VALUES (1, 4, " + literal("f00000000000ffffffffffffffffffff") + ", 'far ahead'), (2, 4, " + literal("01857302da88ffff3fffffffffffffff") + ", ''), (3, 5, " + literal("01857302da88ffff3fffffffffffffff") + ", '')")
-		refused(rowfeed.Refused, "shard 4 has a row with ULID 7G00000000ZZZZZZZZZZZZZZZZ (bytes f00000000000ffffffffffffffffffff)", same)
+		const farAhead, past = "f00000000000ffffffffffffffffffff", "01857302da88ffff3fffffffffffffff"
+		x.Exec("INSERT INTO events VALUES (1, 4, " + x.ULIDLiteral(farAhead) + ", ''), " +
+			"(2, 4, " + x.ULIDLiteral(past) + ", ''), (3, 5, " + x.ULIDLiteral(past) + ", '')")
+		refused(rowfeed.Refused, "shard 4 has a row with ULID 7G00000000ZZZZZZZZZZZZZZZZ (bytes "+farAhead+")", same)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_feeds"); n != 0 {
-			x.Errorf("%d feeds are left of what was refused", n)
+			x.Errorf("%d feeds are recorded, want none", n)
 		}
 		soon := fmt.Sprintf("%012xffffffffffffffffffff", x.Now().Add(30*time.Second).UnixMilli())
-		x.Exec("UPDATE events SET ulid = " + literal(soon) + " WHERE id = 1")
+		x.Exec("UPDATE events SET ulid = " + x.ULIDLiteral(soon) + " WHERE id = 1")
 		f := x.Add(spec)
 		e := &suite.Events{Env: x, Feed: f}
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -382,7 +393,7 @@ func TestULIDAdd(t *testing.T) {
 		e.WantIDs(e.Page(f, 5, "", 10), false, 3, 11)
 		x.WantSound(f)
 		if again := x.Add(spec); again != f {
-			x.Error("added again it is another feed")
+			x.Error("AddFeed returned another feed for the same spec")
 		}
 		refused(rowfeed.Conflict, "columns is", func(s *rowfeed.FeedSpec) { s.Columns = []string{"id"} })
 		refused(rowfeed.Conflict, "hold the positions", func(s *rowfeed.FeedSpec) { s.Name = "other" })
@@ -396,15 +407,15 @@ func TestULIDAdd(t *testing.T) {
 			}
 		}
 		if n := x.Publish(f); n != 0 {
-			x.Errorf("%d keys published", n)
+			x.Errorf("Publish gave %d positions, want none", n)
 		}
 		if _, err := f.Admin().Status(x.Ctx); err != nil {
 			x.Error(err)
 		}
-		// Without its index pages are refused, and Verify says why.
-		x.Exec(x.By(map[string]string{"sqlite": "DROP INDEX events_feed", "postgres": "DROP INDEX events_feed", "mysql": "DROP INDEX events_feed ON events"}))
-		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) != 1 || !strings.Contains(problems[0], "no unique index") {
-			x.Errorf("%v, %v", problems, err)
+		x.Exec(x.Text("ulid.drop_index"))
+		problems, err := f.Admin().Verify(x.Ctx)
+		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "no unique index") {
+			x.Errorf("verify: %v, %v; want one problem about the index", problems, err)
 		}
 		for range 2 {
 			if err := x.RF.DropFeed(x.Ctx, "events"); err != nil {
@@ -412,11 +423,11 @@ func TestULIDAdd(t *testing.T) {
 			}
 		}
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_shards"); n != 0 {
-			x.Errorf("%d states are left", n)
+			x.Errorf("%d shards still have a state", n)
 		}
 		x.Exec("DROP TABLE events")
 		if after := x.DB.Dump(x.T); after != before {
-			x.Errorf("the schema was\n%s\nand is\n%s", before, after)
+			x.Errorf("before the feed the schema was\n%s\nand after it\n%s", before, after)
 		}
 		if err := x.RF.MigrateDown(x.Ctx); err != nil {
 			x.Fatal(err)

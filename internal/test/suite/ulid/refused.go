@@ -16,8 +16,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// misuses are what a writer of a blocking feed can do wrong, as the table of
-// docs/GUARANTEES.md names it, and what then happens, in the table's words.
+// misuses are the mistakes of writers that a table of docs/GUARANTEES.md lists. Each function makes the mistake and
+// returns the outcome in the table's words.
 var misuses = map[string]func(m *misuse) string{
 	"lock without a transaction":                         (*misuse).withoutTransaction,
 	"ULIDs used in a later transaction":                  (*misuse).later,
@@ -31,7 +31,7 @@ var misuses = map[string]func(m *misuse) string{
 	"the ULID of another shard that was locked":          (*misuse).other,
 }
 
-// misuse is a writer who does wrong, with Feed.Lock or by SQL.
+// misuse is a writer that makes a mistake, with Feed.Lock or by SQL.
 type misuse struct {
 	*suite.Events
 	conn  *sql.Conn
@@ -39,8 +39,9 @@ type misuse struct {
 	tx    *sql.Tx // the last one
 }
 
-// TestULIDRefused (M33, M40, H8): every cell of the table of what each database can refuse is true.
-func TestULIDRefused(t *testing.T) {
+// TestMisuseIsRefusedAsDocumented (M33, M40, H8): every cell of the table about what writers can do wrong says what the
+// database does.
+func TestMisuseIsRefusedAsDocumented(t *testing.T) {
 	testdb.Quick(t)
 	table := guaranteed(t)
 	if len(table) != len(misuses) {
@@ -49,19 +50,19 @@ func TestULIDRefused(t *testing.T) {
 	for row, cells := range table {
 		do := misuses[row]
 		if do == nil {
-			t.Errorf("nothing shows what the table says about %q", row)
+			t.Errorf("no test covers the table's row %q", row)
 			continue
 		}
 		t.Run(strings.ReplaceAll(row, " ", "-"), func(t *testing.T) {
 			suite.EachULID(t, func(x *suite.Events) {
 				for _, way := range []string{"`Feed.Lock`", "SQL"} {
-					column := x.By(map[string]string{"sqlite": "SQLite", "postgres": "PostgreSQL", "mysql": "MariaDB and MySQL"}) + ", " + way
+					column := x.Text("ulid.guarantees_column") + ", " + way
 					want, ok := cells[column]
-					if ok != (way != "SQL" || x.Family() != "sqlite") {
-						t.Fatalf("%q is a column: %v", column, ok)
+					if ok != (way != "SQL" || x.Has.Functions) {
+						t.Fatalf("the table has the column %q: %v", column, ok)
 					}
 					if !ok {
-						continue // it has no functions
+						continue
 					}
 					conn, err := x.DB.Admin().Conn(x.Ctx)
 					if err != nil {
@@ -69,10 +70,10 @@ func TestULIDRefused(t *testing.T) {
 					}
 					m := &misuse{x, conn, way == "SQL", nil}
 					if got := do(m); got != want {
-						t.Errorf("%s: it is %q, and the table says %q", column, got, want)
+						t.Errorf("%s: the database shows %q, and the table says %q", column, got, want)
 					}
 					if m.tx != nil {
-						_ = m.tx.Rollback() // where what it does was refused
+						_ = m.tx.Rollback() // fails if the transaction has ended
 					}
 					if err := conn.Close(); err != nil {
 						t.Fatal(err)
@@ -85,7 +86,7 @@ func TestULIDRefused(t *testing.T) {
 	}
 }
 
-// guaranteed reads the table: by row and column what is said.
+// guaranteed reads the table. It returns the cells by row and column.
 func guaranteed(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/GUARANTEES.md")
@@ -125,10 +126,10 @@ func guaranteed(t *testing.T) map[string]map[string]string {
 	return table
 }
 
-// begin opens a transaction on the connection, as functions know it.
+// begin opens a transaction on the misuse's connection, whose session variables the functions use.
 func (m *misuse) begin(isolation sql.IsolationLevel) *sql.Tx {
 	m.Helper()
-	if m.Family() == "sqlite" {
+	if m.Has.OneWriter {
 		isolation = sql.LevelDefault
 	}
 	tx, err := m.conn.BeginTx(m.Ctx, &sql.TxOptions{Isolation: isolation})
@@ -139,22 +140,21 @@ func (m *misuse) begin(isolation sql.IsolationLevel) *sql.Tx {
 	return tx
 }
 
-// taking is a lock: what makes ULIDs of it, and what verifies it.
-type taking struct {
+// locked is a locked shard: insert inserts a row with its i-th ULID, and verify is ULIDs.Verify.
+type locked struct {
 	insert func(tx *sql.Tx, id, shard int, i int64) error
 	verify func() error
 }
 
-func (m *misuse) take(tx *sql.Tx, shard int, hint time.Time) (taking, error) {
+func (m *misuse) lock(tx *sql.Tx, shard int, hint time.Time) (locked, error) {
 	if m.plain {
-		_, err := m.LockBySQL(tx, shard, timestamp(m.Events.Env, hint))
-		return taking{func(tx *sql.Tx, id, shard int, i int64) error {
-			_, err := tx.ExecContext(m.Ctx, fmt.Sprintf("INSERT INTO events (id, shard, ulid) VALUES (%d, %d, %s)", id, shard, m.BySQL(fmt.Sprint(i))))
-			return err
+		_, err := m.LockBySQL(tx, shard, hintSQL(m.Events.Env, hint))
+		return locked{func(tx *sql.Tx, id, shard int, i int64) error {
+			return insertBySQL(m.Events, tx, id, shard, i)
 		}, func() error { return nil }}, err
 	}
 	u, err := m.Feed.Lock(m.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Hint: hint})
-	return taking{func(tx *sql.Tx, id, shard int, i int64) error {
+	return locked{func(tx *sql.Tx, id, shard int, i int64) error {
 		at, err := u.At(shard, i)
 		if err == nil {
 			err = m.TryEvent(m.Ctx, tx, id, shard, at, "")
@@ -170,21 +170,18 @@ func (m *misuse) must(err error) {
 	}
 }
 
-func (m *misuse) taken(tx *sql.Tx, shard int) taking {
+func (m *misuse) locked(tx *sql.Tx, shard int) locked {
 	m.Helper()
-	t, err := m.take(tx, shard, time.Time{})
+	t, err := m.lock(tx, shard, time.Time{})
 	m.must(err)
 	return t
 }
 
-// given is how far a shard is, as its row says.
+// given returns the state of a shard.
 func (m *misuse) given(shard int) [2]int64 {
 	m.Helper()
-	count := m.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_shards WHERE shard = %d", shard))
-	if count == 0 {
-		return [2]int64{}
-	}
-	return [2]int64{m.Scalar(fmt.Sprintf("SELECT ulid_high FROM rowfeed_shards WHERE shard = %d", shard)), m.Scalar(fmt.Sprintf("SELECT ulid_low FROM rowfeed_shards WHERE shard = %d", shard))}
+	high, low := stateOf(m.Events.Env, shard)
+	return [2]int64{high, low}
 }
 
 func (m *misuse) withoutTransaction() string {
@@ -193,31 +190,31 @@ func (m *misuse) withoutTransaction() string {
 		before := m.given(3)
 		tx := m.begin(sql.LevelReadCommitted)
 		m.In(tx, "COMMIT")
-		_, err := m.take(tx, 3, time.Time{})
+		_, err := m.lock(tx, 3, time.Time{})
 		if m.WantCode(err, rowfeed.InvalidRequest); !strings.Contains(err.Error(), "no transaction is open") {
 			m.Error(err)
 		}
 		_ = tx.Rollback()
 		if after := m.given(3); after != before {
-			m.Errorf("the shard was at %v, and is at %v", before, after)
+			m.Errorf("the state was %v, and is %v", before, after)
 		}
 		return "refused"
 	}
 	m.Write(4, 1, 1)
 	before := m.given(4)
-	if m.Family() == "mysql" {
-		_, err := m.conn.ExecContext(m.Ctx, "CALL rowfeed_lock_events(4, NULL, @ulid, @high, @low)")
-		if after := m.given(4); err == nil || !strings.Contains(err.Error(), "no transaction is open") || after != before {
-			m.Errorf("the shard was at %v, and is at %v: %v", before, after, err)
+	_, err := m.conn.ExecContext(m.Ctx, m.Text("ulid.lock", 4))
+	if !m.Has.TransactionULIDs {
+		if after := m.given(4); err == nil || !strings.Contains(err.Error(), "no transaction is open") ||
+			after != before {
+			m.Errorf("the state was %v, and is %v: %v", before, after, err)
 		}
 		return "refused"
 	}
-	_, err := m.conn.ExecContext(m.Ctx, "SELECT * FROM rowfeed_lock_events(4)")
 	m.must(err)
-	m.Write(4, 2, 2) // it does not wait
-	_, err = m.conn.ExecContext(m.Ctx, "INSERT INTO events (id, shard, ulid) VALUES (3, 4, rowfeed_ulid_events(0))")
+	m.Write(4, 2, 2) // does not wait
+	_, err = m.conn.ExecContext(m.Ctx, "INSERT INTO events (id, shard, ulid) VALUES (3, 4, "+m.BySQL("0")+")")
 	if err == nil || !strings.Contains(err.Error(), "has taken no ULIDs") {
-		m.Error(err)
+		m.Errorf("error %v, want one about missing ULIDs", err)
 	}
 	return "the shard is free again after the statement; `rowfeed_ulid_<feed>` is refused"
 }
@@ -225,12 +222,12 @@ func (m *misuse) withoutTransaction() string {
 func (m *misuse) later() string {
 	m.Helper()
 	tx := m.begin(sql.LevelReadCommitted)
-	ulids := m.taken(tx, 3)
+	ulids := m.locked(tx, 3)
 	m.Commit(tx)
 	tx = m.begin(sql.LevelReadCommitted)
 	if err := ulids.insert(tx, 1, 3, 0); err != nil {
 		if !m.plain || !strings.Contains(err.Error(), "has taken no ULIDs") {
-			m.Error(err)
+			m.Errorf("error %v, want one about missing ULIDs", err)
 		}
 		return "refused"
 	}
@@ -247,7 +244,7 @@ func (m *misuse) savepoint() string {
 	m.Helper()
 	tx := m.begin(sql.LevelReadCommitted)
 	m.In(tx, "SAVEPOINT before_lock")
-	ulids := m.taken(tx, 3)
+	ulids := m.locked(tx, 3)
 	m.In(tx, "ROLLBACK TO SAVEPOINT before_lock")
 	if err := ulids.insert(tx, 1, 3, 0); err != nil {
 		if !m.plain || !strings.Contains(err.Error(), "a savepoint took them back") {
@@ -265,7 +262,7 @@ func (m *misuse) savepoint() string {
 	return "not told; `check` finds a row above its shard's state"
 }
 
-// wantFinding asserts that check finds what was made without a lock.
+// wantFinding asserts that check reports one row.
 func (m *misuse) wantFinding(words string) {
 	m.Helper()
 	findings, err := m.Feed.Admin().Check(m.Ctx)
@@ -278,13 +275,13 @@ func (m *misuse) offset() string {
 	m.Helper()
 	for _, i := range []int64{-1, rowfeed.ULIDsPerLock, rowfeed.ULIDsPerLock + 1, 1<<63 - 1} {
 		tx := m.begin(sql.LevelReadCommitted)
-		if err := m.taken(tx, 3).insert(tx, 1, 3, i); err == nil {
-			return fmt.Sprint("not told of ", i)
+		if err := m.locked(tx, 3).insert(tx, 1, 3, i); err == nil {
+			return fmt.Sprintf("offset %d is accepted", i)
 		}
 		m.must(tx.Rollback())
 	}
 	tx := m.begin(sql.LevelReadCommitted)
-	m.must(m.taken(tx, 3).insert(tx, 1, 3, rowfeed.ULIDsPerLock-1)) // the last one
+	m.must(m.locked(tx, 3).insert(tx, 1, 3, rowfeed.ULIDsPerLock-1)) // the last ULID of a lock
 	m.Commit(tx)
 	return "refused"
 }
@@ -293,10 +290,10 @@ func (m *misuse) ahead() string {
 	m.Helper()
 	before := m.given(3)
 	tx := m.begin(sql.LevelReadCommitted)
-	_, err := m.take(tx, 3, m.Now().Add(2*time.Minute))
+	_, err := m.lock(tx, 3, m.Now().Add(2*time.Minute))
 	m.must(tx.Rollback())
 	if after := m.given(3); err == nil || after != before {
-		return fmt.Sprint("not told: ", err)
+		return fmt.Sprintf("the state was %v, and is %v: %v", before, after, err)
 	}
 	if !m.plain {
 		m.WantCode(err, rowfeed.InvalidRequest)
@@ -305,13 +302,13 @@ func (m *misuse) ahead() string {
 		m.Error(err)
 	}
 	tx = m.begin(sql.LevelReadCommitted)
-	_, err = m.take(tx, 3, m.Now().Add(30*time.Second))
+	_, err = m.lock(tx, 3, m.Now().Add(30*time.Second))
 	m.must(err)
 	m.must(tx.Rollback())
 	return "refused"
 }
 
-// unwrapped is the driver's own error.
+// unwrapped returns the driver's error.
 func unwrapped(err error) error {
 	for e := (*rowfeed.Error)(nil); errors.As(err, &e) && e.Err != nil; {
 		err = e.Err
@@ -322,7 +319,7 @@ func unwrapped(err error) error {
 func (m *misuse) twice() string {
 	m.Helper()
 	tx := m.begin(sql.LevelReadCommitted)
-	ulids := m.taken(tx, 3)
+	ulids := m.locked(tx, 3)
 	m.must(ulids.insert(tx, 1, 3, 5))
 	if err := ulids.insert(tx, 2, 3, 5); err == nil {
 		return "not told"
@@ -331,7 +328,7 @@ func (m *misuse) twice() string {
 	return "refused by the index"
 }
 
-// made writes a ULID of its own, above the shard's state and in a shard that has none.
+// made inserts ULIDs without a lock, above the state of a shard and into a shard without a state.
 func (m *misuse) made() string {
 	m.Helper()
 	m.Write(3, 1, 1)
@@ -346,13 +343,13 @@ func (m *misuse) made() string {
 	return "not told; `check` finds one above its shard's state"
 }
 
-// other puts a row into a shard with the ULID of another one. Its own has come less far.
+// other inserts a row into a shard with the ULID of another shard, which is above the shard's state.
 func (m *misuse) other() string {
 	m.Helper()
 	tx := m.begin(sql.LevelReadCommitted)
-	_, err := m.take(tx, 8, time.UnixMilli(1))
+	_, err := m.lock(tx, 8, time.UnixMilli(1))
 	m.must(err)
-	if err := m.taken(tx, 7).insert(tx, 1, 8, 0); err != nil {
+	if err := m.locked(tx, 7).insert(tx, 1, 8, 0); err != nil {
 		if !m.plain {
 			m.WantCode(err, rowfeed.InvalidRequest)
 			return "refused: `At` names the shard"
@@ -365,7 +362,7 @@ func (m *misuse) other() string {
 	m.Commit(tx)
 	cursor := m.Page(m.Feed, 8, "", 10).Cursor
 	tx = m.begin(sql.LevelReadCommitted)
-	ulids, err := m.take(tx, 8, time.UnixMilli(1))
+	ulids, err := m.lock(tx, 8, time.UnixMilli(1))
 	m.must(err)
 	m.must(ulids.insert(tx, 2, 8, 0))
 	m.Commit(tx)
@@ -379,7 +376,7 @@ func (m *misuse) changed() string {
 	head := m.Page(m.Feed, 3, "", 10).Cursor
 	m.Exec("DELETE FROM events WHERE id = 2", "UPDATE events SET data = 'changed' WHERE id = 1")
 	if page := m.Page(m.Feed, 3, head, 10); len(page.Entries) > 0 || page.Cursor != head {
-		return fmt.Sprintf("%+v", page)
+		return fmt.Sprintf("readers get %+v", page)
 	}
 	m.WantIDs(m.Page(m.Feed, 3, "", 10), false, 1, 3)
 	return "readers are not told"

@@ -10,47 +10,49 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// snapshot does so as the server is set, and where it knows another setting with that.
+// snapshot tries fromSnapshot with the server's settings. If the database has a setting that refuses old snapshots,
+// snapshot also tries with that.
 func (m *misuse) snapshot() string {
 	m.Helper()
 	outcome := m.fromSnapshot(1)
-	if m.Family() != "mysql" {
+	show := m.Text("ulid.show_snapshot_setting")
+	if show == "" {
 		return outcome
 	}
-	const setting = "innodb_snapshot_isolation" // MariaDB's; on by default since 11.6.2
 	var name, value string
-	err := m.conn.QueryRowContext(m.Ctx, "SHOW VARIABLES LIKE '"+setting+"'").Scan(&name, &value)
+	err := m.conn.QueryRowContext(m.Ctx, show).Scan(&name, &value)
 	if !errors.Is(err, sql.ErrNoRows) {
 		m.must(err)
-		_, err = m.conn.ExecContext(m.Ctx, "SET SESSION "+setting+" = ON")
+		_, err = m.conn.ExecContext(m.Ctx, m.Text("ulid.set_snapshot_setting", "ON"))
 		m.must(err)
 		if with := m.fromSnapshot(101); with != "READ COMMITTED: good; above: refused (`locked`)" {
-			m.Errorf("with %s: %s", setting, with)
+			m.Errorf("with %s: %s", name, with)
 		}
-		_, err = m.conn.ExecContext(m.Ctx, "SET SESSION "+setting+" = "+value)
+		_, err = m.conn.ExecContext(m.Ctx, m.Text("ulid.set_snapshot_setting", value))
 		m.must(err)
 	}
-	return outcome + "; above READ COMMITTED refused (`locked`) where `" + setting + "` is on"
+	return outcome + m.Text("ulid.snapshot_setting_outcome")
 }
 
-// fromSnapshot reads, has another writer take ULIDs, and then takes some itself, for rows from first on.
+// fromSnapshot reads in a transaction, lets another writer lock the shard, and then locks the shard itself. Its rows
+// have ids from first on.
 func (m *misuse) fromSnapshot(first int) string {
 	m.Helper()
 	m.Write(3, first, first)
 	outcomes := map[bool][]sql.IsolationLevel{}
 	for i, level := range isolations(m.Events.Env) {
-		if m.Family() == "mysql" && level == sql.LevelSerializable {
-			continue // what it reads it locks: nobody else takes anything
+		if m.Has.LockingSerializable && level == sql.LevelSerializable {
+			continue // the other writer would wait for this transaction
 		}
 		tx := m.begin(level)
 		var n int
 		m.must(tx.QueryRowContext(m.Ctx, "SELECT count(*) FROM rowfeed_shards").Scan(&n))
 		m.Write(3, first+10+i, first+10+i)
-		ulids, err := m.take(tx, 3, time.UnixMilli(1)) // the clock is no help: it counts on
+		ulids, err := m.lock(tx, 3, time.UnixMilli(1)) // with an old hint, only the state decides
 		outcomes[err == nil] = append(outcomes[err == nil], level)
 		if err != nil {
 			if class := m.Dialect.Classify(unwrapped(err)); class != dialect.ClassRetry {
-				m.Errorf("%v: %v is of class %v", level, err, class)
+				m.Errorf("%v: the error %v has class %v, want that of a retry", level, err, class)
 			}
 			if !m.plain {
 				m.WantCode(err, rowfeed.Locked)
@@ -62,7 +64,7 @@ func (m *misuse) fromSnapshot(first int) string {
 		m.Commit(tx)
 		page := m.Page(m.Feed, 3, "", 100)
 		if id, _ := page.Entries[len(page.Entries)-1].Key.Get("id"); id != int64(first+20+i) {
-			m.Errorf("%v: the last row is %v", level, id)
+			m.Errorf("%v: the last row of the page is %v, want %d", level, id, first+20+i)
 		}
 	}
 	good, refused := outcomes[true], outcomes[false]

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// ulidSetups are the ways in which a feed with ULIDs can be made of the table events.
+// ulidSetups are the specs of ULID feeds of the table events.
 var ulidSetups = map[string]rowfeed.FeedSpec{
 	"blocking": suite.EventsSpec(),
 	"outbox":   {Name: "events", Table: "events", Mode: rowfeed.ModeOutbox},
@@ -44,16 +44,16 @@ func init() {
 	}
 }
 
-// eachULIDSetup runs f on every engine for some of them, before the feed is made.
+// eachULIDSetup runs f on every engine for some setups. It creates the table, but not the feed.
 func eachULIDSetup(t *testing.T, setups []string, f func(x *suite.Events, setup string)) {
 	t.Helper()
 	for _, setup := range setups {
 		t.Run(setup, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {
-				x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+				x.MakeEvents()
 				if setup == "blocking" {
-					x.Exec("INSERT INTO events VALUES (1, 4, " + x.By(map[string]string{"sqlite": "x'01857302da88ffffbfffffffffffffff'",
-						"postgres": "'01857302da88ffffbfffffffffffffff'", "mysql": "x'01857302da88ffffbfffffffffffffff'"}) + ", '')")
+					row := x.ULIDLiteral("01857302da88ffffbfffffffffffffff")
+					x.Exec("INSERT INTO events VALUES (1, 4, " + row + ", '')")
 				}
 				f(&suite.Events{Env: x}, setup)
 			})
@@ -61,10 +61,10 @@ func eachULIDSetup(t *testing.T, setups []string, f func(x *suite.Events, setup 
 	}
 }
 
-// logins are a writer and a reader, where there are any and the feed has something for them.
+// logins creates a writer and a reader, if the database has logins and the feed has rights for them.
 func logins(x *suite.Events, setup string) (g rowfeed.Grants) {
 	x.Helper()
-	if x.Family() == "sqlite" {
+	if !x.Has.Logins {
 		return g
 	}
 	if g.Readers = []string{x.NewLogin("reader", nil).Name}; setup != "trigger" {
@@ -73,7 +73,7 @@ func logins(x *suite.Events, setup string) (g rowfeed.Grants) {
 	return g
 }
 
-// made adds the feed with its logins.
+// made adds the feed and grants its rights.
 func made(x *suite.Events, setup string, g rowfeed.Grants) {
 	x.Helper()
 	if x.Feed = x.Add(ulidSetups[setup]); !g.IsZero() {
@@ -81,7 +81,7 @@ func made(x *suite.Events, setup string, g rowfeed.Grants) {
 	}
 }
 
-// wantGone drops the feed, twice, and asserts that nothing of it is left.
+// wantGone drops the feed twice, and asserts that nothing of the feed is left.
 func wantGone(x *suite.Events, fresh, when string) {
 	x.Helper()
 	for range 2 {
@@ -90,9 +90,9 @@ func wantGone(x *suite.Events, fresh, when string) {
 		}
 	}
 	x.SameDump(fresh, when)
-	for _, left := range []string{"SELECT count(*) FROM rowfeed_shards", "SELECT count(*) FROM rowfeed_sequences", "SELECT count(*) FROM rowfeed_feeds WHERE state <> 'dropped'"} {
-		if n := x.Scalar(left); n != 0 {
-			x.Errorf("%s: %s: %d", when, left, n)
+	for _, table := range []string{"rowfeed_shards", "rowfeed_sequences", "rowfeed_feeds WHERE state <> 'dropped'"} {
+		if n := x.Scalar("SELECT count(*) FROM " + table); n != 0 {
+			x.Errorf("%s: %d rows are left in %s", when, n, table)
 		}
 	}
 	if x.Failed() {
@@ -100,9 +100,9 @@ func wantGone(x *suite.Events, fresh, when string) {
 	}
 }
 
-// TestULIDAddKilledAtEveryStatement (M28, M63): `feed add` is killed before its statements in turn.
-// Run again it completes what is half-made; a drop in its place leaves nothing.
-func TestULIDAddKilledAtEveryStatement(t *testing.T) {
+// TestKilledAddFeedCanBeRepeated (M28, M63): a process is killed before each statement of AddFeed in turn. A second
+// AddFeed completes the feed. DropFeed instead leaves nothing.
+func TestKilledAddFeedCanBeRepeated(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "trigger"}, func(x *suite.Events, setup string) {
 		fresh := x.DB.Dump(x.T)
 		made(x, setup, rowfeed.Grants{})
@@ -126,14 +126,14 @@ func TestULIDAddKilledAtEveryStatement(t *testing.T) {
 			wantGone(x, fresh, when+", dropped")
 		}
 		if n < 8 {
-			x.Errorf("it ended before statement %d", n)
+			x.Errorf("AddFeed ended before statement %d", n)
 		}
 	})
 }
 
-// TestULIDDropKilledAtEveryStatement (M63): `feed drop` is killed before its statements in turn.
-// Run again, twice, it leaves neither an object nor a right nor a state; also where the table is gone.
-func TestULIDDropKilledAtEveryStatement(t *testing.T) {
+// TestKilledDropFeedCanBeRepeated (M63): a process is killed before each statement of DropFeed in turn. When DropFeed
+// is run again, twice, no object, right or state is left. The same holds if the table was dropped before.
+func TestKilledDropFeedCanBeRepeated(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "outbox", "trigger"}, func(x *suite.Events, setup string) {
 		g := logins(x, setup)
 		fresh := x.DB.Dump(x.T)
@@ -147,11 +147,11 @@ func TestULIDDropKilledAtEveryStatement(t *testing.T) {
 			}
 		}
 		if n < 5 {
-			x.Errorf("it ended before statement %d", n)
+			x.Errorf("DropFeed ended before statement %d", n)
 		}
 		x.Exec("DROP TABLE events")
 		fresh = x.DB.Dump(x.T)
-		x.Exec(x.EventsTable("events"), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+		x.MakeEvents()
 		made(x, setup, g)
 		x.Exec("DROP TABLE events")
 		_, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
@@ -163,83 +163,79 @@ func TestULIDDropKilledAtEveryStatement(t *testing.T) {
 			}
 		}
 		if text := x.DB.Dump(x.T); strings.Contains(text, "rowfeed_") {
-			t.Errorf("left behind:\n%s", text)
+			t.Errorf("the schema still has objects of rowfeed:\n%s", text)
 		}
 	})
 }
 
-// breakIt makes something of the feed that `feed upgrade` has to make anew.
-func breakIt(x *suite.Events, setup string) {
+// damages returns statements after which `feed upgrade` has to make objects of the feed again.
+func damages(x *suite.Events, setup string) []string {
 	x.Helper()
-	switch {
-	case setup == "trigger": // as a feed of before has none
-		x.Exec("DROP TRIGGER rowfeed_events_update")
-	case setup != "blocking":
-		x.Exec("DROP TABLE rowfeed_feed_events")
-	case x.Family() == "postgres":
-		x.Exec("ALTER TABLE events ALTER COLUMN ulid TYPE bytea USING uuid_send(ulid)")
-	case x.Family() == "mysql":
-		x.Exec("DROP FUNCTION rowfeed_ulid_events", "DROP PROCEDURE rowfeed_take_events")
+	switch setup {
+	case "blocking":
+		return x.Statements("ulid.damage_blocking")
+	case "trigger":
+		return x.Statements("ulid.damage_trigger")
 	}
+	return []string{"DROP TABLE rowfeed_feed_events"}
 }
 
-// TestULIDUpgradeKilledAtEveryStatement (M63): `feed upgrade` is killed before its statements in
-// turn. Run again everything is in order, rights included.
-func TestULIDUpgradeKilledAtEveryStatement(t *testing.T) {
+// TestKilledUpgradeCanBeRepeated (M63): a process is killed before each statement of Upgrade in turn. After a second
+// Upgrade the feed's objects and rights are in order.
+func TestKilledUpgradeCanBeRepeated(t *testing.T) {
 	eachULIDSetup(t, []string{"blocking", "outbox", "trigger"}, func(x *suite.Events, setup string) {
-		if x.Family() == "sqlite" && setup == "blocking" {
-			return // there is nothing to mend
-		}
-		if x.Family() == "postgres" && setup == "trigger" {
-			return // it is one transaction
+		damage := damages(x, setup)
+		if len(damage) == 0 {
+			return // the feed has no object to repair, or its upgrade is one transaction
 		}
 		g := logins(x, setup)
 		made(x, setup, g)
-		breakIt(x, setup)
+		x.Exec(damage...)
 		if problems, err := x.Feed.Admin().Verify(x.Ctx); err != nil || len(problems) == 0 {
-			t.Fatalf("%v %v", problems, err)
+			t.Fatalf("verify: %v, %v; want problems", problems, err)
 		}
-		if mended, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil || len(mended) == 0 {
-			t.Fatalf("%v %v", mended, err)
+		if repaired, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil || len(repaired) == 0 {
+			t.Fatalf("upgrade: %v, %v; want repairs", repaired, err)
 		}
 		undisturbed := x.DB.Dump(x.T)
 		n, step := x.Kills()
 		for ; ; n += step {
-			if setup == "blocking" && x.Family() == "postgres" {
-				x.Exec("ALTER TABLE events ALTER COLUMN ulid TYPE uuid USING encode(ulid, 'hex')::uuid")
+			if setup == "blocking" {
+				x.Exec(x.Statements("ulid.undo_damage_blocking")...)
 				if _, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
-			breakIt(x, setup)
+			x.Exec(damage...)
 			before := x.Killed("ulid upgrade", n)
 			if _, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil {
 				t.Fatal(err)
 			}
 			x.SameDump(undisturbed, fmt.Sprintf("killed at n=%d (%s)", n, before))
 			if problems, err := x.Feed.Admin().Verify(x.Ctx); err != nil || len(problems) != 0 {
-				t.Fatalf("killed at n=%d (%s): %v %v", n, before, problems, err)
+				t.Fatalf("killed at n=%d (%s): verify: %v, %v", n, before, problems, err)
 			}
-			if got := x.Feed.Admin().Granted(); len(got.Writers) != len(g.Writers) || len(got.Readers) != len(g.Readers) {
-				t.Fatalf("killed at n=%d (%s): granted: %+v", n, before, got)
+			got := x.Feed.Admin().Granted()
+			if len(got.Writers) != len(g.Writers) || len(got.Readers) != len(g.Readers) {
+				t.Fatalf("killed at n=%d (%s): logins %+v have rights, want %+v", n, before, got, g)
 			}
 			if before == "" {
 				break
 			}
 		}
 		if n < 5 {
-			t.Errorf("it ended before statement %d", n)
+			t.Errorf("Upgrade ended before statement %d", n)
 		}
 	})
 }
 
-// TestULIDUpgradeKeeps (M63): rows, cursors, states and rights outlive an upgrade, also where the
-// position column has another type by then.
-func TestULIDUpgradeKeeps(t *testing.T) {
+// TestUpgradeKeepsRowsCursorsAndRights (M63): objects of a feed are changed and the feed is upgraded, while a consumer
+// and a writer without other rights use it. The consumer gets every row once, and the writer can still lock shards.
+func TestUpgradeKeepsRowsCursorsAndRights(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
 		var w *suite.Login
-		if x.Family() != "sqlite" {
+		if x.Has.Logins {
 			w = x.NewLogin("writer", nil)
 			x.RightsOn("events", "SELECT, INSERT", w)
 			x.Grant(x.Feed, rowfeed.Grants{Writers: []string{w.Name}})
@@ -247,42 +243,36 @@ func TestULIDUpgradeKeeps(t *testing.T) {
 		x.Write(7, 1, 2)
 		var handled []string
 		consumer := func() *rowfeed.Consumer {
-			return &rowfeed.Consumer{Name: "c", Source: x.Feed, DB: x.RF, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+			handle := func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 				for _, e := range entries {
 					handled = append(handled, e.Position)
 				}
 				return nil
-			}}
+			}
+			return &rowfeed.Consumer{Name: "c", Source: x.Feed, DB: x.RF, Handle: handle}
 		}
 		if err := consumer().RunOnce(x.Ctx); err != nil {
 			t.Fatal(err)
 		}
 		made := x.DB.Dump(x.T)
 		id := 2
-		for _, change := range map[string][]string{
-			"sqlite":   {"CREATE INDEX by_data ON events (data)", "DROP INDEX by_data"},
-			"postgres": {"ALTER TABLE events ALTER COLUMN ulid TYPE bytea USING uuid_send(ulid)", "ALTER TABLE events ALTER COLUMN ulid TYPE uuid USING encode(ulid, 'hex')::uuid"},
-			"mysql":    {"DROP FUNCTION rowfeed_ulid_events", "DROP PROCEDURE rowfeed_lock_events"},
-		}[x.Family()] {
+		for _, change := range x.Statements("ulid.changes_before_upgrade") {
 			x.Exec(change)
-			mended, err := x.Feed.Admin().Upgrade(x.Ctx)
-			if err != nil || len(mended) == 0 && x.Family() != "sqlite" {
-				t.Fatalf("%s: %v, %v", change, mended, err)
+			repaired, err := x.Feed.Admin().Upgrade(x.Ctx)
+			if err != nil || len(repaired) == 0 && x.Has.Functions {
+				t.Fatalf("%s: upgrade: %v, %v", change, repaired, err)
 			}
 			id++
 			if w == nil {
 				x.Write(7, id, id)
 			} else {
 				tx := w.BeginAs()
-				if _, err := w.FeedOf("events").Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{7}}); err != nil {
+				request := rowfeed.LockRequest{Shards: []int{7}}
+				if _, err := w.FeedOf("events").Lock(x.Ctx, rowfeed.InTx(tx), request); err != nil {
 					t.Fatalf("%s: %v", change, err)
 				}
-				if x.Family() == "postgres" {
-					x.In(tx, "SELECT * FROM rowfeed_lock_events(7)")
-				} else {
-					x.In(tx, "CALL rowfeed_lock_events(7, NULL, @u, @high, @low)")
-				}
-				x.In(tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid) SELECT %d, 7, %s", id, x.BySQL("0")))
+				x.In(tx, x.Text("ulid.lock", 7),
+					fmt.Sprintf("INSERT INTO events (id, shard, ulid) SELECT %d, 7, %s", id, x.BySQL("0")))
 				x.Commit(tx)
 			}
 			if err := consumer().RunOnce(x.Ctx); err != nil {
@@ -297,9 +287,7 @@ func TestULIDUpgradeKeeps(t *testing.T) {
 				t.Errorf("handled %v", handled)
 			}
 		}
-		if x.Family() != "sqlite" {
-			x.SameDump(made, "upgraded")
-		}
+		x.SameDump(made, "upgraded")
 		x.WantSound(x.Feed)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -15,33 +16,19 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// lockInTime is lockBySQL for a writer that waits for as long as it takes, where the function would not.
-func lockInTime(x *suite.Events, tx *sql.Tx, shard int, hint string) (h suite.Halves, err error) {
-	if x.Family() == "postgres" {
-		if _, err := tx.ExecContext(x.Ctx, "SET LOCAL lock_timeout = '1h'"); err != nil {
-			return h, err
-		}
-	}
-	return x.LockBySQL(tx, shard, hint)
-}
-
-// TestULIDBySQL (M36, M37, M38, M39): writers with the functions and writers with the library take turns on one
-// state; one INSERT … SELECT has as many as it likes; what each engine can refuse it does
-// (M30, M33, M36, M37, M38, M39, M40).
-func TestULIDBySQL(t *testing.T) {
+// TestFunctionsAndLibraryShareState (M36, M37, M38, M39): writers with the functions and writers with the library lock
+// one shard in turn. One INSERT … SELECT uses 20,000 ULIDs of one lock. Invalid offsets, hints and uses outside the
+// lock's transaction fail. Missing or other functions are reported by verify and made by upgrade.
+func TestFunctionsAndLibraryShareState(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachULID(t, func(x *suite.Events) {
-		if x.Family() == "sqlite" {
+		if !x.Has.Functions {
 			if steps := x.Dialect.ULIDUp(nil); len(steps) != 0 {
-				x.Error("SQLite has functions")
+				x.Error("the dialect creates functions in a database that has none")
 			}
 			return
 		}
-		conn, err := x.DB.Admin().Conn(x.Ctx)
-		if err != nil {
-			x.Fatal(err)
-		}
-		x.Cleanup(func() { conn.Close() })
+		conn := connection(x.Env)
 		begin := func() *sql.Tx {
 			x.Helper()
 			tx, err := conn.BeginTx(x.Ctx, nil)
@@ -64,17 +51,15 @@ func TestULIDBySQL(t *testing.T) {
 		h := must(tx, -5, "NULL")
 		u := ulid.ULID(h.ULID)
 		if int64(binary.BigEndian.Uint64(u[:8])) != h.High || int64(binary.BigEndian.Uint64(u[8:])) != h.Low {
-			x.Errorf("%s is not (%d, %d)", u, h.High, h.Low)
+			x.Errorf("the ULID %s differs from the numbers %d and %d", u, h.High, h.Low)
 		}
-		series := x.By(map[string]string{
-			"postgres": "SELECT g, -5, " + x.BySQL("g") + ", '' FROM generate_series(2, 20001) g",
-			"mysql":    "WITH RECURSIVE n (g) AS (SELECT 0 UNION ALL SELECT g + 1 FROM n WHERE g < 199) SELECT 2 + a.g * 200 + b.g, -5, " + x.BySQL("2 + a.g * 200 + b.g") + ", '' FROM n a JOIN n b WHERE a.g < 100",
-		})
-		x.In(tx, "INSERT INTO events (id, shard, ulid, data) "+series)
-		second := must(tx, -5, "NULL") // above all of those
-		x.In(tx, "INSERT INTO events (id, shard, ulid, data) VALUES (20002, -5, "+x.BySQL("0")+", '')")
-		if a, b := ulid.ULID(second.ULID), u; a.Compare(b) <= 0 {
-			x.Errorf("the second range %s is not above %s", a, b)
+		x.In(tx, "INSERT INTO events (id, shard, ulid, data) "+series("i + 2, -5, "+x.BySQL("i + 2")+", ''", 20_000))
+		second := ulid.ULID(must(tx, -5, "NULL").ULID)
+		if second.Compare(u) <= 0 {
+			x.Errorf("the second lock has %s, which is not above %s", second, u)
+		}
+		if err := insertBySQL(x, tx, 20002, -5, 0); err != nil {
+			x.Fatal(err)
 		}
 		x.Commit(tx)
 		x.Write(-5, 20003, 20003)
@@ -88,11 +73,10 @@ func TestULIDBySQL(t *testing.T) {
 			after, more = page.Cursor, page.More
 		}
 		if len(ids) != 20003 || !slices.IsSorted(ids) {
-			x.Errorf("%d rows, sorted %v", len(ids), slices.IsSorted(ids))
+			x.Errorf("got %d rows, want 20003; in order: %v", len(ids), slices.IsSorted(ids))
 		}
 		x.WantSound(x.Feed)
 
-		// What is refused.
 		refused := func(what string, statements ...string) {
 			x.Helper()
 			tx := begin()
@@ -108,50 +92,51 @@ func TestULIDBySQL(t *testing.T) {
 		for _, i := range []string{"-1", "100000000000", "NULL"} {
 			refused("offset "+i, "INSERT INTO events (id, shard, ulid) VALUES (30000, 1, "+x.BySQL(i)+")")
 		}
-		for hint, ok := range map[string]bool{"+ INTERVAL '2' MINUTE": false, "+ INTERVAL '30' SECOND": true, "- INTERVAL '2' DAY": true} {
+		for ahead, ok := range map[time.Duration]bool{
+			2 * time.Minute: false, 30 * time.Second: true, -48 * time.Hour: true,
+		} {
 			tx := begin()
-			_, err := x.LockBySQL(tx, 2, x.By(map[string]string{"postgres": "clock_timestamp() ", "mysql": "UTC_TIMESTAMP(6) "})+hint)
+			_, err := x.LockBySQL(tx, 2, hintSQL(x.Env, x.Now().Add(ahead)))
 			if ok != (err == nil) {
-				x.Errorf("hint %s: %v", hint, err)
+				x.Errorf("with a hint that is %s ahead: error %v", ahead, err)
 			}
 			tx.Rollback()
 		}
-		if x.Family() == "postgres" {
-			refused("a range taken back by a savepoint", "COMMIT", "BEGIN", "SAVEPOINT s", "SELECT * FROM rowfeed_lock_events(1)", "ROLLBACK TO SAVEPOINT s", "SELECT rowfeed_ulid_events(0, 1)")
-			refused("a later transaction", "COMMIT", "BEGIN", "SELECT rowfeed_ulid_events(0, 1)")
-			if _, err := conn.ExecContext(x.Ctx, "SELECT * FROM rowfeed_lock_events(1)"); err != nil {
-				x.Error(err) // nothing can tell
+		if x.Has.TransactionULIDs {
+			lock, use := x.Text("ulid.lock", 1), "SELECT "+x.BySQL("0", 1)
+			refused("a ULID of a rolled back savepoint",
+				"COMMIT", "BEGIN", "SAVEPOINT s", lock, "ROLLBACK TO SAVEPOINT s", use)
+			refused("a ULID of an earlier transaction", "COMMIT", "BEGIN", use)
+			if _, err := conn.ExecContext(x.Ctx, lock); err != nil {
+				x.Error(err) // such a function cannot know that its transaction is one statement
 			}
-			if _, err := conn.ExecContext(x.Ctx, "SELECT rowfeed_ulid_events(0, 1)"); err == nil {
-				x.Error("without a transaction a ULID is made")
+			if _, err := conn.ExecContext(x.Ctx, use); err == nil {
+				x.Error("the function returned a ULID without a transaction")
 			}
 		} else {
-			before := x.Scalar("SELECT ulid_low FROM rowfeed_shards WHERE shard = -5")
-			if _, err := conn.ExecContext(x.Ctx, "CALL rowfeed_lock_events(-5, NULL, @ulid, @high, @low)"); err == nil {
-				x.Error("without a transaction ULIDs are taken")
+			_, before := stateOf(x.Env, -5)
+			if _, err := conn.ExecContext(x.Ctx, x.Text("ulid.lock", -5)); err == nil {
+				x.Error("the procedure locked a shard without a transaction")
 			}
-			if after := x.Scalar("SELECT ulid_low FROM rowfeed_shards WHERE shard = -5"); after != before {
-				x.Error("a lock that was refused has taken ULIDs")
+			if _, after := stateOf(x.Env, -5); after != before {
+				x.Error("a lock that was refused has changed the shard's state")
 			}
 		}
-		// Missing functions are found, and mended.
+
+		// Missing functions are reported and made again, and so are other functions with their names.
 		for _, s := range x.Dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
 			x.Exec(s.SQL)
 		}
 		if problems, err := x.Feed.Admin().Verify(x.Ctx); err != nil || len(problems) != x.Routines() {
-			x.Errorf("%v, %v", problems, err)
+			x.Errorf("verify: %v, %v; want %d problems", problems, err, x.Routines())
 		}
-		if mended, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil || len(mended) != x.Routines() {
-			x.Errorf("%v, %v", mended, err)
+		if repaired, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil || len(repaired) != x.Routines() {
+			x.Errorf("upgrade: %v, %v; want %d repairs", repaired, err, x.Routines())
 		}
-		// So are others of their names.
-		if x.Family() == "postgres" {
-			x.Exec("CREATE OR REPLACE FUNCTION rowfeed_ulid_events(i bigint, shard bigint DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql AS 'BEGIN RETURN gen_random_uuid(); END'")
-		} else {
-			x.Exec("DROP FUNCTION rowfeed_ulid_events", "CREATE FUNCTION rowfeed_ulid_events(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16) DETERMINISTIC NO SQL RETURN UNHEX(MD5(i))")
-		}
-		if mended, err := x.Feed.Admin().Upgrade(x.Ctx); err != nil || len(mended) != 1 || !strings.Contains(mended[0], "rowfeed_ulid_events") {
-			x.Errorf("%v, %v", mended, err)
+		x.Exec(x.Statements("ulid.replace_ulid_function")...)
+		repaired, err := x.Feed.Admin().Upgrade(x.Ctx)
+		if err != nil || len(repaired) != 1 || !strings.Contains(repaired[0], "rowfeed_ulid_events") {
+			x.Errorf("upgrade: %v, %v; want one repair", repaired, err)
 		}
 	})
 }

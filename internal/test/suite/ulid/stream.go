@@ -13,13 +13,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// stream is one of Server-Sent Events.
+// stream reads Server-Sent Events.
 type stream struct {
 	*suite.Env
 	lines *bufio.Scanner
 }
 
-// streamed opens a stream, behind the last event that was seen where there is one.
+// streamed opens a stream after the event with the id last, if there is one.
 func streamed(x *suite.Env, url, last string) *stream {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Ctx, suite.Patience())
@@ -42,7 +42,7 @@ func streamed(x *suite.Env, url, last string) *stream {
 	return &stream{x, bufio.NewScanner(resp.Body)}
 }
 
-// wantNext reads events up to the next entry, which must be of this row, and answers its id.
+// wantNext reads events up to the next entry, which must be of the row. It returns the event's id.
 func (s *stream) wantNext(row int) (id string) {
 	s.Helper()
 	for s.lines.Scan() {
@@ -57,8 +57,9 @@ func (s *stream) wantNext(row int) (id string) {
 			Position string
 			Key      struct{ ID int }
 		}
-		if err := json.Unmarshal([]byte(text), &e); err != nil || e.Key.ID != row || !strings.HasPrefix(id, e.Position) {
-			s.Fatalf("%s with id %q, want row %d: %v", text, id, row, err)
+		err := json.Unmarshal([]byte(text), &e)
+		if err != nil || e.Key.ID != row || !strings.HasPrefix(id, e.Position) {
+			s.Fatalf("the stream has %s with id %q, want row %d (%v)", text, id, row, err)
 		}
 		return id
 	}
@@ -66,38 +67,36 @@ func (s *stream) wantNext(row int) (id string) {
 	return ""
 }
 
-// TestULIDStream (M69): a stream of one shard shows what is there and then what comes, also where nobody
-// publishes, and nothing of other shards; the id of an event is where it goes on. The feed as a whole has none where it
-// has several shards.
-func TestULIDStream(t *testing.T) {
-	for mode, each := range map[string]func(*testing.T, func(*suite.Events)){rowfeed.ModeBlocking: suite.EachULID, rowfeed.ModeOutbox: suite.EachOutbox} {
-		t.Run(mode, func(t *testing.T) {
-			each(t, func(x *suite.Events) {
-				write := func(shard, id int) {
-					if mode == rowfeed.ModeBlocking {
-						x.Write(shard, id, id)
-					} else {
-						x.Appended(id, shard, time.Time{})
-					}
-				}
-				write(-5, 1)
-				write(77, 2)
-				url := x.Served(x.RF).URL + "/_feeds/stream/events"
-				x.WantProblem(url, http.StatusBadRequest, rowfeed.InvalidRequest, "", "name one shard")
-				first, late := streamed(x.Env, url+"?shard=-5", ""), streamed(x.Env, url+"?shard=3", "") // that one has nothing yet
-				id := first.wantNext(1)
-				write(77, 3)
-				write(-5, 4)
-				write(3, 5)
-				second := first.wantNext(4)
-				late.wantNext(5)
-				again, at := streamed(x.Env, url+"?shard=-5", id), streamed(x.Env, url+"?shard=-5&after="+second, "")
-				again.wantNext(4)
-				write(-5, 6)
-				for _, s := range []*stream{first, again, at} {
-					s.wantNext(6)
-				}
-			})
-		})
-	}
+// TestStreamShowsItsShardOnly (M69): a stream of one shard shows its entries and those that are committed later,
+// without a publisher, and none of other shards. A stream continues after the id of an event. A feed with several
+// shards has no stream without a shard.
+func TestStreamShowsItsShardOnly(t *testing.T) {
+	eachMode(t, func(x *suite.Events) {
+		mode := x.Feed.Mode()
+		write := func(shard, id int) {
+			if mode == rowfeed.ModeBlocking {
+				x.Write(shard, id, id)
+			} else {
+				x.Appended(id, shard, time.Time{})
+			}
+		}
+		write(-5, 1)
+		write(77, 2)
+		url := x.Served(x.RF).URL + "/_feeds/stream/events"
+		x.WantProblem(url, http.StatusBadRequest, rowfeed.InvalidRequest, "", "name one shard")
+		first, empty := streamed(x.Env, url+"?shard=-5", ""), streamed(x.Env, url+"?shard=3", "")
+		id := first.wantNext(1)
+		write(77, 3)
+		write(-5, 4)
+		write(3, 5)
+		second := first.wantNext(4)
+		empty.wantNext(5)
+		again := streamed(x.Env, url+"?shard=-5", id)
+		at := streamed(x.Env, url+"?shard=-5&after="+second, "")
+		again.wantNext(4)
+		write(-5, 6)
+		for _, s := range []*stream{first, again, at} {
+			s.wantNext(6)
+		}
+	})
 }

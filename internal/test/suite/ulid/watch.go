@@ -3,7 +3,6 @@ package ulid
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,12 +14,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDWatch (M45, M69): who waits is woken by a commit in the shard; the looks for who waits for one
-// shard, or for a sequence, ask for no others (M69).
-func TestULIDWatch(t *testing.T) {
+// TestWaitersPollOnlyTheirShard (M45, M69): readers wait for a sequence feed, and for one shard of a ULID feed. A
+// commit wakes them. The watcher's polls read no shards for the sequence feed, and one shard for the other.
+func TestWaitersPollOnlyTheirShard(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		kv := x.AddKV()
-		var all, one, none atomic.Int64 // looks
+		var all, one, none atomic.Int64 // polls for all shards, for one, and for none
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
 			case !strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation"):
@@ -55,27 +54,27 @@ func TestULIDWatch(t *testing.T) {
 		woken := func(done <-chan int) {
 			x.Helper()
 			if n := <-done; n != 1 {
-				t.Errorf("%d entries", n)
+				t.Errorf("a wait ended with %d entries, want 1", n)
 			}
 		}
 		done := wait("kv", 0)
-		x.Eventually("looks without shards", func() bool { return none.Load() > 0 })
+		x.Eventually("the watcher polls without shards", func() bool { return none.Load() > 0 })
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
 		x.Publish(kv)
 		woken(done)
 		done = wait("events", -7)
-		x.Eventually("looks for a shard", func() bool { return one.Load() > 1 })
+		x.Eventually("the watcher polls for a shard", func() bool { return one.Load() > 1 })
 		x.Write(-7, 1, 1)
 		woken(done)
 		if n := all.Load(); n != 0 {
-			t.Errorf("%d looks at all shards", n)
+			t.Errorf("the watcher polled %d times for all shards", n)
 		}
 	})
 }
 
-// TestULIDLateWait (M69): a row whose ULID was taken by an earlier transaction is no news to who
-// waits, and is on the page that the wait ends with.
-func TestULIDLateWait(t *testing.T) {
+// TestLateRowIsOnPageThatEndsWait (M69): a row's ULID was locked by an earlier transaction. Its commit does not wake a
+// reader of the shard, but the row is on the page with which the wait ends.
+func TestLateRowIsOnPageThatEndsWait(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		tx := x.Begin(sql.LevelReadCommitted)
 		u := x.Lock(tx, rowfeed.LockRequest{Shards: []int{1}})
@@ -84,7 +83,7 @@ func TestULIDLateWait(t *testing.T) {
 		cursor := x.Page(x.Feed, 1, "", 10).Cursor
 		for wait, id := 2*time.Second, 2; ; wait, id = 2*wait, id+1 {
 			if wait > 10*time.Minute {
-				t.Fatal("no row was committed while somebody waited")
+				t.Fatal("no row was committed while a reader waited")
 			}
 			began := time.Now()
 			done := make(chan rowfeed.Page, 1)
@@ -95,7 +94,9 @@ func TestULIDLateWait(t *testing.T) {
 				}
 				done <- page
 			}()
-			x.Eventually("it waits, or has waited", func() bool { return len(done) > 0 || x.Parked("watch.(*Watcher).Wait(") > 0 })
+			x.Eventually("the reader waits, or has waited", func() bool {
+				return len(done) > 0 || x.Parked("watch.(*Watcher).Wait(") > 0
+			})
 			tx := x.Begin(sql.LevelReadCommitted)
 			x.Event(tx, id, 1, x.At(u, 1, int64(id)), "late")
 			x.Commit(tx)
@@ -110,8 +111,8 @@ func TestULIDLateWait(t *testing.T) {
 	})
 }
 
-// TestULIDNothingShown (M45): a page of a shard that is not there writes nothing (M45).
-func TestULIDNothingShown(t *testing.T) {
+// TestEmptyPageWritesNothing (M45): pages of shards that do not exist write nothing to the database.
+func TestEmptyPageWritesNothing(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		var writes atomic.Int64
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
@@ -128,22 +129,25 @@ func TestULIDNothingShown(t *testing.T) {
 			x.WantIDs(x.Page(f, shard, "", 10), false)
 		}
 		if n := writes.Load(); n != 0 {
-			t.Errorf("%d writes", n)
+			t.Errorf("empty pages wrote %d times", n)
 		}
 	})
 }
 
-// TestULIDManyShards (M45): an Info lists so many shards, and says that there are more (M45).
-func TestULIDManyShards(t *testing.T) {
+// TestInfoListsLimitedShards (M45): Info lists MaxShardIDs shards, and says whether there are more.
+func TestInfoListsLimitedShards(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
-		x.Exec(fmt.Sprintf("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) WITH RECURSIVE n AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 100) "+
-			"SELECT 'events', a.i * 101 + b.i, 1, 65536, 1, '' FROM n a, n b WHERE a.i * 101 + b.i < %d", feedtype.MaxShardIDs))
-		if info := x.Info(x.Feed); len(info.ShardIDs) != feedtype.MaxShardIDs || info.MoreShardIDs {
-			t.Errorf("%d shards, more %v", len(info.ShardIDs), info.MoreShardIDs)
+		x.Exec("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) " +
+			series("'events', i, 1, 65536, 1, ''", feedtype.MaxShardIDs))
+		info := x.Info(x.Feed)
+		if len(info.ShardIDs) != feedtype.MaxShardIDs || info.MoreShardIDs {
+			t.Errorf("info lists %d shards, and says that there are more: %v", len(info.ShardIDs), info.MoreShardIDs)
 		}
 		x.Write(-1, 1, 1)
-		if info := x.Info(x.Feed); len(info.ShardIDs) != feedtype.MaxShardIDs || !info.MoreShardIDs || info.ShardIDs[0] != -1 {
-			t.Errorf("%d shards from %d on, more %v", len(info.ShardIDs), info.ShardIDs[0], info.MoreShardIDs)
+		info = x.Info(x.Feed)
+		if len(info.ShardIDs) != feedtype.MaxShardIDs || !info.MoreShardIDs || info.ShardIDs[0] != -1 {
+			t.Errorf("info lists %d shards from %d on, and says that there are more: %v",
+				len(info.ShardIDs), info.ShardIDs[0], info.MoreShardIDs)
 		}
 	})
 }

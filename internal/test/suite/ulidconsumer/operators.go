@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -15,10 +15,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDsOperated (M22, M72): cursors of shards each of which is a feed by itself are listed,
-// paused, set back and sought one by one, or all; what is said of all holds for a shard that comes
-// later, too.
-func TestShardIDsOperated(t *testing.T) {
+// TestOperatorsMoveCursorsByShard (M22, M72): operators list, pause, reset and seek cursors of one shard or of all. A
+// pause of all shards also holds for shards that are added later.
+func TestOperatorsMoveCursorsByShard(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		all := rowfeed.ConsumerID{Consumer: "test", Feed: "events"}
 		must := func(want int64) func(n int64, err error) {
@@ -34,38 +33,41 @@ func TestShardIDsOperated(t *testing.T) {
 		c := r.Consumer(r.Feed, r.RF)
 		r.Once(c)
 
-		// One stands still, the other goes on.
+		// One shard is paused.
 		must(1)(r.RF.Admin().PauseConsumer(r.Ctx, eventID(-5)))
 		r.Add(-5, 4, 4)
 		r.Add(77, 14, 14)
 		err := c.RunOnce(r.Ctx)
 		r.WantCode(err, rowfeed.ConsumerPaused)
 		if !strings.Contains(err.Error(), `shard -5: it is paused`) {
-			t.Errorf("which is paused? %v", err)
+			t.Errorf("error %v, want one that names the shard", err)
 		}
 		r.WantApplied("-5: 1 2 3", "77: 11 12 13 14")
 		_, err = r.RF.Admin().PauseConsumer(r.Ctx, eventID(4))
 		r.WantCode(err, rowfeed.UnknownConsumer)
 		if strings.Contains(err.Error(), "shards 0 to") {
-			t.Errorf("shards are numbered: %v", err)
+			t.Errorf("error %v, want one without a range of shards", err)
 		}
 
-		// At work it is noticed; with all a shard that comes is paused, too.
+		// While the consumer runs, a shard is resumed and all are paused. A new shard is then paused, too.
 		stop := r.Run(c)
 		must(1)(r.RF.Admin().ResumeConsumer(r.Ctx, eventID(-5)))
-		r.AwaitApplied("it goes on", "-5: 1 2 3 4", "77: 11 12 13 14")
+		r.AwaitApplied("the resumed shard is consumed", "-5: 1 2 3 4", "77: 11 12 13 14")
 		must(2)(r.RF.Admin().PauseConsumer(r.Ctx, all))
 		r.Add(3, 21, 22)
 		r.Add(-5, 5, 5)
-		r.Eventually("the new shard has a cursor", func() bool { return r.Scalar("SELECT count(*) FROM rowfeed_cursors WHERE shard = 3") == 1 })
-		headOf(r, -5) // what was written meanwhile has its place
-		r.WantCursors("test", "-5/1 "+string(headBefore(r, -5, 1))+" paused", "3/1  paused", "77/1 "+string(headOf(r, 77))+" paused")
+		r.Eventually("the new shard has a cursor", func() bool {
+			return r.Scalar("SELECT count(*) FROM rowfeed_cursors WHERE shard = 3") == 1
+		})
+		headOf(r, -5) // moves the records of an outbox
+		r.WantCursors("test", "-5/1 "+string(headBefore(r, -5, 1))+" paused", "3/1  paused",
+			"77/1 "+string(headOf(r, 77))+" paused")
 		must(3)(r.RF.Admin().ResumeConsumer(r.Ctx, all))
-		r.AwaitApplied("all go on", "-5: 1 2 3 4 5", "3: 21 22", "77: 11 12 13 14")
+		r.AwaitApplied("all shards are consumed", "-5: 1 2 3 4 5", "3: 21 22", "77: 11 12 13 14")
 
-		// Set back, one and all.
+		// One shard is reset, and then all are.
 		must(1)(r.RF.Admin().ResetConsumer(r.Ctx, eventID(3)))
-		r.AwaitApplied("one comes again", "-5: 1 2 3 4 5", "3: 21 21 22 22", "77: 11 12 13 14")
+		r.AwaitApplied("the reset shard is consumed again", "-5: 1 2 3 4 5", "3: 21 21 22 22", "77: 11 12 13 14")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +76,7 @@ func TestShardIDsOperated(t *testing.T) {
 		r.Once(c)
 		r.WantApplied("-5: 1 2 3 4 5", "3: 21 22", "77: 11 12 13 14")
 
-		// Sought: to a position of one, to a time and the head of each.
+		// One shard seeks a position. All shards seek a time and their heads.
 		r.Exec("DELETE FROM applied")
 		must(1)(r.RF.Admin().SeekConsumer(r.Ctx, eventID(77), headBefore(r, 77, 2)))
 		r.Once(c)
@@ -84,7 +86,7 @@ func TestShardIDsOperated(t *testing.T) {
 		r.Once(c)
 		r.WantApplied("-5: 1 2 3 4 5", "3: 21 22", "77: 11 12 13 14")
 		r.Add(3, 23, 23)
-		headOf(r, 3) // what waits in an outbox is behind the head
+		headOf(r, 3) // moves the records of an outbox, which would be after the head
 		must(3)(r.RF.Admin().SeekConsumer(r.Ctx, all, rowfeed.Now))
 		r.Exec("DELETE FROM applied")
 		r.Add(3, 24, 24)
@@ -98,7 +100,7 @@ func TestShardIDsOperated(t *testing.T) {
 			t.Fatal(status, err)
 		}
 		r.Add(3, 25, 25)
-		r.Eventually("the row's age is told", func() bool {
+		r.Eventually("the status has the row's age", func() bool {
 			if status, err = r.RF.Admin().Consumers(r.Ctx, all); err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +122,7 @@ func TestShardIDsOperated(t *testing.T) {
 	})
 }
 
-// headBefore is the cursor before a shard's last n rows.
+// headBefore returns the cursor before the last n rows of a shard.
 func headBefore(r *suite.Taker, shard, n int) rowfeed.Cursor {
 	r.Helper()
 	page := r.Page(r.Feed, shard, rowfeed.Beginning, 1000)
@@ -133,13 +135,13 @@ func headBefore(r *suite.Taker, shard, n int) rowfeed.Cursor {
 	return rowfeed.Cursor(text)
 }
 
-// TestShardIDsLetters (M18, M47): a key that cannot be handled becomes a dead letter of its shard; it is
-// retried and dropped by shard, at work and not, and others are not concerned.
-func TestShardIDsLetters(t *testing.T) {
+// TestDeadLettersBelongToTheirShard (M18, M47): the handler fails for one key of each shard, which become dead letters.
+// Operators retry and drop them by shard, with and without a running consumer. Other shards do not change.
+func TestDeadLettersBelongToTheirShard(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
-		var mended atomic.Bool
+		var repaired atomic.Bool
 		r.Fail = func(e rowfeed.Entry) error {
-			if id := suite.IDOf(e); id%10 == 2 && !mended.Load() {
+			if id := suite.IDOf(e); id%10 == 2 && !repaired.Load() {
 				return suite.ErrOff
 			}
 			return nil
@@ -152,13 +154,14 @@ func TestShardIDsLetters(t *testing.T) {
 		r.Once(c)
 		r.WantApplied("-5: 1 3", "3: 21 23", "77: 11 13")
 		letters, err := r.RF.Admin().DeadLetters(r.Ctx, eventID(77), nil)
-		if err != nil || len(letters) != 1 || letters[0].Shard != 77 || string(letters[0].Key) != `{"id":12}` || *letters[0].DataShard != 77 {
-			t.Fatalf("%+v, %v", letters, err)
+		if err != nil || len(letters) != 1 || letters[0].Shard != 77 || string(letters[0].Key) != `{"id":12}` ||
+			*letters[0].DataShard != 77 {
+			t.Fatalf("dead letters of shard 77: %+v, %v", letters, err)
 		}
 		if n, err := r.RF.Admin().DropDeadLetters(r.Ctx, eventID(3), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		mended.Store(true)
+		repaired.Store(true)
 		if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, eventID(-5), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
@@ -168,9 +171,10 @@ func TestShardIDsLetters(t *testing.T) {
 		if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, eventID(77), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
-		r.AwaitApplied("the letter is released at work", "-5: 1 2 3", "3: 21 23", "77: 11 12 13")
-		r.Eventually("no letter is left", func() bool {
-			return r.Scalar("SELECT count(*) FROM rowfeed_dead_letters") == 0 && r.Scalar("SELECT SUM(aside) FROM rowfeed_cursors") == 0
+		r.AwaitApplied("the consumer retries the dead letter", "-5: 1 2 3", "3: 21 23", "77: 11 12 13")
+		r.Eventually("no dead letter is left", func() bool {
+			return r.Scalar("SELECT count(*) FROM rowfeed_dead_letters") == 0 &&
+				r.Scalar("SELECT SUM(aside) FROM rowfeed_cursors") == 0
 		})
 		if err := stop(); err != nil {
 			t.Fatal(err)
@@ -178,9 +182,9 @@ func TestShardIDsLetters(t *testing.T) {
 	})
 }
 
-// TestShardIDsOverHTTP (M24): the same from a server: shards that come are found, and nothing is asked
-// for shards where there is nothing new.
-func TestShardIDsOverHTTP(t *testing.T) {
+// TestConsumerFindsNewShardsOverHTTP (M24): a consumer reads a feed from a server, and finds shards that are added. A
+// request for watermarks is answered without them if nothing is new.
+func TestConsumerFindsNewShardsOverHTTP(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		server := httptest.NewServer(feedhttp.NewHandler(feedhttp.Of(r.RF), nil))
 		t.Cleanup(server.Close)
@@ -188,44 +192,46 @@ func TestShardIDsOverHTTP(t *testing.T) {
 		c := r.Consumer(&feedhttp.Client{URL: server.URL, Feed: "events"}, r.RF)
 		c.ShardCount, c.Options.Lease = 2, suite.GroupTTL
 		stop := r.Run(c)
-		r.AwaitApplied("the first shard is read", "-5: 1 2 3")
+		r.AwaitApplied("the first shard is consumed", "-5: 1 2 3")
 		for shard := range 4 {
 			r.Add(shard, 10+shard, 10+shard)
 		}
 		r.Add(-5, 4, 4)
-		r.AwaitApplied("all shards are read", "-5: 1 2 3 4", "0: 10", "1: 11", "2: 12", "3: 13")
+		r.AwaitApplied("all shards are consumed", "-5: 1 2 3 4", "0: 10", "1: 11", "2: 12", "3: 13")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 		client := &feedhttp.Client{URL: server.URL, Feed: "events"}
 		now, err := client.Standings(r.Ctx, "", 0)
 		if err != nil || len(now.Shards) != 5 || now.Shards[2] != r.Page(client, 2, "", 10).Standing {
-			t.Fatalf("%+v, %v", now, err)
+			t.Fatalf("the watermarks are %+v, %v", now, err)
 		}
-		if same, err := client.Standings(r.Ctx, now.Digest, time.Millisecond); err != nil || same.Digest != now.Digest || same.Shards != nil {
-			t.Errorf("without news: %+v, %v", same, err)
+		same, err := client.Standings(r.Ctx, now.Digest, time.Millisecond)
+		if err != nil || same.Digest != now.Digest || same.Shards != nil {
+			t.Errorf("without a new row, the watermarks are %+v, %v", same, err)
 		}
 		r.Add(2, 100, 100)
 		next, err := client.Standings(r.Ctx, now.Digest, time.Minute)
-		if err != nil || next.Digest == now.Digest || next.Shards[2] == now.Shards[2] || next.Shards[3] != now.Shards[3] {
-			t.Errorf("with news: %+v, %v", next, err)
+		if err != nil || next.Digest == now.Digest || next.Shards[2] == now.Shards[2] ||
+			next.Shards[3] != now.Shards[3] {
+			t.Errorf("with a new row, the watermarks are %+v, %v", next, err)
 		}
 		_, err = (&feedhttp.Client{URL: server.URL, Feed: "missing"}).Standings(r.Ctx, "", 0)
 		r.WantCode(err, rowfeed.UnknownFeed)
 	})
 }
 
-// TestShardIDsListed (M24): a source that lists its shards, and says nothing else of them, is read all
-// the same.
-func TestShardIDsListed(t *testing.T) {
+// TestSourceWithoutWatermarksIsRead (M24): a source lists its shards, but has no watermarks. A consumer reads all of
+// them.
+func TestSourceWithoutWatermarksIsRead(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		r.Add(-5, 1, 4)
 		stop := r.Run(r.Consumer(plain{r.Feed}, r.RF))
-		r.AwaitApplied("it is read", "-5: 1 2 3 4")
+		r.AwaitApplied("the shard is consumed", "-5: 1 2 3 4")
 		r.Add(77, 11, 11)
 		r.Add(-5, 5, 5)
-		r.AwaitApplied("what comes is read", "-5: 1 2 3 4 5", "77: 11")
+		r.AwaitApplied("new rows are consumed", "-5: 1 2 3 4 5", "77: 11")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -235,7 +241,7 @@ func TestShardIDsListed(t *testing.T) {
 	})
 }
 
-// plain is a Source and nothing more.
+// plain is a Source without optional methods.
 type plain struct{ f *rowfeed.Feed }
 
 func (p plain) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
@@ -246,10 +252,10 @@ func (p plain) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 
 func (p plain) Info(ctx context.Context) (*rowfeed.Info, error) { return p.f.Info(ctx) }
 
-// TestShardIDsBumped (M14, M22): a feed that was bumped, or dropped and added again, has another
-// generation: every shard is refused by itself, and with OnRefused begins again by itself. A feed
-// of another kind that has the name refuses cursors alike.
-func TestShardIDsBumped(t *testing.T) {
+// TestNewGenerationIsRefusedByShard (M14, M22): a feed gets a new generation, because it is bumped, or dropped and
+// added again. The consumer is refused for each shard, and with OnRefused starts each shard again. A feed of another
+// mode with the same name refuses the cursors, too.
+func TestNewGenerationIsRefusedByShard(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		r.Add(-5, 1, 2)
 		r.Add(77, 11, 12)
@@ -270,10 +276,10 @@ func TestShardIDsBumped(t *testing.T) {
 		r.Once(restart)
 		r.WantApplied("-5: 1 2", "3: 21", "77: 11 12")
 		if refused.Load() != 2 {
-			t.Errorf("%d shards were refused", refused.Load())
+			t.Errorf("%d shards were refused, want 2", refused.Load())
 		}
 
-		// Parts of one sequence have the name now, and then shards again.
+		// A sequence feed gets the name, and then a ULID feed again.
 		spec := suite.EventsSpec()
 		if r.Feed.Mode() == rowfeed.ModeOutbox {
 			spec = rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox}
@@ -296,7 +302,7 @@ func TestShardIDsBumped(t *testing.T) {
 		r.Exec("DELETE FROM applied")
 		r.Once(member(r, 3))
 		if n := r.Scalar("SELECT count(*) FROM applied"); n != 5 {
-			t.Fatalf("%d rows of the sequence took effect", n)
+			t.Fatalf("%d rows of the sequence feed took effect, want 5", n)
 		}
 		replace(spec)
 		r.WantCode(member(r, 3).RunOnce(r.Ctx), rowfeed.GenerationChanged)
@@ -311,32 +317,23 @@ func TestShardIDsBumped(t *testing.T) {
 	})
 }
 
-// TestShardIDsIdle (M24): what a consumer without anything to do asks of the database does not depend on
-// the number of its shards; one that gets a row is found among them all.
-func TestShardIDsIdle(t *testing.T) {
+// TestIdleStatementsDoNotGrowWithShards (M24): a consumer of a thousand shards is idle. The number of its statements
+// does not depend on the number of shards. It finds a new row among them.
+func TestIdleStatementsDoNotGrowWithShards(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		const shards = 1000
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
-		tx := x.Begin(0)
-		all := make([]int, shards)
-		for i := range all {
-			all[i] = i - 500
-		}
-		u := x.Lock(tx, rowfeed.LockRequest{Shards: all})
-		for i, shard := range all {
-			x.Event(tx, i+1, shard, x.At(u, shard, 0), "")
-		}
-		x.Commit(tx)
-		var asked, looks atomic.Int64
+		addToShards(x, -500, shards)
+		var asked, polls atomic.Int64
 		stamp := r.Dialect.Stamp()
 		rf := r.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
 			case ev.Kind != testdb.Query && ev.Kind != testdb.Exec:
 			case stamp != "" && ev.SQL == stamp:
-				looks.Add(1)
-			case strings.Contains(ev.SQL, " UNION ALL SELECT h.feed"): // behind the stamp, where there is one
+				polls.Add(1)
+			case strings.Contains(ev.SQL, " UNION ALL SELECT h.feed"): // follows the commit stamp, if there is one
 				if stamp == "" {
-					looks.Add(1)
+					polls.Add(1)
 				}
 			default:
 				asked.Add(1)
@@ -349,22 +346,26 @@ func TestShardIDsIdle(t *testing.T) {
 		}
 		c := r.Consumer(f, rf)
 		stop := r.Run(c)
-		r.Eventually("all shards are read", func() bool { return r.Scalar("SELECT count(*) FROM applied") == shards })
-		r.Eventually("it has come to rest", func() bool {
+		r.Eventually("all shards are consumed", func() bool {
+			return r.Scalar("SELECT count(*) FROM applied") == shards
+		})
+		r.Eventually("the consumer is idle", func() bool {
 			before := asked.Load()
-			from := looks.Load()
-			r.Eventually("it looks", func() bool { return looks.Load() > from+40 })
-			// Forty looks are two seconds at least: two of its own cursors, two shards read anyway. More
-			// where each takes its time.
+			from := polls.Load()
+			r.Eventually("the watcher polls", func() bool { return polls.Load() > from+40 })
+			// Forty polls take at least two seconds. Meanwhile the consumer reads its cursors twice, and two shards.
+			// On a slow machine polls take longer, and the consumer reads more.
 			return asked.Load()-before < shards/4
 		})
 		before := asked.Load()
 		r.Add(123, 5000, 5000)
-		r.Eventually("a row among a thousand shards is found", func() bool { return r.Scalar("SELECT count(*) FROM applied WHERE id = 5000") == 1 })
-		from := looks.Load()
-		r.Eventually("it looks on", func() bool { return looks.Load() > from+40 })
+		r.Eventually("a row among a thousand shards is consumed", func() bool {
+			return r.Scalar("SELECT count(*) FROM applied WHERE id = 5000") == 1
+		})
+		from := polls.Load()
+		r.Eventually("the watcher polls again", func() bool { return polls.Load() > from+40 })
 		if n := asked.Load() - before; n > shards/2 {
-			t.Errorf("%d statements for a row among %d shards", n, shards)
+			t.Errorf("the consumer sent %d statements for a row among %d shards", n, shards)
 		}
 		if err := stop(); err != nil {
 			t.Fatal(err)

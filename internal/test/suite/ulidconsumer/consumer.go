@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDs (M16, M17, M22, M47): a consumer without any count of shards reads every shard of a feed
-// each of which is one by itself, negative ones too; one that comes while it runs is found, and
-// begins at its beginning; a page without entries leaves every cursor alone.
-func TestShardIDs(t *testing.T) {
+// TestConsumerReadsEveryShard (M16, M17, M22, M47): a consumer without a shard count reads every shard of a ULID feed,
+// also negative ones. A shard that is added while it runs is read from its beginning. Pages without entries change no
+// cursor.
+func TestConsumerReadsEveryShard(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachKind(t, func(r *suite.Taker) {
 		c := r.Consumer(r.Feed, r.RF)
@@ -33,9 +33,9 @@ func TestShardIDs(t *testing.T) {
 
 		stop := r.Run(c)
 		r.Add(3, 20, 24)
-		r.AwaitApplied("the new shard is found", "-5: 10", "3: 20 21 22 23 24", "77: 1 2 3 4 5")
+		r.AwaitApplied("the new shard is consumed", "-5: 10", "3: 20 21 22 23 24", "77: 1 2 3 4 5")
 		r.Add(77, 6, 6)
-		r.AwaitApplied("a shard goes on", "-5: 10", "3: 20 21 22 23 24", "77: 1 2 3 4 5 6")
+		r.AwaitApplied("a new row is consumed", "-5: 10", "3: 20 21 22 23 24", "77: 1 2 3 4 5 6")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -43,18 +43,18 @@ func TestShardIDs(t *testing.T) {
 	})
 }
 
-// TestShardIDsStart (M22): where a consumer begins is looked up for the shards that there are; one that
-// comes later begins at its beginning, also where nobody ran meanwhile.
-func TestShardIDsStart(t *testing.T) {
+// TestNewShardIsReadFromBeginning (M22): a consumer's Start applies to the shards that exist when it starts. Shards
+// that are added later are read from their beginning, even if the consumer did not run at the time.
+func TestNewShardIsReadFromBeginning(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		early := r.Consumer(r.Feed, r.RF)
 		early.Name, early.Options.Start = "early", rowfeed.Now
-		r.Once(early) // on a feed without any shard
+		r.Once(early) // the feed has no shard
 		r.Add(1, 1, 3)
 		r.Once(early)
 		r.WantApplied("1: 1 2 3")
 		r.Exec("DELETE FROM applied")
-		headOf(r, 1) // what waits in an outbox is behind the head
+		headOf(r, 1) // moves the records of an outbox, which would be after the head
 		c := r.Consumer(r.Feed, r.RF)
 		c.Options.Start = rowfeed.Now
 		r.Once(c)
@@ -65,18 +65,18 @@ func TestShardIDsStart(t *testing.T) {
 		r.WantApplied("1: 4", "2: 10 11")
 		stop := r.Run(c)
 		r.Add(1, 5, 5)
-		r.AwaitApplied("it is at work", "1: 4 5", "2: 10 11")
+		r.AwaitApplied("the consumer runs", "1: 4 5", "2: 10 11")
 		r.Add(9, 20, 20)
-		r.AwaitApplied("a shard that comes at work begins at its beginning", "1: 4 5", "2: 10 11", "9: 20")
+		r.AwaitApplied("a new shard is read from its beginning", "1: 4 5", "2: 10 11", "9: 20")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// TestShardIDsLate (M22): a row whose ULID was taken before, and is used late, moves no shard's state,
-// and is read all the same.
-func TestShardIDsLate(t *testing.T) {
+// TestRowWithEarlierULIDIsRead (M22): a row has a ULID that an earlier transaction locked, so that its commit does not
+// change the shard's state. A running consumer reads it.
+func TestRowWithEarlierULIDIsRead(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		tx := x.Begin(sql.LevelReadCommitted)
@@ -85,23 +85,22 @@ func TestShardIDsLate(t *testing.T) {
 		late := x.At(u, 3, 1)
 		x.Commit(tx)
 		stop := r.Run(r.Consumer(r.Feed, r.RF))
-		r.AwaitApplied("it is at the head", "3: 1")
+		r.AwaitApplied("the consumer is at the head", "3: 1")
 		tx = x.Begin(sql.LevelReadCommitted)
 		x.Event(tx, 2, 3, late, "")
 		x.Commit(tx)
-		r.AwaitApplied("the late one is read", "3: 1 2")
+		r.AwaitApplied("the row with the earlier ULID is consumed", "3: 1 2")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// behindSource is a source whose pages of a shard are behind what it says of its standings, as where
-// one address leads to several servers.
+// behindSource is a source whose pages of a shard are behind its watermarks, as if several servers had one address.
 type behindSource struct {
 	*rowfeed.Feed
 	shard int
-	lags  atomic.Int64 // so many pages more
+	lags  atomic.Int64 // the number of outdated pages
 }
 
 func (l *behindSource) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
@@ -111,27 +110,20 @@ func (l *behindSource) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.
 	return l.Feed.Fetch(ctx, req)
 }
 
-// TestShardIDsLag (M24): a shard whose page does not show what the source says is there is read again,
-// until it does; not only when its turn comes among a hundred that nothing is known of.
-func TestShardIDsLag(t *testing.T) {
+// TestShardIsReadUntilPageShowsWatermark (M24): a page does not show what the watermark of its shard says. The consumer
+// reads the shard again until a page does, and does not wait for the shard's turn among all shards.
+func TestShardIsReadUntilPageShowsWatermark(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
-		tx := x.Begin(sql.LevelReadCommitted)
-		all := make([]int, 100)
-		for i := range all {
-			all[i] = i
-		}
-		u := x.Lock(tx, rowfeed.LockRequest{Shards: all})
-		for i, shard := range all {
-			x.Event(tx, i+1, shard, x.At(u, shard, 0), "")
-		}
-		x.Commit(tx)
+		addToShards(x, 0, 100)
 		source := &behindSource{Feed: r.Feed, shard: 50}
 		stop := r.Run(r.Consumer(source, r.RF))
-		r.Eventually("all are at the head", func() bool { return r.Scalar("SELECT count(*) FROM applied") == 100 })
+		r.Eventually("all shards are consumed", func() bool { return r.Scalar("SELECT count(*) FROM applied") == 100 })
 		source.lags.Store(3)
 		r.Add(50, 1000, 1000)
-		r.Eventually("the shard is read again", func() bool { return r.Scalar("SELECT count(*) FROM applied WHERE id = 1000") == 1 })
+		r.Eventually("the row is consumed", func() bool {
+			return r.Scalar("SELECT count(*) FROM applied WHERE id = 1000") == 1
+		})
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +131,7 @@ func TestShardIDsLag(t *testing.T) {
 }
 
 func init() {
-	testdb.RegisterChild("shard ids", func() {
+	testdb.RegisterChild("ulid consumer once", func() {
 		err := suite.CrashingOn(func(ctx context.Context, rf *rowfeed.DB, _ *sql.DB) error {
 			f, err := rf.Feed(ctx, "events")
 			if err != nil {
@@ -154,14 +146,14 @@ func init() {
 	})
 }
 
-// TestShardIDsKilledAtEveryStatement (M8, M17, M47): a consumer of several shards is killed before
-// each of its statements in turn; whatever it had done, every row takes effect once.
-func TestShardIDsKilledAtEveryStatement(t *testing.T) {
+// TestKilledConsumerAppliesRowsOnce (M8, M17, M47): a consumer of several shards is killed before each of its
+// statements in turn. After another run every row has taken effect once.
+func TestKilledConsumerAppliesRowsOnce(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		r.Add(-5, 1, 4)
 		r.Add(77, 11, 12)
 		for n := 1; ; n++ {
-			child := testdb.CrashChild(r.T, "shard ids", "URL="+r.DB.URL, fmt.Sprint("N=", n))
+			child := testdb.CrashChild(r.T, "ulid consumer once", "URL="+r.DB.URL, fmt.Sprint("N=", n))
 			blocked := child.WaitMarker(r.Ctx)
 			child.Kill()
 			r.Once(r.Consumer(r.Feed, r.RF))

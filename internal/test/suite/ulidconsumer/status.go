@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardIDsRestNoted (M72): why a shard rests is noted, also where its cursor has the epoch of workers that
-// the consumer had before.
-func TestShardIDsRestNoted(t *testing.T) {
+// TestFailureIsNotedAfterEpochs (M72): a cursor has the epoch of a worker with a lease, and a consumer without leases
+// continues. The reason of a failure is noted at the cursor.
+func TestFailureIsNotedAfterEpochs(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		r.Add(-5, 1, 1)
 		stop := r.Run(member(r, 2))
-		r.AwaitApplied("the first", "-5: 1")
+		r.AwaitApplied("the first row is consumed", "-5: 1")
 		_ = stop()
 		r.Fail = func(e rowfeed.Entry) error {
 			if suite.IDOf(e) == 2 {
@@ -29,10 +29,10 @@ func TestShardIDsRestNoted(t *testing.T) {
 		}
 		r.Add(-5, 2, 2)
 		stop = r.Run(member(r, 1))
-		r.Eventually("it says why it rests", func() bool {
+		r.Eventually("the status says why the shard fails", func() bool {
 			all, err := r.RF.Admin().Consumers(r.Ctx, eventID(-5))
 			if err != nil || len(all) != 1 || all[0].Epoch == 0 {
-				t.Fatalf("%+v, %v", all, err)
+				t.Fatalf("the consumer's status is %+v, %v", all, err)
 			}
 			return strings.Contains(all[0].Failure, suite.ErrOff.Error())
 		})
@@ -42,9 +42,9 @@ func TestShardIDsRestNoted(t *testing.T) {
 	})
 }
 
-// TestShardIDsStatus (M72): how a consumer stands is told without moving a record, with statements whose
-// number does not depend on the shards that are at their heads; that shards will come paused is told.
-func TestShardIDsStatus(t *testing.T) {
+// TestStatusMovesNoRecord (M72): the status of a consumer moves no records of an outbox. The number of its statements
+// does not depend on the shards that are at their heads. It says whether new shards will be paused.
+func TestStatusMovesNoRecord(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		const shards = 40
 		for shard := range shards {
@@ -62,19 +62,19 @@ func TestShardIDsStatus(t *testing.T) {
 			t.Helper()
 			all, err := rf.Admin().Consumers(r.Ctx, rowfeed.ConsumerID{Consumer: "test"})
 			if err != nil || len(all) != shards {
-				t.Fatalf("%d, %v", len(all), err)
+				t.Fatalf("the consumer has %d shards, want %d; %v", len(all), shards, err)
 			}
 			return all
 		}
-		list() // it learns of the feed
+		list() // reads the feed's record
 		asked.Store(0)
 		for _, s := range list() {
 			if s.BehindSeconds == nil || *s.BehindSeconds != 0 || s.NewPaused {
-				t.Fatalf("%+v", s)
+				t.Fatalf("a shard at its head has the status %+v", s)
 			}
 		}
 		if n := asked.Load(); n > 20 {
-			t.Errorf("%d statements for %d shards at their heads", n, shards)
+			t.Errorf("the status of %d shards at their heads needed %d statements", shards, n)
 		}
 		records := func() int64 {
 			if r.Feed.Mode() != rowfeed.ModeOutbox {
@@ -84,11 +84,11 @@ func TestShardIDsStatus(t *testing.T) {
 		}
 		r.Add(7, 100, 101)
 		before := records()
-		r.Eventually("the row's age is told", func() bool {
+		r.Eventually("the status has the row's age", func() bool {
 			all := list()
 			for _, s := range all {
 				if s.BehindSeconds == nil || *s.BehindSeconds > 0 && s.Shard != 7 {
-					t.Fatalf("%+v", s)
+					t.Fatalf("a shard at its head has the status %+v", s)
 				}
 			}
 			return *all[7].BehindSeconds > 0
@@ -97,7 +97,7 @@ func TestShardIDsStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := records(); n != before {
-			t.Errorf("%d of %d records are left", n, before)
+			t.Errorf("the outbox has %d records, and before it had %d", n, before)
 		}
 
 		all := rowfeed.ConsumerID{Consumer: "test", Feed: "events"}
@@ -105,7 +105,7 @@ func TestShardIDsStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		if paused, err := r.RF.Admin().PausedShards(r.Ctx, all); err != nil || len(paused) != shards {
-			t.Errorf("paused: %v, %v", paused, err)
+			t.Errorf("the paused shards are %v, want all; %v", paused, err)
 		}
 		for shard := range shards {
 			if _, err := r.RF.Admin().ResumeConsumer(r.Ctx, eventID(shard)); err != nil {
@@ -113,25 +113,25 @@ func TestShardIDsStatus(t *testing.T) {
 			}
 		}
 		if paused, err := r.RF.Admin().PausedShards(r.Ctx, all); err != nil || len(paused) != 0 {
-			t.Errorf("paused: %v, %v", paused, err)
+			t.Errorf("the paused shards are %v, want none; %v", paused, err)
 		}
 		if s := list()[3]; s.Paused || !s.NewPaused {
-			t.Errorf("%+v", s)
+			t.Errorf("the status is %+v, want new shards paused and this one not", s)
 		}
 		if _, err := r.RF.Admin().ResumeConsumer(r.Ctx, all); err != nil {
 			t.Fatal(err)
 		}
 		if s := list()[3]; s.NewPaused {
-			t.Errorf("%+v", s)
+			t.Errorf("the status is %+v, want new shards not paused", s)
 		}
 
-		// A shard with nothing but records, of which nobody has moved any.
+		// In an outbox, shard 99 has a record that was not moved, and no entry.
 		r.Exec("UPDATE rowfeed_cursors SET shard = 99, value = '', generation = 0 WHERE shard = 39")
 		r.Add(99, 300, 300)
 		before = records()
-		r.Eventually("the record's age is told", func() bool { return *list()[39].BehindSeconds > 0 })
+		r.Eventually("the status has the record's age", func() bool { return *list()[39].BehindSeconds > 0 })
 		if n := records(); n != before {
-			t.Errorf("%d of %d records are left", n, before)
+			t.Errorf("the outbox has %d records, and before it had %d", n, before)
 		}
 	})
 }

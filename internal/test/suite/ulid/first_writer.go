@@ -14,13 +14,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLockFirstUse (M30, H8): the first writers of two shards do not wait for each other, nor end in a
-// deadlock, up to REPEATABLE READ, whether they use the library or the functions (M30, hazard 8).
-func TestLockFirstUse(t *testing.T) {
-	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
+// TestFirstWritersOfShardsDoNotWait (M30, H8): the first writers of two shards neither wait for each other nor end in a
+// deadlock, up to REPEATABLE READ. This holds for the library and for the functions.
+func TestFirstWritersOfShardsDoNotWait(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestWritersOfShardTakeTurns
 	suite.EachULID(t, func(x *suite.Events) {
-		// Not SERIALIZABLE: of two transactions that look for a row and make it PostgreSQL may find that
-		// they depend on each other, whatever the rows, and MariaDB and MySQL lock what is looked at.
+		// At SERIALIZABLE, transactions that search for a row before they insert it may conflict, whichever rows they
+		// search for. Databases with locking reads also lock the gap in which they find no row.
 		levels := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead}
 		for i, level := range levels {
 			a, b := x.Begin(level), x.Begin(level)
@@ -42,7 +42,8 @@ func TestLockFirstUse(t *testing.T) {
 				if _, err := x.LockBySQL(lock.tx, lock.shard, "NULL"); err != nil {
 					t.Fatal(level, err)
 				}
-				x.In(lock.tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid) VALUES (%d, %d, %s)", 100+10*i+j, lock.shard, x.BySQL("0", lock.shard)))
+				x.In(lock.tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid) VALUES (%d, %d, %s)",
+					100+10*i+j, lock.shard, x.BySQL("0", lock.shard)))
 			}
 			x.Commit(b)
 			x.Commit(a)
@@ -51,11 +52,11 @@ func TestLockFirstUse(t *testing.T) {
 	})
 }
 
-// TestLockFirstUseRolledBack (M30): several who wait for the first writer of a shard go on when it
-// rolls back. On MariaDB and MySQL they may end in a deadlock: what they wait for goes away, and each
-// has a lock on the gap. It is told as one, and who begins again is served.
-func TestLockFirstUseRolledBack(t *testing.T) {
-	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestLockTakesTurns
+// TestRolledBackFirstWriterLetsOthersContinue (M30): several writers wait for the first writer of a shard, which rolls
+// back. The others then continue. On databases with gap locks some of them may end in a deadlock. The error says that,
+// and a second attempt succeeds.
+func TestRolledBackFirstWriterLetsOthersContinue(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time: see TestWritersOfShardTakeTurns
 	suite.EachULID(t, func(x *suite.Events) {
 		for round, level := range []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelDefault} {
 			shard := 5 + round
@@ -68,7 +69,8 @@ func TestLockFirstUseRolledBack(t *testing.T) {
 					return err
 				}
 				defer tx.Rollback()
-				u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), rowfeed.LockRequest{Shards: []int{shard}, Wait: time.Hour})
+				request := rowfeed.LockRequest{Shards: []int{shard}, Wait: time.Hour}
+				u, err := x.Feed.Lock(x.Ctx, rowfeed.InTx(tx), request)
 				if err != nil {
 					return err
 				}
@@ -96,11 +98,12 @@ func TestLockFirstUseRolledBack(t *testing.T) {
 				if err == nil {
 					continue
 				}
-				if x.WantCode(err, rowfeed.Locked); x.Family() != "mysql" || x.Dialect.Classify(unwrapped(err)) != dialect.ClassRetry {
+				x.WantCode(err, rowfeed.Locked)
+				if !x.Has.GapLocks || x.Dialect.Classify(unwrapped(err)) != dialect.ClassRetry {
 					t.Errorf("%v: %v", level, err)
 				}
 				if err := write(i, pools[i]); err != nil {
-					t.Errorf("%v, again: %v", level, err)
+					t.Errorf("%v: the second attempt failed: %v", level, err)
 				}
 			}
 			if page := x.Page(x.Feed, shard, "", 10); len(page.Entries) != others {
@@ -110,9 +113,9 @@ func TestLockFirstUseRolledBack(t *testing.T) {
 	})
 }
 
-// TestOutboxFirstUse (M59): whoever moves the first records of one shard holds up nobody who moves
-// those of another (M30, M59, hazard 8).
-func TestOutboxFirstUse(t *testing.T) {
+// TestMovingFirstRecordsDelaysNoOtherShard (M59): a process that moves the first records of one shard is held before
+// its commit. Others move records of other shards meanwhile.
+func TestMovingFirstRecordsDelaysNoOtherShard(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Appended(1, 77, time.Time{})
@@ -137,7 +140,7 @@ func TestOutboxFirstUse(t *testing.T) {
 		held.Release()
 		x.WantIDs(<-pages, false, 1)
 		if info := x.Info(x.Feed); !slices.Equal(info.ShardIDs, []int{-5, 77, 78}) {
-			t.Errorf("%v", info.ShardIDs)
+			t.Errorf("shards %v, want -5, 77 and 78", info.ShardIDs)
 		}
 	})
 }

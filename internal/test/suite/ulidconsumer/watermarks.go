@@ -1,4 +1,4 @@
-package shardids
+package ulidconsumer
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestStandingsShared (M24): who waits for all shards of a feed is answered with what the watcher's look has
-// shown, which all share, and sends no statement of its own; what it is told is how far the shards are.
-func TestStandingsShared(t *testing.T) {
+// TestWaitersShareWatermarks (M24): readers wait for the watermarks of all shards. They send no statement of their own,
+// because the watcher's poll answers all of them. The answer has the new watermark of the shard that changed.
+func TestWaitersShareWatermarks(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		type mark struct{}
 		var own atomic.Int64
@@ -39,26 +39,27 @@ func TestStandingsShared(t *testing.T) {
 		}
 		for id := 10; id < 13; id++ {
 			own.Store(0)
-			news := make(chan *feedtype.Standings, 2)
-			for range cap(news) {
+			answers := make(chan *feedtype.Standings, 2)
+			for range cap(answers) {
 				go func() {
 					next, err := f.Standings(ctx, now.Digest, time.Minute)
 					if err != nil {
 						t.Error(err)
 					}
-					news <- next
+					answers <- next
 				}()
 			}
 			r.Add(2, id, id)
-			headOf(r, 2) // an outbox's record is moved, which is news, too
-			for range cap(news) {
-				next := <-news
-				if next == nil || next.Digest == now.Digest || len(next.Shards) != 2 || next.Shards[1] != now.Shards[1] || next.Shards[2] == now.Shards[2] {
-					t.Fatalf("%+v, before %+v", next, now)
+			headOf(r, 2) // moves the record of an outbox, which changes the watermark
+			for range cap(answers) {
+				next := <-answers
+				if next == nil || next.Digest == now.Digest || len(next.Shards) != 2 ||
+					next.Shards[1] != now.Shards[1] || next.Shards[2] == now.Shards[2] {
+					t.Fatalf("a reader got %+v, and before it had %+v", next, now)
 				}
 			}
 			if n := own.Load(); n > 0 {
-				t.Errorf("%d statements of those who wait", n)
+				t.Errorf("waiting readers sent %d statements, want none", n)
 			}
 			if now, err = f.Standings(ctx, "", 0); err != nil {
 				t.Fatal(err)
@@ -67,9 +68,9 @@ func TestStandingsShared(t *testing.T) {
 	})
 }
 
-// TestMovedUnderALook (M24): a record that is moved between two statements of one look is in one of
-// them, at least: its shard, moved for the first time, is never told of as if it had nothing.
-func TestMovedUnderALook(t *testing.T) {
+// TestRecordMovedDuringPollIsSeen (M24): a poll consists of several statements. The first record of a shard is moved
+// before each of them in turn. The poll's answer always has a watermark for the shard.
+func TestRecordMovedDuringPollIsSeen(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		type mark struct{}
 		shard, at, statements := 0, 0, 0
@@ -95,16 +96,17 @@ func TestMovedUnderALook(t *testing.T) {
 				x.Fatal(err)
 			}
 			if now.Shards[shard] == "" || now.Shards[shard] == "1:0" {
-				x.Errorf("moved before statement %d of a look, shard %d is told of as %q (%v)", at, shard, now.Shards[shard], now.Shards)
+				x.Errorf("a record was moved before statement %d of a poll: shard %d has the watermark %q (%v)",
+					at, shard, now.Shards[shard], now.Shards)
 			}
 		}
 		if at < 3 {
-			x.Fatalf("a look of %d statements", at-1)
+			x.Fatalf("a poll had %d statements, want at least 2", at-1)
 		}
 	})
 }
 
-// disagreeing are two servers at one address that do not agree, neither now nor later.
+// disagreeing is a source like two servers at one address that answer with different digests.
 type disagreeing struct {
 	*rowfeed.Feed
 	asked atomic.Int64
@@ -119,14 +121,14 @@ func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) 
 	return now, err
 }
 
-// TestShardIDsDisagree (M24): a worker that is told of news again and again, which bring nothing to do, asks
-// ever less often.
-func TestShardIDsDisagree(t *testing.T) {
-	testdb.Only(t, testdb.SQLite) // the database has no part in it
+// TestFruitlessNewsSlowsDownRequests (M24): a source reports new watermarks again and again, although there are no new
+// rows. A worker sends its requests less and less often.
+func TestFruitlessNewsSlowsDownRequests(t *testing.T) {
+	testdb.Only(t, testdb.SQLite) // the test is about no database
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		r.Add(5, 1, 1)
-		var checks atomic.Int64 // one a second
+		var checks atomic.Int64 // one each second
 		rf := r.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT shard_count, version FROM ") {
 				checks.Add(1)
@@ -135,25 +137,25 @@ func TestShardIDsDisagree(t *testing.T) {
 		}}, nil)
 		source := &disagreeing{Feed: r.Feed}
 		stop := r.Run(r.Consumer(source, rf))
-		r.AwaitApplied("the first", "5: 1")
+		r.AwaitApplied("the first row is consumed", "5: 1")
 		from := checks.Load()
-		r.Eventually("it checks", func() bool { return checks.Load() > from })
+		r.Eventually("the worker checks its cursors", func() bool { return checks.Load() > from })
 		asked, from := source.asked.Load(), checks.Load()
-		r.Eventually("it checks again", func() bool { return checks.Load() > from+1 })
+		r.Eventually("the worker checks its cursors again", func() bool { return checks.Load() > from+1 })
 		if n := source.asked.Load() - asked; n > 100 {
-			t.Errorf("asked %d times in two seconds", n)
+			t.Errorf("the worker sent %d requests in two seconds", n)
 		}
 		r.Add(5, 2, 2)
-		r.AwaitApplied("what comes is read", "5: 1 2")
+		r.AwaitApplied("a new row is consumed", "5: 1 2")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// TestShardIDsCheck (M24): what a worker writes behind its pages does not have it, or others, read all cursors
-// again; what an operator moves does.
-func TestShardIDsCheck(t *testing.T) {
+// TestOnlyMovedCursorsAreReadAgain (M24): a worker checks regularly whether operators have moved its cursors. Cursors
+// that it stores itself do not make it read all cursors again, and those that an operator moves do.
+func TestOnlyMovedCursorsAreReadAgain(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
@@ -164,7 +166,8 @@ func TestShardIDsCheck(t *testing.T) {
 			switch {
 			case strings.HasPrefix(ev.SQL, "SELECT shard_count, version FROM "):
 				checks.Add(1)
-			case strings.HasPrefix(ev.SQL, "SELECT consumer, feed, shard, ") && strings.HasSuffix(ev.SQL, " ORDER BY shard"):
+			case strings.HasPrefix(ev.SQL, "SELECT consumer, feed, shard, ") &&
+				strings.HasSuffix(ev.SQL, " ORDER BY shard"):
 				reads.Add(1)
 			}
 			return nil
@@ -176,30 +179,30 @@ func TestShardIDsCheck(t *testing.T) {
 		stop := r.Run(r.Consumer(f, rf))
 		next := func() {
 			from := checks.Load()
-			r.Eventually("it checks", func() bool { return checks.Load() > from+1 })
+			r.Eventually("the worker checks its cursors", func() bool { return checks.Load() > from+1 })
 		}
-		r.AwaitApplied("both are read", "5: 1", "6: 2")
-		next() // what it made itself it has read
+		r.AwaitApplied("both shards are consumed", "5: 1", "6: 2")
+		next() // the worker has read the cursors that it created
 		before := reads.Load()
 		r.Add(5, 3, 3)
-		r.AwaitApplied("it goes on", "5: 1 3", "6: 2")
+		r.AwaitApplied("a new row is consumed", "5: 1 3", "6: 2")
 		next()
 		if n := reads.Load() - before; n > 0 {
-			t.Errorf("all cursors were read %d times, and nobody has moved one", n)
+			t.Errorf("all cursors were read %d times, although no operator moved one", n)
 		}
 		if _, err := r.RF.Admin().ResetConsumer(r.Ctx, eventID(6)); err != nil {
 			t.Fatal(err)
 		}
-		r.AwaitApplied("it comes again", "5: 1 3", "6: 2 2")
+		r.AwaitApplied("the row of the reset shard is consumed again", "5: 1 3", "6: 2 2")
 		if err := stop(); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// TestShardIDsDeposedAtRest (M24, M54): a worker whose cursors were claimed under a later lease ends, also
-// where nothing comes that it would have to write.
-func TestShardIDsDeposedAtRest(t *testing.T) {
+// TestIdleStaleOwnerEnds (M24, M54): a worker's cursors are claimed under a later lease. The worker ends, even if there
+// are no entries for which it would store a cursor.
+func TestIdleStaleOwnerEnds(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // the statements are the same everywhere
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
@@ -210,7 +213,7 @@ func TestShardIDsDeposedAtRest(t *testing.T) {
 		defer cancel()
 		ended := make(chan error, 1)
 		go func() { ended <- former.Run(ctx) }()
-		r.AwaitApplied("the first", "5: 1")
+		r.AwaitApplied("the row is consumed", "5: 1")
 		r.Once(later)
 		r.WantCode(<-ended, rowfeed.LeaseLost)
 	})

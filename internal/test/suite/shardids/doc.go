@@ -1,2 +1,0 @@
-// Package shardids tests consumers of ULID feeds, whose shards are listed and not counted.
-package shardids
