@@ -21,7 +21,7 @@ func TestOutboxWait(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		var looked, pages, eights atomic.Int64
 		hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
@@ -120,7 +120,7 @@ func TestOutboxCrowd(t *testing.T) {
 		var looked, asked, moved, pages atomic.Int64
 		f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
-			case suite.Looks(ev):
+			case x.Looks(ev):
 				looked.Add(1)
 			case strings.Contains(ev.SQL, "SELECT shard FROM (SELECT shard"):
 				asked.Add(1)

@@ -202,7 +202,7 @@ func TestWaitersOfAFeedThatGoes(t *testing.T) {
 				var looked atomic.Int64
 				var still sync.Mutex // nobody looks while the feed goes
 				f := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-					if suite.Looks(ev) {
+					if x.Looks(ev) {
 						still.Lock()
 						defer still.Unlock()
 						looked.Add(1)
@@ -231,10 +231,10 @@ func TestWaitCancelled(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(1)
-		held := testdb.Hold(suite.Looks)
+		held := testdb.Hold(x.Looks)
 		var looked atomic.Int64
 		f := x.Tapped(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return held.Before(ctx, ev)
@@ -282,7 +282,7 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 		x.Fill(1)
 		var failed atomic.Int64
 		f := x.Tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if suite.Looks(ev) && err != nil {
+			if x.Looks(ev) && err != nil {
 				failed.Add(1)
 			}
 			return err
@@ -325,7 +325,7 @@ func TestWokenByWhatIsNotCommitted(t *testing.T) {
 		var looked, read atomic.Int64
 		pool := x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
-			case suite.Looks(ev):
+			case x.Looks(ev):
 				looked.Add(1)
 			case pageReads(ev):
 				read.Add(1)

@@ -82,7 +82,7 @@ func TestWaitersCostNothing(t *testing.T) {
 		var tapped, looked atomic.Int64
 		pool := db.OpenTapped(t, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			tapped.Add(1)
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return nil

@@ -16,8 +16,8 @@ import (
 )
 
 // asksForChanges matches the question that comes before a publishing transaction.
-func asksForChanges(ev testdb.TapEvent) bool {
-	return !suite.Looks(ev) && strings.Contains(ev.SQL, "SELECT seq FROM (SELECT seq FROM ")
+func asksForChanges(x *suite.Env, ev testdb.TapEvent) bool {
+	return !x.Looks(ev) && strings.Contains(ev.SQL, "SELECT seq FROM (SELECT seq FROM ")
 }
 
 // published publishes in the background for as long as the test runs, and answers where it tells of
@@ -56,7 +56,7 @@ func TestPublishersSleep(t *testing.T) {
 		events := make(chan rowfeed.PublishEvent, 100)
 		pool := x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			all.Add(1)
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return nil
@@ -128,7 +128,7 @@ func TestSleepRace(t *testing.T) {
 		events := make(chan rowfeed.PublishEvent, 100)
 		pool := x.DB.OpenTapped(x.T, testdb.Hooks{
 			Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if suite.Looks(ev) {
+				if x.Looks(ev) {
 					looked.Add(1)
 					still.RLock()
 					defer still.RUnlock()
@@ -138,7 +138,7 @@ func TestSleepRace(t *testing.T) {
 				return nil
 			},
 			After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-				if armed.Load() && asksForChanges(ev) && strings.Contains(ev.SQL, "_kv") {
+				if armed.Load() && asksForChanges(x, ev) && strings.Contains(ev.SQL, "_kv") {
 					g.Pass()
 				}
 				return err
@@ -194,7 +194,7 @@ func TestStampedLooks(t *testing.T) {
 		g := suite.NewGate()
 		f := x.Tapped(testdb.Hooks{
 			Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if suite.Looks(ev) {
+				if x.Looks(ev) {
 					began.Add(1)
 				}
 				return nil
@@ -282,7 +282,7 @@ func TestLooksAtAReplica(t *testing.T) {
 		x.Reaches(plain, "1")
 		var looked atomic.Int64
 		pool := y.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return nil

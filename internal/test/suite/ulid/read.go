@@ -25,7 +25,7 @@ func TestULIDWait(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		var looked, pages atomic.Int64
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
