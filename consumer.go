@@ -19,7 +19,7 @@ import (
 // processes try every page. With several shards, each process works on its share of them, under leases. It hands a
 // shard over after the transaction of its current page.
 //
-// Set the fields, then call Run or RunOnce, one call at a time. Set exactly one of Handle, Deliver and DeliverShard.
+// Set the fields, then call Run or RunOnce, one call at a time. Set either Handle or Deliver.
 type Consumer struct {
 	// Name is the name of the consumer: a letter or digit, then up to 99 of letters, digits, '_', '-', '.' and ':'.
 	// Consumers with the same name and the same feed share the cursor. The feed is known by its name only. If feeds
@@ -42,13 +42,29 @@ type Consumer struct {
 	// Each shard may have a transaction open. In a pool with a limit (sql.DB.SetMaxOpenConns), the shards leave two
 	// connections for pages and leases. A pool of fewer than three connections has one transaction at a time. A shard
 	// without a connection waits for the handler of another shard to end. In a pool of one connection, the renewals
-	// of the leases wait as well: a handler that takes longer than Lease loses its shard, is rolled back, and begins
-	// again.
+	// of the leases wait as well: a handler that takes longer than Options.Lease loses its shard, is rolled back, and
+	// begins again.
 	ShardCount int
-	// KeepShardCount makes Run and RunOnce end with the code Conflict if the consumer has cursors of another shard
-	// count, instead of changing it. It is for an instance that has called Divide and has waited since, or that runs
-	// again. Such an instance must not undo the change of a later one.
-	KeepShardCount bool
+	// Handle applies entries, in their order, in the transaction tx. It must not end the transaction, and must return
+	// the errors of its statements. On some databases DDL ends the transaction as well; the consumer then stops.
+	// Handle may only do what a rollback undoes, or what may be done twice; see MarkProcessed. After a failure it is
+	// called again with all or some of the same entries. A panic is a failure. On SQLite tx holds the only write
+	// lock, so Handle should not wait for a network.
+	Handle func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error
+	// Deliver replaces Handle for effects outside DB, such as messages and requests. It is called outside any
+	// transaction. The cursor is stored after it has returned. After a crash in between, the same entries, or newer
+	// versions of their keys, are delivered again. Deliver returns the entries that the receiver refused; all others
+	// count as delivered. If it returns an error, no entry counts as delivered, and it is called again without a
+	// limit on the attempts.
+	Deliver func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
+	// OnFailure says what happens when the attempts are used up. Default: Stop.
+	OnFailure feedtype.OnFailure
+	// Options are settings with defaults.
+	Options ConsumerOptions
+}
+
+// ConsumerOptions are settings of a Consumer. The zero value has all defaults.
+type ConsumerOptions struct {
 	// Start is where a consumer without a cursor begins: Beginning (the default), Now, or At a time. The position is
 	// determined once, when the consumer first reaches the feed. Everything that is published after that comes. On a
 	// feed without entries, Now and At mean the beginning. In a ULID feed the position is determined for every shard
@@ -67,38 +83,11 @@ type Consumer struct {
 	// Wait is the maximum time that the source may hold a request while it has no entry. An idle consumer notices a
 	// seek or reset after that time. Default 10 s.
 	Wait time.Duration
-	// Handle applies entries, in their order, in the transaction tx. It must not end the transaction, and must return
-	// the errors of its statements. On some databases DDL ends the transaction as well; the consumer then stops.
-	// Handle may only do what a rollback undoes, or what may be done twice; see MarkProcessed. After a failure it is
-	// called again with all or some of the same entries. A panic is a failure. On SQLite tx holds the only write
-	// lock, so Handle should not wait for a network.
-	Handle func(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry) error
-	// Deliver replaces Handle for effects outside DB, such as messages and requests. It is called outside any
-	// transaction. The cursor is stored after it has returned. After a crash in between, the same entries, or newer
-	// versions of their keys, are delivered again. Deliver returns the entries that the receiver refused; all others
-	// count as delivered. If it returns an error, no entry counts as delivered, and it is called again without a
-	// limit on the attempts.
-	Deliver func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
-	// DeliverShard replaces Deliver if each shard needs a state of its own, or the epoch. It is called when this
-	// instance begins with a shard, with the epoch of the shard's lease, or with Epoch if there is only one shard. It
-	// returns the Deliver function of that shard. If it returns nil or panics, Run and RunOnce end.
-	DeliverShard func(shard int, epoch int64) func(ctx context.Context, entries []feedtype.Entry) ([]feedtype.Refusal, error)
 	// Lease is the time to live of the leases by which instances share several shards. After an instance was killed,
 	// its shards rest for at most that time. Default 10 s.
 	Lease time.Duration
-	// SoleLease is the name of the lease under which an instance works on the only shard of the consumer; it belongs
-	// to Epoch. With Deliver, an instance that begins with several shards waits until this lease is free. In any case
-	// it waits for leases of another shard count. Otherwise a batch of a former instance could arrive after newer
-	// versions of its keys.
-	SoleLease string
-	// Epoch is the epoch of the lease under which the consumer works (Claim.Epoch), or 0 without a lease. Afterwards
-	// no instance with a lower epoch can write the cursor. A consumer that finds a higher epoch in the cursor ends
-	// with the code LeaseLost.
-	Epoch int64
 	// Retry says how failures of Handle, and refused entries, are retried.
 	Retry feedtype.Retry
-	// OnFailure says what happens when the attempts are used up. Default: Stop.
-	OnFailure feedtype.OnFailure
 	// OnRefused, if set, lets the consumer restart at the beginning if the source refuses its cursor (codes
 	// CursorAhead, GenerationChanged, TombstonesExpired, EntriesExpired). Otherwise the consumer stops with that
 	// error, but see Stop for consumers with several shards. OnRefused is called in the transaction that resets the
@@ -119,12 +108,13 @@ type Consumer struct {
 	OnComplete func(ctx context.Context, tx *sql.Tx) error
 }
 
-// set returns the settings for package consume.
-func (c *Consumer) set() *consume.Consumer {
-	set := &consume.Consumer{Name: c.Name, Source: c.Source, ShardCount: c.ShardCount, KeepShardCount: c.KeepShardCount,
-		Start: c.Start, Limit: c.Limit, NoReadAhead: c.NoReadAhead, Wait: c.Wait, Handle: c.Handle,
-		Deliver: c.Deliver, DeliverShard: c.DeliverShard, Lease: c.Lease, SoleLease: c.SoleLease, Epoch: c.Epoch, Retry: c.Retry,
-		OnFailure: c.OnFailure, OnRefused: c.OnRefused, OnBegin: c.OnBegin, OnComplete: c.OnComplete}
+// settings returns the settings for package consume.
+func (c *Consumer) settings() *consume.Consumer {
+	o := &c.Options
+	set := &consume.Consumer{Name: c.Name, Source: c.Source, ShardCount: c.ShardCount,
+		Handle: c.Handle, Deliver: c.Deliver, OnFailure: c.OnFailure,
+		Start: o.Start, Limit: o.Limit, NoReadAhead: o.NoReadAhead, Wait: o.Wait, Lease: o.Lease, Retry: o.Retry,
+		OnRefused: o.OnRefused, OnBegin: o.OnBegin, OnComplete: o.OnComplete}
 	if c.DB != nil {
 		set.DB = c.DB.consumers
 	}
@@ -132,24 +122,21 @@ func (c *Consumer) set() *consume.Consumer {
 }
 
 // Run handles entries until ctx ends, and then returns nil. It survives databases and servers that cannot be reached.
-// It returns an error if the cursor is refused (see OnRefused), if an entry cannot be handled (see Stop), or if it
-// cannot work at all, for example without rowfeed's tables.
-func (c *Consumer) Run(ctx context.Context) error {
-	err := c.set().Consume(ctx, false)
+// It returns an error if the cursor is refused (see ConsumerOptions.OnRefused), if an entry cannot be handled (see
+// Stop), or if it cannot work at all, for example without rowfeed's tables.
+func (c *Consumer) Run(ctx context.Context) error { return run(ctx, c.settings()) }
+
+// RunOnce handles entries up to the head of the feed at that time. A paused consumer is refused with the code
+// ConsumerPaused. Unlike Run, it does not wait for a database or server that cannot be reached.
+func (c *Consumer) RunOnce(ctx context.Context) error { return c.settings().Consume(ctx, true) }
+
+func run(ctx context.Context, c *consume.Consumer) error {
+	err := c.Consume(ctx, false)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return nil
 	}
 	return err
 }
-
-// RunOnce handles entries up to the head of the feed at that time. A paused consumer is refused with the code
-// ConsumerPaused. Unlike Run, it does not wait for a database or server that cannot be reached.
-func (c *Consumer) RunOnce(ctx context.Context) error { return c.set().Consume(ctx, true) }
-
-// Divide creates a cursor for each of the ShardCount shards, and changes their number if the consumer has another
-// one. Run and RunOnce do the same when they begin. Call Divide before you wait for a lease and then call Run: see
-// KeepShardCount. Like RunOnce it does not wait for a database or server that cannot be reached.
-func (c *Consumer) Divide(ctx context.Context) error { return c.set().Divide(ctx) }
 
 // MarkProcessed stores, in the transaction of a receiver's effects, that an entry was processed. first tells whether
 // it was processed for the first time. It is for receivers that get entries at least once, from a relay or by

@@ -15,8 +15,8 @@ func (db *Admin) ConsumerShardCount(ctx context.Context, consumer, feed string) 
 }
 
 // ConsumerEpoch returns the highest epoch under which a consumer's cursors were ever claimed, dropped ones included; 0
-// if there was none. Programs that set Consumer.Epoch themselves pass it to Lease.Above: receivers that refuse lower
-// epochs then accept what is delivered next.
+// if there was none. Programs that set RelayConsumer.Epoch themselves pass it to Lease.Above: receivers that refuse
+// lower epochs then accept what is delivered next.
 func (db *Admin) ConsumerEpoch(ctx context.Context, consumer, feed string) (int64, error) {
 	return db.consumers.ConsumerEpoch(ctx, consumer, feed)
 }

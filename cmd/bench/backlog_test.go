@@ -53,7 +53,7 @@ func TestBacklog(t *testing.T) {
 
 		took, memory = [parts]float64{}, [parts]float64{}
 		done, started = 0, time.Now()
-		c := &rowfeed.Consumer{Name: "c", Source: f, DB: p.db, Limit: 1000,
+		c := &rowfeed.Consumer{Name: "c", Source: f, DB: p.db, Options: rowfeed.ConsumerOptions{Limit: 1000},
 			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 				part := min(done*parts/rows, parts-1)
 				took[part] += time.Since(started).Seconds() * 1e6 / float64(rows/parts)

@@ -34,7 +34,8 @@ func TestConsume(t *testing.T) {
 			for range *reps {
 				for i, source := range sources {
 					handled := 0
-					c := &rowfeed.Consumer{Name: fmt.Sprint("c", i), Source: source, DB: db, Limit: limit,
+					c := &rowfeed.Consumer{Name: fmt.Sprint("c", i), Source: source, DB: db,
+						Options: rowfeed.ConsumerOptions{Limit: limit},
 						Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 							handled += len(entries)
 							_, err := tx.ExecContext(ctx, "INSERT INTO pages VALUES ("+strconv.Itoa(len(entries))+")")

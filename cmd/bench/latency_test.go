@@ -28,7 +28,7 @@ func (b *bed) latencies(db *rowfeed.DB, f *rowfeed.Feed, table string) *latencie
 	l := &latencies{bed: b, table: table, ended: make(chan error, 2), handled: map[int64]time.Time{}}
 	ctx, stop := context.WithCancel(b.Context())
 	l.stop = stop
-	c := &rowfeed.Consumer{Name: "c", Source: f, DB: db, Limit: 1000,
+	c := &rowfeed.Consumer{Name: "c", Source: f, DB: db, Options: rowfeed.ConsumerOptions{Limit: 1000},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			now := time.Now()
 			l.mu.Lock()

@@ -129,9 +129,8 @@ func consumed(t *testing.T) (*sql.DB, *rowfeed.DB) {
 // consume has a consumer read a feed, and set the keys aside.
 func consume(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed, name string, aside ...int64) {
 	t.Helper()
-	c := &rowfeed.Consumer{Name: name, Source: f, DB: db, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{
-		MaxAttempts: 1, Backoff: 1,
-	},
+	c := &rowfeed.Consumer{Name: name, Source: f, DB: db, OnFailure: rowfeed.SetAside,
+		Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: 1}},
 		Deliver: func(_ context.Context, entries []rowfeed.Entry) (refused []rowfeed.Refusal, _ error) {
 			for i, e := range entries {
 				if id, _ := e.Key.Get("id"); slices.Contains(aside, id.(int64)) {

@@ -27,8 +27,8 @@ func partly(t *testing.T, db *rowfeed.DB, mask ...string) (access.Identity, *con
 func fails(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	c := &rowfeed.Consumer{Name: "billing", Source: f, DB: db, ShardCount: 2, Retry: rowfeed.Retry{MaxAttempts: 1,
-		Backoff: 1},
+	c := &rowfeed.Consumer{Name: "billing", Source: f, DB: db, ShardCount: 2,
+		Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: 1}},
 		Deliver: func(_ context.Context, entries []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 			return []rowfeed.Refusal{{Entry: 0, Err: fmt.Errorf("no customer %s", entries[0].Key.AppendJSON(nil))}}, nil
 		}}

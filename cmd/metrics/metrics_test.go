@@ -257,9 +257,8 @@ func TestConsuming(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{DataShards: 2})
 	x.exec(`INSERT INTO kv VALUES (1, 'a'), (2, 'bad'), (3, 'c')`)
 	x.publish()
-	c := &rowfeed.Consumer{Name: "copy", Source: x.feed, DB: x.db, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{
-		MaxAttempts: 1, Backoff: 1, MaxBackoff: 1,
-	},
+	c := &rowfeed.Consumer{Name: "copy", Source: x.feed, DB: x.db, OnFailure: rowfeed.SetAside,
+		Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: 1, MaxBackoff: 1}},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if v, _ := e.Row.Get("v"); v == "bad" {
@@ -293,8 +292,8 @@ func TestConsuming(t *testing.T) {
 	// One of several shards rests, because its entry fails and must not be skipped.
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	several := &rowfeed.Consumer{Name: "several", Source: x.feed, DB: x.db, ShardCount: 2, Retry: c.Retry,
-		Lease: time.Hour,
+	several := &rowfeed.Consumer{Name: "several", Source: x.feed, DB: x.db, ShardCount: 2,
+		Options: rowfeed.ConsumerOptions{Retry: c.Options.Retry, Lease: time.Hour},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if v, _ := e.Key.Get("id"); v == int64(2) {

@@ -11,7 +11,7 @@ import (
 func LeaseName(name, feed string) string { return "relay:" + feed + ":" + name }
 
 // hold runs fn while this instance holds the relay's lease. Once the lease is lost, the epoch refuses further writes
-// in the database, see rowfeed.Consumer.Epoch. Entries may still be delivered; they carry the lower epoch.
+// in the database, see rowfeed.RelayConsumer.Epoch. Entries may still be delivered; they carry the lower epoch.
 func (r *Relay) hold(
 	ctx context.Context, feed string, once bool, fn func(ctx context.Context, epoch int64) error,
 ) error {

@@ -266,7 +266,7 @@ func (r *Relay) shards(ctx context.Context, feed string) (int, error) {
 	return r.DB.Admin().ConsumerShardCount(ctx, r.Name, feed)
 }
 
-func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
+func work(ctx context.Context, c *rowfeed.RelayConsumer, once bool) error {
 	if once {
 		return c.RunOnce(ctx)
 	}
@@ -274,22 +274,26 @@ func work(ctx context.Context, c *rowfeed.Consumer, once bool) error {
 }
 
 // consumer returns the consumer of the relay.
-func (r *Relay) consumer(feed string, epoch int64) *rowfeed.Consumer {
-	c := &rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), Start: r.Start, Limit: r.Limit, Wait: r.Wait,
-		Retry: r.Retry, Epoch: epoch,
-		ShardCount: r.ShardCount, KeepShardCount: r.KeepShardCount, Lease: r.Lease, SoleLease: LeaseName(r.Name, feed)}
-	if c.Limit == 0 {
-		c.Limit = defaultLimit
+func (r *Relay) consumer(feed string, epoch int64) *rowfeed.RelayConsumer {
+	c := &rowfeed.RelayConsumer{
+		Consumer: rowfeed.Consumer{Name: r.Name, Source: r.Source, DB: r.db(), ShardCount: r.ShardCount,
+			Options: rowfeed.ConsumerOptions{
+				Start: r.Start, Limit: r.Limit, Wait: r.Wait, Lease: r.Lease, Retry: r.Retry,
+			}},
+		Epoch: epoch, SoleLease: LeaseName(r.Name, feed), KeepShardCount: r.KeepShardCount,
+	}
+	if c.Options.Limit == 0 {
+		c.Options.Limit = defaultLimit
 	}
 	if r.SetAside {
 		c.OnFailure = rowfeed.SetAside
 	}
 	if r.Restart && !r.unswept() {
-		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
 	}
 	if t, ok := r.Sink.(sink.Transactional); ok {
 		if c.Handle = t.Apply; !r.unswept() {
-			c.OnBegin, c.OnComplete = t.Begin, t.Complete
+			c.Options.OnBegin, c.Options.OnComplete = t.Begin, t.Complete
 		}
 		return c
 	}

@@ -30,7 +30,7 @@ func (s *shell) consumeBy(shards int, bad int64) {
 		s.t.Fatal(err)
 	}
 	c := rowfeed.Consumer{Name: "mail", ShardCount: shards, Source: f, DB: db, OnFailure: rowfeed.SetAside,
-		Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+		Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond}},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if id, _ := e.Key.Get("id"); id == bad {

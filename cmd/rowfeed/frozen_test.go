@@ -108,7 +108,7 @@ func (s *shell) setAside() {
 		s.t.Fatal(err)
 	}
 	c := &rowfeed.Consumer{Name: "app", Source: f, DB: db, OnFailure: rowfeed.SetAside,
-		Retry: rowfeed.Retry{MaxAttempts: 1},
+		Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1}},
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if id, _ := e.Key.Get("id"); id == int64(2) {

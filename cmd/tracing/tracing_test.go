@@ -174,7 +174,7 @@ func TestSpansReadAhead(t *testing.T) {
 	d.Exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
 	_, err := f.Publish(t.Context())
 	must(t, err)
-	c := &rowfeed.Consumer{Name: "copy", Source: f, DB: db, Limit: 1,
+	c := &rowfeed.Consumer{Name: "copy", Source: f, DB: db, Options: rowfeed.ConsumerOptions{Limit: 1},
 		Handle: func(context.Context, *sql.Tx, []feedtype.Entry) error { return nil }}
 	must(t, c.RunOnce(t.Context()))
 	read, led := map[trace.SpanID]bool{}, map[trace.SpanID]bool{}

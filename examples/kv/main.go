@@ -55,9 +55,11 @@ func replica(ctx context.Context, db *sql.DB, source rowfeed.Source) (*rowfeed.C
 	}
 	return &rowfeed.Consumer{
 		Name: "replica", Source: source, DB: to,
-		OnRefused:  func(context.Context, *sql.Tx, error) error { return nil }, // begin again
-		OnBegin:    run("UPDATE kv SET stale = 1"),
-		OnComplete: run("DELETE FROM kv WHERE stale = 1"),
+		Options: rowfeed.ConsumerOptions{
+			OnRefused:  func(context.Context, *sql.Tx, error) error { return nil }, // begin again
+			OnBegin:    run("UPDATE kv SET stale = 1"),
+			OnComplete: run("DELETE FROM kv WHERE stale = 1"),
+		},
 		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, r row) error {
 			if e.Op == rowfeed.Delete {
 				_, err := tx.ExecContext(ctx, "DELETE FROM kv WHERE id = ?", r.ID)

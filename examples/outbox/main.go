@@ -91,6 +91,6 @@ func sender(
 		return send(ctx, fmt.Sprintf("<%d.%d.%s@shop>", e.Generation, e.Shard, e.Position), m)
 	})
 	// a mail, a transaction
-	return &rowfeed.Consumer{Name: "mailer", Source: mails, DB: feeds, Limit: 1, OnFailure: rowfeed.SetAside,
-		Handle: handle}
+	return &rowfeed.Consumer{Name: "mailer", Source: mails, DB: feeds, OnFailure: rowfeed.SetAside, Handle: handle,
+		Options: rowfeed.ConsumerOptions{Limit: 1}}
 }

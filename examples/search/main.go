@@ -54,10 +54,12 @@ func index(ctx context.Context, db *sql.DB, articles rowfeed.Source) (*rowfeed.C
 	return &rowfeed.Consumer{
 		Name: "index", Source: articles, DB: own, OnFailure: rowfeed.SetAside,
 		// An index is made anew quickly: whatever the feed refuses, begin with an empty one.
-		OnRefused: func(context.Context, *sql.Tx, error) error { return nil },
-		OnBegin: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "DELETE FROM words")
-			return err
+		Options: rowfeed.ConsumerOptions{
+			OnRefused: func(context.Context, *sql.Tx, error) error { return nil },
+			OnBegin: func(ctx context.Context, tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "DELETE FROM words")
+				return err
+			},
 		},
 		Handle: rowfeed.Each(func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry, a article) error {
 			_, err := tx.ExecContext(ctx, "DELETE FROM words WHERE rowid = ?", a.ID)

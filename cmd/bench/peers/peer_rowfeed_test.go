@@ -80,7 +80,9 @@ func (r *rowfeedRun) end(context.Context) error { return nil }
 func (r *rowfeedRun) run(ctx context.Context, handle handler) error {
 	published := make(chan error, 1)
 	go func() { published <- r.feed.RunPublisher(ctx) }()
-	c := &rowfeed.Consumer{Name: "bench", Source: r.feed, DB: r.db, Limit: r.limit, ShardCount: r.shards,
+	c := &rowfeed.Consumer{Name: "bench", Source: r.feed, DB: r.db,
+		Options:    rowfeed.ConsumerOptions{Limit: r.limit},
+		ShardCount: r.shards,
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				value, ok := e.Row.Get("payload")

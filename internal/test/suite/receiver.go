@@ -58,8 +58,11 @@ func (r *Receiver) Handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Ent
 
 // Consumer reads the feed into the receiver, with its cursor in rf.
 func (r *Receiver) Consumer(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
-	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.Handle, Wait: 50 * time.Millisecond,
-		Retry: rowfeed.Retry{MaxAttempts: 2, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}}
+	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.Handle,
+		Options: rowfeed.ConsumerOptions{
+			Wait:  50 * time.Millisecond,
+			Retry: rowfeed.Retry{MaxAttempts: 2, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
+		}}
 }
 
 // Once consumes to the head.

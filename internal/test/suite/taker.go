@@ -89,12 +89,14 @@ func (r *Taker) note(e rowfeed.Entry) {
 
 // Consumer returns a consumer of the source that handles entries with r.
 func (r *Taker) Consumer(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
-	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.handle, Limit: 3,
-		Retry: rowfeed.Retry{MaxAttempts: 2, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}}
+	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.handle,
+		Options: rowfeed.ConsumerOptions{
+			Limit: 3, Retry: rowfeed.Retry{MaxAttempts: 2, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
+		}}
 }
 
 // Once consumes up to the heads of all shards.
-func (r *Taker) Once(c *rowfeed.Consumer) {
+func (r *Taker) Once(c interface{ RunOnce(context.Context) error }) {
 	r.Helper()
 	if err := c.RunOnce(r.Ctx); err != nil {
 		r.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -120,8 +121,9 @@ func OpenURL(rawURL string, h Hooks, params ...string) (*sql.DB, error) {
 }
 
 // openURL opens a pool on a database URL, tapped when h is not nil. Parameters
-// that another engine's driver has are dropped.
+// that another engine's driver has, and empty ones, are dropped.
 func openURL(rawURL string, h *Hooks, params ...string) (*sql.DB, error) {
+	params = slices.DeleteFunc(slices.Clone(params), func(p string) bool { return p == "" })
 	connector, err := connector(rawURL, params)
 	if err != nil {
 		return nil, fmt.Errorf("testdb: %s: %w", rawURL, err)

@@ -25,8 +25,11 @@ func TestMain(m *testing.M) { testdb.Main(m) }
 // transaction is a rowfeed.Tx, nor can one be made of it.
 func TestNoPoolSlipsIn(t *testing.T) {
 	tx, own := reflect.TypeFor[rowfeed.Tx](), reflect.TypeFor[pgx.Tx]()
-	for _, pool := range []reflect.Type{reflect.TypeFor[*sql.DB](), reflect.TypeFor[*sql.Conn](), reflect.TypeFor[*sql.Tx](),
-		reflect.TypeFor[*pgxpool.Pool](), reflect.TypeFor[*pgxpool.Conn](), reflect.TypeFor[*pgx.Conn](), reflect.TypeFor[dialect.Querier]()} {
+	for _, pool := range []reflect.Type{
+		reflect.TypeFor[*sql.DB](), reflect.TypeFor[*sql.Conn](), reflect.TypeFor[*sql.Tx](),
+		reflect.TypeFor[*pgxpool.Pool](), reflect.TypeFor[*pgxpool.Conn](), reflect.TypeFor[*pgx.Conn](),
+		reflect.TypeFor[dialect.Querier](),
+	} {
 		if pool.Implements(tx) {
 			t.Errorf("%s is a rowfeed.Tx", pool)
 		}
@@ -148,8 +151,9 @@ func TestRefused(t *testing.T) {
 	}
 	defer conn.Release()
 	for name, tx := range map[string]rowfeed.Tx{
-		"nil": pgxtx.In(nil), "no connection": pgxtx.In(pretender{}), "a connection of its own": pgxtx.In(pretender{conn: conn.Conn()}),
-		"a nil *sql.Tx": rowfeed.InTx(nil),
+		"nil": pgxtx.In(nil), "no connection": pgxtx.In(pretender{}),
+		"a connection of its own": pgxtx.In(pretender{conn: conn.Conn()}),
+		"a nil *sql.Tx":           rowfeed.InTx(nil),
 	} {
 		err := f.Record(ctx, tx, rowfeed.Key{1})
 		var e *rowfeed.Error
@@ -173,10 +177,22 @@ func TestRefused(t *testing.T) {
 func TestLock(t *testing.T) {
 	db, _, pool := fixture(t)
 	ctx := t.Context()
-	if _, err := pool.Exec(ctx, "CREATE TABLE ev (id bigint PRIMARY KEY, shard int NOT NULL, ulid uuid NOT NULL, UNIQUE (shard, ulid))"); err != nil {
+	_, err := pool.Exec(ctx, "CREATE TABLE ev "+
+		"(id bigint PRIMARY KEY, shard int NOT NULL, ulid uuid NOT NULL, UNIQUE (shard, ulid))")
+	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := db.AddFeed(ctx, rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeBlocking, PositionColumn: "ulid", ShardColumn: "shard"}, nil)
+	f, err := db.AddFeed(
+		ctx,
+		rowfeed.FeedSpec{
+			Name:           "ev",
+			Table:          "ev",
+			Mode:           rowfeed.ModeBlocking,
+			PositionColumn: "ulid",
+			ShardColumn:    "shard",
+		},
+		nil,
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestRelayDown (S6): a sink that is away costs no entry an attempt, however
-// long that is, and keeps the cursor where it is.
-func TestRelayDown(t *testing.T) {
+// TestUnavailableSinkUsesNoAttempts (S6): while a sink is unavailable, for however long, no entry uses up an attempt,
+// and the cursor stays.
+func TestUnavailableSinkUsesNoAttempts(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(3)
@@ -45,7 +45,11 @@ func TestRelayDown(t *testing.T) {
 		ctx, cancel := context.WithCancel(x.Ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- r.Run(ctx) }()
-		x.Eventually("everything is delivered", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.took) == 3 })
+		x.Eventually("everything is delivered", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.took) == 3
+		})
 		x.Eventually("the cursor follows", func() bool { return x.StoredCursor() == "3" })
 		cancel()
 		if err := <-ended; err != nil {
@@ -62,8 +66,8 @@ func TestRelayDown(t *testing.T) {
 	})
 }
 
-// refusing answers an address where connections are refused until somebody listens, which the test alone can: the
-// port is taken all the time.
+// refusing returns an address that refuses connections until listen is called. No other process can listen there,
+// because the test has bound the port.
 func refusing(t *testing.T) (address string, listen func() net.Listener) {
 	t.Helper()
 	syscall.ForkLock.RLock()
@@ -97,10 +101,9 @@ func refusing(t *testing.T) (address string, listen func() net.Listener) {
 	}
 }
 
-// TestRelayDownByWebhook (S6): an endpoint that refuses connections for longer
-// than all attempts of an entry would take. Nothing is set aside, and everything is
-// delivered when it is back.
-func TestRelayDownByWebhook(t *testing.T) {
+// TestUnavailableWebhookSetsNothingAside (S6): an endpoint refuses connections for longer than all attempts of an entry
+// would take. Nothing is set aside, and everything is delivered when the endpoint is back.
+func TestUnavailableWebhookSetsNothingAside(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(3)

@@ -16,10 +16,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestDropKeepsEpochs (M54): a receiver refuses epochs below the highest that it has seen,
-// and knows nothing of a consumer that was dropped, or of how many shards it has. The
-// first epochs after that are above all before.
-func TestDropKeepsEpochs(t *testing.T) {
+// TestEpochsGrowAfterDrop (M54): a receiver refuses epochs below the highest that it has seen, and does not know
+// whether a consumer was dropped, or how many shards it has. The first epochs after a drop are above all earlier ones.
+func TestEpochsGrowAfterDrop(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.InsertIDs(suite.IDsOf(1, 1, 64, 0, 8)...)
@@ -29,15 +28,23 @@ func TestDropKeepsEpochs(t *testing.T) {
 			x.Helper()
 			before := highest
 			lowest = 0
-			r := &relays.Relay{Name: "test", Source: f, DB: x.RF, Sink: l, ShardCount: shards, Lease: time.Minute, Observe: func(e relays.Event) {
-				if e.Kind != relays.Working {
-					return
-				}
-				if lowest == 0 || e.Epoch < lowest {
-					lowest = e.Epoch
-				}
-				highest = max(highest, e.Epoch)
-			}}
+			r := &relays.Relay{
+				Name:       "test",
+				Source:     f,
+				DB:         x.RF,
+				Sink:       l,
+				ShardCount: shards,
+				Lease:      time.Minute,
+				Observe: func(e relays.Event) {
+					if e.Kind != relays.Working {
+						return
+					}
+					if lowest == 0 || e.Epoch < lowest {
+						lowest = e.Epoch
+					}
+					highest = max(highest, e.Epoch)
+				},
+			}
 			if err := r.RunOnce(x.Ctx); err != nil {
 				x.Fatal(err)
 			}
@@ -65,10 +72,10 @@ func TestDropKeepsEpochs(t *testing.T) {
 	})
 }
 
-// TestEpochsGrowWhileWaited (M54): while an instance waits for a lease the cursors are
-// claimed under epochs that its name knows nothing of, as by instances of another number of
-// shards. Its claim is above them.
-func TestEpochsGrowWhileWaited(t *testing.T) {
+// TestClaimIsAboveEpochsOfCursors (M54): while an instance waits for a lease, the cursors are claimed under higher
+// epochs that the lease does not have, as by instances of another shard count. The claim of the waiting instance is
+// above them.
+func TestClaimIsAboveEpochsOfCursors(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.InsertIDs(suite.IDsOf(1, 1, 64, 0, 8)...)
@@ -114,9 +121,9 @@ func TestEpochsGrowWhileWaited(t *testing.T) {
 	})
 }
 
-// TestCurrentLeases (M72): what is left of shards that a consumer had before is not listed with
-// the leases that mean something, unless somebody holds it.
-func TestCurrentLeases(t *testing.T) {
+// TestOldLeasesAreListedOnlyIfHeld (M72): leases of shards that a consumer had before are listed with the current ones
+// only if an instance holds them.
+func TestOldLeasesAreListedOnlyIfHeld(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.InsertIDs(suite.IDsOf(1, 1, 64, 0, 8)...)
@@ -161,7 +168,7 @@ func TestCurrentLeases(t *testing.T) {
 			x.Fatal(err)
 		}
 		want("ours")
-		if got := names(x.RF.Admin().Leases); len(got) != 3+2+1+1 { // one keeps the epochs of what was dropped
+		if got := names(x.RF.Admin().Leases); len(got) != 3+2+1+1 { // one keeps the epochs of the dropped consumer
 			x.Errorf("all leases: %q", got)
 		}
 	})

@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestFillingOverHTTP (M62): while rows are placed who would miss some is told 503 "filling" and when to come
-// again; consumers and relays come again by themselves, and have all rows in the end.
-func TestFillingOverHTTP(t *testing.T) {
+// TestFillingIsRetriedOverHTTP (M62): while older rows get positions, a reader that would miss some gets 503 "filling"
+// with the time of the next attempt. Consumers and relays retry by themselves, and have all rows in the end.
+func TestFillingIsRetriedOverHTTP(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	suite.Each(t, func(x *suite.Env) {
 		x.OldRows(4)
@@ -33,7 +33,8 @@ func TestFillingOverHTTP(t *testing.T) {
 		x.Exec("INSERT INTO kv VALUES (10, 0, NULL)", "INSERT INTO kv VALUES (12, 3, NULL)")
 		x.Publish(y.Feed)
 		s := x.Served(x.RF)
-		x.WantProblem(s.URL+"/_feeds/fetch/kv?shard=0", http.StatusServiceUnavailable, rowfeed.Filling, "5", "rowfeed feed backfill kv")
+		x.WantProblem(s.URL+"/_feeds/fetch/kv?shard=0", http.StatusServiceUnavailable, rowfeed.Filling, "5",
+			"rowfeed feed backfill kv")
 		var told, toldRelay suite.Troubles
 		client := &feedhttp.Client{URL: s.URL, Feed: "kv"}
 		r := y.Taker(nil)
@@ -42,8 +43,9 @@ func TestFillingOverHTTP(t *testing.T) {
 		stop := r.Run(c)
 		to := newShelf(t)
 		startRelaying(x, client, x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: toldRelay.Observer()}), to, 1)
-		x.Eventually("both are refused, and go on", func() bool {
-			return told.Like("placing older rows behind the head") > 1 && toldRelay.Like("placing older rows behind the head") > 1
+		x.Eventually("both are refused and retry", func() bool {
+			return told.Like("placing older rows behind the head") > 1 &&
+				toldRelay.Like("placing older rows behind the head") > 1
 		})
 		y.Backfilled(4)
 		r.AwaitApplied("all rows", "0: 4 2 1 10", "3: 3 12")
@@ -52,9 +54,9 @@ func TestFillingOverHTTP(t *testing.T) {
 	})
 }
 
-// TestExpiredOverHTTP (M59): a cursor below the oldest entry that is kept is refused with 410 "entries-expired", which
-// says what to do. A consumer and a relay stop there.
-func TestExpiredOverHTTP(t *testing.T) {
+// TestExpiredEntriesStopOverHTTP (M59): a cursor below the oldest entry that is kept is refused with 410
+// "entries-expired" and the next step. A consumer and a relay stop.
+func TestExpiredEntriesStopOverHTTP(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // no database makes a difference
 	suite.EachOutbox(t, func(x *suite.Events) {
 		s := x.Served(x.RF)
@@ -73,9 +75,11 @@ func TestExpiredOverHTTP(t *testing.T) {
 		x.Publish(x.Feed)
 		x.Retain(rowfeed.Retention{Count: 1})
 		x.Purged(5)
-		x.WantProblem(s.URL+"/_feeds/fetch/events?shard=0&after="+string(old), http.StatusGone, rowfeed.EntriesExpired, "", `after=""`)
+		x.WantProblem(s.URL+"/_feeds/fetch/events?shard=0&after="+string(old), http.StatusGone, rowfeed.EntriesExpired,
+			"", `after=""`)
 		err := c.RunOnce(x.Ctx)
-		if x.WantCode(err, rowfeed.EntriesExpired); !strings.Contains(err.Error(), "rowfeed consumer reset test --feed events") {
+		if x.WantCode(err, rowfeed.EntriesExpired); !strings.Contains(err.Error(),
+			"rowfeed consumer reset test --feed events") {
 			t.Error(err)
 		}
 		x.WantCode(relay.RunOnce(x.Ctx), rowfeed.EntriesExpired)

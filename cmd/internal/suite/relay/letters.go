@@ -12,10 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRelaySetsAside (H25, S6): a refused key becomes a dead letter, its
-// later versions join it, all else goes on, and it is delivered when an operator asks for
-// that, as the row is then.
-func TestRelaySetsAside(t *testing.T) {
+// TestRefusedKeyIsSetAside (H25, S6): a refused key becomes a dead letter, its later versions join the letter, and all
+// other keys continue. When an operator retries it, the key is delivered as its row is then.
+func TestRefusedKeyIsSetAside(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(5)
@@ -54,7 +53,7 @@ func TestRelaySetsAside(t *testing.T) {
 			x.Errorf("dead letters: %s", got)
 		}
 		bad = map[int64]bool{5: true}
-		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil); err != nil {
+		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, nil); err != nil {
 			x.Fatal(err)
 		}
 		s.run(r)
@@ -68,10 +67,9 @@ func TestRelaySetsAside(t *testing.T) {
 	})
 }
 
-// TestRelayAsksForDeadLetters (S6): while no key is set aside no statement
-// mentions dead letters; later one for each batch does, and one in the beginning. That one
-// also tells of a letter that is to be released, which needs no pause between batches.
-func TestRelayAsksForDeadLetters(t *testing.T) {
+// TestLettersCostOneStatementPerBatch (S6): while no key is set aside, no statement mentions dead letters. Later one
+// statement per batch does, and one at the start, which also finds a letter that is to be released.
+func TestLettersCostOneStatementPerBatch(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(9)
@@ -113,7 +111,7 @@ func TestRelayAsksForDeadLetters(t *testing.T) {
 		s.decide = nil
 		s.before = func([]sink.Entry) {
 			s.before = nil
-			if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil); err != nil {
+			if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, nil); err != nil {
 				x.Error(err)
 			}
 		}
@@ -122,9 +120,9 @@ func TestRelayAsksForDeadLetters(t *testing.T) {
 	})
 }
 
-// TestRelayManyDeadLetters (S6): more letters than are read at once, and batches that hold keys
-// with letters and without.
-func TestRelayManyDeadLetters(t *testing.T) {
+// TestManyLettersAreDelivered (S6): there are more letters than one statement reads, and batches with keys that have
+// letters and keys that have none.
+func TestManyLettersAreDelivered(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const many = 502
 		f := x.AddKV()
@@ -157,7 +155,7 @@ func TestRelayManyDeadLetters(t *testing.T) {
 			}
 		}
 		s.run(r)
-		s.wantTaken(fmt.Sprintf("%d upsert %d", many+604, many+601), fmt.Sprintf("%d upsert %d", many+605, many+602), "7 upsert 7",
-			fmt.Sprintf("%d upsert %d", many+606, many+603))
+		s.wantTaken(fmt.Sprintf("%d upsert %d", many+604, many+601), fmt.Sprintf("%d upsert %d", many+605, many+602),
+			"7 upsert 7", fmt.Sprintf("%d upsert %d", many+606, many+603))
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// mirrored is a feed on one database and a table on another that follows it.
+// mirrored is a feed of one database and its mirror, a table of another database.
 type mirrored struct {
 	*suite.Env            // the feed's side
 	to         *suite.Env // the mirror's
@@ -31,7 +31,7 @@ func eachMirror(t *testing.T, test func(x, to *suite.Env)) {
 		{testdb.MySQL, testdb.Postgres18}, {testdb.Postgres18, testdb.MySQL}, {testdb.SQLite, testdb.SQLite},
 	} {
 		if !slices.Contains(testdb.Engines(), pair[0]) {
-			continue // ROWFEED_TEST_ENGINES has named others
+			continue // ROWFEED_TEST_ENGINES excludes it
 		}
 		t.Run(pair[0].Name+" to "+pair[1].Name, func(t *testing.T) {
 			pair[0].Require(t)
@@ -44,7 +44,7 @@ func eachMirror(t *testing.T, test func(x, to *suite.Env)) {
 	}
 }
 
-// mirror makes the table on both sides, the feed, and the sink.
+// mirror creates the table in both databases, the feed, and the sink.
 func mirror(x, to *suite.Env, create string) *mirrored {
 	x.Helper()
 	x.Exec(create)
@@ -63,12 +63,12 @@ func mirrorSink(x *suite.Env, table string) *sqlmirror.Sink {
 	return s
 }
 
-// relay is the mirror's, with its cursor in the mirror's database.
+// relay returns the mirror's relay, with its cursor in the mirror's database.
 func (m *mirrored) relay() *relays.Relay {
 	return &relays.Relay{Name: "test", Source: m.feed, Sink: m.sink, Restart: true, Limit: 3}
 }
 
-// run publishes, and mirrors to the head.
+// run publishes and mirrors to the head.
 func (m *mirrored) run() {
 	m.Helper()
 	m.Publish(m.feed)
@@ -86,9 +86,9 @@ func (m *mirrored) wantSame(query string) {
 
 const createMirror = "CREATE TABLE m (id bigint NOT NULL PRIMARY KEY, v varchar(100), n bigint)"
 
-// TestMirror (S5): rows, changes and deletes; rows that the mirror had before go with the
-// first pass; a crash at any statement leaves cursor and rows together.
-func TestMirror(t *testing.T) {
+// TestMirrorFollowsItsFeed (S5): a mirror gets rows, changes and deletes. Rows that its table had before are removed
+// with the first pass. A crash at any statement leaves cursor and rows consistent.
+func TestMirrorFollowsItsFeed(t *testing.T) {
 	testdb.Quick(t)
 	eachMirror(t, func(x, to *suite.Env) {
 		m := mirror(x, to, createMirror)
@@ -98,7 +98,8 @@ func TestMirror(t *testing.T) {
 		}
 		m.run()
 		m.wantSame("SELECT id, v, n FROM m ORDER BY id")
-		x.Exec("UPDATE m SET v = 'x', n = 7 WHERE id > 5", "DELETE FROM m WHERE id = 2", "UPDATE m SET id = 100 WHERE id = 3", "INSERT INTO m VALUES (2, 'again', 1)")
+		x.Exec("UPDATE m SET v = 'x', n = 7 WHERE id > 5", "DELETE FROM m WHERE id = 2",
+			"UPDATE m SET id = 100 WHERE id = 3", "INSERT INTO m VALUES (2, 'again', 1)")
 		m.run()
 		m.wantSame("SELECT id, v, n FROM m ORDER BY id")
 		x.Exec("DELETE FROM m")
@@ -113,10 +114,9 @@ func TestMirror(t *testing.T) {
 	})
 }
 
-// TestMirrorExactlyOnce (G8, S5): a statement of the mirror's fails, each in turn,
-// the COMMIT's answer is lost, before and after it took effect: rows and cursor are
-// always of one page.
-func TestMirrorExactlyOnce(t *testing.T) {
+// TestFailedStatementKeepsMirrorConsistent (G8, S5): each statement of the mirror fails in turn, and the answer of the
+// COMMIT is lost before and after it took effect. Rows and cursor are always of the same page.
+func TestFailedStatementKeepsMirrorConsistent(t *testing.T) {
 	eachMirror(t, func(x, to *suite.Env) {
 		m := mirror(x, to, createMirror)
 		for i := range 4 {
@@ -127,7 +127,9 @@ func TestMirrorExactlyOnce(t *testing.T) {
 			x.Exec(fmt.Sprintf("UPDATE m SET n = %d", n))
 			x.Publish(m.feed)
 			seen, broken := int64(0), false
-			pool := to.DB.OpenTapped(to.T, testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+			pool := to.DB.OpenTapped(to.T, testdb.Hooks{After: func(
+				_ context.Context, ev testdb.TapEvent, err error,
+			) error {
 				if !ev.InTx && ev.Kind != testdb.Begin || err != nil {
 					return err
 				}
@@ -148,14 +150,16 @@ func TestMirrorExactlyOnce(t *testing.T) {
 			ctx, cancel := context.WithCancel(x.Ctx)
 			r := &relays.Relay{Name: "test", Source: m.feed, Sink: s, Limit: 2, Retry: quickly}
 			r.Observe = func(e relays.Event) {
-				// Whatever the relay survives leaves a cursor that tells the truth.
+				// After any error that the relay survives, rows and cursor agree.
 				if e.Kind == relays.Trouble {
 					m.wantConsistent(n)
 				}
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- r.Run(ctx) }()
-			m.Eventually("the mirror follows", func() bool { return len(to.List(fmt.Sprintf("SELECT id FROM m WHERE n = %d", n))) == 4 })
+			m.Eventually("the mirror follows", func() bool {
+				return len(to.List(fmt.Sprintf("SELECT id FROM m WHERE n = %d", n))) == 4
+			})
 			cancel()
 			if err := <-ended; err != nil {
 				x.Fatal(err)
@@ -168,7 +172,7 @@ func TestMirrorExactlyOnce(t *testing.T) {
 	})
 }
 
-// wantConsistent asserts that the rows that have n are those that the cursor has passed.
+// wantConsistent asserts that the rows with n are those up to the cursor.
 func (m *mirrored) wantConsistent(n int64) {
 	m.Helper()
 	head := 4 * (n + 1)
@@ -181,16 +185,16 @@ func (m *mirrored) wantConsistent(n int64) {
 	}
 }
 
-// TestMirrorSweep (S5): after a new pass from the beginning, as after a restored backup, the
-// mirror has no row that the feed has not, and never lost one that it has.
-func TestMirrorSweep(t *testing.T) {
+// TestNewPassRemovesLostRows (S5): after a new pass from the beginning, for example after a restored backup, the mirror
+// has no row that the feed does not have, and has never lost a row that the feed has.
+func TestNewPassRemovesLostRows(t *testing.T) {
 	eachMirror(t, func(x, to *suite.Env) {
 		m := mirror(x, to, createMirror)
 		for i := range 7 {
 			x.Exec(fmt.Sprintf("INSERT INTO m VALUES (%d, 'a', 0)", i))
 		}
 		m.run()
-		// The feed is lost, and with it what was deleted meanwhile.
+		// The feed is lost, and with it the deletes since.
 		if err := x.RF.DropFeed(x.Ctx, "m"); err != nil {
 			x.Fatal(err)
 		}
@@ -199,7 +203,9 @@ func TestMirrorSweep(t *testing.T) {
 		m.Publish(m.feed)
 		least := 9
 		r := m.relay()
-		r.Source = watched{m.feed, func() { least = min(least, len(to.List("SELECT id FROM m WHERE id IN (0, 2, 3, 5, 6)"))) }}
+		r.Source = watched{m.feed, func() {
+			least = min(least, len(to.List("SELECT id FROM m WHERE id IN (0, 2, 3, 5, 6)")))
+		}}
 		if err := r.RunOnce(x.Ctx); err != nil {
 			x.Fatal(err)
 		}
@@ -210,7 +216,7 @@ func TestMirrorSweep(t *testing.T) {
 		if left := to.List("SELECT * FROM rowfeed_sweep_m"); len(left) > 0 {
 			x.Errorf("left over from the sweep: %q", left)
 		}
-		// The same with a feed that is empty now.
+		// The same with a feed that has become empty.
 		if err := x.RF.DropFeed(x.Ctx, "m"); err != nil {
 			x.Fatal(err)
 		}
@@ -221,7 +227,7 @@ func TestMirrorSweep(t *testing.T) {
 	})
 }
 
-// watched is a source that calls before every page.
+// watched is a source that calls a function before every page.
 type watched struct {
 	rowfeed.Source
 	before func()
@@ -232,23 +238,26 @@ func (w watched) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, 
 	return w.Source.Fetch(ctx, req)
 }
 
-// TestMirrorSwap (H28, S5): values of unique columns that move between rows, in one
-// page or over several, in whatever order they arrive.
-func TestMirrorSwap(t *testing.T) {
+// TestUniqueValuesMoveBetweenRows (H28, S5): values of unique columns move between rows, in one page or over several,
+// in any order of arrival.
+func TestUniqueValuesMoveBetweenRows(t *testing.T) {
 	eachMirror(t, func(x, to *suite.Env) {
-		m := mirror(x, to, "CREATE TABLE m (id bigint NOT NULL PRIMARY KEY, a bigint UNIQUE, b bigint, c bigint, UNIQUE (b, c))")
+		m := mirror(x, to,
+			"CREATE TABLE m (id bigint NOT NULL PRIMARY KEY, a bigint UNIQUE, b bigint, c bigint, UNIQUE (b, c))")
 		const all = "SELECT id, a, b, c FROM m ORDER BY id"
 		for i := 1; i <= 6; i++ {
 			x.Exec(fmt.Sprintf("INSERT INTO m VALUES (%d, %d, 1, %d)", i, 10*i, i))
 		}
 		m.run()
 		m.wantSame(all)
-		x.Exec("UPDATE m SET a = NULL WHERE id = 1", "UPDATE m SET a = 10 WHERE id = 2", "UPDATE m SET a = 20 WHERE id = 1")
-		m.run() // swapped, in one page
+		x.Exec("UPDATE m SET a = NULL WHERE id = 1", "UPDATE m SET a = 10 WHERE id = 2",
+			"UPDATE m SET a = 20 WHERE id = 1")
+		m.run() // the values are swapped in one page
 		m.wantSame(all)
-		// Moved from 3 to 6, and to 3 comes another; 3 was changed last, 6 arrives before it.
+		// A value moves from row 3 to row 6, and row 3 gets another. Row 3 was changed last, so row 6 arrives first.
 		x.Exec("UPDATE m SET a = NULL WHERE id = 3", "UPDATE m SET a = 30 WHERE id = 6",
-			"UPDATE m SET b = 2 WHERE id = 4", "UPDATE m SET c = 4 WHERE id = 5", "UPDATE m SET a = 60 WHERE id = 3", "UPDATE m SET b = 2, c = 5 WHERE id = 1")
+			"UPDATE m SET b = 2 WHERE id = 4", "UPDATE m SET c = 4 WHERE id = 5", "UPDATE m SET a = 60 WHERE id = 3",
+			"UPDATE m SET b = 2, c = 5 WHERE id = 1")
 		m.Publish(m.feed)
 		r := m.relay()
 		r.Limit = 1
@@ -256,38 +265,22 @@ func TestMirrorSwap(t *testing.T) {
 			x.Fatal(err)
 		}
 		m.wantSame(all)
-		// A new row has what a deleted one had, and what a changed one had.
-		x.Exec("DELETE FROM m WHERE id = 2", "UPDATE m SET b = 9 WHERE id = 3", "INSERT INTO m VALUES (7, 10, 1, 3)", "UPDATE m SET c = 77 WHERE id = 3")
+		// A new row has values of a deleted and of a changed row.
+		x.Exec("DELETE FROM m WHERE id = 2", "UPDATE m SET b = 9 WHERE id = 3", "INSERT INTO m VALUES (7, 10, 1, 3)",
+			"UPDATE m SET c = 77 WHERE id = 3")
 		m.run()
 		m.wantSame(all)
 	})
 }
 
-// TestMirrorValues (S5): what a value is after its way through the feed.
-func TestMirrorValues(t *testing.T) {
-	types := map[string][]string{
-		"sqlite":   {"INTEGER", "TEXT", "REAL", "TEXT", "BLOB", "TEXT", "TEXT", "TEXT", "INTEGER", "TEXT"},
-		"postgres": {"bigint", "text", "double precision", "numeric(30,10)", "bytea", "timestamp", "timestamptz", "date", "boolean", "jsonb"},
-		"mysql":    {"bigint", "varchar(200)", "double", "decimal(30,10)", "varbinary(200)", "datetime(6)", "timestamp(6) NULL", "date", "boolean", "json"},
-	}
+// TestMirrorKeepsValues (S5): every kind of value is equal in the mirror, on every pair of databases.
+func TestMirrorKeepsValues(t *testing.T) {
 	columns := []string{"i", "t", "f", "d", "x", "ts", "tz", "da", "bo", "js"}
-	create := func(x *suite.Env) {
-		var list string
-		for i, c := range columns {
-			list += ", " + c + " " + types[x.Family()][i]
-		}
-		x.Exec("CREATE TABLE m (id bigint NOT NULL, k varchar(50) NOT NULL" + list + ", PRIMARY KEY (k, id))")
-	}
 	eachMirror(t, func(x, to *suite.Env) {
-		create(x)
-		create(to)
+		x.Exec(x.Text("relay.every_type"))
+		to.Exec(to.Text("relay.every_type"))
 		m := &mirrored{Env: x, to: to, feed: x.Add(rowfeed.FeedSpec{Name: "m", Table: "m"}), sink: mirrorSink(to, "m")}
-		binary := map[string]string{"sqlite": "x'00ff27'", "postgres": `'\x00ff27'`, "mysql": "x'00ff27'"}[x.Family()]
-		zone := map[string]string{"sqlite": "'2026-07-01T10:00:00.25Z'", "postgres": "'2026-07-01 12:00:00.25+02'", "mysql": "FROM_UNIXTIME(1782900000.25)"}[x.Family()]
-		yes := map[string]string{"sqlite": "1", "postgres": "true", "mysql": "true"}[x.Family()]
-		x.Exec("INSERT INTO m VALUES (1, 'ß''', -9223372036854775808, 'a\nß 🙂', 0.1, '12345678901234567890.0123456789', "+binary+
-			", '2026-01-02 03:04:05.678901', "+zone+", '2026-02-28', "+yes+`, '{"a":[1,"x"]}')`,
-			"INSERT INTO m (id, k) VALUES (2, 'nothing')")
+		x.Exec(x.Text("relay.every_value"), "INSERT INTO m (id, k) VALUES (2, 'nothing')")
 		m.run()
 		page := x.Fetch(m.feed, "", 0)
 		back := to.Add(rowfeed.FeedSpec{Name: "back", Table: "m"})
@@ -296,7 +289,8 @@ func TestMirrorValues(t *testing.T) {
 		if len(page.Entries) != 2 || len(again.Entries) != 2 {
 			x.Fatalf("%d entries, %d of the mirror", len(page.Entries), len(again.Entries))
 		}
-		for _, entries := range [][]rowfeed.Entry{page.Entries, again.Entries} { // back-fill goes by each database's order of texts
+		// The order of a back-fill is that of the database's texts.
+		for _, entries := range [][]rowfeed.Entry{page.Entries, again.Entries} {
 			slices.SortFunc(entries, func(a, b rowfeed.Entry) int { return strings.Compare(keyOf(a), keyOf(b)) })
 		}
 		for i, c := range append([]string{"id", "k"}, columns...) {
@@ -315,8 +309,7 @@ func keyOf(e rowfeed.Entry) string {
 	return fmt.Sprint(id)
 }
 
-// sameAcross compares values across databases, which have booleans or not, JSON or its
-// text, with or without a zone's letter.
+// sameAcross compares values of two databases, which may lack booleans or JSON, and may end times with a Z.
 func sameAcross(a, b any) bool {
 	norm := func(v any) string {
 		switch v := v.(type) {
@@ -338,11 +331,13 @@ func sameAcross(a, b any) bool {
 	return norm(a) == norm(b)
 }
 
-// TestMirrorRefuses (S5) what cannot follow.
-func TestMirrorRefuses(t *testing.T) {
+// TestUnfitMirrorTableIsRefused (S5): a table that cannot be a mirror is refused. A column that both tables get
+// later is mirrored.
+func TestUnfitMirrorTableIsRefused(t *testing.T) {
 	eachMirror(t, func(x, to *suite.Env) {
 		open := func(table string) error {
-			_, err := sqlmirror.New(x.Ctx, sqlmirror.Config{Pool: to.Pool, Dialect: to.Dialect, DB: to.RF, Table: table})
+			_, err := sqlmirror.New(x.Ctx,
+				sqlmirror.Config{Pool: to.Pool, Dialect: to.Dialect, DB: to.RF, Table: table})
 			return err
 		}
 		x.WantCode(open(""), rowfeed.InvalidRequest)
@@ -352,7 +347,10 @@ func TestMirrorRefuses(t *testing.T) {
 		m := mirror(x, to, createMirror)
 		x.Exec("INSERT INTO m VALUES (1, 'a', 0)")
 		m.Publish(m.feed)
-		for _, table := range []string{"CREATE TABLE other (v varchar(100) NOT NULL PRIMARY KEY, id bigint, n bigint)", "CREATE TABLE other (id bigint NOT NULL PRIMARY KEY, v varchar(100))"} {
+		for _, table := range []string{
+			"CREATE TABLE other (v varchar(100) NOT NULL PRIMARY KEY, id bigint, n bigint)",
+			"CREATE TABLE other (id bigint NOT NULL PRIMARY KEY, v varchar(100))",
+		} {
 			to.Exec(table)
 			r := m.relay()
 			r.Sink, r.Retry = mirrorSink(to, "other"), quickly
@@ -360,7 +358,7 @@ func TestMirrorRefuses(t *testing.T) {
 			x.WantCode(err, rowfeed.Refused)
 			to.Exec("DROP TABLE other", "DROP TABLE rowfeed_sweep_other")
 		}
-		// A column that both sides get later.
+		// Both tables get a column later.
 		m.run()
 		for _, y := range []*suite.Env{to, x} {
 			y.Exec("ALTER TABLE m ADD COLUMN w bigint")

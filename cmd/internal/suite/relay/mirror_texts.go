@@ -8,21 +8,20 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestMirrorOfTwoTexts (V1): a mirror has one row for each of the table's, whether or not its own key
-// takes the two texts for one. Where it does, the row has the text that it has in the source.
-func TestMirrorOfTwoTexts(t *testing.T) {
+// TestMirrorOfCaseInsensitiveKeys (V1): a mirror has one row for each row of the table, whether or not the mirror's own
+// key is case-insensitive. If the source's key is, the row has the text that it has in the source.
+func TestMirrorOfCaseInsensitiveKeys(t *testing.T) {
 	eachMirror(t, func(x, to *suite.Env) {
-		nocase := map[string]string{"sqlite": "COLLATE NOCASE", "postgres": "COLLATE nocase", "mysql": "COLLATE utf8mb4_general_ci"}
-		exact := map[string]string{"sqlite": "COLLATE BINARY", "postgres": `COLLATE "C"`, "mysql": "COLLATE utf8mb4_bin"}
 		for _, e := range []*suite.Env{x, to} {
-			if e.Family() == "postgres" {
-				e.Exec("CREATE COLLATION nocase (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
-			}
+			e.Exec(e.Statements("relay.make_collation")...)
 		}
 		const columns = " NOT NULL PRIMARY KEY, u VARCHAR(20) UNIQUE, v INTEGER)"
-		x.Exec("CREATE TABLE m (k VARCHAR(20) " + nocase[x.Family()] + columns)
+		x.Exec("CREATE TABLE m (k VARCHAR(20) " + x.Text("relay.case_insensitive") + columns)
 		f := x.Add(rowfeed.FeedSpec{Name: "m", Table: "m"})
-		mirrors := map[string]string{"same": nocase[to.Family()], "apart": exact[to.Family()]}
+		mirrors := map[string]string{
+			"same":  to.Text("relay.case_insensitive"),
+			"apart": to.Text("relay.case_sensitive"),
+		}
 		for table, collation := range mirrors {
 			to.Exec("CREATE TABLE " + table + " (k VARCHAR(20) " + collation + columns)
 		}
@@ -34,9 +33,11 @@ func TestMirrorOfTwoTexts(t *testing.T) {
 				map[string][]string{"same": {"fred a 1", "ann b 2"}, "apart": {"fred a 1", "ann b 2"}}},
 			{[]string{"UPDATE m SET k = 'FRED' WHERE k = 'fred'"},
 				map[string][]string{"same": {"FRED a 1", "ann b 2"}, "apart": {"fred a 1", "ann b 2"}}},
-			{[]string{"UPDATE m SET u = 'c' WHERE k = 'fred'", "UPDATE m SET u = 'a' WHERE k = 'ann'", "UPDATE m SET k = 'Fred', v = 3 WHERE k = 'fred'"},
+			{[]string{"UPDATE m SET u = 'c' WHERE k = 'fred'", "UPDATE m SET u = 'a' WHERE k = 'ann'",
+				"UPDATE m SET k = 'Fred', v = 3 WHERE k = 'fred'"},
 				map[string][]string{"same": {"ann a 2", "Fred c 3"}, "apart": {"ann a 2", "fred c 3"}}},
-			{[]string{"DELETE FROM m WHERE k = 'fred'"}, map[string][]string{"same": {"ann a 2"}, "apart": {"ann a 2"}}},
+			{[]string{"DELETE FROM m WHERE k = 'fred'"},
+				map[string][]string{"same": {"ann a 2"}, "apart": {"ann a 2"}}},
 		} {
 			x.Exec(step.sql...)
 			x.Publish(f)
@@ -47,7 +48,8 @@ func TestMirrorOfTwoTexts(t *testing.T) {
 				if err := r.RunOnce(x.Ctx); err != nil {
 					x.Fatal(err)
 				}
-				if got := to.List("SELECT k, u, v FROM " + table + " ORDER BY u"); !slices.Equal(got, step.want[table]) {
+				got := to.List("SELECT k, u, v FROM " + table + " ORDER BY u")
+				if !slices.Equal(got, step.want[table]) {
 					x.Fatalf("after %v the mirror %s has %q, want %q", step.sql, table, got, step.want[table])
 				}
 			}

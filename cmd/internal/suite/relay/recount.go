@@ -21,7 +21,7 @@ import (
 type lingering struct {
 	sink.Sink
 	once sync.Once
-	in   chan struct{} // closed when it has the batch
+	in   chan struct{} // closed when the receiver has the batch
 	open chan struct{}
 }
 
@@ -39,7 +39,15 @@ func (s *lingering) Deliver(ctx context.Context, batch []sink.Entry) []sink.Resu
 
 // startRelaying runs a relay in the background.
 func startRelaying(x *suite.Env, f rowfeed.Source, rf *rowfeed.DB, to sink.Sink, count int) (ended chan error) {
-	r := &relays.Relay{Name: "test", Source: f, DB: rf, Sink: to, ShardCount: count, Lease: suite.GroupTTL, Wait: 50 * time.Millisecond}
+	r := &relays.Relay{
+		Name:       "test",
+		Source:     f,
+		DB:         rf,
+		Sink:       to,
+		ShardCount: count,
+		Lease:      suite.GroupTTL,
+		Wait:       50 * time.Millisecond,
+	}
 	ctx, cancel := context.WithCancel(x.Ctx)
 	x.Cleanup(cancel)
 	ended = make(chan error, 1)
@@ -47,35 +55,37 @@ func startRelaying(x *suite.Env, f rowfeed.Source, rf *rowfeed.DB, to sink.Sink,
 	return ended
 }
 
-// TestRelayKeepsShardCount (M22, H2): an instance divides a relay's cursors when it is started,
-// and not again. Neither one that has stood by since, nor one that has lost its lease and
-// comes back, takes back what a later one has changed: both end with a conflict.
-func TestRelayKeepsShardCount(t *testing.T) {
+// TestOldInstanceKeepsNewShardCount (M22, H2): an instance sets the shard count of a relay when it starts, and not
+// again. An instance that has stood by since, or has lost its lease and returns, does not undo a later change: both end
+// with a conflict.
+func TestOldInstanceKeepsNewShardCount(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.Fill(20)
 		x.Publish(f)
-		slow := newLingering(newSharing(x)) // what it delivers late has a lower epoch
+		slow := newLingering(newSharing(x)) // its late deliveries have a lower epoch
 		worker := startRelaying(x, f, x.RF, slow, 1)
 		<-slow.in
 		looks := make(chan struct{})
 		look := sync.OnceFunc(func() { close(looks) })
-		standby := startRelaying(x, f, x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+		leases := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			if strings.Contains(ev.SQL, "rowfeed_leases") {
 				look()
 			}
 			return nil
-		}}, nil), l, 1)
+		}}
+		standby := startRelaying(x, f, x.TappedDB(leases, nil), l, 1)
 		<-looks
 		later := startRelaying(x, f, suite.OpenEnv(x.T, x.DB, nil).RF, l, relayShards)
 		x.Eventually("the later one has divided the cursors", func() bool {
 			return x.Scalar("SELECT count(*) FROM rowfeed_cursors WHERE shard_count = 4") == relayShards
 		})
-		x.Exec("UPDATE rowfeed_leases SET expires_at = 1, epoch = epoch + 1 WHERE name = 'relay:kv:test'") // the worker was paused for long
+		// The worker was paused until its lease expired.
+		x.Exec("UPDATE rowfeed_leases SET expires_at = 1, epoch = epoch + 1 WHERE name = 'relay:kv:test'")
 		close(slow.open)
-		for who, ended := range map[string]chan error{"the worker": worker, "the one that stood by": standby} {
+		for name, ended := range map[string]chan error{"the worker": worker, "the instance that stood by": standby} {
 			var err error
-			x.Eventually(who+" ends", func() bool {
+			x.Eventually(name+" ends", func() bool {
 				select {
 				case err = <-ended:
 					return true
@@ -86,12 +96,14 @@ func TestRelayKeepsShardCount(t *testing.T) {
 				return false
 			})
 			if !errors.Is(err, rowfeed.Conflict) {
-				x.Errorf("%s ended with %v", who, err)
+				x.Errorf("%s ended with %v", name, err)
 			}
 		}
 		x.Exec("INSERT INTO kv VALUES (1000, 'k', 1)")
 		x.Publish(f)
-		x.Eventually("the later one goes on", func() bool { return l.has(21, x.Scalar("SELECT sum(v) FROM kv")) })
+		x.Eventually("the later instance continues", func() bool {
+			return l.has(21, x.Scalar("SELECT sum(v) FROM kv"))
+		})
 		if got := x.Scalar("SELECT count(*) FROM rowfeed_cursors WHERE shard_count = 4"); got != relayShards {
 			x.Errorf("%d of the cursors are of 4 shards: %v", got, x.Cursors("test"))
 		}
@@ -103,10 +115,9 @@ func TestRelayKeepsShardCount(t *testing.T) {
 	})
 }
 
-// TestDivisionWaits (H2): who divides a relay's shards anew delivers nothing before the former
-// instance has brought to its end what it has under way, up and down: no version of a key
-// comes after a newer one.
-func TestDivisionWaits(t *testing.T) {
+// TestShardCountChangeWaitsForDelivery (H2): an instance that changes the shard count of a relay, up or down, delivers
+// nothing before the former instance has finished its batch. No version of a key arrives after a newer one.
+func TestShardCountChangeWaitsForDelivery(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddShards(64)
 		version := int64(0)
@@ -118,15 +129,16 @@ func TestDivisionWaits(t *testing.T) {
 		var mu sync.Mutex
 		var got []int64
 		waits := make(chan string, 100)
-		rf, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
+		tells := &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
 			if errors.Is(e.Err, rowfeed.LeaseTaken) {
 				waits <- e.Err.Error()
 			}
-		}}})
+		}}
+		rf, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, &rowfeed.Config{Observer: tells})
 		if err != nil {
 			x.Fatal(err)
 		}
-		// start runs an instance whose batches wait at the gate, if there is one.
+		// start runs an instance whose batches wait at the gate, unless it is nil.
 		start := func(count int, gate chan struct{}) (under chan struct{}, end func(), result func() error) {
 			under = make(chan struct{})
 			once := sync.OnceFunc(func() { close(under) })
@@ -156,7 +168,7 @@ func TestDivisionWaits(t *testing.T) {
 			open := sync.OnceFunc(func() { close(gate) })
 			change()
 			under, _, former := start(counts[0], gate)
-			x.Cleanup(open) // before it is waited for the instance
+			x.Cleanup(open) // runs before the cleanup that waits for the instance
 			x.Eventually("the former instance has a batch under way", func() bool {
 				select {
 				case <-under:
@@ -170,13 +182,13 @@ func TestDivisionWaits(t *testing.T) {
 			x.Cleanup(open)
 			select {
 			case <-early:
-				x.Fatalf("%v shards: nobody waits", counts)
+				x.Fatalf("%v shards: no instance waits", counts)
 			case text := <-waits:
 				if !strings.Contains(text, "still delivers entries of a shard of the former shard count") {
 					x.Errorf("%v shards: %s", counts, text)
 				}
 			case <-time.After(suite.Patience()):
-				x.Fatalf("%v shards: nobody waits", counts)
+				x.Fatalf("%v shards: no instance waits", counts)
 			}
 			open()
 			x.Eventually("the newest version is delivered", func() bool {

@@ -22,16 +22,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// spy is a sink that writes down what it is handed, and decides about it as the test
-// says; without a word it accepts.
+// spy is a sink that records its batches, and decides about them as the test says. By default it accepts.
 type spy struct {
 	*suite.Env
 	mu      sync.Mutex
-	handed  []string // "3 upsert 7" for every entry, in every attempt
-	took    []string // those accepted
+	handed  []string // each like "3 upsert 7", for every attempt
+	took    []string // the accepted ones
 	batches int
 	decide  func(e sink.Entry) sink.Result
-	// before, when set, is called with every batch before anything is decided.
+	// before, if set, is called with every batch before a decision.
 	before func(batch []sink.Entry)
 }
 
@@ -60,7 +59,7 @@ func (s *spy) Deliver(_ context.Context, batch []sink.Entry) []sink.Result {
 
 func (s *spy) Close() error { return nil }
 
-// took answers what was accepted since it was asked last.
+// taken returns the entries that were accepted since its last call.
 func (s *spy) taken() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,10 +77,11 @@ func (s *spy) wantTaken(want ...string) {
 
 // relay delivers the feed kv to the spy.
 func (s *spy) relay(f rowfeed.Source) *relays.Relay {
-	return &relays.Relay{Name: "test", Source: f, DB: s.RF, Sink: s, Lease: 30 * time.Second, Retry: rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond}}
+	return &relays.Relay{Name: "test", Source: f, DB: s.RF, Sink: s, Lease: 30 * time.Second,
+		Retry: rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond}}
 }
 
-// run is RunOnce, which must go well.
+// run calls RunOnce, which must succeed.
 func (s *spy) run(r *relays.Relay) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Ctx, suite.Patience())
@@ -91,15 +91,15 @@ func (s *spy) run(r *relays.Relay) {
 	}
 }
 
-// entryID is an entry's key, as a number.
+// entryID returns an entry's key as a number.
 func entryID(e sink.Entry) int64 {
 	id, _ := e.Key.Get("id")
 	return id.(int64)
 }
 
-// TestRelay (M56): everything arrives once, in order, page by page; changes and deletes
-// follow; and the cursor never gets ahead of what was delivered.
-func TestRelay(t *testing.T) {
+// TestRelayDeliversInOrder (M56): everything arrives once, in order, page by page. Changes and deletes follow. The
+// cursor is never ahead of what was delivered.
+func TestRelayDeliversInOrder(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(7)
@@ -156,9 +156,9 @@ func init() {
 	})
 }
 
-// TestRelayKilledAtEveryStatement (M56): a relay's process is killed before each of its
-// statements in turn; whoever goes on delivers the rest. Nothing is left out, at most one
-// batch comes again, and no key's versions change places.
+// TestRelayKilledAtEveryStatement (M56): a relay's process is killed before each of its statements in turn, and the
+// next instance delivers the rest. Nothing is left out, at most one batch comes again, and the versions of a key stay
+// in order.
 func TestRelayKilledAtEveryStatement(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -212,9 +212,9 @@ func TestRelayKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestRelayPartial (S6): of a batch in part accepted only the rest is delivered again, with
-// the version that is there then, and the cursor waits for it.
-func TestRelayPartial(t *testing.T) {
+// TestRestOfBatchIsRetried (S6): if a sink accepts a part of a batch, only the rest is delivered again, with its latest
+// version, and the cursor waits for it.
+func TestRestOfBatchIsRetried(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(4)
@@ -246,16 +246,25 @@ func TestRelayPartial(t *testing.T) {
 		s.mu.Lock()
 		handed := slices.Clone(s.handed)
 		s.mu.Unlock()
-		if want := []string{"1 upsert 1", "2 upsert 2", "3 upsert 3", "4 upsert 4", "2 upsert 2", "2 upsert 2", "2 upsert 2"}; !slices.Equal(handed, want) {
+		want := []string{
+			"1 upsert 1",
+			"2 upsert 2",
+			"3 upsert 3",
+			"4 upsert 4",
+			"2 upsert 2",
+			"2 upsert 2",
+			"2 upsert 2",
+		}
+		if !slices.Equal(handed, want) {
 			x.Errorf("handed over: %q", handed)
 		}
 		s.wantTaken("1 upsert 1", "3 upsert 3", "4 upsert 4", "2 upsert 2")
 	})
 }
 
-// TestRelayRefused (S6): an entry that the sink rejects is tried as often as asked for, and
-// then ends the relay right before it, with everything else delivered.
-func TestRelayRefused(t *testing.T) {
+// TestRefusedEntryEndsRelay (S6): an entry that the sink refuses is tried as often as Retry says. Then the relay ends
+// right before it, with everything else delivered.
+func TestRefusedEntryEndsRelay(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(5)
@@ -270,7 +279,8 @@ func TestRelayRefused(t *testing.T) {
 		r := s.relay(f)
 		err := r.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HandlerFailed)
-		if !errors.Is(err, suite.ErrOff) || !strings.Contains(err.Error(), `position 3 with key {"id":3} was refused 3 times`) {
+		if !errors.Is(err, suite.ErrOff) ||
+			!strings.Contains(err.Error(), `position 3 with key {"id":3} was refused 3 times`) {
 			x.Errorf("error: %v", err)
 		}
 		if at := x.StoredCursor(); at != "2@5" {
@@ -282,7 +292,7 @@ func TestRelayRefused(t *testing.T) {
 		s.taken()
 		s.decide = nil
 		s.run(r)
-		s.wantTaken(suite.Upserts(3, 5)...) // a new run knows nothing of what the old one delivered
+		s.wantTaken(suite.Upserts(3, 5)...) // a new run does not know what the former one has delivered
 	})
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestRelayShardRests (M72): so it is with a relay of two shards whose receiver refuses an entry.
-// What comes behind that of the same shard waits, and no shard of others does.
-func TestRelayShardRests(t *testing.T) {
+// TestRefusedEntryStopsOnlyItsShard (M72): the receiver of a relay of two shards refuses an entry. Later entries of the
+// same shard wait, and the other shard continues.
+func TestRefusedEntryStopsOnlyItsShard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, s := x.AddShards(8), &spy{Env: x}
 		good, bad := suite.IDsOf(1, 2, 8, 0, 4), suite.IDsOf(1, 2, 8, 4, 8)
@@ -46,11 +46,12 @@ func TestRelayShardRests(t *testing.T) {
 		x.Eventually("one shard is through", at(2, 0))
 		x.Eventually("it is said why the other rests", func() bool {
 			all, err := x.RF.Admin().Consumers(x.Ctx, suite.TestConsumer)
-			return err == nil && len(all) == 2 && all[0].Failure == "" && strings.Contains(all[1].Failure, suite.ErrOff.Error())
+			return err == nil && len(all) == 2 && all[0].Failure == "" &&
+				strings.Contains(all[1].Failure, suite.ErrOff.Error())
 		})
 		x.InsertIDs(good[1], bad[1])
 		x.Publish(f)
-		x.Eventually("one shard goes on", at(4, 0))
+		x.Eventually("one shard continues", at(4, 0))
 		mended.Store(true)
 		x.Eventually("so does the other", at(4, 4))
 		stop()

@@ -11,10 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestShardCountAsItIs (M23): who says no number of shards takes the one that the consumer
-// has, or one where that is new: nobody divides the cursors anew by having forgotten a
-// number.
-func TestShardCountAsItIs(t *testing.T) {
+// TestUnsetShardCountKeepsStored (M23): a consumer or relay without a shard count uses the stored one, or 1 if it is
+// new. So forgetting the number changes nothing.
+func TestUnsetShardCountKeepsStored(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		x.InsertKV(1, 41)
@@ -37,10 +36,9 @@ func TestShardCountAsItIs(t *testing.T) {
 			x.Errorf("%d entries took effect, want 60", n)
 		}
 		whole := r.ShardsOf(f, x.RF, 0)
-		whole.OnComplete = func(context.Context, *sql.Tx) error { return nil }
+		whole.Options.OnComplete = func(context.Context, *sql.Tx) error { return nil }
 		x.WantCode(whole.RunOnce(x.Ctx), rowfeed.InvalidRequest)
-		held := r.ShardsOf(f, x.RF, 0)
-		held.Epoch = 1
+		held := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, x.RF, 0), Epoch: 1}
 		x.WantCode(held.RunOnce(x.Ctx), rowfeed.InvalidRequest)
 		l := newSharing(x)
 		relay := &relays.Relay{Name: "test", Source: f, DB: x.RF, Sink: l, Wait: 50 * time.Millisecond}

@@ -32,7 +32,15 @@ func init() {
 			if err != nil {
 				return err
 			}
-			r := &relays.Relay{Name: "test", Source: f, DB: rf, Sink: stdout.New(file), ShardCount: relayShards, Lease: suite.GroupTTL, Wait: 50 * time.Millisecond}
+			r := &relays.Relay{
+				Name:       "test",
+				Source:     f,
+				DB:         rf,
+				Sink:       stdout.New(file),
+				ShardCount: relayShards,
+				Lease:      suite.GroupTTL,
+				Wait:       50 * time.Millisecond,
+			}
 			return r.Run(ctx)
 		})
 		if err != nil {
@@ -42,22 +50,24 @@ func init() {
 	})
 }
 
-// sharing is the receiver that several instances of a relay deliver to. It asserts that no
-// key goes back, and that no shard's epoch does, unless an instance has lost a claim, as it may on a
-// machine that is slow: what it had in hand then comes late. That is known when the test ends.
+// sharing is the receiver of several instances of a relay. It asserts that neither the versions of a key nor the epochs
+// of a shard decrease, unless an instance has lost a claim, which can happen on a slow machine: its batch is late then.
+// The test knows that only at its end.
 type sharing struct {
 	*suite.Env
 	mu       sync.Mutex
 	versions map[int64]int64 // by id
 	epochs   map[int]int64   // by shard of the relay
-	taken    map[string]int  // how often, by idempotency key
-	at       map[string]bool // epochs that have delivered
-	lost     int             // claims, by a machine that is slow
+	taken    map[string]int  // deliveries, by idempotency key
+	at       map[string]bool // epochs that have delivered entries
+	lost     int             // claims that were lost
 	doubts   []string
 }
 
 func newSharing(x *suite.Env) *sharing {
-	l := &sharing{Env: x, versions: map[int64]int64{}, epochs: map[int]int64{}, taken: map[string]int{}, at: map[string]bool{}}
+	l := &sharing{
+		Env: x, versions: map[int64]int64{}, epochs: map[int]int64{}, taken: map[string]int{}, at: map[string]bool{},
+	}
 	x.Cleanup(func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -94,7 +104,7 @@ func (l *sharing) Deliver(_ context.Context, batch []sink.Entry) []sink.Result {
 
 func (l *sharing) Close() error { return nil }
 
-// has tells whether it has the version of every row that there is.
+// has reports whether the receiver has the latest version of every row.
 func (l *sharing) has(rows int64, sum int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,20 +115,25 @@ func (l *sharing) has(rows int64, sum int64) bool {
 	return int64(len(l.versions)) == rows && got == sum
 }
 
-// relayer is an instance in a process of its own, as far as the database can tell.
+// relayer starts an instance with a database pool of its own.
 func (l *sharing) relayer(f rowfeed.Source) (stop func()) {
 	l.Helper()
-	rf, err := rowfeed.Open(l.Ctx, l.DB.OpenTapped(l.T, testdb.Hooks{}), l.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
+	rf := l.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
 		if e.Kind == rowfeed.JobLost {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.lost++
 		}
 	}}})
-	if err != nil {
-		l.Fatal(err)
+	r := &relays.Relay{
+		Name:       "test",
+		Source:     f,
+		DB:         rf,
+		Sink:       l,
+		ShardCount: relayShards,
+		Lease:      suite.GroupTTL,
+		Wait:       50 * time.Millisecond,
 	}
-	r := &relays.Relay{Name: "test", Source: f, DB: rf, Sink: l, ShardCount: relayShards, Lease: suite.GroupTTL, Wait: 50 * time.Millisecond}
 	ctx, cancel := context.WithCancel(l.Ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
@@ -132,10 +147,10 @@ func (l *sharing) relayer(f rowfeed.Source) (stop func()) {
 	}
 }
 
-// TestRelayShards (M56): instances of a relay share its shards, while rows change and one
-// comes and goes. No version of a row follows a later one, and every entry is delivered
-// once: who hands a shard over brings what is in hand to its end.
-func TestRelayShards(t *testing.T) {
+// TestRelayInstancesShareShards (M56): instances of a relay share its shards while rows change, and an instance joins
+// and leaves. No version of a row follows a later one. Every entry is delivered once, because an instance finishes its
+// batch before it hands over a shard.
+func TestRelayInstancesShareShards(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.Fill(50)
@@ -161,10 +176,12 @@ func TestRelayShards(t *testing.T) {
 			x.Eventually("all is delivered", func() bool { return l.has(50, sum) })
 			head := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
 			x.Eventually("the cursors follow", func() bool {
-				return x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors WHERE value = '%d'", head)) == relayShards
+				return x.Scalar(
+					fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors WHERE value = '%d'", head),
+				) == relayShards
 			})
 		}
-		delivered() // nothing is in hand now
+		delivered() // no batch is open now
 		stops[0]()
 		shared(2)
 		delivered()
@@ -184,9 +201,9 @@ func TestRelayShards(t *testing.T) {
 	})
 }
 
-// TestRelayShardsKilled (M56): an instance is killed with SIGKILL. Others go on with its
-// shards, from their cursors: at most what was in hand comes again, and in order.
-func TestRelayShardsKilled(t *testing.T) {
+// TestKilledInstanceRepeatsOneBatch (M56): an instance is killed with SIGKILL. Others continue with its shards from
+// their cursors: at most its last batches come again, in order.
+func TestKilledInstanceRepeatsOneBatch(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.Fill(50)
@@ -203,7 +220,8 @@ func TestRelayShardsKilled(t *testing.T) {
 		x.Eventually("both have shards and deliver", func() bool {
 			change()
 			data, _ := os.ReadFile(file)
-			return strings.Count(string(data), "\n") > 50 && x.Standing(suite.TestGroup, relayShards).Balanced(relayShards, 2)
+			return strings.Count(string(data), "\n") > 50 &&
+				x.Standing(suite.TestGroup, relayShards).Balanced(relayShards, 2)
 		})
 		child.Kill()
 		x.Eventually("one has all shards", func() bool {
@@ -219,11 +237,11 @@ func TestRelayShardsKilled(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		last := map[int64]int64{} // what the killed one has delivered
+		last := map[int64]int64{} // the deliveries of the killed instance
 		for line := range strings.Lines(string(data)) {
 			var e struct{ Row struct{ ID, V int64 } }
 			if err := json.Unmarshal([]byte(line), &e); err != nil {
-				continue // the last line, torn
+				continue // the last line is incomplete
 			}
 			if e.Row.V < last[e.Row.ID] {
 				x.Errorf("row %d: version %d after %d", e.Row.ID, e.Row.V, last[e.Row.ID])
@@ -243,9 +261,9 @@ func TestRelayShardsKilled(t *testing.T) {
 	})
 }
 
-// TestRelayShardsOnce (M56): RunOnce delivers every shard's entries, under each one's lease, and
-// waits for none that is not taken; a mirror has one shard.
-func TestRelayShardsOnce(t *testing.T) {
+// TestRelayOnceDeliversEveryShard (M56): RunOnce delivers the entries of every shard, each under its lease, and waits
+// only for leases that are held. A mirror has one shard.
+func TestRelayOnceDeliversEveryShard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.Fill(20)
@@ -265,13 +283,14 @@ func TestRelayShardsOnce(t *testing.T) {
 		for _, lease := range x.Standing(suite.TestGroup, relayShards).Owners {
 			x.Errorf("left behind: %s", lease)
 		}
-		// A feed that was divided anew is told once, not for every shard, with the way out.
+		// The refusal of a resharded feed is reported once, not for every shard, with the next step.
 		if _, err := f.Admin().Reshard(x.Ctx, 32, nil); err != nil {
 			x.Fatal(err)
 		}
 		err := r.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.GenerationChanged)
-		if text := err.Error(); strings.Count(text, "refused its cursor") != 1 || !strings.Contains(text, "resharded") || !strings.Contains(text, "--restart") {
+		if text := err.Error(); strings.Count(text, "refused its cursor") != 1 ||
+			!strings.Contains(text, "resharded") || !strings.Contains(text, "--restart") {
 			x.Errorf("of a feed that was resharded: %s", text)
 		}
 		r = &relays.Relay{Name: "test", Source: f, Sink: mirrorSink(x, "kv"), ShardCount: 2}
@@ -283,9 +302,9 @@ func TestRelayShardsOnce(t *testing.T) {
 	})
 }
 
-// TestRelayEpochs (M56, H3): whatever the number of shards, and whatever their leases are
-// called, no later claim has a lower epoch: a receiver that refuses lower ones goes on.
-func TestRelayEpochs(t *testing.T) {
+// TestLaterClaimsHaveHigherEpochs (M56, H3): whatever the shard count and the names of the leases are, no later claim
+// has a lower epoch. A receiver that refuses lower epochs continues.
+func TestLaterClaimsHaveHigherEpochs(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, s := x.AddShards(64), &spy{Env: x}
 		x.Fill(20)
@@ -303,7 +322,7 @@ func TestRelayEpochs(t *testing.T) {
 			x.Exec("UPDATE kv SET v = v + 1")
 			x.Publish(f)
 			now = map[int]int64{}
-			r.ShardCount, r.KeepShardCount = shards, false // as an instance that is started has it
+			r.ShardCount, r.KeepShardCount = shards, false // as in an instance that starts
 			s.run(r)
 			if len(s.taken()) < 20 {
 				x.Errorf("%d shards: not all was delivered", shards)
@@ -312,7 +331,7 @@ func TestRelayEpochs(t *testing.T) {
 				last[shard] = epoch
 			}
 		}
-		// The same of a group.
+		// The same for a group.
 		now = map[int]int64{}
 		r.ShardCount, r.KeepShardCount = 3, false
 		x.Exec("UPDATE kv SET v = v + 1")

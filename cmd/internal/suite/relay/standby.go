@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestRelayOnceWaits (M56): whoever waits for what another instance has says so, once for each
-// of its claims, and does not wait where it is paused.
-func TestRelayOnceWaits(t *testing.T) {
+// TestWaitingInstanceReportsHolder (M56): an instance that waits for the lease of another instance reports it, once for
+// each claim of that one, and does not wait if the relay is paused.
+func TestWaitingInstanceReportsHolder(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, l := x.AddShards(64), newSharing(x)
 		x.InsertIDs(suite.IDsOf(1, 1, 64, 0, 8)...)
@@ -49,11 +49,13 @@ func TestRelayOnceWaits(t *testing.T) {
 		ended := once("test", relayShards, nil)
 		x.Eventually("it says what it waits for", func() bool { return len(said.Of(rowfeed.JobStandsBy)) > 0 })
 		shard := 1
-		if _, err := x.RF.Admin().PauseConsumer(x.Ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &shard}); err != nil {
+		id := rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &shard}
+		if _, err := x.RF.Admin().PauseConsumer(x.Ctx, id); err != nil {
 			x.Fatal(err)
 		}
 		x.WantCode(end(ended), rowfeed.ConsumerPaused)
-		if told := said.Of(rowfeed.JobStandsBy); len(told) != 1 || told[0].Job != 1 || told[0].Jobs != relayShards || told[0].Owner != claim.Owner() || told[0].Epoch != claim.Epoch() {
+		if told := said.Of(rowfeed.JobStandsBy); len(told) != 1 || told[0].Job != 1 || told[0].Jobs != relayShards ||
+			told[0].Owner != claim.Owner() || told[0].Epoch != claim.Epoch() {
 			x.Errorf("said: %+v", told)
 		}
 

@@ -12,10 +12,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestRelayTakesOver (M54, M56): of two instances one works and the other stands by, and
-// takes over when that one ends, and when it is paused until its lease is over. What the
-// paused one still delivers is of an earlier epoch, and its cursor is not stored.
-func TestRelayTakesOver(t *testing.T) {
+// TestStandbyTakesOver (M54, M56): of two instances one works and the other stands by. The other takes over when the
+// first ends, or is paused until its lease has expired. What the paused instance still delivers has an earlier epoch,
+// and its cursor is not stored.
+func TestStandbyTakesOver(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(2)
@@ -57,7 +57,7 @@ func TestRelayTakesOver(t *testing.T) {
 		second.before = func(batch []sink.Entry) {
 			epochs = append(epochs, batch[0].Epoch)
 			close(reached)
-			<-release // whatever becomes of its context: this is a process that stands still
+			<-release // ignores its context, as a stopped process does
 		}
 		x.Exec("INSERT INTO kv VALUES (3, 'k', 0)")
 		x.Publish(f)
@@ -70,7 +70,7 @@ func TestRelayTakesOver(t *testing.T) {
 		third.wantTaken("3 upsert 3")
 		x.Exec("INSERT INTO kv VALUES (4, 'k', 0)")
 		x.Publish(f)
-		x.Eventually("the third goes on", func() bool { return x.StoredCursor() == "4" })
+		x.Eventually("the third instance continues", func() bool { return x.StoredCursor() == "4" })
 		close(release)
 		stopSecond()
 		if at := x.StoredCursor(); at != "4" {
@@ -83,7 +83,7 @@ func TestRelayTakesOver(t *testing.T) {
 	})
 }
 
-// storedCursorOr is storedCursor where the row may not be there yet.
+// storedCursorOr returns the stored cursor, or otherwise if it has no row yet.
 func storedCursorOr(x *suite.Env, otherwise string) string {
 	if all := x.List("SELECT value FROM rowfeed_cursors WHERE consumer = 'test'"); len(all) == 1 {
 		return all[0]
@@ -91,15 +91,15 @@ func storedCursorOr(x *suite.Env, otherwise string) string {
 	return otherwise
 }
 
-// TestDeliverEpoch (M56, H27): the cursor of a consumer under a lease cannot be written
-// any more by the holder of an earlier claim, also where nothing was delivered since; that
-// one ends, and delivers nothing after its batch.
-func TestDeliverEpoch(t *testing.T) {
+// TestLaterEpochProtectsCursor (M56, H27): the holder of an earlier claim cannot write the cursor of a consumer under a
+// lease any more, even if nothing was delivered since. It ends, and delivers nothing after its batch.
+func TestLaterEpochProtectsCursor(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(2)
 		x.Publish(f)
-		handed := func(into *[]string, then func()) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
+		type deliver = func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error)
+		handed := func(into *[]string, then func()) deliver {
 			return func(_ context.Context, entries []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 				for _, e := range entries {
 					*into = append(*into, e.Position)
@@ -110,17 +110,19 @@ func TestDeliverEpoch(t *testing.T) {
 		}
 		var old, late []string
 		reached, release := make(chan struct{}, 10), make(chan struct{})
-		consumer := func(epoch int64, deliver func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error)) *rowfeed.Consumer {
-			return &rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, Epoch: epoch, Deliver: deliver, Limit: 1}
+		consumer := func(epoch int64, deliver deliver) *rowfeed.RelayConsumer {
+			return &rowfeed.RelayConsumer{Epoch: epoch,
+				Consumer: rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, Deliver: deliver,
+					Options: rowfeed.ConsumerOptions{Limit: 1}}}
 		}
 		ended := make(chan error, 1)
 		go func() {
 			ended <- consumer(1, handed(&old, func() { reached <- struct{}{}; <-release })).RunOnce(x.Ctx)
 		}()
-		<-reached // the old one has delivered its first batch, and is paused
+		<-reached // the first holder has delivered its first batch, and is paused
 		err := consumer(2, handed(&late, func() {
 			if len(late) == 1 {
-				close(release) // the new one has delivered the same; neither has stored anything
+				close(release) // the second holder has delivered the same batch; neither cursor is stored
 				x.WantCode(<-ended, rowfeed.LeaseLost)
 			}
 		})).RunOnce(x.Ctx)
@@ -128,7 +130,7 @@ func TestDeliverEpoch(t *testing.T) {
 			x.Fatal(err)
 		}
 		if !slices.Equal(old, []string{"1"}) || !slices.Equal(late, []string{"1", "2"}) {
-			x.Errorf("the old one delivered %v, the new one %v", old, late)
+			x.Errorf("the first holder delivered %v, the second %v", old, late)
 		}
 		if at := x.StoredCursor(); at != "2" {
 			x.Errorf("the cursor is %q", at)

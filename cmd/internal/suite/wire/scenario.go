@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// database does what needs no feed: rowfeed's tables, leases, groups, tokens, the audit log.
+// database uses what needs no feed: rowfeed's tables, leases, groups, tokens, the audit log.
 func (w *recording) database() {
 	w.step("migrate")
 	w.Migrate()
@@ -77,7 +77,7 @@ func (w *recording) database() {
 	w.must(w.RF.MigrateDown(w.Ctx))
 }
 
-// layout does everything with one feed of a kind.
+// layout uses everything that one kind of feed has.
 func (w *recording) layout(l layout) {
 	l.spec.Name, l.spec.Table = "kv", "kv"
 	w.Exec(w.Exact(l.create))
@@ -85,7 +85,7 @@ func (w *recording) layout(l layout) {
 	if blocking {
 		w.Exec("CREATE UNIQUE INDEX kv_feed ON kv (v, u)")
 	} else {
-		w.Exec(l.row(1), l.row(2)) // are there before the feed
+		w.Exec(l.row(1), l.row(2)) // rows from before the feed
 	}
 
 	w.step("add the feed")
@@ -111,7 +111,7 @@ func (w *recording) layout(l layout) {
 	w.write(f, l, 9)
 	w.step("publish again")
 	w.Publish(f)
-	if !blocking { // has nothing to publish
+	if !blocking { // a blocking feed has nothing to publish
 		w.step("run a publisher")
 		w.untilRepeated(f.RunPublisher)
 	}
@@ -128,7 +128,7 @@ func (w *recording) layout(l layout) {
 	w.must(w.RF.DropFeed(w.Ctx, "kv"))
 }
 
-// read asks for pages of every kind.
+// read fetches pages of every kind.
 func (w *recording) read(f *rowfeed.Feed, l layout) {
 	parts := []rowfeed.Shards{{}}
 	if l.spec.Mode != "" {
@@ -150,7 +150,7 @@ func (w *recording) read(f *rowfeed.Feed, l layout) {
 		last := page(rowfeed.Request{After: next.Cursor})
 		page(rowfeed.Request{After: last.Cursor})
 		page(rowfeed.Request{After: rowfeed.Now})
-		if l.spec.Capture != feedtype.CaptureColumn { // which does not tell when a row was published
+		if l.spec.Capture != feedtype.CaptureColumn { // column capture does not store when a row was published
 			page(rowfeed.Request{After: rowfeed.At(time.Unix(0, 0))})
 		}
 		w.step("wait for an entry of the part: " + part.String())
@@ -174,11 +174,14 @@ func (w *recording) read(f *rowfeed.Feed, l layout) {
 	}
 }
 
-// consume runs a consumer, has it set an entry aside, and operates it.
+// consume runs a consumer that sets an entry aside, and operates it.
 func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	failing := true
-	c := &rowfeed.Consumer{Name: "wire", Source: f, DB: w.RF, Limit: 2, NoReadAhead: true, Lease: time.Hour,
-		OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1},
+	c := &rowfeed.Consumer{Name: "wire", Source: f, DB: w.RF,
+		Options: rowfeed.ConsumerOptions{
+			Limit: 2, NoReadAhead: true, Lease: time.Hour, Retry: rowfeed.Retry{MaxAttempts: 1},
+		},
+		OnFailure: rowfeed.SetAside,
 		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				if key := e.Key.AppendJSON(nil); failing && strings.Contains(string(key), "4") {
@@ -189,7 +192,9 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 		}}
 	id := rowfeed.ConsumerID{Consumer: "wire", Feed: "kv"}
 	n := func(_ int64, err error) { w.Helper(); w.must(err) }
-	w.sorted("consume, set an entry aside, list it and try it again") // a consumer looks for retries once a second
+	w.sorted(
+		"consume, set an entry aside, list it and try it again",
+	) // a consumer polls for released letters once a second
 	w.must(c.RunOnce(w.Ctx))
 	w.must(c.RunOnce(w.Ctx))
 	_, err := w.RF.Admin().Consumers(w.Ctx, id)
@@ -222,8 +227,11 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 		w.must(c.RunOnce(w.Ctx))
 	}
 	w.step("deliver outside of transactions, under an epoch")
-	w.must((&rowfeed.Consumer{Name: "deliver", Source: f, DB: w.RF, Limit: 2, NoReadAhead: true, Epoch: 7,
-		Deliver: func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) { return nil, nil }}).RunOnce(w.Ctx))
+	deliver := &rowfeed.RelayConsumer{Epoch: 7, Consumer: rowfeed.Consumer{
+		Name: "deliver", Source: f, DB: w.RF, Options: rowfeed.ConsumerOptions{Limit: 2, NoReadAhead: true},
+		Deliver: func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) { return nil, nil },
+	}}
+	w.must(deliver.RunOnce(w.Ctx))
 	w.step("note an entry as processed, and forget it")
 	page, err := f.Fetch(w.Ctx, rowfeed.Request{Limit: 1, Shards: l.shard()})
 	w.must(err)
@@ -236,7 +244,7 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	n(w.RF.Admin().DropConsumer(w.Ctx, id))
 }
 
-// operate does what operators do with a feed.
+// operate uses what operators have for a feed.
 func (w *recording) operate(f *rowfeed.Feed, l layout) {
 	blocking, sequence := l.spec.Mode == rowfeed.ModeBlocking, l.spec.Mode == ""
 	w.step("status")
@@ -250,7 +258,8 @@ func (w *recording) operate(f *rowfeed.Feed, l layout) {
 		w.step("who has the shards")
 		_, _, err = f.Admin().Shards(w.Ctx)
 		w.must(err)
-		_, _ = f.Admin().Unblock(w.Ctx, admin.UnblockRequest{DryRun: true}) // refused by databases that cannot end sessions
+		// Databases that cannot end sessions refuse it.
+		_, _ = f.Admin().Unblock(w.Ctx, admin.UnblockRequest{DryRun: true})
 	}
 	w.step("verify")
 	_, err = f.Admin().Verify(w.Ctx)
@@ -286,7 +295,7 @@ func (w *recording) operate(f *rowfeed.Feed, l layout) {
 	if !sequence && !blocking {
 		w.must(f.Admin().SetRetention(w.Ctx, rowfeed.Retention{}))
 		_, err = f.Admin().BackFill(w.Ctx, nil)
-		w.refused(err) // it does not go behind a purge
+		w.refused(err) // a cursor behind a purge is refused
 	}
 
 	w.step("check")
@@ -313,20 +322,17 @@ func (w *recording) operate(f *rowfeed.Feed, l layout) {
 	w.must(err)
 	_, err = f.Admin().Bump(w.Ctx)
 	w.must(err)
-	if w.Family() != "sqlite" {
+	if w.Has.Logins {
 		w.grants(f)
 	}
 }
 
-// grants gives a login its rights on the feed, and takes them away.
+// grants gives a login rights on the feed, and revokes them.
 func (w *recording) grants(f *rowfeed.Feed) {
 	w.step("grant and revoke")
-	login := map[string]string{"postgres": "wire_" + w.DB.Name, "mysql": "wire_" + w.DB.Name + "@localhost"}[w.Family()]
-	spelled := map[string]string{"postgres": login, "mysql": strings.Replace(login, "@", "@'", 1) + "'"}[w.Family()]
-	user := map[string]string{"postgres": "ROLE ", "mysql": "USER "}[w.Family()] + spelled
-	w.Exec("CREATE " + user)
-	defer w.Exec("DROP " + user)
-	logins := rowfeed.Grants{Readers: []string{login}}
+	w.Exec(w.Text("wire.create_login", w.DB.Name))
+	defer w.Exec(w.Text("wire.drop_login", w.DB.Name))
+	logins := rowfeed.Grants{Readers: []string{w.Text("wire.login", w.DB.Name)}}
 	if f.Capture() != feedtype.CaptureTrigger {
 		logins.Writers = logins.Readers
 	}
@@ -334,7 +340,7 @@ func (w *recording) grants(f *rowfeed.Feed) {
 	w.must(f.Admin().Revoke(w.Ctx, logins))
 }
 
-// damage makes something that repair mends.
+// damage does something that repair mends.
 func (w *recording) damage(l layout) {
 	switch {
 	case l.spec.Mode == rowfeed.ModeOutbox:
@@ -346,28 +352,24 @@ func (w *recording) damage(l layout) {
 	}
 }
 
-// damageSchema removes a trigger, where the feed has one.
+// damageSchema drops a trigger, if the feed has one.
 func (w *recording) damageSchema(f *rowfeed.Feed, l layout) {
 	if l.spec.Capture == feedtype.CaptureApp || l.spec.Capture == feedtype.CaptureColumn ||
 		l.spec.Mode == rowfeed.ModeBlocking || l.name == "outbox" {
 		return
 	}
 	names := w.Dialect.TriggerNames(&dialect.Feed{Name: "kv", Names: dialect.Names{Prefix: "rowfeed_"}})
-	drop := "DROP TRIGGER " + w.Dialect.Quote(names[0])
-	if w.Family() == "postgres" {
-		drop += " ON kv"
-	}
-	w.Exec(drop)
+	w.Exec(w.Text("wire.drop_trigger", w.Dialect.Quote(names[0])))
 }
 
-// row is the statement that inserts a row.
+// row returns the statement that inserts a row.
 func (l layout) row(id int) string {
 	return "INSERT INTO kv VALUES (" + fmt.Sprintf(l.insert, id) + ")"
 }
 
 func (l layout) at(id int) string { return fmt.Sprintf(l.where, id) }
 
-// shard is a part that has rows.
+// shard returns a part that has rows.
 func (l layout) shard() rowfeed.Shards {
 	if l.spec.Mode != "" {
 		return rowfeed.One(1)
@@ -391,18 +393,15 @@ func (w *recording) write(f *rowfeed.Feed, l layout, id int) {
 			if err != nil {
 				return err
 			}
-			insert := "INSERT INTO kv (id, v, u) VALUES (?, 1, ?)"
-			if w.Family() == "postgres" {
-				insert = "INSERT INTO kv (id, v, u) VALUES ($1, 1, $2)"
-			}
-			w.silently(func() { _, err = tx.ExecContext(w.Ctx, insert, id, at) })
+			w.silently(func() { _, err = tx.ExecContext(w.Ctx, w.Text("wire.insert_ulid"), id, at) })
 			return errors.Join(err, u.Verify(w.Ctx))
 		})
 	case l.spec.Mode == rowfeed.ModeOutbox && l.spec.Capture == "":
 		w.inTx(func(tx *sql.Tx) error {
 			var err error
 			w.silently(func() { _, err = tx.ExecContext(w.Ctx, l.row(id)) })
-			return errors.Join(err, f.AppendOutbox(w.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: 1, Key: l.key(id)}))
+			record := rowfeed.OutboxRecord{Shard: 1, Key: l.key(id)}
+			return errors.Join(err, f.AppendOutbox(w.Ctx, rowfeed.InTx(tx), record))
 		})
 	default:
 		w.Exec(l.row(id))
@@ -425,7 +424,7 @@ func (w *recording) inTx(do func(tx *sql.Tx) error) {
 	w.must(tx.Commit())
 }
 
-// until runs something until it has called done.
+// until runs a function until it has called done.
 func (w *recording) until(run func(ctx context.Context, done func()) error) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Ctx)
@@ -433,7 +432,7 @@ func (w *recording) until(run func(ctx context.Context, done func()) error) {
 	w.must(run(ctx, sync.OnceFunc(cancel)))
 }
 
-// untilRepeated runs something until it sends only statements that were sent before.
+// untilRepeated runs a function until it sends only statements that were sent before.
 func (w *recording) untilRepeated(run func(ctx context.Context) error) {
 	w.Helper()
 	w.until(func(ctx context.Context, done func()) error {

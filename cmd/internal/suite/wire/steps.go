@@ -13,11 +13,11 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/sink/sqlmirror"
 )
 
-// retry has a handler fail once, which is called again with the same entries.
+// retry runs a handler that fails once, and is called again with the same entries.
 func (w *recording) retry(f *rowfeed.Feed) {
 	w.sorted("fail once, and handle the entries at the second attempt")
 	c := w.failsOnce("again", f)
-	c.Retry = rowfeed.Retry{MaxAttempts: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
+	c.Options.Retry = rowfeed.Retry{MaxAttempts: 2, Backoff: time.Millisecond, MaxBackoff: time.Millisecond}
 	w.must(c.RunOnce(w.Ctx))
 	w.must(w.drop("again"))
 }
@@ -27,10 +27,10 @@ func (w *recording) drop(consumer string) error {
 	return err
 }
 
-// failsOnce is a consumer that cannot handle the first entries that it is handed.
+// failsOnce returns a consumer whose handler fails at its first call.
 func (w *recording) failsOnce(name string, f *rowfeed.Feed) *rowfeed.Consumer {
 	var first sync.Once
-	return &rowfeed.Consumer{Name: name, Source: f, DB: w.RF, NoReadAhead: true,
+	return &rowfeed.Consumer{Name: name, Source: f, DB: w.RF, Options: rowfeed.ConsumerOptions{NoReadAhead: true},
 		Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) (err error) {
 			first.Do(func() { err = errors.New("not yet") })
 			return err

@@ -15,15 +15,16 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/tap"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// wireFolder has one folder per database; the PostgreSQL versions share theirs.
+// wireFolder has one folder for each family of databases.
 const wireFolder = "wire/testdata"
 
-// layout is one kind of feed, of a table kv that the scenario makes and writes.
+// layout is one kind of feed, of a table kv that the scenario creates and writes.
 type layout struct {
 	name   string
 	create string
@@ -54,17 +55,19 @@ func layouts(x *suite.Env) []layout {
 		rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "v"})
 	blocking := with("blocking",
 		rowfeed.FeedSpec{Mode: rowfeed.ModeBlocking, PositionColumn: "u", ShardColumn: "v"})
-	blocking.create = "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u " + x.ULIDType() + " NOT NULL)"
+	blocking.create = "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL, u " + x.ULIDType() +
+		" NOT NULL)"
 	return []layout{
-		with("one-key", rowfeed.FeedSpec{}), composite, with("column", rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}),
+		with("one-key", rowfeed.FeedSpec{}), composite,
+		with("column", rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}),
 		with("sharded", rowfeed.FeedSpec{DataShards: 4}),
 		with("sharded-column", rowfeed.FeedSpec{DataShards: 4, Capture: feedtype.CaptureColumn}),
 		outbox, captured, blocking,
 	}
 }
 
-// TestWire: what rowfeed sends to each database, for each kind of feed, is what the files of testdata/wire
-// say. They have the statements of one scenario: every statement once, under the first step that sends it.
+// TestWire: the statements that rowfeed sends to each database, for each kind of feed, are those of the files in
+// testdata/wire. A file has the statements of one scenario: each statement once, under the first step that sends it.
 func TestWire(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -77,11 +80,7 @@ func TestWire(t *testing.T) {
 			w.layout(l)
 			texts[l.name+".sql"] = w.text()
 		}
-		folder := e.Name
-		if e.Family == "postgres" {
-			folder = e.Family
-		}
-		golden.Compare(t, filepath.Join(wireFolder, folder), texts)
+		golden.Compare(t, filepath.Join(wireFolder, w.Text("wire.golden_folder")), texts)
 	})
 }
 
@@ -89,24 +88,25 @@ func TestWire(t *testing.T) {
 type step struct {
 	name   string
 	sent   []string
-	sorted bool // goroutines send them in an order of their own
+	sorted bool // goroutines send the statements in any order
 }
 
-// recording is an env whose pool notes the statements of every step.
+// recording is an Env whose pool records the statements of every step.
 type recording struct {
 	*suite.Env
 
 	mu     sync.Mutex
 	silent bool
-	known  int    // statements, one after another, that were sent before
-	again  func() // is called when known has reached repeated
+	known  int    // consecutive statements that were sent before
+	again  func() // called when known has reached repeated
 	seen   map[string]bool
 	steps  []step
 }
 
 func newWire(t *testing.T, e testdb.Engine) *recording {
 	t.Helper()
-	w := &recording{Env: &suite.Env{T: t, Engine: e, DB: e.New(t), Ctx: t.Context()}, seen: map[string]bool{}}
+	x := &suite.Env{T: t, Engine: e, DB: e.New(t), Ctx: t.Context(), Has: fixture.Of(e)}
+	w := &recording{Env: x, seen: map[string]bool{}}
 	hooks := &tap.Hooks{Before: func(_ context.Context, ev tap.Event) error { w.note(ev); return nil }}
 	cfg := rowfeed.Config{IdlePoll: time.Millisecond, WatchPoll: time.Millisecond, PublisherLease: time.Hour}
 	var err error
@@ -120,7 +120,7 @@ func newWire(t *testing.T, e testdb.Engine) *recording {
 	return w
 }
 
-// note adds a statement that was not sent before. Of a transaction it notes how it was begun.
+// note records a statement that was not sent before. For a transaction it records how it began.
 func (w *recording) note(ev tap.Event) {
 	statement := w.normal(ev.SQL)
 	switch ev.Kind {
@@ -147,10 +147,10 @@ func (w *recording) note(ev tap.Event) {
 	}
 }
 
-// repeated is how many statements in a row must be known before no other one is expected.
+// repeated is the number of consecutive known statements after which no new one is expected.
 const repeated = 30
 
-// repeats has again called when only known statements are sent; nil ends that.
+// repeats sets the function to call when only known statements are sent. nil removes it.
 func (w *recording) repeats(again func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -170,20 +170,20 @@ func (w *recording) text() string {
 	return b.String()
 }
 
-// step names what is done next.
+// step begins a named step.
 func (w *recording) step(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.steps = append(w.steps, step{name: name})
 }
 
-// sorted names what several goroutines do next.
+// sorted begins a named step of several goroutines.
 func (w *recording) sorted(name string) {
 	w.step(name)
 	w.steps[len(w.steps)-1].sorted = true
 }
 
-// silently does something whose statements are not noted.
+// silently calls a function whose statements are not recorded.
 func (w *recording) silently(do func()) {
 	set := func(silent bool) {
 		w.mu.Lock()
@@ -195,7 +195,7 @@ func (w *recording) silently(do func()) {
 	do()
 }
 
-// must is for calls whose answer does not matter here, as long as it is no failure.
+// must is for calls that must succeed.
 func (w *recording) must(err error) {
 	w.Helper()
 	if err != nil {
@@ -216,14 +216,14 @@ func (w *recording) refused(err error) {
 var token = regexp.MustCompile(`(?s)'(?:[^'\\]|\\.|'')*'|"(?:[^"]|"")*"|` + "`(?:[^`]|``)*`" +
 	`|\$(\w*)\$.*?\$\w*\$|--[^\n]*\n|\s+`)
 
-// varying is what differs between two runs, with what stands in its place.
+// varying is text that differs between two runs, with its replacement.
 var varying = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
 	{regexp.MustCompile(`[\w.-]+/\d+/[a-z2-7]{26}(/[a-z2-7]{26})?`), "OWNER"},
 	{regexp.MustCompile(`\b[a-z2-7]{26}\b`), "RANDOM"},
-	{regexp.MustCompile(`\browfeed\.[0-9a-f]{32}\b`), "rowfeed.DIGEST"}, // of the name of the database
+	{regexp.MustCompile(`\browfeed\.[0-9a-f]{32}\b`), "rowfeed.DIGEST"}, // the digest of the database's name
 	{regexp.MustCompile(`/\* [0-9a-f]{1,16} \*/`), "/* MARK */"},
 	{regexp.MustCompile(`server_uuid [0-9a-f-]{36}`), "server_uuid UUID"},
 	{regexp.MustCompile(`'system \d+, timeline \w+, database \d+, table \d+'`), "'IDENTITY'"},
@@ -234,8 +234,8 @@ var varying = []struct {
 	{regexp.MustCompile(`\b1[7-9]\d{8}\b`), "SECONDS"}, // generations
 }
 
-// normal is a statement with every run of white space outside of literals as one blank, and without what
-// differs between two runs.
+// normal returns a statement with each run of white space outside literals collapsed, and without what differs
+// between two runs.
 func (w *recording) normal(statement string) string {
 	statement = token.ReplaceAllStringFunc(strings.TrimSpace(statement), func(part string) string {
 		if strings.TrimSpace(part) == "" {

@@ -8,23 +8,24 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestOneShardAhead (H2, H24): a cursor above the head proves that the feed has lost
-// positions, and that others have them since. The other shards begin again with the one that
-// was refused: by the time that they ask, the head may be above them.
-func TestOneShardAhead(t *testing.T) {
+// TestShardAheadRestartsAllShards (H2, H24): a cursor above the head proves that the feed has lost positions, and that
+// other keys have them since. All shards restart together with the refused one: by the time that the others fetch, the
+// head may be above their cursors.
+func TestShardAheadRestartsAllShards(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		c := r.ShardsOf(f, x.RF, 2)
 		refused := 0
-		c.OnRefused = func(context.Context, *sql.Tx, error) error {
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error {
 			refused++
 			return nil
 		}
 		x.InsertKV(1, 11)
 		x.Publish(f)
 		r.Once(c)
-		// As a restored backup leaves it: the feed is at 10, and its consumer was at 12 and 15.
-		x.Exec("UPDATE rowfeed_cursors SET value = '12' WHERE shard = 0", "UPDATE rowfeed_cursors SET value = '15' WHERE shard = 1")
+		// A restored backup: the feed is at 10, and its consumer was at 12 and 15.
+		x.Exec("UPDATE rowfeed_cursors SET value = '12' WHERE shard = 0",
+			"UPDATE rowfeed_cursors SET value = '15' WHERE shard = 1")
 		if _, err := x.RF.Admin().PauseConsumer(x.Ctx, shardID(0)); err != nil {
 			x.Fatal(err)
 		}
@@ -41,13 +42,13 @@ func TestOneShardAhead(t *testing.T) {
 	})
 }
 
-// TestShardsSetBackOnce (H2, H24): RunOnce brings all shards to the head, also those that
-// were there when a later one was refused and set all of them back.
-func TestShardsSetBackOnce(t *testing.T) {
+// TestRunOnceReachesHeadAfterRestart (H2, H24): RunOnce brings all shards to the head. That includes shards that had
+// reached the head before the refusal of another shard restarted all of them.
+func TestRunOnceReachesHeadAfterRestart(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		c := r.ShardsOf(f, x.RF, 2)
-		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
 		x.InsertKV(1, 11)
 		x.Publish(f)
 		r.Once(c)

@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestClaimOfFormerShard (H2): an instance that claims its cursor while the number of
-// shards changes leaves the epoch of the new division's cursor alone.
-func TestClaimOfFormerShard(t *testing.T) {
+// TestLateClaimKeepsNewEpoch (H2): an instance claims its cursor while the number of shards changes. Its late claim
+// does not write an epoch into the new shard's cursor.
+func TestLateClaimKeepsNewEpoch(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		x.InsertKV(1, 21)
@@ -22,12 +22,13 @@ func TestClaimOfFormerShard(t *testing.T) {
 			return ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "SET epoch = ")
 		})
 		ended := make(chan error, 1)
-		former := r.Consumer(f, x.TappedDB(testdb.Hooks{Before: claim.Before}, nil))
-		former.Epoch = 1000
+		former := &rowfeed.RelayConsumer{
+			Consumer: *r.Consumer(f, x.TappedDB(testdb.Hooks{Before: claim.Before}, nil)), Epoch: 1000,
+		}
 		go func() { ended <- former.RunOnce(x.Ctx) }()
 		<-claim.Reached
-		if x.Family() == "sqlite" {
-			claim.Release() // it has the only write lock
+		if x.Has.OneWriter {
+			claim.Release() // it holds the only write lock
 			<-ended
 			return
 		}

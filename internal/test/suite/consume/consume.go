@@ -18,7 +18,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// takeHanded answers what was handed over since it was asked last.
+// deliver is the type of Consumer.Deliver.
+type deliver = func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error)
+
+// takeHanded returns the entries that were handed over since its last call.
 func takeHanded(r *suite.Receiver) []string {
 	r.Mu.Lock()
 	defer r.Mu.Unlock()
@@ -27,7 +30,7 @@ func takeHanded(r *suite.Receiver) []string {
 	return was
 }
 
-// run consumes in the background until the test, or the answered function, ends it.
+// run consumes in the background until the test ends or stop is called.
 func run(r *suite.Receiver, c *rowfeed.Consumer) (stop func() error) {
 	ctx, cancel := context.WithCancel(r.Ctx)
 	ended := make(chan error, 1)
@@ -44,25 +47,26 @@ func wantApplied(r *suite.Receiver, want ...string) {
 	}
 }
 
-// stored is the cursor in the database.
+// stored returns the cursor in the database.
 func stored(r *suite.Receiver) string {
 	r.Helper()
 	var value string
-	if err := r.DB.Admin().QueryRowContext(r.Ctx, "SELECT value FROM rowfeed_cursors WHERE consumer = 'test' AND feed = 'kv' AND shard = 0").Scan(&value); err != nil {
+	row := r.DB.Admin().QueryRowContext(r.Ctx,
+		"SELECT value FROM rowfeed_cursors WHERE consumer = 'test' AND feed = 'kv' AND shard = 0")
+	if err := row.Scan(&value); err != nil {
 		r.Fatal(err)
 	}
 	return value
 }
 
-// TestConsume (M16, M47): from the beginning to the head and on, page by page; an
-// empty page leaves the cursor alone; "" is not stored again once something was
-// handled.
-func TestConsume(t *testing.T) {
+// TestConsumeToTheHead (M16, M47): a consumer handles each entry once, page by page, up to the head. An empty page
+// leaves the cursor as it is.
+func TestConsumeToTheHead(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
-		c.Limit = 3
+		c.Options.Limit = 3
 		r.Once(c) // a feed without entries
 		if stored(r) != "" {
 			x.Errorf("the cursor of an empty feed is %q", stored(r))
@@ -77,7 +81,7 @@ func TestConsume(t *testing.T) {
 		for range 2 {
 			r.Once(c)
 			if stored(r) != "7" {
-				x.Errorf("an empty page made %q of the cursor", stored(r))
+				x.Errorf("after an empty page the cursor is %q", stored(r))
 			}
 		}
 		x.Exec("DELETE FROM kv WHERE id = 3", "UPDATE kv SET v = 1 WHERE id = 2", "INSERT INTO kv VALUES (8, 'k', 0)")
@@ -90,9 +94,9 @@ func TestConsume(t *testing.T) {
 	})
 }
 
-// TestConsumeElsewhere: the feed is in one database, or behind HTTP, cursor and
-// effects are in another, of another kind too.
-func TestConsumeElsewhere(t *testing.T) {
+// TestCursorInAnotherDatabase: a consumer keeps its cursor and effects in another database than the feed, even of
+// another kind, and can continue over HTTP.
+func TestCursorInAnotherDatabase(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(5)
@@ -106,7 +110,7 @@ func TestConsumeElsewhere(t *testing.T) {
 			r := y.Receiver()
 			r.Once(r.Consumer(f, y.RF))
 			wantApplied(r, suite.Upserts(1, 5)...)
-			// The same consumer goes on over HTTP: the same feed, the same cursor.
+			// The same consumer continues over HTTP: the same feed, the same cursor.
 			x.Exec("DELETE FROM kv WHERE id = 1")
 			x.Publish(f)
 			r.Once(r.Consumer(client, y.RF))
@@ -120,7 +124,7 @@ func TestConsumeElsewhere(t *testing.T) {
 	})
 }
 
-// consuming is a consumer in a child process, for the crash tests.
+// consuming runs a consumer in a child process.
 func consuming(ctx context.Context, rf *rowfeed.DB) error {
 	f, err := rf.Feed(ctx, "kv")
 	if err != nil {
@@ -128,7 +132,7 @@ func consuming(ctx context.Context, rf *rowfeed.DB) error {
 	}
 	r := &suite.Receiver{}
 	c := r.Consumer(f, rf)
-	c.Limit = 2
+	c.Options.Limit = 2
 	return c.RunOnce(ctx)
 }
 
@@ -141,8 +145,8 @@ func init() {
 	})
 }
 
-// TestConsumeKilledAtEveryStatement (M47): a consumer's process is killed before each
-// of its statements in turn; whoever goes on applies the rest, and nothing twice.
+// TestConsumeKilledAtEveryStatement (M47): a consumer's process is killed before each of its statements in turn. The
+// next instance applies the rest, and nothing twice.
 func TestConsumeKilledAtEveryStatement(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
@@ -169,17 +173,17 @@ func TestConsumeKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// begins, stores and commits tell the statements of a consumer's transaction.
+// begins, stores and commits recognize the statements of a consumer's transaction.
 func begins(ev testdb.TapEvent) bool { return ev.Kind == testdb.Begin }
 func stores(ev testdb.TapEvent) bool {
-	return ev.Kind == testdb.Exec && ev.InTx && strings.HasPrefix(ev.SQL, "UPDATE") && strings.Contains(ev.SQL, "rowfeed_cursors")
+	return ev.Kind == testdb.Exec && ev.InTx && strings.HasPrefix(ev.SQL, "UPDATE") &&
+		strings.Contains(ev.SQL, "rowfeed_cursors")
 }
 func commits(ev testdb.TapEvent) bool { return ev.Kind == testdb.Commit }
 
-// TestConsumeTwoInstances (M47, H3): two instances under one name have fetched
-// the same page. However their statements fall, one applies it and the other's
-// effects are rolled back; both go on.
-func TestConsumeTwoInstances(t *testing.T) {
+// TestTwoInstancesApplyOnce (M47, H3): two instances under one name have fetched the same page. However their
+// statements interleave, one applies it, the effects of the other are rolled back, and both continue.
+func TestTwoInstancesApplyOnce(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
@@ -187,9 +191,11 @@ func TestConsumeTwoInstances(t *testing.T) {
 		x.Publish(f)
 		r.Once(r.Consumer(f, x.RF)) // makes the cursor's row
 		last := 1
-		for name, at := range map[string]func(testdb.TapEvent) bool{"before BEGIN": begins, "before the cursor": stores, "before COMMIT": commits} {
-			if x.Family() == "sqlite" && name != "before BEGIN" {
-				continue // one writer at a time: from BEGIN on the other one waits
+		for name, at := range map[string]func(testdb.TapEvent) bool{
+			"before BEGIN": begins, "before the cursor": stores, "before COMMIT": commits,
+		} {
+			if x.Has.OneWriter && name != "before BEGIN" {
+				continue // from BEGIN on the other instance waits
 			}
 			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0), (%d, 'k', 0)", last+1, last+2))
 			x.Publish(f)
@@ -201,7 +207,7 @@ func TestConsumeTwoInstances(t *testing.T) {
 				slowEnded <- slow.Consumer(f, x.TappedDB(testdb.Hooks{Before: held.Before}, nil)).RunOnce(x.Ctx)
 			}()
 			<-held.Reached
-			// Held before COMMIT, the slow one has the row: the quick one's write waits for it.
+			// If the slow instance is held before COMMIT, it has locked the row: the quick instance's write waits.
 			reached := make(chan struct{})
 			var once sync.Once
 			go func() {
@@ -216,16 +222,16 @@ func TestConsumeTwoInstances(t *testing.T) {
 			<-reached
 			if name != "before COMMIT" {
 				if err := <-quickEnded; err != nil {
-					x.Fatalf("%s: the quick one: %v", name, err)
+					x.Fatalf("%s: the quick instance: %v", name, err)
 				}
 			}
 			held.Release()
 			if err := <-slowEnded; err != nil {
-				x.Fatalf("%s: the slow one: %v", name, err)
+				x.Fatalf("%s: the slow instance: %v", name, err)
 			}
 			if name == "before COMMIT" {
 				if err := <-quickEnded; err != nil {
-					x.Fatalf("%s: the quick one: %v", name, err)
+					x.Fatalf("%s: the quick instance: %v", name, err)
 				}
 			}
 			if len(slow.Handed) != 2 || len(quick.Handed) != 2 {
@@ -236,11 +242,10 @@ func TestConsumeTwoInstances(t *testing.T) {
 	})
 }
 
-// TestConsumeRowTaken (M22, H2, H3): whatever else has changed in the cursor's
-// row since the page was fetched makes the write fail, and with it the effects: the
-// same value means something else under another shard_count, generation or epoch, and
-// a paused consumer stands still.
-func TestConsumeRowTaken(t *testing.T) {
+// TestChangedCursorRefusesCommit (M22, H2, H3): if anything in the cursor's row has changed since the page was fetched,
+// the write of the cursor fails, and the effects are rolled back. The same value can mean something else under another
+// shard count, generation or epoch, and a paused consumer must not move.
+func TestChangedCursorRefusesCommit(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec(suite.CreateApplied)
@@ -253,7 +258,8 @@ func TestConsumeRowTaken(t *testing.T) {
 			"epoch = 7": true, "generation = 2": true, "aside = 1": true, "value = '1'": true,
 			"shard_count = 2": false, "paused = 1": false,
 		} {
-			x.Exec("DELETE FROM applied", "UPDATE rowfeed_cursors SET shard_count = 1, value = '2', generation = 1, epoch = 0, paused = 0, aside = 0")
+			x.Exec("DELETE FROM applied", "UPDATE rowfeed_cursors SET shard_count = 1, value = '2', generation = 1, "+
+				"epoch = 0, paused = 0, aside = 0")
 			r := &suite.Receiver{Env: x}
 			held := testdb.Hold(begins)
 			ended := make(chan error, 1)
@@ -264,27 +270,28 @@ func TestConsumeRowTaken(t *testing.T) {
 			err := <-ended
 			handed, applied := len(r.Handed), len(r.Applied())
 			switch {
-			case change == "value = '1'": // moved back: from there, positions 2 and 3
+			case change == "value = '1'": // moved back: positions 2 and 3 come
 				if err != nil || applied != 2 || handed != 3 {
 					x.Errorf("%s: %v, %d handed over, %d applied", change, err, handed, applied)
 				}
 			case again:
 				if err != nil || applied != 1 || handed != 2 {
-					x.Errorf("%s: %v, %d handed over, %d applied; want the page again, once", change, err, handed, applied)
+					x.Errorf("%s: %v, %d handed over, %d applied; want the page again, once", change, err, handed,
+						applied)
 				}
 			default:
 				if err == nil || applied != 0 || handed != 1 {
-					x.Errorf("%s: %v, %d handed over, %d applied; want an error and no effect", change, err, handed, applied)
+					x.Errorf("%s: %v, %d handed over, %d applied; want an error and no effect", change, err, handed,
+						applied)
 				}
 			}
 		}
 	})
 }
 
-// TestConsumeCommitUnknown (M47, H3): a COMMIT whose answer is lost may have
-// happened or not. Only the database knows: nothing is applied twice, nothing left
-// out, and what was applied is not handed over again.
-func TestConsumeCommitUnknown(t *testing.T) {
+// TestUnknownCommitAppliesOnce (M47, H3): the answer to a COMMIT is lost, so the consumer does not know whether it
+// happened. Nothing is applied twice, nothing is left out, and what was applied is not handed over again.
+func TestUnknownCommitAppliesOnce(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
@@ -320,7 +327,7 @@ func TestConsumeCommitUnknown(t *testing.T) {
 			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", last+1))
 			last++
 			x.Publish(f)
-			x.Eventually("the consumer goes on", func() bool { return len(r.Applied()) == last })
+			x.Eventually("the consumer continues", func() bool { return len(r.Applied()) == last })
 			if err := stop(); err != nil {
 				x.Fatal(err)
 			}
@@ -335,13 +342,13 @@ func TestConsumeCommitUnknown(t *testing.T) {
 	})
 }
 
-// errLost is what a driver answers when the connection is gone.
+// errLost is the error of a driver whose connection is lost.
 var errLost = fmt.Errorf("the answer is lost: %w", driver.ErrBadConn)
 
-// TestConsumeHoldsTheWriteLock (H20): on SQLite a consumer's transaction begins
-// with the write lock, also on a pool whose transactions do not: a handler that reads
-// first would else be refused at its first write when somebody wrote in between.
-func TestConsumeHoldsTheWriteLock(t *testing.T) {
+// TestTransactionBeginsWithWriteLock (H20): a consumer's transaction begins with the write lock, even in a pool whose
+// transactions begin without it. Otherwise a handler that reads first would be refused at its first write if another
+// connection wrote in between.
+func TestTransactionBeginsWithWriteLock(t *testing.T) {
 	testdb.SQLite.Require(t)
 	x := suite.NewEnv(t, testdb.SQLite, nil)
 	x.Migrate()
@@ -362,7 +369,7 @@ func TestConsumeHoldsTheWriteLock(t *testing.T) {
 			return err
 		}
 		if _, err := impatient.ExecContext(ctx, "INSERT INTO kv VALUES (2, 'k', 0)"); err == nil {
-			t.Error("somebody else writes in the midst of the handler's transaction")
+			t.Error("another connection writes during the handler's transaction")
 		}
 		return r.Handle(ctx, tx, entries)
 	}

@@ -22,9 +22,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestConsumerOperations (M72): list with lag, pause, resume, seek, reset, drop; a
-// consumer at work follows without a restart.
-func TestConsumerOperations(t *testing.T) {
+// TestOperatedConsumerNeedsNoRestart (M72): operators list a consumer with its lag, pause, resume, seek, reset and drop
+// it. A running consumer follows without a restart.
+func TestOperatedConsumerNeedsNoRestart(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
@@ -44,7 +44,8 @@ func TestConsumerOperations(t *testing.T) {
 		_, err := x.RF.Admin().PauseConsumer(x.Ctx, suite.TestConsumer)
 		x.WantCode(err, rowfeed.UnknownConsumer)
 		r.Once(c)
-		if s := one(); s.Cursor != "3" || *s.Behind != 0 || *s.BehindSeconds != 0 || s.Paused || s.ShardCount != 1 || s.Generation != 1 || s.MovedAt.IsZero() {
+		if s := one(); s.Cursor != "3" || *s.Behind != 0 || *s.BehindSeconds != 0 || s.Paused ||
+			s.ShardCount != 1 || s.Generation != 1 || s.MovedAt.IsZero() {
 			x.Errorf("at the head: %+v", s)
 		}
 		x.FillFrom(4, 5)
@@ -58,7 +59,7 @@ func TestConsumerOperations(t *testing.T) {
 			x.Errorf("status: %+v %v", status, err)
 		}
 
-		// Paused, it stands still; resumed, it goes on in the same process.
+		// A paused consumer does nothing. A resumed consumer continues in the same process.
 		if n, err := x.RF.Admin().PauseConsumer(x.Ctx, suite.TestConsumer); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
@@ -71,9 +72,9 @@ func TestConsumerOperations(t *testing.T) {
 		if n, err := x.RF.Admin().ResumeConsumer(x.Ctx, suite.TestConsumer); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
-		x.Eventually("the resumed consumer goes on", func() bool { return len(r.Applied()) == 5 })
+		x.Eventually("the resumed consumer continues", func() bool { return len(r.Applied()) == 5 })
 
-		// Set back, it is handed everything again; nothing of that needs a restart.
+		// After a seek or reset the consumer gets the entries again, without a restart.
 		x.Exec("DELETE FROM applied")
 		if n, err := x.RF.Admin().SeekConsumer(x.Ctx, suite.TestConsumer, "3"); n != 1 || err != nil {
 			x.Fatal(n, err)
@@ -87,7 +88,7 @@ func TestConsumerOperations(t *testing.T) {
 			x.Fatal(err)
 		}
 
-		// Places that the feed would refuse are refused at once; others are looked up.
+		// Cursors that the feed would refuse are refused at once. Others are resolved.
 		_, err = x.RF.Admin().SeekConsumer(x.Ctx, suite.TestConsumer, "99")
 		x.WantCode(err, rowfeed.CursorAhead)
 		_, err = x.RF.Admin().SeekConsumer(x.Ctx, suite.TestConsumer, "tomorrow")
@@ -109,8 +110,8 @@ func TestConsumerOperations(t *testing.T) {
 		_, err = x.RF.Admin().DropConsumer(x.Ctx, suite.TestConsumer)
 		x.WantCode(err, rowfeed.UnknownConsumer)
 
-		// Where a new consumer begins.
-		c.Start = rowfeed.Now
+		// A new consumer begins at Start.
+		c.Options.Start = rowfeed.Now
 		x.Exec("DELETE FROM applied")
 		r.Once(c)
 		x.FillFrom(6, 6)
@@ -118,12 +119,11 @@ func TestConsumerOperations(t *testing.T) {
 		r.Once(c)
 		wantApplied(r, "6 upsert 6")
 
-		// The place that "now" means is stored before anything is waited for: else a crash
-		// would make it mean a later one.
+		// The position of "now" is stored before the consumer waits. Otherwise a crash would move it.
 		late := r.Consumer(f, x.RF)
-		late.Name, late.Start, late.Wait = "late", rowfeed.Now, time.Hour
+		late.Name, late.Options.Start, late.Options.Wait = "late", rowfeed.Now, time.Hour
 		stop = run(r, late)
-		x.Eventually("the place is stored", func() bool {
+		x.Eventually("the position is stored", func() bool {
 			all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: "late"})
 			return err == nil && len(all) == 1 && all[0].Cursor == "6"
 		})
@@ -133,8 +133,8 @@ func TestConsumerOperations(t *testing.T) {
 	})
 }
 
-// TestConsumerSettings: what cannot be is refused, with the field's name.
-func TestConsumerSettings(t *testing.T) {
+// TestInvalidConsumerIsRefused: invalid settings are refused with the name of the field.
+func TestInvalidConsumerIsRefused(t *testing.T) {
 	testdb.SQLite.Require(t)
 	x := suite.NewEnv(t, testdb.SQLite, nil)
 	x.Migrate()
@@ -145,10 +145,10 @@ func TestConsumerSettings(t *testing.T) {
 		"db":          func(c *rowfeed.Consumer) { c.DB = nil },
 		"handle":      func(c *rowfeed.Consumer) { c.Handle = nil },
 		"shard count": func(c *rowfeed.Consumer) { c.ShardCount = rowfeed.MaxDataShards + 1 },
-		"limit":       func(c *rowfeed.Consumer) { c.Limit = feedtype.MaxLimit + 1 },
-		"retry":       func(c *rowfeed.Consumer) { c.Retry.Backoff = -1 },
+		"limit":       func(c *rowfeed.Consumer) { c.Options.Limit = feedtype.MaxLimit + 1 },
+		"retry":       func(c *rowfeed.Consumer) { c.Options.Retry.Backoff = -1 },
 		"on failure":  func(c *rowfeed.Consumer) { c.OnFailure = 7 },
-		"after":       func(c *rowfeed.Consumer) { c.Start = "yesterday" },
+		"after":       func(c *rowfeed.Consumer) { c.Options.Start = "yesterday" },
 	} {
 		c := r.Consumer(f, x.RF)
 		change(c)
@@ -176,11 +176,22 @@ func cancelled() context.Context {
 	return ctx
 }
 
-// mirror is a receiver that keeps a copy of the table, and removes what a pass from
-// the beginning did not bring.
+// mirror returns a consumer that keeps a copy of the table. At the end of a pass from the beginning it removes the
+// rows that the pass did not bring.
 func mirror(x *suite.Env, source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
 	x.Helper()
-	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Limit: 2,
+	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf,
+		Options: rowfeed.ConsumerOptions{
+			Limit: 2,
+			OnRefused: func(ctx context.Context, tx *sql.Tx, refusal error) error {
+				_, err := tx.ExecContext(ctx, "UPDATE mirror SET seen = 0")
+				return err
+			},
+			OnComplete: func(ctx context.Context, tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, "DELETE FROM mirror WHERE seen = 0")
+				return err
+			},
+		},
 		Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				id, _ := e.Key.Get("id")
@@ -196,21 +207,13 @@ func mirror(x *suite.Env, source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consum
 			}
 			return nil
 		},
-		OnRefused: func(ctx context.Context, tx *sql.Tx, refusal error) error {
-			_, err := tx.ExecContext(ctx, "UPDATE mirror SET seen = 0")
-			return err
-		},
-		OnComplete: func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, "DELETE FROM mirror WHERE seen = 0")
-			return err
-		},
 	}
 }
 
-// TestConsumeRefused (H15): a cursor that the feed refuses stops the consumer
-// with the next step, or starts it anew; then what the new pass does not bring is
-// removed when the pass is complete, not before, and also when nothing is left.
-func TestConsumeRefused(t *testing.T) {
+// TestRefusedCursorStopsOrRestarts (H15): a refused cursor stops the consumer with the next step, or restarts it if
+// OnRefused is set. Rows that the new pass does not bring are removed when that pass is complete, not before, and also
+// if no row is left.
+func TestRefusedCursorStopsOrRestarts(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("CREATE TABLE mirror (id BIGINT PRIMARY KEY, seen INTEGER)")
@@ -246,23 +249,25 @@ func TestConsumeRefused(t *testing.T) {
 		}{{rowfeed.CursorAhead, "99"}, {rowfeed.GenerationChanged, "7:5"}} {
 			x.Exec(fmt.Sprintf("UPDATE rowfeed_cursors SET value = '%s'", refused.value))
 			plain := mirror(x, f, x.RF)
-			plain.OnRefused = nil
+			plain.Options.OnRefused = nil
 			err := plain.Run(x.Ctx)
 			x.WantCode(err, refused.code)
-			if !strings.Contains(err.Error(), "rowfeed consumer reset test --feed kv") || !strings.Contains(err.Error(), "cursor \""+refused.value) {
+			if !strings.Contains(err.Error(), "rowfeed consumer reset test --feed kv") ||
+				!strings.Contains(err.Error(), "cursor \""+refused.value) {
 				x.Errorf("%s does not say what to do: %v", refused.code, err)
 			}
 		}
 
-		// The history is another one: 2 and 5 have gone with the old one, 6 is new.
+		// The feed was added again: rows 2 and 5 are gone, 6 is new.
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
-		x.Exec("DELETE FROM kv WHERE id IN (2, 5)", "INSERT INTO kv VALUES (6, 'k', 0)", "UPDATE rowfeed_cursors SET value = '5'")
+		x.Exec("DELETE FROM kv WHERE id IN (2, 5)", "INSERT INTO kv VALUES (6, 'k', 0)",
+			"UPDATE rowfeed_cursors SET value = '5'")
 		f = x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		x.Publish(f)
 		c.Source = f
-		// The process dies in the midst of the new pass: its mark is in the cursor.
+		// The process dies in the middle of the new pass, whose mark is in the cursor.
 		broken := mirror(x, f, x.RF)
 		handle, pages := broken.Handle, 0
 		broken.Handle = func(ctx context.Context, tx *sql.Tx, es []rowfeed.Entry) error {
@@ -271,13 +276,13 @@ func TestConsumeRefused(t *testing.T) {
 			}
 			return handle(ctx, tx, es)
 		}
-		broken.Retry.MaxAttempts, broken.Retry.Backoff = 1, time.Millisecond
+		broken.Options.Retry.MaxAttempts, broken.Options.Retry.Backoff = 1, time.Millisecond
 		x.WantCode(broken.RunOnce(x.Ctx), rowfeed.HandlerFailed)
-		wantMirror("in the midst of the second pass", 1, 2, 3, 4, 5)
+		wantMirror("in the middle of the second pass", 1, 2, 3, 4, 5)
 		once()
 		wantMirror("second pass", 1, 3, 4, 6)
 
-		// Nothing is left at all: a feed without entries completes its pass too.
+		// A feed without entries completes its pass, too.
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
@@ -286,7 +291,7 @@ func TestConsumeRefused(t *testing.T) {
 		once()
 		wantMirror("third pass", []int64(nil)...)
 
-		// What completes a pass is retried as a handler is, and then named.
+		// OnComplete is retried as a handler is, and the error names it.
 		x.Fill(2)
 		x.Publish(c.Source.(*rowfeed.Feed))
 		once()
@@ -294,63 +299,36 @@ func TestConsumeRefused(t *testing.T) {
 			x.Fatal(err)
 		}
 		calls := 0
-		c.OnComplete = func(context.Context, *sql.Tx) error { calls++; return errors.New("no sweeping today") }
-		c.Retry, c.OnFailure = rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond}, rowfeed.SetAside
+		c.Options.OnComplete = func(context.Context, *sql.Tx) error { calls++; return errors.New("no sweeping today") }
+		c.Options.Retry, c.OnFailure = rowfeed.Retry{MaxAttempts: 3, Backoff: time.Millisecond}, rowfeed.SetAside
 		err := c.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HandlerFailed)
 		if !strings.Contains(err.Error(), "OnComplete failed 3 times: no sweeping today") || calls != 3 {
 			x.Errorf("after %d calls: %v", calls, err)
 		}
-		c.OnComplete = nil
+		c.Options.OnComplete = nil
 		once()
 		wantMirror("fourth pass", 1, 2)
 	})
 }
 
-// TestDeadLettersAfterRestart (H25): a consumer that begins again is not shown deletes. Of a
-// key that is aside and does not come again, its release tells that it is gone.
-func TestDeadLettersAfterRestart(t *testing.T) {
-	suite.Each(t, func(x *suite.Env) {
-		f, r := x.AddKV(), x.Receiver()
-		x.Fill(4)
-		x.Publish(f)
-		r.Fail = failsOn(2, 3)
-		c := r.Consumer(f, x.RF)
-		c.OnFailure = rowfeed.SetAside
-		r.Once(c)
-		wantLetters(r, `2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
-		x.Exec("DELETE FROM kv WHERE id = 2", "UPDATE kv SET v = 3 WHERE id = 3")
-		x.Publish(f)
-		if _, err := x.RF.Admin().ResetConsumer(x.Ctx, suite.TestConsumer); err != nil {
-			x.Fatal(err)
-		}
-		x.Exec("DELETE FROM applied")
-		r.Fail = nil
-		r.Once(c)
-		wantApplied(r, "1 upsert 1", "4 upsert 4") // 3 has joined its letter again
-		retry(r, "")
-		r.Once(c)
-		wantLetters(r)
-		wantApplied(r, "1 upsert 1", "2 delete 2", "4 upsert 4", "6 upsert 3")
-	})
-}
-
-// TestConsumeOutlivesTheDatabase: the database is killed and comes back, several times;
-// the consumer goes on by itself, says so, and applies everything once.
-func TestConsumeOutlivesTheDatabase(t *testing.T) {
+// TestConsumerSurvivesDatabaseCrash: the database is killed and started again, several times. The consumer reports
+// trouble, continues by itself, and applies everything once.
+func TestConsumerSurvivesDatabaseCrash(t *testing.T) {
 	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		server := e.Dedicated(t, testdb.Durable())
 		var troubles atomic.Int64
-		x := suite.OpenEnv(t, server.NewDatabase(t), &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) {
+		counts := &rowfeed.Observer{Trouble: func(ev rowfeed.TroubleEvent) {
 			if ev.Consumer == "test" && ev.Feed == "kv" && ev.Err != nil {
 				troubles.Add(1)
 			}
-		}}})
+		}}
+		x := suite.OpenEnv(t, server.NewDatabase(t), &rowfeed.Config{Observer: counts})
 		x.Migrate()
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
-		c.OnFailure = rowfeed.SetAside // nothing of this is a key's fault
+		c.OnFailure = rowfeed.SetAside // no failure here is a key's fault
 		stop := run(r, c)
 		for round := range 2 {
 			x.FillFrom(3*round+1, 3*round+3)
@@ -360,7 +338,9 @@ func TestConsumeOutlivesTheDatabase(t *testing.T) {
 			server.Kill(t)
 			x.Eventually("the consumer notices", func() bool { return troubles.Load() > before })
 			x.Restart(server)
-			x.Eventually("the pool finds the server again", func() bool { return x.DB.Admin().PingContext(x.Ctx) == nil })
+			x.Eventually("the pool finds the server again", func() bool {
+				return x.DB.Admin().PingContext(x.Ctx) == nil
+			})
 			x.Eventually("the feed is there again", func() bool { _, err := f.Publish(x.Ctx); return err == nil })
 		}
 		x.FillFrom(7, 7)
@@ -374,9 +354,9 @@ func TestConsumeOutlivesTheDatabase(t *testing.T) {
 	})
 }
 
-// TestConsumeOutlivesTheSource: the server that is read over HTTP goes away and comes
-// back at the same address.
-func TestConsumeOutlivesTheSource(t *testing.T) {
+// TestConsumerSurvivesServerRestart: the HTTP server of the source stops, and starts again at the same address. The
+// consumer continues by itself.
+func TestConsumerSurvivesServerRestart(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		address := testdb.Address(x.T)
@@ -395,7 +375,8 @@ func TestConsumeOutlivesTheSource(t *testing.T) {
 		}
 		server := listen()
 		var troubles atomic.Int64
-		rf, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(rowfeed.TroubleEvent) { troubles.Add(1) }}})
+		counts := &rowfeed.Observer{Trouble: func(rowfeed.TroubleEvent) { troubles.Add(1) }}
+		rf, err := rowfeed.Open(x.Ctx, x.Pool, x.Dialect, &rowfeed.Config{Observer: counts})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -416,9 +397,9 @@ func TestConsumeOutlivesTheSource(t *testing.T) {
 	})
 }
 
-// TestConsumeEnds: a context that ends in the midst of a page rolls it back, and Run
-// ends without an error.
-func TestConsumeEnds(t *testing.T) {
+// TestEndOfContextRollsBack: a context that ends in the middle of a page rolls the page back, and Run returns without
+// an error.
+func TestEndOfContextRollsBack(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(2)

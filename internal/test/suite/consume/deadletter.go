@@ -25,7 +25,7 @@ func failsOn(ids ...int64) func(context.Context, *sql.Tx, rowfeed.Entry) error {
 	}
 }
 
-// letters lists the dead letters: "2 upsert {"id":2} aside" each.
+// letters lists the dead letters, each like "2 upsert {"id":2} aside".
 func letters(r *suite.Receiver) (lines []string) {
 	r.Helper()
 	all, err := r.RF.Admin().DeadLetters(r.Ctx, suite.TestConsumer, nil)
@@ -65,9 +65,9 @@ func retry(r *suite.Receiver, key string) {
 	}
 }
 
-// TestConsumeStops: after its attempts a consumer that stops names the key; nothing
-// of the failed attempts is left, what came before is done, and what comes after waits.
-func TestConsumeStops(t *testing.T) {
+// TestStopNamesTheKey: when its attempts are used up, a consumer with OnFailure Stop ends and names the key. Nothing of
+// the failed attempts is stored, earlier entries are done, and later ones wait.
+func TestStopNamesTheKey(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(5)
@@ -76,7 +76,9 @@ func TestConsumeStops(t *testing.T) {
 		c := r.Consumer(f, x.RF)
 		err := c.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HandlerFailed)
-		for _, part := range []string{`consumer "test" of feed "kv"`, "position 3", `{"id":3}`, "3 attempts", "id 3 cannot be handled"} {
+		for _, part := range []string{
+			`consumer "test" of feed "kv"`, "position 3", `{"id":3}`, "3 attempts", "id 3 cannot be handled",
+		} {
 			if !strings.Contains(err.Error(), part) {
 				x.Errorf("%q does not say %q", err, part)
 			}
@@ -89,21 +91,22 @@ func TestConsumeStops(t *testing.T) {
 		r.Once(c)
 		wantApplied(r, suite.Upserts(1, 5)...)
 
-		// A panic is a failure as any other; the process and the consumer live on.
+		// A panic is a failure of the handler. The process and the consumer continue.
 		x.FillFrom(6, 7)
 		x.Publish(f)
 		r.Fail = func(context.Context, *sql.Tx, rowfeed.Entry) error { panic("at the handler's") }
 		err = c.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HandlerFailed)
-		if !strings.Contains(err.Error(), "panic: at the handler's") || !strings.Contains(err.Error(), "deadletter.go") {
+		if !strings.Contains(err.Error(), "panic: at the handler's") ||
+			!strings.Contains(err.Error(), "deadletter.go") {
 			x.Errorf("the panic is not told: %.200v", err)
 		}
 		wantApplied(r, suite.Upserts(1, 5)...)
-		// A handler that ends the transaction: its effects may be committed without the
-		// cursor, which nobody can undo. The consumer stops at once.
+		// If a handler ends the transaction, its effects may be committed without the cursor. The consumer cannot
+		// undo that, and stops at once.
 		takeHanded(r)
 		r.Fail = func(_ context.Context, tx *sql.Tx, _ rowfeed.Entry) error { return tx.Rollback() }
-		c.Limit = 1
+		c.Options.Limit = 1
 		err = c.RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.HandlerFailed)
 		if !strings.Contains(err.Error(), "ended the transaction") || len(takeHanded(r)) != 1 {
@@ -112,10 +115,9 @@ func TestConsumeStops(t *testing.T) {
 	})
 }
 
-// TestConsumeRowsLeftOpen: a handler that leaves rows open makes its connection
-// unusable on some databases, which looks as if the database was away. It is told, in
-// place of a feed that stands still for ever.
-func TestConsumeRowsLeftOpen(t *testing.T) {
+// TestRowsLeftOpenAreReported: a handler that leaves rows open makes its connection unusable on some databases, as if
+// the database were unavailable. The consumer reports the handler's fault instead of retrying for ever.
+func TestRowsLeftOpenAreReported(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(500)
@@ -128,9 +130,9 @@ func TestConsumeRowsLeftOpen(t *testing.T) {
 			return err
 		}
 		c := r.Consumer(f, x.RF)
-		c.Limit = 1
+		c.Options.Limit = 1
 		err := c.RunOnce(x.Ctx)
-		if x.Family() == "sqlite" { // where any number of statements can be open
+		if x.Has.ManyOpenStatements {
 			if err != nil {
 				x.Error(err)
 			}
@@ -141,34 +143,24 @@ func TestConsumeRowsLeftOpen(t *testing.T) {
 	})
 }
 
-// TestConsumeFailsAtCommit: what the handler did and the database refuses at COMMIT
-// only, and an error that the handler keeps to itself, are the handler's failures, not
-// the database's: they do not stall the feed.
-func TestConsumeFailsAtCommit(t *testing.T) {
+// TestErrorAtCommitIsTheHandlers: an effect that the database refuses at COMMIT only, and an error that the handler
+// does not return, count as failures of the handler. They do not stall the feed.
+func TestErrorAtCommitIsTheHandlers(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(3)
 		x.Publish(f)
-		rf := x.RF
-		bad := map[string]string{ // for entry 2
-			"postgres": "INSERT INTO child VALUES (1)", "sqlite": "INSERT INTO child VALUES (1)",
-			"mysql": "INSERT INTO no_such_table VALUES (1)", // refused at once; constraints cannot wait there
-		}
-		switch x.Family() {
-		case "postgres":
-			x.Exec("CREATE TABLE parent (id INT PRIMARY KEY)", "CREATE TABLE child (id INT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
-		case "sqlite":
-			x.Exec("CREATE TABLE parent (id INT PRIMARY KEY)", "CREATE TABLE child (id INT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)")
-			var err error
-			if rf, err = rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{}, "_pragma=foreign_keys(1)"), x.Dialect, nil); err != nil {
-				x.Fatal(err)
-			}
+		x.Exec(x.Statements("consume.deferred_constraint")...)
+		pool := x.DB.OpenTapped(x.T, testdb.Hooks{}, x.Text("consume.checks_constraints"))
+		rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, nil)
+		if err != nil {
+			x.Fatal(err)
 		}
 		r.Fail = func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry) error {
 			if e.Position != "2" {
 				return nil
 			}
-			_, err := tx.ExecContext(ctx, bad[x.Family()])
+			_, err := tx.ExecContext(ctx, x.Text("consume.refused_at_commit"))
 			return err
 		}
 		c := r.Consumer(f, rf)
@@ -176,8 +168,8 @@ func TestConsumeFailsAtCommit(t *testing.T) {
 		r.Once(c)
 		wantApplied(r, "1 upsert 1", "3 upsert 3")
 		wantLetters(r, `2 upsert {"id":2} aside`)
-		if x.Family() == "postgres" {
-			// The handler looks away from an error, after which the transaction is dead.
+		if x.Has.AbortingErrors {
+			// The handler ignores an error, after which the transaction has failed.
 			x.FillFrom(4, 5)
 			x.Publish(f)
 			r.Fail = func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry) error {
@@ -193,10 +185,10 @@ func TestConsumeFailsAtCommit(t *testing.T) {
 	})
 }
 
-// TestDeadLetters (H25): a key at fault is set aside, all else goes on in order;
-// its later versions, a delete too, join it; released, its latest version comes once,
-// as the row is then.
-func TestDeadLetters(t *testing.T) {
+// TestOnlyFailingKeyIsSetAside (H25): a failing key is set aside, and all other keys continue in order. Its later
+// versions, deletes included, join the dead letter. When it is released, its latest version comes once, as the row is
+// then.
+func TestOnlyFailingKeyIsSetAside(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(4)
@@ -208,11 +200,12 @@ func TestDeadLetters(t *testing.T) {
 		wantApplied(r, "1 upsert 1", "4 upsert 4")
 		wantLetters(r, `2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
 		all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(`{ "id" : 3 }`))
-		if err != nil || len(all) != 1 || all[0].Attempts != 3 || all[0].Error != "id 3 cannot be handled" || all[0].FirstAt.IsZero() || all[0].Generation != 1 {
+		if err != nil || len(all) != 1 || all[0].Attempts != 3 || all[0].Error != "id 3 cannot be handled" ||
+			all[0].FirstAt.IsZero() || all[0].Generation != 1 {
 			x.Errorf("the letter of 3: %+v %v", all, err)
 		}
 
-		// Later versions join, also when the handler would take them now.
+		// Later versions join the letter, even if the handler would accept them now.
 		r.Fail = nil
 		takeHanded(r)
 		x.Exec("UPDATE kv SET v = 20 WHERE id = 2", "DELETE FROM kv WHERE id = 3", "INSERT INTO kv VALUES (5, 'k', 0)")
@@ -224,7 +217,7 @@ func TestDeadLetters(t *testing.T) {
 			x.Errorf("handed over %q", got)
 		}
 
-		// The row is read when it is released: v is 21, although that is not published.
+		// The row is read at its release: v is 21, although that change is not published.
 		x.Exec("UPDATE kv SET v = 21 WHERE id = 2")
 		retry(r, `{"id":2}`)
 		r.Once(c)
@@ -243,10 +236,10 @@ func TestDeadLetters(t *testing.T) {
 	})
 }
 
-// TestDeadLetterRetries (H25): a key that fails again stays aside with one more attempt; one
-// whose newer version is on its way is not handed over before it; one that is given
-// up comes with its next version.
-func TestDeadLetterRetries(t *testing.T) {
+// TestReleasedKeyThatFailsStaysAside (H25): a released key that fails again stays aside with one more attempt. If a
+// newer version of the key is on its way, the letter is not handed over before it. A dropped letter's key comes with
+// its next version.
+func TestReleasedKeyThatFailsStaysAside(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(2)
@@ -263,7 +256,7 @@ func TestDeadLetterRetries(t *testing.T) {
 		}
 		wantApplied(r)
 
-		// A newer version is published but not yet read: the old one has no place any more.
+		// A newer version is published but not read: it replaces the old one.
 		r.Fail = nil
 		takeHanded(r)
 		x.Exec("UPDATE kv SET v = 9 WHERE id = 1")
@@ -287,10 +280,9 @@ func TestDeadLetterRetries(t *testing.T) {
 	})
 }
 
-// TestDeadLetterRace (H25): between reading a released key's row and committing
-// it, another instance moves on and joins a newer version to the letter, or an
-// operator drops it. Nothing is lost and nothing comes twice.
-func TestDeadLetterRace(t *testing.T) {
+// TestLetterReadWhileItChanges (H25): between the read of a released key's row and its commit, another instance joins a
+// newer version to the letter, or an operator drops the letter. Nothing is lost, and nothing comes twice.
+func TestLetterReadWhileItChanges(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(1)
@@ -305,11 +297,11 @@ func TestDeadLetterRace(t *testing.T) {
 		slow := &suite.Receiver{Env: x}
 		ended := make(chan error, 1)
 		go func() { ended <- slow.Consumer(f, x.TappedDB(testdb.Hooks{Before: held.Before}, nil)).RunOnce(x.Ctx) }()
-		<-held.Reached // it has read version 1 of the row
+		<-held.Reached // the instance has read version 1 of the row
 		x.Exec("UPDATE kv SET v = 7")
 		x.Publish(f)
 		takeHanded(r)
-		x.Exec("UPDATE rowfeed_dead_letters SET state = 'aside'") // or the other one would release it
+		x.Exec("UPDATE rowfeed_dead_letters SET state = 'aside'") // or the other instance would release it
 		r.Once(c)
 		wantLetters(r, `2 upsert {"id":1} aside`)
 		retry(r, "")
@@ -323,7 +315,7 @@ func TestDeadLetterRace(t *testing.T) {
 			x.Errorf("v = %d was applied", v)
 		}
 
-		// An operator drops the letter that a version is about to join: it is handed over.
+		// An operator drops the letter while a version is about to join it. The version is handed over.
 		x.FillFrom(2, 2)
 		x.Publish(f)
 		r.Fail = failsOn(2)
@@ -346,9 +338,9 @@ func TestDeadLetterRace(t *testing.T) {
 	})
 }
 
-// TestDeadLettersOtherInstance (H25): a key that one instance has set aside is aside for an
-// instance that knew of none, since the cursor's row says so.
-func TestDeadLettersOtherInstance(t *testing.T) {
+// TestLettersOfOtherInstancesCount (H25): a key that one instance has set aside is aside for an instance that knew of
+// no letter, because the cursor's row counts the letters.
+func TestLettersOfOtherInstancesCount(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
@@ -373,8 +365,8 @@ func TestDeadLettersOtherInstance(t *testing.T) {
 	})
 }
 
-// TestNobodyAsksForDeadLetters: while no key is set aside, no statement mentions them.
-func TestNobodyAsksForDeadLetters(t *testing.T) {
+// TestNoLettersNoStatements: while no key is set aside, no statement mentions dead letters.
+func TestNoLettersNoStatements(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(10)
@@ -387,7 +379,7 @@ func TestNobodyAsksForDeadLetters(t *testing.T) {
 			return nil
 		}}, nil)
 		c := r.Consumer(f, rf)
-		c.Limit, c.OnFailure = 3, rowfeed.SetAside
+		c.Options.Limit, c.OnFailure = 3, rowfeed.SetAside
 		r.Once(c)
 		if len(asked) > 0 {
 			x.Errorf("asked %q", asked)
@@ -403,8 +395,8 @@ func TestNobodyAsksForDeadLetters(t *testing.T) {
 	})
 }
 
-// TestConsumeLater: an error that is no fault of the entries counts for none of them.
-func TestConsumeLater(t *testing.T) {
+// TestOutsideErrorsUseNoAttempts: an error that is no fault of the entries uses up no attempt.
+func TestOutsideErrorsUseNoAttempts(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(2)

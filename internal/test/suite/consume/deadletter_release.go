@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestDeadLetterBehind (H25, H26): a source that is behind a letter's position
-// cannot tell that a newer version is on its way. The letter stays until it can.
-func TestDeadLetterBehind(t *testing.T) {
+// TestLetterWaitsForSourceBehind (H25, H26): a source that is behind a letter's position cannot tell whether a newer
+// version is on its way. The letter stays until the source has reached the position.
+func TestLetterWaitsForSourceBehind(t *testing.T) {
 	suite.EachReplicated(t, func(x *suite.Replicated) {
 		_, there := x.On(rowfeed.Config{Replica: true})
 		r := x.Receiver()
@@ -40,9 +40,8 @@ func TestDeadLetterBehind(t *testing.T) {
 	})
 }
 
-// TestDeadLetterOfALiveKey (H25): a delete is made of a letter only when a whole
-// pass has come without its key.
-func TestDeadLetterOfALiveKey(t *testing.T) {
+// TestLetterIsNoDeleteBeforePassEnds (H25): a letter becomes a delete only when a whole pass has come without its key.
+func TestLetterIsNoDeleteBeforePassEnds(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(3)
@@ -55,14 +54,14 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 		x.Exec("DELETE FROM kv WHERE id = 3")
 		x.Publish(f)
 
-		// A cursor that is no place yet: the source has not said what it means.
+		// The cursor is not resolved to a position yet.
 		retry(r, `{"id":2}`)
 		x.Exec("UPDATE rowfeed_cursors SET value = 'now', generation = 0")
 		r.Once(c)
 		wantApplied(r, "1 upsert 1", "2 upsert 2")
 		wantLetters(r, `3 upsert {"id":3} aside`)
 
-		// Released before the new pass, which brings one of the keys and not the other.
+		// Both keys are released before the new pass, which brings only one of them.
 		x.FillFrom(4, 4)
 		x.Publish(f)
 		r.Fail = failsOn(4)
@@ -73,14 +72,15 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 		}
 		retry(r, "")
 		takeHanded(r)
-		c.Limit = 1
+		c.Options.Limit = 1
 		r.Once(c)
-		if got, want := takeHanded(r), []string{"1 upsert 1", "2 upsert 2", "3 delete 3", "5 upsert 4"}; !sameLines(got, want) {
+		want := []string{"1 upsert 1", "2 upsert 2", "3 delete 3", "5 upsert 4"}
+		if got := takeHanded(r); !sameLines(got, want) {
 			x.Errorf("handed over %q, want %q", got, want)
 		}
 		wantLetters(r)
 
-		// The pass is left before it came to the key: nothing tells what became of it.
+		// The pass is abandoned before it reached the key, so the consumer does not know whether the key still exists.
 		r.Fail = failsOn(4)
 		x.Exec("UPDATE kv SET v = 1 WHERE id = 4")
 		x.Publish(f)
@@ -117,15 +117,42 @@ func TestDeadLetterOfALiveKey(t *testing.T) {
 	})
 }
 
-// sameLines compares without regard to order.
+// TestReleaseAfterRestartTellsDelete (H25): a consumer that restarts does not get deletes. If a key that is set aside
+// does not come again, its release delivers the delete.
+func TestReleaseAfterRestartTellsDelete(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(4)
+		x.Publish(f)
+		r.Fail = failsOn(2, 3)
+		c := r.Consumer(f, x.RF)
+		c.OnFailure = rowfeed.SetAside
+		r.Once(c)
+		wantLetters(r, `2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
+		x.Exec("DELETE FROM kv WHERE id = 2", "UPDATE kv SET v = 3 WHERE id = 3")
+		x.Publish(f)
+		if _, err := x.RF.Admin().ResetConsumer(x.Ctx, suite.TestConsumer); err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("DELETE FROM applied")
+		r.Fail = nil
+		r.Once(c)
+		wantApplied(r, "1 upsert 1", "4 upsert 4") // the new version of 3 has joined its letter
+		retry(r, "")
+		r.Once(c)
+		wantLetters(r)
+		wantApplied(r, "1 upsert 1", "2 delete 2", "4 upsert 4", "6 upsert 3")
+	})
+}
+
+// sameLines compares lines in any order.
 func sameLines(a, b []string) bool {
 	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
 	return slices.Equal(a, b)
 }
 
-// TestPassEndsAside (H15): a pass is complete also when its last entry is set
-// aside.
-func TestPassEndsAside(t *testing.T) {
+// TestPassEndsWithKeySetAside (H15): a pass is complete even if its last entry is set aside.
+func TestPassEndsWithKeySetAside(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Exec("CREATE TABLE swept (n INTEGER)")
@@ -134,7 +161,7 @@ func TestPassEndsAside(t *testing.T) {
 		r.Fail = failsOn(3)
 		c := r.Consumer(f, x.RF)
 		c.OnFailure = rowfeed.SetAside
-		c.OnComplete = func(ctx context.Context, tx *sql.Tx) error {
+		c.Options.OnComplete = func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO swept VALUES (1)")
 			return err
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestDeliveredOverReshard (H24): the feed is divided anew while one of two shards has
-// a version of a key under way that is the other shard's by then. The other is refused, sets
-// both back, and delivers nothing before that version has arrived.
-func TestDeliveredOverReshard(t *testing.T) {
+// TestReshardWaitsForDelivery (H24): the feed is resharded while one of two shards delivers a version of a key that
+// belongs to the other shard afterwards. The other shard is refused, both restart, and nothing is delivered before that
+// version has arrived.
+func TestReshardWaitsForDelivery(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		id := int64(1)
@@ -30,20 +30,22 @@ func TestDeliveredOverReshard(t *testing.T) {
 		x.InsertIDs(id, other)
 		x.Publish(f)
 		waits := make(chan string, 100)
-		rf := x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
-			if errors.Is(e.Err, rowfeed.LeaseTaken) {
-				waits <- e.Err.Error()
-			}
-		}}})
+		rf := x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: &rowfeed.Observer{
+			Trouble: func(e rowfeed.TroubleEvent) {
+				if errors.Is(e.Err, rowfeed.LeaseTaken) {
+					waits <- e.Err.Error()
+				}
+			},
+		}})
 		under, early, gate := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		first, next := sync.OnceFunc(func() { close(under); <-gate }), sync.OnceFunc(func() { close(early) })
 		open := sync.OnceFunc(func() { close(gate) })
 		var mu sync.Mutex
 		var got []int64
-		c := r.ShardsOf(f, rf, 2)
-		c.Handle, c.Lease = nil, suite.StuckTTL
-		c.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
-		c.DeliverShard = func(shard int, _ int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
+		c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, rf, 2)}
+		c.Handle, c.Options.Lease = nil, suite.StuckTTL
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
+		c.DeliverShard = func(shard int, _ int64) deliver {
 			return func(_ context.Context, batch []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 				if shard == 0 {
 					first()
@@ -79,11 +81,12 @@ func TestDeliveredOverReshard(t *testing.T) {
 		case <-early:
 			x.Fatal("the other shard delivers the key's next version before")
 		case text := <-waits:
-			if !strings.Contains(text, "still delivers") || !strings.Contains(text, "of a shard that was set back") || !strings.Contains(text, admin.JobLease(suite.TestGroup, 2, 0)) {
+			if !strings.Contains(text, "still delivers") || !strings.Contains(text, "of a shard that was set back") ||
+				!strings.Contains(text, admin.JobLease(suite.TestGroup, 2, 0)) {
 				x.Errorf("it waits: %s", text)
 			}
 		case <-time.After(suite.Patience()):
-			x.Fatal("nobody waits")
+			x.Fatal("no shard waits")
 		}
 		open()
 		x.Eventually("the newest version is delivered", func() bool {
@@ -98,7 +101,7 @@ func TestDeliveredOverReshard(t *testing.T) {
 			x.Errorf("versions %v", got)
 		}
 		if len(waits) > 0 {
-			x.Errorf("it is said again that somebody waits: %s", <-waits)
+			x.Errorf("the wait is reported again: %s", <-waits)
 		}
 	})
 }

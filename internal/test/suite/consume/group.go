@@ -28,7 +28,7 @@ func init() {
 				return err
 			}
 			c := (&suite.Receiver{}).Consumer(f, rf)
-			c.ShardCount, c.Lease = consumerShards, suite.GroupTTL
+			c.ShardCount, c.Options.Lease = consumerShards, suite.GroupTTL
 			return c.Run(ctx)
 		})
 		if err != nil {
@@ -38,8 +38,7 @@ func init() {
 	})
 }
 
-// teammate is an instance of a consumer in a process of its own, as far as the database
-// can tell.
+// teammate is an instance of a consumer with a database pool of its own.
 type teammate struct {
 	*suite.Env
 	c     *rowfeed.Consumer
@@ -49,21 +48,22 @@ type teammate struct {
 	ended chan error
 }
 
-// newTeammate prepares one.
 func newTeammate(r *suite.Receiver, f rowfeed.Source, shards int) *teammate {
 	r.Helper()
 	m := &teammate{Env: r.Env, ended: make(chan error, 1)}
-	rf, err := rowfeed.Open(r.Ctx, r.DB.OpenTapped(r.T, testdb.Hooks{}), r.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
+	m.rf = r.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: m.observer()})
+	m.c = r.Consumer(f, m.rf)
+	m.c.ShardCount, m.c.Options.Lease = shards, suite.GroupTTL
+	return m
+}
+
+// observer returns an Observer that counts the lost leases.
+func (m *teammate) observer() *rowfeed.Observer {
+	return &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
 		if e.Kind == rowfeed.JobLost {
 			m.lost.Add(1)
 		}
-	}}})
-	if err != nil {
-		r.Fatal(err)
-	}
-	m.rf, m.c = rf, r.Consumer(f, rf)
-	m.c.ShardCount, m.c.Lease = shards, suite.GroupTTL
-	return m
+	}}
 }
 
 func (m *teammate) start() *teammate {
@@ -83,17 +83,16 @@ func (m *teammate) end() {
 	}
 }
 
-// TestConsumeGroup (M22, M24): instances of a consumer share its shards, while rows
-// change, and one comes, one goes, and one is killed: every version that a page showed
-// takes effect once, and the last one does.
-func TestConsumeGroup(t *testing.T) {
+// TestGroupAppliesEveryVersionOnce (M22, M24): instances of a consumer share its shards while rows change, an instance
+// joins, another leaves, and one is killed. Every version that a page showed takes effect once, and the last one does.
+func TestGroupAppliesEveryVersionOnce(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		x.Fill(100)
 		x.Publish(f)
 		row := 0
-		// balanced waits for it while rows change.
+		// balanced waits until the instances share the shards, while rows change.
 		balanced := func(members int) {
 			x.Helper()
 			x.Eventually(fmt.Sprintf("%d instances share the shards", members), func() bool {
@@ -109,13 +108,14 @@ func TestConsumeGroup(t *testing.T) {
 		balanced(2)
 		child := testdb.CrashChild(x.T, "group consumer", "URL="+x.DB.URL)
 		balanced(3)
-		x.Eventually("all shards are told of with their leases", func() bool { // one may be lost for a moment
+		x.Eventually("all shards are listed with their leases", func() bool { // a lease may be lost for a moment
 			all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: "test"})
 			if err != nil || len(all) != consumerShards {
 				x.Fatalf("%d cursors, %v", len(all), err)
 			}
 			return !slices.ContainsFunc(all, func(s admin.ConsumerStatus) bool {
-				return s.Lease == nil || s.Lease.State != rowfeed.LeaseHeld || s.Lease.Epoch < s.Epoch || s.Lease.Since.IsZero()
+				return s.Lease == nil || s.Lease.State != rowfeed.LeaseHeld || s.Lease.Epoch < s.Epoch ||
+					s.Lease.Since.IsZero()
 			})
 		})
 		child.Kill()
@@ -124,24 +124,28 @@ func TestConsumeGroup(t *testing.T) {
 		balanced(1)
 		head := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
 		x.Eventually("all shards are through", func() bool {
-			return x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors WHERE value = '%d'", head)) == consumerShards
+			return x.Scalar(
+				fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors WHERE value = '%d'", head),
+			) == consumerShards
 		})
 		second.end()
-		if n := x.Scalar("SELECT count(*) FROM (SELECT position FROM applied GROUP BY position HAVING count(*) > 1) AS twice"); n > 0 {
+		if n := x.Scalar("SELECT count(*) FROM (SELECT position FROM applied " +
+			"GROUP BY position HAVING count(*) > 1) AS twice"); n > 0 {
 			x.Errorf("%d entries took effect more than once", n)
 		}
-		if n := x.Scalar("SELECT count(*) FROM kv WHERE v <> (SELECT max(v) FROM applied WHERE applied.id = kv.id)"); n > 0 {
+		if n := x.Scalar("SELECT count(*) FROM kv " +
+			"WHERE v <> (SELECT max(v) FROM applied WHERE applied.id = kv.id)"); n > 0 {
 			x.Errorf("of %d rows the last version took no effect", n)
 		}
-		if n := x.Scalar("SELECT count(*) FROM applied a JOIN applied b ON a.id = b.id AND a.position < b.position AND a.v > b.v"); n > 0 {
+		if n := x.Scalar("SELECT count(*) FROM applied a JOIN applied b " +
+			"ON a.id = b.id AND a.position < b.position AND a.v > b.v"); n > 0 {
 			x.Errorf("%d versions follow later ones", n)
 		}
 	})
 }
 
-// inHand makes an instance hold the entries of shard 0 in hand: in a transaction that is
-// open, or, where that would keep everybody from writing, on their way elsewhere. It says
-// so in reached, and ends with what free answers.
+// inHand makes an instance keep the entries of shard 0 until free returns: in an open transaction, or, if that would
+// lock out all writers, in a delivery to another system. It closes reached when the instance has the entries.
 func (m *teammate) inHand(free func(ctx context.Context) error) (reached chan struct{}) {
 	reached = make(chan struct{})
 	var first sync.Once
@@ -154,7 +158,7 @@ func (m *teammate) inHand(free func(ctx context.Context) error) (reached chan st
 		}
 		return err
 	}
-	if handle := m.c.Handle; m.Family() != "sqlite" {
+	if handle := m.c.Handle; !m.Has.OneWriter {
 		m.c.Handle = func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 			if err := handle(ctx, tx, entries); err != nil {
 				return err
@@ -170,16 +174,18 @@ func (m *teammate) inHand(free func(ctx context.Context) error) (reached chan st
 		}
 		for _, e := range entries {
 			id, _ := e.Key.Get("id")
-			m.Exec(fmt.Sprintf("INSERT INTO applied VALUES (0, %d, %s, '%s', %v, 0)", e.Generation, e.Position, e.Op, id))
+			m.Exec(
+				fmt.Sprintf("INSERT INTO applied VALUES (0, %d, %s, '%s', %v, 0)", e.Generation, e.Position, e.Op, id),
+			)
 		}
 		return nil, nil
 	}
 	return reached
 }
 
-// TestConsumeGroupRebalance (M24): a newcomer is to have a shard whose page is in hand. The
-// page is committed first, and is handed over once; what follows is the newcomer's.
-func TestConsumeGroupRebalance(t *testing.T) {
+// TestRebalanceWaitsForPage (M24): an instance that joins is to have a shard whose page is being handled. The page is
+// committed first and handed over once. Later pages belong to the instance that joined.
+func TestRebalanceWaitsForPage(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		ids := suite.IDsOf(1, 2, 64, 56, 64) // of the shard that is handed over first
@@ -189,7 +195,7 @@ func TestConsumeGroupRebalance(t *testing.T) {
 			select {
 			case <-done:
 			case <-ctx.Done():
-				if !errors.Is(context.Cause(ctx), rowfeed.LeaseLost) { // as a machine may do that is too slow
+				if !errors.Is(context.Cause(ctx), rowfeed.LeaseLost) { // a slow machine may lose the lease
 					x.Errorf("the page in hand is given up: %v", context.Cause(ctx))
 				}
 			}
@@ -209,7 +215,7 @@ func TestConsumeGroupRebalance(t *testing.T) {
 		s := x.Standing(suite.TestGroup, consumerShards)
 		early := x.Scalar("SELECT count(*) FROM applied")
 		close(done)
-		// What is delivered elsewhere comes twice where the claim is lost before the cursor is stored.
+		// A delivery to another system is repeated if the claim is lost before the cursor is stored.
 		applied := func() int64 { return x.Scalar("SELECT count(DISTINCT id) FROM applied") }
 		x.Eventually("the page is committed", func() bool { return applied() == 1 })
 		x.Eventually("the shard changes hands", func() bool {
@@ -220,17 +226,18 @@ func TestConsumeGroupRebalance(t *testing.T) {
 		x.Eventually("the next page is committed", func() bool { return applied() == 2 })
 		first.end()
 		second.end()
-		// Only now it is certain that no claim was lost, as it may be on a slow machine: the
-		// table of leases tells it earlier than the instance.
-		if first.lost.Load() == 0 && (early != 0 || s.Epochs[last] != was.Epochs[last] || s.Owners[last] != was.Owners[last]) {
-			x.Errorf("a shard with a page in hand changed hands; %d entries took effect before the page was committed", early)
+		// Only now the test knows that no claim was lost, as a slow machine may lose it. The table of leases shows it
+		// earlier than the instance.
+		if first.lost.Load() == 0 &&
+			(early != 0 || s.Epochs[last] != was.Epochs[last] || s.Owners[last] != was.Owners[last]) {
+			x.Errorf("a shard was handed over with its page; %d entries took effect before its commit", early)
 		}
 	})
 }
 
-// TestConsumeGroupLostLease (M54): the lease of a shard is lost while a page of it is in
-// hand. Its context ends, what it did is rolled back, and the page comes again.
-func TestConsumeGroupLostLease(t *testing.T) {
+// TestLostLeaseRollsBack (M54): the lease of a shard is lost while its page is being handled. The page's context ends,
+// its effects are rolled back, and the page comes again.
+func TestLostLeaseRollsBack(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		m := newTeammate(r, f, consumerShards)
@@ -245,20 +252,23 @@ func TestConsumeGroupLostLease(t *testing.T) {
 		x.InsertIDs(suite.IDsOf(1, 1, 64, 56, 64)...)
 		x.Publish(f)
 		<-reached
-		if _, err := x.RF.Admin().ReleaseLease(x.Ctx, admin.JobLease(suite.TestGroup, consumerShards, consumerShards-1), 0); err != nil {
+		lease := admin.JobLease(suite.TestGroup, consumerShards, consumerShards-1)
+		if _, err := x.RF.Admin().ReleaseLease(x.Ctx, lease, 0); err != nil {
 			x.Fatal(err)
 		}
 		x.WantCode(<-cause, rowfeed.LeaseLost)
-		x.Eventually("the page is committed after all", func() bool { return x.Scalar("SELECT count(*) FROM applied") > 0 })
+		x.Eventually("the page is committed after all", func() bool {
+			return x.Scalar("SELECT count(*) FROM applied") > 0
+		})
 		m.end()
-		// What is delivered elsewhere comes twice where one more claim was lost, on a slow machine.
-		if n := x.Scalar("SELECT count(*) FROM applied"); n != 1 && (x.Family() != "sqlite" || m.lost.Load() == 1) {
+		// A delivery to another system is repeated if a slow machine loses one more claim.
+		if n := x.Scalar("SELECT count(*) FROM applied"); n != 1 && (!x.Has.OneWriter || m.lost.Load() == 1) {
 			x.Errorf("the entry took effect %d times", n)
 		}
 	})
 }
 
-// held is a source that keeps the first page of a shard with entries from its reader.
+// held is a source that keeps the first page with entries of a shard until free is closed.
 type held struct {
 	rowfeed.Source
 	shards  rowfeed.Shards
@@ -268,7 +278,12 @@ type held struct {
 }
 
 func hold(f rowfeed.Source, shard int) *held {
-	return &held{Source: f, shards: rowfeed.Part(shard, consumerShards), reached: make(chan struct{}), free: make(chan struct{})}
+	return &held{
+		Source:  f,
+		shards:  rowfeed.Part(shard, consumerShards),
+		reached: make(chan struct{}),
+		free:    make(chan struct{}),
+	}
 }
 
 func (h *held) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
@@ -282,16 +297,16 @@ func (h *held) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return page, err
 }
 
-// TestConsumeGroupFence (M24, M54, H3): an instance holds a page in hand, and does not
-// know that another has its shard by now, which has not written anything yet. Its commit
-// fails all the same: the epoch in the cursor was raised before the cursor was read.
-func TestConsumeGroupFence(t *testing.T) {
+// TestLostShardCannotCommit (M24, M54, H3): an instance still handles a page, and does not know that another instance
+// has its shard, which has not written anything yet. The commit fails all the same, because the epoch in the cursor was
+// raised before the cursor was read.
+func TestLostShardCannotCommit(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		tried := make(chan struct{}, 1)
 		slow, next := hold(f, 0), hold(f, 0)
 		first, second := newTeammate(r, slow, consumerShards), newTeammate(r, next, consumerShards)
-		first.c.Lease = suite.Long // it does not look during this test
+		first.c.Options.Lease = suite.Long // it does not renew during this test
 		handle := first.c.Handle
 		first.c.Handle = func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 			tried <- struct{}{}
@@ -302,35 +317,40 @@ func TestConsumeGroupFence(t *testing.T) {
 		x.InsertIDs(suite.IDsOf(1, 1, 64, 0, 8)...)
 		x.Publish(f)
 		<-slow.reached
-		if _, err := x.RF.Admin().ReleaseLease(x.Ctx, admin.JobLease(suite.TestGroup, consumerShards, 0), was.Epochs[0]); err != nil {
+		lease := admin.JobLease(suite.TestGroup, consumerShards, 0)
+		if _, err := x.RF.Admin().ReleaseLease(x.Ctx, lease, was.Epochs[0]); err != nil {
 			x.Fatal(err)
 		}
 		second.start()
 		<-next.reached
 		close(slow.free)
 		<-tried
-		x.Eventually("the first instance learns that it has lost the shard", func() bool { return first.lost.Load() == 1 })
+		x.Eventually("the first instance learns that it has lost the shard", func() bool {
+			return first.lost.Load() == 1
+		})
 		if n := x.Scalar("SELECT count(*) FROM applied"); n != 0 {
 			x.Errorf("%d effects of an instance that has lost its shard", n)
 		}
 		close(next.free)
-		x.Eventually("the second instance's page is committed", func() bool { return x.Scalar("SELECT count(*) FROM applied") == 1 })
+		x.Eventually("the second instance's page is committed", func() bool {
+			return x.Scalar("SELECT count(*) FROM applied") == 1
+		})
 		first.end()
 		second.end()
 	})
 }
 
-// TestConsumeGroupRefusals (M24): what a consumer with shards cannot have, and that a handler
-// that ends its transaction ends the instance, whichever shard it was called for.
-func TestConsumeGroupRefusals(t *testing.T) {
+// TestSettingsThatShardsExclude (M24): settings that exclude several shards are refused. A handler that ends its
+// transaction ends the instance, for whichever shard it was called.
+func TestSettingsThatShardsExclude(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
-		c := r.Consumer(f, x.RF)
+		c := &rowfeed.RelayConsumer{Consumer: *r.Consumer(f, x.RF)}
 		c.ShardCount, c.Epoch = 2, 1
 		x.WantCode(c.Run(x.Ctx), rowfeed.InvalidRequest)
-		c.Epoch, c.Lease = 0, time.Nanosecond
+		c.Epoch, c.Options.Lease = 0, time.Nanosecond
 		x.WantCode(c.Run(x.Ctx), rowfeed.InvalidRequest)
-		c.Lease, c.DeliverShard = 0, func(int, int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) { return nil }
+		c.Options.Lease, c.DeliverShard = 0, func(int, int64) deliver { return nil }
 		x.WantCode(c.Run(x.Ctx), rowfeed.InvalidRequest)
 		c.DeliverShard = nil
 		c.Handle = func(_ context.Context, tx *sql.Tx, _ []rowfeed.Entry) error { return tx.Rollback() }

@@ -11,15 +11,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestConsumeCommitByStatement: a handler can end its transaction by a statement, which
-// the driver does not notice. The consumer does, and stores no cursor by itself.
-func TestConsumeCommitByStatement(t *testing.T) {
+// TestHandlerThatEndsTransaction: a handler can end its transaction by a statement, which the driver does not notice.
+// The consumer notices it, stops, and does not store the cursor alone.
+func TestHandlerThatEndsTransaction(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(2)
 		x.Publish(f)
 		statements := []string{"COMMIT", "ROLLBACK"}
-		if x.Family() == "mysql" { // DDL commits there
+		if x.Has.CommittingDDL {
 			statements = append(statements, "CREATE TABLE made_by_handler (n INT)")
 		}
 		for _, statement := range statements {
@@ -29,7 +29,7 @@ func TestConsumeCommitByStatement(t *testing.T) {
 				return err
 			}
 			c := r.Consumer(f, x.RF)
-			c.Limit = 1
+			c.Options.Limit = 1
 			err := c.RunOnce(x.Ctx)
 			x.WantCode(err, rowfeed.HandlerFailed)
 			if !strings.Contains(err.Error(), "ended the transaction") || len(takeHanded(r)) != 1 || stored(r) != "" {
@@ -39,42 +39,27 @@ func TestConsumeCommitByStatement(t *testing.T) {
 	})
 }
 
-// denial is a statement that the database refuses by a code that says "again".
+// denial returns a function whose statement the database refuses with a code that means "try again".
 func denial(x *suite.Env, code string) func(context.Context, *sql.Tx) error {
-	statement := map[string]map[string]string{
-		"conflict": {
-			"postgres": "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$",
-			"mysql":    "SIGNAL SQLSTATE '40001' SET MYSQL_ERRNO = 1213, MESSAGE_TEXT = 'deadlock'",
-		},
-		"lock timeout": {
-			"postgres": "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '55P03'; END $$",
-			"mysql":    "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1205, MESSAGE_TEXT = 'lock wait timeout'",
-		},
-	}[code][x.Family()]
-	other, err := x.DB.OpenTapped(x.T, testdb.Hooks{}).Conn(x.Ctx)
-	if err != nil {
-		x.Fatal(err)
-	}
-	x.Cleanup(func() { _ = other.Close() })
-	if x.Family() == "sqlite" {
-		if _, err := other.ExecContext(x.Ctx, "PRAGMA busy_timeout = 1"); err != nil {
-			x.Fatal(err)
-		}
-	}
-	return func(ctx context.Context, tx *sql.Tx) error {
-		if x.Family() == "sqlite" { // past its transaction, which holds the only write lock
+	if x.Has.OneWriter { // a second connection, because the handler's transaction holds the only write lock
+		other := x.DB.OpenTapped(x.T, testdb.Hooks{}, x.Text("consume.impatient"))
+		return func(ctx context.Context, _ *sql.Tx) error {
 			_, err := other.ExecContext(ctx, "INSERT INTO applied (n) VALUES (99)")
 			return err
 		}
+	}
+	statement := x.Text(map[string]string{
+		"conflict": "consume.raise_conflict", "lock timeout": "consume.raise_lock_timeout",
+	}[code])
+	return func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, statement)
 		return err
 	}
 }
 
-// TestConsumeDenied: locks of others in the handler's way are nobody's failure and are
-// outlived. What looks like one and never passes is a failure after all, so that it
-// does not stall the feed.
-func TestConsumeDenied(t *testing.T) {
+// TestLockConflictsAreRetried: lock conflicts in the handler are retried and are no failures. A conflict that never
+// ends is a failure after all, so that it does not stall the feed.
+func TestLockConflictsAreRetried(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(3)

@@ -13,10 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardLeftBehind (H24): one shard was set back to its beginning, where a source
-// refuses nothing, and the feed is of a new generation. It does not go on by itself while
-// the other shard's cursor is of the old one.
-func TestShardLeftBehind(t *testing.T) {
+// TestResetShardDoesNotSplitGenerations (H24): one shard was reset to its beginning, where a source refuses nothing,
+// and the feed has a new generation. The shard does not continue alone while the other shard's cursor is of the old
+// generation.
+func TestResetShardDoesNotSplitGenerations(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		c := r.ShardsOf(f, x.RF, 2)
@@ -39,10 +39,10 @@ func TestShardLeftBehind(t *testing.T) {
 			x.Errorf("the next step: %v", err)
 		}
 		if n := x.Scalar("SELECT count(*) FROM applied"); n != 0 {
-			x.Errorf("%d entries of the new generation were applied beside a cursor of the old one", n)
+			x.Errorf("%d entries of the new generation were applied although a cursor is of the old one", n)
 		}
 		refused := 0
-		c.OnRefused = func(context.Context, *sql.Tx, error) error {
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error {
 			refused++
 			return nil
 		}
@@ -57,7 +57,7 @@ func TestShardLeftBehind(t *testing.T) {
 	})
 }
 
-// refusals holds back the refusals of two shards until both are there.
+// refusals is a source that holds the refusals of two shards until it has both.
 type refusals struct {
 	rowfeed.Source
 	mu   sync.Mutex
@@ -82,9 +82,9 @@ func (s *refusals) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page
 	return page, err
 }
 
-// TestShardsRefusedAtOnce (H24): two shards are refused at the same time. Both are
-// set back once: the second waits for the first before anything is done about it.
-func TestShardsRefusedAtOnce(t *testing.T) {
+// TestTwoRefusalsRestartOnce (H24): two shards are refused at the same time. Both restart once: the second waits for
+// the first, and then finds its cursor reset.
+func TestTwoRefusalsRestartOnce(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertKV(1, 21)
@@ -92,7 +92,7 @@ func TestShardsRefusedAtOnce(t *testing.T) {
 		r.Once(r.ShardsOf(f, x.RF, 2))
 		x.Exec("DELETE FROM applied", "UPDATE rowfeed_cursors SET value = '1000'")
 		m := newTeammate(r, &refusals{Source: f, of: map[rowfeed.Shards]bool{}, both: make(chan struct{})}, 2)
-		m.c.Lease = suite.StuckTTL
+		m.c.Options.Lease = suite.StuckTTL
 		var mu sync.Mutex
 		calls := 0
 		called := func() int {
@@ -100,7 +100,7 @@ func TestShardsRefusedAtOnce(t *testing.T) {
 			defer mu.Unlock()
 			return calls
 		}
-		m.c.OnRefused = func(ctx context.Context, _ *sql.Tx, _ error) error {
+		m.c.Options.OnRefused = func(ctx context.Context, _ *sql.Tx, _ error) error {
 			mu.Lock()
 			calls++
 			first := calls == 1
@@ -121,10 +121,10 @@ func TestShardsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// TestCursorsDroppedWhileMade (M22): an instance makes a consumer's cursors and finds that another
-// has; before it has locked them the consumer is dropped. It makes them then. (On SQLite
-// nobody comes between.)
-func TestCursorsDroppedWhileMade(t *testing.T) {
+// TestCursorsAreMadeAgain (M22): an instance creates a consumer's cursors, and finds that another instance has created
+// them. Before it has locked them, the consumer is dropped. The instance then creates them. With one writer at a time
+// this order is impossible.
+func TestCursorsAreMadeAgain(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertKV(1, 21)
@@ -134,12 +134,13 @@ func TestCursorsDroppedWhileMade(t *testing.T) {
 		var mu sync.Mutex
 		step := 0
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if ev.Kind != testdb.Exec || !strings.Contains(ev.SQL, "rowfeed_cursors") || x.Family() == "sqlite" {
+			if ev.Kind != testdb.Exec || !strings.Contains(ev.SQL, "rowfeed_cursors") || x.Has.OneWriter {
 				return nil
 			}
 			mu.Lock()
 			was := step
-			if strings.Contains(ev.SQL, "INSERT") && step == 0 || strings.Contains(ev.SQL, "SET version = version + 1") && step == 1 {
+			if strings.Contains(ev.SQL, "INSERT") && step == 0 ||
+				strings.Contains(ev.SQL, "SET version = version + 1") && step == 1 {
 				step++
 			}
 			now := step
@@ -155,10 +156,10 @@ func TestCursorsDroppedWhileMade(t *testing.T) {
 			return nil
 		}}, nil)
 		ended := make(chan error, 1)
-		go func() { ended <- r.ShardsOf(f, rf, 2).Divide(x.Ctx) }()
-		if x.Family() != "sqlite" {
+		go func() { ended <- divide(r, f, rf, 2) }()
+		if !x.Has.OneWriter {
 			<-inserts
-			if err := r.ShardsOf(f, x.RF, 2).Divide(x.Ctx); err != nil {
+			if err := divide(r, f, x.RF, 2); err != nil {
 				x.Fatal(err)
 			}
 			close(goOn)
@@ -191,9 +192,8 @@ func TestCursorsDroppedWhileMade(t *testing.T) {
 	})
 }
 
-// TestNewestOfForgottenLetters (H25): of two dead letters of one key whose places were
-// forgotten the later one is kept.
-func TestNewestOfForgottenLetters(t *testing.T) {
+// TestNewerOfTwoLettersIsKept (H25): if a key has two dead letters in two shards, the later one is kept.
+func TestNewerOfTwoLettersIsKept(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertKV(1, 3)
@@ -202,15 +202,23 @@ func TestNewestOfForgottenLetters(t *testing.T) {
 		c := r.ShardsOf(f, x.RF, 2)
 		c.OnFailure = rowfeed.SetAside
 		r.Once(c)
-		columns := "consumer, feed, key_digest, key_json, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard"
+		columns := "consumer, feed, key_digest, key_json, position, op, state, attempts, collapsed, error, " +
+			"first_at, last_at, data_shard"
 		x.Exec("UPDATE rowfeed_dead_letters SET generation = -7, shard = 0",
-			"INSERT INTO rowfeed_dead_letters ("+columns+", shard, generation) SELECT "+columns+", 1, -5 FROM rowfeed_dead_letters",
+			"INSERT INTO rowfeed_dead_letters ("+columns+", shard, generation) "+
+				"SELECT "+columns+", 1, -5 FROM rowfeed_dead_letters",
 			"UPDATE rowfeed_cursors SET aside = 1")
-		if err := r.ShardsOf(f, x.RF, 1).Divide(x.Ctx); err != nil {
+		if err := divide(r, f, x.RF, 1); err != nil {
 			x.Fatal(err)
 		}
 		if n := x.Scalar("SELECT MAX(generation) FROM rowfeed_dead_letters"); n != -7 {
 			x.Errorf("a letter of generation %d is kept", -n)
 		}
 	})
+}
+
+// divide gives the consumer a number of shards, as a relay does before it waits for its lease.
+func divide(r *suite.Receiver, source rowfeed.Source, rf *rowfeed.DB, shards int) error {
+	c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(source, rf, shards)}
+	return c.Divide(r.Ctx)
 }

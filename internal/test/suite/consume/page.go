@@ -14,14 +14,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// watchedSource tells of the pages that a consumer has read.
+// watchedSource is a source that records the pages that a consumer reads.
 type watchedSource struct {
 	rowfeed.Source
 	mu    sync.Mutex
-	read  []rowfeed.Cursor // the cursors above which pages were read, in order
-	moved chan struct{}    // closed, and another, with each of them
-	hang  rowfeed.Cursor   // pages above it are not answered before the request ends
-	open  int              // requests under way
+	read  []rowfeed.Cursor // the cursors after which pages were read, in order
+	moved chan struct{}    // closed and replaced at each page
+	hang  rowfeed.Cursor   // pages after this cursor are not answered before the request ends
+	open  int              // open requests
 }
 
 func watchedPages(s rowfeed.Source) *watchedSource {
@@ -38,7 +38,7 @@ func (s *watchedSource) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed
 	if hang {
 		s.note(req.After)
 		<-ctx.Done()
-		<-time.After(50 * time.Millisecond) // it takes its time
+		<-time.After(50 * time.Millisecond) // a page takes a while
 	} else if page, err = s.Source.Fetch(ctx, req); err == nil {
 		s.note(req.After)
 	}
@@ -56,7 +56,7 @@ func (s *watchedSource) note(after rowfeed.Cursor) {
 	s.moved = make(chan struct{})
 }
 
-// await returns when a page above a cursor was read.
+// await returns when a page after a cursor was read.
 func (s *watchedSource) await(ctx context.Context, after rowfeed.Cursor) error {
 	for {
 		s.mu.Lock()
@@ -79,19 +79,19 @@ func (s *watchedSource) pages() []rowfeed.Cursor {
 	return slices.Clone(s.read)
 }
 
-// reading is a consumer of six entries, two at a time, whose source is watched.
+// reading is a consumer of six entries, two at a time, with a watchedSource.
 type reading struct {
 	*suite.Env
 	*rowfeed.Consumer
 	feed   *rowfeed.Feed
 	source *watchedSource
-	handed []string // position, id and v of every entry, in every attempt
-	// batch, when set, decides about a batch; behind is called when one is committed.
+	handed []string // position, id and v of every entry, of every attempt
+	// batch, if set, decides about a batch. behind is called when a batch is committed.
 	batch  func(ctx context.Context, entries []rowfeed.Entry) error
 	behind func()
 }
 
-// readings runs a test of a consumer with a transaction, and of one that delivers elsewhere.
+// readings runs a test with a consumer that has a transaction, and with one that delivers to another system.
 func readings(t *testing.T, test func(r *reading)) {
 	for _, kind := range []string{"handle", "deliver"} {
 		t.Run(kind, func(t *testing.T) {
@@ -111,12 +111,13 @@ func readings(t *testing.T, test func(r *reading)) {
 
 func (r *reading) consumer(kind string) {
 	r.source = watchedPages(r.feed)
-	rf, err := rowfeed.Open(r.Ctx, r.Pool, r.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Consumed: func(rowfeed.ConsumeEvent) {
+	committed := &rowfeed.Observer{Consumed: func(rowfeed.ConsumeEvent) {
 		if do := r.behind; do != nil {
 			r.behind = nil
 			do()
 		}
-	}}})
+	}}
+	rf, err := rowfeed.Open(r.Ctx, r.Pool, r.Dialect, &rowfeed.Config{Observer: committed})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -131,24 +132,24 @@ func (r *reading) consumer(kind string) {
 		}
 		return nil
 	}
-	r.Consumer = &rowfeed.Consumer{Name: "test", Source: r.source, DB: rf, Limit: 2, Retry: rowfeed.Retry{Backoff: 1, MaxBackoff: 1}}
+	r.Consumer = &rowfeed.Consumer{Name: "test", Source: r.source, DB: rf,
+		Options: rowfeed.ConsumerOptions{Limit: 2, Retry: rowfeed.Retry{Backoff: 1, MaxBackoff: 1}}}
 	if kind == "handle" {
 		r.Handle = func(ctx context.Context, _ *sql.Tx, entries []rowfeed.Entry) error { return take(ctx, entries) }
 	} else {
 		r.Deliver = func(ctx context.Context, entries []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 			if err := take(ctx, entries); err != nil {
-				return []rowfeed.Refusal{{Err: err}}, nil // of the first of them; an error ends RunOnce
+				return []rowfeed.Refusal{{Err: err}}, nil // refuses the first entry; an error would end RunOnce
 			}
 			return nil, nil
 		}
 	}
 }
 
-// afterTwo is the cursor behind the first two entries.
+// afterTwo returns the cursor behind the first two entries.
 func (r *reading) afterTwo() rowfeed.Cursor { return r.Fetch(r.feed, rowfeed.Beginning, 2).Cursor }
 
-// holdFirst holds the first batch up until the page behind it has been read, and ends it as
-// then says.
+// holdFirst keeps the first batch until the next page has been read, and then calls then.
 func (r *reading) holdFirst(then func() error) {
 	next := r.afterTwo()
 	r.batch = func(ctx context.Context, entries []rowfeed.Entry) error {
@@ -182,9 +183,9 @@ func (r *reading) change() {
 	r.Publish(r.feed)
 }
 
-// TestReadAhead (M47, H26): the page behind a batch is read while that is handled. Rows of it
-// that change before it is handled have left it for later positions, and come again.
-func TestReadAhead(t *testing.T) {
+// TestPageIsReadAhead (M47, H26): the next page is read while a batch is handled. Rows of that page that change before
+// they are handled come again at later positions.
+func TestPageIsReadAhead(t *testing.T) {
 	readings(t, func(r *reading) {
 		r.holdFirst(func() error { return nil })
 		r.behind = r.change
@@ -193,18 +194,19 @@ func TestReadAhead(t *testing.T) {
 	})
 }
 
-// TestReadAheadNot (M47): who asks for it gets every page as it is when the batch before is through.
-func TestReadAheadNot(t *testing.T) {
+// TestNoReadAheadReadsAfterCommit (M47): with NoReadAhead, every page is as it is when the batch before has been
+// committed.
+func TestNoReadAheadReadsAfterCommit(t *testing.T) {
 	readings(t, func(r *reading) {
-		r.NoReadAhead, r.behind = true, r.change
+		r.Options.NoReadAhead, r.behind = true, r.change
 		r.once()
 		r.wantHanded("1: 1=1", "2: 2=1", "5: 5=1", "6: 6=1", "7: 3=2", "8: 4=<nil>")
 	})
 }
 
-// TestReadAheadFails (M47, H3): what was read behind a batch that fails is not handled before
-// that batch is.
-func TestReadAheadFails(t *testing.T) {
+// TestPageAheadWaitsForFailedBatch (M47, H3): the page that was read ahead is not handled before the batch before it,
+// even if that batch fails first.
+func TestPageAheadWaitsForFailedBatch(t *testing.T) {
 	readings(t, func(r *reading) {
 		failed := false
 		r.holdFirst(func() error {
@@ -219,9 +221,9 @@ func TestReadAheadFails(t *testing.T) {
 	})
 }
 
-// TestReadAheadMoved (M47, H2): an operator sends the consumer back while a page lies ready.
-// With Handle nothing of that takes effect; and what comes then is what the new place says.
-func TestReadAheadMoved(t *testing.T) {
+// TestSeekDiscardsPageAhead (M47, H2): an operator moves the cursor back while a page is read ahead. With Handle that
+// page takes no effect, and the next entries come from the new position.
+func TestSeekDiscardsPageAhead(t *testing.T) {
 	readings(t, func(r *reading) {
 		r.holdFirst(func() error { return nil })
 		r.behind = func() {
@@ -234,9 +236,9 @@ func TestReadAheadMoved(t *testing.T) {
 	})
 }
 
-// TestReadAheadOnePage (M47): one page lies ready at most, none is read behind the head, and Run ends
-// when nobody reads for it any more.
-func TestReadAheadOnePage(t *testing.T) {
+// TestOnePageIsReadAhead (M47): at most one page is read ahead, none beyond the head, and Run returns only when no
+// request is open.
+func TestOnePageIsReadAhead(t *testing.T) {
 	readings(t, func(r *reading) {
 		after := r.afterTwo()
 		ahead := -1
@@ -265,9 +267,8 @@ func TestReadAheadOnePage(t *testing.T) {
 	})
 }
 
-// TestReadAheadSmallPool (M47): a pool of one connection has none for a page while a transaction is
-// open.
-func TestReadAheadSmallPool(t *testing.T) {
+// TestPoolOfOneReadsNothingAhead (M47): a pool of one connection has none for a page while a transaction is open.
+func TestPoolOfOneReadsNothingAhead(t *testing.T) {
 	readings(t, func(r *reading) {
 		r.Pool.SetMaxOpenConns(1)
 		r.once()

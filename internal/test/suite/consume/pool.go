@@ -12,14 +12,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestConsumeGroupSmallPool (M24): handlers of as many shards as the pool has room for hang.
-// They leave connections for the leases: none is lost. The other shards wait with a page in
-// hand, and a newcomer with a pool of its own has its share of them all the same, and works.
-func TestConsumeGroupSmallPool(t *testing.T) {
+// TestHangingHandlersKeepLeases (M24): handlers of as many shards as the pool has room for hang. They leave connections
+// for the leases, so none is lost. The other shards wait with a page, and an instance that joins with its own pool gets
+// its share and works.
+func TestHangingHandlersKeepLeases(t *testing.T) {
 	t.Parallel()
 	testdb.Only(t, testdb.Postgres15, testdb.MariaDB) // SQLite's writers have one lock
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		// A machine that stands still for the ttl loses leases, too, but not each time.
+		// A machine that stalls for the TTL also loses leases, but not each time.
 		for try := 1; ; try++ {
 			x := suite.NewEnv(t, e, nil)
 			x.Migrate()
@@ -34,22 +34,19 @@ func TestConsumeGroupSmallPool(t *testing.T) {
 	})
 }
 
-// hangingHandlers answers how many leases an instance has lost beside them.
+// hangingHandlers returns how many leases an instance has lost while its handlers hang.
 func hangingHandlers(x *suite.Env) int64 {
 	x.Helper()
 	f, r := x.AddShards(64), x.Receiver()
 	pool := x.DB.OpenTapped(x.T, testdb.Hooks{})
 	pool.SetMaxOpenConns(4)
 	m := newTeammate(r, f, consumerShards)
-	var err error
-	if m.rf, err = rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
-		if e.Kind == rowfeed.JobLost {
-			m.lost.Add(1)
-		}
-	}}}); err != nil {
+	rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{Observer: m.observer()})
+	if err != nil {
 		x.Fatal(err)
 	}
-	m.c.DB, m.c.Lease = m.rf, 5*time.Second
+	m.rf = rf
+	m.c.DB, m.c.Options.Lease = m.rf, 5*time.Second
 	done := make(chan struct{})
 	var hanging atomic.Int64
 	handle := m.c.Handle
@@ -68,25 +65,33 @@ func hangingHandlers(x *suite.Env) int64 {
 		x.InsertIDs(suite.IDsOf(1, 1, 64, shard*8, shard*8+8)...)
 	}
 	x.Publish(f)
-	// steady waits for it, and asserts that as many handlers hang then, unless a lease was lost.
+	// steady waits for a condition, and asserts that two handlers hang then, unless a lease was lost.
 	steady := func(what string, ok func() bool) {
 		x.Helper()
 		x.Eventually(what, func() bool { return m.lost.Load() > 0 || ok() })
 		if n := hanging.Load(); n != 2 {
 			x.Logf("%d handlers hang", n)
-			x.Eventually("leases are lost, and else two handlers hang", func() bool { return m.lost.Load() > 0 || hanging.Load() == 2 })
+			x.Eventually("two handlers hang, or a lease was lost", func() bool {
+				return m.lost.Load() > 0 || hanging.Load() == 2
+			})
 		}
 	}
 	x.Eventually("two handlers hang", func() bool { return hanging.Load() == 2 })
-	steady("more than the ttl passes", func() bool { return x.Standing(suite.TestGroup, consumerShards).Beats(was) >= 5 })
+	steady("more than the TTL passes", func() bool {
+		return x.Standing(suite.TestGroup, consumerShards).Beats(was) >= 5
+	})
 	if s := x.Standing(suite.TestGroup, consumerShards); s.TakeOver != was.TakeOver && m.lost.Load() == 0 {
 		x.Errorf("epochs %v were %v, and no shard was lost", s.Epochs, was.Epochs)
 	}
 	n := newTeammate(r, f, consumerShards)
-	n.c.Lease = m.c.Lease
+	n.c.Options.Lease = m.c.Options.Lease
 	n.start()
-	steady("the newcomer has its share", func() bool { return x.Standing(suite.TestGroup, consumerShards).Balanced(consumerShards, 2) })
-	steady("the newcomer works on it", func() bool { return x.Scalar("SELECT count(*) FROM applied") == consumerShards/2 })
+	steady("the new instance has its share", func() bool {
+		return x.Standing(suite.TestGroup, consumerShards).Balanced(consumerShards, 2)
+	})
+	steady("the new instance works on it", func() bool {
+		return x.Scalar("SELECT count(*) FROM applied") == consumerShards/2
+	})
 	lost := m.lost.Load()
 	close(done)
 	x.Eventually("all is committed", func() bool { return x.Scalar("SELECT count(*) FROM applied") == consumerShards })

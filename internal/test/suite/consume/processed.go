@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// relay delivers entries to a receiver that is not idempotent, and stores its cursor
-// after each delivery: a crash in between makes it deliver again.
+// relay delivers entries to a receiver that is not idempotent, and stores its cursor after each delivery. After a
+// crash in between, it delivers again.
 func relay(ctx context.Context, rf *rowfeed.DB, pool *sql.DB) error {
 	f, err := rf.Feed(ctx, "kv")
 	if err != nil {
@@ -39,7 +39,7 @@ func relay(ctx context.Context, rf *rowfeed.DB, pool *sql.DB) error {
 	}
 }
 
-// receive is the receiver: one transaction with the mark and the effect.
+// receive stores the mark and the effect of an entry in one transaction.
 func receive(ctx context.Context, rf *rowfeed.DB, pool *sql.DB, e rowfeed.Entry) error {
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
@@ -73,13 +73,14 @@ func init() {
 	})
 }
 
-// TestProcessedOnce (M73): a relay is killed before each of its statements, also
-// between a delivery and storing the cursor; whatever comes again has one effect.
-func TestProcessedOnce(t *testing.T) {
+// TestMarkedEntryTakesEffectOnce (M73): a relay is killed before each of its statements, also between a delivery and
+// the write of its cursor. Entries that come again take effect once.
+func TestMarkedEntryTakesEffectOnce(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
-		x.Exec("CREATE TABLE relay (c VARCHAR(100))", "CREATE TABLE repeats (n INTEGER)", "INSERT INTO relay VALUES ('')")
+		x.Exec("CREATE TABLE relay (c VARCHAR(100))", "CREATE TABLE repeats (n INTEGER)",
+			"INSERT INTO relay VALUES ('')")
 		x.Fill(2)
 		x.Publish(f)
 		for n := 1; ; n++ {
@@ -101,12 +102,13 @@ func TestProcessedOnce(t *testing.T) {
 	})
 }
 
-// TestProcessedRace (M73): two receivers of one entry at once: the second waits for
-// the first, and does what the first has rolled back.
-func TestProcessedRace(t *testing.T) {
+// TestSecondReceiverWaitsForFirst (M73): two receivers process one entry at the same time. The second waits for the
+// first, and does the work if the first has rolled back.
+func TestSecondReceiverWaitsForFirst(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		mark := func(tx *sql.Tx, position string) (bool, error) {
-			return x.RF.MarkProcessed(x.Ctx, rowfeed.InTx(tx), "mailer", "kv", rowfeed.Entry{Position: position, Generation: 1})
+			return x.RF.MarkProcessed(x.Ctx, rowfeed.InTx(tx), "mailer", "kv",
+				rowfeed.Entry{Position: position, Generation: 1})
 		}
 		for position, commits := range map[string]bool{"1": true, "2": false} {
 			one, err := x.Pool.BeginTx(x.Ctx, nil)
@@ -128,7 +130,7 @@ func TestProcessedRace(t *testing.T) {
 					if first, err = mark(two, position); err != nil {
 						return err
 					}
-					_, err = two.ExecContext(x.Ctx, "UPDATE rowfeed_processed SET processed_at = 0") // it can go on
+					_, err = two.ExecContext(x.Ctx, "UPDATE rowfeed_processed SET processed_at = 0") // it can continue
 					return errors.Join(err, two.Commit())
 				}()
 			}()
@@ -156,9 +158,9 @@ func TestProcessedRace(t *testing.T) {
 	})
 }
 
-// TestPurgeProcessed (M73): ids that no delivery can have any more are forgotten, others
-// kept: those above the cursor, of another consumer, of a later generation.
-func TestPurgeProcessed(t *testing.T) {
+// TestPurgeKeepsWhatMayComeAgain (M73): marks of entries that cannot be delivered again are purged. Marks above the
+// cursor, of another consumer, and of a later generation are kept.
+func TestPurgeKeepsWhatMayComeAgain(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		var values []string
@@ -166,7 +168,8 @@ func TestPurgeProcessed(t *testing.T) {
 			values = append(values, fmt.Sprintf("('test', 'kv', 1, 0, '%019d', 0)", n+1))
 		}
 		x.Exec("INSERT INTO rowfeed_processed VALUES "+strings.Join(values, ", "),
-			"INSERT INTO rowfeed_processed VALUES ('test', 'kv', 2, 0, '0000000000000000001', 0), ('other', 'kv', 1, 0, '0000000000000000001', 0), ('test', 'other', 1, 0, '0000000000000000001', 0)")
+			"INSERT INTO rowfeed_processed VALUES ('test', 'kv', 2, 0, '0000000000000000001', 0), "+
+				"('other', 'kv', 1, 0, '0000000000000000001', 0), ('test', 'other', 1, 0, '0000000000000000001', 0)")
 		purge := func(upTo rowfeed.Cursor, want int64) {
 			x.Helper()
 			if n, err := x.RF.Admin().PurgeProcessed(x.Ctx, "test", "kv", upTo); n != want || err != nil {
@@ -177,13 +180,17 @@ func TestPurgeProcessed(t *testing.T) {
 		x.WantCode(err, rowfeed.UnknownConsumer)
 		r.Once(r.Consumer(f, x.RF))
 		purge("", 0) // at the beginning
-		// Of several shards the one that is furthest behind decides, and one at the beginning.
-		x.Exec("INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, updated_at) VALUES ('three', 'kv', 0, 3, '7', 1, 0, 0, 0, 0), ('three', 'kv', 1, 3, '', 0, 0, 0, 0, 0), ('three', 'kv', 2, 3, '6', 1, 0, 0, 0, 0)",
-			"INSERT INTO rowfeed_processed SELECT 'three', feed, generation, 5, position, 0 FROM rowfeed_processed WHERE consumer = 'test' AND feed = 'kv' AND generation = 1")
+		// The shard that is furthest behind decides, also if it is at the beginning.
+		x.Exec("INSERT INTO rowfeed_cursors "+
+			"(consumer, feed, shard, shard_count, value, generation, epoch, version, paused, updated_at) VALUES "+
+			"('three', 'kv', 0, 3, '7', 1, 0, 0, 0, 0), ('three', 'kv', 1, 3, '', 0, 0, 0, 0, 0), "+
+			"('three', 'kv', 2, 3, '6', 1, 0, 0, 0, 0)",
+			"INSERT INTO rowfeed_processed SELECT 'three', feed, generation, 5, position, 0 "+
+				"FROM rowfeed_processed WHERE consumer = 'test' AND feed = 'kv' AND generation = 1")
 		for _, step := range []struct {
 			value string
 			want  int64
-		}{{"", 0}, {"0@9", 0}, {"4@9", 4}, {"5", 1}, {"9", 1}} { // at last the third one, at 6, decides
+		}{{"", 0}, {"0@9", 0}, {"4@9", 4}, {"5", 1}, {"9", 1}} { // for the last cursor the third shard, at 6, decides
 			x.Exec("UPDATE rowfeed_cursors SET value = '" + step.value + "' WHERE consumer = 'three' AND shard = 1")
 			if n, err := x.RF.Admin().PurgeProcessed(x.Ctx, "three", "kv", ""); n != step.want || err != nil {
 				x.Errorf("a shard at %q: %d forgotten, want %d (%v)", step.value, n, step.want, err)
@@ -193,7 +200,7 @@ func TestPurgeProcessed(t *testing.T) {
 		x.Fill(9)
 		x.Publish(f)
 		r.Once(r.Consumer(f, x.RF))
-		purge("", 9) // positions are compared as numbers, not as text: 9 is below 10
+		purge("", 9) // positions are compared as numbers: 9 is below 10
 		purge("10", 1)
 		purge("2100", 2090)
 		purge("2:0@5", 400)

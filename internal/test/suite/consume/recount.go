@@ -17,12 +17,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// recounts tells the statements that change what a consumer's shards are.
+// recounts recognizes the statements that change a consumer's shard count.
 func recounts(ev testdb.TapEvent) bool {
-	return ev.Kind == testdb.Exec && ev.InTx && strings.Contains(ev.SQL, "rowfeed_cursors") && strings.Contains(ev.SQL, "SET shard_count")
+	return ev.Kind == testdb.Exec && ev.InTx && strings.Contains(ev.SQL, "rowfeed_cursors") &&
+		strings.Contains(ev.SQL, "SET shard_count")
 }
 
-// recountHeld holds the first COMMIT behind a change of shards.
+// recountHeld holds the first COMMIT after a change of the shard count.
 func recountHeld() (*testdb.Held, testdb.Hooks) {
 	var mu sync.Mutex
 	recounting := map[int64]bool{}
@@ -37,8 +38,8 @@ func recountHeld() (*testdb.Held, testdb.Hooks) {
 	return held, testdb.Hooks{Before: held.Before}
 }
 
-// partsOf are, of n parts of dataShards data shards, the one that has each of them: by the
-// definition, and not as the library has it.
+// partsOf returns, for each of dataShards data shards, which of n parts has it. It computes this by the definition, and
+// not with the library.
 func partsOf(dataShards, n int) (parts []int) {
 	for i := range n {
 		for range (i+1)*dataShards/n - i*dataShards/n {
@@ -48,20 +49,19 @@ func partsOf(dataShards, n int) (parts []int) {
 	return parts
 }
 
-// TestRecountMinimum (M22, H2): the number of shards goes up and down under load,
-// while the instance before is still at work and its shards are at different places. Each
-// entry comes once, and once again for each change that set the cursor of its data shard
-// back behind it: to the lowest cursor among those that the new shard overlaps, and no
-// lower. Instances of the number before end with a conflict.
-func TestRecountMinimum(t *testing.T) {
+// TestNewShardsBeginAtLowestCursor (M22, H2): the shard count grows and shrinks under load, while the former instance
+// still works and its shards are at different positions. Each entry comes once, and once more for each change that
+// moved the cursor of its data shard back. A new shard begins at the lowest of the cursors that it overlaps, and no
+// lower. Former instances end with a conflict.
+func TestNewShardsBeginAtLowestCursor(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const dataShards = 24
 		f, r := x.AddShards(dataShards), x.Receiver()
 		load, loaded := make(chan struct{}), make(chan error, 1)
 		stopLoad := sync.OnceFunc(func() { close(load) })
 		x.Cleanup(stopLoad)
-		var allowed atomic.Int64 // rows; the test asks for more while it goes on
-		go func() {              // rows are inserted and never changed: a position stays what it is
+		var allowed atomic.Int64 // rows that the writer may have inserted; the test raises it
+		go func() {              // rows are never changed, so positions stay
 			for id := int64(1); ; id++ {
 				for wait := true; wait; wait = id > allowed.Load() {
 					select {
@@ -84,14 +84,14 @@ func TestRecountMinimum(t *testing.T) {
 		}()
 		start := func(rf *rowfeed.DB, count int) (cancel func(), ended chan error) {
 			c := r.ShardsOf(f, rf, count)
-			c.Limit = 3
+			c.Options.Limit = 3
 			ctx, cancel := context.WithCancel(x.Ctx)
 			x.Cleanup(cancel)
 			ended = make(chan error, 1)
 			go func() { ended <- c.Run(ctx) }()
 			return cancel, ended
 		}
-		type setBack struct{ low, high int64 } // by data shard: what comes again
+		type setBack struct{ low, high int64 } // the positions that come again, for each data shard
 		var changes [][]setBack
 		_, ended := start(x.RF, 1)
 		counts := []int{1, 4, 3, 8, 2, 1}
@@ -103,21 +103,21 @@ func TestRecountMinimum(t *testing.T) {
 				at, n := x.Positions("test")
 				return n == before && slices.Min(at) > int64(20*i)
 			})
-			// One shard falls behind the others.
+			// One shard is behind the others.
 			if before > 1 {
 				if n, err := x.RF.Admin().PauseConsumer(x.Ctx, shardID(i%before)); n != 1 || err != nil {
 					x.Fatal(n, err)
 				}
 				allowed.Add(80)
-				x.Eventually("the others go on", func() bool {
+				x.Eventually("the others continue", func() bool {
 					at, _ := x.Positions("test")
 					return slices.Max(at) > at[i%before]+10
 				})
 			}
-			allowed.Add(80) // others write and publish while the number is changed
+			allowed.Add(80) // rows are written and published while the count changes
 			held, hooks := recountHeld()
 			next, nextEnded := start(x.TappedDB(hooks, nil), count)
-			<-held.Reached // from here on nobody else moves a cursor
+			<-held.Reached // from here on no other instance moves a cursor
 			old, n := x.Positions("test")
 			if n != before {
 				x.Fatalf("the change can be seen before it is committed: %d shards", n)
@@ -136,8 +136,9 @@ func TestRecountMinimum(t *testing.T) {
 			held.Release()
 			err := <-ended
 			x.WantCode(err, rowfeed.Conflict)
-			if !strings.Contains(err.Error(), fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d", count, before)) {
-				x.Errorf("the instance of before does not say why it ends: %v", err)
+			want := fmt.Sprintf("its cursors are of %d shards, and this instance is to work on %d", count, before)
+			if !strings.Contains(err.Error(), want) {
+				x.Errorf("the former instance does not say why it ends: %v", err)
 			}
 			if _, err := x.RF.Admin().ResumeConsumer(x.Ctx, suite.TestConsumer); err != nil {
 				x.Fatal(err)
@@ -168,7 +169,8 @@ func TestRecountMinimum(t *testing.T) {
 				}
 			}
 			if times[e.Position] != want {
-				x.Errorf("position %s of data shard %d came %d times, want %d", e.Position, e.Shard, times[e.Position], want)
+				x.Errorf("position %s of data shard %d came %d times, want %d", e.Position, e.Shard, times[e.Position],
+					want)
 			}
 			again += want - 1
 		}
@@ -179,11 +181,11 @@ func TestRecountMinimum(t *testing.T) {
 	})
 }
 
-// gated is a source whose pages are held back until it is opened.
+// gated is a source that keeps its pages until open is closed.
 type gated struct {
 	rowfeed.Source
-	reached func()        // somebody asks for a page
-	open    chan struct{} // closed when there are pages
+	reached func()        // called when a page is requested
+	open    chan struct{} // closed when pages may be answered
 }
 
 func (g *gated) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
@@ -196,7 +198,7 @@ func (g *gated) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 	}
 }
 
-// asked is a source that remembers which part was asked for last.
+// asked is a source that remembers the part of the last request.
 type asked struct {
 	rowfeed.Source
 	mu   sync.Mutex
@@ -217,20 +219,20 @@ func (a *asked) last() rowfeed.Shards {
 	return a.part
 }
 
-// TestRecountLateWrite (H2): a worker of shard 1 of 2 has a page in hand, held before
-// each of its statements in turn, when the consumer gets 4 shards, of which shard 1 is
-// another part of the feed. Its write comes late and must not move that cursor: what is
-// behind it there would be passed over. Held before its COMMIT, it comes first, and the new
-// cursors begin behind it.
-func TestRecountLateWrite(t *testing.T) {
+// TestLateWriteKeepsNewCursor (H2): a worker of shard 1 of 2 handles a page, and is held before each of its statements
+// in turn, while the consumer gets 4 shards. Shard 1 of 4 is another part of the feed, so the late write must not move
+// its cursor. A worker that is held before its COMMIT comes first, and the new cursors begin behind its page.
+func TestLateWriteKeepsNewCursor(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const dataShards = 8
 		f, r := x.AddShards(dataShards), x.Receiver()
 		r.Once(r.ShardsOf(f, x.RF, 2))
 		first := int64(1)
-		for name, at := range map[string]func(testdb.TapEvent) bool{"BEGIN": begins, "the cursor": stores, "COMMIT": commits} {
-			if x.Family() == "sqlite" && name != "BEGIN" {
-				continue // one writer at a time: from BEGIN on the other one waits
+		for name, at := range map[string]func(testdb.TapEvent) bool{
+			"BEGIN": begins, "the cursor": stores, "COMMIT": commits,
+		} {
+			if x.Has.OneWriter && name != "BEGIN" {
+				continue // from BEGIN on the other instance waits
 			}
 			x.Exec("DELETE FROM applied", "DELETE FROM rowfeed_cursors")
 			r.Once(r.ShardsOf(f, x.RF, 2))
@@ -241,7 +243,7 @@ func TestRecountLateWrite(t *testing.T) {
 			x.Publish(f)
 			before, _ := x.Positions("test")
 			head := before[0] + 6
-			if _, err := x.RF.Admin().PauseConsumer(x.Ctx, shardID(0)); err != nil { // only shard 1 has a page in hand
+			if _, err := x.RF.Admin().PauseConsumer(x.Ctx, shardID(0)); err != nil { // only shard 1 handles a page
 				x.Fatal(err)
 			}
 			source := &asked{Source: f}
@@ -264,7 +266,7 @@ func TestRecountLateWrite(t *testing.T) {
 				want[2], want[3] = head, head
 				held.Release()
 				if err := <-slowEnded; err == nil {
-					x.Errorf("%s: shard 0 of 2 goes on among 4 shards", name)
+					x.Errorf("%s: shard 0 of 2 continues among 4 shards", name)
 				}
 			}
 			<-reached
@@ -279,7 +281,8 @@ func TestRecountLateWrite(t *testing.T) {
 				held.Release()
 				err := <-slowEnded
 				x.WantCode(err, rowfeed.Conflict)
-				if !strings.Contains(err.Error(), "shard 1 of 2") || len(takeHanded(slow)) != 3 || len(r.Applied()) != 0 {
+				if !strings.Contains(err.Error(), "shard 1 of 2") || len(takeHanded(slow)) != 3 ||
+					len(r.Applied()) != 0 {
 					x.Errorf("held before %s, the late write: %v; %q is applied", name, err, r.Applied())
 				}
 			}
@@ -295,10 +298,10 @@ func TestRecountLateWrite(t *testing.T) {
 	})
 }
 
-// TestRecountTwice (M22, H2): of two instances that start at once with another number of
-// shards one changes it, and the other finds it done; of two with two numbers one ends
-// with a conflict. The cursors are always those of one number.
-func TestRecountTwice(t *testing.T) {
+// TestConcurrentShardCountChanges (M22, H2): two instances start at the same time with another shard count: one changes
+// it, the other finds it changed. With two different counts, one ends with a conflict. All cursors are always of one
+// count.
+func TestConcurrentShardCountChanges(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertKV(1, 11)
@@ -314,17 +317,18 @@ func TestRecountTwice(t *testing.T) {
 		changed := 0
 		second := &suite.Receiver{Env: x}
 		go func() {
-			ended <- second.ShardsOf(f, x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			count := func(_ context.Context, ev testdb.TapEvent) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if recounts(ev) {
 					changed++
 				}
 				return nil
-			}}, nil), 4).RunOnce(x.Ctx)
+			}
+			ended <- second.ShardsOf(f, x.TappedDB(testdb.Hooks{Before: count}, nil), 4).RunOnce(x.Ctx)
 		}()
-		if x.Family() != "sqlite" { // which cannot tell
-			x.Eventually("the second one waits", x.Waits)
+		if x.Has.ShowsLockWaits {
+			x.Eventually("the second instance waits", x.Waits)
 		}
 		held.Release()
 		if err := errors.Join(<-ended, <-ended); err != nil {
@@ -341,7 +345,7 @@ func TestRecountTwice(t *testing.T) {
 		for round := range 6 {
 			x.Exec("DELETE FROM applied")
 			if round < 3 {
-				x.Exec("DELETE FROM rowfeed_cursors") // nobody has ever been there
+				x.Exec("DELETE FROM rowfeed_cursors") // a new consumer
 			}
 			counts := []int{2, 4 + round%2}
 			for _, count := range counts {

@@ -22,7 +22,7 @@ func init() {
 				return err
 			}
 			c := (&suite.Receiver{}).ShardsOf(f, rf, 3)
-			c.Limit = 2
+			c.Options.Limit = 2
 			return c.RunOnce(ctx)
 		}); err != nil {
 			fmt.Println(err)
@@ -31,9 +31,9 @@ func init() {
 	})
 }
 
-// wantHomes asserts that every dead letter is with the shard that has its key, and that
-// the cursors count them.
-func wantHomes(r *suite.Receiver, dataShards, count int, ids ...int64) {
+// wantLettersWithTheirKeys asserts that every dead letter is in the shard that has its key, and that the cursors count
+// the letters.
+func wantLettersWithTheirKeys(r *suite.Receiver, dataShards, count int, ids ...int64) {
 	r.Helper()
 	all, err := r.RF.Admin().DeadLetters(r.Ctx, suite.TestConsumer, nil)
 	if err != nil {
@@ -62,15 +62,16 @@ func wantHomes(r *suite.Receiver, dataShards, count int, ids ...int64) {
 	}
 	for _, c := range cursors {
 		if c.DeadLetters != counts[c.Shard] {
-			r.Errorf("the cursor of shard %d counts %d dead letters, there are %d", c.Shard, c.DeadLetters, counts[c.Shard])
+			r.Errorf("the cursor of shard %d counts %d dead letters, there are %d", c.Shard, c.DeadLetters,
+				counts[c.Shard])
 		}
 	}
 }
 
-// TestRecountKilledAtEveryStatement (M22, H2): an instance that changes the number of
-// shards is killed before each of its statements in turn. Whoever starts next finds the
-// cursors and dead letters of one number or the other, and applies the rest, nothing twice.
-func TestRecountKilledAtEveryStatement(t *testing.T) {
+// TestShardCountChangeKilledAtEveryStatement (M22, H2): an instance that changes the shard count is killed before each
+// of its statements in turn. The next instance finds the cursors and dead letters of one count, and applies the rest,
+// nothing twice.
+func TestShardCountChangeKilledAtEveryStatement(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const dataShards = 12
 		f, r := x.AddShards(dataShards), x.Receiver()
@@ -94,10 +95,11 @@ func TestRecountKilledAtEveryStatement(t *testing.T) {
 			if count != 4 && count != 3 {
 				x.Fatalf("killed before %s: %d shards", before, count)
 			}
-			wantHomes(r, dataShards, count, 3, 7, 11)
+			wantLettersWithTheirKeys(r, dataShards, count, 3, 7, 11)
 			r.Once(r.ShardsOf(f, x.RF, 3))
-			wantHomes(r, dataShards, 3, 3, 7, 11)
-			if got, keys := len(r.Applied()), x.Scalar("SELECT count(DISTINCT id) FROM applied"); got != last-3 || keys != int64(last-3) {
+			wantLettersWithTheirKeys(r, dataShards, 3, 3, 7, 11)
+			if got, keys := len(r.Applied()), x.Scalar("SELECT count(DISTINCT id) FROM applied"); got != last-3 ||
+				keys != int64(last-3) {
 				x.Fatalf("killed before %s: %d effects of %d keys, want %d", before, got, keys, last-3)
 			}
 			if before == "" {

@@ -16,13 +16,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestRecountDeadLetters (H25): a key that is aside stays aside whatever shard has
-// it next: later versions join it there, and its release comes from there.
-func TestRecountDeadLetters(t *testing.T) {
+// TestLettersFollowTheirKeys (H25): a key that is set aside stays aside in whichever shard it is after a change of the
+// shard count. Later versions join the letter there, and its release comes from there.
+func TestLettersFollowTheirKeys(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const dataShards = 12
 		f, r := x.AddShards(dataShards), x.Receiver()
-		ids := append(suite.IDsOf(1, 2, dataShards, 0, 3), append(suite.IDsOf(1, 2, dataShards, 4, 6), suite.IDsOf(1, 3, dataShards, 8, 12)...)...)
+		ids := slices.Concat(suite.IDsOf(1, 2, dataShards, 0, 3), suite.IDsOf(1, 2, dataShards, 4, 6),
+			suite.IDsOf(1, 3, dataShards, 8, 12))
 		x.InsertIDs(ids...)
 		x.Publish(f)
 		consumer := func(count int) *rowfeed.Consumer {
@@ -32,9 +33,10 @@ func TestRecountDeadLetters(t *testing.T) {
 		}
 		r.Fail = failsOn(ids...)
 		r.Once(consumer(1))
-		wantHomes(r, dataShards, 1, ids...)
+		wantLettersWithTheirKeys(r, dataShards, 1, ids...)
 		r.Fail = nil
-		x.Exec(fmt.Sprintf("UPDATE rowfeed_dead_letters SET data_shard = NULL WHERE key_json = '{\"id\":%d}'", ids[6])) // as tables of version 4 had it
+		// Letters of version 4 have no data shard.
+		x.Exec(fmt.Sprintf("UPDATE rowfeed_dead_letters SET data_shard = NULL WHERE key_json = '{\"id\":%d}'", ids[6]))
 		for i, count := range []int{4, 3, 12, 1, 5} {
 			takeHanded(r)
 			x.Exec(fmt.Sprintf("UPDATE kv SET v = %d", i+1))
@@ -43,9 +45,10 @@ func TestRecountDeadLetters(t *testing.T) {
 			if got := takeHanded(r); len(got) != 0 {
 				x.Errorf("of %d shards: keys that are aside were handed over: %q", count, got)
 			}
-			wantHomes(r, dataShards, count, ids...)
-			// A newly made letter is with its shard as well; one is released there.
-			all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(fmt.Sprintf(`{"id":%d}`, ids[0])))
+			wantLettersWithTheirKeys(r, dataShards, count, ids...)
+			// A new letter is in the shard of its key, too, and is released there.
+			all, err := x.RF.Admin().
+				DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(fmt.Sprintf(`{"id":%d}`, ids[0])))
 			if err != nil || len(all) != 1 || all[0].Collapsed == 0 {
 				x.Fatalf("of %d shards: the letter of %d: %+v %v", count, ids[0], all, err)
 			}
@@ -53,32 +56,33 @@ func TestRecountDeadLetters(t *testing.T) {
 			if err := consumer(count).RunOnce(x.Bounded()); err != nil {
 				x.Fatal(err)
 			}
-			if got, want := takeHanded(r), []string{fmt.Sprintf("%s upsert %d", all[0].Position, ids[0])}; !slices.Equal(got, want) {
+			want := []string{fmt.Sprintf("%s upsert %d", all[0].Position, ids[0])}
+			if got := takeHanded(r); !slices.Equal(got, want) {
 				x.Errorf("of %d shards: released %q, want %q", count, got, want)
 			}
-			wantHomes(r, dataShards, count, ids[1:]...)
+			wantLettersWithTheirKeys(r, dataShards, count, ids[1:]...)
 			r.Fail = failsOn(ids[0])
 			x.Exec(fmt.Sprintf("UPDATE kv SET v = -1 WHERE id = %d", ids[0]))
 			x.Publish(f)
 			r.Once(consumer(count))
 			r.Fail = nil
-			wantHomes(r, dataShards, count, ids...)
+			wantLettersWithTheirKeys(r, dataShards, count, ids...)
 		}
-		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, shardID(0), nil); err != nil || n == 0 || n == int64(len(ids)) {
+		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, shardID(0), nil); err != nil || n == 0 ||
+			n == int64(len(ids)) {
 			x.Errorf("those of shard 0: %d dropped, %v", n, err)
 		}
 		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, suite.TestConsumer, nil); err != nil || n == 0 {
 			x.Errorf("the others: %d dropped, %v", n, err)
 		}
-		wantHomes(r, dataShards, 5)
+		wantLettersWithTheirKeys(r, dataShards, 5)
 	})
 }
 
-// TestDeadLettersOfAnotherDivision (H24, H25): the feed has another number of
-// data shards, and so another generation. Every shard begins again, with the dead letters
-// of the keys that it has now: a key that comes joins its letter, and of one that does not
-// come the release says that it is gone.
-func TestDeadLettersOfAnotherDivision(t *testing.T) {
+// TestLettersAfterReshard (H24, H25): the feed was resharded, and so has another generation. Every shard restarts with
+// the dead letters of the keys that it has now. A key that comes joins its letter; the release of a key that does not
+// come tells that the key is gone.
+func TestLettersAfterReshard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(4), x.Receiver()
 		x.InsertKV(1, 21)
@@ -91,12 +95,12 @@ func TestDeadLettersOfAnotherDivision(t *testing.T) {
 		consumer := func() *rowfeed.Consumer {
 			c := r.ShardsOf(f, x.RF, 4)
 			c.OnFailure = rowfeed.SetAside
-			c.OnRefused = func(context.Context, *sql.Tx, error) error { refused++; return nil }
+			c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { refused++; return nil }
 			return c
 		}
 		r.Fail = failsOn(bad...)
 		r.Once(consumer())
-		wantHomes(r, 4, 4, bad...)
+		wantLettersWithTheirKeys(r, 4, 4, bad...)
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
@@ -114,13 +118,14 @@ func TestDeadLettersOfAnotherDivision(t *testing.T) {
 				x.Errorf("%q was handed over, whose key is aside", l)
 			}
 		}
-		wantHomes(r, 64, 4, bad...)
+		wantLettersWithTheirKeys(r, 64, 4, bad...)
 		x.Exec("DELETE FROM applied")
 		retry(r, "")
 		r.Once(consumer())
-		wantHomes(r, 64, 4)
+		wantLettersWithTheirKeys(r, 64, 4)
 		for _, l := range r.Applied() {
-			if want := map[bool]string{true: "delete 5", false: "upsert"}[strings.HasSuffix(l, " 5")]; !strings.Contains(l, want) {
+			want := map[bool]string{true: "delete 5", false: "upsert"}[strings.HasSuffix(l, " 5")]
+			if !strings.Contains(l, want) {
 				x.Errorf("released %q", l)
 			}
 		}
@@ -130,33 +135,35 @@ func TestDeadLettersOfAnotherDivision(t *testing.T) {
 	})
 }
 
-// TestConsumerOfAReshardedFeed (H24, H25): a feed is divided anew while a consumer
-// of four shards reads it. All of them begin again, once, with the dead letters of their
-// keys; nothing is lost and no key that is aside is handed over; more shards are possible.
-func TestConsumerOfAReshardedFeed(t *testing.T) {
+// TestReshardRestartsAllShardsOnce (H24, H25): a feed is resharded while a consumer of four shards reads it. All shards
+// restart once, with the dead letters of their keys. Nothing is lost, no key that is set aside is handed over, and more
+// shards are possible.
+func TestReshardRestartsAllShardsOnce(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(4), x.Receiver()
 		x.InsertKV(1, 41)
 		x.Publish(f)
 		r.Fail = failsOn(5, 10, 15, 20, 25, 30)
 		c := r.ShardsOf(f, x.RF, 4)
-		c.OnFailure, c.Limit = rowfeed.SetAside, 7
+		c.OnFailure, c.Options.Limit = rowfeed.SetAside, 7
 		x.Exec("CREATE TABLE refusals (n INTEGER)")
-		c.OnRefused = func(ctx context.Context, tx *sql.Tx, _ error) error {
+		c.Options.OnRefused = func(ctx context.Context, tx *sql.Tx, _ error) error {
 			_, err := tx.ExecContext(ctx, "INSERT INTO refusals VALUES (1)")
 			return err
 		}
 		x.WantCode(r.ShardsOf(f, x.RF, 6).RunOnce(x.Ctx), rowfeed.InvalidRequest)
 		stop := run(r, c)
 		x.Eventually("the head is reached", func() bool { return len(r.Applied()) == 34 && len(letters(r)) == 6 })
-		wantHomes(r, 4, 4, 5, 10, 15, 20, 25, 30)
+		wantLettersWithTheirKeys(r, 4, 4, 5, 10, 15, 20, 25, 30)
 		if _, err := f.Admin().Reshard(x.Ctx, 32, nil); err != nil {
 			x.Fatal(err)
 		}
 		x.InsertKV(41, 43)
 		x.Publish(f)
 		x.Eventually("the new pass is through", func() bool {
-			return x.Scalar(fmt.Sprintf("SELECT count(DISTINCT id) FROM applied WHERE generation = %d", f.Generation())) == 36
+			return x.Scalar(
+				fmt.Sprintf("SELECT count(DISTINCT id) FROM applied WHERE generation = %d", f.Generation()),
+			) == 36
 		})
 		x.Eventually("every shard is at the head", func() bool {
 			return !slices.ContainsFunc(x.Cursors("test"), func(l string) bool { return !strings.Contains(l, ":42") })
@@ -164,7 +171,7 @@ func TestConsumerOfAReshardedFeed(t *testing.T) {
 		if err := stop(); err != nil {
 			x.Fatal(err)
 		}
-		wantHomes(r, 32, 4, 5, 10, 15, 20, 25, 30)
+		wantLettersWithTheirKeys(r, 32, 4, 5, 10, 15, 20, 25, 30)
 		if n := x.Scalar("SELECT count(*) FROM applied"); n != 34+36 {
 			x.Errorf("%d effects, want each key's once in each generation", n)
 		}
@@ -174,21 +181,21 @@ func TestConsumerOfAReshardedFeed(t *testing.T) {
 		r.Fail = nil
 		many := r.ShardsOf(f, x.RF, 6)
 		r.Once(many)
-		wantHomes(r, 32, 6, 5, 10, 15, 20, 25, 30)
+		wantLettersWithTheirKeys(r, 32, 6, 5, 10, 15, 20, 25, 30)
 		if n := x.Scalar("SELECT count(*) FROM applied"); n != 34+36 {
 			x.Errorf("%d effects behind another change of shards", n)
 		}
 	})
 }
 
-// unreliable is a source that can be away, and be another one when it is back.
+// unreliable is a source that can be unavailable, and can be replaced meanwhile.
 type unreliable struct {
 	mu    sync.Mutex
 	feed  *rowfeed.Feed
 	away  bool
-	tried int // pages asked for meanwhile
-	// again has the parts asked for since: the first time each is told that the source is
-	// away, since its cursor may be from before.
+	tried int // pages requested while it is unavailable
+	// again has the parts that were requested since. The first request of each part is still refused as unavailable,
+	// because its cursor may be an old one.
 	again map[rowfeed.Shards]bool
 }
 
@@ -212,10 +219,10 @@ func (u *unreliable) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pa
 	return u.feed.Fetch(ctx, req)
 }
 
-// TestDividedAnewMeanwhile (H24, H25): the source is away; when it is back the
-// feed is another one, with other data shards, and an operator has set the consumer back.
-// Nothing was refused, and yet the dead letters are where their keys are now.
-func TestDividedAnewMeanwhile(t *testing.T) {
+// TestReshardWhileSourceIsAway (H24, H25): the source is unavailable. When it is back, the feed has other data shards,
+// and an operator has reset the consumer. No cursor is refused, and yet the dead letters are in the shards that have
+// their keys.
+func TestReshardWhileSourceIsAway(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(4), x.Receiver()
 		x.InsertKV(1, 21)
@@ -225,10 +232,14 @@ func TestDividedAnewMeanwhile(t *testing.T) {
 		c := r.ShardsOf(source, x.RF, 4)
 		c.OnFailure = rowfeed.SetAside
 		r.Once(c)
-		wantHomes(r, 4, 4, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+		wantLettersWithTheirKeys(r, 4, 4, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
 		source.away, r.Fail = true, nil
 		stop := run(r, c)
-		x.Eventually("it is noticed", func() bool { source.mu.Lock(); defer source.mu.Unlock(); return source.tried > 4 })
+		x.Eventually("the consumer notices", func() bool {
+			source.mu.Lock()
+			defer source.mu.Unlock()
+			return source.tried > 4
+		})
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
@@ -247,7 +258,7 @@ func TestDividedAnewMeanwhile(t *testing.T) {
 		if err := stop(); err != nil {
 			x.Fatal(err)
 		}
-		wantHomes(r, 64, 4, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
+		wantLettersWithTheirKeys(r, 64, 4, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19)
 		for _, l := range takeHanded(r) {
 			if id := l[strings.LastIndex(l, " ")+1:]; strings.Contains("13579", id[len(id)-1:]) {
 				x.Errorf("%q was handed over, whose key is aside", l)
@@ -256,10 +267,9 @@ func TestDividedAnewMeanwhile(t *testing.T) {
 	})
 }
 
-// TestRecountMarks (M22, H16): one shard has just begun again, and the other one has seen
-// everything. The one shard that takes over from both is shown all rows, and also those
-// deletes that only the first one could do without.
-func TestRecountMarks(t *testing.T) {
+// TestMergedShardGetsNeededDeletes (M22, H16): one shard has just restarted, the other one has reached the head. The
+// single shard that takes over from both gets all rows, and also the deletes that only the first one does not need.
+func TestMergedShardGetsNeededDeletes(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const dataShards = 8
 		f, r := x.AddShards(dataShards), x.Receiver()
@@ -270,7 +280,7 @@ func TestRecountMarks(t *testing.T) {
 		x.WantCursors("test", "0/2 6", "1/2 6")
 		x.Exec(fmt.Sprintf("DELETE FROM kv WHERE id = %d", low[0]))
 		x.Publish(f)
-		r.Once(r.ShardsOf(f, x.RF, 2)) // this delete both have seen
+		r.Once(r.ShardsOf(f, x.RF, 2)) // both shards have handled this delete
 		x.Exec(fmt.Sprintf("DELETE FROM kv WHERE id = %d OR id = %d", low[1], high[1]))
 		x.Publish(f)
 		if _, err := x.RF.Admin().ResetConsumer(x.Ctx, shardID(0)); err != nil {
@@ -282,8 +292,13 @@ func TestRecountMarks(t *testing.T) {
 		for _, l := range r.Applied() {
 			got = append(got, strings.SplitN(l, " ", 2)[1])
 		}
-		want := []string{fmt.Sprintf("upsert %d", low[2]), fmt.Sprintf("upsert %d", high[0]), fmt.Sprintf("upsert %d", high[2]),
-			fmt.Sprintf("delete %d", low[1]), fmt.Sprintf("delete %d", high[1])}
+		want := []string{
+			fmt.Sprintf("upsert %d", low[2]),
+			fmt.Sprintf("upsert %d", high[0]),
+			fmt.Sprintf("upsert %d", high[2]),
+			fmt.Sprintf("delete %d", low[1]),
+			fmt.Sprintf("delete %d", high[1]),
+		}
 		if !sameLines(got, want) {
 			x.Errorf("came again: %q, want %q", got, want)
 		}
@@ -291,25 +306,26 @@ func TestRecountMarks(t *testing.T) {
 	})
 }
 
-// TestShardCountRefused (M22): more shards than data shards, what is about a whole feed, and
-// changes of the number by those who are at work.
-func TestShardCountRefused(t *testing.T) {
+// TestImpossibleShardCountIsRefused (M22): more shards than data shards, settings that concern a whole feed, and
+// changes of the count by a running instance are refused.
+func TestImpossibleShardCountIsRefused(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(4), x.Receiver()
 		err := r.ShardsOf(f, x.RF, 5).RunOnce(x.Ctx)
 		x.WantCode(err, rowfeed.InvalidRequest)
-		if !strings.Contains(err.Error(), "rowfeed feed upgrade kv --data-shards") || !strings.Contains(err.Error(), "5 shards are more") {
+		if !strings.Contains(err.Error(), "rowfeed feed upgrade kv --data-shards") ||
+			!strings.Contains(err.Error(), "5 shards are more") {
 			x.Errorf("no next step: %v", err)
 		}
 		if got := x.Cursors("test"); len(got) != 0 {
 			x.Errorf("a refusal has made cursors: %q", got)
 		}
 		whole := r.ShardsOf(f, x.RF, 2)
-		whole.OnComplete = func(context.Context, *sql.Tx) error { return nil }
+		whole.Options.OnComplete = func(context.Context, *sql.Tx) error { return nil }
 		x.WantCode(whole.RunOnce(x.Ctx), rowfeed.InvalidRequest)
 
-		// A consumer that was dropped makes its cursors anew, all of them and of its number.
+		// A dropped consumer creates all its cursors again.
 		c := r.ShardsOf(f, x.RF, 3)
 		ended := make(chan error, 1)
 		ctx, cancel := context.WithCancel(x.Ctx)
@@ -322,8 +338,10 @@ func TestShardCountRefused(t *testing.T) {
 		if _, err := x.RF.Admin().DropConsumer(x.Ctx, suite.TestConsumer); err != nil {
 			x.Fatal(err)
 		}
-		x.Eventually("the consumer begins anew", func() bool { return len(r.Applied()) == 4 && slices.Equal(x.Cursors("test"), three) })
-		// One that stands still, with nothing to read, notices another number too.
+		x.Eventually("the consumer restarts", func() bool {
+			return len(r.Applied()) == 4 && slices.Equal(x.Cursors("test"), three)
+		})
+		// An idle instance notices another count, too.
 		r.Once(r.ShardsOf(f, x.RF, 2))
 		err = <-ended
 		x.WantCode(err, rowfeed.Conflict)
@@ -332,10 +350,10 @@ func TestShardCountRefused(t *testing.T) {
 		}
 		x.WantCursors("test", "0/2 2", "1/2 2")
 
-		// A start that is a time, or now, and shards that have never started.
+		// A start at a time, or now, and shards that have never started.
 		x.Exec("DELETE FROM rowfeed_cursors WHERE shard = 1")
 		late := r.ShardsOf(f, x.RF, 4)
-		late.Start = rowfeed.At(time.Now().Add(-time.Hour))
+		late.Options.Start = rowfeed.At(time.Now().Add(-time.Hour))
 		x.Exec("DELETE FROM applied")
 		r.Once(late)
 		x.WantCursors("test", "0/4 2", "1/4 2", "2/4 2", "3/4 2")

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// late is a source that keeps the page which has a key until it is told to hand it over.
+// late is a source that keeps the page with a key until it is released.
 type late struct {
 	rowfeed.Source
 	id       int64
@@ -34,11 +34,10 @@ func (l *late) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return page, err
 }
 
-// TestConsumeOverReshard (H2, H24): a consumer of two shards goes through an
-// upgrade that gives a key to its other shard. While keys are being given their shards it
-// waits; an instance that still has a page of before in hand cannot store it over what
-// another has applied since.
-func TestConsumeOverReshard(t *testing.T) {
+// TestOldPageIsNotStoredAfterReshard (H2, H24): a consumer of two shards continues while an upgrade moves a key to its
+// other shard. The consumer waits while keys get their shards. An instance that still has an older page cannot store
+// that page over what another instance has applied since.
+func TestOldPageIsNotStoredAfterReshard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddShards(8)
 		id := int64(1) // in the second half of 8, and in the first of 3
@@ -49,12 +48,18 @@ func TestConsumeOverReshard(t *testing.T) {
 		x.Publish(f)
 		x.Exec("CREATE TABLE copies (id BIGINT NOT NULL PRIMARY KEY, v BIGINT)")
 		instance := func(source rowfeed.Source) *rowfeed.Consumer {
-			return &rowfeed.Consumer{Name: "test", Source: source, DB: x.RF, ShardCount: 2, Limit: 7,
+			return &rowfeed.Consumer{Name: "test", Source: source, DB: x.RF, ShardCount: 2,
+				Options: rowfeed.ConsumerOptions{
+					Limit: 7, OnRefused: func(context.Context, *sql.Tx, error) error { return nil },
+				},
 				Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 					for _, e := range entries {
 						id, _ := e.Key.Get("id")
 						v, _ := e.Row.Get("v")
-						for _, s := range []string{fmt.Sprintf("DELETE FROM copies WHERE id = %d", id), fmt.Sprintf("INSERT INTO copies VALUES (%d, %d)", id, v)} {
+						for _, s := range []string{
+							fmt.Sprintf("DELETE FROM copies WHERE id = %d", id),
+							fmt.Sprintf("INSERT INTO copies VALUES (%d, %d)", id, v),
+						} {
 							if _, err := tx.ExecContext(ctx, s); err != nil {
 								return err
 							}
@@ -62,7 +67,6 @@ func TestConsumeOverReshard(t *testing.T) {
 					}
 					return nil
 				},
-				OnRefused: func(context.Context, *sql.Tx, error) error { return nil },
 			}
 		}
 		other := instance(f)
@@ -92,7 +96,8 @@ func TestConsumeOverReshard(t *testing.T) {
 			x.Error(err)
 		}
 		if n := x.Scalar("SELECT count(*) FROM kv JOIN copies c ON c.id = kv.id AND c.v = kv.v"); n != 59 {
-			x.Errorf("%d of 59 rows are as they were copied; key %d has %d, want 3", n, id, x.Scalar(fmt.Sprintf("SELECT v FROM copies WHERE id = %d", id)))
+			x.Errorf("%d of 59 rows are equal in the copy; key %d has %d, want 3", n, id,
+				x.Scalar(fmt.Sprintf("SELECT v FROM copies WHERE id = %d", id)))
 		}
 	})
 }

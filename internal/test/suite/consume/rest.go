@@ -16,11 +16,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestShardRests (M72): of a consumer of two
-// shards that stops at an entry that it cannot handle, the entry's shard rests and says why.
-// The other one goes on, also when a second instance comes and has one of them; neither
-// instance ends. When the entry can be handled the shard goes on by itself.
-func TestShardRests(t *testing.T) {
+// TestFailedShardRestsAlone (M72): a consumer of two shards stops at an entry that it cannot handle. The shard of the
+// entry rests and reports the cause. The other shard continues, even if a second instance joins and gets one of the
+// shards, and neither instance ends. When the entry can be handled, the shard continues by itself.
+func TestFailedShardRestsAlone(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		good, bad := suite.IDsOf(1, 4, 8, 0, 4), suite.IDsOf(1, 2, 8, 4, 8)
@@ -33,11 +32,12 @@ func TestShardRests(t *testing.T) {
 		}
 		var troubles atomic.Int64
 		first := newTeammate(r, f, 2)
-		first.rf = x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
+		counts := &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
 			if e.Shard == 1 && errors.Is(e.Err, rowfeed.HandlerFailed) && errors.Is(e.Err, suite.ErrOff) {
 				troubles.Add(1)
 			}
-		}}})
+		}}
+		first.rf = x.TappedDB(testdb.Hooks{}, &rowfeed.Config{Observer: counts})
 		first.c.DB = first.rf
 		x.InsertIDs(good[0], bad[0], bad[1])
 		x.Publish(f)
@@ -63,13 +63,14 @@ func TestShardRests(t *testing.T) {
 		}
 		x.Eventually("it is said why a shard rests", func() bool {
 			lives(first)
-			return strings.Contains(failure(1), "shard 1 of 2") && strings.Contains(failure(1), suite.ErrOff.Error()) && troubles.Load() > 1
+			return strings.Contains(failure(1), "shard 1 of 2") && strings.Contains(failure(1), suite.ErrOff.Error()) &&
+				troubles.Load() > 1
 		})
 		goesOn := func(id int64) {
 			x.Helper()
 			x.InsertIDs(id)
 			x.Publish(f)
-			x.Eventually("the other shard goes on", func() bool {
+			x.Eventually("the other shard continues", func() bool {
 				lives(first)
 				return x.Scalar(fmt.Sprintf("SELECT count(*) FROM applied WHERE id = %d", id)) == 1
 			})
@@ -83,22 +84,25 @@ func TestShardRests(t *testing.T) {
 		})
 		goesOn(good[2])
 		x.Eventually("the shard rests, wherever it is", func() bool { return failure(1) != "" })
-		if text := failure(0); text != "" || x.Scalar(fmt.Sprintf("SELECT count(*) FROM applied WHERE id IN (%d, %d)", bad[0], bad[1])) != 0 {
+		applied := x.Scalar(fmt.Sprintf("SELECT count(*) FROM applied WHERE id IN (%d, %d)", bad[0], bad[1]))
+		if text := failure(0); text != "" || applied != 0 {
 			x.Errorf("an entry was passed over, or the other shard rests: %s", text)
 		}
 		mended.Store(true)
-		x.Eventually("the shard goes on", func() bool { return x.Scalar("SELECT count(*) FROM applied") == 5 && failure(1) == "" })
+		x.Eventually("the shard continues", func() bool {
+			return x.Scalar("SELECT count(*) FROM applied") == 5 && failure(1) == ""
+		})
 		first.end()
 		second.end()
 	})
 }
 
-// resting is a consumer of two shards that delivers, stops at what is refused, and then
-// rests for so long that only something else than time wakes it up.
+// resting returns an instance of a consumer of two shards that stops at refused entries, and then rests so long that
+// only an event ends the rest, and no timer.
 func resting(r *suite.Receiver, f rowfeed.Source, deliver func(id int64) error) *teammate {
 	m := newTeammate(r, f, 2)
 	m.c.Handle, m.c.OnFailure = nil, rowfeed.Stop
-	m.c.Retry = rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond, MaxBackoff: time.Hour}
+	m.c.Options.Retry = rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond, MaxBackoff: time.Hour}
 	m.c.Deliver = func(_ context.Context, entries []rowfeed.Entry) (refused []rowfeed.Refusal, _ error) {
 		for i, e := range entries {
 			id, _ := e.Key.Get("id")
@@ -111,7 +115,7 @@ func resting(r *suite.Receiver, f rowfeed.Source, deliver func(id int64) error) 
 	return m
 }
 
-// failure says why a shard rests, where it does.
+// failure returns why a shard rests, or "".
 func failure(x *suite.Env, shard int) string {
 	x.Helper()
 	all, err := x.RF.Admin().Consumers(x.Ctx, suite.TestConsumer)
@@ -124,7 +128,7 @@ func failure(x *suite.Env, shard int) string {
 	return all[shard].Failure
 }
 
-// fetches is a source that counts what is asked of one part.
+// fetches is a source that counts the requests for one part.
 type fetches struct {
 	rowfeed.Source
 	part rowfeed.Shards
@@ -138,10 +142,9 @@ func (s *fetches) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page,
 	return s.Source.Fetch(ctx, req)
 }
 
-// TestRestIsLeft (M72): a shard that
-// rests goes on when its cursor is moved. Moved while an entry is tried, it does not
-// rest, and is not said to, when that is refused.
-func TestRestIsLeft(t *testing.T) {
+// TestMovedCursorEndsRest (M72): a resting shard continues when its cursor is moved. If the cursor is moved while an
+// entry is tried, and that entry is refused, the shard does not rest and is not reported as resting.
+func TestMovedCursorEndsRest(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddShards(8)
 		source := &fetches{Source: f, part: rowfeed.Part(1, 2)}
@@ -158,7 +161,8 @@ func TestRestIsLeft(t *testing.T) {
 		seek := func() {
 			x.Helper()
 			one := 1
-			if _, err := x.RF.Admin().SeekConsumer(x.Ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &one}, rowfeed.Now); err != nil {
+			id := rowfeed.ConsumerID{Consumer: "test", Feed: "kv", Shard: &one}
+			if _, err := x.RF.Admin().SeekConsumer(x.Ctx, id, rowfeed.Now); err != nil {
 				x.Fatal(err)
 			}
 		}
@@ -169,7 +173,7 @@ func TestRestIsLeft(t *testing.T) {
 		seek()
 		x.InsertIDs(ids[1])
 		x.Publish(f)
-		x.Eventually("it goes on", func() bool {
+		x.Eventually("the shard continues", func() bool {
 			select {
 			case <-entered:
 				return true
@@ -180,7 +184,7 @@ func TestRestIsLeft(t *testing.T) {
 		asked := source.n.Load()
 		seek()
 		close(release)
-		x.Eventually("it goes on from where it stands now", func() bool {
+		x.Eventually("the shard continues at its new cursor", func() bool {
 			if text := failure(x, 1); text != "" {
 				x.Fatalf("a shard that was moved is said to rest: %s", text)
 			}
@@ -193,8 +197,8 @@ func TestRestIsLeft(t *testing.T) {
 	})
 }
 
-// TestRestReleases (M72): a shard that rests hands over the dead letter for which an operator asks.
-func TestRestReleases(t *testing.T) {
+// TestRestingShardReleasesLetters (M72): a resting shard hands over a dead letter that an operator has released.
+func TestRestingShardReleasesLetters(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		ids := suite.IDsOf(1, 2, 8, 4, 8)
@@ -220,14 +224,16 @@ func TestRestReleases(t *testing.T) {
 		if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, nil); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
-		x.Eventually("the letter is delivered", func() bool { return x.Scalar("SELECT count(*) FROM rowfeed_dead_letters") == 0 })
+		x.Eventually("the letter is delivered", func() bool {
+			return x.Scalar("SELECT count(*) FROM rowfeed_dead_letters") == 0
+		})
 		m.end()
 	})
 }
 
-// TestRestEndsByRecount (M72): an instance whose shards all rest ends when a later one has divided
-// them anew, which waits for its leases: see awaitFormer.
-func TestRestEndsByRecount(t *testing.T) {
+// TestShardCountChangeEndsRest (M72): an instance whose shards all rest ends when a later instance has changed the
+// shard count. The later instance waits for the former leases.
+func TestShardCountChangeEndsRest(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertIDs(suite.IDsOf(1, 1, 8, 0, 4)[0], suite.IDsOf(1, 1, 8, 4, 8)[0])
@@ -244,24 +250,24 @@ func TestRestEndsByRecount(t *testing.T) {
 		case <-time.After(suite.Patience()):
 			x.Fatal("the former instance rests")
 		}
-		x.Eventually("the new division delivers", func() bool { return delivered.Load() >= 2 }) // again where a lease is lost
+		x.Eventually("the new instance delivers",
+			func() bool { return delivered.Load() >= 2 }) // again if a lease is lost
 		later.end()
 	})
 }
 
-// TestDeliverShardFails: a DeliverShard that answers nothing, or panics, ends the consumer
-// with an error, and not the process.
-func TestDeliverShardFails(t *testing.T) {
+// TestInvalidDeliverShardEndsConsumer: a DeliverShard that returns nil or panics ends the consumer with an error, and
+// does not end the process.
+func TestInvalidDeliverShardEndsConsumer(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
-		type deliver = func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error)
 		for want, answer := range map[string]func(int, int64) deliver{
 			"it answered no function": func(int, int64) deliver { return nil },
 			"panic: off the rails":    func(int, int64) deliver { panic("off the rails") },
 		} {
 			for _, shards := range []int{1, 2} {
-				c := r.ShardsOf(f, x.RF, shards)
-				c.Handle, c.DeliverShard = nil, answer
+				c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, x.RF, shards), DeliverShard: answer}
+				c.Handle = nil
 				for _, run := range []func(context.Context) error{c.RunOnce, c.Run} {
 					err := run(x.Ctx)
 					x.WantCode(err, rowfeed.HandlerFailed)
@@ -274,17 +280,17 @@ func TestDeliverShardFails(t *testing.T) {
 	})
 }
 
-// TestShardsInterrupted: RunOnce says that all shards are at the head only if it has
-// brought them there; here it is ended before it has begun with the last one.
-func TestShardsInterrupted(t *testing.T) {
+// TestInterruptedRunOnceIsNoSuccess: RunOnce reports success only if it has brought all shards to the head. Here its
+// context ends before it has begun with the last shard.
+func TestInterruptedRunOnceIsNoSuccess(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertKV(1, 11)
 		x.Publish(f)
 		for _, shards := range []int{1, 2} {
 			ctx, cancel := context.WithCancel(x.Ctx)
-			c := r.ShardsOf(f, x.RF, shards)
-			c.Handle, c.DeliverShard = nil, func(shard int, _ int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
+			c := &rowfeed.RelayConsumer{Consumer: *r.ShardsOf(f, x.RF, shards)}
+			c.Handle, c.DeliverShard = nil, func(shard int, _ int64) deliver {
 				if shard == shards-1 {
 					cancel()
 				}

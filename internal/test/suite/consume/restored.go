@@ -11,10 +11,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestConsumerOfARestoredBackup (M74, H15): cursor and effects are in another database, which
-// keeps what the restored one has lost. The consumer waits while nobody has said what
-// happened, starts over after the bump, and ends with the effects of what is there.
-func TestConsumerOfARestoredBackup(t *testing.T) {
+// TestConsumerOfRestoredFeed (M74, H15): cursor and effects are in another database, which keeps what the restored
+// database has lost. The consumer waits until an operator has declared the loss, restarts after the new generation, and
+// ends with the effects of the rows that exist.
+func TestConsumerOfRestoredFeed(t *testing.T) {
 	testdb.Only(t, testdb.SQLite, testdb.Postgres15, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		var x *suite.Env
@@ -30,7 +30,7 @@ func TestConsumerOfARestoredBackup(t *testing.T) {
 		r := y.Receiver()
 		c := r.Consumer(f, y.RF)
 		started := 0
-		c.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
+		c.Options.OnRefused = func(ctx context.Context, tx *sql.Tx, refusal error) error {
 			started++
 			if !suite.IsCode(refusal, rowfeed.GenerationChanged) {
 				t.Errorf("started over because of %v", refusal)
@@ -42,7 +42,8 @@ func TestConsumerOfARestoredBackup(t *testing.T) {
 		effects := func(ids string) func() bool {
 			return func() bool {
 				var got *string
-				err := y.DB.Admin().QueryRow("SELECT group_concat(id, ' ') FROM (SELECT id FROM applied ORDER BY generation, position)").Scan(&got)
+				err := y.DB.Admin().QueryRow("SELECT group_concat(id, ' ') " +
+					"FROM (SELECT id FROM applied ORDER BY generation, position)").Scan(&got)
 				return err == nil && got != nil && *got == ids
 			}
 		}

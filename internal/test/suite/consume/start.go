@@ -8,25 +8,24 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestStartNowOnAnEmptyFeed (M47): a consumer that starts at "now" where nothing was ever
-// published gets all that is published after that moment, also what was published and
-// deleted again before it came back.
-func TestStartNowOnAnEmptyFeed(t *testing.T) {
+// TestStartNowBeforeFirstEntry (M47): a consumer that starts at "now" of a feed without entries gets everything that is
+// published later, also rows that were published and deleted while it was stopped.
+func TestStartNowBeforeFirstEntry(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
-		c.Start = rowfeed.Now
+		c.Options.Start = rowfeed.Now
 		r.Once(c)
 		if got := stored(r); got != "" {
 			x.Errorf("the cursor is %q", got)
 		}
-		// The consumer is away.
+		// The consumer is stopped.
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		x.Publish(f)
 		x.Exec("DELETE FROM kv WHERE id = 1", "INSERT INTO kv VALUES (3, 'c', 0)")
 		x.Publish(f)
 		r.Once(c)
-		wantApplied(r, "2 upsert 2", "4 upsert 3") // of row 1 it has never heard
+		wantApplied(r, "2 upsert 2", "4 upsert 3") // it has never had row 1
 		x.Exec("DELETE FROM kv WHERE id = 2")
 		x.Publish(f)
 		r.Once(c)
@@ -34,10 +33,9 @@ func TestStartNowOnAnEmptyFeed(t *testing.T) {
 	})
 }
 
-// TestOneNameTwoSources (M47): a consumer's cursor is its own for each feed, but a feed is known
-// by its name alone. Where another source's feed of the same name shows that the cursor
-// is not of it, the error speaks of that.
-func TestOneNameTwoSources(t *testing.T) {
+// TestCursorOfAnotherSource (M47): a cursor belongs to a consumer and a feed's name. If the source has another feed of
+// that name, the error says that the cursor may belong to that one.
+func TestCursorOfAnotherSource(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		r := x.Receiver()
 		long := x.AddKV()

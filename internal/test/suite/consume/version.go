@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// meddled is a source behind whose first page of entries something happens to the cursor.
+// meddled is a source that calls a function after its first page with entries.
 type meddled struct {
 	rowfeed.Source
 	once   sync.Once
@@ -25,9 +25,9 @@ func (s *meddled) Fetch(ctx context.Context, r rowfeed.Request) (rowfeed.Page, e
 	return page, err
 }
 
-// TestCursorAwayAndBack (H2): a page in hand is not stored when the cursor has been
-// elsewhere in the meantime, though it stands where it stood.
-func TestCursorAwayAndBack(t *testing.T) {
+// TestCursorMovedAwayAndBack (H2): a page is not stored if the cursor was moved away and back in the meantime, although
+// its value is the same.
+func TestCursorMovedAwayAndBack(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertKV(1, 11)

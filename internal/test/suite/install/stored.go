@@ -175,8 +175,8 @@ func storedPage(x *suite.Env, f *rowfeed.Feed, after rowfeed.Cursor) rowfeed.Pag
 func storedConsume(x *suite.Env, f *rowfeed.Feed, failing int) (ids []string) {
 	x.Helper()
 	c := &rowfeed.Consumer{Name: "app", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside,
-		Retry: rowfeed.Retry{MaxAttempts: 1},
-		Limit: 1, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+		Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1}, Limit: 1},
+		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			for _, e := range entries {
 				id := storedID(e)
 				if !slices.Contains(ids, id) {
@@ -299,7 +299,7 @@ func storedHalves(x *suite.Env, f *rowfeed.Feed) (ids []string) {
 
 // storedPaused runs a consumer that is paused afterwards.
 func storedPaused(x *suite.Env, f *rowfeed.Feed) error {
-	return (&rowfeed.Consumer{Name: "paused", Source: f, DB: x.RF, Limit: 1,
+	return (&rowfeed.Consumer{Name: "paused", Source: f, DB: x.RF, Options: rowfeed.ConsumerOptions{Limit: 1},
 		Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { return nil }}).RunOnce(x.Ctx)
 }
 

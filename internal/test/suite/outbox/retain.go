@@ -269,7 +269,11 @@ func TestRetainConsumer(t *testing.T) {
 			x.Appended(id, 0, time.Time{})
 		}
 		var seen []int64
-		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF, Limit: 1, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF,
+			Options: rowfeed.ConsumerOptions{
+				Limit: 1, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+			},
+			OnFailure: rowfeed.SetAside,
 			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 				for _, e := range entries {
 					id, _ := e.Key.Get("id")
@@ -295,7 +299,7 @@ func TestRetainConsumer(t *testing.T) {
 			t.Error(err)
 		}
 		refused := 0
-		c.OnRefused = func(context.Context, *sql.Tx, error) error { refused++; return nil }
+		c.Options.OnRefused = func(context.Context, *sql.Tx, error) error { refused++; return nil }
 		if err := run(); err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func init() {
 				return err
 			}
 			c := (&suite.Taker{}).Consumer(f, rf)
-			c.ShardCount, c.Lease = 3, suite.GroupTTL
+			c.ShardCount, c.Options.Lease = 3, suite.GroupTTL
 			return c.Run(ctx)
 		})
 		if err != nil {
@@ -39,7 +39,7 @@ func init() {
 func member(r *suite.Taker, n int) *rowfeed.Consumer {
 	r.Helper()
 	c := r.Consumer(r.Feed, r.TappedDB(testdb.Hooks{}, nil))
-	c.ShardCount, c.Lease = n, suite.StuckTTL
+	c.ShardCount, c.Options.Lease = n, suite.StuckTTL
 	return c
 }
 
@@ -47,7 +47,7 @@ func member(r *suite.Taker, n int) *rowfeed.Consumer {
 func player(r *suite.Taker, n int) *rowfeed.Consumer {
 	r.Helper()
 	c := member(r, n)
-	c.Lease = suite.GroupTTL
+	c.Options.Lease = suite.GroupTTL
 	return c
 }
 
@@ -145,7 +145,7 @@ func TestShardIDsRecount(t *testing.T) {
 			return ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "UPDATE ") && strings.Contains(ev.SQL, "SET value")
 		})
 		slow := r.Consumer(r.Feed, r.TappedDB(testdb.Hooks{Before: held.Before}, nil))
-		slow.ShardCount, slow.Lease = 4, suite.GroupTTL
+		slow.ShardCount, slow.Options.Lease = 4, suite.GroupTTL
 		go func() { ended <- slow.RunOnce(r.Ctx) }()
 		<-held.Reached
 		if r.Family() == "sqlite" { // whose only write lock it holds
@@ -163,8 +163,8 @@ func TestShardIDsRecount(t *testing.T) {
 		if n, err := r.RF.Admin().ConsumerShardCount(r.Ctx, "test", "events"); n != 2 || err != nil {
 			t.Errorf("%d workers, %v", n, err)
 		}
-		keep := r.Consumer(r.Feed, r.RF)
-		keep.ShardCount, keep.KeepShardCount = 3, true
+		keep := &rowfeed.RelayConsumer{Consumer: *r.Consumer(r.Feed, r.RF), KeepShardCount: true}
+		keep.ShardCount = 3
 		r.WantCode(keep.RunOnce(r.Ctx), rowfeed.Conflict)
 	})
 }
@@ -177,8 +177,8 @@ func TestShardIDsEpochs(t *testing.T) {
 		var mu sync.Mutex
 		last, next := map[int]int64{}, map[int]int64{}
 		shards := []int{-5, 1, 2, 3, 77}
-		deliver := func(n int) *rowfeed.Consumer {
-			c := member(r, n)
+		deliver := func(n int) *rowfeed.RelayConsumer {
+			c := &rowfeed.RelayConsumer{Consumer: *member(r, n)}
 			c.Handle = nil
 			c.DeliverShard = func(shard int, epoch int64) func(context.Context, []rowfeed.Entry) ([]rowfeed.Refusal, error) {
 				return func(_ context.Context, entries []rowfeed.Entry) ([]rowfeed.Refusal, error) {

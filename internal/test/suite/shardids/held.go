@@ -28,7 +28,7 @@ func TestHeldShardOnce(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		r := x.Taker(nil)
 		c := r.Consumer(lockedShard{x.Feed}, x.RF)
-		c.Retry.Backoff, c.Retry.MaxBackoff, c.Limit = 1, 1, 1
+		c.Options.Retry.Backoff, c.Options.Retry.MaxBackoff, c.Options.Limit = 1, 1, 1
 		x.Appended(1, 5, time.Time{})
 		want := "6:"
 		for id := 10; id < 40; id++ {

@@ -204,8 +204,8 @@ func TestShardIDsDeposedAtRest(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		r.Add(5, 1, 1)
-		former, later := r.Consumer(r.Feed, r.RF), r.Consumer(r.Feed, r.RF)
-		former.Epoch, later.Epoch = 1, 2
+		former := &rowfeed.RelayConsumer{Consumer: *r.Consumer(r.Feed, r.RF), Epoch: 1}
+		later := &rowfeed.RelayConsumer{Consumer: *r.Consumer(r.Feed, r.RF), Epoch: 2}
 		ctx, cancel := context.WithTimeout(r.Ctx, suite.Patience())
 		defer cancel()
 		ended := make(chan error, 1)

@@ -186,7 +186,7 @@ func TestShardIDsOverHTTP(t *testing.T) {
 		t.Cleanup(server.Close)
 		r.Add(-5, 1, 3)
 		c := r.Consumer(&feedhttp.Client{URL: server.URL, Feed: "events"}, r.RF)
-		c.ShardCount, c.Lease = 2, suite.GroupTTL
+		c.ShardCount, c.Options.Lease = 2, suite.GroupTTL
 		stop := r.Run(c)
 		r.AwaitApplied("the first shard is read", "-5: 1 2 3")
 		for shard := range 4 {
@@ -264,7 +264,7 @@ func TestShardIDsBumped(t *testing.T) {
 		r.WantCode(<-running, rowfeed.GenerationChanged)
 		var refused atomic.Int64
 		restart := member(r, 2)
-		restart.OnRefused = func(context.Context, *sql.Tx, error) error { refused.Add(1); return nil }
+		restart.Options.OnRefused = func(context.Context, *sql.Tx, error) error { refused.Add(1); return nil }
 		r.Exec("DELETE FROM applied")
 		r.Add(3, 21, 21)
 		r.Once(restart)
@@ -301,7 +301,7 @@ func TestShardIDsBumped(t *testing.T) {
 		replace(spec)
 		r.WantCode(member(r, 3).RunOnce(r.Ctx), rowfeed.GenerationChanged)
 		restart = member(r, 3)
-		restart.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
+		restart.Options.OnRefused = func(context.Context, *sql.Tx, error) error { return nil }
 		r.Exec("DELETE FROM applied")
 		r.Add(3, 22, 22)
 		r.Once(restart)

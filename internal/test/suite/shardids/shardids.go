@@ -48,7 +48,7 @@ func TestShardIDs(t *testing.T) {
 func TestShardIDsStart(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		early := r.Consumer(r.Feed, r.RF)
-		early.Name, early.Start = "early", rowfeed.Now
+		early.Name, early.Options.Start = "early", rowfeed.Now
 		r.Once(early) // on a feed without any shard
 		r.Add(1, 1, 3)
 		r.Once(early)
@@ -56,7 +56,7 @@ func TestShardIDsStart(t *testing.T) {
 		r.Exec("DELETE FROM applied")
 		headOf(r, 1) // what waits in an outbox is behind the head
 		c := r.Consumer(r.Feed, r.RF)
-		c.Start = rowfeed.Now
+		c.Options.Start = rowfeed.Now
 		r.Once(c)
 		r.WantApplied()
 		r.Add(2, 10, 11)

@@ -66,7 +66,7 @@ func TestShardIDsStartAtOnce(t *testing.T) {
 			source := &meeting{Feed: r.Feed, shard: 3, made: func() bool { return r.Scalar("SELECT count(*) FROM rowfeed_cursors WHERE consumer = '"+name+"'") > 0 }}
 			source.meet = func() { r.Add(3, next, next); headOf(r, 3); next++ }
 			c := r.Consumer(source, r.RF)
-			c.Name, c.Start = name, start
+			c.Name, c.Options.Start = name, start
 			r.Once(c)
 			if next != was+1 {
 				t.Fatalf("%s: the shard was asked for %d times", name, next-was)
@@ -80,7 +80,7 @@ func TestShardIDsStartAtOnce(t *testing.T) {
 			}
 		}
 		c := r.Consumer(fewListed{plain{r.Feed}}, r.RF)
-		c.Start = rowfeed.Now
+		c.Options.Start = rowfeed.Now
 		r.WantCode(c.RunOnce(r.Ctx), rowfeed.Refused)
 		if n := r.Scalar("SELECT count(*) FROM rowfeed_consumers WHERE consumer = 'test'"); n != 0 {
 			t.Error("a consumer that is refused has begun")
@@ -113,7 +113,7 @@ func TestHeldShardStart(t *testing.T) {
 		source := &meeting{Feed: f, shard: 0, made: func() bool { return slices.Equal(r.Applied(), []string{"1: 10"}) }}
 		source.meet = func() { letGo(); x.Publish(x.Feed) } // somebody else moves what it is to get
 		c := r.Consumer(source, x.TappedDB(testdb.Hooks{}, nil))
-		c.Start = rowfeed.At(x.Now().Add(time.Hour))
+		c.Options.Start = rowfeed.At(x.Now().Add(time.Hour))
 		stop := r.Run(c)
 		x.Eventually("it begins while shard 0 is held", func() bool { return x.Scalar("SELECT count(*) FROM rowfeed_cursors") == 2 })
 		x.Appended(4, 0, time.Time{})
@@ -133,7 +133,11 @@ func TestUnplaceableStart(t *testing.T) {
 		x := &suite.Events{Env: env, Feed: env.Add(rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox})}
 		x.Exec("INSERT INTO rowfeed_outbox_events (shard, id) SELECT 0, string_agg(md5(i::text), '') FROM generate_series(1, 200) i",
 			"INSERT INTO events VALUES ('a', 'd')", "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (1, 'a')")
-		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF, Start: rowfeed.At(x.Now().Add(time.Hour)), Retry: rowfeed.Retry{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
+		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF,
+			Options: rowfeed.ConsumerOptions{
+				Start: rowfeed.At(x.Now().Add(time.Hour)),
+				Retry: rowfeed.Retry{Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond},
+			},
 			Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 				id, _ := entries[0].Key.Get("id")
 				_, err := tx.ExecContext(ctx, "INSERT INTO applied VALUES ($1)", id)
@@ -185,14 +189,14 @@ func TestFillingStart(t *testing.T) {
 		x.Exec("INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('kv', 99, 0, 0, 0, '')", "INSERT INTO kv VALUES (13, 99, NULL)")
 		r := y.Taker(nil)
 		c := r.Consumer(y.Feed, x.RF)
-		c.Start = rowfeed.At(start)
+		c.Options.Start = rowfeed.At(start)
 		x.WantCode(c.RunOnce(x.Ctx), rowfeed.Filling)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_cursors"); n != 3 {
 			t.Fatalf("it has begun in %d shards", n)
 		}
 		// Below a time to come is what is published until it is looked up.
 		early := r.Consumer(y.Feed, x.RF)
-		early.Name, early.Start = "early", rowfeed.At(x.Now().Add(time.Hour))
+		early.Name, early.Options.Start = "early", rowfeed.At(x.Now().Add(time.Hour))
 		x.WantCode(early.RunOnce(x.Ctx), rowfeed.Filling)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'early'"); n != 0 {
 			t.Fatalf("at a time to come it has begun in %d shards", n)

@@ -57,7 +57,8 @@ func TestULIDKey(t *testing.T) {
 		}
 		var failing atomic.Bool
 		failing.Store(true)
-		c := &rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+		c := &rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside,
+			Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond}},
 			Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 				for _, e := range entries {
 					if failing.Load() && e.Position == want[1] {

@@ -130,7 +130,11 @@ func TestULIDConsumer(t *testing.T) {
 		x.Write(3, 1, 5)
 		bad := int64(4)
 		var failing atomic.Bool
-		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF, Limit: 2, OnFailure: rowfeed.SetAside, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+		c := &rowfeed.Consumer{Name: "test", Source: x.Feed, DB: x.RF,
+			Options: rowfeed.ConsumerOptions{
+				Limit: 2, Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: time.Millisecond},
+			},
+			OnFailure: rowfeed.SetAside,
 			Handle: func(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 				for _, e := range entries {
 					id, _ := e.Key.Get("id")

@@ -245,7 +245,7 @@ func TestDeadLetterOfTwoTexts(t *testing.T) {
 		var handled []string
 		failing := true
 		c := &rowfeed.Consumer{Name: "test", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside,
-			Retry: rowfeed.Retry{MaxAttempts: 1},
+			Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1}},
 			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 				for _, e := range entries {
 					if failing {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -302,7 +303,7 @@ func TestTextThatIsNotUTF8(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &suite.Env{T: t, Engine: e, DB: host, Pool: pool, Dialect: d, RF: rf, Ctx: t.Context()}
+		x := &suite.Env{T: t, Engine: e, DB: host, Pool: pool, Dialect: d, RF: rf, Ctx: t.Context(), Has: fixture.Of(e)}
 		x.Migrate()
 		for _, s := range []string{
 			"CREATE TABLE raw (k text PRIMARY KEY, c char(4), j json, a text[])",
