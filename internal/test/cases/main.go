@@ -10,7 +10,7 @@
 //
 // A case names the rows that it shows in the first line of its comment, after its name:
 //
-//	// TestTwoFeeds (M5, M16): feeds advance independently.
+//	// TestFeedsAreIndependent (M5, M16): feeds advance independently.
 //
 // A case that is renamed, moved or removed gets a line in moved.txt.
 package main

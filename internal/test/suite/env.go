@@ -27,15 +27,15 @@ import (
 type Env struct {
 	*testing.T
 	Engine  testdb.Engine
-	Capture feedtype.Capture // of the feeds that add makes; trigger when empty
-	Shards  int              // theirs, where the test says nothing
+	Capture feedtype.Capture // of the feeds that Add makes; empty means trigger
+	Shards  int              // DataShards of the feeds that Add makes, unless the test sets them
 	DB      *testdb.Database
 	Pool    *sql.DB // rowfeed's own pool
 	Dialect dialect.Dialect
 	RF      *rowfeed.DB
 	Ctx     context.Context
 
-	Columns map[string]columnFeed // by table: those that writers of capture "column" know
+	Columns map[string]columnFeed // the feeds with capture "column", by table
 
 	Has *fixture.Fixture // how the database behaves
 }
@@ -78,7 +78,7 @@ func (x *Env) Migrate() {
 	}
 }
 
-// Number is the environment's variable of that name; what is usual where it is not set.
+// Number returns the number in an environment variable, or usual if the variable is not set.
 func (x *Env) Number(variable string, usual float64) float64 {
 	x.Helper()
 	text := os.Getenv(variable)
@@ -92,16 +92,16 @@ func (x *Env) Number(variable string, usual float64) float64 {
 	return n
 }
 
-// Seconds is number for how long a test goes on.
+// Seconds returns the duration in an environment variable, which is in seconds.
 func (x *Env) Seconds(variable string, usual float64) time.Duration {
 	x.Helper()
 	return time.Duration(x.Number(variable, usual) * float64(time.Second))
 }
 
-// Family is the engine's SQL: sqlite, postgres or mysql.
+// Family returns the engine's SQL dialect: sqlite, postgres or mysql. Tests use x.Has and x.Text instead.
 func (x *Env) Family() string { return x.Engine.Family }
 
-// Exec runs the test's own SQL, statement by statement, each as a writer would.
+// Exec runs statements of the test, each as a writer of the feed would.
 func (x *Env) Exec(statements ...string) {
 	x.Helper()
 	for _, s := range statements {
@@ -111,7 +111,7 @@ func (x *Env) Exec(statements ...string) {
 			continue
 		}
 		tx := x.Begin(sql.LevelReadCommitted)
-		for _, part := range parts { // the pool may have no second connection
+		for _, part := range parts { // outside of tx, a pool of one connection would block
 			if _, err := tx.ExecContext(x.Ctx, part); err != nil {
 				x.Fatalf("%s: %v", part, err)
 			}
@@ -120,7 +120,7 @@ func (x *Env) Exec(statements ...string) {
 	}
 }
 
-// MustFail runs SQL that the database must refuse.
+// MustFail runs a statement and asserts that the database refuses it.
 func (x *Env) MustFail(statement string) {
 	x.Helper()
 	if _, err := x.DB.Admin().ExecContext(x.Ctx, statement); err == nil {
@@ -128,7 +128,7 @@ func (x *Env) MustFail(statement string) {
 	}
 }
 
-// By picks the text for the engine's family.
+// By returns the text for the engine's family. Tests use x.Text instead.
 func (x *Env) By(texts map[string]string) string {
 	x.Helper()
 	text, ok := texts[x.Family()]
@@ -150,13 +150,18 @@ func (x *Env) Statements(name string, args ...any) []string {
 	return x.Has.Statements(x.T, name, args...)
 }
 
-// Begin opens a transaction of the test's own.
+// Isolation returns the level, or the default one on a database that has one writer and no levels.
+func (x *Env) Isolation(level sql.IsolationLevel) sql.IsolationLevel {
+	if x.Has.OneWriter {
+		return sql.LevelDefault
+	}
+	return level
+}
+
+// Begin opens a transaction of the test.
 func (x *Env) Begin(isolation sql.IsolationLevel) *sql.Tx {
 	x.Helper()
-	if x.Has.OneWriter {
-		isolation = sql.LevelDefault
-	}
-	tx, err := x.DB.Admin().BeginTx(x.Ctx, &sql.TxOptions{Isolation: isolation})
+	tx, err := x.DB.Admin().BeginTx(x.Ctx, &sql.TxOptions{Isolation: x.Isolation(isolation)})
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -199,8 +204,8 @@ func (x *Env) AddKV() *rowfeed.Feed {
 	return x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 }
 
-// Exact replaces VARCHAR(n) in a CREATE TABLE by a type whose equal values have equal text, which keys
-// need with capture column.
+// Exact replaces VARCHAR(n) in a CREATE TABLE by a type whose equal values have equal text. Keys need such a type with
+// capture "column".
 func (x *Env) Exact(create string) string {
 	return regexp.MustCompile(`VARCHAR\((\d+)\)`).ReplaceAllString(create, x.Text("suite.exact_text"))
 }
@@ -239,8 +244,8 @@ func (x *Env) Fetch(f rowfeed.Source, after rowfeed.Cursor, limit int) rowfeed.P
 	return page
 }
 
-// Drain publishes, fetches everything above after and writes it down: "3 upsert
-// {...}" a line. It asserts that positions grow.
+// Drain publishes, fetches all entries above after, and returns them as Line formats them. It asserts that positions
+// increase.
 func (x *Env) Drain(f *rowfeed.Feed, after rowfeed.Cursor) (lines []string, cursor rowfeed.Cursor) {
 	x.Helper()
 	x.Publish(f)
@@ -262,7 +267,7 @@ func (x *Env) Drain(f *rowfeed.Feed, after rowfeed.Cursor) (lines []string, curs
 	}
 }
 
-// Line is an entry without its position: an upsert's row, or a delete's key.
+// Line formats an entry without its position: an upsert's row, or a delete's key.
 func Line(e rowfeed.Entry) string {
 	if e.Op == rowfeed.Delete {
 		return "delete " + string(e.Key.AppendJSON(nil))
@@ -270,7 +275,7 @@ func Line(e rowfeed.Entry) string {
 	return "upsert " + string(e.Row.AppendJSON(nil))
 }
 
-// WantDrain asserts what is new above the cursor.
+// WantDrain publishes and asserts which entries are above the cursor.
 func (x *Env) WantDrain(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) rowfeed.Cursor {
 	x.Helper()
 	got, cursor := x.Drain(f, after)
@@ -280,7 +285,7 @@ func (x *Env) WantDrain(f *rowfeed.Feed, after rowfeed.Cursor, want ...string) r
 	return cursor
 }
 
-// WantCode asserts an error's code, and that it says what to do.
+// WantCode asserts an error's code.
 func (x *Env) WantCode(err error, code rowfeed.Code) {
 	x.Helper()
 	if !IsCode(err, code) {
@@ -288,14 +293,16 @@ func (x *Env) WantCode(err error, code rowfeed.Code) {
 	}
 }
 
+// KV returns the line of an upsert of the table kv.
 func KV(id int, k string, v int) string {
 	return fmt.Sprintf(`upsert {"id":%d,"k":"%s","v":%d}`, id, k, v)
 }
 
+// Gone returns the line of a delete of the table kv.
 func Gone(id int) string { return fmt.Sprintf(`delete {"id":%d}`, id) }
 
-// Restart starts a killed server again. Idle connections of the test's own pools are
-// dropped: each would fail once, at whatever the test does next.
+// Restart starts a killed server again. It closes the idle connections of the test's pools, because the next statement
+// on each of them would fail.
 func (x *Env) Restart(server *testdb.Server) {
 	x.Helper()
 	server.Start(x.T)
@@ -314,7 +321,7 @@ func (x *Env) WantSound(f *rowfeed.Feed) {
 	}
 	for _, finding := range findings {
 		if finding.Note {
-			continue // something was not looked for
+			continue // it says what was not checked
 		}
 		x.Errorf("check: %s: %s %v", finding.Rule, finding.Problem, finding.Key)
 	}
@@ -322,12 +329,12 @@ func (x *Env) WantSound(f *rowfeed.Feed) {
 
 func IsCode(err error, code rowfeed.Code) bool { return errors.Is(err, code) }
 
-// ReadUncommitted is the setting of a connection that sees rows that are not committed.
+// ReadUncommitted returns the setting of a connection that sees rows that are not committed.
 func (x *Env) ReadUncommitted() string { return x.Text("suite.read_uncommitted") }
 
-// Raced tells whether the race detector is on: it makes SQLite, which is Go here, and
-// whatever else looks at every byte twenty times slower.
+// Raced tells whether the race detector is on. It makes code that handles single bytes, such as SQLite in Go, twenty
+// times slower.
 var Raced = sync.OnceValue(func() bool {
 	info, ok := debug.ReadBuildInfo()
-	return ok && slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "-race" && s.Value == "true" })
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 })

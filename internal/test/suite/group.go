@@ -18,17 +18,17 @@ import (
 
 const (
 	GroupJobs = 13
-	// groupTTL is long enough for a busy machine: who was killed is replaced after it.
+	// GroupTTL is the ttl of members of groups: long enough for a busy machine. A killed member is replaced after it.
 	GroupTTL = 2 * time.Second
-	// StuckTTL is that of a member that is to lose nothing while the test holds it up: longer
-	// than a machine stands still.
+	// StuckTTL is the ttl of a member that must lose no lease while the test delays it. It is longer than a busy
+	// machine stops a process.
 	StuckTTL = 20 * time.Second
-	// threeTTLs in beats of a member, of which there are at most four to a ttl. A
-	// machine that is slow is slow about these, too.
+	// threeTTLs is the number of a member's renewals in three ttls: at most four to a ttl. Counting renewals makes the
+	// test independent of the machine's speed.
 	threeTTLs = 12
 )
 
-// UntilAsked is a job without anything in hand, ever.
+// UntilAsked is a job that runs until it is asked to hand over, and hands over at once.
 func UntilAsked(ctx context.Context, j *rowfeed.Job) error {
 	select {
 	case <-ctx.Done():
@@ -37,22 +37,26 @@ func UntilAsked(ctx context.Context, j *rowfeed.Job) error {
 	return nil
 }
 
-// Standing is how the group stands in the table of leases.
+// Standing is the state of a group in the table of leases.
 type Standing struct {
-	Shares   map[string]int // jobs of every instance that has a seat
+	Shares   map[string]int // number of jobs, by instance that holds a seat
 	Seats    map[string]*rowfeed.LeaseStatus
 	Owners   map[int]string // instances, by job
 	Epochs   map[int]int64  // by job
-	TakeOver int64          // the sum of all jobs' epochs: one more with every take-over
+	TakeOver int64          // the sum of all jobs' epochs: every take-over adds one
 }
 
+// Standing reads the state of a group with so many jobs.
 func (x *Env) Standing(group string, jobs int) Standing {
 	x.Helper()
 	all, err := x.RF.Admin().Leases(x.Ctx)
 	if err != nil {
 		x.Fatal(err)
 	}
-	s := Standing{Shares: map[string]int{}, Seats: map[string]*rowfeed.LeaseStatus{}, Owners: map[int]string{}, Epochs: map[int]int64{}}
+	s := Standing{
+		Shares: map[string]int{}, Seats: map[string]*rowfeed.LeaseStatus{},
+		Owners: map[int]string{}, Epochs: map[int]int64{},
+	}
 	prefix := fmt.Sprintf("%s/%d/", group, jobs)
 	instance := func(owner string) string { return owner[:strings.LastIndexByte(owner, '/')] }
 	for _, l := range all {
@@ -77,8 +81,7 @@ func (x *Env) Standing(group string, jobs int) Standing {
 	return s
 }
 
-// Balanced tells whether every job is held, by so many members, in shares that differ by
-// one at most.
+// Balanced tells whether every job is held, by so many members, and their numbers of jobs differ by at most one.
 func (s Standing) Balanced(jobs, members int) bool {
 	if len(s.Owners) != jobs || len(s.Seats) != members || len(s.Shares) != members {
 		return false
@@ -90,19 +93,19 @@ func (s Standing) Balanced(jobs, members int) bool {
 	return most-least <= 1
 }
 
-// beats are those of a member since.
+// BeatsOf returns how often a member has renewed its seat since an earlier state.
 func (s Standing) BeatsOf(instance string, since Standing) int64 {
 	seat, was := s.Seats[instance], since.Seats[instance]
 	switch {
 	case seat == nil:
 		return 0
 	case was == nil || was.Name != seat.Name || was.Epoch != seat.Epoch:
-		return seat.Renewals // it has taken the seat since
+		return seat.Renewals // it has acquired the seat since
 	}
 	return seat.Renewals - was.Renewals
 }
 
-// Beats is the number of beats that each member has had since, at least.
+// Beats returns how often every member has renewed its seat since an earlier state: the smallest number.
 func (s Standing) Beats(since Standing) int64 {
 	if len(s.Seats) == 0 {
 		return 0
@@ -114,9 +117,9 @@ func (s Standing) Beats(since Standing) int64 {
 	return least
 }
 
-// AwaitBalance waits for it, and asserts that it came within three times the ttl of the event
-// before which the group stood as given: what counts is when it was last seen out of balance,
-// since a test that stands still sees the balance late.
+// AwaitBalance waits until the group is balanced, and asserts that this took at most three ttls. It counts from the
+// state before the event that disturbed the balance, until the group was last seen unbalanced: a slow test sees the
+// balance late.
 func (x *Env) AwaitBalance(group string, jobs, members int, since Standing) Standing {
 	x.Helper()
 	var s Standing
@@ -126,7 +129,7 @@ func (x *Env) AwaitBalance(group string, jobs, members int, since Standing) Stan
 		if s.Balanced(jobs, members) {
 			return true
 		}
-		if len(s.Seats) == members { // else somebody is yet to come, or to go
+		if len(s.Seats) == members { // otherwise a member has yet to join or to leave
 			late = s.Beats(since)
 		}
 		return false
@@ -137,7 +140,7 @@ func (x *Env) AwaitBalance(group string, jobs, members int, since Standing) Stan
 	return s
 }
 
-// Leasing opens the database of the environment for a child.
+// Leasing runs work on the database that the environment of a child process names.
 func Leasing(work func(context.Context, *sql.DB, *rowfeed.DB) error) error {
 	url := os.Getenv("URL")
 	pool, err := testdb.OpenURL(url, (&quiet{file: os.Getenv("QUIET")}).hooks())
@@ -157,19 +160,20 @@ func Leasing(work func(context.Context, *sql.DB, *rowfeed.DB) error) error {
 	return work(ctx, pool, rf)
 }
 
+// AllPublished tells whether the feed kv has no change left to publish.
 func (x *Env) AllPublished() bool { return x.Scalar("SELECT count(*) FROM rowfeed_changes_kv") == 0 }
 
 // Long is the ttl of a claim that does not expire during a test.
 const Long = time.Hour
 
-// standbys collects what an instance in a process of its own says of its jobs, and how
-// often it has looked at leases.
+// standbys collects the events of an instance's jobs, and counts its reads of leases.
 type standbys struct {
 	Looks atomic.Int64
 	mu    sync.Mutex
 	told  []rowfeed.JobEvent
 }
 
+// Of returns the events of a kind.
 func (s *standbys) Of(kind rowfeed.JobEventKind) (all []rowfeed.JobEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,19 +185,23 @@ func (s *standbys) Of(kind rowfeed.JobEventKind) (all []rowfeed.JobEvent) {
 	return all
 }
 
+// Standby opens rowfeed as another process does, and collects the events of its jobs.
 func (x *Env) Standby() (*rowfeed.DB, *standbys) {
 	x.Helper()
 	s := &standbys{}
-	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+	pool := x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 		if ev.Kind == testdb.Query && strings.Contains(ev.SQL, "rowfeed_leases") {
 			s.Looks.Add(1)
 		}
 		return nil
-	}}), x.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{Job: func(e rowfeed.JobEvent) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.told = append(s.told, e)
-	}}})
+	}})
+	rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{Observer: &rowfeed.Observer{
+		Job: func(e rowfeed.JobEvent) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.told = append(s.told, e)
+		},
+	}})
 	if err != nil {
 		x.Fatal(err)
 	}

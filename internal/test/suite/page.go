@@ -7,8 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// Show writes a page down: "3 upsert {...}" an entry, then the cursor, and "+" when
-// there is more.
+// Show formats a page: a line "3 upsert {...}" for each entry, then "> " and the cursor, and "+" if there is more.
 func Show(page rowfeed.Page) string {
 	var lines []string
 	for _, e := range page.Entries {
@@ -21,7 +20,7 @@ func Show(page rowfeed.Page) string {
 	return strings.Join(append(lines, "> "+end), "\n")
 }
 
-// WantPage asserts a page, given as show writes it.
+// WantPage asserts a page, given as Show formats it.
 func (x *Env) WantPage(f rowfeed.Source, after rowfeed.Cursor, limit int, want ...string) rowfeed.Cursor {
 	x.Helper()
 	page := x.Fetch(f, after, limit)
@@ -44,10 +43,10 @@ func (x *Env) WantRefused(f rowfeed.Source, after rowfeed.Cursor, code rowfeed.C
 	}
 }
 
-// Found waits until the pool finds the server again.
+// Found waits until the feed's pool reaches a restarted server.
 func (x *Env) Found(f *rowfeed.Feed) {
 	x.Helper()
-	x.Eventually("the pool finds the server again", func() bool {
+	x.Eventually("the pool reaches the server again", func() bool {
 		_, err := f.Fetch(x.Ctx, rowfeed.Request{After: rowfeed.Now})
 		return !IsCode(err, rowfeed.Unavailable)
 	})

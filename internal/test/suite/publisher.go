@@ -10,13 +10,13 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// Parked counts the goroutines that a select of the function holds: they have done all
-// that comes before it.
+// Parked counts the goroutines that wait in a select of the function.
 func (x *Env) Parked(function string) int {
-	return len(regexp.MustCompile(`\[select[^\n]*\]:\n[^\n]*`+regexp.QuoteMeta(function)).FindAllStringIndex(Stacks(), -1))
+	waiting := regexp.MustCompile(`\[select[^\n]*\]:\n[^\n]*` + regexp.QuoteMeta(function))
+	return len(waiting.FindAllStringIndex(Stacks(), -1))
 }
 
-// Stacks are those of all goroutines.
+// Stacks returns the stacks of all goroutines.
 func Stacks() string {
 	text := make([]byte, 1<<20)
 	for {
@@ -28,30 +28,24 @@ func Stacks() string {
 	}
 }
 
-// Waits tells whether some session of the database waits for a lock. SQLite cannot
-// tell; there whoever has sent BEGIN IMMEDIATE waits.
+// Waits tells whether a session of the database waits for a lock. A database with one writer cannot tell: there a
+// transaction that has begun to wait for that writer counts.
 func (x *Env) Waits() bool { return x.LockWaits() > 0 }
 
-// LockWaits is how many wait.
+// LockWaits returns the number of sessions of the database that wait for a lock.
 func (x *Env) LockWaits() int64 {
 	x.Helper()
-	query := x.By(map[string]string{
-		"sqlite":   "SELECT 1",
-		"postgres": "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-		"mysql":    "SELECT count(*) FROM information_schema.innodb_trx t JOIN information_schema.processlist p ON p.id = t.trx_mysql_thread_id WHERE t.trx_state = 'LOCK WAIT' AND p.db = DATABASE()",
-	})
-	if x.Family() == "mysql" {
-		Rest(x.Ctx, 150*time.Millisecond) // innodb_trx is refreshed only when nobody has read it for 100 ms
-	}
-	return x.Scalar(query)
+	x.RestForLockViews()
+	return x.Scalar(x.Text("suite.lock_waits"))
 }
 
-// running is a publisher with a DB of its own.
+// running is a publisher of the feed kv as another process runs it.
 type running struct {
 	Feed *rowfeed.Feed
 	Stop func()
 }
 
+// RunPublisher starts a publisher of the feed kv, with a DB of its own.
 func (x *Env) RunPublisher() running {
 	x.Helper()
 	own := OpenEnv(x.T, x.DB, nil)

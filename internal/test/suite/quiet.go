@@ -13,11 +13,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// quiet keeps a process from beginning anything in its database while there is a file, and says
-// so when nothing is under way. Who is stopped then holds no lock, for which the others would
-// wait as long as it is stopped: what becomes of its leases is to be seen, not of its locks.
+// quiet keeps a process from starting transactions and statements as long as a file exists. It prints "quiet" when
+// none is in progress. A process that is stopped then holds no lock for which others would wait: the test is about its
+// leases, not about its locks.
 type quiet struct {
-	file string // "" for a process that nobody stops
+	file string // empty for a process that is never stopped
 
 	mu       sync.Mutex
 	underWay int // transactions, and statements outside of them
@@ -61,8 +61,7 @@ func (q *quiet) wanted() bool {
 	return err == nil
 }
 
-// Stoppable starts a process that can be stopped between its transactions. stop stops it, as
-// SIGSTOP does, and goOn lets it go on.
+// Stoppable starts a process that can be stopped between its transactions. stop sends it SIGSTOP, goOn SIGCONT.
 func (x *Env) Stoppable(child string) (p *Program, stop, goOn func()) {
 	x.Helper()
 	file := filepath.Join(x.TempDir(), "quiet")

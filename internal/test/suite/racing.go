@@ -18,14 +18,14 @@ type Program struct {
 	Args []string
 }
 
-// runs tells whether the program has not ended.
+// runs tells whether the program is still running.
 func (p *Program) runs() bool { return syscall.Kill(p.PID(), 0) == nil }
 
-// WantAlive asserts that the program has survived.
+// WantAlive asserts that the program is still running.
 func (x *Env) WantAlive(p *Program) {
 	x.Helper()
 	if !p.runs() {
-		x.Fatalf("%s ended by itself:\n%s", strings.Join(p.Args[1:], " "), p.Output())
+		x.Fatalf("%s ended, though nothing stopped it:\n%s", strings.Join(p.Args[1:], " "), p.Output())
 	}
 }
 
@@ -43,8 +43,8 @@ func (x *Env) WaitFor(p *Program, line *regexp.Regexp) []string {
 	return found
 }
 
-// RaceSeed is ROWFEED_TEST_SEED, else random. It decides what the writers do and who
-// is killed; the database and the machine decide the rest.
+// RaceSeed returns the environment variable ROWFEED_TEST_SEED, or 1 if it is not set. The seed decides what the writers
+// do and which processes are killed. The database and the machine decide the rest.
 func RaceSeed(t *testing.T) uint64 {
 	t.Helper()
 	seed := uint64(1)
@@ -58,6 +58,7 @@ func RaceSeed(t *testing.T) uint64 {
 	return seed
 }
 
+// OrNull returns the SQL of a number, which is NULL for 0.
 func OrNull(id int64) string {
 	if id == 0 {
 		return "NULL"

@@ -14,6 +14,7 @@ type Replicated struct {
 	Replica *testdb.Server
 }
 
+// EachReplicated runs f on the engines that testdb can replicate, with the feed kv on the primary.
 func EachReplicated(t *testing.T, f func(x *Replicated)) {
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
 		t.Run(e.Name, func(t *testing.T) {
@@ -27,7 +28,7 @@ func EachReplicated(t *testing.T, f func(x *Replicated)) {
 	}
 }
 
-// On opens the feed on the replica, once it is there.
+// On waits until the replica has the feed, and opens the feed there.
 func (x *Replicated) On(cfg rowfeed.Config) (*Env, *rowfeed.Feed) {
 	x.Helper()
 	db := x.DB.On(x.T, x.Replica)
@@ -42,8 +43,8 @@ func (x *Replicated) On(cfg rowfeed.Config) (*Env, *rowfeed.Feed) {
 	return y, f
 }
 
-// Reaches waits until the replica shows a head.
+// Reaches waits until the replica shows the head.
 func (x *Replicated) Reaches(f *rowfeed.Feed, head rowfeed.Cursor) {
 	x.Helper()
-	x.Eventually("the replica has it", func() bool { return x.Fetch(f, rowfeed.Now, 1).Cursor == head })
+	x.Eventually("the replica shows the head", func() bool { return x.Fetch(f, rowfeed.Now, 1).Cursor == head })
 }

@@ -10,13 +10,13 @@
 //	go test ./cmd/internal/suite -run 'TestSuite/publish/TestCollapse'
 //	ROWFEED_TEST_PART=1/2 go test ./cmd/internal/suite    every other test
 //
-// Each test runs on every engine of internal/test/testdb with a database of its own, unless testdb.Only says why not.
-// If a database lacks a behaviour, the test asserts the refusal and is not skipped. On PostgreSQL 18 and MySQL only
-// tests run that call testdb.Quick. The first line of a test's comment names, behind the test, the rows of
-// docs/CAPABILITIES.md that it shows (internal/test/cases).
+// Each test runs on every engine of internal/test/testdb with a database of its own, unless the test calls testdb.Only.
+// If a database lacks a behavior, the test asserts the refusal and is not skipped. On PostgreSQL 18 and MySQL only
+// tests run that call testdb.Quick. The first line of a test's comment has, after the test's name, the labels of the
+// rows of docs/CAPABILITIES.md that the test shows (internal/test/cases).
 //
-// Tests that mostly wait, for claims on leases to end and the like, run side by side (t.Parallel), after all others:
-// those have the server and the processor to themselves.
+// Tests that mostly wait, for example until a claim on a lease ends, call t.Parallel. They run concurrently after all
+// other tests, so that those have the server and the processor to themselves.
 package suite
 
 import (

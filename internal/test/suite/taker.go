@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 )
 
-// EachKind runs f on every engine, with a feed of each of the modes whose shards are feeds by
-// themselves. add inserts rows with ids from first to last into a shard.
+// EachKind runs f on every engine with a ULID feed of either mode, blocking and outbox. Taker.Add inserts rows with the
+// ids from first to last into a shard.
 func EachKind(t *testing.T, f func(x *Taker)) {
 	t.Helper()
 	t.Run("blocking", func(t *testing.T) {
@@ -36,33 +36,36 @@ func EachKind(t *testing.T, f func(x *Taker)) {
 	})
 }
 
-// Taker is what consumers of the feed events do in these tests: a row in the table applied for
-// every entry, in the consumer's transaction.
+// Taker handles entries of the feed events for consumers: it inserts a row into the table applied for every entry, in
+// the consumer's transaction.
 type Taker struct {
 	*Events
 	Add func(shard, first, last int)
 
 	Mu     sync.Mutex
-	Handed map[int][]int // ids of every shard, in the order in which they were handed over
-	// fail, when set, decides about an entry after its effect.
+	Handed map[int][]int // ids by shard, in the order in which the handler got them
+	// Fail, if set, returns the handler's error for an entry, after its row was inserted.
 	Fail func(e rowfeed.Entry) error
 }
 
+// Taker makes the table applied and its Taker.
 func (x *Events) Taker(add func(shard, first, last int)) *Taker {
 	x.Helper()
 	x.Exec("CREATE TABLE applied (id BIGINT, shard BIGINT, position VARCHAR(30))")
 	return &Taker{Events: x, Add: add, Handed: map[int][]int{}}
 }
 
+// IDOf returns the id in the key of an entry.
 func IDOf(e rowfeed.Entry) int {
 	id, _ := e.Key.Get("id")
 	return int(id.(int64))
 }
 
-// handle is the handler. It runs in child processes too, without an env.
+// handle is the handler of consumers. It runs in child processes too, where there is no Env.
 func (r *Taker) handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 	for _, e := range entries {
-		if _, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO applied VALUES (%d, %d, '%s')", IDOf(e), e.Shard, e.Position)); err != nil {
+		insert := fmt.Sprintf("INSERT INTO applied VALUES (%d, %d, '%s')", IDOf(e), e.Shard, e.Position)
+		if _, err := tx.ExecContext(ctx, insert); err != nil {
 			return err
 		}
 		r.note(e)
@@ -84,6 +87,7 @@ func (r *Taker) note(e rowfeed.Entry) {
 	r.Handed[e.Shard] = append(r.Handed[e.Shard], IDOf(e))
 }
 
+// Consumer returns a consumer of the source that handles entries with r.
 func (r *Taker) Consumer(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
 	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.handle,
 		Options: rowfeed.ConsumerOptions{
@@ -91,7 +95,7 @@ func (r *Taker) Consumer(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consume
 		}}
 }
 
-// Once consumes to the heads.
+// Once consumes up to the heads of all shards.
 func (r *Taker) Once(c interface{ RunOnce(context.Context) error }) {
 	r.Helper()
 	if err := c.RunOnce(r.Ctx); err != nil {
@@ -99,7 +103,7 @@ func (r *Taker) Once(c interface{ RunOnce(context.Context) error }) {
 	}
 }
 
-// Run consumes in the background until the test, or the answered function, ends it.
+// Run consumes in the background until the test ends or calls stop.
 func (r *Taker) Run(c *rowfeed.Consumer) (stop func() error) {
 	ctx, cancel := context.WithCancel(r.Ctx)
 	ended := make(chan error, 1)
@@ -109,7 +113,7 @@ func (r *Taker) Run(c *rowfeed.Consumer) (stop func() error) {
 	return stop
 }
 
-// WantApplied asserts what took effect: every row of every shard once, "3: 1 2 3".
+// WantApplied asserts which rows were applied: a string "3: 1 2 3" for shard 3.
 func (r *Taker) WantApplied(want ...string) {
 	r.Helper()
 	if got := r.Applied(); !slices.Equal(got, want) {
@@ -117,12 +121,11 @@ func (r *Taker) WantApplied(want ...string) {
 	}
 }
 
-// Applied are the rows that took effect, by shard, in the order of their positions.
+// Applied returns the rows that were applied, by shard, in the order of their positions.
 func (r *Taker) Applied() (all []string) {
 	r.Helper()
-	line := func(l string) string { shard, _, _ := strings.Cut(l, " "); return shard }
 	for _, l := range r.List("SELECT shard, id FROM applied ORDER BY shard, position, id") {
-		shard, id := line(l), l[strings.IndexByte(l, ' ')+1:]
+		shard, id, _ := strings.Cut(l, " ")
 		if n := len(all); n > 0 && strings.HasPrefix(all[n-1], shard+": ") {
 			all[n-1] += " " + id
 		} else {
@@ -132,9 +135,11 @@ func (r *Taker) Applied() (all []string) {
 	return all
 }
 
+// AwaitApplied waits until exactly these rows were applied.
 func (r *Taker) AwaitApplied(what string, want ...string) {
 	r.Helper()
 	r.Eventually(what, func() bool { return slices.Equal(r.Applied(), want) })
 }
 
+// EventsGroup is the name of the group of the consumer "test" of the feed events.
 var EventsGroup = admin.ConsumerGroup("test", "events")

@@ -13,14 +13,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// Never is a pause between looks in which no test ends.
+// Never is a duration that is longer than any test.
 const Never = time.Hour
 
-// HasArg tells whether a value goes with a statement: beside it, or in it, where the dialect
-// writes values there.
+// HasArg tells whether a statement has a value, as an argument or in its text, depending on the dialect.
 func HasArg(ev testdb.TapEvent, value any) bool {
-	if slices.ContainsFunc(ev.Args, func(a driver.NamedValue) bool { return fmt.Sprint(a.Value) == fmt.Sprint(value) }) {
-		return true // drivers have different types of integers
+	// They are compared as text, because drivers have different types of integers.
+	equal := func(a driver.NamedValue) bool { return fmt.Sprint(a.Value) == fmt.Sprint(value) }
+	if slices.ContainsFunc(ev.Args, equal) {
+		return true
 	}
 	if text, is := value.(string); is {
 		return strings.Contains(ev.SQL, "'"+text+"'")
@@ -28,24 +29,26 @@ func HasArg(ev testdb.TapEvent, value any) bool {
 	return regexp.MustCompile(fmt.Sprintf(` = %v\b`, value)).MatchString(ev.SQL)
 }
 
-// Looks matches the watcher's statements, readsStandings the one that reads how far feeds are, pageReads the
-// one that reads a page's rows.
-func Looks(ev testdb.TapEvent) bool {
+// Looks matches the statements with which the watcher polls: those of ReadsStandings, and those that ask whether
+// anything was committed.
+func (x *Env) Looks(ev testdb.TapEvent) bool {
+	stamp := x.Dialect.Stamp()
 	return ReadsStandings(ev) || ev.Kind == testdb.Query &&
-		(strings.HasPrefix(ev.SQL, "SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot()") || strings.Contains(ev.SQL, ", -1, 0, NULL, 0 FROM ("))
+		(stamp != "" && strings.HasPrefix(ev.SQL, stamp) || strings.Contains(ev.SQL, ", -1, 0, NULL, 0 FROM ("))
 }
 
+// ReadsStandings matches the statement that reads the watermarks of feeds.
 func ReadsStandings(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation, s.value, ")
 }
 
-// Fetched is what a Fetch answered.
+// Fetched is the result of a Fetch.
 type Fetched struct {
 	Page rowfeed.Page
 	Err  error
 }
 
-// WantWoken asserts what a waiter was answered.
+// WantWoken asserts the result of a waiting Fetch.
 func (x *Env) WantWoken(result <-chan Fetched, cursor rowfeed.Cursor, want ...string) {
 	x.Helper()
 	got := <-result
@@ -57,18 +60,20 @@ func (x *Env) WantWoken(result <-chan Fetched, cursor rowfeed.Cursor, want ...st
 		lines = append(lines, Line(e))
 	}
 	if strings.Join(lines, "\n") != strings.Join(want, "\n") || got.Page.Cursor != cursor {
-		x.Fatalf("woken with %q and cursor %q, want %q and %q", lines, got.Page.Cursor, want, cursor)
+		x.Fatalf("the waiter got %q and cursor %q, want %q and %q", lines, got.Page.Cursor, want, cursor)
 	}
 }
 
-// Gate lets the first caller through only when it is opened, and says that it came.
+// Gate holds the first caller of Pass until Open is closed. Reached is closed when that caller has arrived.
 type Gate struct {
 	once          sync.Once
 	Reached, Open chan struct{}
 }
 
+// NewGate makes a closed gate.
 func NewGate() *Gate { return &Gate{Reached: make(chan struct{}), Open: make(chan struct{})} }
 
+// Pass waits in the first call until the gate is open. Further calls that come during it wait, too.
 func (g *Gate) Pass() {
 	g.once.Do(func() {
 		close(g.Reached)
@@ -76,6 +81,7 @@ func (g *Gate) Pass() {
 	})
 }
 
+// Drop drops the feed kv.
 func (x *Env) Drop() {
 	x.Helper()
 	if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {

@@ -340,13 +340,13 @@ func TestUnblockNamesPreparedTransaction(t *testing.T) {
 		x.Write(5, 1, 1)
 		tx := x.Begin(sql.LevelReadCommitted)
 		x.Lock(tx, rowfeed.LockRequest{Shards: []int{5}})
-		x.In(tx, x.Text("admin.prepare", x.DB.Name))
+		x.In(tx, x.Text("suite.prepare", "of "+x.DB.Name))
 		tx.Rollback()
 		_, err := x.Feed.Admin().Unblock(x.Ctx, admin.UnblockRequest{})
-		if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), x.Text("admin.prepare", x.DB.Name)) {
+		if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), x.Text("suite.prepare", "of "+x.DB.Name)) {
 			x.Error(err)
 		}
-		x.Exec(x.Text("admin.rollback_prepared", x.DB.Name))
+		x.Exec(x.Text("suite.rollback_prepared", "of "+x.DB.Name))
 		x.Write(5, 2, 2)
 	})
 }

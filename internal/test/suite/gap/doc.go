@@ -1,2 +1,2 @@
-// Package gap tests that a sequence number that was skipped is waited for while it may still be committed.
+// Package gap tests that a publisher keeps a gap in the sequence numbers open while a transaction may still commit it.
 package gap

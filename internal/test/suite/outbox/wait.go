@@ -21,7 +21,7 @@ func TestRecordWakesOnlyWaitersOfItsShard(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		var polled, pages, eights atomic.Int64
 		hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				polled.Add(1)
 			}
 			if strings.HasPrefix(ev.SQL, "SELECT f.generation, COALESCE") {
@@ -122,7 +122,7 @@ func TestManyWaitersShareOnePoll(t *testing.T) {
 		var polled, asked, moved, pages atomic.Int64
 		f := x.Other(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
-			case suite.Looks(ev):
+			case x.Looks(ev):
 				polled.Add(1)
 			case strings.Contains(ev.SQL, "SELECT shard FROM (SELECT shard"):
 				asked.Add(1)

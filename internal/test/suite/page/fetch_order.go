@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// pageStatements counts the statements that read pages, and those of them that sort.
+// pageStatements counts the statements that read pages, and how many of them sort.
 type pageStatements struct{ all, sorted int }
 
 func (p *pageStatements) hooks() testdb.Hooks {
@@ -28,14 +28,14 @@ func (p *pageStatements) hooks() testdb.Hooks {
 	}}
 }
 
-// backwards makes a feed of rows whose keys go down as their positions go up.
+// backwards makes a feed of rows whose keys decrease while their positions increase.
 func backwards(x *suite.Env, spec rowfeed.FeedSpec, rows int) *rowfeed.Feed {
 	x.Helper()
 	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 	f := x.Add(spec)
 	for id := rows; id > 0; id-- {
 		x.Exec(fmt.Sprintf("INSERT INTO kv (id, k, v) VALUES (%d, 'k', %d)", id, id))
-		if spec.Capture == feedtype.CaptureColumn { // which takes what waits in the order of the key
+		if spec.Capture == feedtype.CaptureColumn { // it publishes the rows of a pass in the order of their keys
 			x.Publish(f)
 		}
 	}
@@ -43,8 +43,7 @@ func backwards(x *suite.Env, spec rowfeed.FeedSpec, rows int) *rowfeed.Feed {
 	return f
 }
 
-// TestPagesAreNotSorted (M66): rows come in the order of their positions without being sorted, in one
-// statement a page.
+// TestPagesAreNotSorted (M66): a page is one statement without a sort, and its rows have the order of their positions.
 func TestPagesAreNotSorted(t *testing.T) {
 	testdb.Quick(t)
 	for name, spec := range map[string]rowfeed.FeedSpec{
@@ -79,16 +78,17 @@ func TestPagesAreNotSorted(t *testing.T) {
 					}
 				}
 				if read.all != pages || read.sorted != 0 || seen < rows {
-					x.Errorf("%d entries on %d pages with %d statements, %d of which sort", seen, pages, read.all, read.sorted)
+					x.Errorf("%d entries on %d pages with %d statements, %d of which sort",
+						seen, pages, read.all, read.sorted)
 				}
 			})
 		})
 	}
 }
 
-// TestPagesOfWideRows (M66): a feed whose pages are cut at their bytes is asked for sorted ones, which are
-// read once, also near its end.
-func TestPagesOfWideRows(t *testing.T) {
+// TestPagesOfWideRowsAreSorted (M66): once a page was cut because of MaxPageBytes, the feed's pages are read with a
+// sort. Each of them is one statement, also near the head.
+func TestPagesOfWideRowsAreSorted(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		var read pageStatements
@@ -113,22 +113,26 @@ func TestPagesOfWideRows(t *testing.T) {
 	})
 }
 
-// TestPagesInDisorder (M66): a session may have settings under which MariaDB looks rows up in the order
-// of their keys. The page is then read again, and sorted.
-func TestPagesInDisorder(t *testing.T) {
+// TestDisorderedPageIsReadAgain (M66): with some settings of a session, MariaDB returns rows in the order of their
+// keys. rowfeed notices this, and reads the page again with a sort.
+func TestDisorderedPageIsReadAgain(t *testing.T) {
 	testdb.MariaDB.Require(t)
 	x := suite.NewEnv(t, testdb.MariaDB, nil)
 	x.Migrate()
 	const rows = 50
 	backwards(x, rowfeed.FeedSpec{Name: "kv", Table: "kv"}, rows)
-	// The session's default limit cuts a page in neither order.
-	settings := "?sql_select_limit=3&join_cache_level=8&optimizer_switch=" + url.QueryEscape("'mrr=on,mrr_sort_keys=on,mrr_cost_based=off,join_cache_bka=on,join_cache_hashed=on,optimize_join_buffer_size=off'")
-	pool, d, err := suite.Open(x.Ctx, x.DB.URL+settings, nil)
+	// The session's limit of rows must not cut a page, whether it is read with or without a sort.
+	settings := url.Values{}
+	for _, setting := range x.Statements("page.rows_in_key_order") {
+		name, value, _ := strings.Cut(setting, "=")
+		settings.Set(name, value)
+	}
+	pool, d, err := suite.Open(x.Ctx, x.DB.URL+"?"+settings.Encode(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { pool.Close() })
-	// One that is cut where its bytes are too many ends before what has not been read is known.
+	// With MaxPageBytes a page ends before it is known which rows were not read.
 	for _, bytes := range []int{0, 1} {
 		rf, err := rowfeed.Open(x.Ctx, pool, d, &rowfeed.Config{MaxPageBytes: bytes})
 		if err != nil {
@@ -143,7 +147,7 @@ func TestPagesInDisorder(t *testing.T) {
 			page := x.Fetch(f, after, rows)
 			for _, e := range page.Entries {
 				if seen++; e.Position != fmt.Sprint(seen) {
-					t.Fatalf("pages of %d bytes: entry %d stands at %s", bytes, seen, e.Position)
+					t.Fatalf("pages of %d bytes: entry %d has position %s", bytes, seen, e.Position)
 				}
 			}
 			after, more = page.Cursor, page.More

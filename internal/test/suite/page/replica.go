@@ -10,10 +10,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestReplica (H26): consumers read a replica, and go to and fro between it and
-// the primary, while others write and publish on the primary. Nobody is refused, no
-// cursor goes back, no entry is skipped.
-func TestReplica(t *testing.T) {
+// TestReadersMoveBetweenPrimaryAndReplica (H26): one reader reads a replica, another one alternates between the replica
+// and the primary, while writers and a publisher work on the primary. No reader is refused, no cursor goes back, and no
+// entry is skipped.
+func TestReadersMoveBetweenPrimaryAndReplica(t *testing.T) {
 	suite.EachReplicated(t, func(x *suite.Replicated) {
 		y, there := x.On(rowfeed.Config{Replica: true})
 		x.RunPublisher()
@@ -23,7 +23,8 @@ func TestReplica(t *testing.T) {
 		go func() {
 			defer close(done)
 			for id := 1; id <= rows; id++ {
-				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id), fmt.Sprintf("UPDATE kv SET v = %d WHERE id = %d", id, (id+1)/2))
+				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id),
+					fmt.Sprintf("UPDATE kv SET v = %d WHERE id = %d", id, (id+1)/2))
 				if id%10 == 0 {
 					x.Exec(fmt.Sprintf("DELETE FROM kv WHERE id = %d", id))
 				}
@@ -62,10 +63,10 @@ func ahead(a, b rowfeed.Cursor) bool {
 	return position(a) > position(b)
 }
 
-// TestReplicaLags (H26): a cursor from the primary is ahead of what the replica shows. It is
-// answered by an empty page, and waits for the replica; so is one whose start mark is:
-// what is here may be deleted there, at a position that the mark leaves out.
-func TestReplicaLags(t *testing.T) {
+// TestLaggingReplicaMakesReadersWait (H26): a cursor from the primary whose position or start mark is above the
+// replica's head gets an empty page, or waits until the replica has caught up. It must not get the replica's rows: the
+// primary may have deleted them at a position that the mark hides.
+func TestLaggingReplicaMakesReadersWait(t *testing.T) {
 	suite.EachReplicated(t, func(x *suite.Replicated) {
 		_, there := x.On(rowfeed.Config{Replica: true})
 		x.Fill(2)
@@ -87,7 +88,7 @@ func TestReplicaLags(t *testing.T) {
 		}
 		bumped := rowfeed.Cursor(fmt.Sprintf("%d:1", generation))
 		if page := x.Fetch(there, bumped, 0); len(page.Entries) != 0 || page.Cursor != bumped || page.More {
-			// Its positions 2 and 4 may be other keys than those of this generation.
+			// In the new generation these positions may have other keys.
 			x.Errorf("after %s: %d entries, cursor %q, more %v", bumped, len(page.Entries), page.Cursor, page.More)
 		}
 		type answer struct {
@@ -103,16 +104,16 @@ func TestReplicaLags(t *testing.T) {
 		if got := <-waited; got.err != nil || len(got.page.Entries) != 2 || got.page.Entries[0].Position != "4" {
 			x.Errorf("waited for %d entries: %v", len(got.page.Entries), got.err)
 		}
-		// The replica knows of the bump now: cursors of before are refused there, too.
+		// The replica has the new generation now, so cursors of the old one are refused there, too.
 		_, err = there.Fetch(x.Ctx, rowfeed.Request{After: "3"})
 		x.WantCode(err, rowfeed.GenerationChanged)
 	})
 }
 
-// TestFailover (M74): the primary is lost with commits that the replica never got, and
-// the replica takes its place. A publisher that has seen nothing of this stops by the
-// database's identity; a consumer that is ahead is refused; after a bump all go on.
-func TestFailover(t *testing.T) {
+// TestFailoverIsNoticed (M74): the primary is lost with commits that the replica never got, and the replica becomes the
+// primary. A publisher refuses to publish because of the database's identity. A consumer whose cursor is above the head
+// is refused. After a bump both continue.
+func TestFailoverIsNoticed(t *testing.T) {
 	suite.EachReplicated(t, func(x *suite.Replicated) {
 		_, there := x.On(rowfeed.Config{Replica: true})
 		x.Fill(3)
@@ -121,7 +122,7 @@ func TestFailover(t *testing.T) {
 		x.Replica.CutReplication(t)
 		x.Exec("INSERT INTO kv VALUES (4, 'lost', 0), (5, 'lost', 0)")
 		x.Publish(x.Feed)
-		consumer := newWitness(x.Env)
+		consumer := newReader(x.Env)
 		x.Eventually("five entries", consumer.has(5))
 		primary := x.DB.Server()
 		primary.Kill(t)
@@ -130,32 +131,35 @@ func TestFailover(t *testing.T) {
 		x.Eventually("the consumer is refused", func() bool { return consumer.refusal() != nil })
 		x.WantCode(consumer.refusal(), rowfeed.DatabaseChanged)
 
-		fresh := suite.OpenEnv(t, x.DB, nil) // a process that was started after it
+		fresh := suite.OpenEnv(t, x.DB, nil) // a process that starts after the failover
 		f, err := fresh.RF.Feed(x.Ctx, "kv")
 		if err != nil {
 			x.Fatal(err)
 		}
 		_, err = f.Fetch(x.Ctx, rowfeed.Request{After: "5"})
 		x.WantCode(err, rowfeed.CursorAhead)
-		if _, err := fresh.Pool.Exec("INSERT INTO kv VALUES (6, 'new', 0), (7, 'new', 0), (8, 'new', 0)"); err != nil {
+		_, err = fresh.Pool.Exec("INSERT INTO kv VALUES (6, 'new', 0), (7, 'new', 0), (8, 'new', 0)")
+		if err != nil {
 			x.Fatal(err)
 		}
 		_, err = f.Publish(x.Ctx)
 		x.WantCode(err, rowfeed.DatabaseChanged)
 		running := fresh.RunPublisher()
-		x.Eventually("the publisher tells", func() bool { return len(running.Feed.Problems()) > 0 })
+		x.Eventually("the publisher reports a problem", func() bool { return len(running.Feed.Problems()) > 0 })
 
 		if _, err := f.Admin().Bump(x.Ctx); err != nil {
 			x.Fatal(err)
 		}
-		x.Eventually("the consumer is told", func() bool { return suite.IsCode(consumer.refusal(), rowfeed.GenerationChanged) })
+		x.Eventually("the consumer is refused because of the generation", func() bool {
+			return suite.IsCode(consumer.refusal(), rowfeed.GenerationChanged)
+		})
 		consumer.startOver()
-		x.Eventually("what is there", consumer.has(6))
+		x.Eventually("six entries", consumer.has(6))
 		want := []string{`1 {"id":1}`, `2 {"id":2}`, `3 {"id":3}`, `4 {"id":6}`, `5 {"id":7}`, `6 {"id":8}`}
 		if !slices.Equal(consumer.lines, want) {
 			x.Errorf("received %q", consumer.lines)
 		}
-		x.Eventually("all is well", func() bool { return len(running.Feed.Problems()) == 0 })
+		x.Eventually("the publisher reports no problem", func() bool { return len(running.Feed.Problems()) == 0 })
 		fresh.WantSound(f)
 	})
 }

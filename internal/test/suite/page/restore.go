@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -15,9 +16,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestBump (M74, H15): a bumped feed refuses the cursors of before and says what to do; its
-// positions go on, and a publisher that knows the former generation only goes on too.
-func TestBump(t *testing.T) {
+// TestBumpRefusesOldCursors (M74, H15): after a bump a feed refuses cursors of the old generation, with the next step.
+// Its positions continue. A publisher that was opened before the bump publishes into the new generation.
+func TestBumpRefusesOldCursors(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(3)
@@ -35,7 +36,7 @@ func TestBump(t *testing.T) {
 				}
 				return generation
 			},
-			func() int64 { // in the same second, if need be
+			func() int64 { // possibly in the same second
 				generation, err := f.Admin().Bump(x.Ctx)
 				if err != nil {
 					x.Fatal(err)
@@ -84,9 +85,9 @@ func TestBump(t *testing.T) {
 	})
 }
 
-// TestBumpDuringAPass (M74): a bump waits for a publisher in the middle of a pass, and what
-// that publishes is of the generation before.
-func TestBumpDuringAPass(t *testing.T) {
+// TestBumpWaitsForPass (M74): a bump waits until a publisher's pass has committed. The pass publishes into the old
+// generation.
+func TestBumpWaitsForPass(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
@@ -103,7 +104,7 @@ func TestBumpDuringAPass(t *testing.T) {
 			_, err := f.Admin().Bump(x.Ctx)
 			bumped <- err
 		}()
-		if x.Family() != "sqlite" { // which cannot tell
+		if x.Has.ShowsLockWaits {
 			x.Eventually("the bump waits", x.Waits)
 		}
 		held.Release()
@@ -121,10 +122,10 @@ func TestBumpDuringAPass(t *testing.T) {
 	})
 }
 
-// TestOtherDatabase (M74, H15): a publisher in a database of another identity than the feed's
-// gives no position, says what to do, and goes on when that has been done. SQLite has
-// no identity, so there is none to be another.
-func TestOtherDatabase(t *testing.T) {
+// TestOtherDatabaseStopsPublisher (M74, H15): if the database's identity differs from the one in the feed's record, a
+// publisher assigns no position and names the commands that help. It continues after one of them. A database without an
+// identity has none in its records.
+func TestOtherDatabaseStopsPublisher(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(3)
@@ -139,7 +140,7 @@ func TestOtherDatabase(t *testing.T) {
 			}
 			return *id
 		}
-		if x.Family() == "sqlite" {
+		if !x.Has.Identity {
 			if id := identity(); id != "" {
 				x.Errorf("identity %q", id)
 			}
@@ -150,7 +151,7 @@ func TestOtherDatabase(t *testing.T) {
 		}
 		own := identity()
 		if own == "" {
-			x.Fatal("the feed does not know its database")
+			x.Fatal("the feed's record has no identity")
 		}
 		move := func() { x.Exec("UPDATE rowfeed_feeds SET database_identity = 'the one before'") }
 		move()
@@ -162,29 +163,31 @@ func TestOtherDatabase(t *testing.T) {
 		for range 2 {
 			_, err := fresh.Publish(x.Ctx)
 			x.WantCode(err, rowfeed.DatabaseChanged)
-			for _, want := range []string{own, "the one before", "`rowfeed feed bump kv`", "`rowfeed feed bump kv --adopt-database`"} {
+			for _, want := range []string{
+				own, "the one before", "`rowfeed feed bump kv`", "`rowfeed feed bump kv --adopt-database`",
+			} {
 				if !strings.Contains(err.Error(), want) {
 					x.Errorf("%v does not name %s", err, want)
 				}
 			}
 		}
-		// What is there is still answered.
+		// Readers still get what is published.
 		if page := x.Fetch(f, rowfeed.Beginning, 0); len(page.Entries) != 3 || page.Cursor != cursor {
 			x.Errorf("%d entries, cursor %q", len(page.Entries), page.Cursor)
 		}
 
 		running := x.RunPublisher()
-		x.Eventually("the publisher tells", func() bool { return len(running.Feed.Problems()) > 0 })
+		x.Eventually("the publisher reports a problem", func() bool { return len(running.Feed.Problems()) > 0 })
 		if p := running.Feed.Problems()[0]; !strings.Contains(p, "feed bump kv") {
 			x.Errorf("problem %q", p)
 		}
-		x.Exec("DELETE FROM kv WHERE id = 4") // it never was, for readers
+		x.Exec("DELETE FROM kv WHERE id = 4") // readers have never got it
 		if changed, err := f.Admin().AdoptDatabase(x.Ctx); err != nil || !changed {
 			x.Fatalf("adopted: %v, %v", changed, err)
 		}
 		x.Exec("INSERT INTO kv VALUES (5, 'k', 0)")
-		x.Eventually("the publisher goes on", func() bool { return len(x.Fetch(f, cursor, 0).Entries) == 1 })
-		x.Eventually("all is well", func() bool { return len(running.Feed.Problems()) == 0 })
+		x.Eventually("the publisher continues", func() bool { return len(x.Fetch(f, cursor, 0).Entries) == 1 })
+		x.Eventually("the publisher reports no problem", func() bool { return len(running.Feed.Problems()) == 0 })
 
 		move()
 		if _, err := f.Admin().Bump(x.Ctx); err != nil {
@@ -197,24 +200,23 @@ func TestOtherDatabase(t *testing.T) {
 		x.WantCode(err, rowfeed.GenerationChanged)
 		running.Stop()
 
-		// A feed of before identities, or of a printed script: its publisher fills it in.
+		// The record of a feed that a printed script has made has no identity: its publisher stores it.
 		x.Exec("UPDATE rowfeed_feeds SET database_identity = NULL")
 		running = x.RunPublisher()
-		x.Eventually("the identity is known", func() bool { return identity() == own })
+		x.Eventually("the identity is stored", func() bool { return identity() == own })
 	})
 }
 
-// TestTablesMadeAnew (M74): on PostgreSQL a dump that was loaded into the database it
-// came from is seen by the tables that it makes, though it brings the same rows.
-func TestTablesMadeAnew(t *testing.T) {
+// TestReloadedDumpStopsPublisher (M74): on PostgreSQL a publisher notices that a dump was loaded into the database from
+// which it came. The tables are new ones, though they have the same rows.
+func TestReloadedDumpStopsPublisher(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	x := suite.NewEnv(t, testdb.Postgres15, nil)
 	x.Migrate()
 	f := x.AddKV()
 	x.Fill(2)
 	x.Publish(f)
-	x.Exec("CREATE TABLE dump AS SELECT * FROM rowfeed_sequences", "ALTER TABLE rowfeed_sequences RENAME TO former",
-		"CREATE TABLE rowfeed_sequences (LIKE former INCLUDING ALL)", "INSERT INTO rowfeed_sequences SELECT * FROM dump", "DROP TABLE former, dump")
+	x.Exec(x.Statements("page.reload_sequences")...)
 	x.Exec("INSERT INTO kv VALUES (3, 'k', 0)")
 	_, err := f.Publish(x.Ctx)
 	x.WantCode(err, rowfeed.DatabaseChanged)
@@ -226,9 +228,9 @@ func TestTablesMadeAnew(t *testing.T) {
 	}
 }
 
-// TestAdoptedElsewhere (M74): a publisher that knows the feed in its former database, as one
-// does whose connections have moved with the database, sees that it was adopted.
-func TestAdoptedElsewhere(t *testing.T) {
+// TestPublisherSeesAdoption (M74): a publisher that was opened before its database was adopted publishes after the
+// adoption.
+func TestPublisherSeesAdoption(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("UPDATE rowfeed_feeds SET database_identity = 'the one before'")
@@ -246,79 +248,80 @@ func TestAdoptedElsewhere(t *testing.T) {
 	})
 }
 
-// witness is a consumer in a process of its own: it keeps reading, and what it was
-// refused for.
-type witness struct {
+// reader is a consumer that keeps reading, as in another process. It records its entries and the last refusal.
+type reader struct {
 	mu      sync.Mutex
 	cursor  rowfeed.Cursor
 	lines   []string // "position key" of the entries
 	refused error
 }
 
-func newWitness(x *suite.Env) *witness {
+func newReader(x *suite.Env) *reader {
 	x.Helper()
 	own := suite.OpenEnv(x.T, x.DB, nil)
 	f, err := own.RF.Feed(x.Ctx, "kv")
 	if err != nil {
 		x.Fatal(err)
 	}
-	w := &witness{}
+	r := &reader{}
 	ctx, cancel := context.WithCancel(x.Ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			w.step(ctx, f)
+			r.step(ctx, f)
 		}
 	}()
 	x.Cleanup(func() { cancel(); <-done })
-	return w
+	return r
 }
 
-func (w *witness) step(ctx context.Context, f *rowfeed.Feed) {
-	w.mu.Lock()
-	after := w.cursor
-	w.mu.Unlock()
+// step reads a page.
+func (r *reader) step(ctx context.Context, f *rowfeed.Feed) {
+	r.mu.Lock()
+	after := r.cursor
+	r.mu.Unlock()
 	page, err := f.Fetch(ctx, rowfeed.Request{After: after})
-	w.mu.Lock()
+	r.mu.Lock()
 	if err == nil {
-		w.cursor = page.Cursor
+		r.cursor = page.Cursor
 		for _, e := range page.Entries {
-			w.lines = append(w.lines, e.Position+" "+string(e.Key.AppendJSON(nil)))
+			r.lines = append(r.lines, e.Position+" "+string(e.Key.AppendJSON(nil)))
 		}
 	} else if !errors.Is(err, rowfeed.Unavailable) {
-		w.refused = err
+		r.refused = err
 	}
-	w.mu.Unlock()
-	suite.Rest(ctx, 1e6)
+	r.mu.Unlock()
+	suite.Rest(ctx, time.Millisecond)
 }
 
-func (w *witness) has(n int) func() bool {
+// has returns a condition: the reader has so many entries.
+func (r *reader) has(n int) func() bool {
 	return func() bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		return len(w.lines) == n
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.lines) == n
 	}
 }
 
-func (w *witness) refusal() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.refused
+// refusal returns the last error that is not Unavailable.
+func (r *reader) refusal() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.refused
 }
 
-// startOver is what a consumer does that was refused.
-func (w *witness) startOver() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cursor, w.lines, w.refused = rowfeed.Beginning, nil, nil
+// startOver forgets everything and starts at the beginning, as a consumer does that was refused.
+func (r *reader) startOver() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cursor, r.lines, r.refused = rowfeed.Beginning, nil, nil
 }
 
-// TestRestoredBackup (M74, H15): an older backup is restored under a running publisher and a
-// running consumer. The database looks as it did, so nothing but their memory tells.
-// Neither goes on in silence: no position is given twice, and after a bump the
-// consumer has what is there.
-func TestRestoredBackup(t *testing.T) {
+// TestRestoredBackupIsNoticed (M74, H15): an older backup is restored while a publisher and a consumer run. Only their
+// memory shows that the database was set back. Both stop and report it, so no position is assigned twice. After a bump
+// the consumer gets the rows of the restored database.
+func TestRestoredBackupIsNoticed(t *testing.T) {
 	restored := func(t *testing.T, e testdb.Engine, capture feedtype.Capture) {
 		var x *suite.Env
 		if e.HasServer() {
@@ -329,7 +332,7 @@ func TestRestoredBackup(t *testing.T) {
 		x.Capture = capture
 		x.Migrate()
 		f := x.AddKV()
-		publisher, consumer := x.RunPublisher(), newWitness(x)
+		publisher, consumer := x.RunPublisher(), newReader(x)
 		x.Fill(3)
 		x.Eventually("three entries", consumer.has(3))
 		restore := x.DB.Backup(t)
@@ -337,17 +340,19 @@ func TestRestoredBackup(t *testing.T) {
 		x.Eventually("six entries", consumer.has(6))
 		restore()
 		x.Eventually("the consumer is refused", func() bool { return consumer.refusal() != nil })
-		if err := consumer.refusal(); !suite.IsCode(err, rowfeed.DatabaseChanged) || !strings.Contains(err.Error(), "`rowfeed feed bump kv`") {
+		err := consumer.refusal()
+		if !suite.IsCode(err, rowfeed.DatabaseChanged) || !strings.Contains(err.Error(), "`rowfeed feed bump kv`") {
 			x.Errorf("refused with %v", err)
 		}
-		x.Exec("INSERT INTO kv VALUES (7, 'k', 0), (8, 'k', 0)") // which would be positions 4 and 5
-		x.Eventually("the publisher tells", func() bool {
-			return slices.ContainsFunc(publisher.Feed.Problems(), func(p string) bool { return strings.Contains(p, "feed bump kv") })
+		x.Exec("INSERT INTO kv VALUES (7, 'k', 0), (8, 'k', 0)") // these would get positions 4 and 5
+		x.Eventually("the publisher reports the problem", func() bool {
+			names := func(p string) bool { return strings.Contains(p, "feed bump kv") }
+			return slices.ContainsFunc(publisher.Feed.Problems(), names)
 		})
 		if n := x.Scalar("SELECT value FROM rowfeed_sequences"); n != 3 {
-			x.Errorf("the head is %d: positions were given again", n)
+			x.Errorf("the head is %d: positions were assigned twice", n)
 		}
-		// A process that has seen nothing yet knows by the cursor.
+		// A new process notices it by the consumer's cursor.
 		fresh, err := suite.OpenEnv(t, x.DB, nil).RF.Feed(x.Ctx, "kv")
 		if err != nil {
 			x.Fatal(err)
@@ -355,26 +360,28 @@ func TestRestoredBackup(t *testing.T) {
 		_, err = fresh.Fetch(x.Ctx, rowfeed.Request{After: consumer.cursor})
 		x.WantCode(err, rowfeed.CursorAhead)
 
-		x.Eventually("bumped", func() bool { // f's pool may have to find the server, too
+		x.Eventually("the feed is bumped", func() bool { // f's pool may have to reach the server again, too
 			_, err := f.Admin().Bump(x.Ctx)
 			return err == nil
 		})
-		x.Eventually("the consumer is told", func() bool { return suite.IsCode(consumer.refusal(), rowfeed.GenerationChanged) })
+		x.Eventually("the consumer is refused because of the generation", func() bool {
+			return suite.IsCode(consumer.refusal(), rowfeed.GenerationChanged)
+		})
 		if !consumer.has(6)() {
 			x.Errorf("received %q", consumer.lines)
 		}
 		consumer.startOver()
-		x.Eventually("what is there", consumer.has(5))
+		x.Eventually("five entries", consumer.has(5))
 		want := []string{`1 {"id":1}`, `2 {"id":2}`, `3 {"id":3}`, `4 {"id":7}`, `5 {"id":8}`}
 		if !slices.Equal(consumer.lines, want) {
 			x.Errorf("received %q", consumer.lines)
 		}
-		x.Eventually("all is well", func() bool { return len(publisher.Feed.Problems()) == 0 })
+		x.Eventually("the publisher reports no problem", func() bool { return len(publisher.Feed.Problems()) == 0 })
 		x.WantSound(f)
 	}
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Run("trigger", func(t *testing.T) { restored(t, e, feedtype.CaptureTrigger) })
-		if e != testdb.Postgres18 && e != testdb.MySQL { // whose servers take their time to stop
+		if e != testdb.Postgres18 && e != testdb.MySQL { // their servers stop slowly
 			t.Run("column", func(t *testing.T) { restored(t, e, feedtype.CaptureColumn) })
 		}
 	})

@@ -14,19 +14,18 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// tail is a feed whose pages are counted, and whose first one is held, when armed, until it is
-// let go: before its statement, or behind it with the answer of before.
+// tail is a feed that counts the statements that read its pages. A gate holds the next of these statements, before it
+// runs or after it has run.
 type tail struct {
 	*suite.Env
-	feed           *rowfeed.Feed
-	pages          atomic.Int64
-	shared         atomic.Int64
-	before, behind atomic.Pointer[suite.Gate]
-	fail           atomic.Pointer[error] // of pages for several
+	feed          *rowfeed.Feed
+	pages         atomic.Int64
+	shared        atomic.Int64 // pages that were shared
+	before, after atomic.Pointer[suite.Gate]
+	fail          atomic.Pointer[error] // the error of a shared page
 }
 
-// newTail makes a feed of 8 data shards with the rows 1 to n, published by the tapped DB, which
-// therefore knows how far the feed is.
+// newTail makes a feed of 8 data shards with the rows 1 to n. The tapped DB publishes them, so it knows the head.
 func newTail(x *suite.Env, n int, cfg rowfeed.Config) *tail {
 	x.Helper()
 	x.Shards = 8
@@ -57,7 +56,7 @@ func newTail(x *suite.Env, n int, cfg rowfeed.Config) *tail {
 		},
 		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
 			if pageReads(ev) {
-				if g := t.behind.Swap(nil); g != nil {
+				if g := t.after.Swap(nil); g != nil {
 					g.Pass()
 				}
 			}
@@ -68,16 +67,16 @@ func newTail(x *suite.Env, n int, cfg rowfeed.Config) *tail {
 	return t
 }
 
-// hold starts a fetch whose page is held, and answers how to let it go, and what it brought.
-func (t *tail) hold(where *atomic.Pointer[suite.Gate], req rowfeed.Request) (open func(), result <-chan suite.Fetched) {
+// hold starts a fetch whose page is held before or after its statement, until open is called.
+func (t *tail) hold(where *atomic.Pointer[suite.Gate], req rowfeed.Request) (open func(), got <-chan suite.Fetched) {
 	t.Helper()
 	g := suite.NewGate()
 	where.Store(g)
 	t.pages.Store(0)
 	t.shared.Store(0)
-	result = t.ask(req)
+	got = t.ask(req)
 	<-g.Reached
-	return func() { close(g.Open) }, result
+	return func() { close(g.Open) }, got
 }
 
 // ask fetches in the background.
@@ -90,19 +89,18 @@ func (t *tail) ask(req rowfeed.Request) <-chan suite.Fetched {
 	return result
 }
 
-// tailPatience is how long anybody waits for what is read of the tail, before he reads by himself. On a busy machine it may
-// be over before all have asked: then nothing is shown, and the test makes another round.
+// tailPatience is how long a request waits for a shared page before it reads one of its own. If a busy machine takes
+// longer until all requests wait, a round shows nothing, and the test makes another round.
 const tailPatience = 5 * time.Second
 
-// gather waits until so many callers wait for what is read of the tail, or the first of them may have lost his
-// patience.
+// gather waits until n requests wait for a shared page, or tailPatience is over.
 func (t *tail) gather(n int) {
 	t.Helper()
 	began := time.Now()
-	t.Eventually("all have asked for the tail", func() bool {
+	t.Eventually("all requests wait for a shared page", func() bool {
 		asking := 0
-		for one := range strings.SplitSeq(suite.Stacks(), "\n\n") {
-			if strings.Contains(one, "[select") && strings.Contains(one, ".fromTail(") {
+		for stack := range strings.SplitSeq(suite.Stacks(), "\n\n") {
+			if strings.Contains(stack, "[select") && strings.Contains(stack, ".fromTail(") {
 				asking++
 			}
 		}
@@ -110,7 +108,7 @@ func (t *tail) gather(n int) {
 	})
 }
 
-// inTime makes rounds until one has taken less than anybody's patience.
+// inTime makes rounds until one has taken less than tailPatience.
 func (t *tail) inTime(round func() (took time.Duration)) {
 	t.Helper()
 	for range 10 {
@@ -121,6 +119,7 @@ func (t *tail) inTime(round func() (took time.Duration)) {
 	t.Fatalf("ten rounds of more than %s each", tailPatience)
 }
 
+// text formats a page, with the shards of its entries.
 func text(p rowfeed.Page) string {
 	lines := []string{}
 	for _, e := range p.Entries {
@@ -129,15 +128,16 @@ func text(p rowfeed.Page) string {
 	return fmt.Sprintf("%s|%s|%v", strings.Join(lines, "\n"), p.Cursor, p.More)
 }
 
-// TestTailIsReadOnce (H26): requests near the end of a feed that arrive while a page is being read share one further
-// read, whatever their cursors, limits and parts. Each gets the answer that it would have got alone, and that answer is
-// as new as the further read.
-func TestTailIsReadOnce(t *testing.T) {
+// TestReadersShareOneTailPage (H26): requests near the head of a feed that arrive while a page is being read share one
+// further page, whatever their cursors, limits and parts. Each gets the result that it would have got alone, as new as
+// the further page.
+func TestReadersShareOneTailPage(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) { tailIsReadOnce(x, 0) })
 }
 
-// TestTailIsCut (H26): when a shared read stops at its limit, no request is told that it has reached the end.
-func TestTailIsCut(t *testing.T) {
+// TestSharedPageAtItsLimitHasMore (H26): if a shared page ends at its limit of bytes, each request still gets the
+// result that it would have got alone.
+func TestSharedPageAtItsLimitHasMore(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) { tailIsReadOnce(x, 300) })
 }
 
@@ -149,7 +149,9 @@ func tailIsReadOnce(x *suite.Env, bytes int) {
 	var asks []rowfeed.Request
 	for _, after := range []rowfeed.Cursor{"1", "17", "40", "45", "49", rowfeed.Now} {
 		for _, limit := range []int{1, 3, 100} {
-			for _, shards := range []rowfeed.Shards{{}, rowfeed.Part(0, 3), rowfeed.Part(2, 3), rowfeed.One(5), rowfeed.Part(11, 12)} {
+			for _, shards := range []rowfeed.Shards{
+				{}, rowfeed.Part(0, 3), rowfeed.Part(2, 3), rowfeed.One(5), rowfeed.Part(11, 12),
+			} {
 				asks = append(asks, rowfeed.Request{After: after, Limit: limit, Shards: shards})
 			}
 		}
@@ -157,11 +159,11 @@ func tailIsReadOnce(x *suite.Env, bytes int) {
 	alone := x.Tapped(testdb.Hooks{}, &rowfeed.Config{TailBytes: -1})
 	tl.inTime(func() time.Duration {
 		req := rowfeed.Request{After: "48", Limit: 7}
-		before := text(x.Fetch(alone, req.After, req.Limit)) // in the first round one entry
+		before := text(x.Fetch(alone, req.After, req.Limit))
 		began := time.Now()
-		open, held := tl.hold(&tl.behind, req)
+		open, held := tl.hold(&tl.after, req)
 		x.Exec("UPDATE kv SET v = v + 1 WHERE id IN (22, 23)")
-		x.Publish(feedOf(x, "kv")) // by another process: positions 50 and 51 at first
+		x.Publish(feedOf(x, "kv")) // another process; in the first round, positions 50 and 51
 		x.Exec("UPDATE kv SET v = v + 1 WHERE id = 23")
 		results := make([]<-chan suite.Fetched, len(asks))
 		for i, req := range asks {
@@ -176,7 +178,7 @@ func tailIsReadOnce(x *suite.Env, bytes int) {
 		took := time.Since(began)
 		inTime := took < tailPatience
 		if got := text(first.Page); first.Err != nil || got != before && inTime {
-			x.Fatalf("the first: %v\n%s\nwant\n%s", first.Err, got, before)
+			x.Fatalf("the held page: %v\n%s\nwant\n%s", first.Err, got, before)
 		}
 		for i, req := range asks {
 			got := answers[i]
@@ -186,16 +188,16 @@ func tailIsReadOnce(x *suite.Env, bytes int) {
 			}
 		}
 		if got := tl.pages.Load(); got != 2 && bytes == 0 && inTime {
-			x.Errorf("%d pages were read for %d who asked at once", got, len(asks)+1)
+			x.Errorf("%d pages were read for %d concurrent requests", got, len(asks)+1)
 		}
 		if got := tl.shared.Load(); got != int64(len(asks)-1) && bytes == 0 && inTime {
-			x.Errorf("%d of %d are told to have shared a page", got, len(asks))
+			x.Errorf("%d of %d requests report a shared page", got, len(asks))
 		}
 		return took
 	})
 }
 
-// feedOf is a feed of another process.
+// feedOf opens a feed as another process does.
 func feedOf(x *suite.Env, name string) *rowfeed.Feed {
 	x.Helper()
 	f, err := x.RF.Feed(x.Ctx, name)
@@ -205,10 +207,9 @@ func feedOf(x *suite.Env, name string) *rowfeed.Feed {
 	return f
 }
 
-// TestTailIsNoCache (H26): what was read for one is not for those who ask when it has been
-// read: they see what has happened since, also where no position has moved, and are refused
-// what they would be refused alone.
-func TestTailIsNoCache(t *testing.T) {
+// TestTailPageIsNotCached (H26): a request that arrives after a page was read does not get that page. It gets rows as
+// they are now, also if no position has moved, and is refused if it would be refused alone.
+func TestTailPageIsNotCached(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		tl := newTail(x, 20, rowfeed.Config{})
 		page := func(req rowfeed.Request) rowfeed.Page {
@@ -220,43 +221,45 @@ func TestTailIsNoCache(t *testing.T) {
 			return page
 		}
 		page(rowfeed.Request{After: "15"})
-		x.Exec("UPDATE kv SET v = 7 WHERE id = 20") // not published: at its old place, as it is now
-		if got := page(rowfeed.Request{After: "18", Limit: 50}); len(got.Entries) != 2 || !strings.Contains(suite.Line(got.Entries[1]), `"v":7`) {
-			x.Errorf("as it was: %s", text(got))
+		x.Exec("UPDATE kv SET v = 7 WHERE id = 20") // not published: its row is shown at the old position
+		got := page(rowfeed.Request{After: "18", Limit: 50})
+		if len(got.Entries) != 2 || !strings.Contains(suite.Line(got.Entries[1]), `"v":7`) {
+			x.Errorf("the page has the row as it was: %s", text(got))
 		}
-		x.Publish(feedOf(x, "kv")) // by another process
+		x.Publish(feedOf(x, "kv"))
 		if got := page(rowfeed.Request{After: "18", Limit: 50}); got.Cursor != "21" || len(got.Entries) != 2 {
-			x.Errorf("what was published since is not there: %s", text(got))
+			x.Errorf("the page lacks an entry that was published: %s", text(got))
 		}
 		x.Exec("DELETE FROM kv WHERE id = 19")
 		x.Publish(feedOf(x, "kv"))
-		x.Exec("UPDATE rowfeed_feeds SET tombstones_below = 22") // what a purge says
-		if _, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "18", Limit: 50}); !errors.Is(err, rowfeed.TombstonesExpired) {
-			x.Errorf("after a purge: %v", err)
-		}
+		x.Exec("UPDATE rowfeed_feeds SET tombstones_below = 22") // as a purge does
+		_, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "18", Limit: 50})
+		x.WantCode(err, rowfeed.TombstonesExpired)
 		page(rowfeed.Request{After: "22"})
 		if _, err := feedOf(x, "kv").Admin().Bump(x.Ctx); err != nil {
 			x.Fatal(err)
 		}
-		if _, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "22", Limit: 50}); !errors.Is(err, rowfeed.GenerationChanged) {
-			x.Errorf("after a bump: %v", err)
-		}
+		_, err = tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "22", Limit: 50})
+		x.WantCode(err, rowfeed.GenerationChanged)
 	})
 }
 
-// TestTailWakesOnce (M69, H26): readers of all parts who wait for the same entry are
-// answered, or wait on, after two pages: that of whoever was first, and one for all others.
-func TestTailWakesOnce(t *testing.T) {
+// TestWokenReadersShareTwoPages (M69, H26): readers of all parts wait for entries that are published together. Two
+// pages are read for them: one for the first reader that is woken, and one that all others share.
+func TestWokenReadersShareTwoPages(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		tl := newTail(x, 3, rowfeed.Config{})
-		const parts, rows = 8, 36 // rows that follow one another have all shards among them
+		const parts, rows = 8, 36 // so many consecutive ids have all shards among them
 		head := 3
 		tl.inTime(func() time.Duration {
 			results := make([]<-chan suite.Fetched, parts)
 			for i := range results {
-				results[i] = tl.ask(rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(head)), Wait: suite.Never, Shards: rowfeed.Part(i, parts), Limit: 10 + i})
+				results[i] = tl.ask(rowfeed.Request{
+					After: rowfeed.Cursor(fmt.Sprint(head)), Wait: suite.Never,
+					Shards: rowfeed.Part(i, parts), Limit: 10 + i,
+				})
 			}
-			tl.Eventually("all wait", func() bool { return tl.Parked("watch.(*Watcher).Wait(") == parts })
+			tl.Eventually("all readers wait", func() bool { return tl.Parked("watch.(*Watcher).Wait(") == parts })
 			g := suite.NewGate()
 			tl.before.Store(g)
 			tl.pages.Store(0)
@@ -281,22 +284,22 @@ func TestTailWakesOnce(t *testing.T) {
 			}
 			took := time.Since(began)
 			if head += rows; have != rows {
-				x.Errorf("%d entries of %d", have, rows)
+				x.Errorf("%d entries, want %d", have, rows)
 			}
 			if got := tl.pages.Load(); got != 2 && took < tailPatience {
-				x.Errorf("%d pages were read", got)
+				x.Errorf("%d pages were read, want 2", got)
 			}
 			return took
 		})
 	})
 }
 
-// TestTailOfAFeedDividedAnew (H26): a page that parts are taken from is not read while the feed's keys
-// are being given other data shards, though the reader does not know of that yet.
-func TestTailOfAFeedDividedAnew(t *testing.T) {
+// TestTailIsRefusedWhileSharding (H26): requests for a data shard that share a page are refused while the feed's keys
+// get other data shards, though the reader has not read the feed's record since.
+func TestTailIsRefusedWhileSharding(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		tl := newTail(x, 20, rowfeed.Config{})
-		open, held := tl.hold(&tl.behind, rowfeed.Request{After: "18"})
+		open, held := tl.hold(&tl.after, rowfeed.Request{After: "18"})
 		x.Exec("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
 		var results []<-chan suite.Fetched
 		for i := range 4 {
@@ -314,9 +317,8 @@ func TestTailOfAFeedDividedAnew(t *testing.T) {
 	})
 }
 
-// TestTailThatFails (H26): who asked together with others reads by himself where that failed, or
-// takes too long.
-func TestTailThatFails(t *testing.T) {
+// TestFailedTailPageIsReadAlone (H26): if a shared page fails or takes too long, each request reads a page of its own.
+func TestFailedTailPageIsReadAlone(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		tl := newTail(x, 20, rowfeed.Config{})
 		tl.inTime(func() time.Duration {
@@ -324,7 +326,9 @@ func TestTailThatFails(t *testing.T) {
 			open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
 			broken := errors.New("broken")
 			tl.fail.Store(&broken)
-			results := []<-chan suite.Fetched{tl.ask(rowfeed.Request{After: "18", Limit: 1}), tl.ask(rowfeed.Request{After: "17"})}
+			results := []<-chan suite.Fetched{
+				tl.ask(rowfeed.Request{After: "18", Limit: 1}), tl.ask(rowfeed.Request{After: "17"}),
+			}
 			tl.gather(len(results) + 1)
 			open()
 			var answers []suite.Fetched
@@ -332,7 +336,7 @@ func TestTailThatFails(t *testing.T) {
 				answers = append(answers, <-result)
 			}
 			took := time.Since(began)
-			for i, got := range answers { // it may be one who reads by himself that has failed
+			for i, got := range answers { // after tailPatience, the injected error may have met a request that reads alone
 				if took < tailPatience && (got.Err != nil || len(got.Page.Entries) == 0) {
 					x.Errorf("%d: %+v", i, got)
 				}
@@ -344,51 +348,52 @@ func TestTailThatFails(t *testing.T) {
 		defer cancel()
 		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"}) // its connection hangs
 		if page, err := tl.feed.Fetch(ctx, rowfeed.Request{After: "18", Limit: 1}); err != nil || len(page.Entries) != 1 {
-			x.Errorf("beside one that hangs: %+v, %v", page, err)
+			x.Errorf("while another page hangs: %+v, %v", page, err)
 		}
 		open()
 		<-held
 	})
 }
 
-// TestTailOff (H26): with TailBytes below 0 everybody reads for himself.
-func TestTailOff(t *testing.T) {
+// TestNegativeTailBytesSharesNoPage (H26): with TailBytes below 0 every request reads a page of its own.
+func TestNegativeTailBytesSharesNoPage(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		tl := newTail(x, 20, rowfeed.Config{TailBytes: -1})
 		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"})
 		defer open()
 		_ = held
 		for i := range 3 {
-			if page, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "18", Shards: rowfeed.One(i)}); err != nil || page.Cursor != "20" {
+			page, err := tl.feed.Fetch(x.Ctx, rowfeed.Request{After: "18", Shards: rowfeed.One(i)})
+			if err != nil || page.Cursor != "20" {
 				x.Errorf("%+v, %v", page, err)
 			}
 		}
 		if got := tl.pages.Load(); got != 4 {
-			x.Errorf("%d pages", got)
+			x.Errorf("%d pages were read, want 4", got)
 		}
 	})
 }
 
-// TestTailOfValues (H26): values that are not what the database sends are right for all who share a
-// reading, each of whom makes his own of them.
-func TestTailOfValues(t *testing.T) {
+// TestSharedPageHasEqualValues (H26): requests that share a page get the same values as a request that reads alone,
+// also for values that rowfeed converts: documents, times and fractions.
+func TestSharedPageHasEqualValues(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, doc " + x.By(map[string]string{"sqlite": "TEXT", "postgres": "jsonb", "mysql": "JSON"}) + ", at " +
-			x.By(map[string]string{"sqlite": "TEXT", "postgres": "timestamptz", "mysql": "TIMESTAMP NULL"}) + ", r DOUBLE PRECISION)")
+		x.Exec(x.Text("page.converted_values"))
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		tl := &tail{Env: x}
 		tl.feed = x.Tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
 			if pageReads(ev) {
-				if g := tl.behind.Swap(nil); g != nil {
+				if g := tl.after.Swap(nil); g != nil {
 					g.Pass()
 				}
 			}
 			return err
 		}}, &rowfeed.Config{WatchPoll: suite.Never})
-		x.Exec(`INSERT INTO kv VALUES (1, '{"a": [1]}', '2026-01-31 12:00:00', 0.5), (2, '{"b": null}', '2026-01-31 12:00:01', 1), (3, 'null', NULL, NULL)`)
+		x.Exec(`INSERT INTO kv VALUES (1, '{"a": [1]}', '2026-01-31 12:00:00', 0.5),
+			(2, '{"b": null}', '2026-01-31 12:00:01', 1), (3, 'null', NULL, NULL)`)
 		x.Publish(tl.feed)
 		want := text(x.Fetch(feedOf(x, "kv"), "1", 100))
-		open, held := tl.hold(&tl.behind, rowfeed.Request{After: "2"})
+		open, held := tl.hold(&tl.after, rowfeed.Request{After: "2"})
 		var results []<-chan suite.Fetched
 		for i := range 8 {
 			results = append(results, tl.ask(rowfeed.Request{After: "1", Limit: 90 + i}))

@@ -11,9 +11,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestUnreadableFeed (M63): a feed of a mode that this version does not know, or whose record is damaged,
-// is listed, tells why it is refused, and is left as it is; all others go on. Put right it serves (M63, M72).
-func TestUnreadableFeed(t *testing.T) {
+// TestUnreadableFeedIsListedAndRefused (M63): a feed that has a mode which this version does not know, or a damaged
+// record, is listed. Its operations are refused with the reason and change nothing, while other feeds work. When the
+// record is correct again, the feed works.
+func TestUnreadableFeedIsListedAndRefused(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Add(rowfeed.FeedSpec{Name: "late", Table: "kv"})
@@ -36,11 +37,17 @@ func TestUnreadableFeed(t *testing.T) {
 			code      rowfeed.Code
 			words     string
 		}{
-			{"mode = 'later'", "mode = 'sequence'", rowfeed.SchemaVersion, `feed "late": its mode is "later": this rowfeed cannot read its record. Next: use a newer rowfeed`},
-			{"delivered_columns = '{'", "delivered_columns = NULL", rowfeed.Failed, "is damaged: this rowfeed cannot read its record"},
+			{
+				"mode = 'later'", "mode = 'sequence'", rowfeed.SchemaVersion,
+				`feed "late": its mode is "later": this rowfeed cannot read its record. Next: use a newer rowfeed`,
+			},
+			{
+				"delivered_columns = '{'", "delivered_columns = NULL", rowfeed.Failed,
+				"is damaged: this rowfeed cannot read its record",
+			},
 		} {
 			x.Exec("UPDATE rowfeed_feeds SET " + broken.set + " WHERE name = 'late'")
-			told := func(err error) {
+			refused := func(err error) {
 				x.Helper()
 				if x.WantCode(err, broken.code); !strings.Contains(err.Error(), broken.words) {
 					t.Errorf("%v, want %q", err, broken.words)
@@ -49,32 +56,36 @@ func TestUnreadableFeed(t *testing.T) {
 			before := x.DB.Dump(x.T)
 			rf := x.TappedDB(testdb.Hooks{}, nil)
 			feeds, err := rf.Feeds(x.Ctx)
-			if err != nil || len(feeds) != 2 || feeds[0].Name() != "kv" || feeds[1].Name() != "late" || feeds[1].Source().Name != "kv" {
+			if err != nil || len(feeds) != 2 {
 				t.Fatalf("%v, %v", feeds, err)
 			}
 			kv, late := feeds[0], feeds[1]
+			if kv.Name() != "kv" || late.Name() != "late" || late.Source().Name != "kv" {
+				t.Fatalf("%v", feeds)
+			}
 			_, err = rf.Feed(x.Ctx, "late")
-			told(err)
+			refused(err)
 			_, err = late.Publish(x.Ctx)
-			told(err)
+			refused(err)
 			_, err = late.Fetch(x.Ctx, rowfeed.Request{})
-			told(err)
+			refused(err)
 			_, err = late.Info(x.Ctx)
-			told(err)
+			refused(err)
 			_, err = late.Admin().Verify(x.Ctx)
-			told(err)
+			refused(err)
 			_, err = late.Admin().Check(x.Ctx)
-			told(err)
+			refused(err)
 			_, err = late.Admin().Repair(x.Ctx)
-			told(err)
+			refused(err)
 			_, err = late.Admin().Upgrade(x.Ctx)
-			told(err)
+			refused(err)
 			_, err = late.Admin().Reshard(x.Ctx, 4, nil)
-			told(err)
-			told(rf.DropFeed(x.Ctx, "late"))
+			refused(err)
+			refused(rf.DropFeed(x.Ctx, "late"))
 			_, err = rf.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "late", Table: "kv"}, nil)
-			told(err)
-			if s, err := late.Admin().Status(x.Ctx); err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0], broken.words) {
+			refused(err)
+			s, err := late.Admin().Status(x.Ctx)
+			if err != nil || len(s.Problems) != 1 || !strings.Contains(s.Problems[0], broken.words) {
 				t.Errorf("%+v, %v", s, err)
 			}
 			if err := rf.MigrateDown(x.Ctx); err == nil || !strings.Contains(err.Error(), "there are feeds: kv, late") {

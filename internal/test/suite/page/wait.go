@@ -16,11 +16,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
+// pageReads matches the statement that reads a page.
 func pageReads(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT f.generation, f.tombstones_below")
 }
 
-// waiter fetches in the background, for at most as long as a test may take.
+// waiter starts a Fetch that waits for an entry, for at most suite.Patience.
 func waiter(x *suite.Env, f rowfeed.Source, after rowfeed.Cursor) <-chan suite.Fetched {
 	result := make(chan suite.Fetched, 1)
 	ctx, cancel := context.WithTimeout(x.Ctx, suite.Patience())
@@ -32,24 +33,23 @@ func waiter(x *suite.Env, f rowfeed.Source, after rowfeed.Cursor) <-chan suite.F
 	return result
 }
 
-// TestNoLostWakeUp (M69, H30): an entry that is published between the read that found
-// nothing and the waiting is not waited for; nor is one that comes before that read,
-// nor one that comes while the watcher's look is on its way back with old news. The
-// publisher is of the same process, and then nothing looks at all, or of another.
+// TestNoLostWakeUp (M69, H30): a waiter gets an entry that is published before it reads, after it has read nothing and
+// before it waits, or while the watcher's poll is in progress. The publisher is in another process, or in the same one
+// without any poll.
 func TestNoLostWakeUp(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(1)
-		other, err := x.RF.Feed(x.Ctx, "kv") // another DB: as good as another process
+		other, err := x.RF.Feed(x.Ctx, "kv") // of another DB, as in another process
 		if err != nil {
 			x.Fatal(err)
 		}
 		x.Publish(other)
 		head := 1
-		for _, moment := range []string{"before the read", "after the read", "while a look is under way"} {
+		for _, moment := range []string{"before the read", "after the read", "during a poll"} {
 			for _, same := range []bool{true, false} {
-				if same && moment == "while a look is under way" {
+				if same && moment == "during a poll" {
 					continue
 				}
 				x.Logf("%s, publisher of the same process: %v", moment, same)
@@ -94,10 +94,9 @@ func TestNoLostWakeUp(t *testing.T) {
 	})
 }
 
-// TestWokenForNothing (M69, H30): a wake-up that brings nothing to show does not end the
-// wait: neither a position whose key is gone again, nor another feed's entry. And what
-// was passed over is not passed over twice: the cursor has moved on.
-func TestWokenForNothing(t *testing.T) {
+// TestWaitOutlastsEmptyWakeUps (M69, H30): a position without an entry does not end a wait, and neither does an entry
+// of another feed. The waiter reads no position twice: after such a position, it waits above it.
+func TestWaitOutlastsEmptyWakeUps(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		reads := make(chan rowfeed.FetchEvent, 100)
 		x := suite.NewEnv(t, e, &rowfeed.Config{WatchPoll: suite.Never, Observer: &rowfeed.Observer{
@@ -109,11 +108,11 @@ func TestWokenForNothing(t *testing.T) {
 		g := x.Add(rowfeed.FeedSpec{Name: "other", Table: "other"})
 		x.Fill(1)
 		x.Publish(f)
-		result := waiter(x, f, "1") // it knows that it is at the head, and reads nothing yet
+		result := waiter(x, f, "1") // the process knows that this is the head, so it reads no page
 		x.Exec("INSERT INTO other VALUES (1)")
 		x.Publish(g)
 		x.Exec("INSERT INTO kv VALUES (2, 'k', 0)", "DELETE FROM kv WHERE id = 2")
-		x.Publish(f) // position 2: nobody will see it
+		x.Publish(f) // position 2 has no entry
 		if e := <-reads; e.Entries != 0 {
 			x.Fatalf("read %+v", e)
 		}
@@ -126,15 +125,15 @@ func TestWokenForNothing(t *testing.T) {
 		x.Publish(f)
 		x.WantWoken(result, "3", suite.KV(3, "k", 0))
 		if e := <-reads; e.Entries != 1 || len(reads) != 0 {
-			x.Errorf("read %+v and %d more pages; the other feed's entry is none of ours", e, len(reads))
+			x.Errorf("read %+v and %d more pages, want one page with one entry", e, len(reads))
 		}
 	})
 }
 
-// TestWaitEnds (M17, M69): when the wait is over without an entry, an empty page
-// answers the cursor given or a greater one, and "" only while there is no entry at all;
-// what was published by somebody else a moment before is on it.
-func TestWaitEnds(t *testing.T) {
+// TestWaitEndsWithPage (M17, M69): a wait that ends without an entry returns an empty page. Its cursor is that of the
+// request or a later one, and "" only if the feed has no entry at all. If another process has just published an entry,
+// the page has it.
+func TestWaitEndsWithPage(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		wait := func(after rowfeed.Cursor, d time.Duration) rowfeed.Page {
@@ -145,9 +144,10 @@ func TestWaitEnds(t *testing.T) {
 			}
 			return page
 		}
-		for _, d := range []time.Duration{1, 200 * time.Millisecond} { // without a look, and with some
+		for _, d := range []time.Duration{1, 200 * time.Millisecond} { // without a poll, and with some
 			for _, after := range []rowfeed.Cursor{"", "0", "now"} {
-				if page := wait(after, d); page.Cursor != "" || page.More || page.Entries == nil || len(page.Entries) != 0 {
+				page := wait(after, d)
+				if page.Cursor != "" || page.More || page.Entries == nil || len(page.Entries) != 0 {
 					x.Errorf("waited from %q: %+v", after, page)
 				}
 			}
@@ -157,7 +157,8 @@ func TestWaitEnds(t *testing.T) {
 		x.Publish(f) // head 3
 		for _, d := range []time.Duration{1, 200 * time.Millisecond} {
 			for _, after := range []rowfeed.Cursor{"2", "3", "now"} {
-				if page := wait(after, d); page.Cursor != "3" || page.More || len(page.Entries) != 0 || len(page.Columns) != 3 {
+				page := wait(after, d)
+				if page.Cursor != "3" || page.More || len(page.Entries) != 0 || len(page.Columns) != 3 {
 					x.Errorf("waited from %q: %+v", after, page)
 				}
 			}
@@ -165,8 +166,8 @@ func TestWaitEnds(t *testing.T) {
 				x.Errorf("waited from 1: %+v", page)
 			}
 		}
-		// This process believes that the head is 3. Another one publishes; who then asks,
-		// and waits for less than a look takes, is not told that there is nothing.
+		// This process has read that the head is 4, and another one publishes. A request that waits for less than a
+		// poll takes still gets the entry.
 		reader := x.Tapped(testdb.Hooks{}, &rowfeed.Config{WatchPoll: suite.Never})
 		x.Fetch(reader, "3", 0)
 		x.Exec("INSERT INTO kv VALUES (4, 'k', 0)")
@@ -182,9 +183,9 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestWaitersOfAFeedThatGoes (M69): whoever waits on a feed that is dropped, dropped and added
-// again, or set back, is told, and does not wait for what will not come.
-func TestWaitersOfAFeedThatGoes(t *testing.T) {
+// TestWaitersOfChangedFeedAreRefused (M69): a waiter is refused at once if its feed is dropped, dropped and added
+// again, set back, or bumped.
+func TestWaitersOfChangedFeedAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		vanish func(x *suite.Env)
@@ -200,9 +201,9 @@ func TestWaitersOfAFeedThatGoes(t *testing.T) {
 				x.AddKV()
 				x.Fill(2)
 				var looked atomic.Int64
-				var still sync.Mutex // nobody looks while the feed goes
+				var still sync.Mutex // keeps the watcher from polling while the feed changes
 				f := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-					if suite.Looks(ev) {
+					if x.Looks(ev) {
 						still.Lock()
 						defer still.Unlock()
 						looked.Add(1)
@@ -210,12 +211,12 @@ func TestWaitersOfAFeedThatGoes(t *testing.T) {
 					return nil
 				}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
 				x.Publish(f)
-				read := waiter(x, f, "2")   // known to be at the head: reads nothing
-				unread := waiter(x, f, "0") // served at once
+				read := waiter(x, f, "2")   // at the head, which the process knows
+				unread := waiter(x, f, "0") // gets its page at once
 				if got := <-unread; got.Err != nil || len(got.Page.Entries) != 2 {
 					x.Fatalf("%+v", got)
 				}
-				x.Eventually("somebody waits", func() bool { return looked.Load() > 1 })
+				x.Eventually("the watcher polls", func() bool { return looked.Load() > 1 })
 				still.Lock()
 				c.vanish(x)
 				still.Unlock()
@@ -225,16 +226,16 @@ func TestWaitersOfAFeedThatGoes(t *testing.T) {
 	}
 }
 
-// TestWaitCancelled (M69): the end of the context frees a waiter at once, whatever it is at,
-// and when nobody waits any more nothing is asked of the database.
-func TestWaitCancelled(t *testing.T) {
+// TestCanceledWaitersStopTheWatcher (M69): a waiter returns at once when its context ends, also during a poll. Without
+// waiters the watcher does not poll, and it polls again for the next waiter.
+func TestCanceledWaitersStopTheWatcher(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(1)
-		held := testdb.Hold(suite.Looks)
+		held := testdb.Hold(x.Looks)
 		var looked atomic.Int64
 		f := x.Tapped(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return held.Before(ctx, ev)
@@ -255,14 +256,15 @@ func TestWaitCancelled(t *testing.T) {
 				x.Errorf("a waiter ended with %v", err)
 			}
 		}
-		held.Release() // the look ends, and is the last one
-		x.Eventually("the watcher has gone", func() bool { return inside(x, "watch.(*Watcher).run(") == 0 })
+		held.Release() // the last poll ends
+		x.Eventually("the watcher has stopped", func() bool {
+			return !strings.Contains(suite.Stacks(), "watch.(*Watcher).run(")
+		})
 		n := looked.Load()
 		x.Fetch(f, "1", 0)
 		if looked.Load() != n {
-			x.Error("it looks although nobody waits")
+			x.Error("the watcher polls without waiters")
 		}
-		// And it starts again for the next who waits.
 		result := waiter(x, f, "1")
 		x.Exec("INSERT INTO kv VALUES (2, 'k', 0)")
 		x.Publish(f)
@@ -270,8 +272,8 @@ func TestWaitCancelled(t *testing.T) {
 	})
 }
 
-// TestWaitersOutliveTheServer (M69): while the database is away those who wait go on waiting;
-// who comes to the end of the wait is told; and when it is back, entries arrive.
+// TestWaitersOutliveTheServer (M69): while the database is down, waiters keep waiting. A wait that ends meanwhile
+// returns an error. When the database runs again, waiters get their entries.
 func TestWaitersOutliveTheServer(t *testing.T) {
 	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -282,25 +284,25 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 		x.Fill(1)
 		var failed atomic.Int64
 		f := x.Tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if suite.Looks(ev) && err != nil {
+			if x.Looks(ev) && err != nil {
 				failed.Add(1)
 			}
 			return err
 		}}, &rowfeed.Config{WatchPoll: 2 * time.Millisecond})
 		x.Publish(f)
 		result := waiter(x, f, "1")
-		x.Eventually("it waits", func() bool { return x.Parked("watch.(*Watcher).Wait(") == 1 })
+		x.Eventually("the reader waits", func() bool { return x.Parked("watch.(*Watcher).Wait(") == 1 })
 		server.Kill(t)
 		x.Eventually("the watcher has noticed", func() bool {
 			_, err := f.Fetch(x.Ctx, rowfeed.Request{After: "1", Wait: 20 * time.Millisecond})
 			if !suite.IsCode(err, rowfeed.Unavailable) {
-				x.Fatalf("an empty page, or the wrong error: %v", err)
+				x.Fatalf("error %v, want code %s", err, rowfeed.Unavailable)
 			}
 			return failed.Load() > 0
 		})
 		x.Restart(server)
-		x.Eventually("it can be written to again", func() bool {
-			// Who loses the server in a COMMIT does not know whether the row is there.
+		x.Eventually("the table can be written again", func() bool {
+			// The row may be there after a failure in COMMIT.
 			_, err := x.DB.Admin().ExecContext(x.Ctx, "INSERT INTO kv SELECT 2, 'k', 0 FROM kv HAVING COUNT(*) = 1")
 			return err == nil
 		})
@@ -308,24 +310,26 @@ func TestWaitersOutliveTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.Eventually("it can be published again", func() bool { _, err := other.Publish(x.Ctx); return err == nil })
+		x.Eventually("the feed can be published again", func() bool {
+			_, err := other.Publish(x.Ctx)
+			return err == nil
+		})
 		x.WantWoken(result, "2", suite.KV(2, "k", 0))
 	})
 }
 
-// TestWokenByWhatIsNotCommitted (M69): where a look shows more than a page does (sessions in
-// READ UNCOMMITTED, pools that lead to servers which lag), a waiter looks again when the
-// watcher does, and not as fast as it can; and it is not lost.
-func TestWokenByWhatIsNotCommitted(t *testing.T) {
+// TestUncommittedWakeUpsCauseNoBusyLoop (M69): in READ UNCOMMITTED, a poll sees a head whose entries no page shows yet.
+// A waiter that is woken by it reads again after the watcher's next poll, not in a loop, and gets the entry in the end.
+func TestUncommittedWakeUpsCauseNoBusyLoop(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.InnoDB...) // elsewhere nothing uncommitted is seen
+	testdb.Only(t, testdb.InnoDB...) // elsewhere sessions see only what is committed
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(1)
 		var looked, read atomic.Int64
 		pool := x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
-			case suite.Looks(ev):
+			case x.Looks(ev):
 				looked.Add(1)
 			case pageReads(ev):
 				read.Add(1)
@@ -344,11 +348,11 @@ func TestWokenByWhatIsNotCommitted(t *testing.T) {
 		result := waiter(x, f, "1")
 		open := x.Begin(sql.LevelReadCommitted)
 		x.In(open, "UPDATE rowfeed_sequences SET value = value + 1 WHERE name = 'kv'")
-		x.Eventually("it was woken in vain", func() bool { return read.Load() > 5 })
+		x.Eventually("the waiter was woken without an entry", func() bool { return read.Load() > 5 })
 		looksThen, readsThen := looked.Load(), read.Load()
-		x.Eventually("it goes on", func() bool { return looked.Load() > looksThen+20 })
+		x.Eventually("the watcher polls on", func() bool { return looked.Load() > looksThen+20 })
 		if reads, looks := read.Load()-readsThen, looked.Load()-looksThen; reads > looks+2 {
-			x.Errorf("%d pages were read in the time of %d looks", reads, looks)
+			x.Errorf("%d pages were read during %d polls", reads, looks)
 		}
 		if err := open.Rollback(); err != nil {
 			x.Fatal(err)

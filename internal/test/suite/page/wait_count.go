@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// waiters is how many wait at once: ROWFEED_TEST_WAITERS, 1,000 when it is not set.
+// waiters returns the number of concurrent waiters: ROWFEED_TEST_WAITERS, or 1,000 if it is not set.
 func waiters(x *suite.Env) int { x.Helper(); return int(x.Number("ROWFEED_TEST_WAITERS", 1000)) }
 
-// crowd lets n callers wait, dealt out over the feeds, each at its feed's head, and
-// returns when all of them do. What they are answered goes to the channel.
+// crowd starts n callers that wait at the heads of the feeds, and returns when all of them wait. Their results go to
+// the channel.
 func crowd(x *suite.Env, ctx context.Context, n int, feeds []*rowfeed.Feed, answers chan<- suite.Fetched) {
 	x.Helper()
 	heads := make([]rowfeed.Cursor, len(feeds))
@@ -31,47 +32,36 @@ func crowd(x *suite.Env, ctx context.Context, n int, feeds []*rowfeed.Feed, answ
 			answers <- suite.Fetched{Page: page, Err: err}
 		}()
 	}
-	x.Eventually("all wait", func() bool { return x.Parked("watch.(*Watcher).Wait(") == n })
+	x.Eventually("all callers wait", func() bool { return x.Parked("watch.(*Watcher).Wait(") == n })
 }
 
-// counter counts the statements that clients send to the server, by the server's own
-// account, less those that ask for it; on SQLite, which has none, by what goes through
-// the driver.
+// counter returns a function that counts the statements that clients have sent to the server. The server counts them,
+// and the function subtracts its own queries. Without a server, the driver's statements are counted.
 func counter(x *suite.Env, tapped *atomic.Int64) (count func() int64) {
 	x.Helper()
-	var own int64
-	switch x.Family() {
-	case "mysql":
-		return func() int64 {
-			var name string
-			var n int64
-			if err := x.DB.Admin().QueryRowContext(x.Ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &n); err != nil {
-				x.Fatal(err)
-			}
-			own++
-			return n - own
-		}
-	case "postgres":
-		x.Exec("CREATE EXTENSION IF NOT EXISTS pg_stat_statements")
-		return func() int64 {
-			own++
-			return x.Scalar("SELECT sum(calls)::bigint FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database())") - own
-		}
+	if !x.Has.StatementCounts {
+		return tapped.Load
 	}
-	return tapped.Load
+	x.Exec(x.Statements("page.count_statements")...)
+	query := x.Text("page.statement_count")
+	var own int64
+	return func() int64 {
+		n := x.Scalar(query)
+		own++
+		return n - own
+	}
 }
 
-// TestWaitersCostNothing (M69): while nothing happens the database is asked as often
-// for a thousand who wait as for one, and for a hundred feeds as for one: once an
-// interval, and nothing else. Counted over as many looks as there are intervals in
-// ROWFEED_TEST_WAIT_SECONDS (1); with 10 and ROWFEED_TEST_WAITERS=10000 in full. A machine
-// that is busy may look late, and then looks less often: over time only the most is
-// asserted, and what is compared are the statements beside the looks.
+// TestWaitersCostNothing (M69): without changes, the watcher polls once an interval, and there are no other statements.
+// A thousand waiters cost no more than one, and a hundred feeds no more than one. The test counts statements over as
+// many polls as there are intervals in ROWFEED_TEST_WAIT_SECONDS (1 by default). For a full test, set it to 10 and
+// ROWFEED_TEST_WAITERS to 10000. A busy machine polls late and less often, so the test asserts a maximum of polls, and
+// compares the numbers of other statements.
 func TestWaitersCostNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		var db *testdb.Database
-		if e.Family == "postgres" {
-			db = e.Dedicated(t, testdb.Setting("shared_preload_libraries=pg_stat_statements")).NewDatabase(t)
+		if setting := fixture.Of(e).Text(t, "page.counting_setting"); setting != "" {
+			db = e.Dedicated(t, testdb.Setting(setting)).NewDatabase(t)
 		} else {
 			db = e.New(t)
 		}
@@ -82,7 +72,7 @@ func TestWaitersCostNothing(t *testing.T) {
 		var tapped, looked atomic.Int64
 		pool := db.OpenTapped(t, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			tapped.Add(1)
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return nil
@@ -106,7 +96,7 @@ func TestWaitersCostNothing(t *testing.T) {
 			}
 		}
 		count := counter(x, &tapped)
-		counts := func() (asked, looks int64) { // of one moment: no look begins in between
+		counts := func() (asked, looks int64) { // of one moment: no poll begins in between
 			for {
 				looks, asked = looked.Load(), count()
 				if looked.Load() == looks {
@@ -121,23 +111,25 @@ func TestWaitersCostNothing(t *testing.T) {
 			answers := make(chan suite.Fetched, c.waiters)
 			crowd(x, ctx, c.waiters, feeds[:c.feeds], answers)
 			settled := looked.Load()
-			x.Eventually("it looks", func() bool { return looked.Load() > settled+2 })
+			x.Eventually("the watcher polls", func() bool { return looked.Load() > settled+2 })
 			began := time.Now()
 			before, first := counts()
 			for i := range seconds {
 				enough := first + int64(i+1)*int64(time.Second/interval)
-				x.Eventually("it looks on", func() bool { return looked.Load() >= enough })
+				x.Eventually("the watcher polls again", func() bool { return looked.Load() >= enough })
 			}
 			asked, last := counts()
 			asked -= before
 			took := time.Since(began)
 			extra, most := asked-(last-first), int64(took/interval)+2
 			if x.Dialect.Stamp() != "" {
-				most += int64(took/(3*time.Second)) + 2 // now and then it asks although nothing was committed
+				most += int64(took/(3*time.Second)) + 2 // the watcher sometimes reads watermarks without a commit
 			}
-			t.Logf("%d waiting on %d feeds: %d statements, %d looks in %s", c.waiters, c.feeds, asked, last-first, took)
+			t.Logf("%d waiters on %d feeds: %d statements, %d polls in %s",
+				c.waiters, c.feeds, asked, last-first, took)
 			if asked > most || extra > 2 || extra < -2 {
-				t.Errorf("%d waiting on %d feeds: %d statements in %s, of which %d were looks; want at most %d, and nothing else", c.waiters, c.feeds, asked, took, last-first, most)
+				t.Errorf("%d waiters on %d feeds: %d statements in %s, want at most %d; %d are polls, want all",
+					c.waiters, c.feeds, asked, took, most, last-first)
 			}
 			extras = append(extras, extra)
 			cancel()
@@ -146,14 +138,14 @@ func TestWaitersCostNothing(t *testing.T) {
 			}
 		}
 		if slices.Max(extras)-slices.Min(extras) > 2 {
-			t.Errorf("statements beside the looks: %v; more who wait or more feeds cost more", extras)
+			t.Errorf("statements that are no polls: %v; want as many for more waiters and feeds", extras)
 		}
 	})
 }
 
-// TestOnePageForAll (M69): whoever waits for the same entry gets it from one reading of
-// the page, and goes back to waiting without another.
-func TestOnePageForAll(t *testing.T) {
+// TestWaitersShareOnePage (M69): all waiters for the same entry get it from one page. When they wait again, no further
+// page is read.
+func TestWaitersShareOnePage(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(1)
@@ -163,27 +155,28 @@ func TestOnePageForAll(t *testing.T) {
 				pages.Add(1)
 			}
 			return nil
-		}}, &rowfeed.Config{WatchPoll: suite.Never, TailBytes: -1}) // by being woken together
+		}}, &rowfeed.Config{WatchPoll: suite.Never, TailBytes: -1}) // no tail pages, which are shared differently
 		x.Publish(f)
 		n := waiters(x)
 		answers := make(chan suite.Fetched, n)
 		for i := 2; i < 5; i++ {
 			before := pages.Load()
 			crowd(x, x.Ctx, n, []*rowfeed.Feed{f}, answers)
-			if got := pages.Load() - before; got != 1 { // the one that asked for the head
-				x.Errorf("%d readings of pages that are known to be empty", got-1)
+			if got := pages.Load() - before; got != 1 { // crowd reads the head
+				x.Errorf("%d pages were read that are known to be empty", got-1)
 			}
 			before = pages.Load()
 			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
 			x.Publish(f)
 			for range n {
 				got := <-answers
-				if got.Err != nil || len(got.Page.Entries) != 1 || suite.Line(got.Page.Entries[0]) != suite.KV(i, "k", 0) {
+				entries := got.Page.Entries
+				if got.Err != nil || len(entries) != 1 || suite.Line(entries[0]) != suite.KV(i, "k", 0) {
 					x.Fatalf("%+v", got)
 				}
 			}
 			if got := pages.Load() - before; got != 1 {
-				x.Errorf("%d readings of one page for %d", got, n)
+				x.Errorf("%d pages were read for %d waiters, want 1", got, n)
 			}
 		}
 	})

@@ -15,14 +15,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// asksForChanges matches the question that comes before a publishing transaction.
-func asksForChanges(ev testdb.TapEvent) bool {
-	return !suite.Looks(ev) && strings.Contains(ev.SQL, "SELECT seq FROM (SELECT seq FROM ")
+// asksForChanges matches the statement with which a publisher asks, before a transaction, whether there is a change.
+func asksForChanges(x *suite.Env, ev testdb.TapEvent) bool {
+	return !x.Looks(ev) && strings.Contains(ev.SQL, "SELECT seq FROM (SELECT seq FROM ")
 }
 
-// published publishes in the background for as long as the test runs, and answers where it tells of
-// what it has published.
-func published(x *suite.Env, feeds []*rowfeed.Feed, events chan rowfeed.PublishEvent) {
+// runPublishers runs a publisher of each feed until the test ends, and returns when all of them sleep. The feeds'
+// Observer sends to events.
+func runPublishers(x *suite.Env, feeds []*rowfeed.Feed, events chan rowfeed.PublishEvent) {
 	x.Helper()
 	ctx, cancel := context.WithCancel(x.Ctx)
 	var running sync.WaitGroup
@@ -37,7 +37,7 @@ func published(x *suite.Env, feeds []*rowfeed.Feed, events chan rowfeed.PublishE
 		cancel()
 		for {
 			select {
-			case <-events: // whoever is about to tell of something is not kept from its end
+			case <-events: // a publisher that sends an event can then end
 				continue
 			default:
 			}
@@ -48,23 +48,26 @@ func published(x *suite.Env, feeds []*rowfeed.Feed, events chan rowfeed.PublishE
 	x.Eventually("publishers sleep", func() bool { return x.Parked("watch.(*Watcher).Sleep(") == len(feeds) })
 }
 
-// TestPublishersSleep (M69): publishers and readers of a process that have nothing to do cost one statement at
-// each look, however many they are, and a change wakes its feed's publisher.
-func TestPublishersSleep(t *testing.T) {
+// TestIdlePublishersShareOnePoll (M69): idle publishers and readers of a process cost one statement a poll, whatever
+// their number. A change wakes the publisher of its feed.
+func TestIdlePublishersShareOnePoll(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		var all, looked atomic.Int64
 		events := make(chan rowfeed.PublishEvent, 100)
 		pool := x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			all.Add(1)
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return nil
 		}})
-		rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{PublisherLease: rowfeed.NoLease, IdlePoll: 5 * time.Millisecond, WatchPoll: 5 * time.Millisecond, Observer: &rowfeed.Observer{
-			Published: func(e rowfeed.PublishEvent) { events <- e },
-			Trouble:   func(e rowfeed.TroubleEvent) { x.Errorf("%v", e.Err) },
-		}})
+		const poll = 5 * time.Millisecond
+		cfg := &rowfeed.Config{PublisherLease: rowfeed.NoLease, IdlePoll: poll, WatchPoll: poll,
+			Observer: &rowfeed.Observer{
+				Published: func(e rowfeed.PublishEvent) { events <- e },
+				Trouble:   func(e rowfeed.TroubleEvent) { x.Errorf("a publisher reports: %v", e.Err) },
+			}}
+		rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, cfg)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -82,71 +85,73 @@ func TestPublishersSleep(t *testing.T) {
 			feeds = append(feeds, f)
 		}
 		asleep := time.Now()
-		published(x, feeds, events)
+		runPublishers(x, feeds, events)
 		results := make(chan suite.Fetched, 1)
 		crowd(x, x.Ctx, 1, feeds[:1], results)
 		x.Eventually("publishers sleep", func() bool { return x.Parked("watch.(*Watcher).Sleep(") == len(feeds) })
 		before, then, began := all.Load(), looked.Load(), time.Now()
-		x.Eventually("it looks on", func() bool { return looked.Load() > then+100 })
+		x.Eventually("the watcher polls on", func() bool { return looked.Load() > then+100 })
 		more := all.Load() - before - (looked.Load() - then)
-		// Publishers ask now and then all the same: every ten seconds, and on a database that stamps commits more often.
+		// Publishers also ask by themselves: every ten seconds, and more often on a database with commit stamps.
 		most := int64(1) + 2*int64(len(feeds))*int64(time.Since(asleep)/(10*time.Second))
 		if x.Dialect.Stamp() != "" {
 			most += int64(len(feeds)) * int64(time.Since(began)/(3*time.Second)+2)
 		}
 		if more > most {
-			x.Errorf("%d statements beside %d looks; want at most %d", more, looked.Load()-then, most)
+			x.Errorf("%d statements besides %d polls, want at most %d", more, looked.Load()-then, most)
 		}
 		for i, f := range feeds {
 			then := looked.Load()
 			x.Exec(fmt.Sprintf("INSERT INTO %s VALUES (%d)", f.Name(), i+1))
-			x.Eventually("it is published, or slept over", func() bool { return len(events) > 0 || looked.Load() > then+1000 })
+			x.Eventually("the change is published, or the watcher has polled 1,000 times", func() bool {
+				return len(events) > 0 || looked.Load() > then+1000
+			})
 			if len(events) == 0 {
-				x.Fatalf("the change of %s was slept over by 1,000 looks", f.Name())
+				x.Fatalf("1,000 polls did not notice the change of %s", f.Name())
 			}
 			if e := <-events; e.Feed != f.Name() || e.Keys != 1 {
 				x.Fatalf("published %+v, want the change of %s", e, f.Name())
 			}
 		}
 		if got := <-results; got.Err != nil || len(got.Page.Entries) != 1 {
-			x.Errorf("the reader was answered %+v", got)
+			x.Errorf("the reader got %+v", got)
 		}
 	})
 }
 
-// TestSleepRace (M69): a change that is committed between a publisher's question and its going to sleep
-// is not slept over, although the look that saw the commit found nobody asleep yet.
-func TestSleepRace(t *testing.T) {
+// TestCommitBeforeSleepIsNoticed (M69): a change is committed after a publisher has found no change and before it
+// sleeps. The publisher publishes the change, though the poll that saw the commit found no sleeping publisher.
+func TestCommitBeforeSleepIsNoticed(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY)")
 		x.AddKV()
 		x.Add(rowfeed.FeedSpec{Name: "other", Table: "other"})
-		var armed, freed, wentOn atomic.Bool
+		var armed, freed, continued atomic.Bool
 		var looked atomic.Int64
-		var still sync.RWMutex // nobody looks
+		var still sync.RWMutex // its lock keeps the watcher from polling
 		g := suite.NewGate()
 		events := make(chan rowfeed.PublishEvent, 100)
 		pool := x.DB.OpenTapped(x.T, testdb.Hooks{
 			Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if suite.Looks(ev) {
+				if x.Looks(ev) {
 					looked.Add(1)
 					still.RLock()
 					defer still.RUnlock()
 				} else if freed.Load() && strings.Contains(ev.SQL, "_kv") {
-					wentOn.Store(true)
+					continued.Store(true)
 				}
 				return nil
 			},
 			After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-				if armed.Load() && asksForChanges(ev) && strings.Contains(ev.SQL, "_kv") {
+				if armed.Load() && asksForChanges(x, ev) && strings.Contains(ev.SQL, "_kv") {
 					g.Pass()
 				}
 				return err
 			},
 		})
-		rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{PublisherLease: rowfeed.NoLease, Observer: &rowfeed.Observer{
-			Published: func(e rowfeed.PublishEvent) { events <- e },
-		}})
+		observer := &rowfeed.Observer{Published: func(e rowfeed.PublishEvent) { events <- e }}
+		cfg := &rowfeed.Config{PublisherLease: rowfeed.NoLease, Observer: observer}
+		rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, cfg)
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -158,23 +163,25 @@ func TestSleepRace(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		published(x, []*rowfeed.Feed{kv, other}, events)
+		runPublishers(x, []*rowfeed.Feed{kv, other}, events)
 		armed.Store(true)
-		kv.Wake() // it asks, and is held with the answer that there is nothing
+		kv.Wake() // the publisher asks, and is held when it has found no change
 		<-g.Reached
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		seen := looked.Load()
-		x.Eventually("looks have seen the commit", func() bool { return looked.Load() > seen+2 })
+		x.Eventually("polls have seen the commit", func() bool { return looked.Load() > seen+2 })
 		x.Eventually("the other publisher sleeps", func() bool { return x.Parked("watch.(*Watcher).Sleep(") == 1 })
 		if x.Dialect.Stamp() != "" {
-			still.Lock() // what has been seen is all there is to tell
+			still.Lock() // no further poll may wake the publisher
 			defer still.Unlock()
 		}
 		freed.Store(true)
 		close(g.Open)
-		x.Eventually("it goes on, or to sleep", func() bool { return wentOn.Load() || x.Parked("watch.(*Watcher).Sleep(") == 2 })
-		if x.Dialect.Stamp() != "" && !wentOn.Load() { // it would ask again when it has slept for long
-			x.Error("it went to sleep")
+		x.Eventually("the publisher continues, or sleeps", func() bool {
+			return continued.Load() || x.Parked("watch.(*Watcher).Sleep(") == 2
+		})
+		if x.Dialect.Stamp() != "" && !continued.Load() { // it would ask again only after a long sleep
+			x.Error("the publisher sleeps")
 		}
 		if e := <-events; e.Feed != "kv" || e.Keys != 1 {
 			x.Fatalf("published %+v", e)
@@ -182,19 +189,19 @@ func TestSleepRace(t *testing.T) {
 	})
 }
 
-// TestStampedLooks (M69): what is committed while a look is under way is seen by the next one, and not
-// taken for what that look has seen.
-func TestStampedLooks(t *testing.T) {
+// TestCommitDuringPollIsNoticed (M69): a commit during a poll is seen by the next poll. It is not counted as seen by
+// the poll that was in progress.
+func TestCommitDuringPollIsNoticed(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
-		other := x.AddKV() // of another DB: as good as another process
+		other := x.AddKV() // of another DB, as in another process
 		x.Fill(1)
 		x.Publish(other)
 		var began atomic.Int64
 		g := suite.NewGate()
 		f := x.Tapped(testdb.Hooks{
 			Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if suite.Looks(ev) {
+				if x.Looks(ev) {
 					began.Add(1)
 				}
 				return nil
@@ -213,16 +220,17 @@ func TestStampedLooks(t *testing.T) {
 		before := began.Load()
 		close(g.Open)
 		x.WantWoken(result, "2", suite.KV(2, "k", 0))
-		// A stamp and what it makes ask for; one more may have begun before the waiter had left.
+		// These are a poll for the stamp and one for watermarks. One more may have begun before the waiter returned.
 		if n := began.Load() - before; n > 5 {
 			x.Errorf("the commit was noticed after %d statements", n)
 		}
 	})
 }
 
-// TestStamp (M69): a database's stamp is another one after every commit, also of a transaction that is neither
-// the oldest nor the newest. A standby, which does not know that much, has none.
-func TestStamp(t *testing.T) {
+// TestStampChangesWithEveryCommit (M69): a database's commit stamp has a new value after every commit, also after that
+// of a transaction that is neither the oldest nor the newest. A standby has no stamp, because its snapshots do not list
+// the open transactions.
+func TestStampChangesWithEveryCommit(t *testing.T) {
 	testdb.Quick(t)
 	stampOf := func(x *suite.Env) (stamp string) {
 		x.Helper()
@@ -233,8 +241,8 @@ func TestStamp(t *testing.T) {
 	}
 	suite.Each(t, func(x *suite.Env) {
 		if x.Dialect.Stamp() == "" {
-			if x.Family() == "postgres" {
-				x.Error("no stamp")
+			if x.Has.CommitStamps {
+				x.Error("the dialect has no stamp")
 			}
 			return
 		}
@@ -254,27 +262,27 @@ func TestStamp(t *testing.T) {
 			x.In(tx, fmt.Sprintf("INSERT INTO kv VALUES (%d)", i))
 		}
 		x.Exec("INSERT INTO kv VALUES (10)")
-		changed("a commit beside open transactions")
+		changed("a commit while transactions are open")
 		x.Commit(middle)
-		changed("the commit of the middle one")
+		changed("the commit of the middle transaction")
 		x.Commit(newest)
-		changed("that of the newest one")
+		changed("the commit of the newest transaction")
 		x.Commit(oldest)
-		changed("that of the oldest one")
+		changed("the commit of the oldest transaction")
 	})
 	suite.EachReplicated(t, func(x *suite.Replicated) {
 		if x.Dialect.Stamp() == "" {
 			return
 		}
 		if y, _ := x.On(rowfeed.Config{Replica: true}); stampOf(y) != "" {
-			x.Error("a standby has a stamp, although it does not say which transactions are under way")
+			x.Error("a standby has a stamp")
 		}
 	})
 }
 
-// TestLooksAtAReplica (M69): who waits at a server that has no stamp is told of what a look finds, and
-// not of what an earlier one has found.
-func TestLooksAtAReplica(t *testing.T) {
+// TestWaiterOnReplicaIsWoken (M69): a waiter on a replica, which has no commit stamp, gets each entry within a few
+// polls of its arrival there.
+func TestWaiterOnReplicaIsWoken(t *testing.T) {
 	suite.EachReplicated(t, func(x *suite.Replicated) {
 		x.InsertKV(1, 2)
 		x.Publish(x.Feed)
@@ -282,7 +290,7 @@ func TestLooksAtAReplica(t *testing.T) {
 		x.Reaches(plain, "1")
 		var looked atomic.Int64
 		pool := y.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				looked.Add(1)
 			}
 			return nil
@@ -298,7 +306,7 @@ func TestLooksAtAReplica(t *testing.T) {
 		for id := 2; id < 5; id++ {
 			result := waiter(x.Env, f, rowfeed.Cursor(fmt.Sprint(id-1)))
 			began := looked.Load()
-			x.Eventually("it looks", func() bool { return looked.Load() > began+2 })
+			x.Eventually("the watcher polls", func() bool { return looked.Load() > began+2 })
 			x.InsertKV(id, id+1)
 			x.Publish(x.Feed)
 			x.Reaches(plain, rowfeed.Cursor(fmt.Sprint(id)))
@@ -307,7 +315,7 @@ func TestLooksAtAReplica(t *testing.T) {
 				x.Fatalf("%+v", got)
 			}
 			if n := looked.Load() - there; n > 100 {
-				x.Errorf("entry %d was overlooked by %d looks", id, n)
+				x.Errorf("the waiter got entry %d after %d polls", id, n)
 			}
 		}
 	})

@@ -17,11 +17,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// consistent reads from a cursor to the head, beginning with a consistent page, and
-// answers the latest entry of every key.
-func consistent(x *suite.Env, f rowfeed.Source, after rowfeed.Cursor) (latest map[string]rowfeed.Entry, cursor rowfeed.Cursor) {
+// consistent reads from a cursor to the head, beginning with a consistent page, and returns the latest entry of every
+// key.
+func consistent(x *suite.Env, f rowfeed.Source, after rowfeed.Cursor) (map[string]rowfeed.Entry, rowfeed.Cursor) {
 	x.Helper()
-	latest = make(map[string]rowfeed.Entry)
+	latest := make(map[string]rowfeed.Entry)
 	req := rowfeed.Request{After: after, Limit: 7, Consistent: true, Wait: time.Minute}
 	for {
 		page, err := f.Fetch(x.Ctx, req)
@@ -38,14 +38,15 @@ func consistent(x *suite.Env, f rowfeed.Source, after rowfeed.Cursor) (latest ma
 	}
 }
 
-// TestConsistentBacklog (H14): with a backlog of many batches
-// before it a write is shown all the same, to whoever asks for a consistent page and
-// reads to the head; and with nothing waiting nothing is written.
-func TestConsistentBacklog(t *testing.T) {
+// TestConsistentPublishesBacklog (H14): a reader that asks for a consistent page and reads to the head gets every
+// committed write, also behind a backlog of many batches. If there is no backlog, the request writes nothing.
+func TestConsistentPublishesBacklog(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		passes := 0
 		x.AddKV()
-		f := x.Tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 10, Observer: &rowfeed.Observer{Published: func(rowfeed.PublishEvent) { passes++ }}})
+		f := x.Tapped(testdb.Hooks{}, &rowfeed.Config{BatchSize: 10, Observer: &rowfeed.Observer{
+			Published: func(rowfeed.PublishEvent) { passes++ },
+		}})
 		x.Fill(95)
 		latest, cursor := consistent(x, f, "")
 		if len(latest) != 95 || passes < 2 {
@@ -54,32 +55,32 @@ func TestConsistentBacklog(t *testing.T) {
 		passes = 0
 		consistent(x, f, cursor)
 		if passes != 0 {
-			x.Errorf("%d passes although nothing was waiting", passes)
+			x.Errorf("%d passes, though there was nothing to publish", passes)
 		}
 		x.Exec("UPDATE kv SET v = 8 WHERE id = 95", "DELETE FROM kv WHERE id = 94")
 		latest, _ = consistent(x, f, cursor)
-		if got := suite.Line(latest[`{"id":95}`]); got != suite.KV(95, "k", 8) || latest[`{"id":94}`].Op != rowfeed.Delete {
-			x.Errorf("got %s and %s", got, suite.Line(latest[`{"id":94}`]))
+		updated, deleted := suite.Line(latest[`{"id":95}`]), latest[`{"id":94}`]
+		if updated != suite.KV(95, "k", 8) || deleted.Op != rowfeed.Delete {
+			x.Errorf("got %s and %s", updated, suite.Line(deleted))
 		}
 		x.WantSound(f)
 	})
 }
 
-// TestConsistentAmongWriters (H14): while others change the same keys without
-// pause, everyone sees what they themselves have committed, and the publishing before
-// a page comes to an end. With capture "column" a row that is written again is out of
-// the feed until it is published again; there the others change other keys.
-func TestConsistentAmongWriters(t *testing.T) {
+// TestConsistentShowsOwnWriteAmongWriters (H14): while other writers change the same keys without pause, a writer that
+// asks for consistent pages sees each of its own commits, and the request ends. With capture "column" a row that is
+// written again is out of the feed until it is published again, so there the others change other keys.
+func TestConsistentShowsOwnWriteAmongWriters(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
-		others := 1
+		others := 1 // the first id that other writers change
 		if x.Capture == feedtype.CaptureColumn {
 			others = 6
 		}
 		x.AddKV()
 		x.Fill(10)
 		x.Exec("ALTER TABLE kv ADD COLUMN noise BIGINT")
-		// SQLite's one write lock may be the writers' for long.
-		rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{}, "_pragma=busy_timeout(60000)"), x.Dialect, &rowfeed.Config{BatchSize: 3})
+		reading := x.DB.OpenTapped(x.T, testdb.Hooks{}, x.Statements("publish.patient_parameters")...)
+		rf, err := rowfeed.Open(x.Ctx, reading, x.Dialect, &rowfeed.Config{BatchSize: 3})
 		if err != nil {
 			x.Fatal(err)
 		}
@@ -93,7 +94,8 @@ func TestConsistentAmongWriters(t *testing.T) {
 		for w := range 3 {
 			writers.Go(func() {
 				for i := 0; ctx.Err() == nil; i++ {
-					if _, err := pool.ExecContext(x.Ctx, x.SQL(fmt.Sprintf("UPDATE kv SET noise = %d WHERE id = %d", i, others+(i+w)%5))[0]); err != nil {
+					update := fmt.Sprintf("UPDATE kv SET noise = %d WHERE id = %d", i, others+(i+w)%5)
+					if _, err := pool.ExecContext(x.Ctx, x.SQL(update)[0]); err != nil {
 						x.Errorf("write: %v", err)
 						return
 					}
@@ -103,7 +105,8 @@ func TestConsistentAmongWriters(t *testing.T) {
 		cursor := rowfeed.Cursor("")
 		for i := range 25 {
 			id := 1 + i%5
-			if _, err := pool.ExecContext(x.Ctx, x.SQL(fmt.Sprintf("UPDATE kv SET v = %d WHERE id = %d", i, id))[0]); err != nil {
+			update := fmt.Sprintf("UPDATE kv SET v = %d WHERE id = %d", i, id)
+			if _, err := pool.ExecContext(x.Ctx, x.SQL(update)[0]); err != nil {
 				x.Fatal(err)
 			}
 			var latest map[string]rowfeed.Entry
@@ -118,12 +121,10 @@ func TestConsistentAmongWriters(t *testing.T) {
 	})
 }
 
-// TestConsistentBesideAnOpenTransaction (H14): changes of a transaction that is open when the
-// request arrives are neither seen nor waited for, also where they have the lower seqs
-// and hold the same rows. On SQLite an open writer keeps the publisher out: then the
-// request says so, unless there is nothing to publish; with capture "column" it says
-// so while a row that it needs is held.
-func TestConsistentBesideAnOpenTransaction(t *testing.T) {
+// TestConsistentIgnoresOpenTransaction (H14): a consistent request neither shows changes of an open transaction nor
+// waits for them, even if they have lower seqs and lock the same rows. With one writer at a time, the request succeeds
+// while there is nothing to publish. With capture "column" it is refused while a row that it must publish is locked.
+func TestConsistentIgnoresOpenTransaction(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -131,12 +132,12 @@ func TestConsistentBesideAnOpenTransaction(t *testing.T) {
 		_, cursor := consistent(x, f, "")
 		open := x.Begin(sql.LevelReadCommitted)
 		x.In(open, "UPDATE kv SET v = 5 WHERE id = 1")
-		if x.Family() == "sqlite" {
+		if x.Has.OneWriter {
 			consistent(x, f, cursor)
 			x.Commit(open)
 			return
 		}
-		x.Exec("UPDATE kv SET v = 6 WHERE id = 2") // behind the open one's seq
+		x.Exec("UPDATE kv SET v = 6 WHERE id = 2") // its seq is above that of the open transaction
 		if x.Capture == feedtype.CaptureColumn {
 			latest, cursor := consistent(x, f, cursor)
 			if len(latest) != 1 || suite.Line(latest[`{"id":2}`]) != suite.KV(2, "k", 6) {
@@ -166,18 +167,18 @@ func TestConsistentBesideAnOpenTransaction(t *testing.T) {
 	})
 }
 
-// TestNotConsistent (H14): when the publishing cannot be done in time the request is refused,
-// with what to do; it is never answered with a page that is not what was asked for.
-func TestNotConsistent(t *testing.T) {
+// TestConsistentIsRefusedInTime (H14): a consistent request that cannot publish in time is refused, with the next step.
+// It never gets a page that is not consistent.
+func TestConsistentIsRefusedInTime(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(1)
-		other := x.Begin(sql.LevelReadCommitted) // a publisher that stands still
+		other := x.Begin(sql.LevelReadCommitted) // a publisher that makes no progress
 		x.In(other, "UPDATE rowfeed_sequences SET version = version WHERE name = 'kv'")
 		_, err := f.Fetch(x.Ctx, rowfeed.Request{Consistent: true, Wait: 50 * time.Millisecond})
 		x.WantCode(err, rowfeed.NotConsistent)
 		if e := err.Error(); !strings.Contains(e, "50ms") || !strings.Contains(e, "rowfeed status kv") {
-			x.Errorf("it says: %v", err)
+			x.Errorf("the error is: %v", err)
 		}
 		x.Commit(other)
 		if latest, _ := consistent(x, f, ""); len(latest) != 1 {
@@ -188,36 +189,40 @@ func TestNotConsistent(t *testing.T) {
 		x.WantCode(err, rowfeed.InvalidRequest)
 		ctx, cancel := context.WithCancel(x.Ctx)
 		cancel()
-		if _, err := f.Fetch(ctx, rowfeed.Request{Consistent: true}); suite.IsCode(err, rowfeed.NotConsistent) || err == nil {
-			x.Errorf("whoever goes away is told %v", err)
+		_, err = f.Fetch(ctx, rowfeed.Request{Consistent: true})
+		if suite.IsCode(err, rowfeed.NotConsistent) || err == nil {
+			x.Errorf("a request with a canceled context got %v", err)
 		}
 	})
 }
 
-// TestConsistentTogether (H14): requests that arrive together share their publishing, but
-// none has a part in what had begun before it asked: what it has just written is not
-// in there.
-func TestConsistentTogether(t *testing.T) {
+// TestConsistentRequestsShareCatchUp (H14): consistent requests that arrive while another one publishes share one
+// further run of passes. They do not use the run that had begun before them, because that lacks what they have just
+// written.
+func TestConsistentRequestsShareCatchUp(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(1)
 		var catchUps atomic.Int64
 		makePiecemeal(x)
-		held := testdb.Hold(deletes) // the pass has read its changes
-		if x.Family() == "sqlite" {  // and on SQLite it keeps writers out until it has committed
-			held = testdb.Hold(func(ev testdb.TapEvent) bool { return strings.HasSuffix(ev.SQL, "ORDER BY seq DESC LIMIT 1") })
+		readsLast := func(ev testdb.TapEvent) bool { return strings.HasSuffix(ev.SQL, "ORDER BY seq DESC LIMIT 1") }
+		// The first request is held when its pass has read the changes. With one writer at a time that pass would lock
+		// out the writer below, so there the request is held after it has read the last change.
+		held := testdb.Hold(deletes)
+		if x.Has.OneWriter {
+			held = testdb.Hold(readsLast)
 		}
 		after := func(ctx context.Context, ev testdb.TapEvent, err error) error {
-			if x.Family() == "sqlite" { // held behind the look at what is waiting
+			if x.Has.OneWriter {
 				_ = held.Before(ctx, ev)
 			}
 			return err
 		}
 		f := x.Tapped(testdb.Hooks{After: after, Before: func(ctx context.Context, ev testdb.TapEvent) error {
-			if strings.HasSuffix(ev.SQL, "ORDER BY seq DESC LIMIT 1") {
+			if readsLast(ev) {
 				catchUps.Add(1)
 			}
-			if x.Family() == "sqlite" {
+			if x.Has.OneWriter {
 				return nil
 			}
 			return held.Before(ctx, ev)
@@ -240,19 +245,20 @@ func TestConsistentTogether(t *testing.T) {
 				pages <- page
 			}()
 		}
-		x.Eventually("all have asked", func() bool { return x.Parked("store.(*Sharing[...]).Do(") == n+1 })
+		x.Eventually("all requests wait", func() bool { return x.Parked("store.(*Sharing[...]).Do(") == n+1 })
 		held.Release()
 		if err := <-first; err != nil {
 			x.Error(err)
 		}
 		for range n {
 			page := <-pages
-			if !slices.ContainsFunc(page.Entries, func(e rowfeed.Entry) bool { return suite.Line(e) == suite.KV(2, "k", 0) }) {
-				x.Errorf("a page up to %q lacks what was written before it was asked for", page.Cursor)
+			written := func(e rowfeed.Entry) bool { return suite.Line(e) == suite.KV(2, "k", 0) }
+			if !slices.ContainsFunc(page.Entries, written) {
+				x.Errorf("a page up to %q lacks a row that was written before the request", page.Cursor)
 			}
 		}
 		if got := catchUps.Load(); got != 2 {
-			x.Errorf("%d requests published %d times, want twice", n+1, got)
+			x.Errorf("%d requests published %d times, want 2", n+1, got)
 		}
 	})
 }

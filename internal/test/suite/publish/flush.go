@@ -9,38 +9,50 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// unflushed are the servers that show a commit before it is on their disk, when they
-// write no binary log. The settings leave the flush to those who ask for it. (They are
-// Durable, since MariaDB maps a log that is in memory: nothing is then left to flush.)
-var unflushed = map[testdb.Engine][]testdb.Option{
-	testdb.MariaDB: {testdb.Setting("innodb_flush_log_at_timeout=2700")},
-	testdb.MySQL:   {testdb.Setting("innodb_flush_log_at_timeout=2700"), testdb.Setting("innodb_log_writer_threads=OFF")},
-}
-
-// eachUnflushed runs f on a server of its own, which it may kill.
-func eachUnflushed(t *testing.T, f func(x *suite.Env, feed *rowfeed.Feed), more ...testdb.Option) {
+// eachUnflushed runs f on a server of its own, which f may kill. Without a binary log, the server shows a commit before
+// the commit is on disk. Its settings make it flush only when a session asks for it. It is Durable, because MariaDB
+// maps a log in memory, which needs no flush. The texts named more have further settings.
+func eachUnflushed(t *testing.T, f func(x *suite.Env, feed *rowfeed.Feed), more ...string) {
 	testdb.Only(t, testdb.InnoDB...)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		x := suite.OpenEnv(t, e.Dedicated(t, append(append(more, testdb.Durable()), unflushed[e]...)...).NewDatabase(t), nil)
+		options := []testdb.Option{testdb.Durable()}
+		for _, name := range append(more, "publish.rare_flushes") {
+			for _, setting := range fixture.Of(e).Statements(t, name) {
+				options = append(options, testdb.Setting(setting))
+			}
+		}
+		x := suite.OpenEnv(t, e.Dedicated(t, options...).NewDatabase(t), nil)
 		x.Migrate()
 		f(x, x.AddKV())
 	})
 }
 
-// between runs what writes between a commit that others see and its flush: the
-// server's moment there is too short to hit, so it is told to leave the flush out.
-func between(x *suite.Env, write func()) {
+// withoutFlush runs a write that others see before it is flushed. The moment between commit and flush is too short for
+// a test, so the server is told not to flush.
+func withoutFlush(x *suite.Env, write func()) {
 	x.Helper()
-	x.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+	x.Exec(x.Text("publish.flush_never"))
 	write()
-	x.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+	x.Exec(x.Text("publish.flush_at_commit"))
 }
 
-// crash kills the server and waits until the pool has found it again.
+// unsafeFeed opens the feed kv with UnsafeDurability, which lets it publish while the server does not flush.
+func unsafeFeed(x *suite.Env) (*suite.Env, *rowfeed.Feed) {
+	x.Helper()
+	unsafe := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{UnsafeDurability: true})
+	f, err := unsafe.RF.Feed(x.Ctx, "kv")
+	if err != nil {
+		x.Fatal(err)
+	}
+	return unsafe, f
+}
+
+// crash kills the server, starts it again, and waits until the feed's pool reaches it.
 func crash(x *suite.Env, f *rowfeed.Feed) {
 	x.Helper()
 	x.DB.Server().Kill(x.T)
@@ -49,22 +61,17 @@ func crash(x *suite.Env, f *rowfeed.Feed) {
 	x.Found(f)
 }
 
-// TestUnflushedIsNotShown (G2, G7): without a binary log InnoDB shows a
-// commit before it flushes its log. A reader that comes in between makes sure of what
-// it shows: no position is given again after a crash.
+// TestUnflushedIsNotShown (G2, G7): without a binary log InnoDB shows a commit before it flushes its log. A reader that
+// sees such a commit flushes the log before it returns the page, so no position is assigned again after a crash.
 func TestUnflushedIsNotShown(t *testing.T) {
 	testdb.Quick(t)
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
-		lax := suite.OpenEnv(t, x.DB, &rowfeed.Config{UnsafeDurability: true})
-		publisher, err := lax.RF.Feed(x.Ctx, "kv")
-		if err != nil {
-			x.Fatal(err)
-		}
+		unsafe, publisher := unsafeFeed(x)
 		k := x.Keeper(f, 0)
 		k.Read()
-		between(x, func() {
+		withoutFlush(x, func() {
 			x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
-			lax.Publish(publisher)
+			unsafe.Publish(publisher)
 		})
 		if got := k.Read(); len(got) != 1 || got[0] != "1 upsert 1" {
 			x.Fatalf("entries %q", got)
@@ -79,18 +86,14 @@ func TestUnflushedIsNotShown(t *testing.T) {
 	})
 }
 
-// TestUnflushedHeadIsNotShown: a cursor without any entry is a promise, too.
+// TestUnflushedHeadIsNotShown: a page without entries does not show a head either that a crash would set back.
 func TestUnflushedHeadIsNotShown(t *testing.T) {
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
-		lax := suite.OpenEnv(t, x.DB, &rowfeed.Config{UnsafeDurability: true})
-		publisher, err := lax.RF.Feed(x.Ctx, "kv")
-		if err != nil {
-			x.Fatal(err)
-		}
+		unsafe, publisher := unsafeFeed(x)
 		x.Fetch(f, rowfeed.Beginning, 0)
-		between(x, func() {
+		withoutFlush(x, func() {
 			x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
-			lax.Publish(publisher)
+			unsafe.Publish(publisher)
 		})
 		head := x.Fetch(f, rowfeed.Now, 1).Cursor
 		crash(x, f)
@@ -100,33 +103,29 @@ func TestUnflushedHeadIsNotShown(t *testing.T) {
 	})
 }
 
-// TestUnflushedContentIsNotShown: a row that was shown is not taken back.
+// TestUnflushedContentIsNotShown: a page does not show a row's content that a crash would set back.
 func TestUnflushedContentIsNotShown(t *testing.T) {
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		x.Publish(f)
-		x.Fetch(f, rowfeed.Beginning, 0) // describing a table for the first time makes MySQL write
-		between(x, func() { x.Exec("UPDATE kv SET v = 1") })
-		// The row is newer than its position: its change has not been published.
+		x.Fetch(f, rowfeed.Beginning, 0) // the first description of a table makes MySQL write
+		withoutFlush(x, func() { x.Exec("UPDATE kv SET v = 1") })
+		// The change is not published yet, but the page shows the row as it is now.
 		if page := x.Fetch(f, rowfeed.Beginning, 0); suite.Line(page.Entries[0]) != suite.KV(1, "k", 1) {
 			x.Fatalf("entry %s", suite.Line(page.Entries[0]))
 		}
 		crash(x, f)
 		if v := x.Scalar("SELECT v FROM kv"); v != 1 {
-			x.Fatalf("v is %d after the crash; readers have seen 1, and no change says otherwise", v)
+			x.Fatalf("v is %d after the crash, though readers have seen 1 and no change follows", v)
 		}
 	})
 }
 
-// TestUnflushedIsNotRemembered: what a reader saw but could not flush, and so did not
-// show, is no sign of a database that was set back when a crash has taken it away.
+// TestUnflushedIsNotRemembered: a reader that saw a commit but could not flush it does not show the commit. If a crash
+// then loses that commit, the reader does not report a database that was set back.
 func TestUnflushedIsNotRemembered(t *testing.T) {
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
-		lax := suite.OpenEnv(t, x.DB, &rowfeed.Config{UnsafeDurability: true})
-		publisher, err := lax.RF.Feed(x.Ctx, "kv")
-		if err != nil {
-			x.Fatal(err)
-		}
+		unsafe, publisher := unsafeFeed(x)
 		broken := errors.New("no flush for now")
 		var works atomic.Bool
 		reader := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
@@ -135,22 +134,21 @@ func TestUnflushedIsNotRemembered(t *testing.T) {
 			}
 			return nil
 		}}, nil)
-		// The server may flush by itself meanwhile: then nothing is taken back, and it is
-		// tried again.
+		// If the server has flushed by itself meanwhile, the crash loses nothing, and the test tries again.
 		for id := 1; id <= 5; id++ {
 			works.Store(true)
 			before := x.Fetch(reader, rowfeed.Now, 1).Cursor
 			works.Store(false)
-			between(x, func() {
+			withoutFlush(x, func() {
 				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
-				lax.Publish(publisher)
+				unsafe.Publish(publisher)
 			})
 			if _, err := reader.Fetch(x.Ctx, rowfeed.Request{}); !errors.Is(err, broken) {
 				x.Fatalf("fetched with %v", err)
 			}
 			works.Store(true)
 			crash(x, reader)
-			lax.Found(publisher)
+			unsafe.Found(publisher)
 			if x.Fetch(reader, rowfeed.Now, 1).Cursor == before {
 				return
 			}
@@ -158,8 +156,8 @@ func TestUnflushedIsNotRemembered(t *testing.T) {
 	})
 }
 
-// TestFlushesAreSpared: nothing is written for what is known to be on the disk.
-func TestFlushesAreSpared(t *testing.T) {
+// TestNoFlushForDurableHead: a reader does not flush a head that its process has published or has flushed before.
+func TestNoFlushForDurableHead(t *testing.T) {
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		x.Publish(f)
@@ -182,9 +180,9 @@ func TestFlushesAreSpared(t *testing.T) {
 	})
 }
 
-// TestFlushOfAPage: on MariaDB a page and its flush are three statements without a transaction, once the
-// first page has told what sessions are like.
-func TestFlushOfAPage(t *testing.T) {
+// TestFlushedPageIsThreeStatements: a page and its flush are three statements without a transaction, if the database
+// allows it, once the first page has read the session's settings.
+func TestFlushedPageIsThreeStatements(t *testing.T) {
 	testdb.Quick(t)
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
@@ -202,7 +200,7 @@ func TestFlushOfAPage(t *testing.T) {
 		begins.Store(0)
 		statements.Store(0)
 		x.Fetch(reader, rowfeed.Beginning, 0)
-		if b, n := begins.Load(), statements.Load(); x.Engine == testdb.MariaDB && (b != 0 || n != 3) {
+		if b, n := begins.Load(), statements.Load(); x.Has.PagesWithoutTx && (b != 0 || n != 3) {
 			x.Errorf("%d transactions, %d statements", b, n)
 		}
 		if n := x.Scalar(flushes) - before; n != 1 {
@@ -211,36 +209,32 @@ func TestFlushOfAPage(t *testing.T) {
 	})
 }
 
-// TestBinaryLogSparesFlushes: a server that syncs a binary log does so before it shows
-// a commit.
-func TestBinaryLogSparesFlushes(t *testing.T) {
+// TestNoFlushWithSyncedBinaryLog: readers do not flush on a server that syncs a binary log, because it does so before
+// it shows a commit.
+func TestNoFlushWithSyncedBinaryLog(t *testing.T) {
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		x.Publish(f)
 		x.Fetch(f, rowfeed.Beginning, 0)
 		if n := x.Scalar(flushes); n != 0 {
-			x.Errorf("%d flushes beside a synced binary log", n)
+			x.Errorf("%d flushes with a synced binary log", n)
 		}
-	}, testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1"))
+	}, "publish.synced_binary_log")
 }
 
-// flushes counts what readers have written.
+// flushes counts the flushes of readers.
 const flushes = "SELECT COALESCE(SUM(flush_count), 0) FROM rowfeed_flushes"
 
-// TestForgetfulServerIsRefused: under a setting that lets commits be lost nothing new
-// is shown, unless the risk was accepted.
-func TestForgetfulServerIsRefused(t *testing.T) {
+// TestUnsafeDurabilityIsRefused: readers are refused while a setting of the server lets a crash lose commits, unless
+// Config.UnsafeDurability accepts the risk.
+func TestUnsafeDurabilityIsRefused(t *testing.T) {
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		x.Publish(f)
-		x.Exec("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+		x.Exec(x.Text("publish.write_at_commit"))
 		_, err := f.Fetch(x.Ctx, rowfeed.Request{})
 		x.WantCode(err, rowfeed.UnsafeDurability)
-		lax := suite.OpenEnv(t, x.DB, &rowfeed.Config{UnsafeDurability: true})
-		reader, err := lax.RF.Feed(x.Ctx, "kv")
-		if err != nil {
-			x.Fatal(err)
-		}
+		_, reader := unsafeFeed(x)
 		if page := x.Fetch(reader, rowfeed.Beginning, 0); len(page.Entries) != 1 {
 			x.Errorf("%d entries", len(page.Entries))
 		}

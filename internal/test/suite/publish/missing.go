@@ -12,10 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestNotMissingRows (M1, M2, M3) drives the schedule that loses rows for everyone who polls
-// ids (M1, M3): a transaction draws the lower id and commits later. The naive
-// reader loses the row, on every database that lets two writers in; the feed's
-// reader, polling at every step, gets all of them (M1), each above its cursor.
+// TestNotMissingRows (M1, M2, M3): of two concurrent writers, the one with the lower id commits last. A naive reader
+// that polls for ids above its last one loses that row. A reader of the feed that polls at every step gets all rows,
+// each above its cursor. With one writer at a time this schedule cannot happen, and the rows come in order.
 func TestNotMissingRows(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
@@ -39,8 +38,7 @@ func TestNotMissingRows(t *testing.T) {
 				naive = append(naive, naiveCursor)
 			}
 		}
-		if x.Family() == "sqlite" {
-			// One writer at a time: the schedule cannot happen; the rows come in order.
+		if x.Has.OneWriter {
 			for i := 1; i <= 3; i++ {
 				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
 				poll()
@@ -59,11 +57,11 @@ func TestNotMissingRows(t *testing.T) {
 			x.Commit(tx1)
 			poll()
 			if slices.Contains(naive, 2) {
-				x.Error("the naive reader got row 2: the schedule shows nothing")
+				x.Error("the naive reader got row 2: this schedule does not lose rows")
 			}
 		}
 		want := []string{suite.KV(1, "k", 0), suite.KV(3, "k", 0), suite.KV(2, "k", 0)}
-		if x.Family() == "sqlite" {
+		if x.Has.OneWriter {
 			want = []string{suite.KV(1, "k", 0), suite.KV(2, "k", 0), suite.KV(3, "k", 0)}
 		}
 		if !slices.Equal(seen, want) {
@@ -73,23 +71,24 @@ func TestNotMissingRows(t *testing.T) {
 	})
 }
 
-// TestStuckWriterDelaysOnlyItself (H17, H18): an open transaction holds back its own rows and
-// nobody else's, neither at the publisher nor at other writers.
+// TestStuckWriterDelaysOnlyItself (H17, H18): an open transaction delays its own rows, but neither those of other
+// writers nor the publisher. With one writer at a time the open transaction locks out all others, so there is nothing
+// to test.
 func TestStuckWriterDelaysOnlyItself(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
 		cursor := x.WantDrain(f, "", suite.KV(1, "a", 0), suite.KV(2, "b", 0), suite.KV(3, "c", 0))
-		if x.Family() == "sqlite" {
-			// The one writer keeps every other writer out, the publisher included: it waits
-			// and then gives up with a clear error, having changed nothing.
+		if x.Has.OneWriter {
 			return
 		}
 		stuck := x.Begin(sql.LevelDefault)
 		x.In(stuck, "UPDATE kv SET v = 1 WHERE id = 2", "INSERT INTO kv VALUES (4, 'd', 1)")
 		for v := 1; v <= 3; v++ {
-			x.Exec(fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 1", v), fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 3", v))
+			for _, id := range []int{1, 3} {
+				x.Exec(fmt.Sprintf("UPDATE kv SET v = %d WHERE id = %d", v, id))
+			}
 			cursor = x.WantDrain(f, cursor, suite.KV(1, "a", v), suite.KV(3, "c", v))
 		}
 		x.Commit(stuck)
@@ -98,9 +97,8 @@ func TestStuckWriterDelaysOnlyItself(t *testing.T) {
 	})
 }
 
-// TestRolledBackWriter: neither rows nor positions of a rolled-back transaction
-// come out, and its seqs are no gap to wait for.
-func TestRolledBackWriter(t *testing.T) {
+// TestRollbackPublishesNothing: a transaction that is rolled back gets no positions, and its seqs do not delay others.
+func TestRollbackPublishesNothing(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)")
@@ -115,9 +113,9 @@ func TestRolledBackWriter(t *testing.T) {
 	})
 }
 
-// TestRepublishedHighest (M6, M7): after the highest row is republished its
-// position is a new one, and a consumer that stood at the old one receives it.
-func TestRepublishedHighest(t *testing.T) {
+// TestHighestRowGetsNewPosition (M6, M7): if the row with the highest position changes, it gets a new position, and a
+// consumer at the old position receives it. So does a process that has just started.
+func TestHighestRowGetsNewPosition(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 3)")
@@ -129,7 +127,6 @@ func TestRepublishedHighest(t *testing.T) {
 		if cursor = x.WantDrain(f, cursor, suite.KV(1, "a", 4)); cursor != "2" {
 			x.Fatalf("cursor %q, want 2", cursor)
 		}
-		// A new process knows no more than the database does.
 		again := suite.OpenEnv(x.T, x.DB, nil)
 		f, err := again.RF.Feed(x.Ctx, "kv")
 		if err != nil {
@@ -142,9 +139,9 @@ func TestRepublishedHighest(t *testing.T) {
 	})
 }
 
-// TestPublishNothing (M11): with nothing waiting, nothing changes, the sequence
-// included; rows that have a position keep it.
-func TestPublishNothing(t *testing.T) {
+// TestPublishNothingChangesNothing (M11): without changes, a publisher changes neither the sequence nor positions. Rows
+// that do not change keep their positions.
+func TestPublishNothingChangesNothing(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
@@ -166,13 +163,13 @@ func TestPublishNothing(t *testing.T) {
 		x.Exec("UPDATE kv SET v = 1 WHERE id = 2")
 		x.Publish(f)
 		if p := x.Scalar("SELECT feed_sync_id FROM " + x.Placed() + " WHERE id = 1"); p != 1 {
-			x.Errorf("row 1 moved to %d although it was not written", p)
+			x.Errorf("row 1 moved to position %d, though it did not change", p)
 		}
 	})
 }
 
-// TestCollapse (M2, M13, M14, H7): several changes of a key between two passes become one
-// entry, where the last of them stands; the last value is always delivered.
+// TestCollapse (M2, M13, M14, H7): several changes of a key between two passes become one entry, at the position of the
+// last change and with the last value. A row that is inserted and deleted between two passes has no entry.
 func TestCollapse(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
@@ -180,14 +177,13 @@ func TestCollapse(t *testing.T) {
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)", "INSERT INTO kv VALUES (2, 'b', 0)",
 			"UPDATE kv SET v = 1 WHERE id = 1", "UPDATE kv SET v = 2 WHERE id = 1", "INSERT INTO kv VALUES (3, 'c', 0)",
 			"INSERT INTO kv VALUES (4, 'd', 0)", "DELETE FROM kv WHERE id = 4")
-		// 4 lived and died between two passes: nobody ever saw it.
 		x.WantDrain(f, "", suite.KV(2, "b", 0), suite.KV(1, "a", 2), suite.KV(3, "c", 0))
 	})
 }
 
-// TestTwoFeeds (M5): two feeds of one database, or of one table, advance
-// independently; an unknown name is refused.
-func TestTwoFeeds(t *testing.T) {
+// TestFeedsAreIndependent (M5): feeds of one database, or of one table, have positions of their own. An unknown name is
+// refused.
+func TestFeedsAreIndependent(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		one := x.AddKV()
 		x.Exec("CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY)")
@@ -201,10 +197,10 @@ func TestTwoFeeds(t *testing.T) {
 		}
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)", "INSERT INTO kv VALUES (2, 'a', 0)", "INSERT INTO other VALUES (7)")
 		if c := x.WantDrain(one, "", suite.KV(1, "a", 0), suite.KV(2, "a", 0)); c != "2" {
-			x.Errorf("kv stands at %q", c)
+			x.Errorf("the head of kv is %q", c)
 		}
 		if c := x.WantDrain(other, "", `upsert {"id":7}`); c != "1" {
-			x.Errorf("other stands at %q", c)
+			x.Errorf("the head of other is %q", c)
 		}
 		if again != one {
 			x.WantDrain(again, "", `upsert {"id":1}`, `upsert {"id":2}`)

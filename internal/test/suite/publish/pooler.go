@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// pooled is an env behind PgBouncer in transaction mode.
+// pooled opens a database through PgBouncer in transaction mode.
 func pooled(t *testing.T) (x *suite.Env, direct *testdb.Database) {
 	t.Helper()
 	testdb.Postgres15.Require(t)
@@ -22,17 +22,16 @@ func pooled(t *testing.T) (x *suite.Env, direct *testdb.Database) {
 	return suite.OpenEnv(t, direct.Pooled(t), nil), direct
 }
 
-// TestPooler (H30): a feed's whole life behind a pooler in transaction mode, where
-// every transaction may meet another connection. Nothing rests on a session, and no
-// setting is left behind in one.
-func TestPooler(t *testing.T) {
+// TestFeedLivesBehindPooler (H30): a feed works, from its creation until it is dropped, behind a pooler in transaction
+// mode, which may give every transaction another connection. rowfeed keeps no state in a session and leaves no setting
+// in one.
+func TestFeedLivesBehindPooler(t *testing.T) {
 	x, direct := pooled(t)
 	before := direct.Dump(t)
 	x.Migrate()
 	for _, capture := range []feedtype.Capture{feedtype.CaptureTrigger, feedtype.CaptureColumn} {
 		name := "by_" + string(capture)
-		x.Exec("CREATE TABLE "+name+` (k text, u uuid, n numeric(10,4), b bytea, at timestamptz, j json, v int, PRIMARY KEY (k, u))`,
-			"INSERT INTO "+name+" SELECT 'é' || i, md5(i::text)::uuid, i / 3.0, decode(md5(i::text), 'hex'), '2026-01-02 03:04:05.000006+00', '{}', i FROM generate_series(1, 50) i")
+		x.Exec(x.Statements("publish.fifty_rows", name)...)
 		f := x.Add(rowfeed.FeedSpec{Name: name, Table: name, Capture: capture})
 		k := x.Keeper(f, 7)
 		x.Publish(f)
@@ -53,7 +52,7 @@ func TestPooler(t *testing.T) {
 		go func() {
 			page, err := f.Fetch(x.Ctx, rowfeed.Request{After: k.Cursor, Wait: time.Minute})
 			if err == nil && len(page.Entries) == 0 {
-				err = errors.New("nothing came")
+				err = errors.New("the page has no entries")
 			}
 			waited <- err
 		}()
@@ -90,18 +89,15 @@ func TestPooler(t *testing.T) {
 	}
 }
 
-// wantClean asserts that every connection of the pooler has the settings that a new
-// one has, and holds no lock.
+// wantClean asserts that every connection of the pooler has the settings of a new connection, and holds no lock.
 func wantClean(x *suite.Env) {
 	x.Helper()
-	const settings = `SELECT string_agg(name || '=' || setting, ' ' ORDER BY name) FROM pg_settings
-		WHERE name IN ('synchronous_commit', 'row_security', 'TimeZone', 'DateStyle', 'IntervalStyle', 'extra_float_digits', 'bytea_output', 'search_path')
-		OR name LIKE 'enable%' OR name LIKE '%timeout'`
+	settings := x.Text("publish.session_settings")
 	var want string
 	if err := x.DB.Admin().QueryRow(settings).Scan(&want); err != nil {
 		x.Fatal(err)
 	}
-	for range 3 { // as many as the pooler has: a transaction keeps its own
+	for range 3 { // the pooler has three connections, and each open transaction keeps one
 		tx, err := x.Pool.BeginTx(x.Ctx, nil)
 		if err != nil {
 			x.Fatal(err)
@@ -115,14 +111,14 @@ func wantClean(x *suite.Env) {
 			x.Errorf("left behind in a session: %s\nwant: %s", got, want)
 		}
 	}
-	if n := x.Scalar("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"); n != 0 {
+	if n := x.Scalar(x.Text("publish.advisory_locks")); n != 0 {
 		x.Errorf("%d advisory locks", n)
 	}
 }
 
-// TestPoolerRacing (H30): writers, two publishers and a consumer behind the pooler; the judge
-// of the racing tests finds nothing lost, repeated or out of order.
-func TestPoolerRacing(t *testing.T) {
+// TestRacingBehindPooler (H30): with writers, two publishers and a consumer behind a pooler, no entry is lost, repeated
+// or out of order.
+func TestRacingBehindPooler(t *testing.T) {
 	x, _ := pooled(t)
 	x.Migrate()
 	f := x.AddKV()

@@ -15,13 +15,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRacing (G1, G2, G4, M1, M4, M8, M9, M13, M14, M55, H12, H13, H18): eight writers with random
-// think time, rollbacks, updates, deletes, hot rows, key changes and transactions
-// held open, in all isolation levels, against three publishers, of which one is
-// killed with SIGKILL again and again, and three readers over HTTP. An independent
-// program judges each reader by the table in the end. No writer may fail because of
-// the publishers. ROWFEED_TEST_RACE_SECONDS is how long writers write.
-func TestRacing(t *testing.T) {
+// TestRacingLosesNothing (G1, G2, G4, M1, M4, M8, M9, M13, M14, M55, H12, H13, H18): eight writers work in all
+// isolation levels: with pauses, rollbacks, updates, deletes, key changes, rows that all of them change, and
+// transactions held open. Three publishers run, one of which is killed with SIGKILL again and again, and three readers
+// over HTTP. A separate program compares what each reader got with the table at the end. No writer may fail because of
+// the publishers. ROWFEED_TEST_RACE_SECONDS is how long the writers write.
+func TestRacingLosesNothing(t *testing.T) {
 	bin := build(t)
 	suite.EachFresh(t, func(x *suite.Env) {
 		r := newRace(x, bin, false)
@@ -29,12 +28,12 @@ func TestRacing(t *testing.T) {
 		defer cancel()
 		writing := r.write(ctx)
 		kills, end := 0, time.Now().Add(x.Seconds("ROWFEED_TEST_RACE_SECONDS", 1.5))
-		// On a slow machine it takes as long as the first kill does.
+		// The test lasts until the first kill at least, also on a slow machine.
 		over := func() bool { return kills > 0 && time.Now().After(end) }
 		for rnd := rand.New(rand.NewPCG(r.seed, 0)); !over(); {
-			// A publisher that has just begun is not killed before somebody published.
+			// Before the next kill, the publishers must have published something.
 			goal := r.head() + 1 + rnd.Int64N(150)
-			x.Eventually("somebody publishes", func() bool { return r.head() >= goal || over() })
+			x.Eventually("a publisher publishes", func() bool { return r.head() >= goal || over() })
 			if over() {
 				break
 			}
@@ -51,11 +50,10 @@ func TestRacing(t *testing.T) {
 	})
 }
 
-// TestRacingServerKilled (G2, G4, M13, H12, H13, H18): the same while the database server is
-// killed with SIGKILL and started again. Publishers and servers live on and go on;
-// where a writer does not know whether its COMMIT took effect, the table in the end
-// tells.
-func TestRacingServerKilled(t *testing.T) {
+// TestServerKillsLoseNothing (G2, G4, M13, H12, H13, H18): the same as TestRacingLosesNothing, while the database
+// server is killed with SIGKILL and started again. Publishers and readers' servers keep running. If a writer does not
+// know whether its COMMIT took effect, it reads the table.
+func TestServerKillsLoseNothing(t *testing.T) {
 	bin := build(t)
 	for _, e := range []testdb.Engine{testdb.Postgres15, testdb.MariaDB} {
 		for _, capture := range suite.Captures {
@@ -65,16 +63,16 @@ func TestRacingServerKilled(t *testing.T) {
 				x := suite.OpenEnv(t, server.NewDatabase(t), nil)
 				x.Capture = capture
 				r := newRace(x, bin, true)
-				for _, p := range r.publishers { // one that begins without a database ends
+				for _, p := range r.publishers { // a publisher that starts without a database ends
 					x.WaitFor(p, regexp.MustCompile(`msg=publishing`))
 				}
 				ctx, cancel := context.WithCancel(x.Ctx)
 				defer cancel()
 				writing := r.write(ctx)
 				for range 3 {
-					// Everybody works, also after an outage: writers write, publishers publish.
+					// Writers write and publishers publish, also after an outage.
 					transactions, head := r.transactions.Load(), r.head()
-					x.Eventually("writers and publishers go on", func() bool {
+					x.Eventually("writers and publishers continue", func() bool {
 						r.wantSurvivors()
 						return r.transactions.Load() > transactions+200 && r.head() > head+200
 					})
@@ -82,7 +80,7 @@ func TestRacingServerKilled(t *testing.T) {
 					x.Restart(server)
 				}
 				transactions := r.transactions.Load()
-				x.Eventually("writers go on", func() bool { return r.transactions.Load() > transactions+100 })
+				x.Eventually("writers continue", func() bool { return r.transactions.Load() > transactions+100 })
 				cancel()
 				r.finish(writing)
 				x.Logf("%d outages noticed by writers, %d times in COMMIT", r.outages.Load(), r.unknown.Load())
@@ -94,7 +92,7 @@ func TestRacingServerKilled(t *testing.T) {
 	}
 }
 
-// race is a table, its feed, and everybody around it.
+// race is a table, its feed, and the processes and writers that use them.
 type race struct {
 	*racers
 	seed       uint64
@@ -105,7 +103,7 @@ type race struct {
 	followers  []*follower
 }
 
-// newRace sets everything up but the writing.
+// newRace makes the table and the feed, and starts the processes but no writers.
 func newRace(x *suite.Env, bin programs, mortal bool) *race {
 	x.Helper()
 	x.Migrate()
@@ -115,11 +113,12 @@ func newRace(x *suite.Env, bin programs, mortal bool) *race {
 	r := &race{racers: &racers{Env: x, mortal: mortal}, seed: suite.RaceSeed(x.T), folder: x.TempDir()}
 	var last int64
 	var mu sync.Mutex
-	r.head = func() int64 { // the last one known while the database is away
+	r.head = func() int64 { // the last known head while the database is down
 		mu.Lock()
 		defer mu.Unlock()
 		var head int64
-		if err := x.Pool.QueryRowContext(x.Ctx, "SELECT value FROM rowfeed_sequences WHERE name = 'kv'").Scan(&head); err == nil {
+		row := x.Pool.QueryRowContext(x.Ctx, "SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
+		if err := row.Scan(&head); err == nil {
 			last = head
 		}
 		return last
@@ -139,7 +138,7 @@ func newRace(x *suite.Env, bin programs, mortal bool) *race {
 	return r
 }
 
-// write starts the writers and answers what waits for them.
+// write starts the writers and returns a function that waits for their end.
 func (r *race) write(ctx context.Context) (wait func()) {
 	var group sync.WaitGroup
 	for _, w := range r.writers {
@@ -152,7 +151,7 @@ func (r *race) write(ctx context.Context) (wait func()) {
 	return group.Wait
 }
 
-// wantSurvivors asserts that no process has ended by itself.
+// wantSurvivors asserts that all processes are still running.
 func (r *race) wantSurvivors() {
 	r.Helper()
 	for _, p := range slices.Concat(r.publishers, r.servers) {
@@ -160,20 +159,19 @@ func (r *race) wantSurvivors() {
 	}
 }
 
-// wantNoTrouble asserts that a publisher had nothing to complain about: what it
-// survives by trying again is no error here, since nothing has failed.
+// wantNoTrouble asserts that a publisher logged no warning. A pass that succeeded when it was tried again has none.
 func (r *race) wantNoTrouble(p *suite.Program) {
 	r.Helper()
 	if strings.Contains(p.Output(), "level=WARN") && !r.mortal {
-		r.Errorf("a publisher complains:\n%s", p.Output())
+		r.Errorf("a publisher warns:\n%s", p.Output())
 	}
 }
 
-// finish waits until everything is published, and judges.
+// finish waits until everything is published, and compares what readers got with the table.
 func (r *race) finish(writing func()) {
 	r.Helper()
 	writing()
-	if r.mortal { // a COMMIT of unknown outcome may have been the last thing before the end
+	if r.mortal { // a writer may have ended with a COMMIT whose result it does not know
 		for _, w := range r.writers {
 			if err := w.recover(r.Ctx); err != nil {
 				r.Fatal(err)
@@ -194,8 +192,9 @@ func (r *race) finish(writing func()) {
 		r.Fatal(err)
 	}
 	r.WantSound(f)
-	r.Logf("%d transactions, %d rolled back, %d conflicts among writers, head %d", r.transactions.Load(), r.rollbacks.Load(), r.conflicts.Load(), r.head())
+	r.Logf("%d transactions, %d rolled back, %d conflicts among writers, head %d",
+		r.transactions.Load(), r.rollbacks.Load(), r.conflicts.Load(), r.head())
 	if r.transactions.Load() == 0 {
-		r.Error("nothing was written")
+		r.Error("the writers committed no transaction")
 	}
 }

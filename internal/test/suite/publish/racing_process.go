@@ -17,7 +17,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// The real binaries run in children of testdb, which die with this process.
+// The binaries run in children of testdb, which end with this process.
 func init() {
 	testdb.RegisterChild("program", func() {
 		var args []string
@@ -33,7 +33,7 @@ func init() {
 // programs are the binaries that the racing tests run.
 type programs struct{ rowfeed, checker string }
 
-// build builds them, from the sources that this test was built from.
+// build builds the binaries from the sources of this test.
 func build(t *testing.T) programs {
 	t.Helper()
 	folder := t.TempDir()
@@ -44,6 +44,7 @@ func build(t *testing.T) programs {
 	return programs{filepath.Join(folder, "rowfeed"), filepath.Join(folder, "checker")}
 }
 
+// start starts a program.
 func start(x *suite.Env, args ...string) *suite.Program {
 	x.Helper()
 	text, err := json.Marshal(args)
@@ -55,7 +56,7 @@ func start(x *suite.Env, args ...string) *suite.Program {
 
 var servingLine = regexp.MustCompile(`address=(127\.0\.0\.1:\d+)`)
 
-// serve starts `rowfeed serve --no-publish` on a free port and answers its address.
+// serve starts `rowfeed serve --no-publish` on a free port and returns its URL.
 func serve(x *suite.Env, bin programs) (p *suite.Program, url string) {
 	x.Helper()
 	p = start(x, bin.rowfeed, "--db", x.DB.URL, "serve", "--no-publish", "--listen", "127.0.0.1:0")
@@ -68,8 +69,7 @@ func serve(x *suite.Env, bin programs) (p *suite.Program, url string) {
 	return p, url
 }
 
-// publisher starts the i-th publisher. The first works when it has the lease, the others
-// always: what makes them safe is not the lease.
+// publisher starts the i-th publisher. Only the first one uses the lease: publishers are safe without it.
 func publisher(x *suite.Env, bin programs, i int) *suite.Program {
 	x.Helper()
 	args := []string{bin.rowfeed, "--db", x.DB.URL, "publish", "kv"}
@@ -81,7 +81,7 @@ func publisher(x *suite.Env, bin programs, i int) *suite.Program {
 
 var verdictLine = regexp.MustCompile(`(?m)^verdict: (.*)$`)
 
-// follower is a checker at work.
+// follower is a running checker, which reads the feed.
 type follower struct {
 	*suite.Program
 	log string
@@ -93,10 +93,9 @@ func followers(x *suite.Env, bin programs, folder string, urls []string) []*foll
 	var all []*follower
 	for i, limit := range []string{"3", "100", "5000"} {
 		f := &follower{log: filepath.Join(folder, fmt.Sprintf("reader%d.ndjson", i))}
-		args := []string{bin.checker, "--feed-url", urls[i%len(urls)] + "/_feeds/fetch/kv", "--limit", limit, "--log", f.log,
-			"--table", filepath.Join(folder, "final.ndjson"), "--key", "id"}
-		// Capture column keeps no order between keys: what a pass that failed had in its
-		// hands comes when the round is over.
+		args := []string{bin.checker, "--feed-url", urls[i%len(urls)] + "/_feeds/fetch/kv", "--limit", limit,
+			"--log", f.log, "--table", filepath.Join(folder, "final.ndjson"), "--key", "id"}
+		// Capture "column" keeps no order between keys: the keys of a failed pass are published after all others.
 		if x.Capture != feedtype.CaptureColumn {
 			args = append(args, "--writer", "w", "--number", "n", "--after", "prev")
 		}
@@ -106,8 +105,7 @@ func followers(x *suite.Env, bin programs, folder string, urls []string) []*foll
 	return all
 }
 
-// judge writes the table down, lets the followers read to the end and asks for their
-// verdicts.
+// judge writes the table to a file, lets the followers read to the head, and asserts their verdicts.
 func judge(x *suite.Env, followers []*follower, folder string) {
 	x.Helper()
 	var lines []byte
@@ -124,9 +122,9 @@ func judge(x *suite.Env, followers []*follower, folder string) {
 		}
 	}
 	for _, f := range followers {
-		// It may have ended by now: only its output counts.
+		// The checker may have ended by now: only its output counts.
 		var verdict []string
-		x.Eventually("the checker judges", func() bool {
+		x.Eventually("the checker prints its verdict", func() bool {
 			verdict = verdictLine.FindStringSubmatch(f.Output())
 			return verdict != nil
 		})

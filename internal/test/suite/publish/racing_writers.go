@@ -20,9 +20,9 @@ import (
 const (
 	raceWriters = 8
 	hotRows     = 3
-	// Every writer has keys of its own: a range of rows that come, change, move and
-	// go, and one of rows that it only inserts. Rows at the ends of the ranges never
-	// change: locks on gaps between rows (InnoDB) then never reach a neighbour's keys.
+	// Every writer has two ranges of keys: one of rows that it inserts, updates, moves and deletes, and one of rows
+	// that it only inserts. Rows at the ends of the ranges never change, so that locks on gaps between rows never reach
+	// the keys of another writer.
 	ownRange    = 1_000_000
 	ownKeys     = 12
 	appendRange = 1_000_000_000
@@ -31,44 +31,47 @@ const (
 func ownBase(writer int) int64    { return int64(writer) * ownRange }
 func appendBase(writer int) int64 { return int64(writer) * appendRange }
 
-// raceTable makes the table and the rows that stay.
+// raceTable makes the table and the rows that are never deleted.
 func raceTable(x *suite.Env) {
 	x.Helper()
-	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, w BIGINT, n BIGINT, prev BIGINT, v BIGINT, note VARCHAR(60))")
+	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, w BIGINT, n BIGINT, prev BIGINT, v BIGINT, " +
+		"note VARCHAR(60))")
 	for id := range hotRows {
 		x.Exec(fmt.Sprintf("INSERT INTO kv (id, v, note) VALUES (%d, 0, 'hot')", id+1))
 	}
 	for w := 1; w <= raceWriters; w++ {
-		for _, end := range []int64{ownBase(w), ownBase(w) + ownRange - 1, appendBase(w), appendBase(w) + appendRange - 1} {
+		own, appended := ownBase(w), appendBase(w)
+		for _, end := range []int64{own, own + ownRange - 1, appended, appended + appendRange - 1} {
 			x.Exec(fmt.Sprintf("INSERT INTO kv (id, v, note) VALUES (%d, 0, 'end')", end))
 		}
 	}
 }
 
-// racers are what the writers share.
+// racers is what the writers share.
 type racers struct {
 	*suite.Env
 	committed atomic.Int64 // the key of an inserted row whose commit was acknowledged
-	head      func() int64 // how far the publishers are; for holding transactions open
-	mortal    bool         // the database may die at any moment
+	head      func() int64 // the feed's head, for writers that hold a transaction open
+	mortal    bool         // the test kills the database
 
 	transactions, rollbacks, conflicts, unknown, outages atomic.Int64
 }
 
-// writer is one session with random work. Its model says which of its own keys have
-// rows, so that it knows how many rows each statement must affect.
+// writer is a session that writes at random. Its model says which of its keys have rows, so that the writer knows how
+// many rows each statement must affect.
 type writer struct {
 	*racers
 	name  int
 	rnd   *rand.Rand
 	pool  *sql.DB
 	model map[int64]bool
-	next  int64 // number of the next row that is only inserted
+	next  int64 // number of the next row in the range that it only inserts
 }
 
 func (r *racers) writer(name int, seed uint64) *writer {
 	r.Helper()
-	w := &writer{racers: r, name: name, rnd: rand.New(rand.NewPCG(seed, uint64(name))), model: map[int64]bool{}, next: 1}
+	rnd := rand.New(rand.NewPCG(seed, uint64(name)))
+	w := &writer{racers: r, name: name, rnd: rnd, model: map[int64]bool{}, next: 1}
 	w.pool = patient(r.Env)
 	if r.mortal {
 		w.pool = r.DB.OpenTapped(r.T, testdb.Hooks{})
@@ -76,7 +79,7 @@ func (r *racers) writer(name int, seed uint64) *writer {
 	return w
 }
 
-// run writes until ctx ends. It answers the first error that a writer must not get.
+// run writes until ctx ends. It returns the first error that a writer must not get.
 func (w *writer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		suite.Rest(ctx, time.Duration(w.rnd.Int64N(int64(4*time.Millisecond))))
@@ -89,8 +92,9 @@ func (w *writer) run(ctx context.Context) error {
 		if err == nil {
 			continue
 		}
-		if !w.mortal || w.Dialect.Classify(err) != dialect.ClassConnection && !errors.Is(err, sql.ErrTxDone) {
-			return fmt.Errorf("writer %d: %w (class %v)", w.name, err, w.Dialect.Classify(err))
+		class := w.Dialect.Classify(err)
+		if !w.mortal || class != dialect.ClassConnection && !errors.Is(err, sql.ErrTxDone) {
+			return fmt.Errorf("writer %d: %w (class %v)", w.name, err, class)
 		}
 		w.outages.Add(1)
 		if err := w.recover(ctx); err != nil {
@@ -100,17 +104,14 @@ func (w *writer) run(ctx context.Context) error {
 	return nil
 }
 
-// isolation picks a level; on SQLite there is one.
+// isolation picks an isolation level.
 func (w *writer) isolation() sql.IsolationLevel {
-	if w.Family() == "sqlite" {
-		return sql.LevelDefault
-	}
 	levels := []sql.IsolationLevel{sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable}
-	return levels[w.rnd.IntN(len(levels))]
+	return w.Isolation(levels[w.rnd.IntN(len(levels))])
 }
 
-// hot changes rows that all writers fight for. They may get in each other's way, in
-// the levels that say so; nobody may in READ COMMITTED, where each takes one row.
+// hot changes a row that all writers change. Writers may then conflict with each other, but not in READ COMMITTED,
+// since each of them locks one row.
 func (w *writer) hot() error {
 	isolation := w.isolation()
 	tx, err := w.pool.BeginTx(w.Ctx, &sql.TxOptions{Isolation: isolation})
@@ -126,7 +127,8 @@ func (w *writer) hot() error {
 	if err == nil {
 		err = tx.Commit()
 	}
-	if err != nil && isolation != sql.LevelReadCommitted && w.Family() != "sqlite" && w.Dialect.Classify(err) == dialect.ClassRetry {
+	mayConflict := isolation == sql.LevelRepeatableRead || isolation == sql.LevelSerializable
+	if err != nil && mayConflict && w.Dialect.Classify(err) == dialect.ClassRetry {
 		w.conflicts.Add(1)
 		return nil
 	}
@@ -134,10 +136,8 @@ func (w *writer) hot() error {
 	return err
 }
 
-// own is a transaction of one to three statements on the writer's own keys. No other
-// session writes there, so nothing but the publisher could make it fail. What
-// PostgreSQL calls SERIALIZABLE fails on suspicion, also of sessions that only share
-// an index page; that alone is let pass.
+// own runs a transaction of one to three statements on the writer's own keys. No other session writes there, so only
+// the publisher could make the transaction fail. What else may fail it, excuse says.
 func (w *writer) own(ctx context.Context) error {
 	before := w.committed.Load()
 	isolation := w.isolation()
@@ -152,7 +152,8 @@ func (w *writer) own(ctx context.Context) error {
 		var statement string
 		if w.rnd.IntN(4) == 0 {
 			appended = appendBase(w.name) + next
-			statement = fmt.Sprintf("INSERT INTO kv (id, w, n, prev, v, note) VALUES (%d, %d, %d, %s, 0, 'append')", appended, w.name, next, suite.OrNull(before))
+			statement = fmt.Sprintf("INSERT INTO kv (id, w, n, prev, v, note) VALUES (%d, %d, %d, %s, 0, 'append')",
+				appended, w.name, next, suite.OrNull(before))
 			next++
 		} else {
 			statement = w.change(model)
@@ -170,7 +171,7 @@ func (w *writer) own(ctx context.Context) error {
 	}
 	if w.rnd.IntN(5) == 0 {
 		w.rollbacks.Add(1)
-		w.next = next // a number that was rolled back is not used again
+		w.next = next // the number of a row that was rolled back is not used again
 		return tx.Rollback()
 	}
 	w.next = next
@@ -188,8 +189,7 @@ func (w *writer) own(ctx context.Context) error {
 	return nil
 }
 
-// write runs a statement as a writer does, and answers how many rows its last part
-// affected.
+// write runs a statement as a writer does, and returns how many rows its last part affected.
 func (w *writer) write(tx *sql.Tx, statement string) (n int64, err error) {
 	for _, part := range w.SQL(statement) {
 		result, err := tx.ExecContext(w.Ctx, part)
@@ -203,18 +203,20 @@ func (w *writer) write(tx *sql.Tx, statement string) (n int64, err error) {
 	return n, nil
 }
 
-// excuse lets pass what PostgreSQL's levels fail for: SERIALIZABLE on suspicion, and,
-// where publishing updates the very row, REPEATABLE READ, too.
+// excuse returns nil for errors that a database with AbortingSnapshots may return. SERIALIZABLE also fails transactions
+// that only might conflict, for example because their rows share an index page. REPEATABLE READ fails if the publisher
+// has updated the writer's row, as it does with capture "column".
 func (w *writer) excuse(err error, isolation sql.IsolationLevel) error {
 	shared := w.Capture == feedtype.CaptureColumn && isolation == sql.LevelRepeatableRead
-	if w.Family() == "postgres" && (isolation == sql.LevelSerializable || shared) && w.Dialect.Classify(err) == dialect.ClassRetry {
+	mayConflict := w.Has.AbortingSnapshots && (isolation == sql.LevelSerializable || shared)
+	if mayConflict && w.Dialect.Classify(err) == dialect.ClassRetry {
 		w.conflicts.Add(1)
 		return nil
 	}
 	return err
 }
 
-// change makes a statement that affects one row, and says in the model what it does.
+// change returns a statement that affects one row, and updates the model.
 func (w *writer) change(model map[int64]bool) string {
 	var free, taken []int64
 	for i := range int64(ownKeys) {
@@ -243,9 +245,9 @@ func (w *writer) change(model map[int64]bool) string {
 	return fmt.Sprintf("UPDATE kv SET v = v + %d, note = 'updated by %d' WHERE id = %d", 1+v, v, pick(taken))
 }
 
-// holdOpen keeps the transaction open until the publishers have gone on without it.
+// holdOpen keeps the transaction open until the publishers have published changes of other writers.
 func (w *writer) holdOpen(ctx context.Context) {
-	if w.Family() == "sqlite" { // nobody can go on without the one writer
+	if w.Has.OneWriter { // the publishers wait for this writer
 		suite.Rest(ctx, 5*time.Millisecond)
 		return
 	}
@@ -256,12 +258,12 @@ func (w *writer) holdOpen(ctx context.Context) {
 	}
 }
 
-// recover waits for the database and looks which of the writer's rows are there: the
-// last COMMIT may have taken effect or not.
+// recover waits for the database, and reads which of the writer's rows there are: the last COMMIT may have taken effect
+// or not.
 func (w *writer) recover(ctx context.Context) error {
 	for ctx.Err() == nil {
 		suite.Rest(ctx, 10*time.Millisecond)
-		rows, err := w.pool.QueryContext(w.Ctx, fmt.Sprintf("SELECT id FROM kv WHERE id > %d AND id < %d", ownBase(w.name), ownBase(w.name)+ownRange-1))
+		rows, err := w.pool.QueryContext(w.Ctx, w.selectOwn())
 		if err != nil {
 			continue
 		}
@@ -280,13 +282,19 @@ func (w *writer) recover(ctx context.Context) error {
 	return nil
 }
 
-// wantModel asserts that the writers' models are what the table has: the database
-// forgot nothing that was acknowledged.
+// selectOwn returns the query for the writer's own rows but those at the ends of their range.
+func (w *writer) selectOwn() string {
+	first, last := ownBase(w.name), ownBase(w.name)+ownRange-1
+	return fmt.Sprintf("SELECT id FROM kv WHERE id > %d AND id < %d ORDER BY id", first, last)
+}
+
+// wantModel asserts that the table has exactly the rows of the writer's model: the database lost no acknowledged
+// commit.
 func (w *writer) wantModel() {
 	w.Helper()
 	want := slices.Sorted(maps.Keys(w.model))
 	var got []int64
-	rows, err := w.DB.Admin().Query(fmt.Sprintf("SELECT id FROM kv WHERE id > %d AND id < %d ORDER BY id", ownBase(w.name), ownBase(w.name)+ownRange-1))
+	rows, err := w.DB.Admin().Query(w.selectOwn())
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -299,6 +307,6 @@ func (w *writer) wantModel() {
 		got = append(got, id)
 	}
 	if !slices.Equal(got, want) {
-		w.Errorf("writer %d has rows %v, its transactions made %v", w.name, got, want)
+		w.Errorf("writer %d has rows %v, but committed %v", w.name, got, want)
 	}
 }

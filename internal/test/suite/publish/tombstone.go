@@ -16,12 +16,14 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// age sets the publication of rows back, as if it had been so long ago.
+// age makes positions older: it subtracts a duration from their times of publication.
 func age(x *suite.Env, by time.Duration, condition string) {
 	x.Helper()
-	x.Exec(fmt.Sprintf("UPDATE rowfeed_positions_kv SET published_at = published_at - %d WHERE %s", by.Microseconds(), condition))
+	x.Exec(fmt.Sprintf("UPDATE rowfeed_positions_kv SET published_at = published_at - %d WHERE %s",
+		by.Microseconds(), condition))
 }
 
+// purge purges tombstones and asserts how many were deleted.
 func purge(x *suite.Env, f *rowfeed.Feed, want int) {
 	x.Helper()
 	if n, err := f.Admin().Purge(x.Ctx); err != nil || n != want {
@@ -29,19 +31,22 @@ func purge(x *suite.Env, f *rowfeed.Feed, want int) {
 	}
 }
 
+// tombstones returns the number of tombstones, and the position below which tombstones were deleted.
 func tombstones(x *suite.Env) (count, below int64) {
 	x.Helper()
-	return x.Scalar("SELECT count(*) FROM rowfeed_positions_kv WHERE deleted = 1"), x.Scalar("SELECT tombstones_below FROM rowfeed_feeds WHERE name = 'kv'")
+	count = x.Scalar("SELECT count(*) FROM rowfeed_positions_kv WHERE deleted = 1")
+	below = x.Scalar("SELECT tombstones_below FROM rowfeed_feeds WHERE name = 'kv'")
+	return count, below
 }
 
-// pages picks the statement that reads a page.
+// pages matches the statement that reads a page.
 func pages(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.Contains(ev.SQL, "LEFT JOIN (SELECT")
 }
 
-// TestTombstonesExpire (M70, H16): deletes are kept for as long as the feed
-// says, then forgotten; a cursor that has not passed them is refused, told by its
-// start mark where it has one; a new start is not.
+// TestTombstonesExpire (M70, H16): a tombstone is kept as long as the feed's setting says. After it was purged, a
+// cursor below it is refused. If a cursor has a start mark, the mark counts and not the position. A reader that starts
+// at the beginning is not refused.
 func TestTombstonesExpire(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
@@ -54,7 +59,7 @@ func TestTombstonesExpire(t *testing.T) {
 		for id := 1; id <= 4; id++ {
 			x.Exec(fmt.Sprintf("DELETE FROM kv WHERE id = %d", id))
 		}
-		x.Publish(f) // 5, 6 live; 7, 8, 9, 10 deleted
+		x.Publish(f) // 5 and 6 are rows; 7, 8, 9 and 10 are tombstones
 		purge(x, f, 0)
 		age(x, 59*time.Minute, "id <= 4")
 		purge(x, f, 0)
@@ -64,7 +69,7 @@ func TestTombstonesExpire(t *testing.T) {
 		x.WantPage(f, "6", 9, "7 "+suite.Gone(1), "8 "+suite.Gone(2), "9 "+suite.Gone(3), "10 "+suite.Gone(4), "> 10")
 		age(x, 2*time.Minute, "id <= 2")
 		x.Exec("UPDATE kv SET v = 1 WHERE id = 5")
-		x.Publish(f) // 11; old as it may be, a live row stays
+		x.Publish(f) // 11, which stays however old it is, because it is a row
 		age(x, 5*time.Hour, "id >= 5")
 		purge(x, f, 2)
 		if count, below := tombstones(x); count != 2 || below != 8 {
@@ -76,25 +81,28 @@ func TestTombstonesExpire(t *testing.T) {
 		}
 		x.WantPage(f, "8", 9, nine, ten, live, "> 11")
 		x.WantPage(f, "6@8", 9, nine, ten, live, "> 11")
-		x.WantPage(f, "6@9", 9, ten, live, "> 11") // the mark stands for what was never shown
+		x.WantPage(f, "6@9", 9, ten, live, "> 11") // tombstones up to the mark are not shown
 		x.WantPage(f, "0@8", 9, "6 "+suite.KV(6, "k", 0), nine, ten, live, "> 11")
 		for _, after := range []rowfeed.Cursor{"", "0"} {
 			x.WantPage(f, after, 9, "6 "+suite.KV(6, "k", 0), live, "> 11")
-			x.WantPage(f, after, 1, "6 "+suite.KV(6, "k", 0), "> 6@11+") // and its second page is not refused
+			x.WantPage(f, after, 1, "6 "+suite.KV(6, "k", 0), "> 6@11+")
 		}
-		x.WantPage(f, "6@11", 9, live, "> 11")
+		x.WantPage(f, "6@11", 9, live, "> 11") // the second page is not refused either
 		purge(x, f, 0)
-		// A key that came back is no tombstone any more, and one that is hidden is kept:
-		// only its mark says that it is hidden.
+		// A key that is inserted again has no tombstone. A hidden key is kept, because only its record says that it is
+		// hidden.
 		x.Exec("INSERT INTO kv VALUES (3, 'back', 0)")
-		if err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Unpublish(x.Ctx, tx, rowfeed.Key{4}, rowfeed.Key{6}) }); err != nil {
+		err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error {
+			return f.Unpublish(x.Ctx, tx, rowfeed.Key{4}, rowfeed.Key{6})
+		})
+		if err != nil {
 			x.Fatal(err)
 		}
 		x.Exec("DELETE FROM kv WHERE id = 6")
 		x.Publish(f)
 		age(x, 5*time.Hour, "1 = 1")
 		purge(x, f, 0)
-		if x.Capture == feedtype.CaptureColumn { // rows come behind deletes and wishes
+		if x.Capture == feedtype.CaptureColumn { // it publishes rows after deletes and unpublished keys
 			x.WantPage(f, "8", 9, live, "12 "+suite.Gone(4), "13 "+suite.Gone(6), "14 "+suite.KV(3, "back", 0), "> 14")
 		} else {
 			x.WantPage(f, "8", 9, live, "12 "+suite.KV(3, "back", 0), "13 "+suite.Gone(4), "14 "+suite.Gone(6), "> 14")
@@ -103,8 +111,8 @@ func TestTombstonesExpire(t *testing.T) {
 	})
 }
 
-// TestManyTombstonesExpire: purging goes in batches, each of them complete in itself.
-func TestManyTombstonesExpire(t *testing.T) {
+// TestManyTombstonesArePurged: a purge deletes all old tombstones, though they are more than one batch.
+func TestManyTombstonesArePurged(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		const rows = 1203
@@ -127,8 +135,8 @@ func TestManyTombstonesExpire(t *testing.T) {
 	})
 }
 
-// TestPurgeIsAtomic (G4, M70, H16): however a purge breaks off, either the
-// tombstones are there or tombstones_below says that they are not.
+// TestPurgeIsAtomic (G4, M70, H16): at whichever statement a purge fails, all tombstones remain and tombstones_below is
+// unchanged.
 func TestPurgeIsAtomic(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -160,61 +168,47 @@ func TestPurgeIsAtomic(t *testing.T) {
 			}
 			broken++
 			if !errors.Is(err, testdb.ErrInjected) || count != 2 || below != 0 {
-				x.Fatalf("broken at event %d (%v): %d tombstones, below %d", n, err, count, below)
+				x.Fatalf("failed at event %d (%v): %d tombstones, below %d", n, err, count, below)
 			}
 			x.WantPage(f, "3", 9, "4 "+suite.Gone(1), "5 "+suite.Gone(2), "> 5")
 		}
 		if broken < 5 {
-			x.Errorf("a purge broke in %d places only", broken)
+			x.Errorf("a purge failed at %d statements only", broken)
 		}
 		x.WantRefused(f, "3", rowfeed.TombstonesExpired)
 	})
 }
 
-// TestPurgeBesidePage (G3, H16): tombstones that go while a page is
-// being read, on MariaDB and MySQL between its two statements, are not passed over in
-// silence: the page is refused.
-func TestPurgeBesidePage(t *testing.T) {
+// TestPageDuringPurgeIsRefused (G3, H16): if tombstones are purged while a page is read, the page does not leave them
+// out silently but is refused. The purge happens before the statement that reads the rows.
+func TestPageDuringPurgeIsRefused(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0)")
 		x.Publish(f)
 		x.Exec("DELETE FROM kv WHERE id = 1", "UPDATE kv SET v = 1 WHERE id = 2")
-		x.Publish(f) // 4 deleted, 5 live
+		x.Publish(f) // 4 is a tombstone, 5 a row
 		age(x, 31*24*time.Hour, "1 = 1")
 		held := testdb.Hold(pages)
-		rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: held.Before}), x.Dialect, nil)
-		if err != nil {
-			x.Fatal(err)
-		}
-		g, err := rf.Feed(x.Ctx, "kv")
-		if err != nil {
-			x.Fatal(err)
-		}
-		type answer struct {
-			page rowfeed.Page
-			err  error
-		}
-		answered := make(chan answer, 1)
+		g := x.Tapped(testdb.Hooks{Before: held.Before}, nil)
+		result := make(chan suite.Fetched, 1)
 		go func() {
 			page, err := g.Fetch(x.Ctx, rowfeed.Request{After: "3"})
-			answered <- answer{page, err}
+			result <- suite.Fetched{Page: page, Err: err}
 		}()
 		<-held.Reached
 		purge(x, f, 1)
 		held.Release()
-		a := <-answered
-		if !suite.IsCode(a.err, rowfeed.TombstonesExpired) {
-			x.Errorf("got %v and\n%s", a.err, suite.Show(a.page))
+		if got := <-result; !suite.IsCode(got.Err, rowfeed.TombstonesExpired) {
+			x.Errorf("got %v and\n%s", got.Err, suite.Show(got.Page))
 		}
 	})
 }
 
-// TestPurgeBesideRevival (G1): a key that comes back while its tombstone is
-// being forgotten is not forgotten with it: the publisher waits for the purge.
-// (SQLite's purge keeps every writer out.)
-func TestPurgeBesideRevival(t *testing.T) {
+// TestPurgeKeepsRevivedKey (G1): if a key is inserted again while its tombstone is purged, the publisher waits for the
+// purge and then publishes the row. With one writer at a time, the row is inserted after the purge.
+func TestPurgeKeepsRevivedKey(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0)")
@@ -223,7 +217,8 @@ func TestPurgeBesideRevival(t *testing.T) {
 		x.Publish(f)
 		age(x, 31*24*time.Hour, "1 = 1")
 		held := testdb.Hold(func(ev testdb.TapEvent) bool {
-			return ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "DELETE") && strings.Contains(ev.SQL, "positions_kv")
+			return ev.Kind == testdb.Exec &&
+				strings.HasPrefix(ev.SQL, "DELETE") && strings.Contains(ev.SQL, "positions_kv")
 		})
 		purger := x.Tapped(testdb.Hooks{Before: held.Before}, nil)
 		results := make(chan error, 2)
@@ -232,7 +227,7 @@ func TestPurgeBesideRevival(t *testing.T) {
 			results <- err
 		}()
 		<-held.Reached
-		if x.Family() == "sqlite" {
+		if x.Has.OneWriter {
 			held.Release()
 			x.Exec("INSERT INTO kv VALUES (1, 'back', 0)")
 			x.Publish(f)
@@ -249,12 +244,9 @@ func TestPurgeBesideRevival(t *testing.T) {
 				_, err := publisher.Publish(x.Ctx)
 				results <- err
 			}()
-			x.Eventually("the publisher waits for the purge", func() bool {
-				suite.Rest(x.Ctx, 150*time.Millisecond) // innodb_trx shows something new once it was left alone for 100 ms
-				return took.Load() || x.Waits()
-			})
+			x.Eventually("the publisher waits for the purge", func() bool { return took.Load() || x.Waits() })
 			if took.Load() {
-				x.Error("the publisher got the sequence row while the purge had it")
+				x.Error("the publisher locked the sequence's row while the purge had it locked")
 			}
 			held.Release()
 			if err := <-results; err != nil {

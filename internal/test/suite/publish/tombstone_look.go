@@ -13,11 +13,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPurgeLooksOnward (H16): a look for old tombstones begins at the oldest that the last one
-// found, or above what had been published before it, and so passes over no rows again and again;
-// a delete that is published during a look is not passed over. A process's first look begins above
-// what others have purged.
-func TestPurgeLooksOnward(t *testing.T) {
+// TestPurgeScansNoRowTwice (H16): a purge's scan for old tombstones starts at the oldest one that the last scan found.
+// If that found none, it starts above the positions that were published before the last scan, so that a delete that was
+// published during that scan is found. The first scan of a process starts above what other processes have purged.
+func TestPurgeScansNoRowTwice(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		var f *rowfeed.Feed
@@ -29,7 +28,7 @@ func TestPurgeLooksOnward(t *testing.T) {
 			}
 			_, bound, _ := strings.Cut(ev.SQL, "feed_sync_id >= ")
 			switch bound, _, _ = strings.Cut(bound, " "); {
-			case bound != "" && len(ev.Args) > 1: // it and the limit
+			case bound != "" && len(ev.Args) > 1: // the bound and the limit
 				bound = fmt.Sprint(ev.Args[0].Value)
 			}
 			from = append(from, bound)
@@ -45,13 +44,13 @@ func TestPurgeLooksOnward(t *testing.T) {
 		}
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (3, 'c', 0)")
 		x.Publish(f)
-		purge(x, f, 0) // nothing is deleted up to 3
+		purge(x, f, 0) // no position up to 3 is a tombstone
 		during = func() {
 			x.Exec("DELETE FROM kv WHERE id = 2")
 			x.Publish(f)
 		}
-		purge(x, f, 0) // looks from 4 on; 4 comes behind its look
-		purge(x, f, 0) // finds 4, which is not due
+		purge(x, f, 0) // scans from 4 on, and 4 is published after the scan
+		purge(x, f, 0) // finds 4, which is not old enough
 		x.Exec("DELETE FROM kv WHERE id = 3")
 		x.Publish(f)
 		age(x, 31*24*time.Hour, "feed_sync_id <= 4")
@@ -60,7 +59,7 @@ func TestPurgeLooksOnward(t *testing.T) {
 		purge(x, f, 1)
 		purge(x, f, 0)
 		if want := []string{"", "4", "4", "4", "4", "5"}; !slices.Equal(from, want) {
-			t.Errorf("looks begin at %q, want %q", from, want)
+			t.Errorf("scans begin at %q, want %q", from, want)
 		}
 		if count, below := tombstones(x); count != 0 || below != 5 {
 			t.Errorf("%d tombstones left, below %d", count, below)
@@ -75,7 +74,7 @@ func TestPurgeLooksOnward(t *testing.T) {
 		}
 		purge(x, other, 1)
 		if want := []string{"6"}; !slices.Equal(from, want) {
-			t.Errorf("looks of another process begin at %q, want %q", from, want)
+			t.Errorf("scans of another process begin at %q, want %q", from, want)
 		}
 	})
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestRunPublisher: it publishes what comes while it runs, wakes at once when told,
-// and ends without an error when its context does.
-func TestRunPublisher(t *testing.T) {
+// TestRunPublisherWakesAndStops: RunPublisher publishes changes that are committed while it runs. Feed.Wake makes it
+// poll at once. It returns no error when its context ends.
+func TestRunPublisherWakesAndStops(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		published := make(chan rowfeed.PublishEvent, 100)
-		// An hour between looks: it looks by itself when it looks at the whole table, and when it is woken.
+		// With an hour between polls, the publisher polls when it is woken.
 		x := suite.NewEnv(t, e, &rowfeed.Config{IdlePoll: time.Hour, Observer: &rowfeed.Observer{
 			Published: func(e rowfeed.PublishEvent) { published <- e },
-			Trouble:   func(e rowfeed.TroubleEvent) { t.Errorf("trouble: %v", e.Err) },
+			Trouble:   func(e rowfeed.TroubleEvent) { t.Errorf("the publisher reports: %v", e.Err) },
 		}})
 		x.Migrate()
 		f := x.AddKV()
@@ -46,8 +46,8 @@ func TestRunPublisher(t *testing.T) {
 	})
 }
 
-// TestPublisherOfDroppedFeed: going on makes no sense, and it says why.
-func TestPublisherOfDroppedFeed(t *testing.T) {
+// TestDroppedFeedEndsPublisher: RunPublisher, Publish and Fetch of a feed that was dropped return the code UnknownFeed.
+func TestDroppedFeedEndsPublisher(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
@@ -61,25 +61,24 @@ func TestPublisherOfDroppedFeed(t *testing.T) {
 	})
 }
 
-// TestMissingTriggers (M72, H21): a publisher notices that its triggers are gone, says which,
-// and upgrade mends them; what was written meanwhile is found and repaired.
-func TestMissingTriggers(t *testing.T) {
+// TestMissingTriggerIsReported (M72, H21): a publisher reports that a trigger of its feed is missing, and names the
+// command that makes it again. Status, check and repair find the row that was deleted meanwhile.
+func TestMissingTriggerIsReported(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		_, cursor := x.Drain(f, "")
-		x.Exec(x.By(map[string]string{
-			"sqlite": "DROP TRIGGER rowfeed_kv_delete", "postgres": "ALTER TABLE kv DISABLE TRIGGER rowfeed_kv_capture", "mysql": "DROP TRIGGER rowfeed_kv_delete",
-		}))
+		x.Exec(x.Text("suite.stop_capture"))
 		x.Exec("DELETE FROM kv WHERE id = 1")
 		trouble := make(chan rowfeed.TroubleEvent, 1)
-		y := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: func(e rowfeed.TroubleEvent) {
+		report := func(e rowfeed.TroubleEvent) {
 			select {
 			case trouble <- e:
 			default:
 			}
-		}}})
+		}
+		y := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Observer: &rowfeed.Observer{Trouble: report}})
 		g, err := y.RF.Feed(x.Ctx, "kv")
 		if err != nil {
 			x.Fatal(err)
@@ -93,7 +92,7 @@ func TestMissingTriggers(t *testing.T) {
 			x.Error(err)
 		}
 		if problems := g.Problems(); len(problems) == 0 || !strings.Contains(e.Err.Error(), "feed upgrade kv") {
-			x.Errorf("problems %q, trouble %v", problems, e.Err)
+			x.Errorf("problems %q, reported %v", problems, e.Err)
 		}
 		if mended, err := g.Admin().Upgrade(x.Ctx); err != nil || len(mended) == 0 {
 			x.Errorf("upgrade: %q %v", mended, err)
@@ -102,7 +101,7 @@ func TestMissingTriggers(t *testing.T) {
 			x.Errorf("after upgrade: %q", g.Problems())
 		}
 		var status *admin.Status
-		x.Eventually("status counts the rows that have vanished", func() bool { // for two seconds it tries to
+		x.Eventually("status counts vanished rows", func() bool { // it omits them if counting takes two seconds
 			if status, err = f.Admin().Status(x.Ctx); err != nil {
 				x.Fatal(err)
 			}
@@ -117,39 +116,41 @@ func TestMissingTriggers(t *testing.T) {
 	})
 }
 
-// TestClockGoesBack (H19): publication times never decrease from one position to a higher
-// one, whatever the database's clock does, so that at:TIME misses nothing.
-func TestClockGoesBack(t *testing.T) {
+// TestPublicationTimesNeverDecrease (H19): a higher position has no earlier time of publication, even if the database's
+// clock is set back. So a cursor at:TIME misses no entry.
+func TestPublicationTimesNeverDecrease(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)")
 		x.Publish(f)
-		// The last batch was published by a clock that was an hour ahead.
+		// The clock was an hour ahead when the last batch was published.
 		later := time.Now().Add(time.Hour).UnixMicro()
-		x.Exec(fmt.Sprintf("UPDATE rowfeed_sequences SET updated_at = %d", later), fmt.Sprintf("UPDATE rowfeed_positions_kv SET published_at = %d", later))
+		x.Exec(fmt.Sprintf("UPDATE rowfeed_sequences SET updated_at = %d", later),
+			fmt.Sprintf("UPDATE rowfeed_positions_kv SET published_at = %d", later))
 		x.Exec("INSERT INTO kv VALUES (2, 'b', 0)")
 		x.Publish(f)
-		if n := x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_positions_kv WHERE published_at >= %d", later)); n != 2 {
-			x.Errorf("%d of 2 positions keep the order of times", n)
+		since := fmt.Sprintf("SELECT count(*) FROM rowfeed_positions_kv WHERE published_at >= %d", later)
+		if n := x.Scalar(since); n != 2 {
+			x.Errorf("%d positions are published since then, want 2", n)
 		}
 		page, err := f.Fetch(x.Ctx, rowfeed.Request{After: rowfeed.At(time.UnixMicro(later))})
 		if err != nil || len(page.Entries) != 2 {
-			x.Errorf("at that time: %d entries, %v", len(page.Entries), err)
+			x.Errorf("a cursor at that time: %d entries, %v", len(page.Entries), err)
 		}
 	})
 }
 
-// TestFullDisk: a publisher on a full disk publishes nothing, says so, and goes on
-// when there is room. SQLite's page limit gives the real error without a real disk.
-func TestFullDisk(t *testing.T) {
+// TestFullDiskPublishesNothing: a publisher on a full disk publishes nothing and says why. It publishes everything when
+// there is space again. A limit on the pages of the file causes the same error as a full disk.
+func TestFullDiskPublishesNothing(t *testing.T) {
 	testdb.SQLite.Require(t)
 	x := suite.NewEnv(t, testdb.SQLite, nil)
 	x.Migrate()
 	x.AddKV()
-	x.Exec("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO kv SELECT i, 'some text that takes some room', 0 FROM n")
-	pages := x.Scalar("PRAGMA page_count")
-	full := x.DB.OpenTapped(t, testdb.Hooks{}, fmt.Sprintf("_pragma=max_page_count(%d)", pages))
+	x.Exec(x.Text("publish.many_rows"))
+	pages := x.Scalar(x.Text("publish.page_count"))
+	full := x.DB.OpenTapped(t, testdb.Hooks{}, x.Text("publish.full_disk_parameter", pages))
 	rf, err := rowfeed.Open(x.Ctx, full, x.Dialect, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +169,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := x.Publish(roomy); n == 0 {
-		t.Error("nothing was left to publish: the disk was not full")
+		t.Error("all was published on the full disk")
 	}
 	x.WantSound(roomy)
 	if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_kv"); n != 3000 {
@@ -176,9 +177,9 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestBatchThatTakesTooLong: batches above a certain size run into a bound of the
-// database. A publisher that tried the same size again and again would never get on.
-func TestBatchThatTakesTooLong(t *testing.T) {
+// TestPublisherShrinksFailingBatches: if passes with more than ten changes fail, for example because they take too
+// long, the publisher publishes everything with smaller batches.
+func TestPublisherShrinksFailingBatches(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		x.Fill(15)
@@ -200,21 +201,21 @@ func TestBatchThatTakesTooLong(t *testing.T) {
 		ctx, stop := context.WithCancel(x.Ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- f.RunPublisher(ctx) }()
-		x.Eventually("everything is published", func() bool { return x.Scalar("SELECT count(*) FROM rowfeed_changes_kv") == 0 })
+		x.Eventually("everything is published", x.AllPublished)
 		stop()
 		if err := <-ended; err != nil {
 			x.Error(err)
 		}
 		if tooLarge.Load() == 0 {
-			x.Error("no batch was too large")
+			x.Error("no batch failed")
 		}
 		x.WantSound(f)
 	})
 }
 
-// TestRepublish (M70): by key, by condition and all; through batches smaller than
-// the table, also with a composite key; nothing is locked and nothing left out.
-func TestRepublish(t *testing.T) {
+// TestRepublishWhereOmitsNoRow (M70): RepublishWhere publishes all rows again, or those of a condition, each once. The
+// table has a composite key, and batches are smaller and larger than the table.
+func TestRepublishWhereOmitsNoRow(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec(x.Exact("CREATE TABLE c (a BIGINT NOT NULL, b VARCHAR(20) NOT NULL, v BIGINT, PRIMARY KEY (a, b))"))
 		f := x.Add(rowfeed.FeedSpec{Name: "c", Table: "c"})
@@ -230,7 +231,7 @@ func TestRepublish(t *testing.T) {
 			}
 			again, next := x.Drain(f, cursor)
 			if cursor = next; len(again) != len(all) {
-				x.Errorf("batch %d: %d entries of %d", batch, len(again), len(all))
+				x.Errorf("batch %d: %d entries, want %d", batch, len(again), len(all))
 			}
 		}
 		if n, err := f.Admin().RepublishWhere(x.Ctx, "a = 3 AND b > 'b2'", 1, nil); n != 2 || err != nil {
@@ -241,7 +242,7 @@ func TestRepublish(t *testing.T) {
 		}
 		_, err := f.Admin().RepublishWhere(x.Ctx, "nonsense(", 10, nil)
 		if err == nil {
-			x.Error("a broken condition was accepted")
+			x.Error("an invalid condition was accepted")
 		}
 		if _, err := f.ParseKey("7"); !suite.IsCode(err, rowfeed.InvalidRequest) {
 			x.Errorf("half a key: %v", err)
@@ -249,9 +250,10 @@ func TestRepublish(t *testing.T) {
 	})
 }
 
-// TestUnknownKeys (M70): keys with a row, with a tombstone, with neither; those that no row can
-// have are refused, by their type where the database would bend them into another key.
-func TestUnknownKeys(t *testing.T) {
+// TestUnknownKeysAreFound (M70): UnknownKeys returns the keys that have neither a row nor a tombstone. A key whose
+// values the columns cannot have is refused: when it is parsed, or by UnknownKeys if the columns accept values of any
+// type.
+func TestUnknownKeysAreFound(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0), (4, 'd', 0)")
@@ -259,25 +261,30 @@ func TestUnknownKeys(t *testing.T) {
 		x.Exec("DELETE FROM kv WHERE id = 2")
 		x.Publish(f)
 		x.Exec("INSERT INTO kv VALUES (3, 'c', 0)") // not published yet
-		unknown, err := f.Admin().UnknownKeys(x.Ctx, rowfeed.Key{int64(1)}, rowfeed.Key{int64(2)}, rowfeed.Key{int64(3)}, rowfeed.Key{int64(9)})
+		var keys []rowfeed.Key
+		for _, id := range []int64{1, 2, 3, 9} {
+			keys = append(keys, rowfeed.Key{id})
+		}
+		unknown, err := f.Admin().UnknownKeys(x.Ctx, keys...)
 		if err != nil || len(unknown) != 1 || unknown[0][0] != int64(9) {
 			x.Errorf("unknown keys: %v (%v)", unknown, err)
 		}
 		for _, text := range []string{`["one"]`, "one", "[true]", "[1.5]", `{"id":"1x"}`, "[null]", "[1,2]"} {
 			key, err := f.ParseKey(text)
-			if err == nil && x.Family() == "sqlite" { // whose columns take any value: a look tells
+			if err == nil && !x.Has.TypedColumns {
 				_, err = f.Admin().UnknownKeys(x.Ctx, key)
 			}
-			if sensible := x.Family() == "sqlite" && (text == "[true]" || text == "[1.5]"); !sensible && !suite.IsCode(err, rowfeed.InvalidRequest) {
+			valid := !x.Has.TypedColumns && (text == "[true]" || text == "[1.5]")
+			if !valid && !suite.IsCode(err, rowfeed.InvalidRequest) {
 				x.Errorf("%s: %v (%v)", text, key, err)
 			}
 		}
 	})
 }
 
-// TestUnpublish (M70, H7): consumers get a delete; changes stay hidden, also of a row
-// that is deleted and comes back; republish shows the row again.
-func TestUnpublish(t *testing.T) {
+// TestUnpublishHidesUntilRepublish (M70, H7): consumers get a delete of a row that is unpublished. Later changes of the
+// row stay hidden, also if it is deleted and inserted again, until it is republished.
+func TestUnpublishHidesUntilRepublish(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -285,7 +292,8 @@ func TestUnpublish(t *testing.T) {
 		_, cursor := x.Drain(f, "")
 		do := func(what func(context.Context, rowfeed.Tx, ...rowfeed.Key) error, id int) {
 			x.Helper()
-			if err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return what(x.Ctx, tx, rowfeed.Key{id}) }); err != nil {
+			err := f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return what(x.Ctx, tx, rowfeed.Key{id}) })
+			if err != nil {
 				x.Fatal(err)
 			}
 		}
@@ -294,7 +302,7 @@ func TestUnpublish(t *testing.T) {
 		x.Exec("UPDATE kv SET v = 1")
 		cursor = x.WantDrain(f, cursor, suite.KV(2, "b", 1))
 		x.WantSound(f)
-		x.Exec("UPDATE kv SET v = 2 WHERE id = 1") // beside a wish for another key
+		x.Exec("UPDATE kv SET v = 2 WHERE id = 1") // in one batch with another key's republishing
 		do(f.Republish, 2)
 		cursor = x.WantDrain(f, cursor, suite.KV(2, "b", 1))
 		x.WantSound(f)
@@ -302,9 +310,9 @@ func TestUnpublish(t *testing.T) {
 		cursor = x.WantDrain(f, cursor)
 		x.Exec("INSERT INTO kv VALUES (1, 'again', 1)")
 		cursor = x.WantDrain(f, cursor)
-		x.WantDrain(f, "", suite.KV(2, "b", 1)) // a new consumer does not learn of it
+		x.WantDrain(f, "", suite.KV(2, "b", 1)) // a new consumer does not get the hidden row
 		x.WantSound(f)
-		// In one batch the last wish holds, and an update after it does not undo it.
+		// In one batch the last of Republish and Unpublish counts, and an update after it does not undo it.
 		do(f.Republish, 1)
 		x.Exec("UPDATE kv SET v = 7 WHERE id = 1")
 		cursor = x.WantDrain(f, cursor, suite.KV(1, "again", 7))
@@ -316,10 +324,11 @@ func TestUnpublish(t *testing.T) {
 	})
 }
 
-// TestPreparedWriter: who prepared a transaction that wrote to the feed's table is named by
-// status, whether its session lives on or not.
-func TestPreparedWriter(t *testing.T) {
-	testdb.Only(t, testdb.PostgreSQL...) // InnoDB does not tell of what is prepared without a session, SQLite prepares nothing
+// TestStatusNamesPreparedTransaction: status names a prepared transaction that wrote to the feed's table, both while
+// its session is open and after it has ended.
+func TestStatusNamesPreparedTransaction(t *testing.T) {
+	// InnoDB does not list prepared transactions without a session, and SQLite has none.
+	testdb.Only(t, testdb.PostgreSQL...)
 	suite.Each(t, func(x *suite.Env) {
 		f, name := x.AddKV(), "of "+x.DB.Name
 		conn, err := x.DB.Admin().Conn(x.Ctx)
@@ -327,7 +336,10 @@ func TestPreparedWriter(t *testing.T) {
 			x.Fatal(err)
 		}
 		defer conn.Close()
-		for _, statement := range []string{"BEGIN", "INSERT INTO kv VALUES (1, 'a', 1)", "SAVEPOINT s", "INSERT INTO kv VALUES (2, 'b', 2)", "PREPARE TRANSACTION '" + name + "'"} {
+		for _, statement := range []string{
+			x.Text("suite.begin_prepared", name), "INSERT INTO kv VALUES (1, 'a', 1)", "SAVEPOINT s",
+			"INSERT INTO kv VALUES (2, 'b', 2)", x.Text("suite.prepare", name),
+		} {
 			if _, err := conn.ExecContext(x.Ctx, statement); err != nil {
 				x.Fatalf("%s: %v", statement, err)
 			}
@@ -339,14 +351,14 @@ func TestPreparedWriter(t *testing.T) {
 				x.Errorf("%s: %+v, %v", when, status.Blockers, err)
 			}
 		}
-		named("while its session lives")
-		if _, err := conn.ExecContext(x.Ctx, "SELECT pg_terminate_backend(pg_backend_pid())"); err == nil {
-			x.Error("the session lives on")
+		named("while its session is open")
+		if _, err := conn.ExecContext(x.Ctx, x.Text("publish.end_own_session")); err == nil {
+			x.Error("the session did not end")
 		}
-		named("when its session has ended")
-		x.Exec("ROLLBACK PREPARED '" + name + "'")
+		named("after its session has ended")
+		x.Exec(x.Text("suite.rollback_prepared", name))
 		if status, err := f.Admin().Status(x.Ctx); err != nil || len(status.Blockers) != 0 {
-			x.Errorf("when it is over: %+v, %v", status, err)
+			x.Errorf("after the transaction was rolled back: %+v, %v", status, err)
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestCommitWakesReadersOfItsShardOnly(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		var polls, pages atomic.Int64
 		rf := x.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if suite.Looks(ev) {
+			if x.Looks(ev) {
 				polls.Add(1)
 			}
 			if readsPage(ev) {
