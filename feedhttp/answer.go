@@ -3,6 +3,7 @@ package feedhttp
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -65,10 +66,20 @@ func objectParts(page feedtype.Page, feed string) part {
 	}
 }
 
+// sender sends data to clients, each of which must read a chunk within the timeout.
+type sender struct{ timeout time.Duration }
+
+// responder sends complete answers: pages, small bodies and problems.
+type responder struct {
+	sender
+	log           *slog.Logger
+	noCompression bool
+}
+
 // writePage answers a request with a page. If all parts are made before the first is sent, the header has the length
 // and the entity tag. A page that several requests share is encoded once.
-func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page feedtype.Page) {
-	by := h.codingFor(w, r)
+func (o *responder) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page feedtype.Page) {
+	by := o.codingFor(w, r)
 	whole, shared := page.Shared(form.name, func() []byte {
 		data, next := form.parts(nil, 0, sharedSize)
 		if next >= 0 {
@@ -77,14 +88,14 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerF
 		return data
 	})
 	if !shared || whole == nil {
-		h.writeParts(w, r, form.mediaType, form.parts, by)
+		o.writeParts(w, r, form.mediaType, form.parts, by)
 		return
 	}
 	if len(whole) < codedFrom {
 		by = nil
 	}
 	tag, _ := page.Shared(form.name+", tag", func() []byte { return tagOf(w.Header(), whole) })
-	if h.tagged(w, r, string(tag), by != nil) {
+	if tagged(w, r, string(tag), by != nil) {
 		return
 	}
 	if by != nil {
@@ -94,19 +105,19 @@ func (h *Handler) writePage(w http.ResponseWriter, r *http.Request, form answerF
 			return data
 		})
 	}
-	h.write(w, r, http.StatusOK, form.mediaType, whole)
+	o.write(w, r, http.StatusOK, form.mediaType, whole)
 }
 
 // writeWhole answers a request with a small body, with its entity tag.
-func (h *Handler) writeWhole(w http.ResponseWriter, r *http.Request, mediaType string, body []byte) {
-	if !h.tagged(w, r, string(tagOf(nil, body)), false) {
-		h.write(w, r, http.StatusOK, mediaType, body)
+func (o *responder) writeWhole(w http.ResponseWriter, r *http.Request, mediaType string, body []byte) {
+	if !tagged(w, r, string(tagOf(nil, body)), false) {
+		o.write(w, r, http.StatusOK, mediaType, body)
 	}
 }
 
 // writeParts sends an answer while it is made. If that fails after the first byte, the answer must not look complete.
 // So writeParts aborts the connection (the stream, with HTTP/2), before the last part, which has the cursor.
-func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part, by *coding) {
+func (o *responder) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part, by *coding) {
 	buffer := takeBuffer()
 	defer func() { leaveBuffer(buffer) }()
 	data, next := parts(buffer, 0, writeChunk)
@@ -114,7 +125,7 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 	if next < 0 && len(data) < codedFrom {
 		by = nil
 	}
-	if next < 0 && h.tagged(w, r, string(tagOf(w.Header(), data)), by != nil) {
+	if next < 0 && tagged(w, r, string(tagOf(w.Header(), data)), by != nil) {
 		return
 	}
 	if by != nil {
@@ -127,7 +138,7 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 		buffer = data
 	}
 	if next < 0 {
-		h.write(w, r, http.StatusOK, mediaType, data)
+		o.write(w, r, http.StatusOK, mediaType, data)
 		return
 	}
 	begin(w, http.StatusOK, mediaType)
@@ -137,14 +148,14 @@ func (h *Handler) writeParts(w http.ResponseWriter, r *http.Request, mediaType s
 	defer func() {
 		if v := recover(); v != nil {
 			if v != http.ErrAbortHandler {
-				h.log.ErrorContext(r.Context(), "page panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack",
+				o.log.ErrorContext(r.Context(), "page panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack",
 					string(debug.Stack()))
 			}
 			panic(http.ErrAbortHandler)
 		}
 	}()
 	for {
-		if h.pass(w, data) != nil {
+		if o.pass(w, data) != nil {
 			panic(http.ErrAbortHandler) // the client has disconnected, or has stopped reading
 		}
 		if next < 0 {
@@ -169,13 +180,13 @@ func begin(w http.ResponseWriter, status int, mediaType string) {
 }
 
 // write answers a request with a complete body.
-func (h *Handler) write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
+func (s sender) write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	begin(w, status, mediaType)
 	if r.Method == http.MethodHead {
 		return
 	}
-	if h.send(w, body) != nil {
+	if s.send(w, body) != nil {
 		return // the client has disconnected
 	}
 	undeadline(w)
@@ -187,8 +198,8 @@ func undeadline(w http.ResponseWriter) {
 }
 
 // send writes data and flushes it to the client, which must read each chunk within the write timeout.
-func (h *Handler) send(w http.ResponseWriter, data []byte) error {
-	if err := h.pass(w, data); err != nil {
+func (s sender) send(w http.ResponseWriter, data []byte) error {
+	if err := s.pass(w, data); err != nil {
 		return err
 	}
 	err := http.NewResponseController(w).Flush()
@@ -199,12 +210,12 @@ func (h *Handler) send(w http.ResponseWriter, data []byte) error {
 }
 
 // pass is send without the flush: the end of the data may be sent with later data.
-func (h *Handler) pass(w http.ResponseWriter, data []byte) error {
+func (s sender) pass(w http.ResponseWriter, data []byte) error {
 	control := http.NewResponseController(w)
 	for len(data) > 0 {
 		n := min(len(data), writeChunk)
 		// if it is not supported, the deadline of the server holds
-		_ = control.SetWriteDeadline(time.Now().Add(h.cfg.WriteTimeout))
+		_ = control.SetWriteDeadline(time.Now().Add(s.timeout))
 		if _, err := w.Write(data[:n]); err != nil {
 			return err
 		}

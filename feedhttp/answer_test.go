@@ -38,7 +38,7 @@ func TestBrokenOff(t *testing.T) {
 			} else if r.URL.Path == "/soon" {
 				at = 1
 			}
-			h.writeParts(w, r, jsonMediaType, fails(at), wantedCoding(r.Header.Values("Accept-Encoding")))
+			h.out.writeParts(w, r, jsonMediaType, fails(at), wantedCoding(r.Header.Values("Accept-Encoding")))
 		}))
 		if s.EnableHTTP2 = http2; http2 {
 			s.StartTLS()
@@ -79,7 +79,7 @@ func TestAnswerAllocations(t *testing.T) {
 	allocations := func(entries int) float64 {
 		row := bytes.Repeat([]byte("x"), 200)
 		return testing.AllocsPerRun(100, func() {
-			h.writeParts(httptest.NewRecorder(), r, jsonMediaType, func(dst []byte, i, _ int) ([]byte, int) {
+			h.out.writeParts(httptest.NewRecorder(), r, jsonMediaType, func(dst []byte, i, _ int) ([]byte, int) {
 				for ; i < entries; i++ {
 					dst = append(dst, row...)
 				}

@@ -25,7 +25,7 @@ const (
 )
 
 // eventsHeader sets the headers with the cursor of a batch.
-func (h *Handler) eventsHeader(w http.ResponseWriter, page feedtype.Page) {
+func eventsHeader(w http.ResponseWriter, page feedtype.Page) {
 	w.Header().Set(cursorHeader, string(page.Cursor))
 	w.Header().Set(moreHeader, strconv.FormatBool(page.More))
 }

@@ -52,8 +52,8 @@ var zstandard = &coding{name: "zstd", used: sync.Pool{New: func() any {
 }}}
 
 // codingFor returns the coding of the answer to a request, or nil. It sets the header Vary.
-func (h *Handler) codingFor(w http.ResponseWriter, r *http.Request) *coding {
-	if h.cfg.NoCompression {
+func (o *responder) codingFor(w http.ResponseWriter, r *http.Request) *coding {
+	if o.noCompression {
 		return nil
 	}
 	w.Header().Set("Vary", varyCoded)

@@ -22,7 +22,7 @@ func tagOf(header http.Header, body []byte) []byte {
 
 // tagged sets the entity tag of the answer: a weak one if the answer is compressed, since the uncompressed body is
 // hashed. If the client already has this answer, tagged answers the request with 304 and returns true.
-func (h *Handler) tagged(w http.ResponseWriter, r *http.Request, opaque string, coded bool) (known bool) {
+func tagged(w http.ResponseWriter, r *http.Request, opaque string, coded bool) (known bool) {
 	tag := `"` + opaque + `"`
 	if coded {
 		tag = "W/" + tag

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -43,18 +42,40 @@ type Config struct {
 
 const defaultPageTimeout = 30 * time.Second
 
+func (c Config) withDefaults() Config {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Heartbeat <= 0 {
+		c.Heartbeat = defaultHeartbeat
+	}
+	if c.WriteTimeout <= 0 {
+		c.WriteTimeout = defaultWriteTimeout
+	}
+	if c.PageTimeout <= 0 {
+		c.PageTimeout = defaultPageTimeout
+	}
+	if c.Wait == nil {
+		c.Wait = func(context.Context) (func(), error) { return func() {}, nil }
+	}
+	return c
+}
+
+// sources gives endpoints the feeds of the catalog, within the limits of the server.
+type sources struct {
+	catalog Catalog
+	timeout time.Duration // see Config.PageTimeout
+	wait    func(ctx context.Context) (leave func(), err error)
+	closing context.Context // ends when Close is called
+}
+
 // Handler serves a Catalog's feeds at /_feeds. It is safe for concurrent use.
 type Handler struct {
-	catalog Catalog
-	cfg     Config
-	log     *slog.Logger
-
-	routes []route
-	tags   sync.Map // tags of columns, by feed: see columnsTag
-
-	// life ends with Close.
-	life context.Context
-	end  context.CancelFunc
+	routes routes
+	out    *responder
+	log    *slog.Logger
+	tracer feedtype.Tracer
+	end    context.CancelFunc
 }
 
 // NewHandler returns a Handler. cfg may be nil. The paths that it serves begin with /_feeds. To serve it below
@@ -63,24 +84,11 @@ func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	h := &Handler{catalog: catalog, cfg: *cfg, log: cfg.Log, routes: routes()}
-	if h.log == nil {
-		h.log = slog.New(slog.DiscardHandler)
-	}
-	if h.cfg.Heartbeat <= 0 {
-		h.cfg.Heartbeat = defaultHeartbeat
-	}
-	if h.cfg.WriteTimeout <= 0 {
-		h.cfg.WriteTimeout = defaultWriteTimeout
-	}
-	if h.cfg.PageTimeout <= 0 {
-		h.cfg.PageTimeout = defaultPageTimeout
-	}
-	if h.cfg.Wait == nil {
-		h.cfg.Wait = func(context.Context) (func(), error) { return func() {}, nil }
-	}
-	h.life, h.end = context.WithCancel(context.Background())
-	return h
+	set := cfg.withDefaults()
+	closing, end := context.WithCancel(context.Background())
+	out := &responder{sender{set.WriteTimeout}, set.Log, set.NoCompression}
+	sources := &sources{catalog, set.PageTimeout, set.Wait, closing}
+	return &Handler{newRoutes(set, sources, out), out, set.Log, set.Tracer, end}
 }
 
 // Close ends streams, and answers requests that wait for an entry with the current page. All other requests continue,
@@ -99,19 +107,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gone := r.Context().Err(); gone != nil {
 		// The client has disconnected, or the server ends a request that takes too long. Without an answer net/http
 		// would send an empty 200.
-		h.answer(w, r, ProblemOf(gone, feed))
+		h.out.answer(w, r, ProblemOf(gone, feed))
 		return
 	}
 	p := ProblemOf(err, feed)
 	if p.Status >= http.StatusInternalServerError {
 		h.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "status", p.Status, "error", err)
 	}
-	h.answer(w, r, p)
+	h.out.answer(w, r, p)
 }
 
 // traced continues the trace of the client, if there is a tracer.
 func (h *Handler) traced(r *http.Request) (_ *http.Request, end func(feedtype.SpanEnd)) {
-	t := h.cfg.Tracer
+	t := h.tracer
 	if t == nil {
 		return r, func(feedtype.SpanEnd) {}
 	}
@@ -141,16 +149,16 @@ func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	}
 	h.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack",
 		string(debug.Stack()))
-	h.answer(w, r, ProblemOf(problem(feedtype.Failed, "", "the request failed (the server's log has the cause)"), ""))
+	h.out.answer(w, r, ProblemOf(problem(feedtype.Failed, "", "the request failed (the server's log has the cause)"), ""))
 }
 
 // serve answers a request, or returns the error to answer, and its feed.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, err error) {
 	w.Header().Set("Vary", vary)
-	route, feed := h.match(r.URL.Path)
+	route, feed := h.routes.match(r.URL.Path)
 	// A proxy that checks paths in front of the server does not see an encoded slash as a slash.
 	if route == nil || strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") {
-		return "", problem(notFound, h.directions(), "there is nothing at %q", r.URL.Path)
+		return "", problem(notFound, h.routes.directions(), "there is nothing at %q", r.URL.Path)
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -166,18 +174,24 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, er
 			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "), strings.Join(route.formats,
 				", "))
 	}
-	return feed, route.answer(h, w, r, call{feed: feed, values: values, format: format})
+	return feed, route.answer(w, r, call{feed: feed, values: values, format: format})
 }
 
-func (h *Handler) list(w http.ResponseWriter, r *http.Request, c call) error {
-	names, err := h.catalog.Names(r.Context())
+type feedsEndpoint struct {
+	sources *sources
+	out     *responder
+	tags    *columnTags
+}
+
+func (e feedsEndpoint) list(w http.ResponseWriter, r *http.Request, c call) error {
+	names, err := e.sources.catalog.Names(r.Context())
 	if err != nil {
 		return err
 	}
 	body := []byte(`{"feeds":[`)
 	first := true
 	for _, name := range names {
-		data, err := h.describe(r.Context(), name)
+		data, err := e.describe(r.Context(), name)
 		if err != nil {
 			return err
 		}
@@ -189,15 +203,15 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, c call) error {
 		}
 		body, first = append(body, data...), false
 	}
-	h.writeWhole(w, r, c.format, append(body, "]}\n"...))
+	e.out.writeWhole(w, r, c.format, append(body, "]}\n"...))
 	return nil
 }
 
 // describe returns a feed's element of the list: its Info, or its name and the problem. There is a problem if only
 // this feed is broken (its table may be gone) or if the client may not see it (a view does not fit it). The element is
 // nil if the feed was dropped meanwhile.
-func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
-	source, err := h.catalog.Source(ctx, name)
+func (e feedsEndpoint) describe(ctx context.Context, name string) ([]byte, error) {
+	source, err := e.sources.catalog.Source(ctx, name)
 	var info *feedtype.Info
 	if err == nil {
 		info, err = source.Info(ctx)
@@ -209,7 +223,7 @@ func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 		return nil, nil
 	case errors.Is(err, feedtype.Refused) || errors.Is(err, feedtype.Failed) || errors.Is(err, feedtype.Forbidden):
 		if Withheld(err) {
-			h.log.ErrorContext(ctx, "feed cannot be described", "feed", name, "error", err)
+			e.out.log.ErrorContext(ctx, "feed cannot be described", "feed", name, "error", err)
 		}
 		return marshal(struct {
 			Name    string  `json:"name"`
@@ -219,8 +233,8 @@ func (h *Handler) describe(ctx context.Context, name string) ([]byte, error) {
 	return nil, err
 }
 
-func (h *Handler) info(w http.ResponseWriter, r *http.Request, c call) error {
-	source, err := h.catalog.Source(r.Context(), c.feed)
+func (e feedsEndpoint) info(w http.ResponseWriter, r *http.Request, c call) error {
+	source, err := e.sources.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
@@ -232,48 +246,55 @@ func (h *Handler) info(w http.ResponseWriter, r *http.Request, c call) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set(columnsHeader, h.columnsTag(c.feed, info.Columns))
-	h.writeWhole(w, r, c.format, append(body, '\n'))
+	w.Header().Set(columnsHeader, e.tags.of(c.feed, info.Columns))
+	e.out.writeWhole(w, r, c.format, append(body, '\n'))
 	return nil
 }
 
-func (h *Handler) fetch(w http.ResponseWriter, r *http.Request, c call) error {
+type fetchEndpoint struct {
+	sources   *sources
+	out       *responder
+	tags      *columnTags
+	noPublish bool
+}
+
+func (e fetchEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	req, err := parseRequest(c.values)
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+h.cfg.PageTimeout)
+	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+e.sources.timeout)
 	defer cancel()
 	r = r.WithContext(bounded)
-	source, err := h.catalog.Source(r.Context(), c.feed)
+	source, err := e.sources.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
-	if req.Consistent && h.cfg.NoPublish {
+	if req.Consistent && e.noPublish {
 		return badParameter("consistent", "ask a server that publishes, or leave it out",
 			"this server does not publish, so it cannot make sure")
 	}
-	page, err := h.waited(r, source, req)
+	page, err := e.sources.waited(r, source, req)
 	if err != nil {
 		return err
 	}
-	h.pageHeader(w, c.feed, page)
+	e.tags.pageHeader(w, c.feed, page)
 	parts := page.AppendLinesPart
 	switch c.format {
 	case jsonMediaType:
 		parts = objectParts(page, c.feed)
 	case eventsMediaType:
-		h.eventsHeader(w, page)
+		eventsHeader(w, page)
 		parts = eventParts(page, c.feed, func(i int) string { return page.Entries[i].ID(c.feed) })
 	}
-	h.writePage(w, r, answerForm{c.format, c.format + " of " + c.feed, parts}, page)
+	e.out.writePage(w, r, answerForm{c.format, c.format + " of " + c.feed, parts}, page)
 	return nil
 }
 
 // waited fetches a page, and waits until Close is called at the latest.
-func (h *Handler) waited(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
+func (s *sources) waited(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
 	if req.Wait > 0 {
-		leave, err := h.cfg.Wait(r.Context())
+		leave, err := s.wait(r.Context())
 		if err != nil {
 			return feedtype.Page{}, err
 		}
@@ -284,9 +305,9 @@ func (h *Handler) waited(r *http.Request, source feedtype.Source, req feedtype.R
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(h.life, cancel)()
+	defer context.AfterFunc(s.closing, cancel)()
 	page, err := source.Fetch(ctx, req)
-	if err != nil && h.life.Err() != nil && r.Context().Err() == nil {
+	if err != nil && s.closing.Err() != nil && r.Context().Err() == nil {
 		req.Wait = 1 // 1 ns: waiting requests then share one read of the current page
 		return source.Fetch(r.Context(), req)
 	}

@@ -15,32 +15,38 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// httpFeeds answers in the format of http-feeds.org: a batch of CloudEvents after the last event that the client has
+type httpFeedsEndpoint struct {
+	sources *sources
+	out     *responder
+	tags    *columnTags
+}
+
+// answer answers in the format of http-feeds.org: a batch of CloudEvents after the last event that the client has
 // processed, or an empty batch at the end.
-func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) error {
+func (e httpFeedsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	req, err := httpFeedsRequest(c.values, c.feed)
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+h.cfg.PageTimeout)
+	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+e.sources.timeout)
 	defer cancel()
 	r = r.WithContext(bounded)
-	source, err := h.catalog.Source(r.Context(), c.feed)
+	source, err := e.sources.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
-	page, err := h.waited(r, source, req)
+	page, err := e.sources.waited(r, source, req)
 	// A page may be empty although more follows. These clients would take that for the end of the feed.
 	for err == nil && len(page.Entries) == 0 && page.More && page.Cursor != req.After {
 		req.After = page.Cursor
-		page, err = h.waited(r, source, req)
+		page, err = e.sources.waited(r, source, req)
 	}
 	if err != nil {
 		return namedAs(err, "after", "lastEventId")
 	}
-	h.pageHeader(w, c.feed, page)
+	e.tags.pageHeader(w, c.feed, page)
 	id := func(i int) string { return httpFeedsID(page, req.After, c.feed, i) }
-	h.writePage(w, r,
+	e.out.writePage(w, r,
 		answerForm{c.format, "http-feeds of " + c.feed + " after " + string(req.After), eventParts(page, c.feed, id)},
 		page)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
@@ -19,12 +20,15 @@ const columnsHeader = "Rowfeed-Columns"
 const standingHeader = "Rowfeed-Standing"
 
 // pageHeader sets the headers that a page needs besides its body.
-func (h *Handler) pageHeader(w http.ResponseWriter, feed string, page feedtype.Page) {
-	w.Header().Set(columnsHeader, h.columnsTag(feed, page.Columns))
+func (t *columnTags) pageHeader(w http.ResponseWriter, feed string, page feedtype.Page) {
+	w.Header().Set(columnsHeader, t.of(feed, page.Columns))
 	if page.Standing != "" {
 		w.Header().Set(standingHeader, page.Standing)
 	}
 }
+
+// columnTags keeps the tags of each feed's columns.
+type columnTags struct{ known sync.Map }
 
 // taggedColumns are columns and their tag.
 type taggedColumns struct {
@@ -32,16 +36,16 @@ type taggedColumns struct {
 	tag     string
 }
 
-// columnsTag returns the tag of a page's columns. Most pages have the columns of the feed's previous page, whose tag
+// of returns the tag of a page's columns. Most pages have the columns of the feed's previous page, whose tag
 // is kept.
-func (h *Handler) columnsTag(feed string, columns []feedtype.Column) string {
-	if known, ok := h.tags.Load(feed); ok {
+func (t *columnTags) of(feed string, columns []feedtype.Column) string {
+	if known, ok := t.known.Load(feed); ok {
 		if known := known.(taggedColumns); slices.Equal(known.columns, columns) {
 			return known.tag
 		}
 	}
 	tag := columnsTag(columns)
-	h.tags.Store(feed, taggedColumns{slices.Clone(columns), tag})
+	t.known.Store(feed, taggedColumns{slices.Clone(columns), tag})
 	return tag
 }
 

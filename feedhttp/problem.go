@@ -137,10 +137,10 @@ func (p Problem) String() string {
 }
 
 // answer answers a request with a problem.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Problem) {
+func (o *responder) answer(w http.ResponseWriter, r *http.Request, p Problem) {
 	w.Header().Del("Content-Encoding") // of the page that it stands for
 	w.Header().Del("ETag")
-	h.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
+	o.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
 }
 
 // Refuse answers a request with a problem. Servers in front of a Handler use it.

@@ -10,16 +10,21 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// standings answers with the watermarks of the shards of a ULID feed.
-func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) error {
+type standingsEndpoint struct {
+	sources *sources
+	out     *responder
+}
+
+// answer answers with the watermarks of the shards of a ULID feed.
+func (e standingsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	wait, err := parseWait(c.values)
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(r.Context(), wait+h.cfg.PageTimeout)
+	bounded, cancel := context.WithTimeout(r.Context(), wait+e.sources.timeout)
 	defer cancel()
 	r = r.WithContext(bounded)
-	source, err := h.catalog.Source(r.Context(), c.feed)
+	source, err := e.sources.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
@@ -29,7 +34,7 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 			Cause: "its source does not tell how far shards are", Next: "fetch them"}
 	}
 	if wait > 0 {
-		leave, err := h.cfg.Wait(r.Context())
+		leave, err := e.sources.wait(r.Context())
 		if err != nil {
 			return err
 		}
@@ -37,9 +42,9 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 	}
 	waiting, end := context.WithCancel(r.Context())
 	defer end()
-	defer context.AfterFunc(h.life, end)()
+	defer context.AfterFunc(e.sources.closing, end)()
 	now, err := shards.Standings(waiting, c.values.Get("since"), wait)
-	if err != nil && h.life.Err() != nil && r.Context().Err() == nil { // the server is shutting down
+	if err != nil && e.sources.closing.Err() != nil && r.Context().Err() == nil { // the server is shutting down
 		now, err = shards.Standings(r.Context(), "", 0)
 	}
 	if err != nil {
@@ -49,7 +54,7 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 	if err != nil {
 		return err
 	}
-	h.writeWhole(w, r, c.format, append(body, '\n'))
+	e.out.writeWhole(w, r, c.format, append(body, '\n'))
 	return nil
 }
 

@@ -23,20 +23,26 @@ const (
 	unwaiting = time.Second
 )
 
-// stream answers with Server-Sent Events: one event per entry, whose id is the cursor after the entry. It ends if the
+type streamEndpoint struct {
+	sources   *sources
+	out       *responder
+	heartbeat time.Duration
+}
+
+// answer answers with Server-Sent Events: one event per entry, whose id is the cursor after the entry. It ends if the
 // client disconnects or stops reading, and when Close is called. If reading the feed fails, it ends after an event
 // named "problem".
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
+func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	name := c.feed
 	req, err := streamRequest(c.values, r.Header)
 	if err != nil {
 		return err
 	}
-	source, err := h.catalog.Source(r.Context(), name)
+	source, err := e.sources.catalog.Source(r.Context(), name)
 	if err != nil {
 		return err
 	}
-	leave, err := h.cfg.Wait(r.Context())
+	leave, err := e.sources.wait(r.Context())
 	if err != nil {
 		return err
 	}
@@ -57,27 +63,27 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(h.life, cancel)()
+	defer context.AfterFunc(e.sources.closing, cancel)()
 	defer func() {
 		if v := recover(); v != nil { // too late for a status
-			h.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack",
+			e.out.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack",
 				string(debug.Stack()))
-			h.endWith(ctx, w, name, problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)"))
+			e.endWith(ctx, w, name, problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)"))
 		}
 	}()
-	if h.send(w, []byte(reconnect)) != nil {
+	if e.out.send(w, []byte(reconnect)) != nil {
 		return nil
 	}
 	for early := false; ; {
 		data, err := events(page, req.After)
 		if err != nil {
-			h.endWith(ctx, w, name, err)
+			e.endWith(ctx, w, name, err)
 			return nil
 		}
 		if len(data) == 0 && !page.More {
 			data = []byte(heartbeat)
 		}
-		if h.send(w, data) != nil {
+		if e.out.send(w, data) != nil {
 			return nil // the client has disconnected, or has stopped reading
 		}
 		undeadline(w) // over HTTP/2 the deadline would also end an idle stream
@@ -88,15 +94,15 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 			}
 		}
 		asked := time.Now()
-		req.After, req.Wait = page.Cursor, h.cfg.Heartbeat
+		req.After, req.Wait = page.Cursor, e.heartbeat
 		if page, err = source.Fetch(ctx, req); ctx.Err() != nil {
 			return nil
 		} else if err != nil {
-			h.endWith(ctx, w, name, err)
+			e.endWith(ctx, w, name, err)
 			return nil
 		}
 		idle := len(page.Entries) == 0 && (!page.More || page.Cursor == req.After)
-		early = idle && time.Since(asked) < h.cfg.Heartbeat/2
+		early = idle && time.Since(asked) < e.heartbeat/2
 	}
 }
 
@@ -161,11 +167,11 @@ func appendData(dst, json []byte) []byte {
 
 // endWith sends the reason why the stream ends. Its event is not named "error", because EventSource uses that name
 // for its own errors.
-func (h *Handler) endWith(ctx context.Context, w http.ResponseWriter, name string, err error) {
+func (e streamEndpoint) endWith(ctx context.Context, w http.ResponseWriter, name string, err error) {
 	p := ProblemOf(err, name)
 	if p.Status >= http.StatusInternalServerError {
-		h.log.ErrorContext(ctx, "stream failed", "feed", name, "status", p.Status, "error", err)
+		e.out.log.ErrorContext(ctx, "stream failed", "feed", name, "status", p.Status, "error", err)
 	}
 	data, _ := marshal(p) // strings and an int cannot fail
-	_ = h.send(w, append(appendData([]byte("event: problem\n"), data), '\n'))
+	_ = e.out.send(w, append(appendData([]byte("event: problem\n"), data), '\n'))
 }
