@@ -13,9 +13,6 @@ import (
 const (
 	// eventsMediaType is the media type of the JSON batch format of CloudEvents.
 	eventsMediaType = "application/cloudevents-batch+json"
-	// cursorHeader and moreHeader carry the values for which a batch of events has no field.
-	cursorHeader = "Rowfeed-Cursor"
-	moreHeader   = "Rowfeed-More"
 )
 
 // The types of events. A deleted row has no data.

@@ -136,13 +136,6 @@ func (p Problem) String() string {
 	return p.Detail + ". Next: " + p.Next
 }
 
-// answer answers a request with a problem.
-func (o *responder) answer(w http.ResponseWriter, r *http.Request, p Problem) {
-	w.Header().Del("Content-Encoding") // of the page that it stands for
-	w.Header().Del("ETag")
-	o.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
-}
-
 // Refuse answers a request with a problem. Servers in front of a Handler use it.
 func Refuse(w http.ResponseWriter, r *http.Request, p Problem) {
 	body := p.begin(w.Header())

@@ -139,3 +139,10 @@ func parseShards(values url.Values) (feedtype.Shards, error) {
 	}
 	return feedtype.Part(numbers[0], numbers[1]), nil
 }
+
+// call is a parsed request.
+type call struct {
+	feed   string
+	values url.Values // the parameters, each at most once
+	format string     // media type of the answer
+}

@@ -2,16 +2,8 @@ package feedhttp
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 )
-
-// call is a parsed request.
-type call struct {
-	feed   string
-	values url.Values // the parameters, each at most once
-	format string     // media type of the answer
-}
 
 // route is a path of the protocol, as in the OpenAPI description.
 type route struct {

@@ -2,10 +2,7 @@ package feedhttp
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
@@ -56,24 +53,4 @@ func (e standingsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call
 	}
 	e.out.writeWhole(w, r, c.format, append(body, '\n'))
 	return nil
-}
-
-// Standings implements [rowfeed.ShardSource].
-func (c *Client) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
-	query := url.Values{}
-	if since != "" {
-		query.Set("since", since)
-	}
-	if wait = min(wait, MaxWait); wait > 0 {
-		query.Set("wait", wait.String())
-	}
-	body, _, err := c.get(ctx, "/_feeds/shards/"+url.PathEscape(c.Feed), query, max(wait, 0))
-	if err != nil {
-		return nil, err
-	}
-	now := &feedtype.Standings{}
-	if err := json.Unmarshal(body, now); err != nil || now.Digest == "" {
-		return nil, c.notRowfeed("the answer does not tell how far shards are", err)
-	}
-	return now, nil
 }

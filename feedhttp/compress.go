@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"io"
 	"mime"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,15 +49,6 @@ var zstandard = &coding{name: "zstd", used: sync.Pool{New: func() any {
 	}
 	return z
 }}}
-
-// codingFor returns the coding of the answer to a request, or nil. It sets the header Vary.
-func (o *responder) codingFor(w http.ResponseWriter, r *http.Request) *coding {
-	if o.noCompression {
-		return nil
-	}
-	w.Header().Set("Vary", varyCoded)
-	return wantedCoding(r.Header.Values("Accept-Encoding"))
-}
 
 // wantedCoding parses Accept-Encoding (RFC 9110, section 12.5.3). It returns the coding with the highest quality, and
 // zstd before gzip if they are equal. It returns nil if identity has a higher quality, and without a header, because

@@ -127,3 +127,35 @@ func statusError(resp *http.Response) *StatusError {
 	}
 	return e
 }
+
+// StatusError is the HTTP status behind an error of a [Client]. Get it with errors.As.
+type StatusError struct {
+	Status int
+	// RetryAfter is the time that the server asks the client to wait before another attempt, or 0.
+	RetryAfter time.Duration
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
+
+// endpoint returns the URL of a path on the server.
+func (c *Client) endpoint(path string, query url.Values) (string, error) {
+	bad := func(param, cause, next string) (string, error) {
+		return "", &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}
+	}
+	u, err := url.Parse(c.URL)
+	switch {
+	case c.Feed == "":
+		return bad("feed", "there is no name", "name the feed to read")
+	case err != nil: // its text quotes the whole URL, with its password
+		return bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return bad("url", fmt.Sprintf("%q has not the form http://host:port", u.Redacted()),
+			"write it like http://127.0.0.1:8080")
+	}
+	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""
+	base, question, _ := strings.Cut(u.String(), "?")
+	if question != "" {
+		path += "?" + question
+	}
+	return strings.TrimRight(base, "/") + path, nil
+}

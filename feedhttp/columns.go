@@ -11,14 +11,6 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// columnsHeader identifies the columns that a page, or a feed's description, was made with. A Client compares it with
-// the description that it knows. Otherwise it might decode a column whose type has changed by its old type, which the
-// entries alone do not always show.
-const columnsHeader = "Rowfeed-Columns"
-
-// standingHeader has the watermark of a page's shard, see [rowfeed.Page].
-const standingHeader = "Rowfeed-Standing"
-
 // pageHeader sets the headers that a page needs besides its body.
 func (t *columnTags) pageHeader(w http.ResponseWriter, feed string, page feedtype.Page) {
 	w.Header().Set(columnsHeader, t.of(feed, page.Columns))
