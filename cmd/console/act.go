@@ -26,7 +26,7 @@ type act struct {
 	// object is what it is done to, feed whose right is asked for, back where it leads.
 	object, feed, back func(formValues) string
 	check              func(formValues) error
-	do                 func(context.Context, Data, formValues) (done string, err error)
+	do                 func(context.Context, Actions, formValues) (done string, err error)
 }
 
 // formValues are what forms of actions have.
@@ -97,10 +97,10 @@ func formFeed(f formValues) string       { return f.feed }
 func consumerPage(f formValues) string   { return "consumers/" + url.PathEscape(f.consumer) }
 
 // moving makes an act that changes a consumer's cursors.
-func moving(verb, done string, change func(Data, context.Context, rowfeed.ConsumerID) (int64, error)) act {
+func moving(verb, done string, change func(Actions, context.Context, rowfeed.ConsumerID) (int64, error)) act {
 	return act{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
 		back: consumerPage, check: needs("consumer", "feed"),
-		do: func(ctx context.Context, d Data, f formValues) (string, error) {
+		do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 			n, err := change(d, ctx, f.id())
 			return fmt.Sprintf("%s: %s %s.", f.id(), plural(n, "shard"), done), err
 		}}
@@ -114,11 +114,11 @@ var acts = func() map[string]act {
 		return "Its cursor is set to " + shorten(f.to) +
 			". Set back, it is handed entries again; what lies between its cursor and a later one it is never told."
 	}
-	seek.do = func(ctx context.Context, d Data, f formValues) (string, error) {
+	seek.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
 		return fmt.Sprintf("%s: %s set to %s.", f.id(), plural(n, "shard"), shorten(f.to)), err
 	}
-	reset := moving("reset", "set back to the beginning", Data.ResetConsumer)
+	reset := moving("reset", "set back to the beginning", Actions.ResetConsumer)
 	reset.button = "Set it back to the beginning"
 	reset.confirm = func(formValues) string {
 		return "It is handed the whole feed again, every row as it is then. " +
@@ -128,7 +128,7 @@ var acts = func() map[string]act {
 		back: func(formValues) string { return "dead-letters" }}
 	retry, drop := aside, aside
 	retry.name = "dead retry"
-	retry.do = func(ctx context.Context, d Data, f formValues) (string, error) {
+	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.RetryDeadLetters(ctx, f.id(), f.letters())
 		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it is started.",
 			f.id(), plural(n, "dead letter")), err
@@ -138,18 +138,18 @@ var acts = func() map[string]act {
 		return "Their versions so far are never handed over. " +
 			"The next version of such a key is again; republishing the key brings one."
 	}
-	drop.do = func(ctx context.Context, d Data, f formValues) (string, error) {
+	drop.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.DropDeadLetters(ctx, f.id(), f.letters())
 		return fmt.Sprintf("%s: %s given up.", f.id(), plural(n, "dead letter")), err
 	}
 	return map[string]act{
-		"pause":  moving("pause", "paused", Data.PauseConsumer),
-		"resume": moving("resume", "resumed", Data.ResumeConsumer),
+		"pause":  moving("pause", "paused", Actions.PauseConsumer),
+		"resume": moving("resume", "resumed", Actions.ResumeConsumer),
 		"seek":   seek, "reset": reset, "retry": retry, "drop": drop,
 		"republish": {name: "republish", right: access.Publish, all: true, feed: formFeed, check: needs("feed", "key"),
 			object: func(f formValues) string { return fmt.Sprintf("feed %q", f.feed) },
 			back:   func(f formValues) string { return "feeds/" + url.PathEscape(f.feed) },
-			do: func(ctx context.Context, d Data, f formValues) (string, error) {
+			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 				return fmt.Sprintf("Key %s of feed %s gets a new position from its publisher: "+
 					"readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
 			}},
@@ -162,7 +162,7 @@ var acts = func() map[string]act {
 				return "A holder that still lives learns of it when it next renews, and stops; what it does outside " +
 					"of the database until then is not fenced. A lease whose holder was killed frees itself in time."
 			},
-			do: func(ctx context.Context, d Data, f formValues) (string, error) {
+			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 				was, err := d.ReleaseLease(ctx, f.lease, f.epoch)
 				if err == nil && was.State == rowfeed.LeaseFree {
 					return "Lease " + f.lease + " is free already; nothing changed.", nil
@@ -194,17 +194,22 @@ func asked(q *request, name string, values url.Values) (act, formValues, error) 
 	return a, f, err
 }
 
+type actPages struct {
+	data     Actions
+	refusals *refusals
+}
+
 // act does it, says so, and leads back; without what confirms it where it cannot be undone,
 // it only asks.
-func (h *Handler) act(q *request) (*answer, error) {
+func (p actPages) act(q *request) (*answer, error) {
 	a, f, err := asked(q, q.rest, q.PostForm)
 	if a.do == nil {
 		return nil, err
 	}
 	if err != nil {
-		if errors.Is(err, rowfeed.Forbidden) && h.refusals.note(q.who.Name) {
+		if errors.Is(err, rowfeed.Forbidden) && p.refusals.note(q.who.Name) {
 			refused := err
-			err = h.data.Audited(q.Context(), a.record(q, f), func(context.Context) error { return refused })
+			err = p.data.Audited(q.Context(), a.record(q, f), func(context.Context) error { return refused })
 		}
 		return &answer{goTo: a.back(f)}, err
 	}
@@ -212,8 +217,8 @@ func (h *Handler) act(q *request) (*answer, error) {
 		return confirmation(q.rest, a, f), nil
 	}
 	var done string
-	err = h.data.Audited(q.Context(), a.record(q, f), func(ctx context.Context) (err error) {
-		done, err = a.do(ctx, h.data, f)
+	err = p.data.Audited(q.Context(), a.record(q, f), func(ctx context.Context) (err error) {
+		done, err = a.do(ctx, p.data, f)
 		return err
 	})
 	if err != nil {
@@ -245,7 +250,7 @@ type confirmView struct {
 type field struct{ Name, Value string }
 
 // confirm asks before what cannot be undone. It changes nothing: a link leads to it.
-func (h *Handler) confirm(q *request) (*answer, error) {
+func (p actPages) confirm(q *request) (*answer, error) {
 	name := q.URL.Query().Get("act")
 	a, f, err := asked(q, name, q.URL.Query())
 	if err != nil {

@@ -110,7 +110,8 @@ func newSite(t *testing.T, tokens bool) *site {
 	if err := db.Admin().Audited(t.Context(), admin.Act{Actor: "ops@db-1", Act: "feed add", Object: "orders", Detail: "--table=orders"}, func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	cfg := &console.Config{}
+	cfg, data := &console.Config{}, console.Of(db)
+	data.Feeds = busy{data.Feeds}
 	identify := func(next http.Handler) http.Handler { return as(access.Everyone(), next) }
 	if tokens {
 		known := access.NewTokens(db)
@@ -119,18 +120,18 @@ func newSite(t *testing.T, tokens bool) *site {
 	mux := http.NewServeMux()
 	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(db)), nil)
 	mux.Handle("/_feeds/", access.Required(feeds))
-	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(db)), busy{console.Of(db)}, cfg))
+	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(db)), data, cfg))
 	x.Server = httptest.NewServer(identify(mux))
 	t.Cleanup(func() { feeds.Close(); x.Server.CloseClientConnections(); x.Server.Close() })
 	return x
 }
 
 // busy is a database in which transactions are open, which SQLite does not tell of.
-type busy struct{ console.Data }
+type busy struct{ console.Feeds }
 
 func (b busy) Blocked(ctx context.Context, feed string) (found console.Blocked, err error) {
 	age := 1843.0
-	if found, err = b.Data.Blocked(ctx, feed); feed == "orders" {
+	if found, err = b.Feeds.Blocked(ctx, feed); feed == "orders" {
 		found.Blockers = append(
 			found.Blockers,
 			admin.Blocker{

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -24,6 +25,13 @@ type feedState struct {
 	Problems []string
 }
 
+// states tells how feeds stand.
+type states struct {
+	data     Feeds
+	problems func(feed string) []string
+	log      *slog.Logger
+}
+
 type feedsView struct {
 	Feeds     []feedRow
 	Hidden    bool // there are others
@@ -38,16 +46,21 @@ type feedRow struct {
 	Behind    *consumerView // who is furthest behind
 }
 
-func (h *Handler) feeds(q *request) (*answer, error) {
+type feedsPage struct {
+	states    states
+	consumers consumerPages
+}
+
+func (p feedsPage) show(q *request) (*answer, error) {
 	if name := q.URL.Query().Get("feed"); name != "" { // where feeds once were
 		return &answer{goTo: "feeds/" + strings.ReplaceAll(name, "/", "")}, nil
 	}
 	a := &answer{template: "feeds", title: "Feeds", nav: "feeds"}
-	states, hidden, err := h.states(q.Context(), q.who)
+	states, hidden, err := p.states.all(q.Context(), q.who)
 	if err != nil {
 		return nil, err
 	}
-	groups, err := h.groups(q.Context(), q.who, rowfeed.ConsumerID{})
+	groups, err := p.consumers.groups(q.Context(), q.who, rowfeed.ConsumerID{})
 	if err != nil {
 		return nil, err
 	}
@@ -70,42 +83,42 @@ func (h *Handler) feeds(q *request) (*answer, error) {
 	return a, nil
 }
 
-// states are those of the feeds that who may see; hidden tells that there are others.
-func (h *Handler) states(ctx context.Context, who access.Identity) (all []feedState, hidden bool, err error) {
-	names, err := h.data.FeedNames(ctx)
+// all answers the states of the feeds that who may see; hidden tells that there are others.
+func (x states) all(ctx context.Context, who access.Identity) (all []feedState, hidden bool, err error) {
+	names, err := x.data.FeedNames(ctx)
 	for _, name := range names {
 		if !maySee(who, name) {
 			hidden = true
 			continue
 		}
-		s, err := h.state(ctx, name)
+		s, err := x.of(ctx, name)
 		if errors.Is(err, rowfeed.UnknownFeed) {
 			continue // dropped meanwhile
 		}
 		if err != nil {
-			h.note(ctx, &s, err)
+			x.note(ctx, &s, err)
 		}
 		all = append(all, s)
 	}
 	return all, hidden, err
 }
 
-// state is a feed's. With an error it still has what could be found.
-func (h *Handler) state(ctx context.Context, name string) (s feedState, err error) {
-	s = feedState{Name: name, Problems: slices.Clone(h.cfg.Problems(name))}
-	if s.Info, err = h.data.Info(ctx, name); err != nil {
+// of answers the state of a feed. With an error it still has what could be found.
+func (x states) of(ctx context.Context, name string) (s feedState, err error) {
+	s = feedState{Name: name, Problems: slices.Clone(x.problems(name))}
+	if s.Info, err = x.data.Info(ctx, name); err != nil {
 		return s, err
 	}
-	s.Waits, err = h.data.Backlog(ctx, name, maxBacklog)
+	s.Waits, err = x.data.Backlog(ctx, name, maxBacklog)
 	s.ManyWait = s.Waits.Waiting >= maxBacklog
 	return s, err
 }
 
 // note puts an error among the feed's problems, unless one of them tells of it, and
 // into the log what the page does not tell.
-func (h *Handler) note(ctx context.Context, s *feedState, err error) {
+func (x states) note(ctx context.Context, s *feedState, err error) {
 	if feedhttp.Withheld(err) {
-		h.cfg.Log.ErrorContext(ctx, "feed cannot be shown", "feed", s.Name, "error", err)
+		x.log.ErrorContext(ctx, "feed cannot be shown", "feed", s.Name, "error", err)
 	}
 	problem := feedhttp.ProblemOf(err, s.Name).String()
 	if !slices.ContainsFunc(s.Problems, func(known string) bool { return strings.Contains(known, problem) }) {

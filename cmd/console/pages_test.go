@@ -15,7 +15,10 @@ import (
 )
 
 // hostile is a database whose answers are full of markup that a page must escape. No real database gives such answers.
-type hostile struct{ console.Data }
+type hostile struct {
+	console.Feeds
+	console.Lists
+}
 
 const script = `<script>alert(1)</script>"'&`
 
@@ -79,11 +82,14 @@ func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
 // TestHostileContent: nothing that others have written becomes part of a page.
 func TestHostileContent(t *testing.T) {
 	_, db := consumed(t)
+	data := console.Of(db)
+	lies := hostile{data.Feeds, data.Lists}
+	data.Feeds, data.Lists = lies, lies
 	h := as(
 		access.Everyone(),
 		console.NewHandler(
 			feedhttp.Of(db),
-			hostile{console.Of(db)},
+			data,
 			&console.Config{Problems: func(string) []string { return []string{script} }},
 		),
 	)
