@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"log/slog"
 	"net/http"
@@ -17,9 +16,6 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
-
-//go:embed assets
-var assets embed.FS
 
 // Config holds the settings of a Handler. The zero value is good.
 type Config struct {
@@ -37,17 +33,6 @@ type Handler struct {
 	pages  *pages
 	files  map[string]file // by name
 	sample *sampler
-}
-
-type file struct {
-	mediaType, tag string
-	content        []byte
-}
-
-var mediaTypes = map[string]string{
-	".css": "text/css; charset=utf-8",
-	".js":  "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml",
 }
 
 // NewHandler makes a Handler of what shows rows, under its own rights, and what shows and

@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -67,22 +65,6 @@ type trouble struct {
 	Title, Detail, Next string
 	Back, BackTitle     string // from the console's root
 }
-
-// templates are one set for each page: the layout, what they share, and its main part. No
-// command that shows none waits for them.
-var templates = sync.OnceValue(func() map[string]*template.Template {
-	all := make(map[string]*template.Template)
-	shared := template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/layout.html",
-		"assets/parts.html"))
-	names, _ := assets.ReadDir("assets")
-	for _, e := range names {
-		name, ok := strings.CutSuffix(e.Name(), ".html")
-		if ok && name != "layout" && name != "parts" {
-			all[name] = template.Must(template.Must(shared.Clone()).ParseFS(assets, "assets/"+e.Name()))
-		}
-	}
-	return all
-})
 
 // pages answers with the page of a path, or with one of the error.
 type pages struct {
@@ -207,33 +189,4 @@ func (p *pages) render(q *request, a *answer) {
 	if q.Method != http.MethodHead {
 		_, _ = q.w.Write(body.Bytes())
 	}
-}
-
-// base leads from a path to the root: pages name each other relatively, so that they
-// work behind a proxy that puts them below a path of its own.
-func base(urlPath string) string {
-	deep := strings.Count(urlPath, "/") - 1
-	if deep <= 0 {
-		return "./"
-	}
-	return strings.Repeat("../", deep)
-}
-
-// serverURL is where the browser found this server, for the commands to copy.
-func serverURL(r *http.Request) string {
-	scheme := "http"
-	if secure(r) {
-		scheme = "https"
-	}
-	host := r.Host
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]"
-	if host == "" || strings.Trim(host, plain) != "" {
-		host = "127.0.0.1:8080" // nothing that a shell would read otherwise
-	}
-	return scheme + "://" + host
-}
-
-// secure tells whether the browser speaks TLS, to this server or to a proxy before it.
-func secure(r *http.Request) bool {
-	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }
