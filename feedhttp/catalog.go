@@ -49,16 +49,16 @@ func (c dbCatalog) Source(ctx context.Context, name string) (feedtype.Source, er
 	return f, nil
 }
 
-// sources gives endpoints the feeds of the catalog, within the limits of the server.
+// sources reads the feeds of a catalog, within the limits of the server.
 type sources struct {
 	catalog Catalog
-	timeout time.Duration // see Config.PageTimeout
-	wait    func(ctx context.Context) (leave func(), err error)
-	closing context.Context // ends when Close is called
+	timeout time.Duration                                       // Config.PageTimeout
+	wait    func(ctx context.Context) (leave func(), err error) // Config.Wait
+	closing context.Context                                     // ends when Handler.Close is called
 }
 
-// waited fetches a page, and waits until Close is called at the latest.
-func (s *sources) waited(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
+// fetch fetches a page. If the request waits for an entry, the wait ends when Close is called.
+func (s *sources) fetch(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
 	if req.Wait > 0 {
 		leave, err := s.wait(r.Context())
 		if err != nil {

@@ -89,13 +89,13 @@ func (c *Client) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 		asked, wait := time.Now(), min(max(time.Until(until), time.Millisecond), MaxWait)
 		page, err := c.fetch(ctx, query, wait)
 		if err != nil || len(page.Entries) > 0 || page.More || !time.Now().Before(until) || time.Since(asked) < wait/2 {
-			return page, err // even if the server did not wait: it may be shutting down
+			return page, err // also if the server did not wait: it may be shutting down
 		}
 		query.Set("after", string(page.Cursor))
 	}
 }
 
-// setShards adds the parameters that select a part of the feed.
+// setShards adds the parameters that select shards.
 func setShards(query url.Values, shards feedtype.Shards) error {
 	if err := shards.Check(); err != nil || shards.All() {
 		return err
@@ -130,7 +130,7 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 				if err != nil {
 					return feedtype.Page{}, c.notRowfeed("the page cannot be read", err)
 				}
-				if page.Standing = header.Get(standingHeader); ok {
+				if page.Standing = header.Get(watermarkHeader); ok {
 					return page, nil
 				}
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// codingsTaken returns the Accept-Encoding of a request. It asks for no compression if the server is on this machine,
+// acceptEncoding returns the Accept-Encoding of a request. It asks for no compression if the server is on this machine,
 // where compression saves nothing, or if the transport has compression disabled.
-func codingsTaken(client *http.Client, host string) string {
+func acceptEncoding(client *http.Client, host string) string {
 	ip, err := netip.ParseAddr(host)
 	if host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
 		return "identity"

@@ -45,10 +45,10 @@ func (c *Client) get(
 		req.Header.Set("Authorization", "Bearer "+c.Token) // net/http does not send it to another host after a redirect
 	}
 	feedtype.TraceHeaders(ctx, req.Header.Set)
-	req.Header.Set("Accept-Encoding", codingsTaken(client, req.URL.Hostname()))
+	req.Header.Set("Accept-Encoding", acceptEncoding(client, req.URL.Hostname()))
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, nil, c.lost(ctx, err)
+		return nil, nil, c.incomplete(ctx, err)
 	}
 	defer resp.Body.Close()
 	body, err := c.readBody(resp)
@@ -57,7 +57,7 @@ func (c *Client) get(
 		if errors.As(err, &known) {
 			return nil, nil, err
 		}
-		return nil, nil, c.lost(ctx, err)
+		return nil, nil, c.incomplete(ctx, err)
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
@@ -66,11 +66,11 @@ func (c *Client) get(
 	case mediaType == problemMediaType:
 		return nil, nil, c.problem(resp, body)
 	}
-	return nil, nil, c.stranger(resp, mediaType)
+	return nil, nil, c.unexpected(resp, mediaType)
 }
 
-// lost returns the error of a request that got no complete answer.
-func (c *Client) lost(ctx context.Context, err error) error {
+// incomplete returns the error of a request that got no complete answer.
+func (c *Client) incomplete(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: fetch: %w", feedObject(c.Feed), ctx.Err())
 	}
@@ -94,7 +94,7 @@ func (c *Client) problem(resp *http.Response, body []byte) error {
 		code, ok = strings.CutPrefix(p.Type, problemType)
 	}
 	if !ok {
-		return c.stranger(resp, problemMediaType)
+		return c.unexpected(resp, problemMediaType)
 	}
 	e := c.failure(feedtype.Code(code), p.Detail, p.Next, statusError(resp))
 	e.Cause = strings.TrimPrefix(e.Cause, feedObject(c.Feed)+": ")
@@ -102,8 +102,8 @@ func (c *Client) problem(resp *http.Response, body []byte) error {
 	return e
 }
 
-// stranger returns the error for an answer that is not from rowfeed, but for example from a proxy or another server.
-func (c *Client) stranger(resp *http.Response, mediaType string) error {
+// unexpected returns the error for an answer that is not from rowfeed, but for example from a proxy.
+func (c *Client) unexpected(resp *http.Response, mediaType string) error {
 	if mediaType == "" {
 		mediaType = "no content type"
 	}

@@ -15,12 +15,12 @@ import (
 func (t *columnTags) pageHeader(w http.ResponseWriter, feed string, page feedtype.Page) {
 	w.Header().Set(columnsHeader, t.of(feed, page.Columns))
 	if page.Standing != "" {
-		w.Header().Set(standingHeader, page.Standing)
+		w.Header().Set(watermarkHeader, page.Standing)
 	}
 }
 
-// columnTags keeps the tags of each feed's columns.
-type columnTags struct{ known sync.Map }
+// columnTags remembers the tag of each feed's columns.
+type columnTags struct{ known sync.Map } // a feed's name to its taggedColumns
 
 // taggedColumns are columns and their tag.
 type taggedColumns struct {

@@ -10,13 +10,13 @@ import (
 
 // Config holds the settings of a Handler. The zero value is good.
 type Config struct {
-	// Log gets what clients must not see: the complete error behind every answer with a status of 500 or more.
-	// Default: none.
+	// Log gets the complete error of every answer with a status of 500 or more. Clients do not see all of it.
+	// Default: no log.
 	Log *slog.Logger
 	// NoPublish says that this process must not publish. Requests with consistent=true, which would publish, are then
 	// refused with 400.
 	NoPublish bool
-	// NoCompression turns compression off. By default pages of 1400 bytes or more are compressed with zstd or gzip
+	// NoCompression disables compression. By default pages of 1400 bytes or more are compressed with zstd or gzip
 	// for clients that accept it. Streams are never compressed.
 	NoCompression bool
 	// Tracer creates spans of requests, which continue the trace of the client's headers. Default: none.

@@ -8,13 +8,10 @@ import (
 	"strings"
 )
 
-// DESIGN.md says which answers have an entity tag, and why the others have none.
-
 // tagOf returns the opaque part of an answer's entity tag. It is a hash of the body, of the columns, and of the
-// cursor if that is in the header. Different formats never have the same body.
+// cursor if that is in the header. Different formats never have the same body. DESIGN.md says which answers have a tag.
 func tagOf(header http.Header, body []byte) []byte {
-	sum := sha256.New()
-	// a hash does not fail
+	sum := sha256.New() // its Write does not fail
 	_, _ = io.WriteString(sum, header.Get(columnsHeader)+"\n"+header.Get(cursorHeader)+"\n"+header.Get(moreHeader)+"\n")
 	_, _ = sum.Write(body)
 	return hex.AppendEncode(nil, sum.Sum(nil)[:16])

@@ -8,6 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+// feedsEndpoint answers with the list of feeds, and with the description of one feed.
 type feedsEndpoint struct {
 	sources *sources
 	out     *responder
@@ -34,13 +35,13 @@ func (e feedsEndpoint) list(w http.ResponseWriter, r *http.Request, c call) erro
 		}
 		body, first = append(body, data...), false
 	}
-	e.out.writeWhole(w, r, c.format, append(body, "]}\n"...))
+	e.out.writeSmall(w, r, c.format, append(body, "]}\n"...))
 	return nil
 }
 
-// describe returns a feed's element of the list: its Info, or its name and the problem. There is a problem if only
-// this feed is broken (its table may be gone) or if the client may not see it (a view does not fit it). The element is
-// nil if the feed was dropped meanwhile.
+// describe returns a feed's element of the list: its Info, or its name and a problem. A problem is for a feed that is
+// broken (its table may be gone), or that the client may not see (its view may name a column that is gone). The element
+// is nil if the feed was dropped meanwhile.
 func (e feedsEndpoint) describe(ctx context.Context, name string) ([]byte, error) {
 	source, err := e.sources.catalog.Source(ctx, name)
 	var info *feedtype.Info
@@ -78,6 +79,6 @@ func (e feedsEndpoint) info(w http.ResponseWriter, r *http.Request, c call) erro
 		return err
 	}
 	w.Header().Set(columnsHeader, e.tags.of(c.feed, info.Columns))
-	e.out.writeWhole(w, r, c.format, append(body, '\n'))
+	e.out.writeSmall(w, r, c.format, append(body, '\n'))
 	return nil
 }

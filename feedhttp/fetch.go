@@ -5,6 +5,7 @@ import (
 	"net/http"
 )
 
+// fetchEndpoint answers with pages of a feed.
 type fetchEndpoint struct {
 	sources   *sources
 	out       *responder
@@ -28,7 +29,7 @@ func (e fetchEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) er
 		return badParameter("consistent", "ask a server that publishes, or leave it out",
 			"this server does not publish, so it cannot make sure")
 	}
-	page, err := e.sources.waited(r, source, req)
+	page, err := e.sources.fetch(r, source, req)
 	if err != nil {
 		return err
 	}

@@ -50,14 +50,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if gone := r.Context().Err(); gone != nil {
 		// The client has disconnected, or the server ends a request that takes too long. Without an answer net/http
 		// would send an empty 200.
-		h.out.answer(w, r, ProblemOf(gone, feed))
+		h.out.writeProblem(w, r, ProblemOf(gone, feed))
 		return
 	}
 	p := ProblemOf(err, feed)
 	if p.Status >= http.StatusInternalServerError {
 		h.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "status", p.Status, "error", err)
 	}
-	h.out.answer(w, r, p)
+	h.out.writeProblem(w, r, p)
 }
 
 // traced continues the trace of the client, if there is a tracer.
@@ -92,7 +92,8 @@ func (h *Handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	}
 	h.log.ErrorContext(r.Context(), "request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v), "stack",
 		string(debug.Stack()))
-	h.out.answer(w, r, ProblemOf(problem(feedtype.Failed, "", "the request failed (the server's log has the cause)"), ""))
+	failed := problem(feedtype.Failed, "", "the request failed (the server's log has the cause)")
+	h.out.writeProblem(w, r, ProblemOf(failed, ""))
 }
 
 // serve answers a request, or returns the error to answer, and its feed.
@@ -114,8 +115,8 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, er
 	format, ok := negotiate(r.Header.Values("Accept"), route.formats...)
 	if !ok {
 		return feed, problem(notAcceptable, "send Accept: "+strings.Join(route.formats, " or "),
-			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "), strings.Join(route.formats,
-				", "))
+			"Accept: %q allows none of: %s", strings.Join(r.Header.Values("Accept"), ", "),
+			strings.Join(route.formats, ", "))
 	}
 	return feed, route.answer(w, r, call{feed: feed, values: values, format: format})
 }

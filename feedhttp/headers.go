@@ -9,18 +9,13 @@ const (
 	// may be compressed.
 	vary      = "Accept, Authorization, Cookie"
 	varyCoded = "Accept, Accept-Encoding, Authorization, Cookie"
-)
-
-const (
-	// cursorHeader and moreHeader carry the values for which a batch of events has no field.
+	// columnsHeader identifies the columns that a page, or a feed's description, was made with. A Client compares it
+	// with the description that it knows. Otherwise it might decode a column whose type has changed by its old type,
+	// and the entries alone do not always show the change.
+	columnsHeader = "Rowfeed-Columns"
+	// watermarkHeader has the watermark of a page's shard, see [rowfeed.Page].
+	watermarkHeader = "Rowfeed-Standing"
+	// cursorHeader and moreHeader have the values for which a batch of events has no field.
 	cursorHeader = "Rowfeed-Cursor"
 	moreHeader   = "Rowfeed-More"
 )
-
-// columnsHeader identifies the columns that a page, or a feed's description, was made with. A Client compares it with
-// the description that it knows. Otherwise it might decode a column whose type has changed by its old type, which the
-// entries alone do not always show.
-const columnsHeader = "Rowfeed-Columns"
-
-// standingHeader has the watermark of a page's shard, see [rowfeed.Page].
-const standingHeader = "Rowfeed-Standing"

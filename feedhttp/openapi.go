@@ -10,9 +10,10 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
+// openAPIEndpoint answers with the OpenAPI description.
 type openAPIEndpoint struct{ out *responder }
 
 func (e openAPIEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
-	e.out.writeWhole(w, r, c.format, openAPI)
+	e.out.writeSmall(w, r, c.format, openAPI)
 	return nil
 }

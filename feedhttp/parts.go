@@ -7,22 +7,19 @@ import (
 )
 
 const (
-	// sharedSize is the maximum size of an encoded page that is kept for the readers who share it.
+	// sharedSize is the maximum size of an encoded page that is kept for the requests that share the page.
 	sharedSize = 256 << 10
-)
-
-const (
 	// keepBuffer is the maximum size of a buffer that is kept for later answers. Otherwise one large row would make
 	// all buffers large.
 	keepBuffer = 4 * writeChunk
 )
 
-// buffers has the buffers for parts of answers.
+// buffers has buffers for parts of answers.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, writeChunk+writeChunk/4); return &b }}
 
-func takeBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
+func getBuffer() []byte { return (*buffers.Get().(*[]byte))[:0] }
 
-func leaveBuffer(b []byte) {
+func putBuffer(b []byte) {
 	if cap(b) <= keepBuffer {
 		buffers.Put(&b)
 	}
@@ -31,7 +28,7 @@ func leaveBuffer(b []byte) {
 // part appends a part of an answer to dst, as [feedtype.Page.AppendJSONPart] does.
 type part func(dst []byte, i, size int) (_ []byte, next int)
 
-// answerForm is how a page is encoded.
+// answerForm is a way to encode a page.
 type answerForm struct {
 	mediaType string
 	name      string // identifies the encoding: the same page and name give the same bytes

@@ -96,8 +96,8 @@ var kinds = map[feedtype.Code]struct {
 }
 
 // ProblemOf returns the part of an error that any client may see: what failed, on which feed, the cause in rowfeed's
-// own words, and the next step. It leaves out the text of the driver, which may name hosts and users and belongs in
-// the log.
+// own words, and the next step. It omits the text of the database driver, which may name hosts and users and belongs
+// in the log.
 func ProblemOf(err error, feed string) Problem {
 	var e *feedtype.Error
 	if !errors.As(err, &e) {
@@ -122,7 +122,7 @@ func ProblemOf(err error, feed string) Problem {
 	return p
 }
 
-// Withheld tells whether ProblemOf leaves a part of the error out, which then belongs in a log.
+// Withheld tells whether ProblemOf omits a part of the error. The error then belongs in a log.
 func Withheld(err error) bool {
 	var e *feedtype.Error
 	return !errors.As(err, &e) || e.Err != nil
@@ -138,16 +138,16 @@ func (p Problem) String() string {
 
 // Refuse answers a request with a problem. Servers in front of a Handler use it.
 func Refuse(w http.ResponseWriter, r *http.Request, p Problem) {
-	body := p.begin(w.Header())
+	body := p.prepare(w.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	begin(w, p.Status, problemMediaType)
+	writeHeader(w, p.Status, problemMediaType)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // an error means that the client has disconnected
 	}
 }
 
-// begin sets the headers of a problem, and returns its body.
-func (p Problem) begin(header http.Header) []byte {
+// prepare sets the headers of a problem, and returns its body.
+func (p Problem) prepare(header http.Header) []byte {
 	if p.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}

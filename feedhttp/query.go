@@ -103,8 +103,8 @@ func parseWait(values url.Values) (time.Duration, error) {
 	return wait, nil
 }
 
-// parseShards parses the part of the feed: shard alone is one shard with any number, shard with shard_count is a
-// part. The feed checks whether the shard exists.
+// parseShards parses which shards are read. The parameter shard alone is the number of a shard. With shard_count it
+// selects part shard of shard_count parts. The feed checks whether the shard exists.
 func parseShards(values url.Values) (feedtype.Shards, error) {
 	if values.Has("shard") && !values.Has("shard_count") {
 		text := values.Get("shard")
@@ -140,7 +140,7 @@ func parseShards(values url.Values) (feedtype.Shards, error) {
 	return feedtype.Part(numbers[0], numbers[1]), nil
 }
 
-// call is a parsed request.
+// call is a request whose path, parameters and Accept header are valid.
 type call struct {
 	feed   string
 	values url.Values // the parameters, each at most once

@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// responder sends complete answers: pages, small bodies and problems.
+// responder sends pages, small bodies and problems. It adds entity tags, and compresses pages.
 type responder struct {
 	sender
 	log           *slog.Logger
@@ -19,7 +19,7 @@ type responder struct {
 // writePage answers a request with a page. If all parts are made before the first is sent, the header has the length
 // and the entity tag. A page that several requests share is encoded once.
 func (o *responder) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page feedtype.Page) {
-	by := o.codingFor(w, r)
+	by := o.coding(w, r)
 	whole, shared := page.Shared(form.name, func() []byte {
 		data, next := form.parts(nil, 0, sharedSize)
 		if next >= 0 {
@@ -31,7 +31,7 @@ func (o *responder) writePage(w http.ResponseWriter, r *http.Request, form answe
 		o.writeParts(w, r, form.mediaType, form.parts, by)
 		return
 	}
-	if len(whole) < codedFrom {
+	if len(whole) < minCompressed {
 		by = nil
 	}
 	tag, _ := page.Shared(form.name+", tag", func() []byte { return tagOf(w.Header(), whole) })
@@ -41,28 +41,28 @@ func (o *responder) writePage(w http.ResponseWriter, r *http.Request, form answe
 	if by != nil {
 		w.Header().Set("Content-Encoding", by.name)
 		whole, _ = page.Shared(form.name+", "+by.name, func() []byte {
-			data, _ := newCoded(by, nil, whole, -1).part(nil, 0, 0)
+			data, _ := newPartCompressor(by, nil, whole, -1).part(nil, 0, 0)
 			return data
 		})
 	}
-	o.write(w, r, http.StatusOK, form.mediaType, whole)
+	o.writeBody(w, r, http.StatusOK, form.mediaType, whole)
 }
 
-// writeWhole answers a request with a small body, with its entity tag.
-func (o *responder) writeWhole(w http.ResponseWriter, r *http.Request, mediaType string, body []byte) {
+// writeSmall answers a request with a small body and its entity tag, without compression.
+func (o *responder) writeSmall(w http.ResponseWriter, r *http.Request, mediaType string, body []byte) {
 	if !tagged(w, r, string(tagOf(nil, body)), false) {
-		o.write(w, r, http.StatusOK, mediaType, body)
+		o.writeBody(w, r, http.StatusOK, mediaType, body)
 	}
 }
 
 // writeParts sends an answer while it is made. If that fails after the first byte, the answer must not look complete.
 // So writeParts aborts the connection (the stream, with HTTP/2), before the last part, which has the cursor.
 func (o *responder) writeParts(w http.ResponseWriter, r *http.Request, mediaType string, parts part, by *coding) {
-	buffer := takeBuffer()
-	defer func() { leaveBuffer(buffer) }()
+	buffer := getBuffer()
+	defer func() { putBuffer(buffer) }()
 	data, next := parts(buffer, 0, writeChunk)
 	buffer = data
-	if next < 0 && len(data) < codedFrom {
+	if next < 0 && len(data) < minCompressed {
 		by = nil
 	}
 	if next < 0 && tagged(w, r, string(tagOf(w.Header(), data)), by != nil) {
@@ -70,18 +70,18 @@ func (o *responder) writeParts(w http.ResponseWriter, r *http.Request, mediaType
 	}
 	if by != nil {
 		w.Header().Set("Content-Encoding", by.name)
-		z := newCoded(by, parts, data, next)
-		defer func() { leaveBuffer(z.plain) }()
+		z := newPartCompressor(by, parts, data, next)
+		defer func() { putBuffer(z.plain) }()
 		parts = z.part
-		buffer = takeBuffer() // z owns the first buffer from here on, even if the next line panics
+		buffer = getBuffer() // z owns the first buffer now, even if the next line panics
 		data, next = parts(buffer, 0, writeChunk)
 		buffer = data
 	}
 	if next < 0 {
-		o.write(w, r, http.StatusOK, mediaType, data)
+		o.writeBody(w, r, http.StatusOK, mediaType, data)
 		return
 	}
-	begin(w, http.StatusOK, mediaType)
+	writeHeader(w, http.StatusOK, mediaType)
 	if r.Method == http.MethodHead {
 		return
 	}
@@ -95,7 +95,7 @@ func (o *responder) writeParts(w http.ResponseWriter, r *http.Request, mediaType
 		}
 	}()
 	for {
-		if o.pass(w, data) != nil {
+		if o.write(w, data) != nil {
 			panic(http.ErrAbortHandler) // the client has disconnected, or has stopped reading
 		}
 		if next < 0 {
@@ -104,11 +104,11 @@ func (o *responder) writeParts(w http.ResponseWriter, r *http.Request, mediaType
 		data, next = parts(data[:0], next, writeChunk)
 		buffer = data
 	}
-	undeadline(w)
+	clearDeadline(w)
 }
 
-// codingFor returns the coding of the answer to a request, or nil. It sets the header Vary.
-func (o *responder) codingFor(w http.ResponseWriter, r *http.Request) *coding {
+// coding returns the coding of the answer to a request, or nil. It sets the header Vary.
+func (o *responder) coding(w http.ResponseWriter, r *http.Request) *coding {
 	if o.noCompression {
 		return nil
 	}
@@ -116,9 +116,9 @@ func (o *responder) codingFor(w http.ResponseWriter, r *http.Request) *coding {
 	return wantedCoding(r.Header.Values("Accept-Encoding"))
 }
 
-// answer answers a request with a problem.
-func (o *responder) answer(w http.ResponseWriter, r *http.Request, p Problem) {
-	w.Header().Del("Content-Encoding") // of the page that it stands for
+// writeProblem answers a request with a problem.
+func (o *responder) writeProblem(w http.ResponseWriter, r *http.Request, p Problem) {
+	w.Header().Del("Content-Encoding") // of the page that failed
 	w.Header().Del("ETag")
-	o.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
+	o.writeBody(w, r, p.Status, problemMediaType, p.prepare(w.Header()))
 }

@@ -98,7 +98,8 @@ func TestCompressorsKeepNothing(t *testing.T) {
 	for _, by := range []*coding{gzipped, zstandard} {
 		compressor, kept := func() (compressor, weak.Pointer[[1 << 10]byte]) {
 			page := new([1 << 10]byte)
-			z := newCoded(by, func(dst []byte, _, _ int) ([]byte, int) { return append(dst, page[:]...), -1 }, nil, 0)
+			parts := func(dst []byte, _, _ int) ([]byte, int) { return append(dst, page[:]...), -1 }
+			z := newPartCompressor(by, parts, nil, 0)
 			compressor := z.z
 			if _, next := z.part(nil, 0, 1<<20); next >= 0 {
 				t.Fatal("it goes on")

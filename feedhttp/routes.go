@@ -14,25 +14,35 @@ type route struct {
 	answer     func(w http.ResponseWriter, r *http.Request, c call) error
 }
 
+// routes are all paths of the protocol.
 type routes []route
 
-// newRoutes returns all paths. A path that no feed's name can have is before /_feeds/{feed}.
+// newRoutes returns all paths. A path that cannot contain the name of a feed is before /_feeds/{feed}.
 func newRoutes(cfg Config, sources *sources, out *responder) routes {
 	tags := &columnTags{}
 	feeds := feedsEndpoint{sources, out, tags}
+	openAPI := openAPIEndpoint{out}
+	fetch := fetchEndpoint{sources, out, tags, cfg.NoPublish}
+	stream := streamEndpoint{sources, out, cfg.Heartbeat}
+	shards := shardsEndpoint{sources, out}
+	httpFeeds := httpFeedsEndpoint{sources, out, tags}
+	json := []string{jsonMediaType}
 	return routes{
-		{"/_feeds", "lists the feeds", nil, []string{jsonMediaType}, feeds.list},
-		{"/_feeds/openapi.json", "is the OpenAPI description", nil, []string{jsonMediaType}, openAPIEndpoint{out}.answer},
-		{"/_feeds/{feed}", "describes one", nil, []string{jsonMediaType}, feeds.info},
-		{"/_feeds/fetch/{feed}", "reads it", []string{"after", "limit", "shard", "shard_count", "wait", "consistent"},
-			[]string{jsonMediaType, ndjsonMediaType, eventsMediaType}, fetchEndpoint{sources, out, tags, cfg.NoPublish}.answer},
-		{"/_feeds/stream/{feed}", "follows it", []string{"after", "shard", "shard_count"}, []string{streamMediaType},
-			streamEndpoint{sources, out, cfg.Heartbeat}.answer},
-		{"/_feeds/shards/{feed}", "tells how far its shards are", []string{"since", "wait"}, []string{jsonMediaType},
-			standingsEndpoint{sources, out}.answer},
+		{"/_feeds", "lists the feeds", nil, json, feeds.list},
+		{"/_feeds/openapi.json", "is the OpenAPI description", nil, json, openAPI.answer},
+		{"/_feeds/{feed}", "describes one", nil, json, feeds.info},
+		{"/_feeds/fetch/{feed}", "reads it",
+			[]string{"after", "limit", "shard", "shard_count", "wait", "consistent"},
+			[]string{jsonMediaType, ndjsonMediaType, eventsMediaType}, fetch.answer},
+		{"/_feeds/stream/{feed}", "follows it",
+			[]string{"after", "shard", "shard_count"},
+			[]string{streamMediaType}, stream.answer},
+		{"/_feeds/shards/{feed}", "tells how far its shards are",
+			[]string{"since", "wait"},
+			json, shards.answer},
 		{"/_feeds/http-feeds/{feed}", "reads it as http-feeds.org has it",
 			[]string{"lastEventId", "timeout", "limit", "shard", "shard_count"},
-			[]string{eventsMediaType}, httpFeedsEndpoint{sources, out, tags}.answer},
+			[]string{eventsMediaType}, httpFeeds.answer},
 	}
 }
 
@@ -53,11 +63,11 @@ func (rs routes) match(path string) (found *route, feed string) {
 	return nil, ""
 }
 
-// directions returns a list of all paths and their purposes.
+// directions returns all paths and their purposes, as the next step after a 404.
 func (rs routes) directions() string {
-	var said []string
+	var all []string
 	for _, r := range rs {
-		said = append(said, r.path+" "+r.does)
+		all = append(all, r.path+" "+r.does)
 	}
-	return "GET " + strings.Join(said, ", ")
+	return "GET " + strings.Join(all, ", ")
 }

@@ -17,22 +17,22 @@ const (
 // sender sends data to clients, each of which must read a chunk within the timeout.
 type sender struct{ timeout time.Duration }
 
-// write answers a request with a complete body.
-func (s sender) write(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
+// writeBody answers a request with a complete body.
+func (s sender) writeBody(w http.ResponseWriter, r *http.Request, status int, mediaType string, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	begin(w, status, mediaType)
+	writeHeader(w, status, mediaType)
 	if r.Method == http.MethodHead {
 		return
 	}
-	if s.send(w, body) != nil {
+	if s.writeAndFlush(w, body) != nil {
 		return // the client has disconnected
 	}
-	undeadline(w)
+	clearDeadline(w)
 }
 
-// send writes data and flushes it to the client, which must read each chunk within the write timeout.
-func (s sender) send(w http.ResponseWriter, data []byte) error {
-	if err := s.pass(w, data); err != nil {
+// writeAndFlush sends data to the client at once.
+func (s sender) writeAndFlush(w http.ResponseWriter, data []byte) error {
+	if err := s.write(w, data); err != nil {
 		return err
 	}
 	err := http.NewResponseController(w).Flush()
@@ -42,8 +42,8 @@ func (s sender) send(w http.ResponseWriter, data []byte) error {
 	return err
 }
 
-// pass is send without the flush: the end of the data may be sent with later data.
-func (s sender) pass(w http.ResponseWriter, data []byte) error {
+// write writes data, whose end may be sent with later data. The client must read each chunk within the timeout.
+func (s sender) write(w http.ResponseWriter, data []byte) error {
 	control := http.NewResponseController(w)
 	for len(data) > 0 {
 		n := min(len(data), writeChunk)
@@ -57,8 +57,8 @@ func (s sender) pass(w http.ResponseWriter, data []byte) error {
 	return nil
 }
 
-// begin writes the header of an answer.
-func begin(w http.ResponseWriter, status int, mediaType string) {
+// writeHeader writes the header of an answer.
+func writeHeader(w http.ResponseWriter, status int, mediaType string) {
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
 	header.Set("Cache-Control", unkept)
@@ -69,7 +69,7 @@ func begin(w http.ResponseWriter, status int, mediaType string) {
 	w.WriteHeader(status)
 }
 
-// undeadline removes the write deadline: other handlers may answer on this connection.
-func undeadline(w http.ResponseWriter) {
+// clearDeadline removes the write deadline: other handlers may answer on this connection.
+func clearDeadline(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 }

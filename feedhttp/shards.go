@@ -7,13 +7,13 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-type standingsEndpoint struct {
+// shardsEndpoint answers with the watermarks of the shards of a ULID feed.
+type shardsEndpoint struct {
 	sources *sources
 	out     *responder
 }
 
-// answer answers with the watermarks of the shards of a ULID feed.
-func (e standingsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
+func (e shardsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	wait, err := parseWait(c.values)
 	if err != nil {
 		return err
@@ -51,6 +51,6 @@ func (e standingsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	e.out.writeWhole(w, r, c.format, append(body, '\n'))
+	e.out.writeSmall(w, r, c.format, append(body, '\n'))
 	return nil
 }

@@ -19,19 +19,19 @@ const (
 	// reconnect asks clients to wait 2 s before they reconnect.
 	reconnect = "retry: 2000\n\n"
 	heartbeat = ": nothing new\n\n"
-	// unwaiting is the pause if a source does not wait as requested.
-	unwaiting = time.Second
+	// earlyPause is the pause before the next fetch if the source answered earlier than requested, without an entry.
+	earlyPause = time.Second
 )
 
+// streamEndpoint answers with Server-Sent Events: one event per entry, whose id is the cursor after the entry. A stream
+// ends if the client disconnects or stops reading, and when Close is called. If reading the feed fails, it ends after
+// an event named "problem".
 type streamEndpoint struct {
 	sources   *sources
 	out       *responder
 	heartbeat time.Duration
 }
 
-// answer answers with Server-Sent Events: one event per entry, whose id is the cursor after the entry. It ends if the
-// client disconnects or stops reading, and when Close is called. If reading the feed fails, it ends after an event
-// named "problem".
 func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	name := c.feed
 	req, err := streamRequest(c.values, r.Header)
@@ -68,29 +68,30 @@ func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) e
 		if v := recover(); v != nil { // too late for a status
 			e.out.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack",
 				string(debug.Stack()))
-			e.endWith(ctx, w, name, problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)"))
+			failed := problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)")
+			e.sendProblem(ctx, w, name, failed)
 		}
 	}()
-	if e.out.send(w, []byte(reconnect)) != nil {
+	if e.out.writeAndFlush(w, []byte(reconnect)) != nil {
 		return nil
 	}
 	for early := false; ; {
 		data, err := events(page, req.After)
 		if err != nil {
-			e.endWith(ctx, w, name, err)
+			e.sendProblem(ctx, w, name, err)
 			return nil
 		}
 		if len(data) == 0 && !page.More {
 			data = []byte(heartbeat)
 		}
-		if e.out.send(w, data) != nil {
+		if e.out.writeAndFlush(w, data) != nil {
 			return nil // the client has disconnected, or has stopped reading
 		}
-		undeadline(w) // over HTTP/2 the deadline would also end an idle stream
+		clearDeadline(w) // over HTTP/2 the deadline would also end an idle stream
 		if early {
 			select {
 			case <-ctx.Done():
-			case <-time.After(unwaiting):
+			case <-time.After(earlyPause):
 			}
 		}
 		asked := time.Now()
@@ -98,7 +99,7 @@ func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) e
 		if page, err = source.Fetch(ctx, req); ctx.Err() != nil {
 			return nil
 		} else if err != nil {
-			e.endWith(ctx, w, name, err)
+			e.sendProblem(ctx, w, name, err)
 			return nil
 		}
 		idle := len(page.Entries) == 0 && (!page.More || page.Cursor == req.After)
@@ -106,9 +107,9 @@ func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) e
 	}
 }
 
-// streamRequest parses the part of the feed and where the stream begins. A client that reconnects sends the URL of
-// its first request, and the last id that it has seen, which is newer. A client that has seen none may send an empty
-// header.
+// streamRequest parses which shards are read, and the cursor at which the stream begins. A client that reconnects
+// sends the URL of its first request, and Last-Event-ID, which is newer than the cursor in the URL. A client that has
+// received no event may send an empty Last-Event-ID.
 func streamRequest(values url.Values, header http.Header) (req feedtype.Request, err error) {
 	req = feedtype.Request{After: feedtype.Cursor(values.Get("after")), Limit: streamLimit}
 	if id := header.Get("Last-Event-ID"); id != "" {
@@ -118,7 +119,7 @@ func streamRequest(values url.Values, header http.Header) (req feedtype.Request,
 	return req, err
 }
 
-// events encodes a page as events, once for all streams that are at the same cursor.
+// events encodes a page as events, once for all streams that fetched it with the same cursor.
 func events(page feedtype.Page, after feedtype.Cursor) (data []byte, err error) {
 	data, shared := page.Shared("events after "+string(after), func() []byte {
 		data, failed := appendEvents(nil, page, after)
@@ -165,13 +166,13 @@ func appendData(dst, json []byte) []byte {
 	return dst
 }
 
-// endWith sends the reason why the stream ends. Its event is not named "error", because EventSource uses that name
+// sendProblem sends the error that ends the stream. Its event is not named "error", because EventSource uses that name
 // for its own errors.
-func (e streamEndpoint) endWith(ctx context.Context, w http.ResponseWriter, name string, err error) {
+func (e streamEndpoint) sendProblem(ctx context.Context, w http.ResponseWriter, name string, err error) {
 	p := ProblemOf(err, name)
 	if p.Status >= http.StatusInternalServerError {
 		e.out.log.ErrorContext(ctx, "stream failed", "feed", name, "status", p.Status, "error", err)
 	}
 	data, _ := marshal(p) // strings and an int cannot fail
-	_ = e.out.send(w, append(appendData([]byte("event: problem\n"), data), '\n'))
+	_ = e.out.writeAndFlush(w, append(appendData([]byte("event: problem\n"), data), '\n'))
 }
