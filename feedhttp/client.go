@@ -196,7 +196,7 @@ func (c *Client) Standings(ctx context.Context, since string, wait time.Duration
 	}
 	now := &feedtype.Standings{}
 	if err := json.Unmarshal(body, now); err != nil || now.Digest == "" {
-		return nil, c.notRowfeed("the answer does not tell how far shards are", err)
+		return nil, c.notRowfeed("the answer has no watermarks of shards", err)
 	}
 	return now, nil
 }

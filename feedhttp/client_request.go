@@ -33,7 +33,7 @@ func (c *Client) get(
 	defer cancel()
 	req, err := http.NewRequestWithContext(bounded, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, nil, c.failure(feedtype.InvalidRequest, "no request can be made",
+		return nil, nil, c.failure(feedtype.InvalidRequest, "the request is invalid",
 			"write the URL like http://127.0.0.1:8080", nil)
 	}
 	client := c.HTTP
@@ -74,7 +74,7 @@ func (c *Client) incomplete(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: fetch: %w", feedObject(c.Feed), ctx.Err())
 	}
-	cause := "the server cannot be reached, or broke off"
+	cause := "the server cannot be reached, or closed the connection early"
 	if errors.Is(err, context.DeadlineExceeded) {
 		cause = "the server did not answer in time"
 	}
@@ -107,7 +107,7 @@ func (c *Client) unexpected(resp *http.Response, mediaType string) error {
 	if mediaType == "" {
 		mediaType = "no content type"
 	}
-	e := c.notRowfeed(fmt.Sprintf("the answer is not rowfeed's: status %d with %s", resp.StatusCode, mediaType),
+	e := c.notRowfeed(fmt.Sprintf("the answer is not from rowfeed: status %d with %s", resp.StatusCode, mediaType),
 		statusError(resp))
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
@@ -149,7 +149,7 @@ func (c *Client) endpoint(path string, query url.Values) (string, error) {
 	case err != nil: // its text quotes the whole URL, with its password
 		return bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return bad("url", fmt.Sprintf("%q has not the form http://host:port", u.Redacted()),
+		return bad("url", fmt.Sprintf("%q does not have the form http://host:port", u.Redacted()),
 			"write it like http://127.0.0.1:8080")
 	}
 	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""

@@ -26,8 +26,8 @@ func (e fetchEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) er
 		return err
 	}
 	if req.Consistent && e.noPublish {
-		return badParameter("consistent", "ask a server that publishes, or leave it out",
-			"this server does not publish, so it cannot make sure")
+		return badParameter("consistent", "send the request to a server that publishes, or without consistent",
+			"this server does not publish, so it cannot publish all changes first")
 	}
 	page, err := e.sources.fetch(r, source, req)
 	if err != nil {

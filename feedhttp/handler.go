@@ -106,7 +106,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) (feed string, er
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		return feed, problem(methodNotAllowed, "use GET", "%s is not for reading", r.Method)
+		return feed, problem(methodNotAllowed, "use GET", "this path does not support %s", r.Method)
 	}
 	values, err := parseQuery(r.URL.RawQuery, route.parameters...)
 	if err != nil {

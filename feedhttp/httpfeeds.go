@@ -65,7 +65,7 @@ func httpFeedsRequest(values url.Values, feed string) (req feedtype.Request, err
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil || time.Duration(n)*time.Millisecond > MaxWait {
 			return feedtype.Request{}, badParameter("timeout",
-				"", "%q is no whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
+				"", "%q is not a whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
 		}
 		req.Wait = time.Duration(n) * time.Millisecond
 	}
@@ -83,20 +83,21 @@ func cursorOfEvent(id, feed string, shards feedtype.Shards) (feedtype.Cursor, er
 	rest, ours := strings.CutPrefix(id, feed+":")
 	fields := strings.SplitN(rest, ":", 3)
 	if !ours || len(fields) != 3 {
-		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin",
-			"%q is no id of an event of this feed", id)
+		return "", badParameter("lastEventId", "send the unchanged id of an event, or omit lastEventId to start at the beginning",
+			"%q is not the id of an event of this feed", id)
 	}
 	generation, state := fields[0], fields[2]
 	shard, err := strconv.Atoi(fields[1])
 	if err != nil {
-		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin",
+		return "", badParameter("lastEventId", "send the unchanged id of an event, or omit lastEventId to start at the beginning",
 			"%q has no shard", id)
 	}
 	position, _, _ := strings.Cut(state, "@")
 	if _, err := ulid.ParseStrict(position); err == nil && shards != (feedtype.Shards{}) &&
 		shards != feedtype.One(shard) {
 		return "", badParameter("lastEventId",
-			"send the id of an event of the shard that is read, or leave it out to begin", "%q is of another shard", id)
+			"send the id of an event of the requested shard, or omit lastEventId to start at the beginning",
+			"%q is the id of an event of another shard", id)
 	}
 	return feedtype.Cursor(generation + ":" + state), nil
 }

@@ -156,7 +156,7 @@ func TestClientAgainstOthers(t *testing.T) {
 		text   string
 		retry  time.Duration
 	}{
-		{"HTML", respond(200, "text/html; charset=utf-8", "<p>hello"), rowfeed.Failed, "not rowfeed's: status 200 with text/html", 0},
+		{"HTML", respond(200, "text/html; charset=utf-8", "<p>hello"), rowfeed.Failed, "not from rowfeed: status 200 with text/html", 0},
 		{"other JSON", respond(200, "application/json", `{"entries":[]}`), rowfeed.Failed, "no page of a feed", 0},
 		{"no JSON", respond(200, "application/json", `<p>`), rowfeed.Failed, "no page of a feed", 0},
 		{"a list", respond(200, "application/json", `[]`), rowfeed.Failed, "no page of a feed", 0},
@@ -168,7 +168,7 @@ func TestClientAgainstOthers(t *testing.T) {
 		{"busy", respond(503, "application/problem+json", `{"type":"urn:rowfeed:problem:locked","detail":"busy"}`, "Retry-After", "2"), rowfeed.Locked, "busy", 2 * time.Second},
 		{"code of a later version", respond(418, "application/problem+json", `{"type":"urn:rowfeed:problem:teapot","detail":"short and stout"}`), "teapot", "stout", 0},
 		{"too much", respond(200, "application/json", strings.Repeat(" ", 5000)), rowfeed.Failed, "more than 4096 bytes", 0},
-		{"breaks off", respond(200, "application/json", `{"entries":`, "Content-Length", "100"), rowfeed.Unavailable, "broke off", 0},
+		{"breaks off", respond(200, "application/json", `{"entries":`, "Content-Length", "100"), rowfeed.Unavailable, "closed the connection early", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, c.answer)
