@@ -36,9 +36,9 @@ type describedResponse struct {
 	Content     map[string]any
 }
 
-// TestOpenAPIHasEverything: the description has all paths, parameters and formats of the handler, all codes of
+// TestOpenAPIListsAllRoutesAndCodes: the description has all paths, parameters and formats of the handler, all codes of
 // problems, and no others.
-func TestOpenAPIHasEverything(t *testing.T) {
+func TestOpenAPIListsAllRoutesAndCodes(t *testing.T) {
 	var doc described
 	if err := json.Unmarshal(openAPI, &doc); err != nil {
 		t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"weak"
 )
 
-// TestBrokenOff: an answer that fails after its beginning was sent aborts the connection, over HTTP/1.1 and HTTP/2,
+// TestFailedAnswerAbortsConnection: an answer that fails after its beginning was sent aborts the connection, over HTTP/1.1 and HTTP/2,
 // compressed or not. It does not end like a complete answer. An answer that fails before is a problem.
-func TestBrokenOff(t *testing.T) {
+func TestFailedAnswerAbortsConnection(t *testing.T) {
 	var log bytes.Buffer
 	h := NewHandler(nil, &Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	content := make([]byte, 8*writeChunk) // random bytes cannot be compressed
@@ -71,9 +71,9 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestAnswerAllocations: serving a page needs the same number of allocations for any number of entries, because its
+// TestAllocationsDoNotGrowWithEntries: serving a page needs the same number of allocations for any number of entries, because its
 // buffer is reused.
-func TestAnswerAllocations(t *testing.T) {
+func TestAllocationsDoNotGrowWithEntries(t *testing.T) {
 	h := NewHandler(nil, nil)
 	r := httptest.NewRequestWithContext(context.Background(), "GET", "/", nil)
 	allocations := func(entries int) float64 {
@@ -93,8 +93,8 @@ func TestAnswerAllocations(t *testing.T) {
 	}
 }
 
-// TestCompressorsKeepNothing: an idle compressor does not keep the page that it compressed last.
-func TestCompressorsKeepNothing(t *testing.T) {
+// TestIdleCompressorKeepsNoPage: an idle compressor does not keep the page that it compressed last.
+func TestIdleCompressorKeepsNoPage(t *testing.T) {
 	for _, by := range []*coding{gzipped, zstandard} {
 		compressor, kept := func() (compressor, weak.Pointer[[1 << 10]byte]) {
 			page := new([1 << 10]byte)

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-func TestFeed(t *testing.T) {
+func TestFeedPageEscapesRows(t *testing.T) {
 	pool, db := open(t)
 	h := pages(db, &console.Config{Problems: func(feed string) []string {
 		if feed == "broken" {
@@ -104,7 +104,7 @@ func TestFeed(t *testing.T) {
 }
 
 // One entry is shown in full, however long it is, and the page says so when it has moved on.
-func TestEntry(t *testing.T) {
+func TestEntryIsShownInFull(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT, n TEXT)`)
 	long := strings.Repeat("long & <b>", 100_000)
@@ -138,7 +138,7 @@ func TestEntry(t *testing.T) {
 }
 
 // A key is found wherever it stands, as it is typed or in part; what is not seen is not found.
-func TestSearch(t *testing.T) {
+func TestSearchFindsKeys(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
 	exec(
@@ -184,7 +184,7 @@ func positions(body string) string {
 }
 
 // The page shows the newest entries however many there are and whenever they came.
-func TestLatest(t *testing.T) {
+func TestFeedPageShowsNewestEntries(t *testing.T) {
 	newest := func(head, n int) string {
 		var all []string
 		for i := range n {
@@ -235,9 +235,9 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestShards: a feed with ULIDs, each shard of which is a feed by itself, is shown shard by shard: that is no
+// TestULIDFeedIsShownByShard: a feed with ULIDs, each shard of which is a feed by itself, is shown shard by shard: that is no
 // trouble of it, and the commands on the page name the shard.
-func TestShards(t *testing.T) {
+func TestULIDFeedIsShownByShard(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)`)
 	f, err := db.AddFeed(
@@ -301,9 +301,9 @@ func TestShards(t *testing.T) {
 	show("/feeds/ev?shard=%3Cb%3E", []string{`data-shard="-5"`}, []string{"<b>"})
 }
 
-// TestSearchByEitherText (V1): a search finds a key by the text that its entries have, and by the one
+// TestSearchFindsBothTextsOfAKey (V1): a search finds a key by the text that its entries have, and by the one
 // that its row has now; the entry shows both.
-func TestSearchByEitherText(t *testing.T) {
+func TestSearchFindsBothTextsOfAKey(t *testing.T) {
 	pool, db := open(t)
 	h := pages(db, nil)
 	exec(t, pool, `CREATE TABLE kv (k TEXT COLLATE NOCASE PRIMARY KEY NOT NULL, v TEXT)`)

@@ -79,8 +79,8 @@ func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
 	}, nil
 }
 
-// TestHostileContent: nothing that others have written becomes part of a page.
-func TestHostileContent(t *testing.T) {
+// TestForeignTextIsEscaped: nothing that others have written becomes part of a page.
+func TestForeignTextIsEscaped(t *testing.T) {
 	_, db := consumed(t)
 	data := console.Of(db)
 	lies := hostile{data.Feeds, data.Lists}
@@ -119,7 +119,7 @@ func TestHostileContent(t *testing.T) {
 }
 
 // Where there is nothing, a page says what to do next.
-func TestEmptyPages(t *testing.T) {
+func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	_, db := open(t)
 	for path, want := range map[string]string{"/": "rowfeed feed add", "/consumers": "rowfeed relay", "/leases": "rowfeed serve", "/dead-letters": "rowfeed dead list", "/blocked": "rowfeed status", "/audit": "rowfeed audit list"} {
 		if r, body := get(t, pages(db, nil), path); r.StatusCode != 200 || !strings.Contains(body, want) {
@@ -129,7 +129,7 @@ func TestEmptyPages(t *testing.T) {
 }
 
 // A message is said once, is nothing that a link can say, and no markup.
-func TestMessage(t *testing.T) {
+func TestMessageIsShownOnce(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, nil)
 	r, _ := post(t, h, "/act/pause", form("consumer", "billing", "feed", "kv"))

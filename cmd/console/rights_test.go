@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestWhoSeesWhat: feeds, rows, consumers, leases, dead letters and statements are shown to whom
+// TestPagesShowOnlyWhatRightsAllow: feeds, rows, consumers, leases, dead letters and statements are shown to whom
 // access allows, and their names are nowhere else.
-func TestWhoSeesWhat(t *testing.T) {
+func TestPagesShowOnlyWhatRightsAllow(t *testing.T) {
 	pool, db := consumed(t)
 	exec(t, pool, `CREATE TABLE payroll (id INTEGER PRIMARY KEY, v TEXT)`)
 	exec(t, pool, `INSERT INTO payroll VALUES (77, 'salary')`)
@@ -83,7 +83,7 @@ func TestWhoSeesWhat(t *testing.T) {
 }
 
 // A feed of another database is no feed of this one by its name alone.
-func TestLeasesOfFeeds(t *testing.T) {
+func TestLeasesNeedTheRightOnTheirFeed(t *testing.T) {
 	_, db := open(t)
 	names := []string{"publish:kv", "relay:kv:a:b", "consumer:kv:c/2/1", "publish:kv2", "publish", "kv", "publish:KV",
 		"consumer:~0011", "x:kv:y"}

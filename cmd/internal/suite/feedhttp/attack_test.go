@@ -14,9 +14,9 @@ import (
 // between.
 var hostile = []string{"' OR '1'='1", `" OR ""="`, "kv'; DROP TABLE kv; --", `kv"; DROP TABLE kv; --`, "kv`; DROP TABLE kv; -- ", "1; DELETE FROM kv", "1 UNION SELECT 1", "$1", "?", "%s%n", "\\'", "\x00", "kv\x00", "${jndi:x}", "{{.}}"}
 
-// TestSQLInEverything: whatever stands in a path, a parameter or a header of a request, it
+// TestSQLInRequestsIsRefused: whatever stands in a path, a parameter or a header of a request, it
 // is refused, and the database is as it was.
-func TestSQLInEverything(t *testing.T) {
+func TestSQLInRequestsIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
 		database := e.New(t)

@@ -27,9 +27,9 @@ func (c tenant) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 	return page, err
 }
 
-// TestTenantsWaitTogether (M69): what is made once for all who have waited for a page is not for those who see
+// TestSharedPageRespectsViews (M69): what is made once for all who have waited for a page is not for those who see
 // another part of it, or see it under another name.
-func TestTenantsWaitTogether(t *testing.T) {
+func TestSharedPageRespectsViews(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	entry := func(id int) string {
 		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":"b"}}`, id, id, id)

@@ -42,7 +42,7 @@ func compare(t *testing.T, direct, remote rowfeed.Source, req rowfeed.Request) r
 	return got
 }
 
-func TestClientIsTheFeed(t *testing.T) {
+func TestClientReadsWhatTheFeedReads(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE t (
 		a ANY, b BLOB, n NUMERIC, id TEXT NOT NULL, part INTEGER NOT NULL, "odd "" <name>" TEXT, PRIMARY KEY (id, part))`)
 	values := []any{
@@ -88,7 +88,7 @@ func TestClientIsTheFeed(t *testing.T) {
 	}
 }
 
-func TestClientSeesColumnsChange(t *testing.T) {
+func TestClientFollowsColumnChanges(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT)`, `INSERT INTO kv VALUES (1, 'AA==')`)
 	f := x.addFeed(t, "kv")
 	c := x.client("kv")
@@ -106,7 +106,7 @@ func TestClientSeesColumnsChange(t *testing.T) {
 	}
 }
 
-func TestClientErrorsAreTheFeeds(t *testing.T) {
+func TestClientErrorsHaveTheFeedsCodes(t *testing.T) {
 	x := kvFixture(t)
 	f, err := x.db.Feed(t.Context(), "kv")
 	if err != nil {
@@ -138,7 +138,7 @@ func TestClientErrorsAreTheFeeds(t *testing.T) {
 	}
 }
 
-func TestClientAgainstOthers(t *testing.T) {
+func TestClientRefusesInvalidAnswers(t *testing.T) {
 	respond := func(status int, contentType, body string, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
@@ -184,7 +184,7 @@ func TestClientAgainstOthers(t *testing.T) {
 	}
 }
 
-func TestClientWhoseColumnsNeverSettle(t *testing.T) {
+func TestClientStopsIfColumnsKeepChanging(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY)`)
 	x.addFeed(t, "kv")
 	n := 0
@@ -202,7 +202,7 @@ func TestClientWhoseColumnsNeverSettle(t *testing.T) {
 	}
 }
 
-func TestClientThatCannotReach(t *testing.T) {
+func TestClientReportsUnreachableServer(t *testing.T) {
 	s := serve(t, http.NotFoundHandler())
 	s.Close()
 	c := &feedhttp.Client{URL: strings.Replace(s.URL, "://", "://me:secret@", 1), Feed: "kv"}
@@ -222,7 +222,7 @@ func TestClientThatCannotReach(t *testing.T) {
 	}
 }
 
-func TestClientURL(t *testing.T) {
+func TestClientValidatesURL(t *testing.T) {
 	x := kvFixture(t)
 	below := http.NewServeMux()
 	below.Handle("/deep/er/", http.StripPrefix("/deep/er", feedhttp.NewHandler(feedhttp.Of(x.db), nil)))
@@ -244,7 +244,7 @@ func TestClientURL(t *testing.T) {
 }
 
 // A page larger than any buffer on the way arrives whole.
-func TestLargePage(t *testing.T) {
+func TestLargePageArrivesWhole(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY, b BLOB)`)
 	x.exec(t, `INSERT INTO kv VALUES (1, ?)`, bytes.Repeat([]byte{0xfe, 0, 7}, 2<<20))
 	x.exec(t, `INSERT INTO kv VALUES (2, NULL)`)

@@ -32,9 +32,9 @@ func cloudEvents(t *testing.T, a answer) []event.Event {
 	return all
 }
 
-// TestCloudEvents: a page as a batch is what the SDK takes for events: the rows, which are
+// TestCloudEventsBatchIsValid: a page as a batch is what the SDK takes for events: the rows, which are
 // lossless, with idempotency keys for ids; the cursor is in the header.
-func TestCloudEvents(t *testing.T) {
+func TestCloudEventsBatchIsValid(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (9223372036854775807, 'ü', '"', NULL, NULL)`)
 	f, err := x.db.Feed(t.Context(), "kv")
@@ -74,8 +74,8 @@ func TestCloudEvents(t *testing.T) {
 	}
 }
 
-// TestCloudEventsInParts: a large batch is sent while it is made, and is whole.
-func TestCloudEventsInParts(t *testing.T) {
+// TestLargeCloudEventsBatchIsWhole: a large batch is sent while it is made, and is whole.
+func TestLargeCloudEventsBatchIsWhole(t *testing.T) {
 	s := serving(t, pageOf(t, 3000, 200), false, nil, make(chan struct{}, 10))
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
 		got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept", batch, "Accept-Encoding", coding)
@@ -88,8 +88,8 @@ func TestCloudEventsInParts(t *testing.T) {
 	}
 }
 
-// TestCloudEventsOfULIDs: where positions have a time, events have it.
-func TestCloudEventsOfULIDs(t *testing.T) {
+// TestCloudEventsOfULIDsHaveTimes: where positions have a time, events have it.
+func TestCloudEventsOfULIDsHaveTimes(t *testing.T) {
 	page := pageOf(t, 1, 100)
 	page.Entries[0].Position, page.Entries[0].Shard, page.Entries[0].Generation = "01ARZ3NDEKTSV4RRFFQ69G5FAV", -7, 1700000000
 	got := ask(t, serving(t, page, false, nil, make(chan struct{}, 1)), "GET", "/_feeds/fetch/kv", "Accept", batch)

@@ -38,9 +38,9 @@ func unzipped(t *testing.T, a answer, coding string) string {
 	return string(body)
 }
 
-// TestCompression: pages of some size are compressed for who asks for it, whether they are
+// TestLargePagesAreCompressedOnRequest: pages of some size are compressed for who asks for it, whether they are
 // sent whole or in parts, and for nobody else; streams and small pages never are.
-func TestCompression(t *testing.T) {
+func TestLargePagesAreCompressedOnRequest(t *testing.T) {
 	for _, rows := range []int{1, 30, 5000} {
 		page := pageOf(t, rows, 200)
 		want := string(page.AppendJSON(nil, "kv")) + "\n"
@@ -78,8 +78,8 @@ func TestCompression(t *testing.T) {
 	}
 }
 
-// TestCompressionOfSharedPages: those who have waited for the same page get it as each asks for it.
-func TestCompressionOfSharedPages(t *testing.T) {
+// TestSharedPageIsSentInEachCoding: those who have waited for the same page get it as each asks for it.
+func TestSharedPageIsSentInEachCoding(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	var results []<-chan answer
 	for i := range 12 {
@@ -133,9 +133,9 @@ func afar(s *httptest.Server, transport http.RoundTripper, asked func(*http.Requ
 	})}
 }
 
-// TestClientInflates: our client takes compressed pages from afar, and does not ask for them
+// TestClientDecompressesPages: our client takes compressed pages from afar, and does not ask for them
 // where nothing is saved.
-func TestClientInflates(t *testing.T) {
+func TestClientDecompressesPages(t *testing.T) {
 	page := pageOf(t, 5000, 200)
 	s := serving(t, page, false, nil, make(chan struct{}, 10))
 	var asked []string
@@ -167,9 +167,9 @@ func TestClientInflates(t *testing.T) {
 	}
 }
 
-// TestClientIsNotBlownUp: what a server can make of a few bytes is bounded by MaxBytes, and what
+// TestClientLimitsDecompression: what a server can make of a few bytes is bounded by MaxBytes, and what
 // it makes the client keep by the window.
-func TestClientIsNotBlownUp(t *testing.T) {
+func TestClientLimitsDecompression(t *testing.T) {
 	for coding, size := range map[string]int64{"gzip": 1 << 30, "zstd": 1 << 27} {
 		bomb := httptest.NewServer(zipping(coding, 16<<20, io.LimitReader(zeros{}, size)))
 		c := &feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: afar(bomb, http.DefaultTransport, nil), MaxBytes: 1 << 20}

@@ -9,9 +9,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestPageUnchanged: who has a page is told that it has not changed, without the page; and gets
+// TestUnchangedPageIsNotSentAgain: who has a page is told that it has not changed, without the page; and gets
 // the page once a row on it has other content, though no position moved.
-func TestPageUnchanged(t *testing.T) {
+func TestUnchangedPageIsNotSentAgain(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (9, '', 'long', ?, NULL)`, strings.Repeat("text ", 1000))
 	f, err := x.db.Feed(t.Context(), "kv")
@@ -71,8 +71,8 @@ func TestColumnsChangeTheTag(t *testing.T) {
 	}
 }
 
-// TestDescriptionsUnchanged: lists and descriptions have tags, too.
-func TestDescriptionsUnchanged(t *testing.T) {
+// TestUnchangedDescriptionsAreNotSentAgain: lists and descriptions have tags, too.
+func TestUnchangedDescriptionsAreNotSentAgain(t *testing.T) {
 	x := kvFixture(t)
 	for _, path := range []string{"/_feeds", "/_feeds/kv", "/_feeds/openapi.json"} {
 		first := ask(t, x.server, "GET", path)
@@ -83,9 +83,9 @@ func TestDescriptionsUnchanged(t *testing.T) {
 	}
 }
 
-// TestNotKept: what has no tag is not to be kept: streams, pages that are sent while they are
+// TestAnswersWithoutTagAreNoStore: what has no tag is not to be kept: streams, pages that are sent while they are
 // made, errors (see checkProblem), whatever the client sends.
-func TestNotKept(t *testing.T) {
+func TestAnswersWithoutTagAreNoStore(t *testing.T) {
 	s := serving(t, pageOf(t, 5000, 200), false, nil, make(chan struct{}, 10))
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
 		if got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", coding, "If-None-Match", "*"); got.status != 200 || got.header.Get("ETag") != "" || got.header.Get("Cache-Control") != "no-store" {

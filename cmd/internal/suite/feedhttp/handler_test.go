@@ -68,7 +68,7 @@ const (
 
 // The list is at /_feeds and at /_feeds/, which is where a ServeMux leads that was given
 // "/_feeds/" alone.
-func TestListBehindAMux(t *testing.T) {
+func TestListIsServedBehindAServeMux(t *testing.T) {
 	x := kvFixture(t)
 	mux := http.NewServeMux()
 	mux.Handle("/_feeds/", feedhttp.NewHandler(feedhttp.Of(x.db), nil))
@@ -120,7 +120,7 @@ func TestPageGolden(t *testing.T) {
 	}
 }
 
-func TestFeedWithoutEntries(t *testing.T) {
+func TestFeedWithoutEntriesHasAnEmptyPage(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY)`)
 	x.addFeed(t, "kv")
 	got := ask(t, x.server, "GET", "/_feeds/fetch/kv")
@@ -243,8 +243,8 @@ var badRequests = []struct {
 	{"post to http-feeds", "POST", "/_feeds/http-feeds/kv", "", feedhttp.Problem{Type: "method-not-allowed", Status: 405, Feed: "kv"}},
 }
 
-// TestProblems (M20): a request that is refused is answered with a problem document.
-func TestProblems(t *testing.T) {
+// TestInvalidRequestsGetProblems (M20): a request that is refused is answered with a problem document.
+func TestInvalidRequestsGetProblems(t *testing.T) {
 	x := kvFixture(t)
 	for _, c := range badRequests {
 		t.Run(c.name, func(t *testing.T) {
@@ -302,7 +302,7 @@ func TestNotInitialized(t *testing.T) {
 }
 
 // Every code of the library has a status, and no answer tells what a driver said.
-func TestEveryCode(t *testing.T) {
+func TestEveryCodeHasAStatus(t *testing.T) {
 	for code, want := range map[rowfeed.Code]int{
 		rowfeed.InvalidRequest: 400, rowfeed.UnknownFeed: 404, rowfeed.CursorAhead: 409, rowfeed.GenerationChanged: 409,
 		rowfeed.Conflict: 409, rowfeed.TombstonesExpired: 410, rowfeed.NotConsistent: 503, rowfeed.Sharding: 503, rowfeed.Filling: 503, rowfeed.NotInitialized: 503, rowfeed.SchemaVersion: 503,
@@ -328,9 +328,9 @@ func TestEveryCode(t *testing.T) {
 	}
 }
 
-// TestHangingDatabase: a page from a database that does not answer ends as one from a
+// TestHangingDatabaseIsUnavailable: a page from a database that does not answer ends as one from a
 // database that is away, with and without waiting for an entry.
-func TestHangingDatabase(t *testing.T) {
+func TestHangingDatabaseIsUnavailable(t *testing.T) {
 	hangs := stubSource{fetch: func(ctx context.Context, _ rowfeed.Request) (rowfeed.Page, error) {
 		<-ctx.Done()
 		return rowfeed.Page{}, ctx.Err()
@@ -341,7 +341,7 @@ func TestHangingDatabase(t *testing.T) {
 	}
 }
 
-func TestForeignErrorAndPanic(t *testing.T) {
+func TestUnknownErrorsAndPanicsAreHidden(t *testing.T) {
 	for name, c := range map[string]struct {
 		source stubSource
 		want   feedhttp.Problem

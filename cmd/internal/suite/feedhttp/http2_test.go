@@ -32,9 +32,9 @@ func overHTTP2(t *testing.T, h http.Handler) (s *httptest.Server, connections *a
 	return s, connections
 }
 
-// TestHTTP2: over TLS one connection carries pages, waiting, a stream, and answers of every form
+// TestHTTP2ServesConcurrentRequests: over TLS one connection carries pages, waiting, a stream, and answers of every form
 // and coding, side by side.
-func TestHTTP2(t *testing.T) {
+func TestHTTP2ServesConcurrentRequests(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	s, connections := overHTTP2(t, x.handler)
 	x.server = s
@@ -126,9 +126,9 @@ func inBubble(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// TestHTTP2StreamWithNothingToSay: what bounds a write does not end a stream that waits for longer. The clock
+// TestHTTP2IdleStreamOutlivesWriteTimeout: what bounds a write does not end a stream that waits for longer. The clock
 // is the bubble's: however slow the machine is, no write takes any time.
-func TestHTTP2StreamWithNothingToSay(t *testing.T) {
+func TestHTTP2IdleStreamOutlivesWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = time.Second
 		page, asked := pageOf(t, 1, 100), 0
@@ -156,9 +156,9 @@ func TestHTTP2StreamWithNothingToSay(t *testing.T) {
 	})
 }
 
-// TestHTTP2ClientGoes: a client that gives up a waiting page, a stream, or a page half-way
+// TestHTTP2CancelledRequestsEnd: a client that gives up a waiting page, a stream, or a page half-way
 // ends what was done for it, and nothing else on its connection.
-func TestHTTP2ClientGoes(t *testing.T) {
+func TestHTTP2CancelledRequestsEnd(t *testing.T) {
 	large := pageOf(t, 8, 1<<20) // more than a window of HTTP/2, so that the server is held up
 	began, ended := make(chan struct{}, 10), make(chan string, 10)
 	source := stubSource{fetch: func(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {

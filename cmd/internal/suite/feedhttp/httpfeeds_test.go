@@ -33,9 +33,9 @@ func ids(events []event.Event) (all []string) {
 	return all
 }
 
-// TestHTTPFeeds: http-feeds.org's way of reading: all rows once from the beginning, however many
+// TestHTTPFeedsReadsAllRowsOnce: http-feeds.org's way of reading: all rows once from the beginning, however many
 // at a time, deletes only for who has seen the row, and on from any event.
-func TestHTTPFeeds(t *testing.T) {
+func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 	x := kvFixture(t) // a tombstone at 3
 	for limit, want := range map[int]string{1: "[kv:1:0:1@4 kv:1:0:4]", 2: "[kv:1:0:1@4 kv:1:0:4]", 100: "[kv:1:0:1@4 kv:1:0:4]"} {
 		for _, begin := range []string{"", "null"} {
@@ -58,8 +58,8 @@ func TestHTTPFeeds(t *testing.T) {
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1"), problemOf("tombstones-expired", 410))
 }
 
-// TestHTTPFeedsLastIDsKnowHowFarTheyAre: the last event of a page may stand below the page's end.
-func TestHTTPFeedsLastIDsKnowHowFarTheyAre(t *testing.T) {
+// TestHTTPFeedsLastIDIsThePagesCursor: the last event of a page may stand below the page's end.
+func TestHTTPFeedsLastIDIsThePagesCursor(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `DELETE FROM kv WHERE id = 3`)
 	f, err := x.db.Feed(t.Context(), "kv")
@@ -72,8 +72,8 @@ func TestHTTPFeedsLastIDsKnowHowFarTheyAre(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsWaits: timeout is in milliseconds.
-func TestHTTPFeedsWaits(t *testing.T) {
+// TestHTTPFeedsTimeoutIsInMilliseconds: timeout is in milliseconds.
+func TestHTTPFeedsTimeoutIsInMilliseconds(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	got := later(t, x.server, "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1&timeout=60000")
 	x.await(t, 2)
@@ -102,9 +102,9 @@ func TestHTTPFeedsSkipsEmptyPages(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsOfAnotherShard: ULIDs of one shard say nothing of another's: with an id of an event of
+// TestHTTPFeedsRefusesIDsOfAnotherShard: ULIDs of one shard say nothing of another's: with an id of an event of
 // that one, entries of this one would be passed over.
-func TestHTTPFeedsOfAnotherShard(t *testing.T) {
+func TestHTTPFeedsRefusesIDsOfAnotherShard(t *testing.T) {
 	page := pageOf(t, 1, 100)
 	page.Entries[0].Position, page.Cursor = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	s := serve(t, handlerOf(stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil }}))
@@ -119,8 +119,8 @@ func TestHTTPFeedsOfAnotherShard(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsProblems: what is wrong is named as the client wrote it.
-func TestHTTPFeedsProblems(t *testing.T) {
+// TestHTTPFeedsNamesParametersAsSent: what is wrong is named as the client wrote it.
+func TestHTTPFeedsNamesParametersAsSent(t *testing.T) {
 	x := kvFixture(t)
 	for query, want := range map[string]string{
 		"lastEventId=17": "lastEventId", "lastEventId=other:1:0:1": "lastEventId", "lastEventId=kv:1:0": "lastEventId", "lastEventId=kv:1:0:x": "lastEventId", "lastEventId=kv::0:1": "lastEventId", "lastEventId=kv:1:x:1": "lastEventId", "lastEventId=kv:1::1": "lastEventId",

@@ -35,8 +35,8 @@ func serving(t *testing.T, page rowfeed.Page, http2 bool, cfg *feedhttp.Config, 
 	return s
 }
 
-// TestPageOfManyParts: a page that is sent while it is made is the page, and our client reads it.
-func TestPageOfManyParts(t *testing.T) {
+// TestPageOfManyPartsIsWhole: a page that is sent while it is made is the page, and our client reads it.
+func TestPageOfManyPartsIsWhole(t *testing.T) {
 	page := pageOf(t, 5000, 200)
 	for _, http2 := range []bool{false, true} {
 		s := serving(t, page, http2, nil, make(chan struct{}, 10))
@@ -62,9 +62,9 @@ func TestPageOfManyParts(t *testing.T) {
 	}
 }
 
-// TestLargePageSlowReader: a client that stands still in a page, and then reads on, sees that
+// TestStalledReaderOfALargePageIsDisconnected: a client that stands still in a page, and then reads on, sees that
 // it was cut off, and no cursor to go on from.
-func TestLargePageSlowReader(t *testing.T) {
+func TestStalledReaderOfALargePageIsDisconnected(t *testing.T) {
 	page := pageOf(t, 40, 1<<20) // more than any socket's buffers hold
 	for _, http2 := range []bool{false, true} {
 		for _, accept := range []string{"application/json", "application/x-ndjson"} {
@@ -90,8 +90,8 @@ func TestLargePageSlowReader(t *testing.T) {
 	}
 }
 
-// TestClientOfALargePageThatBreaksOff: our client takes no part of a page for a page.
-func TestClientOfALargePageThatBreaksOff(t *testing.T) {
+// TestClientRefusesAnAbortedPage: our client takes no part of a page for a page.
+func TestClientRefusesAnAbortedPage(t *testing.T) {
 	page := pageOf(t, 1000, 200)
 	whole := page.AppendJSON(nil, "kv")
 	for _, length := range []int{0, 1, len(whole) / 2, len(whole) - 1} {

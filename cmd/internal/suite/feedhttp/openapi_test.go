@@ -125,8 +125,8 @@ func (d *described) answer(t *testing.T, request *openapi3filter.RequestValidati
 	}
 }
 
-// TestOpenAPIHolds (O5): requests and answers of every path, format and status are as described.
-func TestOpenAPIHolds(t *testing.T) {
+// TestAnswersMatchOpenAPI (O5): requests and answers of every path, format and status are as described.
+func TestAnswersMatchOpenAPI(t *testing.T) {
 	d := newDescribed(t)
 	x := kvFixture(t)
 	x.exec(t, `CREATE TABLE ev (s BIGINT NOT NULL, id INTEGER NOT NULL, v TEXT, PRIMARY KEY (s, id))`)

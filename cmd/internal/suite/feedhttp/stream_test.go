@@ -82,9 +82,9 @@ const (
 	beat  = ": nothing new"
 )
 
-// TestStream (M69): the stream of kvFixture's feed: what a page from the same cursor shows, an entry an
+// TestStreamHasTheEntriesOfPages (M69): the stream of kvFixture's feed: what a page from the same cursor shows, an entry an
 // event, and what comes. Each id is a cursor from which fetching and streaming go on.
-func TestStream(t *testing.T) {
+func TestStreamHasTheEntriesOfPages(t *testing.T) {
 	x := kvFixture(t)
 	all := listen(t, x.server, "/_feeds/stream/kv")
 	// The first id still bears the start mark, as the cursor of a page of one entry does.
@@ -111,9 +111,9 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamComesBack (M69, H30): a client that comes back sends its first address and the last id that it has
+// TestLastEventIDWinsOverAfter (M69, H30): a client that comes back sends its first address and the last id that it has
 // seen: the id counts. An empty header is no id.
-func TestStreamComesBack(t *testing.T) {
+func TestLastEventIDWinsOverAfter(t *testing.T) {
 	x := kvFixture(t)
 	listen(t, x.server, "/_feeds/stream/kv?after=1", "Last-Event-ID", "3").want(t, retry, "id: 4|data: "+entry4)
 	listen(t, x.server, "/_feeds/stream/kv?after=3", "Last-Event-ID", "").want(t, retry, "id: 4|data: "+entry4)
@@ -137,7 +137,7 @@ func TestStreamComesBack(t *testing.T) {
 }
 
 // While nothing comes, comments do.
-func TestStreamHeartbeat(t *testing.T) {
+func TestIdleStreamSendsHeartbeats(t *testing.T) {
 	x := newLooking(t, &feedhttp.Config{Heartbeat: 5 * time.Millisecond}, nil)
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
 	e.want(t, retry, beat, beat, beat)
@@ -192,7 +192,7 @@ func TestStreamEndsWithAProblem(t *testing.T) {
 }
 
 // A server that is shut down does not wait for its streams: they end, cleanly.
-func TestStreamEndsWithTheServer(t *testing.T) {
+func TestStreamEndsOnClose(t *testing.T) {
 	testleaks.None(t)
 	x := newLooking(t, nil, nil)
 	var streams []*events
@@ -216,7 +216,7 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 }
 
 // A client that goes frees what its stream held.
-func TestStreamClientGoes(t *testing.T) {
+func TestStreamEndsWhenClientDisconnects(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	x := newLooking(t, nil, func(s *httptest.Server) { s.Config.Handler = tellEnd(s.Config.Handler, ended) })
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
@@ -236,7 +236,7 @@ func tellEnd(h http.Handler, ended chan<- struct{}) http.Handler {
 }
 
 // A client that stands still is cut off, and has cost a page, not the feed.
-func TestStreamSlowReader(t *testing.T) {
+func TestStalledReaderOfAStreamIsDisconnected(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	x := newLooking(t, &feedhttp.Config{WriteTimeout: 10 * time.Millisecond}, func(s *httptest.Server) { s.Config.Handler = tellEnd(s.Config.Handler, ended) })
 	for id := range 40 { // more than any socket's buffers hold
@@ -262,9 +262,9 @@ func TestStreamSlowReader(t *testing.T) {
 	}
 }
 
-// TestStreamOfAnImpatientSource (M69): a source that answers at once, though it was asked to wait, is not asked
+// TestStreamPausesIfSourceDoesNotWait (M69): a source that answers at once, though it was asked to wait, is not asked
 // as fast as it answers; one that waits is asked again at once. The clock is the bubble's.
-func TestStreamOfAnImpatientSource(t *testing.T) {
+func TestStreamPausesIfSourceDoesNotWait(t *testing.T) {
 	const asked = 20
 	for _, c := range []struct {
 		name string

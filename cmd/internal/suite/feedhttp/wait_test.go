@@ -83,9 +83,9 @@ func later(t *testing.T, s *httptest.Server, path string) <-chan answer {
 	return got
 }
 
-// TestWaitOverHTTP (M69): a request that waits is answered with the entry when it comes, also when that takes
+// TestWaitReturnsTheNextEntry (M69): a request that waits is answered with the entry when it comes, also when that takes
 // longer than the server allows a client to send its request.
-func TestWaitOverHTTP(t *testing.T) {
+func TestWaitReturnsTheNextEntry(t *testing.T) {
 	x := newLooking(t, nil, func(s *httptest.Server) {
 		s.Config.ReadHeaderTimeout = time.Hour // a header has all the time that it needs here
 		s.Config.ReadTimeout = time.Millisecond
@@ -101,7 +101,7 @@ func TestWaitOverHTTP(t *testing.T) {
 }
 
 // The client passes its wait on, in parts that the server takes.
-func TestClientWaits(t *testing.T) {
+func TestClientWaitsAsRequested(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	c := x.client("kv")
 	c.Timeout = time.Nanosecond // beyond the wait: it bounds a request that does not wait
@@ -166,7 +166,7 @@ func TestClientWaitsInParts(t *testing.T) {
 }
 
 // Close ends every wait with the page that there is; later ones do not wait.
-func TestWaitEndsWithTheServer(t *testing.T) {
+func TestWaitEndsOnClose(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	got := later(t, x.server, "/_feeds/fetch/kv?after=1&wait=1m")
 	x.await(t, 1)
@@ -185,9 +185,9 @@ func TestWaitEndsWithTheServer(t *testing.T) {
 	}
 }
 
-// TestConsistentOverHTTP (H14): consistent=true publishes what was written; a server that must not publish
+// TestConsistentPublishesFirst (H14): consistent=true publishes what was written; a server that must not publish
 // refuses it.
-func TestConsistentOverHTTP(t *testing.T) {
+func TestConsistentPublishesFirst(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
 	if a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&consistent=false"); a.body != `{"feed":"kv","entries":[],"cursor":"1","more":false,"base64":[]}`+"\n" {
