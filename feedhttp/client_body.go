@@ -58,7 +58,8 @@ func (c *Client) readBody(resp *http.Response) ([]byte, error) {
 		}
 		body = z
 	default:
-		return nil, c.notRowfeed(fmt.Sprintf("the answer has a Content-Encoding that was not requested: %q", coding), nil)
+		return nil, c.notRowfeed(fmt.Sprintf("the answer has a Content-Encoding that was not requested: %q", coding),
+			nil)
 	}
 	return c.readBounded(body)
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// minCompressed is the minimum size of a compressed answer. Below it, the header costs as much as compression saves,
-	// and the answer is one packet anyway.
+	// minCompressed is the minimum size of a compressed answer. Below it, the header costs as much as compression
+	// saves, and the answer is one packet anyway.
 	minCompressed = 1400
 	// zstdWindow is how far back a compressor finds repetitions, and how much a receiver has to keep. Browsers
 	// support up to maxWindow (RFC 9659). A larger window gains little: rows resemble those near them.

@@ -83,13 +83,15 @@ func cursorOfEvent(id, feed string, shards feedtype.Shards) (feedtype.Cursor, er
 	rest, ours := strings.CutPrefix(id, feed+":")
 	fields := strings.SplitN(rest, ":", 3)
 	if !ours || len(fields) != 3 {
-		return "", badParameter("lastEventId", "send the unchanged id of an event, or omit lastEventId to start at the beginning",
+		return "", badParameter("lastEventId",
+			"send the unchanged id of an event, or omit lastEventId to start at the beginning",
 			"%q is not the id of an event of this feed", id)
 	}
 	generation, state := fields[0], fields[2]
 	shard, err := strconv.Atoi(fields[1])
 	if err != nil {
-		return "", badParameter("lastEventId", "send the unchanged id of an event, or omit lastEventId to start at the beginning",
+		return "", badParameter("lastEventId",
+			"send the unchanged id of an event, or omit lastEventId to start at the beginning",
 			"%q has no shard", id)
 	}
 	position, _, _ := strings.Cut(state, "@")

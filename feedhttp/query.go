@@ -20,7 +20,8 @@ const (
 // parseQuery parses a query string. Each known parameter may occur once, others are refused.
 func parseQuery(raw string, known ...string) (url.Values, error) {
 	if len(raw) > maxQuery {
-		return nil, problem(URITooLong, "", "the query string has %d bytes, at most %d are accepted", len(raw), maxQuery)
+		return nil, problem(URITooLong, "", "the query string has %d bytes, at most %d are accepted", len(raw),
+			maxQuery)
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 	"weak"
 )
 
-// TestFailedAnswerAbortsConnection: an answer that fails after its beginning was sent aborts the connection, over HTTP/1.1 and HTTP/2,
-// compressed or not. It does not end like a complete answer. An answer that fails before is a problem.
+// TestFailedAnswerAbortsConnection: an answer that fails after its beginning was sent aborts the connection, over
+// HTTP/1.1 and HTTP/2, compressed or not. It does not end like a complete answer. An answer that fails before is a
+// problem.
 func TestFailedAnswerAbortsConnection(t *testing.T) {
 	var log bytes.Buffer
 	h := NewHandler(nil, &Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
@@ -71,8 +72,8 @@ func TestFailedAnswerAbortsConnection(t *testing.T) {
 	}
 }
 
-// TestAllocationsDoNotGrowWithEntries: serving a page needs the same number of allocations for any number of entries, because its
-// buffer is reused.
+// TestAllocationsDoNotGrowWithEntries: serving a page needs the same number of allocations for any number of entries,
+// because its buffer is reused.
 func TestAllocationsDoNotGrowWithEntries(t *testing.T) {
 	h := NewHandler(nil, nil)
 	r := httptest.NewRequestWithContext(context.Background(), "GET", "/", nil)

@@ -223,14 +223,16 @@ func TestActionsNeedRights(t *testing.T) {
 			_, db := consumed(t)
 			lease(t, db, "publish:kv")
 			if a.name == "resume" {
-				if _, err := db.Admin().PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "billing"}); err != nil {
+				if _, err := db.Admin().PauseConsumer(t.Context(),
+					rowfeed.ConsumerID{Consumer: "billing"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			a.form.Set("confirmed", "yes")
 			h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)
 			right, _, _ := strings.Cut(a.right, " ")
-			for _, who := range []access.Identity{{}, may("read *"), may("read kv", right+" other"), may(map[string]string{"publish": "administer *", "administer": "publish *"}[right])} {
+			for _, who := range []access.Identity{{}, may("read *"), may("read kv", right+" other"),
+				may(map[string]string{"publish": "administer *", "administer": "publish *"}[right])} {
 				before := len(audited(t, db))
 				if r, body := post(t, as(who, h), "/act/"+a.name, a.form); r.StatusCode != http.StatusForbidden ||
 					!strings.Contains(body, "Next:") ||

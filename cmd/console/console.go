@@ -50,7 +50,8 @@ func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
 	}
 	states := states{data.Feeds, set.Problems, set.Log}
 	h := &Handler{files: make(map[string]file), sample: newSampler(states, set.Login != nil),
-		pages: &pages{routesOf(catalog, data, states, &set), http.NewCrossOriginProtection(), set.Login != nil, set.Log}}
+		pages: &pages{routesOf(catalog, data, states, &set), http.NewCrossOriginProtection(), set.Login != nil,
+			set.Log}}
 	entries, _ := assets.ReadDir("assets") // embedded: they are there
 	for _, e := range entries {
 		mediaType, ok := mediaTypes[path.Ext(e.Name())]

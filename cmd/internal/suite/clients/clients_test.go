@@ -167,7 +167,8 @@ func TestPython(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".py")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := run(t, client(t, "python"), []string{"ROWFEED_TEST_TLS=" + certificates(t), addresses(t)}, python(t), "-m", "unittest", "-b", "tests."+name)
+			out := run(t, client(t, "python"), []string{"ROWFEED_TEST_TLS=" + certificates(t), addresses(t)}, python(t),
+				"-m", "unittest", "-b", "tests."+name)
 			if !strings.Contains(out, "\nOK\n") || strings.Contains(out, "skipped") {
 				t.Errorf("not all tests were run:\n%s", out)
 			}
@@ -180,7 +181,8 @@ func TestPythonOnServers(t *testing.T) {
 	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
-		run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m", "unittest", "-b", "tests.on_server")
+		run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m",
+			"unittest", "-b", "tests.on_server")
 	})
 }
 

@@ -23,7 +23,8 @@ func (c tenant) Source(context.Context, string) (rowfeed.Source, error) { return
 
 func (c tenant) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
 	page, err := c.Feed.Fetch(ctx, req)
-	page.Entries = slices.DeleteFunc(page.Entries, func(e rowfeed.Entry) bool { return !c.owns(e.Key.Value(0).(int64)) })
+	page.Entries = slices.DeleteFunc(page.Entries,
+		func(e rowfeed.Entry) bool { return !c.owns(e.Key.Value(0).(int64)) })
 	return page, err
 }
 
@@ -32,7 +33,8 @@ func (c tenant) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 func TestSharedPageRespectsViews(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	entry := func(id int) string {
-		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":"b"}}`, id, id, id)
+		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":"b"}}`, id, id,
+			id)
 	}
 	type asked struct {
 		want   string
@@ -53,7 +55,8 @@ func TestSharedPageRespectsViews(t *testing.T) {
 		defer h.Close()
 		for range 5 {
 			for _, name := range []string{"kv", "orders"} {
-				a := asked{fmt.Sprintf(`{"feed":"%s","entries":[%s],"cursor":"3","more":false,"base64":[]}`+"\n", name, c.want), make(chan answer, 1)}
+				a := asked{fmt.Sprintf(`{"feed":"%s","entries":[%s],"cursor":"3","more":false,"base64":[]}`+"\n", name,
+					c.want), make(chan answer, 1)}
 				go func() { a.result <- ask(t, s, "GET", "/_feeds/fetch/"+name+"?after=1&wait=1m") }()
 				all = append(all, a)
 			}

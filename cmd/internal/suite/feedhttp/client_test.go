@@ -20,7 +20,8 @@ import (
 
 // exact takes types for what they are, too, but an empty []byte for a nil one: both
 // are an empty binary value, NULL is neither.
-var exact = cmp.Options{cmp.AllowUnexported(rowfeed.Row{}), cmpopts.IgnoreUnexported(rowfeed.Page{}), cmp.Comparer(bytes.Equal),
+var exact = cmp.Options{cmp.AllowUnexported(rowfeed.Row{}), cmpopts.IgnoreUnexported(rowfeed.Page{}),
+	cmp.Comparer(bytes.Equal),
 	cmp.Comparer(func(a, b float64) bool { // tells -0 from 0, and takes NaN for NaN
 		return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 	})}
@@ -44,7 +45,8 @@ func compare(t *testing.T, direct, remote rowfeed.Source, req rowfeed.Request) r
 
 func TestClientReadsWhatTheFeedReads(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE t (
-		a ANY, b BLOB, n NUMERIC, id TEXT NOT NULL, part INTEGER NOT NULL, "odd "" <name>" TEXT, PRIMARY KEY (id, part))`)
+		a ANY, b BLOB, n NUMERIC, id TEXT NOT NULL, part INTEGER NOT NULL, "odd "" <name>" TEXT,
+		PRIMARY KEY (id, part))`)
 	values := []any{
 		nil, int64(0), int64(math.MaxInt64), int64(math.MinInt64), int64(1<<53 + 1),
 		0.0, 1.0, -0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.Copysign(0, -1),
@@ -56,7 +58,8 @@ func TestClientReadsWhatTheFeedReads(t *testing.T) {
 		x.exec(t, `INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)`, v, v, v, fmt.Sprint(i), i, "x")
 	}
 	// Text that is not UTF-8, also beside the binary values of the same bytes.
-	x.exec(t, `INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), CAST(x'ff41' AS TEXT), NULL, CAST(x'c328' AS TEXT), -1, NULL), (x'ff41', x'ff41', NULL, x'c328', -1, NULL)`)
+	x.exec(t, `INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), CAST(x'ff41' AS TEXT), NULL, CAST(x'c328' AS TEXT), -1, `+
+		`NULL), (x'ff41', x'ff41', NULL, x'c328', -1, NULL)`)
 	f := x.addFeed(t, "t")
 	x.exec(t, `DELETE FROM t WHERE part % 5 = 0`)
 	x.publish(t, f)
@@ -72,7 +75,8 @@ func TestClientReadsWhatTheFeedReads(t *testing.T) {
 			req.After = page.Cursor
 		}
 	}
-	for _, after := range []rowfeed.Cursor{"0", "1", "3@27", rowfeed.Now, "at:2020-01-01T00:00:00+02:00", rowfeed.At(time.Now().Add(time.Hour))} {
+	for _, after := range []rowfeed.Cursor{"0", "1", "3@27", rowfeed.Now, "at:2020-01-01T00:00:00+02:00",
+		rowfeed.At(time.Now().Add(time.Hour))} {
 		compare(t, f, c, rowfeed.Request{After: after, Wait: time.Second})
 	}
 	want, err := f.Info(t.Context())
@@ -114,7 +118,8 @@ func TestClientErrorsHaveTheFeedsCodes(t *testing.T) {
 	}
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
 	for _, req := range []rowfeed.Request{
-		{After: "9"}, {After: "3:1"}, {After: "1"}, {After: "junk"}, {After: "at:junk"}, {Limit: -1}, {Limit: feedtype.MaxLimit + 1},
+		{After: "9"}, {After: "3:1"}, {After: "1"}, {After: "junk"}, {After: "at:junk"}, {Limit: -1},
+		{Limit: feedtype.MaxLimit + 1},
 		{Limit: 1, Wait: -1},
 	} {
 		_, want := f.Fetch(t.Context(), req)
@@ -156,19 +161,27 @@ func TestClientRefusesInvalidAnswers(t *testing.T) {
 		text   string
 		retry  time.Duration
 	}{
-		{"HTML", respond(200, "text/html; charset=utf-8", "<p>hello"), rowfeed.Failed, "not from rowfeed: status 200 with text/html", 0},
+		{"HTML", respond(200, "text/html; charset=utf-8", "<p>hello"), rowfeed.Failed,
+			"not from rowfeed: status 200 with text/html", 0},
 		{"other JSON", respond(200, "application/json", `{"entries":[]}`), rowfeed.Failed, "no page of a feed", 0},
 		{"no JSON", respond(200, "application/json", `<p>`), rowfeed.Failed, "no page of a feed", 0},
 		{"a list", respond(200, "application/json", `[]`), rowfeed.Failed, "no page of a feed", 0},
-		{"plain 404", respond(404, "text/plain", "404 page not found"), rowfeed.Failed, "status 404 with text/plain", 0},
+		{"plain 404", respond(404, "text/plain", "404 page not found"), rowfeed.Failed, "status 404 with text/plain",
+			0},
 		{"no type", respond(404, "", ""), rowfeed.Failed, "status 404 with no content type", 0},
-		{"foreign problem", respond(404, "application/problem+json", `{"type":"about:blank","title":"x"}`), rowfeed.Failed, "status 404", 0},
+		{"foreign problem", respond(404, "application/problem+json", `{"type":"about:blank","title":"x"}`),
+			rowfeed.Failed, "status 404", 0},
 		{"proxy", respond(502, "text/html", "bad gateway"), rowfeed.Unavailable, "status 502", 0},
-		{"proxy with Retry-After", respond(503, "text/html", "x", "Retry-After", "7"), rowfeed.Unavailable, "status 503", 7 * time.Second},
-		{"busy", respond(503, "application/problem+json", `{"type":"urn:rowfeed:problem:locked","detail":"busy"}`, "Retry-After", "2"), rowfeed.Locked, "busy", 2 * time.Second},
-		{"code of a later version", respond(418, "application/problem+json", `{"type":"urn:rowfeed:problem:teapot","detail":"short and stout"}`), "teapot", "stout", 0},
-		{"too much", respond(200, "application/json", strings.Repeat(" ", 5000)), rowfeed.Failed, "more than 4096 bytes", 0},
-		{"breaks off", respond(200, "application/json", `{"entries":`, "Content-Length", "100"), rowfeed.Unavailable, "closed the connection early", 0},
+		{"proxy with Retry-After", respond(503, "text/html", "x", "Retry-After", "7"), rowfeed.Unavailable,
+			"status 503", 7 * time.Second},
+		{"busy", respond(503, "application/problem+json", `{"type":"urn:rowfeed:problem:locked","detail":"busy"}`,
+			"Retry-After", "2"), rowfeed.Locked, "busy", 2 * time.Second},
+		{"code of a later version", respond(418, "application/problem+json",
+			`{"type":"urn:rowfeed:problem:teapot","detail":"short and stout"}`), "teapot", "stout", 0},
+		{"too much", respond(200, "application/json", strings.Repeat(" ", 5000)), rowfeed.Failed,
+			"more than 4096 bytes", 0},
+		{"breaks off", respond(200, "application/json", `{"entries":`, "Content-Length", "100"), rowfeed.Unavailable,
+			"closed the connection early", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, c.answer)
@@ -191,7 +204,8 @@ func TestClientStopsIfColumnsKeepChanging(t *testing.T) {
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n++; strings.Contains(r.URL.Path, "fetch") {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"entries":[{"position":"1","op":"upsert","key":{"id":1},"row":{"other":1}}],"cursor":"1","more":false}`))
+			_, _ = w.Write([]byte(`{"entries":[{"position":"1","op":"upsert","key":{"id":1},"row":{"other":1}}],` +
+				`"cursor":"1","more":false}`))
 			return
 		}
 		feedhttp.NewHandler(feedhttp.Of(x.db), nil).ServeHTTP(w, r)
@@ -207,17 +221,20 @@ func TestClientReportsUnreachableServer(t *testing.T) {
 	s.Close()
 	c := &feedhttp.Client{URL: strings.Replace(s.URL, "://", "://me:secret@", 1), Feed: "kv"}
 	_, err := c.Fetch(t.Context(), rowfeed.Request{})
-	if !errors.Is(err, rowfeed.Unavailable) || !strings.Contains(err.Error(), "rowfeed serve") || strings.Contains(err.Error(), "secret") {
+	if !errors.Is(err, rowfeed.Unavailable) || !strings.Contains(err.Error(), "rowfeed serve") ||
+		strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}
 	hang := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	_, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv", Timeout: time.Millisecond}).Fetch(t.Context(), rowfeed.Request{})
+	_, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv", Timeout: time.Millisecond}).Fetch(t.Context(),
+		rowfeed.Request{})
 	if !errors.Is(err, rowfeed.Unavailable) || !strings.Contains(err.Error(), "in time") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv"}).Fetch(ctx, rowfeed.Request{}); !errors.Is(err, context.Canceled) {
+	if _, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv"}).Fetch(ctx, rowfeed.Request{}); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -228,13 +245,16 @@ func TestClientValidatesURL(t *testing.T) {
 	below.Handle("/deep/er/", http.StripPrefix("/deep/er", feedhttp.NewHandler(feedhttp.Of(x.db), nil)))
 	s := serve(t, below)
 	for _, suffix := range []string{"/deep/er", "/deep/er/", "/deep/er?x=1#y"} {
-		if _, err := (&feedhttp.Client{URL: s.URL + suffix, Feed: "kv"}).Fetch(t.Context(), rowfeed.Request{After: "1"}); err != nil {
+		if _, err := (&feedhttp.Client{URL: s.URL + suffix, Feed: "kv"}).Fetch(t.Context(),
+			rowfeed.Request{After: "1"}); err != nil {
 			t.Errorf("%s: %v", suffix, err)
 		}
 	}
-	for _, bad := range []string{"", "localhost:8080", "ftp://host", "http://", "/path", "http://me:secret@[::1", "://me:secret@x"} {
+	for _, bad := range []string{"", "localhost:8080", "ftp://host", "http://", "/path", "http://me:secret@[::1",
+		"://me:secret@x"} {
 		_, err := (&feedhttp.Client{URL: bad, Feed: "kv"}).Fetch(t.Context(), rowfeed.Request{})
-		if !errors.Is(err, rowfeed.InvalidRequest) || !strings.Contains(err.Error(), "http://127.0.0.1:8080") || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, rowfeed.InvalidRequest) || !strings.Contains(err.Error(), "http://127.0.0.1:8080") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -32,8 +32,8 @@ func overHTTP2(t *testing.T, h http.Handler) (s *httptest.Server, connections *a
 	return s, connections
 }
 
-// TestHTTP2ServesConcurrentRequests: over TLS one connection carries pages, waiting, a stream, and answers of every form
-// and coding, side by side.
+// TestHTTP2ServesConcurrentRequests: over TLS one connection carries pages, waiting, a stream, and answers of every
+// form and coding, side by side.
 func TestHTTP2ServesConcurrentRequests(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	s, connections := overHTTP2(t, x.handler)
@@ -43,10 +43,12 @@ func TestHTTP2ServesConcurrentRequests(t *testing.T) {
 	if stream.resp.Proto != "HTTP/2.0" {
 		t.Fatalf("%s", stream.resp.Proto)
 	}
-	waiting := []<-chan answer{later(t, s, "/_feeds/fetch/kv?after=1&wait=1m"), later(t, s, "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1&timeout=60000")}
+	waiting := []<-chan answer{later(t, s, "/_feeds/fetch/kv?after=1&wait=1m"),
+		later(t, s, "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1&timeout=60000")}
 	x.await(t, 2)
 	for _, accept := range []string{"application/json", "application/x-ndjson", batch} {
-		if got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept", accept); got.status != 200 || got.header.Get("Content-Type") != accept {
+		if got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept", accept); got.status != 200 ||
+			got.header.Get("Content-Type") != accept {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -65,7 +67,8 @@ func TestHTTP2ServesConcurrentRequests(t *testing.T) {
 		if body := unzipped(t, first, coding); !strings.Contains(body, `"cursor":"2"`) {
 			t.Errorf("%s", body)
 		}
-		if again := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", coding, "If-None-Match", first.header.Get("ETag")); again.status != 304 {
+		if again := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", coding, "If-None-Match",
+			first.header.Get("ETag")); again.status != 304 {
 			t.Errorf("%d", again.status)
 		}
 	}
@@ -141,7 +144,8 @@ func TestHTTP2IdleStreamOutlivesWriteTimeout(t *testing.T) {
 			}
 			return page, ctx.Err()
 		}}
-		s := inBubble(t, feedhttp.NewHandler(stubCatalog{source}, &feedhttp.Config{WriteTimeout: bound, Heartbeat: time.Hour}))
+		s := inBubble(t, feedhttp.NewHandler(stubCatalog{source},
+			&feedhttp.Config{WriteTimeout: bound, Heartbeat: time.Hour}))
 		stream := listen(t, s, "/_feeds/stream/kv")
 		if stream.resp.Proto != "HTTP/2.0" {
 			t.Fatalf("%s", stream.resp.Proto)
@@ -177,7 +181,8 @@ func TestHTTP2CancelledRequestsEnd(t *testing.T) {
 	other := listen(t, s, "/_feeds/stream/kv?after=1")
 	other.want(t, retry)
 	<-began
-	for _, path := range []string{"/_feeds/fetch/kv?wait=1m", "/_feeds/http-feeds/kv?timeout=60000", "/_feeds/fetch/kv", "/_feeds/stream/kv"} {
+	for _, path := range []string{"/_feeds/fetch/kv?wait=1m", "/_feeds/http-feeds/kv?timeout=60000", "/_feeds/fetch/kv",
+		"/_feeds/stream/kv"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
 		go func() {

@@ -15,7 +15,8 @@ import (
 func followHTTPFeeds(t *testing.T, x fixture, last string, query string) (all []event.Event) {
 	t.Helper()
 	for range 1000 {
-		events := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId="+url.QueryEscape(last)+query))
+		events := cloudEvents(t, ask(t, x.server, "GET",
+			"/_feeds/http-feeds/kv?lastEventId="+url.QueryEscape(last)+query))
 		if len(events) == 0 {
 			return all
 		}
@@ -37,17 +38,20 @@ func ids(events []event.Event) (all []string) {
 // at a time, deletes only for who has seen the row, and on from any event.
 func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 	x := kvFixture(t) // a tombstone at 3
-	for limit, want := range map[int]string{1: "[kv:1:0:1@4 kv:1:0:4]", 2: "[kv:1:0:1@4 kv:1:0:4]", 100: "[kv:1:0:1@4 kv:1:0:4]"} {
+	for limit, want := range map[int]string{1: "[kv:1:0:1@4 kv:1:0:4]", 2: "[kv:1:0:1@4 kv:1:0:4]",
+		100: "[kv:1:0:1@4 kv:1:0:4]"} {
 		for _, begin := range []string{"", "null"} {
 			if got := fmt.Sprint(ids(followHTTPFeeds(t, x, begin, fmt.Sprintf("&limit=%d", limit)))); got != want {
 				t.Errorf("from %q, %d at a time: %s", begin, limit, got)
 			}
 		}
 	}
-	if got := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv")); len(got) != 2 || string(got[0].Data()) != `{"id":1,"ns":"","k":"fred","v":"jim","b":null}` {
+	if got := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv")); len(got) != 2 ||
+		string(got[0].Data()) != `{"id":1,"ns":"","k":"fred","v":"jim","b":null}` {
 		t.Errorf("%v", got)
 	}
-	if got := followHTTPFeeds(t, x, "kv:1:0:2", ""); fmt.Sprint(ids(got)) != "[kv:1:0:3 kv:1:0:4]" || got[0].Extensions()["method"] != "DELETE" || got[0].Data() != nil {
+	if got := followHTTPFeeds(t, x, "kv:1:0:2", ""); fmt.Sprint(ids(got)) != "[kv:1:0:3 kv:1:0:4]" ||
+		got[0].Extensions()["method"] != "DELETE" || got[0].Data() != nil {
 		t.Errorf("behind an event: %v", got)
 	}
 	// Deletes that the reader need not know of have been forgotten: it goes on all the same.
@@ -55,7 +59,8 @@ func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "kv:1:0:1@4", ""))); got != "[kv:1:0:4]" {
 		t.Errorf("behind the first of a beginning: %s", got)
 	}
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1"), problemOf("tombstones-expired", 410))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1"),
+		problemOf("tombstones-expired", 410))
 }
 
 // TestHTTPFeedsLastIDIsThePagesCursor: the last event of a page may stand below the page's end.
@@ -82,22 +87,26 @@ func TestHTTPFeedsTimeoutIsInMilliseconds(t *testing.T) {
 	if all := cloudEvents(t, <-got); len(all) != 1 || all[0].ID() != "kv:1:0:2" {
 		t.Errorf("%v", all)
 	}
-	if all := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:2&timeout=1")); len(all) != 0 {
+	if all := cloudEvents(t, ask(t, x.server, "GET",
+		"/_feeds/http-feeds/kv?lastEventId=kv:1:0:2&timeout=1")); len(all) != 0 {
 		t.Errorf("%v", all)
 	}
 }
 
-// TestHTTPFeedsSkipsEmptyPages: an empty array is the end; a page that has nothing to show though more is behind it is not.
+// TestHTTPFeedsSkipsEmptyPages: an empty array is the end; a page that has nothing to show though more is behind it is
+// not.
 func TestHTTPFeedsSkipsEmptyPages(t *testing.T) {
 	last := pageOf(t, 1, 100)
 	last.Entries[0].Position, last.Cursor = "9", "9"
-	pages := map[rowfeed.Cursor]rowfeed.Page{"": {Cursor: "7@9", More: true}, "7@9": {Cursor: "8@9", More: true}, "8@9": last}
+	pages := map[rowfeed.Cursor]rowfeed.Page{"": {Cursor: "7@9", More: true}, "7@9": {Cursor: "8@9", More: true},
+		"8@9": last}
 	s := serve(t, handlerOf(stubSource{fetch: pagesOf(pages)}))
 	if all := cloudEvents(t, ask(t, s, "GET", "/_feeds/http-feeds/kv")); len(all) != 1 || all[0].ID() != "kv:1:0:9" {
 		t.Errorf("%v", all)
 	}
 	stuck := map[rowfeed.Cursor]rowfeed.Page{"": {Cursor: "", More: true}}
-	if all := cloudEvents(t, ask(t, serve(t, handlerOf(stubSource{fetch: pagesOf(stuck)})), "GET", "/_feeds/http-feeds/kv")); len(all) != 0 {
+	if all := cloudEvents(t, ask(t, serve(t, handlerOf(stubSource{fetch: pagesOf(stuck)})), "GET",
+		"/_feeds/http-feeds/kv")); len(all) != 0 {
 		t.Errorf("%v", all)
 	}
 }
@@ -107,7 +116,10 @@ func TestHTTPFeedsSkipsEmptyPages(t *testing.T) {
 func TestHTTPFeedsRefusesIDsOfAnotherShard(t *testing.T) {
 	page := pageOf(t, 1, 100)
 	page.Entries[0].Position, page.Cursor = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-	s := serve(t, handlerOf(stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil }}))
+	s := serve(t, handlerOf(stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page,
+		error) {
+		return page, nil
+	}}))
 	const path = "/_feeds/http-feeds/kv?lastEventId=kv:1:-7:01ARZ3NDEKTSV4RRFFQ69G5FAS"
 	for _, shard := range []string{"&shard=7", "&shard=0", "&shard=0&shard_count=2"} {
 		checkProblem(t, ask(t, s, "GET", path+shard), invalidParameter("lastEventId", "lastEventId"))
@@ -123,15 +135,22 @@ func TestHTTPFeedsRefusesIDsOfAnotherShard(t *testing.T) {
 func TestHTTPFeedsNamesParametersAsSent(t *testing.T) {
 	x := kvFixture(t)
 	for query, want := range map[string]string{
-		"lastEventId=17": "lastEventId", "lastEventId=other:1:0:1": "lastEventId", "lastEventId=kv:1:0": "lastEventId", "lastEventId=kv:1:0:x": "lastEventId", "lastEventId=kv::0:1": "lastEventId", "lastEventId=kv:1:x:1": "lastEventId", "lastEventId=kv:1::1": "lastEventId",
-		"lastEventId=kv:1:0:now": "lastEventId", "lastEventId=kv:at:0:1": "lastEventId", "timeout=5s": "timeout", "timeout=-1": "timeout", "timeout=60001": "timeout", "timeout=": "timeout", "timeout=1.5": "timeout",
-		"after=1": "after", "wait=1s": "wait", "limit=0": "limit", "shard=9": "shard", "lastEventId=&lastEventId=": "lastEventId",
+		"lastEventId=17": "lastEventId", "lastEventId=other:1:0:1": "lastEventId", "lastEventId=kv:1:0": "lastEventId",
+		"lastEventId=kv:1:0:x": "lastEventId", "lastEventId=kv::0:1": "lastEventId",
+		"lastEventId=kv:1:x:1": "lastEventId", "lastEventId=kv:1::1": "lastEventId",
+		"lastEventId=kv:1:0:now": "lastEventId", "lastEventId=kv:at:0:1": "lastEventId", "timeout=5s": "timeout",
+		"timeout=-1": "timeout", "timeout=60001": "timeout", "timeout=": "timeout", "timeout=1.5": "timeout",
+		"after=1": "after", "wait=1s": "wait", "limit=0": "limit", "shard=9": "shard",
+		"lastEventId=&lastEventId=": "lastEventId",
 	} {
 		got := ask(t, x.server, "GET", "/_feeds/http-feeds/kv?"+query)
 		checkProblem(t, got, invalidParameter(want, want))
 	}
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:9"), problemOf("cursor-ahead", 409))
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:8:0:1"), problemOf("generation-changed", 409))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:9"),
+		problemOf("cursor-ahead", 409))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:8:0:1"),
+		problemOf("generation-changed", 409))
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/none"), problemOf("unknown-feed", 404))
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv", "Accept", "application/json"), problemOf("not-acceptable", 406))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv", "Accept", "application/json"),
+		problemOf("not-acceptable", 406))
 }

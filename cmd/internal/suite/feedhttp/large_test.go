@@ -15,7 +15,8 @@ import (
 )
 
 // serving starts a server of one page, for clients of HTTP/1.1 or HTTP/2.
-func serving(t *testing.T, page rowfeed.Page, http2 bool, cfg *feedhttp.Config, ended chan<- struct{}) *httptest.Server {
+func serving(t *testing.T, page rowfeed.Page, http2 bool, cfg *feedhttp.Config,
+	ended chan<- struct{}) *httptest.Server {
 	t.Helper()
 	source := stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil },
 		info: func(context.Context) (*rowfeed.Info, error) {
@@ -45,9 +46,11 @@ func TestPageOfManyPartsIsWhole(t *testing.T) {
 			"application/x-ndjson": string(page.AppendLines(nil)),
 		} {
 			got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept", accept)
-			if got.status != 200 || got.body != want || got.header.Get("Content-Type") != accept || got.header.Get("Content-Length") != "" ||
+			if got.status != 200 || got.body != want || got.header.Get("Content-Type") != accept ||
+				got.header.Get("Content-Length") != "" ||
 				got.header.Get("Rowfeed-Columns") == "" || got.header.Get("Cache-Control") != "no-store" {
-				t.Errorf("HTTP/2 %v, %s: %d, %d bytes of %d, %v", http2, accept, got.status, len(got.body), len(want), got.header)
+				t.Errorf("HTTP/2 %v, %s: %d, %d bytes of %d, %v", http2, accept, got.status, len(got.body), len(want),
+					got.header)
 			}
 			head := ask(t, s, "HEAD", "/_feeds/fetch/kv", "Accept", accept)
 			if head.status != 200 || head.body != "" || head.header.Get("Content-Type") != accept {
@@ -102,7 +105,8 @@ func TestClientRefusesAnAbortedPage(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}))
 		c := &feedhttp.Client{URL: s.URL, Feed: "kv", HTTP: s.Client()}
-		if got, err := c.Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.Unavailable) || got.Cursor != "" || got.Entries != nil {
+		if got, err := c.Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.Unavailable) ||
+			got.Cursor != "" || got.Entries != nil {
 			t.Errorf("%d bytes: %+v, %v", length, got, err)
 		}
 	}

@@ -61,7 +61,8 @@ func (d *described) check(t *testing.T, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k := &kept{ResponseWriter: w}
 		defer func() {
-			if !strings.HasPrefix(r.URL.Path, "/_feeds/") && r.URL.Path != "/_feeds" || r.URL.Path == "/_feeds/" || r.Method == http.MethodHead {
+			if !strings.HasPrefix(r.URL.Path, "/_feeds/") && r.URL.Path != "/_feeds" || r.URL.Path == "/_feeds/" ||
+				r.Method == http.MethodHead {
 				return
 			}
 			d.mu.Lock() // an answer is looked at when it has been sent, beside the next request
@@ -95,8 +96,11 @@ func (d *described) answer(t *testing.T, request *openapi3filter.RequestValidati
 	if k.Header().Get("Content-Encoding") != "" {
 		body = []byte(`"compressed"`)
 	}
-	options := &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !strings.HasSuffix(mediaType, "json") || mediaType == "application/x-ndjson" || k.Header().Get("Content-Encoding") != ""}
-	response := &openapi3filter.ResponseValidationInput{RequestValidationInput: request, Status: k.status, Header: k.Header(), Options: options}
+	options := &openapi3filter.Options{IncludeResponseStatus: true,
+		ExcludeResponseBody: !strings.HasSuffix(mediaType, "json") || mediaType == "application/x-ndjson" ||
+			k.Header().Get("Content-Encoding") != ""}
+	response := &openapi3filter.ResponseValidationInput{RequestValidationInput: request, Status: k.status,
+		Header: k.Header(), Options: options}
 	response.SetBodyBytes(body)
 	if err := openapi3filter.ValidateResponse(request.Request.Context(), response); err != nil {
 		t.Errorf("%s: %d %s: %v", request.Request.URL, k.status, body, err)
@@ -119,7 +123,8 @@ func (d *described) answer(t *testing.T, request *openapi3filter.RequestValidati
 		}
 	}
 	for name := range k.Header() {
-		if strings.HasPrefix(name, "Rowfeed-") && request.Route.Operation.Responses.Status(k.status).Value.Headers[name] == nil && k.status == http.StatusOK {
+		if strings.HasPrefix(name, "Rowfeed-") &&
+			request.Route.Operation.Responses.Status(k.status).Value.Headers[name] == nil && k.status == http.StatusOK {
 			t.Errorf("%s: the header %s is not described", request.Request.URL, name)
 		}
 	}
@@ -130,7 +135,8 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 	d := newDescribed(t)
 	x := kvFixture(t)
 	x.exec(t, `CREATE TABLE ev (s BIGINT NOT NULL, id INTEGER NOT NULL, v TEXT, PRIMARY KEY (s, id))`)
-	if _, err := x.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, ShardColumn: "s"}, nil); err != nil {
+	if _, err := x.db.AddFeed(t.Context(),
+		rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, ShardColumn: "s"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := serve(t, d.check(t, feedhttp.NewHandler(feedhttp.Of(x.db), &feedhttp.Config{NoPublish: true})))
@@ -141,10 +147,14 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 		}
 		ask(t, s, c.method, c.path, header...)
 	}
-	for _, path := range []string{"/_feeds", "/_feeds/kv", "/_feeds/ev", "/_feeds/openapi.json", "/_feeds/fetch/kv", "/_feeds/shards/ev", "/_feeds/http-feeds/kv", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:2&timeout=1&limit=1&shard=0",
-		"/_feeds/fetch/kv?after=at:2020-01-01T00:00:00Z&limit=1&shard=0&shard_count=1&wait=1ms&consistent=false", "/_feeds/fetch/kv?after=now", "/_feeds/shards/ev?since=x&wait=1ms"} {
+	for _, path := range []string{"/_feeds", "/_feeds/kv", "/_feeds/ev", "/_feeds/openapi.json", "/_feeds/fetch/kv",
+		"/_feeds/shards/ev", "/_feeds/http-feeds/kv",
+		"/_feeds/http-feeds/kv?lastEventId=kv:1:0:2&timeout=1&limit=1&shard=0",
+		"/_feeds/fetch/kv?after=at:2020-01-01T00:00:00Z&limit=1&shard=0&shard_count=1&wait=1ms&consistent=false",
+		"/_feeds/fetch/kv?after=now", "/_feeds/shards/ev?since=x&wait=1ms"} {
 		got := ask(t, s, "GET", path)
-		if again := ask(t, s, "GET", path, "If-None-Match", got.header.Get("ETag")); got.status != 200 || again.status != 304 {
+		if again := ask(t, s, "GET", path, "If-None-Match", got.header.Get("ETag")); got.status != 200 ||
+			again.status != 304 {
 			t.Errorf("%s: %d, then %d: %s", path, got.status, again.status, got.body)
 		}
 	}
@@ -158,7 +168,8 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 	if got := ask(t, s, "GET", "/_feeds"); !strings.Contains(got.body, `"problem"`) {
 		t.Errorf("the list hides a feed that is broken: %s", got.body)
 	}
-	for code, status := range map[rowfeed.Code]int{rowfeed.Unauthorized: 401, rowfeed.Forbidden: 403, feedhttp.TooManyRequests: 429, rowfeed.TombstonesExpired: 410, rowfeed.Failed: 500, rowfeed.Unavailable: 503} {
+	for code, status := range map[rowfeed.Code]int{rowfeed.Unauthorized: 401, rowfeed.Forbidden: 403,
+		feedhttp.TooManyRequests: 429, rowfeed.TombstonesExpired: 410, rowfeed.Failed: 500, rowfeed.Unavailable: 503} {
 		failed := serve(t, d.check(t, handlerOf(failing(&rowfeed.Error{Code: code, Cause: "it failed"}))))
 		for _, path := range []string{"/_feeds/kv", "/_feeds/fetch/kv", "/_feeds/stream/kv", "/_feeds/http-feeds/kv"} {
 			if status == http.StatusGone && path == "/_feeds/kv" {
@@ -171,7 +182,8 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 		failed.Close()
 	}
 	s.Close() // when the last answer has been looked at, too
-	for _, path := range []string{"/_feeds", "/_feeds/{feed}", "/_feeds/fetch/{feed}", "/_feeds/shards/{feed}", "/_feeds/http-feeds/{feed}", "/_feeds/openapi.json"} {
+	for _, path := range []string{"/_feeds", "/_feeds/{feed}", "/_feeds/fetch/{feed}", "/_feeds/shards/{feed}",
+		"/_feeds/http-feeds/{feed}", "/_feeds/openapi.json"} {
 		for _, status := range []string{"OK", "Not Modified", "Bad Request", "Not Acceptable", "Method Not Allowed"} {
 			found := false
 			for seen := range d.seen {

@@ -34,7 +34,8 @@ func TestFetchByShard(t *testing.T) {
 		in6 = `{"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`
 	)
 	page := func(cursor, more string, entries ...string) string {
-		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor + `","more":` + more + `,"base64":[]}` + "\n"
+		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor + `","more":` + more +
+			`,"base64":[]}` + "\n"
 	}
 	for _, c := range []struct{ query, want string }{
 		{"shard=7", page("5", "false", in7)},
@@ -71,7 +72,8 @@ func TestClientByShard(t *testing.T) {
 		}
 	}
 	compare(t, f, x.client("kv"), rowfeed.Request{After: "5", Shards: rowfeed.One(3), Wait: time.Millisecond})
-	for _, s := range []rowfeed.Shards{rowfeed.One(-1), rowfeed.One(8), rowfeed.One(rowfeed.MaxDataShards), rowfeed.Part(1, 1), rowfeed.Part(-1, 2),
+	for _, s := range []rowfeed.Shards{rowfeed.One(-1), rowfeed.One(8), rowfeed.One(rowfeed.MaxDataShards),
+		rowfeed.Part(1, 1), rowfeed.Part(-1, 2),
 		rowfeed.Part(3, 0), rowfeed.Part(0, -1), rowfeed.Part(0, rowfeed.MaxDataShards+1)} {
 		for _, wait := range []time.Duration{0, time.Minute} {
 			req := rowfeed.Request{After: "5", Shards: s, Wait: wait}
@@ -106,7 +108,8 @@ func TestStreamByShard(t *testing.T) {
 	for len(got) == 0 || !strings.Contains(got[len(got)-1], `"position"`) {
 		got = append(got, e.next(t))
 	}
-	if !strings.Contains(got[len(got)-1], `"position":"6","shard":7`) || slices.ContainsFunc(got[:len(got)-1], func(s string) bool { return strings.Contains(s, "data:") }) {
+	if !strings.Contains(got[len(got)-1], `"position":"6","shard":7`) ||
+		slices.ContainsFunc(got[:len(got)-1], func(s string) bool { return strings.Contains(s, "data:") }) {
 		t.Errorf("then %q", got)
 	}
 }

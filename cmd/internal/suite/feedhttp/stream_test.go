@@ -43,8 +43,10 @@ func listen(t *testing.T, s *httptest.Server, path string, header ...string) *ev
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	if h := resp.Header; resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" ||
-		h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Accel-Buffering") != "no" || h.Get("Content-Length") != "" {
+	if h := resp.Header; resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" ||
+		h.Get("Cache-Control") != "no-store" ||
+		h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Accel-Buffering") != "no" ||
+		h.Get("Content-Length") != "" {
 		t.Fatalf("%s %v", resp.Status, h)
 	}
 	e := &events{resp: resp, lines: bufio.NewScanner(resp.Body), end: cancel}
@@ -82,8 +84,8 @@ const (
 	beat  = ": nothing new"
 )
 
-// TestStreamHasTheEntriesOfPages (M69): the stream of kvFixture's feed: what a page from the same cursor shows, an entry an
-// event, and what comes. Each id is a cursor from which fetching and streaming go on.
+// TestStreamHasTheEntriesOfPages (M69): the stream of kvFixture's feed: what a page from the same cursor shows, an
+// entry an event, and what comes. Each id is a cursor from which fetching and streaming go on.
 func TestStreamHasTheEntriesOfPages(t *testing.T) {
 	x := kvFixture(t)
 	all := listen(t, x.server, "/_feeds/stream/kv")
@@ -147,7 +149,8 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 	for got == beat {
 		got = e.next(t)
 	}
-	if want := `id: 2|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`; got != want {
+	want := `id: 2|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`
+	if got != want {
 		t.Errorf("got %s", got)
 	}
 }
@@ -184,7 +187,8 @@ func TestStreamEndsWithAProblem(t *testing.T) {
 		}}
 		e := listen(t, serve(t, feedhttp.NewHandler(stubCatalog{source}, nil)), "/_feeds/stream/kv")
 		e.want(t, retry, "id: 1")
-		if got := e.next(t); !strings.HasPrefix(got, `event: problem|data: {"type":"urn:rowfeed:problem:`+c.want+`",`) || strings.Contains(got, "secret") {
+		if got := e.next(t); !strings.HasPrefix(got,
+			`event: problem|data: {"type":"urn:rowfeed:problem:`+c.want+`",`) || strings.Contains(got, "secret") {
 			t.Errorf("%s: got %s", c.name, got)
 		}
 		e.want(t, "")
@@ -238,7 +242,8 @@ func tellEnd(h http.Handler, ended chan<- struct{}) http.Handler {
 // A client that stands still is cut off, and has cost a page, not the feed.
 func TestStalledReaderOfAStreamIsDisconnected(t *testing.T) {
 	ended := make(chan struct{}, 1)
-	x := newLooking(t, &feedhttp.Config{WriteTimeout: 10 * time.Millisecond}, func(s *httptest.Server) { s.Config.Handler = tellEnd(s.Config.Handler, ended) })
+	x := newLooking(t, &feedhttp.Config{WriteTimeout: 10 * time.Millisecond},
+		func(s *httptest.Server) { s.Config.Handler = tellEnd(s.Config.Handler, ended) })
 	for id := range 40 { // more than any socket's buffers hold
 		x.exec(t, `INSERT INTO kv VALUES (?, ?)`, id+2, strings.Repeat("x", 1<<20))
 	}
@@ -290,7 +295,8 @@ func TestStreamPausesIfSourceDoesNotWait(t *testing.T) {
 			}}
 			h := feedhttp.NewHandler(stubCatalog{source}, &feedhttp.Config{Heartbeat: time.Minute})
 			began := time.Now()
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/_feeds/stream/kv?after=1", nil).WithContext(ctx))
+			h.ServeHTTP(httptest.NewRecorder(),
+				httptest.NewRequest("GET", "/_feeds/stream/kv?after=1", nil).WithContext(ctx))
 			if took := time.Since(began); took != c.want {
 				t.Errorf("%s: asked %d times in %s, want %s", c.name, asked, took, c.want)
 			}

@@ -83,8 +83,8 @@ func later(t *testing.T, s *httptest.Server, path string) <-chan answer {
 	return got
 }
 
-// TestWaitReturnsTheNextEntry (M69): a request that waits is answered with the entry when it comes, also when that takes
-// longer than the server allows a client to send its request.
+// TestWaitReturnsTheNextEntry (M69): a request that waits is answered with the entry when it comes, also when that
+// takes longer than the server allows a client to send its request.
 func TestWaitReturnsTheNextEntry(t *testing.T) {
 	x := newLooking(t, nil, func(s *httptest.Server) {
 		s.Config.ReadHeaderTimeout = time.Hour // a header has all the time that it needs here
@@ -94,7 +94,8 @@ func TestWaitReturnsTheNextEntry(t *testing.T) {
 	x.await(t, 20) // half a millisecond apart or more: the server's bound is long past
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
 	x.publish(t, x.feed)
-	want := `{"feed":"kv","entries":[{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}],"cursor":"2","more":false,"base64":[]}` + "\n"
+	want := `{"feed":"kv","entries":[{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,` +
+		`"v":"b"}}],"cursor":"2","more":false,"base64":[]}` + "\n"
 	if a := <-got; a.status != 200 || a.body != want {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -134,22 +135,23 @@ func TestClientWaitsInParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
 		waits := true
-		c := &feedhttp.Client{URL: "http://server", Feed: "kv", HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			body := `{"name":"kv","columns":[],"key":[]}`
-			if strings.HasPrefix(r.URL.Path, "/_feeds/fetch/") {
-				asked = append(asked, r.URL.RawQuery)
-				body = fmt.Sprintf(`{"entries":[],"cursor":"%d","more":false}`, len(asked))
-				if waits {
-					d, err := time.ParseDuration(r.URL.Query().Get("wait"))
-					if err != nil {
-						return nil, err
+		c := &feedhttp.Client{URL: "http://server", Feed: "kv",
+			HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				body := `{"name":"kv","columns":[],"key":[]}`
+				if strings.HasPrefix(r.URL.Path, "/_feeds/fetch/") {
+					asked = append(asked, r.URL.RawQuery)
+					body = fmt.Sprintf(`{"entries":[],"cursor":"%d","more":false}`, len(asked))
+					if waits {
+						d, err := time.ParseDuration(r.URL.Query().Get("wait"))
+						if err != nil {
+							return nil, err
+						}
+						<-time.NewTimer(d).C // of the bubble
 					}
-					<-time.NewTimer(d).C // of the bubble
 				}
-			}
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
-				Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
-		})}}
+				return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/json"}},
+					Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+			})}}
 		page, err := c.Fetch(t.Context(), rowfeed.Request{After: "0", Wait: 2*feedhttp.MaxWait + time.Second})
 		want := []string{"after=0&wait=1m0s", "after=1&wait=1m0s", "after=2&wait=1s"}
 		if err != nil || page.Cursor != "3" || !slices.Equal(asked, want) {
@@ -159,7 +161,8 @@ func TestClientWaitsInParts(t *testing.T) {
 		if page, err = c.Fetch(t.Context(), rowfeed.Request{Wait: time.Hour}); err != nil || page.Cursor != "1" {
 			t.Errorf("asked for %q, answered %q, %v", asked, page.Cursor, err)
 		}
-		if _, err = c.Fetch(t.Context(), rowfeed.Request{Consistent: true, Wait: time.Hour}); err != nil || asked[1] != "consistent=true&wait=1h0m0s" {
+		if _, err = c.Fetch(t.Context(), rowfeed.Request{Consistent: true, Wait: time.Hour}); err != nil ||
+			asked[1] != "consistent=true&wait=1h0m0s" {
 			t.Errorf("asked for %q, %v", asked, err) // for the server to refuse
 		}
 	})
@@ -190,19 +193,25 @@ func TestWaitEndsOnClose(t *testing.T) {
 func TestConsistentPublishesFirst(t *testing.T) {
 	x := newLooking(t, nil, nil)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
-	if a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&consistent=false"); a.body != `{"feed":"kv","entries":[],"cursor":"1","more":false,"base64":[]}`+"\n" {
+	if a := ask(t, x.server, "GET",
+		"/_feeds/fetch/kv?after=1&consistent=false"); a.body != `{"feed":"kv","entries":[],"cursor":"1",`+
+		`"more":false,"base64":[]}`+"\n" {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	want := `{"feed":"kv","entries":[{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}],"cursor":"2","more":false,"base64":[]}` + "\n"
-	if a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&consistent=true&wait=1m"); a.status != 200 || a.body != want {
+	want := `{"feed":"kv","entries":[{"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,` +
+		`"v":"b"}}],"cursor":"2","more":false,"base64":[]}` + "\n"
+	if a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&consistent=true&wait=1m"); a.status != 200 ||
+		a.body != want {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	s := serve(t, feedhttp.NewHandler(feedhttp.Of(x.db), &feedhttp.Config{NoPublish: true}))
-	checkProblem(t, ask(t, s, "GET", "/_feeds/fetch/kv?consistent=true"), invalidParameter("consistent", "does not publish"))
+	checkProblem(t, ask(t, s, "GET", "/_feeds/fetch/kv?consistent=true"),
+		invalidParameter("consistent", "does not publish"))
 
 	lock := x.locked(t)
 	a := ask(t, x.server, "GET", "/_feeds/fetch/kv?after=2&consistent=true&wait=50ms")
-	checkProblem(t, a, feedhttp.Problem{Type: "not-consistent", Status: 503, Feed: "kv", Detail: "within 50ms", Next: "rowfeed status kv"})
+	checkProblem(t, a, feedhttp.Problem{Type: "not-consistent", Status: 503, Feed: "kv", Detail: "within 50ms",
+		Next: "rowfeed status kv"})
 	if a.header.Get("Retry-After") != "1" {
 		t.Errorf("header %v", a.header)
 	}
