@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// licence is rowfeed's own, which every archive has to hold.
+// licence checks that an archive has rowfeed's licence.
 func licence(t *testing.T, path string) {
 	t.Helper()
 	want, err := os.ReadFile("../../../../LICENSE")
@@ -22,8 +22,8 @@ func licence(t *testing.T, path string) {
 	}
 }
 
-// TestPythonPackage (O8) builds the Python client's archives, and installs and uses each of them,
-// without a package index.
+// TestPythonPackage (O8) builds the archives of the Python client. It installs each of them without a package index,
+// and uses it.
 func TestPythonPackage(t *testing.T) {
 	testdb.SQLite.Require(t)
 	folder := client(t, "python")
@@ -59,8 +59,8 @@ except rowfeed.Unavailable as e:
 	}
 }
 
-// TestTypeScriptPackage (O9) packs the compiled TypeScript client, installs the archive offline into
-// a project of its own, and uses it.
+// TestTypeScriptPackage (O9) packs the compiled TypeScript client, installs the archive offline in a new project, and
+// uses it.
 func TestTypeScriptPackage(t *testing.T) {
 	testdb.SQLite.Require(t)
 	folder, project := typescript(t), t.TempDir()

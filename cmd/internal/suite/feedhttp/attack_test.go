@@ -10,14 +10,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// hostile are texts that mean something to a database, to a shell of it, or to what is
-// between.
+// hostile are texts with a meaning for a database, its shell, a formatter or a template.
 var hostile = []string{"' OR '1'='1", `" OR ""="`, "kv'; DROP TABLE kv; --", `kv"; DROP TABLE kv; --`,
 	"kv`; DROP TABLE kv; -- ", "1; DELETE FROM kv", "1 UNION SELECT 1", "$1", "?", "%s%n", "\\'", "\x00", "kv\x00",
 	"${jndi:x}", "{{.}}"}
 
-// TestSQLInRequestsIsRefused: whatever stands in a path, a parameter or a header of a request, it
-// is refused, and the database is as it was.
+// TestSQLInRequestsIsRefused: SQL in a path, a parameter or a header is refused, and does not change the database.
 func TestSQLInRequestsIsRefused(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
@@ -55,7 +53,7 @@ func TestSQLInRequestsIsRefused(t *testing.T) {
 				}
 			}
 			if strings.ContainsRune(text, 0) {
-				continue // no header of a client's
+				continue // not a header that clients send
 			}
 			if got := ask(t, x.server, "GET", "/_feeds/stream/kv", "Last-Event-ID", text); got.status != 400 {
 				t.Errorf("Last-Event-ID %q: %d %s", text, got.status, got.body)

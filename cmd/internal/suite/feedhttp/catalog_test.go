@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// tenant is a catalog of a user's own: under every name the rows of one feed that are his.
+// tenant is a catalog for one user: under every name it has the same feed, reduced to the user's rows.
 type tenant struct {
 	*rowfeed.Feed
 	owns func(id int64) bool
@@ -28,10 +28,10 @@ func (c tenant) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, e
 	return page, err
 }
 
-// TestSharedPageRespectsViews (M69): what is made once for all who have waited for a page is not for those who see
-// another part of it, or see it under another name.
+// TestSharedPageRespectsViews (M69): what is encoded once for all requests that waited for a page is not sent to
+// clients that see other rows of it, or that read it under another name.
 func TestSharedPageRespectsViews(t *testing.T) {
-	x := newLooking(t, nil, nil)
+	x := newPollFixture(t, nil, nil)
 	entry := func(id int) string {
 		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":"b"}}`, id, id,
 			id)

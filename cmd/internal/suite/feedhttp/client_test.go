@@ -18,15 +18,15 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// exact takes types for what they are, too, but an empty []byte for a nil one: both
-// are an empty binary value, NULL is neither.
+// exact also compares types. It treats an empty []byte like a nil one: both are an empty binary value, and neither is
+// NULL.
 var exact = cmp.Options{cmp.AllowUnexported(rowfeed.Row{}), cmpopts.IgnoreUnexported(rowfeed.Page{}),
 	cmp.Comparer(bytes.Equal),
-	cmp.Comparer(func(a, b float64) bool { // tells -0 from 0, and takes NaN for NaN
+	cmp.Comparer(func(a, b float64) bool { // distinguishes -0 from 0, and treats NaN as equal to NaN
 		return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 	})}
 
-// compare fetches the same page from the feed and through HTTP.
+// compare fetches the same page from the feed and over HTTP.
 func compare(t *testing.T, direct, remote rowfeed.Source, req rowfeed.Request) rowfeed.Page {
 	t.Helper()
 	want, err := direct.Fetch(t.Context(), req)
@@ -57,7 +57,7 @@ func TestClientReadsWhatTheFeedReads(t *testing.T) {
 	for i, v := range values {
 		x.exec(t, `INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)`, v, v, v, fmt.Sprint(i), i, "x")
 	}
-	// Text that is not UTF-8, also beside the binary values of the same bytes.
+	// Text that is not UTF-8, and binary values of the same bytes.
 	x.exec(t, `INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), CAST(x'ff41' AS TEXT), NULL, CAST(x'c328' AS TEXT), -1, `+
 		`NULL), (x'ff41', x'ff41', NULL, x'c328', -1, NULL)`)
 	f := x.addFeed(t, "t")
@@ -102,7 +102,7 @@ func TestClientFollowsColumnChanges(t *testing.T) {
 		`ALTER TABLE kv RENAME COLUMN w TO u`,
 		`ALTER TABLE kv DROP COLUMN u`,
 		`ALTER TABLE kv DROP COLUMN v`,
-		`ALTER TABLE kv ADD COLUMN v BLOB DEFAULT x'00'`, // the same names and JSON, another kind
+		`ALTER TABLE kv ADD COLUMN v BLOB DEFAULT x'00'`, // the same names and JSON, but another kind
 	} {
 		x.exec(t, change)
 		compare(t, f, c, rowfeed.Request{})
@@ -263,7 +263,7 @@ func TestClientValidatesURL(t *testing.T) {
 	}
 }
 
-// A page larger than any buffer on the way arrives whole.
+// TestLargePageArrivesWhole: a client gets all of a page that is larger than all buffers between it and the server.
 func TestLargePageArrivesWhole(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY, b BLOB)`)
 	x.exec(t, `INSERT INTO kv VALUES (1, ?)`, bytes.Repeat([]byte{0xfe, 0, 7}, 2<<20))

@@ -33,8 +33,8 @@ func cloudEvents(t *testing.T, a answer) []event.Event {
 	return all
 }
 
-// TestCloudEventsBatchIsValid: a page as a batch is what the SDK takes for events: the rows, which are
-// lossless, with idempotency keys for ids; the cursor is in the header.
+// TestCloudEventsBatchIsValid: the CloudEvents SDK accepts a page as a batch of events. The events have all values of
+// the rows, and idempotency keys as ids. The header has the cursor.
 func TestCloudEventsBatchIsValid(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (9223372036854775807, 'ü', '"', NULL, NULL)`)
@@ -84,7 +84,7 @@ func TestCloudEventsBatchIsValid(t *testing.T) {
 	}
 }
 
-// TestLargeCloudEventsBatchIsWhole: a large batch is sent while it is made, and is whole.
+// TestLargeCloudEventsBatchIsWhole: a large batch is sent while it is made, and has all its events.
 func TestLargeCloudEventsBatchIsWhole(t *testing.T) {
 	s := serving(t, pageOf(t, 3000, 200), false, nil, make(chan struct{}, 10))
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
@@ -99,7 +99,7 @@ func TestLargeCloudEventsBatchIsWhole(t *testing.T) {
 	}
 }
 
-// TestCloudEventsOfULIDsHaveTimes: where positions have a time, events have it.
+// TestCloudEventsOfULIDsHaveTimes: an event has a time if its position has one.
 func TestCloudEventsOfULIDsHaveTimes(t *testing.T) {
 	page := pageOf(t, 1, 100)
 	page.Entries[0].Position, page.Entries[0].Shard, page.Entries[0].Generation = "01ARZ3NDEKTSV4RRFFQ69G5FAV", -7,

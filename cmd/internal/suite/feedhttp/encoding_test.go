@@ -16,8 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// unzipped is the body of an answer that must be compressed, by a decoder that takes windows as
-// browsers do.
+// unzipped is the body of an answer that must be compressed. The decoder accepts the windows that browsers accept.
 func unzipped(t *testing.T, a answer, coding string) string {
 	t.Helper()
 	if a.header.Get("Content-Encoding") != coding {
@@ -39,8 +38,8 @@ func unzipped(t *testing.T, a answer, coding string) string {
 	return string(body)
 }
 
-// TestLargePagesAreCompressedOnRequest: pages of some size are compressed for who asks for it, whether they are
-// sent whole or in parts, and for nobody else; streams and small pages never are.
+// TestLargePagesAreCompressedOnRequest: pages of some size are compressed for clients that request it, whether the
+// pages are sent whole or in parts. Streams and small pages are never compressed.
 func TestLargePagesAreCompressedOnRequest(t *testing.T) {
 	for _, rows := range []int{1, 30, 5000} {
 		page := pageOf(t, rows, 200)
@@ -86,9 +85,10 @@ func TestLargePagesAreCompressedOnRequest(t *testing.T) {
 	}
 }
 
-// TestSharedPageIsSentInEachCoding: those who have waited for the same page get it as each asks for it.
+// TestSharedPageIsSentInEachCoding: each of the requests that waited for the same page gets it in the coding that it
+// accepts.
 func TestSharedPageIsSentInEachCoding(t *testing.T) {
-	x := newLooking(t, nil, nil)
+	x := newPollFixture(t, nil, nil)
 	var results []<-chan answer
 	for i := range 12 {
 		result := make(chan answer, 1)
@@ -131,8 +131,8 @@ func zipping(coding string, window int, body io.Reader) http.Handler {
 	})
 }
 
-// afar is a client for which the server is not on this machine; asked tells what it was asked for.
-func afar(s *httptest.Server, transport http.RoundTripper, asked func(*http.Request, *http.Response)) *http.Client {
+// remoteClient is a client for which the server is on another machine. asked gets the Accept-Encoding of its requests.
+func remoteClient(s *httptest.Server, transport http.RoundTripper, asked func(*http.Request, *http.Response)) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		r.URL.Host = s.Listener.Addr().String()
 		resp, err := transport.RoundTrip(r)
@@ -143,13 +143,12 @@ func afar(s *httptest.Server, transport http.RoundTripper, asked func(*http.Requ
 	})}
 }
 
-// TestClientDecompressesPages: our client takes compressed pages from afar, and does not ask for them
-// where nothing is saved.
+// TestClientDecompressesPages: a Client requests compressed pages from other machines, and not from its own.
 func TestClientDecompressesPages(t *testing.T) {
 	page := pageOf(t, 5000, 200)
 	s := serving(t, page, false, nil, make(chan struct{}, 10))
 	var asked []string
-	far := afar(s, http.DefaultTransport, func(r *http.Request, resp *http.Response) {
+	far := remoteClient(s, http.DefaultTransport, func(r *http.Request, resp *http.Response) {
 		asked = append(asked, r.Header.Get("Accept-Encoding")+" "+resp.Header.Get("Content-Encoding"))
 	})
 	for url, want := range map[string]string{"http://feeds.example": "zstd, gzip zstd", s.URL: "identity ",
@@ -179,12 +178,12 @@ func TestClientDecompressesPages(t *testing.T) {
 	}
 }
 
-// TestClientLimitsDecompression: what a server can make of a few bytes is bounded by MaxBytes, and what
-// it makes the client keep by the window.
+// TestClientLimitsDecompression: MaxBytes limits what a server can make of a few compressed bytes. The decoder's
+// window limits what the client has to keep.
 func TestClientLimitsDecompression(t *testing.T) {
 	for coding, size := range map[string]int64{"gzip": 1 << 30, "zstd": 1 << 27} {
 		bomb := httptest.NewServer(zipping(coding, 16<<20, io.LimitReader(zeros{}, size)))
-		c := &feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: afar(bomb, http.DefaultTransport, nil),
+		c := &feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: remoteClient(bomb, http.DefaultTransport, nil),
 			MaxBytes: 1 << 20}
 		_, err := c.Fetch(t.Context(), rowfeed.Request{})
 		if want := map[string]string{"gzip": "more than 1048576 bytes",

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// typed is, for each family of databases, a table t with a column of every kind that
-// it has, and rows with values at their limits.
+// typed has, for each family of databases, a table t with a column of every kind, and rows with values at their
+// limits.
 var typed = map[string]struct {
 	dialect dialect.Dialect
 	sql     []string
@@ -61,7 +61,7 @@ func TestEveryKindOfValue(t *testing.T) {
 		if _, err := db.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &unbeaten))}
+		x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &noHeartbeat))}
 		for _, s := range family.sql {
 			x.exec(t, s)
 		}

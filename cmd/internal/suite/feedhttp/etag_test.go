@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestUnchangedPageIsNotSentAgain: who has a page is told that it has not changed, without the page; and gets
-// the page once a row on it has other content, though no position moved.
+// TestUnchangedPageIsNotSentAgain: a client that has a page gets 304 without the page while the page is unchanged. It
+// gets the page after the content of one row has changed, although no position has.
 func TestUnchangedPageIsNotSentAgain(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (9, '', 'long', ?, NULL)`, strings.Repeat("text ", 1000))
@@ -65,7 +65,7 @@ func TestUnchangedPageIsNotSentAgain(t *testing.T) {
 	}
 }
 
-// TestColumnsChangeTheTag: a page of the same bytes whose columns have another type is another page.
+// TestColumnsChangeTheTag: a page of the same bytes has another tag if a column has another type.
 func TestColumnsChangeTheTag(t *testing.T) {
 	page := pageOf(t, 3, 100)
 	other := page
@@ -81,7 +81,7 @@ func TestColumnsChangeTheTag(t *testing.T) {
 	}
 }
 
-// TestUnchangedDescriptionsAreNotSentAgain: lists and descriptions have tags, too.
+// TestUnchangedDescriptionsAreNotSentAgain: the list and descriptions of feeds have tags.
 func TestUnchangedDescriptionsAreNotSentAgain(t *testing.T) {
 	x := kvFixture(t)
 	for _, path := range []string{"/_feeds", "/_feeds/kv", "/_feeds/openapi.json"} {
@@ -94,8 +94,8 @@ func TestUnchangedDescriptionsAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// TestAnswersWithoutTagAreNoStore: what has no tag is not to be kept: streams, pages that are sent while they are
-// made, errors (see checkProblem), whatever the client sends.
+// TestAnswersWithoutTagAreNoStore: streams and pages that are sent while they are made are no-store, whatever the
+// client sends. checkProblem asserts the same of problems.
 func TestAnswersWithoutTagAreNoStore(t *testing.T) {
 	s := serving(t, pageOf(t, 5000, 200), false, nil, make(chan struct{}, 10))
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
@@ -109,7 +109,7 @@ func TestAnswersWithoutTagAreNoStore(t *testing.T) {
 		feedhttp.Problem{Type: "unavailable", Status: 503, Detail: "in time"})
 }
 
-// TestCursorChangesTheTag: batches of events have their cursor in the header; one that has moved on is news.
+// TestCursorChangesTheTag: a batch of events has another tag if the cursor in its header has changed.
 func TestCursorChangesTheTag(t *testing.T) {
 	at := rowfeed.Cursor("5")
 	s := serve(t, handlerOf(stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) {

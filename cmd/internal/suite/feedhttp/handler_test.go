@@ -18,8 +18,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// kvFixture has the feed kv: two rows, of which the second was then deleted, and a
-// third with a binary value.
+// kvFixture has the feed kv with two rows, of which the second was then deleted, and a third row with a binary value.
 func kvFixture(t *testing.T) fixture {
 	t.Helper()
 	x := newFixture(t,
@@ -68,8 +67,8 @@ const (
 		`"v":"line\nbreak","b":"AP8="}}`
 )
 
-// The list is at /_feeds and at /_feeds/, which is where a ServeMux leads that was given
-// "/_feeds/" alone.
+// TestListIsServedBehindAServeMux: the list is at /_feeds, and at /_feeds/, to which a ServeMux with only the pattern
+// "/_feeds/" redirects.
 func TestListIsServedBehindAServeMux(t *testing.T) {
 	x := kvFixture(t)
 	mux := http.NewServeMux()
@@ -171,7 +170,7 @@ func TestListAndInfo(t *testing.T) {
 		}
 	}
 
-	// A feed that is broken must not hide the others.
+	// A broken feed must not hide the others.
 	x.exec(t, `DROP TABLE "fetch"`)
 	got := ask(t, x.server, "GET", "/_feeds")
 	if got.status != 200 || !strings.Contains(got.body, kv) ||
@@ -180,10 +179,10 @@ func TestListAndInfo(t *testing.T) {
 	}
 }
 
-// badRequests to kvFixture, and what they get.
+// badRequests are requests to kvFixture, and their problems.
 var badRequests = []struct {
 	name, method, path, accept string
-	want                       feedhttp.Problem // Detail and Next need only be contained
+	want                       feedhttp.Problem // Detail and Next are parts of the texts
 }{
 	{"limit is no number", "GET", "/_feeds/fetch/kv?limit=ten", "",
 		invalidParameter("limit", `"ten" is not a whole number`)},
@@ -369,7 +368,7 @@ func TestNotInitialized(t *testing.T) {
 	}
 }
 
-// Every code of the library has a status, and no answer tells what a driver said.
+// TestEveryCodeHasAStatus: each code of the library has a status, and no answer has text of a database driver.
 func TestEveryCodeHasAStatus(t *testing.T) {
 	for code, want := range map[rowfeed.Code]int{
 		rowfeed.InvalidRequest: 400, rowfeed.UnknownFeed: 404, rowfeed.CursorAhead: 409, rowfeed.GenerationChanged: 409,
@@ -401,8 +400,8 @@ func TestEveryCodeHasAStatus(t *testing.T) {
 	}
 }
 
-// TestHangingDatabaseIsUnavailable: a page from a database that does not answer ends as one from a
-// database that is away, with and without waiting for an entry.
+// TestHangingDatabaseIsUnavailable: if the database does not answer, the page fails as if the database could not be
+// reached, with wait and without.
 func TestHangingDatabaseIsUnavailable(t *testing.T) {
 	hangs := stubSource{fetch: func(ctx context.Context, _ rowfeed.Request) (rowfeed.Page, error) {
 		<-ctx.Done()
@@ -463,6 +462,6 @@ func TestAbortAndCancel(t *testing.T) {
 	w := httptest.NewRecorder()
 	feedhttp.NewHandler(stubCatalog{gone}, nil).ServeHTTP(w,
 		httptest.NewRequestWithContext(ctx, "GET", "/_feeds/fetch/kv", nil))
-	// never an empty 200
+	// An empty 200 is never sent.
 	checkProblem(t, answer{w.Code, w.Header(), w.Body.String()}, feedhttp.Problem{Type: "unavailable", Status: 503})
 }

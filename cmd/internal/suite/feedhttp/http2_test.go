@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// overHTTP2 serves h over TLS and HTTP/2; connections counts those that were made.
+// overHTTP2 serves h over TLS and HTTP/2. connections counts the connections.
 func overHTTP2(t *testing.T, h http.Handler) (s *httptest.Server, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -32,10 +32,10 @@ func overHTTP2(t *testing.T, h http.Handler) (s *httptest.Server, connections *a
 	return s, connections
 }
 
-// TestHTTP2ServesConcurrentRequests: over TLS one connection carries pages, waiting, a stream, and answers of every
-// form and coding, side by side.
+// TestHTTP2ServesConcurrentRequests: one TLS connection has pages, waiting requests, a stream, and answers in each
+// format and coding, all at the same time.
 func TestHTTP2ServesConcurrentRequests(t *testing.T) {
-	x := newLooking(t, nil, nil)
+	x := newPollFixture(t, nil, nil)
 	s, connections := overHTTP2(t, x.handler)
 	x.server = s
 	stream := listen(t, s, "/_feeds/stream/kv?after=1")
@@ -82,7 +82,7 @@ func TestHTTP2ServesConcurrentRequests(t *testing.T) {
 	}
 }
 
-// pipes is a network within a bubble of synctest: it has no time of its own.
+// pipes is a network without real time, for a bubble of synctest.
 type pipes struct {
 	net.Listener
 	made chan net.Conn
@@ -114,7 +114,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// inBubble serves h by HTTP/2 through pipes, whose clients' clock is the bubble's.
+// inBubble serves h over HTTP/2 through pipes. Its clients use the bubble's clock.
 func inBubble(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -129,8 +129,8 @@ func inBubble(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// TestHTTP2IdleStreamOutlivesWriteTimeout: what bounds a write does not end a stream that waits for longer. The clock
-// is the bubble's: however slow the machine is, no write takes any time.
+// TestHTTP2IdleStreamOutlivesWriteTimeout: the write timeout does not end a stream that waits for longer. The
+// bubble's clock makes the test independent of the speed of the machine.
 func TestHTTP2IdleStreamOutlivesWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = time.Second
@@ -160,10 +160,10 @@ func TestHTTP2IdleStreamOutlivesWriteTimeout(t *testing.T) {
 	})
 }
 
-// TestHTTP2CancelledRequestsEnd: a client that gives up a waiting page, a stream, or a page half-way
-// ends what was done for it, and nothing else on its connection.
+// TestHTTP2CancelledRequestsEnd: if a client cancels a waiting request, a stream, or a page half-way, the server ends
+// its work for it. Other requests of the connection continue.
 func TestHTTP2CancelledRequestsEnd(t *testing.T) {
-	large := pageOf(t, 8, 1<<20) // more than a window of HTTP/2, so that the server is held up
+	large := pageOf(t, 8, 1<<20) // more than a window of HTTP/2, so that the server has to wait for the client
 	began, ended := make(chan struct{}, 10), make(chan string, 10)
 	source := stubSource{fetch: func(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
 		if req.Wait == 0 {

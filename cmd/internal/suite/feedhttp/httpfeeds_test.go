@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// followHTTPFeeds reads a feed as its clients do: with nothing but the last event's id.
+// followHTTPFeeds reads a feed as clients of http-feeds do: it stores only the last event's id.
 func followHTTPFeeds(t *testing.T, x fixture, last string, query string) (all []event.Event) {
 	t.Helper()
 	for range 1000 {
@@ -34,10 +34,10 @@ func ids(events []event.Event) (all []string) {
 	return all
 }
 
-// TestHTTPFeedsReadsAllRowsOnce: http-feeds.org's way of reading: all rows once from the beginning, however many
-// at a time, deletes only for who has seen the row, and on from any event.
+// TestHTTPFeedsReadsAllRowsOnce: a client of http-feeds gets all rows once from the beginning, with pages of any
+// size. It gets deletes only of rows that it may have seen. It can continue after any event.
 func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
-	x := kvFixture(t) // a tombstone at 3
+	x := kvFixture(t) // with a tombstone at 3
 	for limit, want := range map[int]string{1: "[kv:1:0:1@4 kv:1:0:4]", 2: "[kv:1:0:1@4 kv:1:0:4]",
 		100: "[kv:1:0:1@4 kv:1:0:4]"} {
 		for _, begin := range []string{"", "null"} {
@@ -54,7 +54,7 @@ func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 		got[0].Extensions()["method"] != "DELETE" || got[0].Data() != nil {
 		t.Errorf("behind an event: %v", got)
 	}
-	// Deletes that the reader need not know of have been forgotten: it goes on all the same.
+	// Deletes that the client does not need have been purged: it can continue.
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
 	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "kv:1:0:1@4", ""))); got != "[kv:1:0:4]" {
 		t.Errorf("behind the first of a beginning: %s", got)
@@ -63,7 +63,8 @@ func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 		problemOf("tombstones-expired", 410))
 }
 
-// TestHTTPFeedsLastIDIsThePagesCursor: the last event of a page may stand below the page's end.
+// TestHTTPFeedsLastIDIsThePagesCursor: the last event of a page may be below the page's cursor, which is then in its
+// id.
 func TestHTTPFeedsLastIDIsThePagesCursor(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `DELETE FROM kv WHERE id = 3`)
@@ -77,9 +78,8 @@ func TestHTTPFeedsLastIDIsThePagesCursor(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsTimeoutIsInMilliseconds: timeout is in milliseconds.
 func TestHTTPFeedsTimeoutIsInMilliseconds(t *testing.T) {
-	x := newLooking(t, nil, nil)
+	x := newPollFixture(t, nil, nil)
 	got := later(t, x.server, "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1&timeout=60000")
 	x.await(t, 2)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
@@ -93,8 +93,8 @@ func TestHTTPFeedsTimeoutIsInMilliseconds(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsSkipsEmptyPages: an empty array is the end; a page that has nothing to show though more is behind it is
-// not.
+// TestHTTPFeedsSkipsEmptyPages: an empty array means the end of the feed. A page without visible entries that is not
+// the last one is skipped.
 func TestHTTPFeedsSkipsEmptyPages(t *testing.T) {
 	last := pageOf(t, 1, 100)
 	last.Entries[0].Position, last.Cursor = "9", "9"
@@ -111,8 +111,8 @@ func TestHTTPFeedsSkipsEmptyPages(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsRefusesIDsOfAnotherShard: ULIDs of one shard say nothing of another's: with an id of an event of
-// that one, entries of this one would be passed over.
+// TestHTTPFeedsRefusesIDsOfAnotherShard: ULIDs of different shards cannot be compared. With the id of another shard's
+// event, entries would be missed.
 func TestHTTPFeedsRefusesIDsOfAnotherShard(t *testing.T) {
 	page := pageOf(t, 1, 100)
 	page.Entries[0].Position, page.Cursor = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -131,7 +131,7 @@ func TestHTTPFeedsRefusesIDsOfAnotherShard(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsNamesParametersAsSent: what is wrong is named as the client wrote it.
+// TestHTTPFeedsNamesParametersAsSent: problems have the names of http-feeds' parameters.
 func TestHTTPFeedsNamesParametersAsSent(t *testing.T) {
 	x := kvFixture(t)
 	for query, want := range map[string]string{

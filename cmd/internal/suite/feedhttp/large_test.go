@@ -36,7 +36,7 @@ func serving(t *testing.T, page rowfeed.Page, http2 bool, cfg *feedhttp.Config,
 	return s
 }
 
-// TestPageOfManyPartsIsWhole: a page that is sent while it is made is the page, and our client reads it.
+// TestPageOfManyPartsIsWhole: a page that is sent while it is made has all its entries, and a Client reads it.
 func TestPageOfManyPartsIsWhole(t *testing.T) {
 	page := pageOf(t, 5000, 200)
 	for _, http2 := range []bool{false, true} {
@@ -65,10 +65,10 @@ func TestPageOfManyPartsIsWhole(t *testing.T) {
 	}
 }
 
-// TestStalledReaderOfALargePageIsDisconnected: a client that stands still in a page, and then reads on, sees that
-// it was cut off, and no cursor to go on from.
+// TestStalledReaderOfALargePageIsDisconnected: a client that stops reading in the middle of a page is disconnected.
+// If it continues later, it gets an error, and no cursor.
 func TestStalledReaderOfALargePageIsDisconnected(t *testing.T) {
-	page := pageOf(t, 40, 1<<20) // more than any socket's buffers hold
+	page := pageOf(t, 40, 1<<20) // more than all buffers of sockets
 	for _, http2 := range []bool{false, true} {
 		for _, accept := range []string{"application/json", "application/x-ndjson"} {
 			ended := make(chan struct{}, 1)
@@ -81,7 +81,7 @@ func TestStalledReaderOfALargePageIsDisconnected(t *testing.T) {
 			req.Header.Set("Accept-Encoding", "identity")
 			resp, err := s.Client().Do(req)
 			if err != nil {
-				continue // it took too long to take the first bytes
+				continue // the client was too slow with the first bytes
 			}
 			<-ended
 			body, err := io.ReadAll(resp.Body)
@@ -93,7 +93,7 @@ func TestStalledReaderOfALargePageIsDisconnected(t *testing.T) {
 	}
 }
 
-// TestClientRefusesAnAbortedPage: our client takes no part of a page for a page.
+// TestClientRefusesAnAbortedPage: a Client returns an error for a part of a page.
 func TestClientRefusesAnAbortedPage(t *testing.T) {
 	page := pageOf(t, 1000, 200)
 	whole := page.AppendJSON(nil, "kv")

@@ -18,11 +18,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// described holds requests and answers against the OpenAPI description that the handler serves.
+// described compares requests and answers with the OpenAPI description that the handler serves.
 type described struct {
 	doc    *openapi3.T
 	router routers.Router
-	mu     sync.Mutex      // of all of it: the description is compiled while it is used
+	mu     sync.Mutex      // guards all fields, because the description is compiled while it is used
 	seen   map[string]bool // path, status and media type
 }
 
@@ -44,31 +44,31 @@ func newDescribed(t *testing.T) *described {
 	return &described{doc: doc, router: router, seen: map[string]bool{}}
 }
 
-// kept is an answer on its way, which is kept to be looked at.
-type kept struct {
+// recorded records an answer while it is sent.
+type recorded struct {
 	http.ResponseWriter
 	status int
 	body   bytes.Buffer
 }
 
-func (k *kept) Unwrap() http.ResponseWriter { return k.ResponseWriter }
-func (k *kept) WriteHeader(status int)      { k.status = status; k.ResponseWriter.WriteHeader(status) }
-func (k *kept) Write(p []byte) (int, error) { k.body.Write(p); return k.ResponseWriter.Write(p) }
+func (k *recorded) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+func (k *recorded) WriteHeader(status int)      { k.status = status; k.ResponseWriter.WriteHeader(status) }
+func (k *recorded) Write(p []byte) (int, error) { k.body.Write(p); return k.ResponseWriter.Write(p) }
 
-// check serves with h, and fails the test where an answer is not as described, or a request
-// that was granted is not.
+// check serves with h. It fails the test if an answer is not as described, or if a request that is not as described
+// gets a successful answer.
 func (d *described) check(t *testing.T, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		k := &kept{ResponseWriter: w}
+		k := &recorded{ResponseWriter: w}
 		defer func() {
 			if !strings.HasPrefix(r.URL.Path, "/_feeds/") && r.URL.Path != "/_feeds" || r.URL.Path == "/_feeds/" ||
 				r.Method == http.MethodHead {
 				return
 			}
-			d.mu.Lock() // an answer is looked at when it has been sent, beside the next request
+			d.mu.Lock() // answers are checked after they were sent, concurrently with the next request
 			defer d.mu.Unlock()
 			asGet := r.Clone(r.Context())
-			asGet.Method = http.MethodGet // as which every other method is described
+			asGet.Method = http.MethodGet // only GET is described
 			route, path, err := d.router.FindRoute(asGet)
 			if err != nil {
 				if k.status != http.StatusNotFound {
@@ -89,7 +89,7 @@ func (d *described) check(t *testing.T, h http.Handler) http.Handler {
 	})
 }
 
-func (d *described) answer(t *testing.T, request *openapi3filter.RequestValidationInput, k *kept) {
+func (d *described) answer(t *testing.T, request *openapi3filter.RequestValidationInput, k *recorded) {
 	mediaType := k.Header().Get("Content-Type")
 	d.seen[strings.TrimSpace(request.Route.Path+" "+http.StatusText(k.status)+" "+mediaType)] = true
 	body := k.body.Bytes()
@@ -173,7 +173,7 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 		failed := serve(t, d.check(t, handlerOf(failing(&rowfeed.Error{Code: code, Cause: "it failed"}))))
 		for _, path := range []string{"/_feeds/kv", "/_feeds/fetch/kv", "/_feeds/stream/kv", "/_feeds/http-feeds/kv"} {
 			if status == http.StatusGone && path == "/_feeds/kv" {
-				continue // it takes no cursor
+				continue // this path has no cursor
 			}
 			if got := ask(t, failed, "GET", path); got.status != status {
 				t.Errorf("%s: %d", path, got.status)
@@ -181,7 +181,7 @@ func TestAnswersMatchOpenAPI(t *testing.T) {
 		}
 		failed.Close()
 	}
-	s.Close() // when the last answer has been looked at, too
+	s.Close() // Close waits until the last answer has been checked
 	for _, path := range []string{"/_feeds", "/_feeds/{feed}", "/_feeds/fetch/{feed}", "/_feeds/shards/{feed}",
 		"/_feeds/http-feeds/{feed}", "/_feeds/openapi.json"} {
 		for _, status := range []string{"OK", "Not Modified", "Bad Request", "Not Acceptable", "Method Not Allowed"} {

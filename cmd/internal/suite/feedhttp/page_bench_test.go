@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// pageOf makes a page of n rows of about so many bytes each.
+// pageOf returns a page of n rows of about the given size.
 func pageOf(t testing.TB, n, bytes int) rowfeed.Page {
 	t.Helper()
 	key := []rowfeed.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}}
@@ -36,7 +36,7 @@ func pageOf(t testing.TB, n, bytes int) rowfeed.Page {
 	return page
 }
 
-// discard is a client that takes everything.
+// discard is a client that reads everything.
 type discard struct {
 	header http.Header
 	n      int
