@@ -131,8 +131,8 @@ func zipping(coding string, window int, body io.Reader) http.Handler {
 	})
 }
 
-// remoteClient is a client for which the server is on another machine. asked gets the Accept-Encoding of its requests.
-func remoteClient(s *httptest.Server, transport http.RoundTripper, asked func(*http.Request, *http.Response)) *http.Client {
+// remote is a client for which the server is on another machine. asked gets the Accept-Encoding of its requests.
+func remote(s *httptest.Server, transport http.RoundTripper, asked func(*http.Request, *http.Response)) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		r.URL.Host = s.Listener.Addr().String()
 		resp, err := transport.RoundTrip(r)
@@ -148,7 +148,7 @@ func TestClientDecompressesPages(t *testing.T) {
 	page := pageOf(t, 5000, 200)
 	s := serving(t, page, false, nil, make(chan struct{}, 10))
 	var asked []string
-	far := remoteClient(s, http.DefaultTransport, func(r *http.Request, resp *http.Response) {
+	far := remote(s, http.DefaultTransport, func(r *http.Request, resp *http.Response) {
 		asked = append(asked, r.Header.Get("Accept-Encoding")+" "+resp.Header.Get("Content-Encoding"))
 	})
 	for url, want := range map[string]string{"http://feeds.example": "zstd, gzip zstd", s.URL: "identity ",
@@ -183,7 +183,7 @@ func TestClientDecompressesPages(t *testing.T) {
 func TestClientLimitsDecompression(t *testing.T) {
 	for coding, size := range map[string]int64{"gzip": 1 << 30, "zstd": 1 << 27} {
 		bomb := httptest.NewServer(zipping(coding, 16<<20, io.LimitReader(zeros{}, size)))
-		c := &feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: remoteClient(bomb, http.DefaultTransport, nil),
+		c := &feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: remote(bomb, http.DefaultTransport, nil),
 			MaxBytes: 1 << 20}
 		_, err := c.Fetch(t.Context(), rowfeed.Request{})
 		if want := map[string]string{"gzip": "more than 1048576 bytes",
