@@ -3,6 +3,8 @@ package feedhttp
 import (
 	"context"
 	"errors"
+	"net/http"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -45,4 +47,35 @@ func (c dbCatalog) Source(ctx context.Context, name string) (feedtype.Source, er
 		return nil, err
 	}
 	return f, nil
+}
+
+// sources reads the feeds of a catalog, within the limits of the server.
+type sources struct {
+	catalog Catalog
+	timeout time.Duration                                       // Config.PageTimeout
+	wait    func(ctx context.Context) (leave func(), err error) // Config.Wait
+	closing context.Context                                     // ends when Handler.Close is called
+}
+
+// fetch fetches a page. If the request waits for an entry, the wait ends when Close is called.
+func (s *sources) fetch(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
+	if req.Wait > 0 {
+		leave, err := s.wait(r.Context())
+		if err != nil {
+			return feedtype.Page{}, err
+		}
+		defer leave()
+	}
+	if req.Wait == 0 || req.Consistent {
+		return source.Fetch(r.Context(), req)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	page, err := source.Fetch(ctx, req)
+	if err != nil && s.closing.Err() != nil && r.Context().Err() == nil {
+		req.Wait = 1 // 1 ns: waiting requests then share one read of the current page
+		return source.Fetch(r.Context(), req)
+	}
+	return page, err
 }

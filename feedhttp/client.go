@@ -3,11 +3,9 @@ package feedhttp
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -91,13 +89,13 @@ func (c *Client) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 		asked, wait := time.Now(), min(max(time.Until(until), time.Millisecond), MaxWait)
 		page, err := c.fetch(ctx, query, wait)
 		if err != nil || len(page.Entries) > 0 || page.More || !time.Now().Before(until) || time.Since(asked) < wait/2 {
-			return page, err // even if the server did not wait: it may be shutting down
+			return page, err // also if the server did not wait: it may be shutting down
 		}
 		query.Set("after", string(page.Cursor))
 	}
 }
 
-// setShards adds the parameters that select a part of the feed.
+// setShards adds the parameters that select shards.
 func setShards(query url.Values, shards feedtype.Shards) error {
 	if err := shards.Check(); err != nil || shards.All() {
 		return err
@@ -132,7 +130,7 @@ func (c *Client) fetch(ctx context.Context, query url.Values, wait time.Duration
 				if err != nil {
 					return feedtype.Page{}, c.notRowfeed("the page cannot be read", err)
 				}
-				if page.Standing = header.Get(standingHeader); ok {
+				if page.Standing = header.Get(watermarkHeader); ok {
 					return page, nil
 				}
 			}
@@ -183,34 +181,22 @@ func (c *Client) notRowfeed(cause string, err error) *feedtype.Error {
 	return c.failure(feedtype.Failed, cause, "check that the URL is that of a `rowfeed serve` (without /_feeds)", err)
 }
 
-// StatusError is the HTTP status behind an error of a [Client]. Get it with errors.As.
-type StatusError struct {
-	Status int
-	// RetryAfter is the time that the server asks the client to wait before another attempt, or 0.
-	RetryAfter time.Duration
-}
-
-func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
-
-// endpoint returns the URL of a path on the server.
-func (c *Client) endpoint(path string, query url.Values) (string, error) {
-	bad := func(param, cause, next string) (string, error) {
-		return "", &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}
+// Standings implements [rowfeed.ShardSource].
+func (c *Client) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
+	query := url.Values{}
+	if since != "" {
+		query.Set("since", since)
 	}
-	u, err := url.Parse(c.URL)
-	switch {
-	case c.Feed == "":
-		return bad("feed", "there is no name", "name the feed to read")
-	case err != nil: // its text quotes the whole URL, with its password
-		return bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return bad("url", fmt.Sprintf("%q has not the form http://host:port", u.Redacted()),
-			"write it like http://127.0.0.1:8080")
+	if wait = min(wait, MaxWait); wait > 0 {
+		query.Set("wait", wait.String())
 	}
-	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""
-	base, question, _ := strings.Cut(u.String(), "?")
-	if question != "" {
-		path += "?" + question
+	body, _, err := c.get(ctx, "/_feeds/shards/"+url.PathEscape(c.Feed), query, max(wait, 0))
+	if err != nil {
+		return nil, err
 	}
-	return strings.TrimRight(base, "/") + path, nil
+	now := &feedtype.Standings{}
+	if err := json.Unmarshal(body, now); err != nil || now.Digest == "" {
+		return nil, c.notRowfeed("the answer has no watermarks of shards", err)
+	}
+	return now, nil
 }

@@ -13,9 +13,6 @@ import (
 const (
 	// eventsMediaType is the media type of the JSON batch format of CloudEvents.
 	eventsMediaType = "application/cloudevents-batch+json"
-	// cursorHeader and moreHeader carry the values for which a batch of events has no field.
-	cursorHeader = "Rowfeed-Cursor"
-	moreHeader   = "Rowfeed-More"
 )
 
 // The types of events. A deleted row has no data.
@@ -25,7 +22,7 @@ const (
 )
 
 // eventsHeader sets the headers with the cursor of a batch.
-func (h *Handler) eventsHeader(w http.ResponseWriter, page feedtype.Page) {
+func eventsHeader(w http.ResponseWriter, page feedtype.Page) {
 	w.Header().Set(cursorHeader, string(page.Cursor))
 	w.Header().Set(moreHeader, strconv.FormatBool(page.More))
 }

@@ -8,13 +8,10 @@ import (
 	"strings"
 )
 
-// DESIGN.md says which answers have an entity tag, and why the others have none.
-
 // tagOf returns the opaque part of an answer's entity tag. It is a hash of the body, of the columns, and of the
-// cursor if that is in the header. Different formats never have the same body.
+// cursor if that is in the header. Different formats never have the same body. DESIGN.md says which answers have a tag.
 func tagOf(header http.Header, body []byte) []byte {
-	sum := sha256.New()
-	// a hash does not fail
+	sum := sha256.New() // its Write does not fail
 	_, _ = io.WriteString(sum, header.Get(columnsHeader)+"\n"+header.Get(cursorHeader)+"\n"+header.Get(moreHeader)+"\n")
 	_, _ = sum.Write(body)
 	return hex.AppendEncode(nil, sum.Sum(nil)[:16])
@@ -22,7 +19,7 @@ func tagOf(header http.Header, body []byte) []byte {
 
 // tagged sets the entity tag of the answer: a weak one if the answer is compressed, since the uncompressed body is
 // hashed. If the client already has this answer, tagged answers the request with 304 and returns true.
-func (h *Handler) tagged(w http.ResponseWriter, r *http.Request, opaque string, coded bool) (known bool) {
+func tagged(w http.ResponseWriter, r *http.Request, opaque string, coded bool) (known bool) {
 	tag := `"` + opaque + `"`
 	if coded {
 		tag = "W/" + tag

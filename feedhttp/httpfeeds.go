@@ -15,38 +15,44 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// httpFeeds answers in the format of http-feeds.org: a batch of CloudEvents after the last event that the client has
-// processed, or an empty batch at the end.
-func (h *Handler) httpFeeds(w http.ResponseWriter, r *http.Request, c call) error {
+// httpFeedsEndpoint answers in the format of http-feeds.org: a batch of CloudEvents after the last event that the
+// client has processed, or an empty batch at the end of the feed.
+type httpFeedsEndpoint struct {
+	sources *sources
+	out     *responder
+	tags    *columnTags
+}
+
+func (e httpFeedsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	req, err := httpFeedsRequest(c.values, c.feed)
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+h.cfg.PageTimeout)
+	bounded, cancel := context.WithTimeout(r.Context(), req.Wait+e.sources.timeout)
 	defer cancel()
 	r = r.WithContext(bounded)
-	source, err := h.catalog.Source(r.Context(), c.feed)
+	source, err := e.sources.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
-	page, err := h.waited(r, source, req)
-	// A page may be empty although more follows. These clients would take that for the end of the feed.
+	page, err := e.sources.fetch(r, source, req)
+	// A page may be empty although more follows. Clients of http-feeds treat an empty batch as the end.
 	for err == nil && len(page.Entries) == 0 && page.More && page.Cursor != req.After {
 		req.After = page.Cursor
-		page, err = h.waited(r, source, req)
+		page, err = e.sources.fetch(r, source, req)
 	}
 	if err != nil {
-		return namedAs(err, "after", "lastEventId")
+		return renameParam(err, "after", "lastEventId")
 	}
-	h.pageHeader(w, c.feed, page)
-	id := func(i int) string { return httpFeedsID(page, req.After, c.feed, i) }
-	h.writePage(w, r,
+	e.tags.pageHeader(w, c.feed, page)
+	id := func(i int) string { return eventID(page, req.After, c.feed, i) }
+	e.out.writePage(w, r,
 		answerForm{c.format, "http-feeds of " + c.feed + " after " + string(req.After), eventParts(page, c.feed, id)},
 		page)
 	return nil
 }
 
-// httpFeedsRequest parses the parameters. "null" means in http-feeds that there is no last event.
+// httpFeedsRequest parses the parameters. In http-feeds, the lastEventId "null" means that there is no last event.
 func httpFeedsRequest(values url.Values, feed string) (req feedtype.Request, err error) {
 	if req.Shards, err = parseShards(values); err != nil {
 		return feedtype.Request{}, err
@@ -59,65 +65,67 @@ func httpFeedsRequest(values url.Values, feed string) (req feedtype.Request, err
 		n, err := strconv.ParseUint(text, 10, 31)
 		if err != nil || time.Duration(n)*time.Millisecond > MaxWait {
 			return feedtype.Request{}, badParameter("timeout",
-				"", "%q is no whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
+				"", "%q is not a whole number of milliseconds between 0 and %d", text, MaxWait/time.Millisecond)
 		}
 		req.Wait = time.Duration(n) * time.Millisecond
 	}
 	if id := values.Get("lastEventId"); id != "" && id != "null" {
-		if req.After, err = httpFeedsCursor(id, feed, req.Shards); err != nil {
+		if req.After, err = cursorOfEvent(id, feed, req.Shards); err != nil {
 			return feedtype.Request{}, err
 		}
 	}
 	return req, nil
 }
 
-// httpFeedsCursor returns the cursor that is in an event's id. The ULIDs of different shards cannot be compared: with
+// cursorOfEvent returns the cursor that is in an event's id. The ULIDs of different shards cannot be compared: with
 // the id of another shard's event, entries of this shard could be missed.
-func httpFeedsCursor(id, feed string, shards feedtype.Shards) (feedtype.Cursor, error) {
+func cursorOfEvent(id, feed string, shards feedtype.Shards) (feedtype.Cursor, error) {
 	rest, ours := strings.CutPrefix(id, feed+":")
 	fields := strings.SplitN(rest, ":", 3)
 	if !ours || len(fields) != 3 {
-		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin",
-			"%q is no id of an event of this feed", id)
+		return "", badParameter("lastEventId",
+			"send the unchanged id of an event, or omit lastEventId to start at the beginning",
+			"%q is not the id of an event of this feed", id)
 	}
-	generation, place := fields[0], fields[2]
+	generation, state := fields[0], fields[2]
 	shard, err := strconv.Atoi(fields[1])
 	if err != nil {
-		return "", badParameter("lastEventId", "send back the id of an event as it was given, or leave it out to begin",
+		return "", badParameter("lastEventId",
+			"send the unchanged id of an event, or omit lastEventId to start at the beginning",
 			"%q has no shard", id)
 	}
-	position, _, _ := strings.Cut(place, "@")
+	position, _, _ := strings.Cut(state, "@")
 	if _, err := ulid.ParseStrict(position); err == nil && shards != (feedtype.Shards{}) &&
 		shards != feedtype.One(shard) {
 		return "", badParameter("lastEventId",
-			"send the id of an event of the shard that is read, or leave it out to begin", "%q is of another shard", id)
+			"send the id of an event of the requested shard, or omit lastEventId to start at the beginning",
+			"%q is the id of an event of another shard", id)
 	}
-	return feedtype.Cursor(generation + ":" + place), nil
+	return feedtype.Cursor(generation + ":" + state), nil
 }
 
-// httpFeedsID returns the id of the i-th entry's event. It is all that these clients store, so it has to contain a
-// cursor. Behind @ follows the position up to which the client needs no deletes, as in a cursor, if that is above the
-// entry.
-func httpFeedsID(page feedtype.Page, after feedtype.Cursor, feed string, i int) string {
+// eventID returns the id of the i-th entry's event. Clients of http-feeds store only the id, so it has to contain a
+// cursor. As in a cursor, "@" and a position follow if the client needs no deletes up to a position above the entry.
+func eventID(page feedtype.Page, after feedtype.Cursor, feed string, i int) string {
 	e := page.Entries[i]
 	id := e.ID(feed)
 	cursor, err := page.CursorAt(after, i)
 	if err != nil {
-		panic(fmt.Sprintf("a page without cursors: %v", err)) // of a source that is broken
+		panic(fmt.Sprintf("the source returned a page without cursors: %v", err))
 	}
-	_, place, ok := strings.Cut(string(cursor), ":")
+	_, state, ok := strings.Cut(string(cursor), ":")
 	if !ok {
-		place = string(cursor)
+		state = string(cursor)
 	}
-	position, mark, _ := strings.Cut(place, "@")
+	position, mark, _ := strings.Cut(state, "@")
 	if seen := cmp.Or(mark, position); seen != e.Position {
 		id += "@" + seen
 	}
 	return id
 }
 
-// namedAs renames the parameter of an error, because the parameter has another name on this path.
-func namedAs(err error, parameter, name string) error {
+// renameParam renames the parameter of an error, because the parameter has another name on this path.
+func renameParam(err error, parameter, name string) error {
 	var e *feedtype.Error
 	if !errors.As(err, &e) || e.Param != parameter {
 		return err

@@ -10,7 +10,10 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-func (h *Handler) openapi(w http.ResponseWriter, r *http.Request, c call) error {
-	h.writeWhole(w, r, c.format, openAPI)
+// openAPIEndpoint answers with the OpenAPI description.
+type openAPIEndpoint struct{ out *responder }
+
+func (e openAPIEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
+	e.out.writeSmall(w, r, c.format, openAPI)
 	return nil
 }

@@ -66,19 +66,19 @@ var kinds = map[feedtype.Code]struct {
 	feedtype.CursorAhead:       {http.StatusConflict, "Cursor is ahead of the feed", 0},
 	feedtype.GenerationChanged: {http.StatusConflict, "Cursor is of another generation", 0},
 	feedtype.Conflict:          {http.StatusConflict, "Conflict", 0},
-	feedtype.TombstonesExpired: {http.StatusGone, "Cursor is older than the kept deletes", 0},
-	feedtype.EntriesExpired:    {http.StatusGone, "Cursor is older than the kept entries", 0},
+	feedtype.TombstonesExpired: {http.StatusGone, "Cursor is older than the oldest kept delete", 0},
+	feedtype.EntriesExpired:    {http.StatusGone, "Cursor is older than the oldest kept entry", 0},
 	feedtype.NotInitialized:    {http.StatusServiceUnavailable, "Not initialized", 10 * time.Second},
-	feedtype.SchemaVersion:     {http.StatusServiceUnavailable, "Tables of another version", 10 * time.Second},
+	feedtype.SchemaVersion:     {http.StatusServiceUnavailable, "Tables have another version", 10 * time.Second},
 	feedtype.DatabaseChanged:   {http.StatusServiceUnavailable, "Database changed", 30 * time.Second},
 	feedtype.ReadOnly:          {http.StatusServiceUnavailable, "Database is read-only", 5 * time.Second},
 	feedtype.Unavailable:       {http.StatusServiceUnavailable, "Database unavailable", time.Second},
 	feedtype.Locked:            {http.StatusServiceUnavailable, "Database busy", time.Second},
 	feedtype.NotConsistent: {http.StatusServiceUnavailable, "Not everything could be published in time",
 		time.Second},
-	feedtype.Sharding: {http.StatusServiceUnavailable, "Keys are being given other data shards",
+	feedtype.Sharding: {http.StatusServiceUnavailable, "Number of data shards is being changed",
 		5 * time.Second},
-	feedtype.Filling: {http.StatusServiceUnavailable, "Rows of before the feed are being placed",
+	feedtype.Filling: {http.StatusServiceUnavailable, "Existing rows are still being recorded",
 		5 * time.Second},
 	feedtype.Refused:          {http.StatusInternalServerError, "Feed cannot be served", 0},
 	feedtype.UnsafeDurability: {http.StatusInternalServerError, "Unsafe durability", 0},
@@ -89,15 +89,15 @@ var kinds = map[feedtype.Code]struct {
 	notFound:                  {http.StatusNotFound, "Not found", 0},
 	methodNotAllowed:          {http.StatusMethodNotAllowed, "Method not allowed", 0},
 	notAcceptable:             {http.StatusNotAcceptable, "Not acceptable", 0},
-	Overloaded:                {http.StatusServiceUnavailable, "Server is at its bounds", 5 * time.Second},
-	Misdirected:               {http.StatusMisdirectedRequest, "Not this host", 0},
+	Overloaded:                {http.StatusServiceUnavailable, "Server is at its limits", 5 * time.Second},
+	Misdirected:               {http.StatusMisdirectedRequest, "Host is not served here", 0},
 	TooLarge:                  {http.StatusRequestEntityTooLarge, "Body too large", 0},
 	URITooLong:                {http.StatusRequestURITooLong, "URI too long", 0},
 }
 
 // ProblemOf returns the part of an error that any client may see: what failed, on which feed, the cause in rowfeed's
-// own words, and the next step. It leaves out the text of the driver, which may name hosts and users and belongs in
-// the log.
+// own words, and the next step. It omits the text of the database driver, which may name hosts and users and belongs
+// in the log.
 func ProblemOf(err error, feed string) Problem {
 	var e *feedtype.Error
 	if !errors.As(err, &e) {
@@ -122,7 +122,7 @@ func ProblemOf(err error, feed string) Problem {
 	return p
 }
 
-// Withheld tells whether ProblemOf leaves a part of the error out, which then belongs in a log.
+// Withheld tells whether ProblemOf omits a part of the error. The error then belongs in a log.
 func Withheld(err error) bool {
 	var e *feedtype.Error
 	return !errors.As(err, &e) || e.Err != nil
@@ -136,25 +136,18 @@ func (p Problem) String() string {
 	return p.Detail + ". Next: " + p.Next
 }
 
-// answer answers a request with a problem.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, p Problem) {
-	w.Header().Del("Content-Encoding") // of the page that it stands for
-	w.Header().Del("ETag")
-	h.write(w, r, p.Status, problemMediaType, p.begin(w.Header()))
-}
-
 // Refuse answers a request with a problem. Servers in front of a Handler use it.
 func Refuse(w http.ResponseWriter, r *http.Request, p Problem) {
-	body := p.begin(w.Header())
+	body := p.prepare(w.Header())
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	begin(w, p.Status, problemMediaType)
+	writeHeader(w, p.Status, problemMediaType)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // an error means that the client has disconnected
 	}
 }
 
-// begin sets the headers of a problem, and returns its body.
-func (p Problem) begin(header http.Header) []byte {
+// prepare sets the headers of a problem, and returns its body.
+func (p Problem) prepare(header http.Header) []byte {
 	if p.RetryAfter > 0 {
 		header.Set("Retry-After", strconv.FormatInt(int64((p.RetryAfter+time.Second-1)/time.Second), 10))
 	}

@@ -20,7 +20,8 @@ const (
 // parseQuery parses a query string. Each known parameter may occur once, others are refused.
 func parseQuery(raw string, known ...string) (url.Values, error) {
 	if len(raw) > maxQuery {
-		return nil, problem(URITooLong, "", "the query string has %d bytes, at most %d are taken", len(raw), maxQuery)
+		return nil, problem(URITooLong, "", "the query string has %d bytes, at most %d are accepted", len(raw),
+			maxQuery)
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
@@ -36,10 +37,10 @@ func parseQuery(raw string, known ...string) (url.Values, error) {
 		switch {
 		case slices.Contains(known, name):
 			if n := len(values[name]); n > 1 {
-				return nil, badParameter(name, "give it once", "given %d times", n)
+				return nil, badParameter(name, "send it once", "it was sent %d times", n)
 			}
 		default:
-			next := "leave it out; there are no parameters here"
+			next := "remove it: this path has no parameters"
 			if len(known) > 0 {
 				next = "the parameters are " + strings.Join(known, ", ")
 			}
@@ -82,7 +83,7 @@ func parseLimit(values url.Values) (int, error) {
 	// Unsigned, so that neither "+5" nor "-5" is a number.
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil || n < 1 || n > feedtype.MaxLimit {
-		return 0, badParameter("limit", "", "%q is no whole number between 1 and %d", text, feedtype.MaxLimit)
+		return 0, badParameter("limit", "", "%q is not a whole number between 1 and %d", text, feedtype.MaxLimit)
 	}
 	return int(n), nil
 }
@@ -96,21 +97,21 @@ func parseWait(values url.Values) (time.Duration, error) {
 	wait, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return 0, badParameter("wait", "write it with a unit, like 30s or 500ms", "%q is no duration", text)
+		return 0, badParameter("wait", "write it with a unit, like 30s or 500ms", "%q is not a duration", text)
 	case wait < 0 || wait > MaxWait:
 		return 0, badParameter("wait", "", "%s must be between 0s and %s", text, MaxWait)
 	}
 	return wait, nil
 }
 
-// parseShards parses the part of the feed: shard alone is one shard with any number, shard with shard_count is a
-// part. The feed checks whether the shard exists.
+// parseShards parses which shards are read. The parameter shard alone is the number of a shard. With shard_count it
+// selects part shard of shard_count parts. The feed checks whether the shard exists.
 func parseShards(values url.Values) (feedtype.Shards, error) {
 	if values.Has("shard") && !values.Has("shard_count") {
 		text := values.Get("shard")
 		n, err := strconv.Atoi(text)
 		if err != nil || strings.HasPrefix(text, "+") {
-			return feedtype.Shards{}, badParameter("shard", "", "%q is no whole number", text)
+			return feedtype.Shards{}, badParameter("shard", "", "%q is not a whole number", text)
 		}
 		return feedtype.One(n), nil
 	}
@@ -125,7 +126,7 @@ func parseShards(values url.Values) (feedtype.Shards, error) {
 		// Unsigned, so that neither "+5" nor "-5" is a number.
 		n, err := strconv.ParseUint(values.Get(p.name), 10, 31)
 		if err != nil || int(n) < p.low || int(n) > p.high {
-			return feedtype.Shards{}, badParameter(p.name, "", "%q is no whole number between %d and %d",
+			return feedtype.Shards{}, badParameter(p.name, "", "%q is not a whole number between %d and %d",
 				values.Get(p.name), p.low, p.high)
 		}
 		numbers[i] = int(n)
@@ -135,7 +136,14 @@ func parseShards(values url.Values) (feedtype.Shards, error) {
 		return feedtype.Shards{}, nil
 	case !values.Has("shard"):
 		return feedtype.Shards{}, badParameter("shard_count",
-			"say with shard which of them, from 0", "it has no shard beside it")
+			"also send shard, the number of the part, from 0", "it needs the parameter shard")
 	}
 	return feedtype.Part(numbers[0], numbers[1]), nil
+}
+
+// call is a request whose path, parameters and Accept header are valid.
+type call struct {
+	feed   string
+	values url.Values // the parameters, each at most once
+	format string     // media type of the answer
 }

@@ -2,34 +2,36 @@ package feedhttp
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
-	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// standings answers with the watermarks of the shards of a ULID feed.
-func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) error {
+// shardsEndpoint answers with the watermarks of the shards of a ULID feed.
+type shardsEndpoint struct {
+	sources *sources
+	out     *responder
+}
+
+func (e shardsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	wait, err := parseWait(c.values)
 	if err != nil {
 		return err
 	}
-	bounded, cancel := context.WithTimeout(r.Context(), wait+h.cfg.PageTimeout)
+	bounded, cancel := context.WithTimeout(r.Context(), wait+e.sources.timeout)
 	defer cancel()
 	r = r.WithContext(bounded)
-	source, err := h.catalog.Source(r.Context(), c.feed)
+	source, err := e.sources.catalog.Source(r.Context(), c.feed)
 	if err != nil {
 		return err
 	}
 	shards, can := source.(feedtype.ShardSource)
 	if !can {
 		return &feedtype.Error{Code: feedtype.Refused, Object: feedObject(c.feed),
-			Cause: "its source does not tell how far shards are", Next: "fetch them"}
+			Cause: "its source has no watermarks of shards", Next: "fetch its shards instead"}
 	}
 	if wait > 0 {
-		leave, err := h.cfg.Wait(r.Context())
+		leave, err := e.sources.wait(r.Context())
 		if err != nil {
 			return err
 		}
@@ -37,9 +39,9 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 	}
 	waiting, end := context.WithCancel(r.Context())
 	defer end()
-	defer context.AfterFunc(h.life, end)()
+	defer context.AfterFunc(e.sources.closing, end)()
 	now, err := shards.Standings(waiting, c.values.Get("since"), wait)
-	if err != nil && h.life.Err() != nil && r.Context().Err() == nil { // the server is shutting down
+	if err != nil && e.sources.closing.Err() != nil && r.Context().Err() == nil { // the server is shutting down
 		now, err = shards.Standings(r.Context(), "", 0)
 	}
 	if err != nil {
@@ -49,26 +51,6 @@ func (h *Handler) standings(w http.ResponseWriter, r *http.Request, c call) erro
 	if err != nil {
 		return err
 	}
-	h.writeWhole(w, r, c.format, append(body, '\n'))
+	e.out.writeSmall(w, r, c.format, append(body, '\n'))
 	return nil
-}
-
-// Standings implements [rowfeed.ShardSource].
-func (c *Client) Standings(ctx context.Context, since string, wait time.Duration) (*feedtype.Standings, error) {
-	query := url.Values{}
-	if since != "" {
-		query.Set("since", since)
-	}
-	if wait = min(wait, MaxWait); wait > 0 {
-		query.Set("wait", wait.String())
-	}
-	body, _, err := c.get(ctx, "/_feeds/shards/"+url.PathEscape(c.Feed), query, max(wait, 0))
-	if err != nil {
-		return nil, err
-	}
-	now := &feedtype.Standings{}
-	if err := json.Unmarshal(body, now); err != nil || now.Digest == "" {
-		return nil, c.notRowfeed("the answer does not tell how far shards are", err)
-	}
-	return now, nil
 }

@@ -19,24 +19,30 @@ const (
 	// reconnect asks clients to wait 2 s before they reconnect.
 	reconnect = "retry: 2000\n\n"
 	heartbeat = ": nothing new\n\n"
-	// unwaiting is the pause if a source does not wait as requested.
-	unwaiting = time.Second
+	// earlyPause is the pause before the next fetch if the source answered earlier than requested, without an entry.
+	earlyPause = time.Second
 )
 
-// stream answers with Server-Sent Events: one event per entry, whose id is the cursor after the entry. It ends if the
-// client disconnects or stops reading, and when Close is called. If reading the feed fails, it ends after an event
-// named "problem".
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
+// streamEndpoint answers with Server-Sent Events: one event per entry, whose id is the cursor after the entry. A stream
+// ends if the client disconnects or stops reading, and when Close is called. If reading the feed fails, it ends after
+// an event named "problem".
+type streamEndpoint struct {
+	sources   *sources
+	out       *responder
+	heartbeat time.Duration
+}
+
+func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) error {
 	name := c.feed
 	req, err := streamRequest(c.values, r.Header)
 	if err != nil {
 		return err
 	}
-	source, err := h.catalog.Source(r.Context(), name)
+	source, err := e.sources.catalog.Source(r.Context(), name)
 	if err != nil {
 		return err
 	}
-	leave, err := h.cfg.Wait(r.Context())
+	leave, err := e.sources.wait(r.Context())
 	if err != nil {
 		return err
 	}
@@ -57,52 +63,53 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, c call) error {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(h.life, cancel)()
+	defer context.AfterFunc(e.sources.closing, cancel)()
 	defer func() {
 		if v := recover(); v != nil { // too late for a status
-			h.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack",
+			e.out.log.ErrorContext(ctx, "stream panicked", "feed", name, "panic", fmt.Sprint(v), "stack",
 				string(debug.Stack()))
-			h.endWith(ctx, w, name, problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)"))
+			failed := problem(feedtype.Failed, "", "the stream failed (the server's log has the cause)")
+			e.sendProblem(ctx, w, name, failed)
 		}
 	}()
-	if h.send(w, []byte(reconnect)) != nil {
+	if e.out.writeAndFlush(w, []byte(reconnect)) != nil {
 		return nil
 	}
 	for early := false; ; {
 		data, err := events(page, req.After)
 		if err != nil {
-			h.endWith(ctx, w, name, err)
+			e.sendProblem(ctx, w, name, err)
 			return nil
 		}
 		if len(data) == 0 && !page.More {
 			data = []byte(heartbeat)
 		}
-		if h.send(w, data) != nil {
+		if e.out.writeAndFlush(w, data) != nil {
 			return nil // the client has disconnected, or has stopped reading
 		}
-		undeadline(w) // over HTTP/2 the deadline would also end an idle stream
+		clearDeadline(w) // over HTTP/2 the deadline would also end an idle stream
 		if early {
 			select {
 			case <-ctx.Done():
-			case <-time.After(unwaiting):
+			case <-time.After(earlyPause):
 			}
 		}
 		asked := time.Now()
-		req.After, req.Wait = page.Cursor, h.cfg.Heartbeat
+		req.After, req.Wait = page.Cursor, e.heartbeat
 		if page, err = source.Fetch(ctx, req); ctx.Err() != nil {
 			return nil
 		} else if err != nil {
-			h.endWith(ctx, w, name, err)
+			e.sendProblem(ctx, w, name, err)
 			return nil
 		}
 		idle := len(page.Entries) == 0 && (!page.More || page.Cursor == req.After)
-		early = idle && time.Since(asked) < h.cfg.Heartbeat/2
+		early = idle && time.Since(asked) < e.heartbeat/2
 	}
 }
 
-// streamRequest parses the part of the feed and where the stream begins. A client that reconnects sends the URL of
-// its first request, and the last id that it has seen, which is newer. A client that has seen none may send an empty
-// header.
+// streamRequest parses which shards are read, and the cursor at which the stream begins. A client that reconnects
+// sends the URL of its first request, and Last-Event-ID, which is newer than the cursor in the URL. A client that has
+// received no event may send an empty Last-Event-ID.
 func streamRequest(values url.Values, header http.Header) (req feedtype.Request, err error) {
 	req = feedtype.Request{After: feedtype.Cursor(values.Get("after")), Limit: streamLimit}
 	if id := header.Get("Last-Event-ID"); id != "" {
@@ -112,7 +119,7 @@ func streamRequest(values url.Values, header http.Header) (req feedtype.Request,
 	return req, err
 }
 
-// events encodes a page as events, once for all streams that are at the same cursor.
+// events encodes a page as events, once for all streams that fetched it with the same cursor.
 func events(page feedtype.Page, after feedtype.Cursor) (data []byte, err error) {
 	data, shared := page.Shared("events after "+string(after), func() []byte {
 		data, failed := appendEvents(nil, page, after)
@@ -159,13 +166,13 @@ func appendData(dst, json []byte) []byte {
 	return dst
 }
 
-// endWith sends the reason why the stream ends. Its event is not named "error", because EventSource uses that name
+// sendProblem sends the error that ends the stream. Its event is not named "error", because EventSource uses that name
 // for its own errors.
-func (h *Handler) endWith(ctx context.Context, w http.ResponseWriter, name string, err error) {
+func (e streamEndpoint) sendProblem(ctx context.Context, w http.ResponseWriter, name string, err error) {
 	p := ProblemOf(err, name)
 	if p.Status >= http.StatusInternalServerError {
-		h.log.ErrorContext(ctx, "stream failed", "feed", name, "status", p.Status, "error", err)
+		e.out.log.ErrorContext(ctx, "stream failed", "feed", name, "status", p.Status, "error", err)
 	}
 	data, _ := marshal(p) // strings and an int cannot fail
-	_ = h.send(w, append(appendData([]byte("event: problem\n"), data), '\n'))
+	_ = e.out.writeAndFlush(w, append(appendData([]byte("event: problem\n"), data), '\n'))
 }

@@ -167,8 +167,8 @@ func audited(t *testing.T, db *rowfeed.DB) (told []string) {
 	return told
 }
 
-// TestActions (O3): every action does what it says, says it once, and is in the audit.
-func TestActions(t *testing.T) {
+// TestActionsAreDoneAndAudited (O3): every action does what it says, says it once, and is in the audit.
+func TestActionsAreDoneAndAudited(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")
 	h := pages(db, nil)
@@ -223,14 +223,16 @@ func TestActionsNeedRights(t *testing.T) {
 			_, db := consumed(t)
 			lease(t, db, "publish:kv")
 			if a.name == "resume" {
-				if _, err := db.Admin().PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "billing"}); err != nil {
+				if _, err := db.Admin().PauseConsumer(t.Context(),
+					rowfeed.ConsumerID{Consumer: "billing"}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			a.form.Set("confirmed", "yes")
 			h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)
 			right, _, _ := strings.Cut(a.right, " ")
-			for _, who := range []access.Identity{{}, may("read *"), may("read kv", right+" other"), may(map[string]string{"publish": "administer *", "administer": "publish *"}[right])} {
+			for _, who := range []access.Identity{{}, may("read *"), may("read kv", right+" other"),
+				may(map[string]string{"publish": "administer *", "administer": "publish *"}[right])} {
 				before := len(audited(t, db))
 				if r, body := post(t, as(who, h), "/act/"+a.name, a.form); r.StatusCode != http.StatusForbidden ||
 					!strings.Contains(body, "Next:") ||
@@ -257,8 +259,8 @@ func TestActionsNeedRights(t *testing.T) {
 	}
 }
 
-// TestForgedForms: no other site's form does anything, nor one whose origin is another.
-func TestForgedForms(t *testing.T) {
+// TestFormsOfOtherSitesAreRefused: no other site's form does anything, nor one whose origin is another.
+func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")
 	h := pages(db, &console.Config{Login: nobody})
@@ -298,8 +300,8 @@ func TestForgedForms(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be done is answered with why, and what to do.
-func TestRefusals(t *testing.T) {
+// TestRefusedActionsSayWhy: what cannot be done is answered with why, and what to do.
+func TestRefusedActionsSayWhy(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")
 	h := pages(db, nil)

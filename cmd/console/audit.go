@@ -16,12 +16,14 @@ type auditView struct {
 	Later bool  // there are
 }
 
-func (h *Handler) audit(q *request) (*answer, error) {
+type auditPage struct{ data Lists }
+
+func (p auditPage) show(q *request) (*answer, error) {
 	if !q.who.May(access.Administer, access.EveryFeed) {
 		return nil, forbidden(access.Administer, access.EveryFeed)
 	}
 	before, _ := strconv.ParseInt(q.URL.Query().Get("before"), 10, 64) // what is no number is the newest
-	all, err := h.data.Acts(q.Context(), before, maxAudit)
+	all, err := p.data.Acts(q.Context(), before, maxAudit)
 	v := auditView{Acts: all, Later: before > 0}
 	if len(all) == maxAudit {
 		v.Older = all[len(all)-1].ID

@@ -20,9 +20,14 @@ type blockedFeed struct {
 	Trouble  string
 }
 
-// blocked shows statements of others, which hold values: for administrators alone.
-func (h *Handler) blocked(q *request) (*answer, error) {
-	names, err := h.data.FeedNames(q.Context())
+type blockedPage struct {
+	data   Feeds
+	states states
+}
+
+// show shows statements of others, which hold values: for administrators alone.
+func (p blockedPage) show(q *request) (*answer, error) {
+	names, err := p.data.FeedNames(q.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +37,7 @@ func (h *Handler) blocked(q *request) (*answer, error) {
 			v.Unseen = true
 			continue
 		}
-		found, err := h.data.Blocked(q.Context(), name)
+		found, err := p.data.Blocked(q.Context(), name)
 		f := blockedFeed{Name: name, Blockers: found.Blockers, Hidden: found.Unseen, Told: found.Told}
 		for _, s := range found.Shards {
 			if s.Holder != nil || len(s.Waiting) > 0 {
@@ -41,7 +46,7 @@ func (h *Handler) blocked(q *request) (*answer, error) {
 		}
 		if err != nil {
 			s := feedState{Name: name}
-			h.note(q.Context(), &s, err)
+			p.states.note(q.Context(), &s, err)
 			f.Trouble = s.Problems[0]
 		}
 		if len(f.Blockers)+len(f.Shards) == 0 && f.Trouble == "" && f.Hidden == nil && f.Told != admin.HoldersNone {

@@ -55,33 +55,24 @@ func newSite(t *testing.T, tokens bool) *site {
 	t.Helper()
 	pool, db := open(t)
 	x := &site{sql: pool, db: db}
-	exec(
-		t,
-		pool,
-		`CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total DECIMAL(10,2), note TEXT, photo BLOB)`,
-	)
+	exec(t, pool, `CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, total DECIMAL(10,2), note TEXT, `+
+		`photo BLOB)`)
 	exec(t, pool, `CREATE TABLE kv (k TEXT PRIMARY KEY NOT NULL, v TEXT)`)
 	exec(t, pool, `CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)`)
 	exec(t, pool, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1204)
-		INSERT INTO orders SELECT i, 'customer ' || (i * 7 % 41), (i * 137 % 9000) / 100.0, CASE i % 3 WHEN 0 THEN NULL ELSE 'leave it at the door' END, NULL FROM n`)
-	exec(
-		t,
-		pool,
-		`INSERT INTO orders VALUES (2001, '<b>Robert</b>', 12.5, ?, x'00ff10'), (2002, ?, 1, '', NULL)`,
-		strings.Repeat("a long note ", 40),
-		"\u202eשלום عليكم",
-	)
+		INSERT INTO orders SELECT i, 'customer ' || (i * 7 % 41), (i * 137 % 9000) / 100.0,
+			CASE i % 3 WHEN 0 THEN NULL ELSE 'leave it at the door' END, NULL FROM n`)
+	exec(t, pool, `INSERT INTO orders VALUES (2001, '<b>Robert</b>', 12.5, ?, x'00ff10'), (2002, ?, 1, '', NULL)`,
+		strings.Repeat("a long note ", 40), "\u202eשלום عليكم")
 	exec(t, pool, `INSERT INTO kv VALUES ('colour', 'teal')`)
 	x.feed = addFeed(t, db, "orders")
 	exec(t, pool, `DELETE FROM orders WHERE id = 7`)
 	publish(t, x.feed)
 	addFeed(t, db, "kv")
 	exec(t, pool, `UPDATE kv SET v = 'green'`) // waits
-	ev, err := db.AddFeed(
-		t.Context(),
+	ev, err := db.AddFeed(t.Context(),
 		rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"},
-		nil,
-	)
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,28 +80,27 @@ func newSite(t *testing.T, tokens bool) *site {
 	publish(t, ev)
 	consume(t, db, x.feed, "billing", 2, 2001)
 	consume(t, db, x.feed, "search")
-	if _, err := db.Admin().SeekConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "search", Feed: "orders"}, "400"); err != nil {
+	if _, err := db.Admin().SeekConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "search", Feed: "orders"},
+		"400"); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		exec(
-			t,
-			pool,
-			`INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at)
+		exec(t, pool, `INSERT INTO rowfeed_cursors
+			(consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at)
 			VALUES ('mirror', 'orders', ?, 6, ?, 1, 0, 1, ?, 0, ?)`,
-			i,
-			fmt.Sprint(1200-i*i*40),
-			i/5,
-			time.Now().UnixMicro(),
-		)
+			i, fmt.Sprint(1200-i*i*40), i/5, time.Now().UnixMicro())
 	}
-	for _, name := range []string{"publish:orders", "publish:kv", "relay:orders:warehouse", "consumer:orders:mirror/6/0", "nightly-report"} {
+	for _, name := range []string{"publish:orders", "publish:kv", "relay:orders:warehouse",
+		"consumer:orders:mirror/6/0", "nightly-report"} {
 		lease(t, db, name)
 	}
-	if err := db.Admin().Audited(t.Context(), admin.Act{Actor: "ops@db-1", Act: "feed add", Object: "orders", Detail: "--table=orders"}, func(context.Context) error { return nil }); err != nil {
+	if err := db.Admin().Audited(t.Context(),
+		admin.Act{Actor: "ops@db-1", Act: "feed add", Object: "orders", Detail: "--table=orders"},
+		func(context.Context) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	cfg := &console.Config{}
+	cfg, data := &console.Config{}, console.Of(db)
+	data.Feeds = busy{data.Feeds}
 	identify := func(next http.Handler) http.Handler { return as(access.Everyone(), next) }
 	if tokens {
 		known := access.NewTokens(db)
@@ -119,18 +109,18 @@ func newSite(t *testing.T, tokens bool) *site {
 	mux := http.NewServeMux()
 	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(db)), nil)
 	mux.Handle("/_feeds/", access.Required(feeds))
-	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(db)), busy{console.Of(db)}, cfg))
+	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(db)), data, cfg))
 	x.Server = httptest.NewServer(identify(mux))
 	t.Cleanup(func() { feeds.Close(); x.Server.CloseClientConnections(); x.Server.Close() })
 	return x
 }
 
 // busy is a database in which transactions are open, which SQLite does not tell of.
-type busy struct{ console.Data }
+type busy struct{ console.Feeds }
 
 func (b busy) Blocked(ctx context.Context, feed string) (found console.Blocked, err error) {
 	age := 1843.0
-	if found, err = b.Data.Blocked(ctx, feed); feed == "orders" {
+	if found, err = b.Feeds.Blocked(ctx, feed); feed == "orders" {
 		found.Blockers = append(
 			found.Blockers,
 			admin.Blocker{
@@ -139,7 +129,8 @@ func (b busy) Blocked(ctx context.Context, feed string) (found console.Blocked, 
 				Host:       "10.0.0.7:51234",
 				AgeSeconds: &age,
 				Scope:      "has written to the table",
-				Statement:  "UPDATE orders SET note = 'left at the neighbour''s' WHERE id IN (SELECT id FROM orders WHERE total > 100 AND customer LIKE 'customer%' ORDER BY total DESC LIMIT 5000) RETURNING *",
+				Statement: "UPDATE orders SET note = 'left at the neighbour''s' WHERE id IN (SELECT id FROM orders " +
+					"WHERE total > 100 AND customer LIKE 'customer%' ORDER BY total DESC LIMIT 5000) RETURNING *",
 			},
 		)
 	}
@@ -214,12 +205,8 @@ func (b *tab) wait(expression string) {
 		select {
 		case <-again.C:
 		case <-bounded.Done():
-			text, err := chromedp.Run(
-				b,
-				chromedp.Evaluate[string](
-					`location.href + "\n" + document.querySelector("main").innerText.slice(0, 1500)`,
-				),
-			)
+			text, err := chromedp.Run(b, chromedp.Evaluate[string](`location.href + "\n" + `+
+				`document.querySelector("main").innerText.slice(0, 1500)`))
 			b.t.Fatalf("%s is not true: %s %v", expression, text, err)
 		}
 	}
@@ -229,23 +216,15 @@ func (b *tab) wait(expression string) {
 // or its text.
 func (b *tab) click(which string) {
 	b.t.Helper()
-	found := fmt.Sprintf(
-		`[...document.querySelectorAll("main a, main button, header button")].find((e) => e.textContent.trim() === %[1]q || e.matches(%[1]q))`,
-		which,
-	)
+	found := fmt.Sprintf(`[...document.querySelectorAll("main a, main button, header button")].find((e) => `+
+		`e.textContent.trim() === %[1]q || e.matches(%[1]q))`, which)
 	if !strings.ContainsAny(which, "[.#") {
-		found = fmt.Sprintf(
-			`[...document.querySelectorAll("main a, main button, header button")].find((e) => e.textContent.trim() === %q)`,
-			which,
-		)
+		found = fmt.Sprintf(`[...document.querySelectorAll("main a, main button, header button")].find((e) => `+
+			`e.textContent.trim() === %q)`, which)
 	}
 	b.wait(`document.readyState === "complete" && ` + found)
-	at, err := chromedp.Run(
-		b,
-		chromedp.Evaluate[[]float64](
-			`((e) => { e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2]; })(`+found+`)`,
-		),
-	)
+	at, err := chromedp.Run(b, chromedp.Evaluate[[]float64](`((e) => { e.scrollIntoView({block: "center"}); const r `+
+		`= e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2]; })(`+found+`)`))
 	if err != nil {
 		b.t.Fatalf("%s: %v", which, err)
 	}
@@ -314,23 +293,20 @@ func tail(b *tab) {
 	}
 	insert(3001, "<img src=x onerror=alert(1)>"+strings.Repeat("z", 300))
 	b.wait(`document.querySelector(".entries tbody tr.new td:nth-child(3)")?.textContent.includes("3001")`)
-	b.wait(
-		`[...document.querySelectorAll(".entries tbody tr.new .value")].some((v) => v.textContent.startsWith("<img src=x") && v.textContent.endsWith("z…"))`,
-	)
+	b.wait(`[...document.querySelectorAll(".entries tbody tr.new .value")].some((v) => ` +
+		`v.textContent.startsWith("<img src=x") && v.textContent.endsWith("z…"))`)
 	b.wait(`document.querySelector(".entries tbody tr.new").textContent.includes("9007199254740993")`) // all its digits
 	b.click(`.entries tbody tr.new a.open`)
-	b.wait(
-		`document.querySelector("#viewer[open] pre + *, #viewer[open] [data-viewer]").textContent.includes("z".repeat(300))`,
-	)
+	b.wait(`document.querySelector("#viewer[open] pre + *, #viewer[open] ` +
+		`[data-viewer]").textContent.includes("z".repeat(300))`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.click("[data-pause]")
 	b.wait(`document.querySelector("[data-status]").textContent === "Held" && !document.querySelector("#viewer[open]")`)
 	insert(3002, "later")
 	b.click("[data-pause]")
 	b.wait(`document.querySelector(".entries tbody tr").textContent.includes("3002")`)
-	b.wait(
-		`document.querySelector("[data-plot=waiting] .line") !== null && Number(document.querySelector("[data-head]").textContent.replaceAll(",", "")) >= 1208`,
-	)
+	b.wait(`document.querySelector("[data-plot=waiting] .line") !== null && ` +
+		`Number(document.querySelector("[data-head]").textContent.replaceAll(",", "")) >= 1208`)
 }
 
 // keyboard: everything can be reached and done without a mouse.
@@ -349,24 +325,19 @@ func keyboard(b *tab) {
 	b.wait(`location.pathname === "/feeds/kv" && document.readyState === "complete"`)
 	b.do(chromedp.KeyEvent("/"))
 	b.wait(`document.activeElement.id === "key"`)
-	b.wait(
-		`(document.activeElement.value = "") === ""`,
-	) // a key that is made up types, even where the page has taken it
+	// a key that is made up types, even where the page has taken it
+	b.wait(`(document.activeElement.value = "") === ""`)
 	b.do(chromedp.KeyEvent("colour" + kb.Enter))
-	b.wait(
-		`document.querySelector(".found")?.textContent.includes("1 entry found") && document.readyState === "complete"`,
-	)
+	b.wait(`document.querySelector(".found")?.textContent.includes("1 entry found") && document.readyState === ` +
+		`"complete"`)
 	b.do(chromedp.KeyEvent("t"), chromedp.KeyEvent("t"))
-	b.wait(
-		`document.documentElement.dataset.theme === "dark" && getComputedStyle(document.body).backgroundColor === "rgb(14, 20, 19)"`,
-	)
-	b.do(
-		chromedp.Evaluate[chromedp.Void](`((now) => { Date.now = () => now; })(Date.now())`),
-	) // the second key has to come soon after the first
+	b.wait(`document.documentElement.dataset.theme === "dark" && getComputedStyle(document.body).backgroundColor ` +
+		`=== "rgb(14, 20, 19)"`)
+	// the second key has to come soon after the first
+	b.do(chromedp.Evaluate[chromedp.Void](`((now) => { Date.now = () => now; })(Date.now())`))
 	b.do(chromedp.KeyEvent("g"), chromedp.KeyEvent("c"))
-	b.wait(
-		`location.pathname === "/consumers" && document.readyState === "complete" && document.documentElement.dataset.theme === "dark"`,
-	)
+	b.wait(`location.pathname === "/consumers" && document.readyState === "complete" && ` +
+		`document.documentElement.dataset.theme === "dark"`)
 }
 
 // clicking: what cannot be undone asks, what is done is said.
@@ -380,18 +351,16 @@ func clicking(b *tab) {
 	b.click(`a[aria-label='Drop key {"id":2}']`)
 	b.wait(`document.querySelector("h1").textContent === "Give them up?"`)
 	b.click("Give them up")
-	b.wait(
-		`document.querySelector(".notice.good")?.textContent.includes("1 dead letter given up") && !document.querySelector("[id=letters]").textContent.includes('{"id":2}')`,
-	)
+	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 dead letter given up") && ` +
+		`!document.querySelector("[id=letters]").textContent.includes('{"id":2}')`)
 }
 
 // scriptless: pages are read, and actions taken, without JavaScript.
 func scriptless(b *tab) {
 	b.do(with(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
 	b.open("/feeds/orders")
-	b.wait(
-		`((t) => t.includes("customer") && t.includes("look again") && !t.includes("Connecting"))(document.querySelector("main").innerText)`,
-	)
+	b.wait(`((t) => t.includes("customer") && t.includes("look again") && ` +
+		`!t.includes("Connecting"))(document.querySelector("main").innerText)`)
 	b.click("a.open")
 	b.wait(`document.querySelector("[data-entry] h1") && location.search.includes("entry=")`)
 	b.open("/consumers/search")
@@ -407,7 +376,8 @@ func scriptless(b *tab) {
 func loggingIn(t *testing.T, browser context.Context) {
 	x := newSite(t, true)
 	token, _, err := x.db.Admin().
-		AddToken(t.Context(), admin.TokenSpec{Name: "reader", Grants: []admin.TokenGrant{{Right: access.Read, Feed: "orders"}}})
+		AddToken(t.Context(), admin.TokenSpec{Name: "reader",
+			Grants: []admin.TokenGrant{{Right: access.Read, Feed: "orders"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,14 +399,11 @@ func loggingIn(t *testing.T, browser context.Context) {
 
 // views are all pages as they are looked at.
 var views = []struct{ name, path string }{
-	{
-		"feeds",
-		"/",
-	}, {"feed", "/feeds/orders"}, {"feed-of-shards", "/feeds/ev"}, {"search", "/feeds/orders?key=2001"}, {"entry", "/feeds/orders?entry=1204&position=1205"},
-	{
-		"consumers",
-		"/consumers",
-	}, {"consumer", "/consumers/mirror"}, {"leases", "/leases"}, {"dead-letters", "/dead-letters"}, {"blocked", "/blocked"}, {"audit", "/audit"},
+	{"feeds", "/"}, {"feed", "/feeds/orders"}, {"feed-of-shards", "/feeds/ev"}, {"search", "/feeds/orders?key=2001"},
+	{"entry", "/feeds/orders?entry=1204&position=1205"},
+	{"consumers", "/consumers"}, {"consumer", "/consumers/mirror"}, {"leases", "/leases"},
+	{"dead-letters", "/dead-letters"},
+	{"blocked", "/blocked"}, {"audit", "/audit"},
 	{"confirm", "/confirm?act=reset&consumer=billing&feed=orders"}, {"none", "/nope"},
 }
 
@@ -444,8 +411,10 @@ var views = []struct{ name, path string }{
 var committed = []string{"feeds-1600-light", "feed-1600-dark", "feed-360-light", "consumer-900-light"}
 
 // serious is what axe finds.
-const serious = `axe.run({resultTypes: ["violations"]}).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
-	.map((v) => v.id + ": " + v.nodes.map((n) => n.html.slice(0, 160) + " " + n.any.map((a) => a.message).join("; ")).join(" | ")))`
+const serious = `axe.run({resultTypes: ["violations"]}).then((r) => r.violations
+	.filter((v) => v.impact === "serious" || v.impact === "critical")
+	.map((v) => v.id + ": " + v.nodes
+		.map((n) => n.html.slice(0, 160) + " " + n.any.map((a) => a.message).join("; ")).join(" | ")))`
 
 // looks: no page scrolls sideways at any width, and axe finds nothing serious, light and dark.
 func looks(b *tab) {
@@ -453,9 +422,8 @@ func looks(b *tab) {
 	for _, view := range views {
 		b.open(view.path)
 		if view.path != "/nope" {
-			b.wait(
-				`document.readyState === "complete" && (!document.querySelector("[data-sample]") || document.querySelector("[data-plot=waiting] .line") !== null)`,
-			)
+			b.wait(`document.readyState === "complete" && (!document.querySelector("[data-sample]") || ` +
+				`document.querySelector("[data-plot=waiting] .line") !== null)`)
 		}
 		if *update && (view.name == "feeds" || view.name == "feed") {
 			b.move()
@@ -464,7 +432,8 @@ func looks(b *tab) {
 		for _, scheme := range []string{"light", "dark"} {
 			for _, width := range []int64{360, 900, 1600} {
 				b.do(colours(scheme), size(width))
-				if wide, err := chromedp.Run(b, chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)); err != nil ||
+				if wide, err := chromedp.Run(b,
+					chromedp.Evaluate[bool](`document.documentElement.scrollWidth > innerWidth`)); err != nil ||
 					wide {
 					b.t.Errorf("%s scrolls sideways at %d", view.path, width)
 				}
@@ -495,19 +464,11 @@ func (b *tab) asked(status int, path string) {
 // move has a feed move for a while, so that a picture has something to show.
 func (b *tab) move() {
 	for i := range 12 {
-		exec(
-			b.t,
-			b.site.sql,
-			`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) UPDATE orders SET total = total + 1 WHERE id IN (SELECT i FROM n)`,
-			20+i*i*3%70,
-		)
+		exec(b.t, b.site.sql, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) UPDATE `+
+			`orders SET total = total + 1 WHERE id IN (SELECT i FROM n)`, 20+i*i*3%70)
 		publish(b.t, b.site.feed)
-		b.wait(
-			fmt.Sprintf(
-				`document.querySelector("[data-feed-row=orders] [data-plot=waiting] .line").getAttribute("d").split("L").length > %d`,
-				2+i,
-			),
-		)
+		b.wait(fmt.Sprintf(`document.querySelector("[data-feed-row=orders] [data-plot=waiting] `+
+			`.line").getAttribute("d").split("L").length > %d`, 2+i))
 	}
 }
 
@@ -529,7 +490,8 @@ func (b *tab) picture(name string) {
 		b.t.Fatal(err)
 	}
 	for _, folder := range folders {
-		if err := errors.Join(os.MkdirAll(folder, 0o755), os.WriteFile(filepath.Join(folder, name+".png"), data, 0o644)); err != nil {
+		if err := errors.Join(os.MkdirAll(folder, 0o755),
+			os.WriteFile(filepath.Join(folder, name+".png"), data, 0o644)); err != nil {
 			b.t.Fatal(err)
 		}
 	}

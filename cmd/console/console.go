@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"embed"
 	"encoding/hex"
 	"log/slog"
 	"net/http"
@@ -17,9 +16,6 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
-
-//go:embed assets
-var assets embed.FS
 
 // Config holds the settings of a Handler. The zero value is good.
 type Config struct {
@@ -34,41 +30,28 @@ type Config struct {
 // Handler serves the pages at / and what they are made of below /_console/. They
 // expect a [feedhttp.Handler] at /_feeds beside them, under the same rights.
 type Handler struct {
-	catalog  feedhttp.Catalog
-	data     Data
-	cfg      Config
-	routes   map[string]route
-	files    map[string]file // by name
-	forms    *http.CrossOriginProtection
-	sampler  sampler
-	refusals refusals
-}
-
-type file struct {
-	mediaType, tag string
-	content        []byte
-}
-
-var mediaTypes = map[string]string{
-	".css": "text/css; charset=utf-8",
-	".js":  "text/javascript; charset=utf-8",
-	".svg": "image/svg+xml",
+	pages  *pages
+	files  map[string]file // by name
+	sample *sampler
 }
 
 // NewHandler makes a Handler of what shows rows, under its own rights, and what shows and
 // changes the rest, under those of the identity in each request's context; cfg may be nil.
 func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
-	h := &Handler{catalog: catalog, data: data, files: make(map[string]file), forms: http.NewCrossOriginProtection(),
-		sampler: newSampler(), refusals: refusals{of: make(map[string]*rate.Limiter)}}
+	var set Config
 	if cfg != nil {
-		h.cfg = *cfg
+		set = *cfg
 	}
-	if h.cfg.Problems == nil {
-		h.cfg.Problems = func(string) []string { return nil }
+	if set.Problems == nil {
+		set.Problems = func(string) []string { return nil }
 	}
-	if h.cfg.Log == nil {
-		h.cfg.Log = slog.New(slog.DiscardHandler)
+	if set.Log == nil {
+		set.Log = slog.New(slog.DiscardHandler)
 	}
+	states := states{data.Feeds, set.Problems, set.Log}
+	h := &Handler{files: make(map[string]file), sample: newSampler(states, set.Login != nil),
+		pages: &pages{routesOf(catalog, data, states, &set), http.NewCrossOriginProtection(), set.Login != nil,
+			set.Log}}
 	entries, _ := assets.ReadDir("assets") // embedded: they are there
 	for _, e := range entries {
 		mediaType, ok := mediaTypes[path.Ext(e.Name())]
@@ -79,21 +62,27 @@ func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
 		sum := sha256.Sum256(content)
 		h.files[e.Name()] = file{mediaType, `"` + hex.EncodeToString(sum[:8]) + `"`, content}
 	}
-	h.routes = map[string]route{
-		"":             {get: h.feeds},
-		"feeds/*":      {get: h.feed},
-		"consumers":    {get: h.consumers},
-		"consumers/*":  {get: h.consumer},
-		"leases":       {get: h.leases},
-		"dead-letters": {get: h.letters},
-		"blocked":      {get: h.blocked},
-		"audit":        {get: h.audit},
-		"confirm":      {get: h.confirm},
-		"act/*":        {post: h.act},
-		"login":        {get: h.login, post: h.takeToken, open: true},
-		"logout":       {post: h.logout, open: true},
-	}
 	return h
+}
+
+func routesOf(catalog feedhttp.Catalog, data Data, states states, cfg *Config) map[string]route {
+	consumers := consumerPages{data.Lists}
+	acts := actPages{data.Actions, &refusals{of: make(map[string]*rate.Limiter)}}
+	login := loginPages{cfg.Login, cfg.Log}
+	return map[string]route{
+		"":             {get: feedsPage{states, consumers}.show},
+		"feeds/*":      {get: feedPage{catalog, data.Lists, states, consumers}.show},
+		"consumers":    {get: consumers.all},
+		"consumers/*":  {get: consumers.one},
+		"leases":       {get: leasesPage{data.Lists}.show},
+		"dead-letters": {get: lettersPage{data.Lists}.show},
+		"blocked":      {get: blockedPage{data.Feeds, states}.show},
+		"audit":        {get: auditPage{data.Lists}.show},
+		"confirm":      {get: acts.confirm},
+		"act/*":        {post: acts.act},
+		"login":        {get: login.show, post: login.takeToken, open: true},
+		"logout":       {post: login.logout, open: true},
+	}
 }
 
 // policy allows pages their own style, scripts, icon, requests and forms, and nothing else.
@@ -115,7 +104,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			header.Set("Allow", "GET, HEAD")
 			http.Error(w, "Use GET.", http.StatusMethodNotAllowed)
 		case !ok:
-			h.sample(w, r)
+			h.sample.serve(w, r)
 		default:
 			header.Set("Content-Type", f.mediaType)
 			header.Set("Cache-Control", "no-cache") // asks each time whether the tag is still the same
@@ -124,5 +113,5 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	h.servePage(w, r)
+	h.pages.serve(w, r)
 }

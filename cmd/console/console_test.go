@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-func TestAssets(t *testing.T) {
+func TestAssetsAreCached(t *testing.T) {
 	_, db := open(t)
 	h := pages(db, nil)
 	for path, mediaType := range map[string]string{
@@ -50,9 +50,9 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// TestWithoutDatabase: while the database is away every page says so, and what to do, and nothing of
+// TestPagesReportUnavailableDatabase: while the database is away every page says so, and what to do, and nothing of
 // what the driver says.
-func TestWithoutDatabase(t *testing.T) {
+func TestPagesReportUnavailableDatabase(t *testing.T) {
 	var away atomic.Bool
 	pool := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
 		if away.Load() {
@@ -82,7 +82,7 @@ func TestWithoutDatabase(t *testing.T) {
 }
 
 // Every page answers GET and HEAD, and refuses all else with what it takes.
-func TestMethods(t *testing.T) {
+func TestPathsAllowOnlyTheirMethods(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, &console.Config{Login: nobody})
 	for path, allow := range map[string]string{
@@ -111,7 +111,7 @@ func TestMethods(t *testing.T) {
 }
 
 // A page's links lead to where they say, at every depth, whatever a proxy puts before them.
-func TestDepth(t *testing.T) {
+func TestLinksAreRelative(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, nil)
 	for path, base := range map[string]string{

@@ -66,14 +66,16 @@ type consumersView struct {
 	One       string // its name, where the page is of one
 }
 
-func (h *Handler) consumers(q *request) (*answer, error) {
-	all, err := h.groups(q.Context(), q.who, rowfeed.ConsumerID{})
+type consumerPages struct{ data Lists }
+
+func (p consumerPages) all(q *request) (*answer, error) {
+	all, err := p.groups(q.Context(), q.who, rowfeed.ConsumerID{})
 	return &answer{template: "consumers", title: "Consumers", nav: "consumers",
 		content: consumersView{Consumers: all}}, err
 }
 
-func (h *Handler) consumer(q *request) (*answer, error) {
-	all, err := h.groups(q.Context(), q.who, rowfeed.ConsumerID{Consumer: q.rest})
+func (p consumerPages) one(q *request) (*answer, error) {
+	all, err := p.groups(q.Context(), q.who, rowfeed.ConsumerID{Consumer: q.rest})
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +90,8 @@ func (h *Handler) consumer(q *request) (*answer, error) {
 }
 
 // groups are the consumers that who may see, each with its shards.
-func (h *Handler) groups(ctx context.Context, who access.Identity, id rowfeed.ConsumerID) ([]consumerView, error) {
-	all, err := h.data.Consumers(ctx, id)
+func (p consumerPages) groups(ctx context.Context, who access.Identity, id rowfeed.ConsumerID) ([]consumerView, error) {
+	all, err := p.data.Consumers(ctx, id)
 	if err != nil {
 		return nil, err
 	}

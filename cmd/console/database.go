@@ -9,7 +9,10 @@ import (
 )
 
 // Of makes Data of a DB.
-func Of(db *rowfeed.DB) Data { return database{db, db.Admin()} }
+func Of(db *rowfeed.DB) Data {
+	d := database{db, db.Admin()}
+	return Data{d, d, d}
+}
 
 type database struct {
 	*rowfeed.DB

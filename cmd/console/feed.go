@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
+	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
 const (
@@ -49,19 +50,26 @@ type searchView struct {
 	More  bool
 }
 
-func (h *Handler) feed(q *request) (*answer, error) {
+type feedPage struct {
+	catalog   feedhttp.Catalog
+	data      Lists
+	states    states
+	consumers consumerPages
+}
+
+func (p feedPage) show(q *request) (*answer, error) {
 	name, query := q.rest, q.URL.Query()
 	if !maySee(q.who, name) {
 		return nil, forbidden(access.Read, name) // the same whether there is one
 	}
 	v := feedView{MayRead: q.who.May(access.Read, name), MayPublish: q.who.May(access.Publish, name) &&
 		seesAll(q.who), MayAdminister: q.who.May(access.Administer, name)}
-	state, err := h.state(q.Context(), name)
-	if v.feedState = state; state.Info == nil && err != nil && !h.known(q.Context(), name) {
+	state, err := p.states.of(q.Context(), name)
+	if v.feedState = state; state.Info == nil && err != nil && !p.known(q.Context(), name) {
 		return nil, err
 	}
 	if err != nil {
-		h.note(q.Context(), &v.feedState, err)
+		p.states.note(q.Context(), &v.feedState, err)
 	}
 	a := &answer{template: "feed", title: name, nav: "feeds"}
 	if v.Info != nil && v.Info.ShardIDs != nil {
@@ -69,18 +77,18 @@ func (h *Handler) feed(q *request) (*answer, error) {
 	}
 	if v.Info != nil && v.MayRead {
 		v.choose(query.Get("shard"))
-		if err := h.read(q.Context(), &v, query.Get("entry"), query.Get("position"), query.Get("key"),
+		if err := p.read(q.Context(), &v, query.Get("entry"), query.Get("position"), query.Get("key"),
 			query.Get("after"), query.Get("parts") != ""); err != nil {
-			h.note(q.Context(), &v.feedState, err)
+			p.states.note(q.Context(), &v.feedState, err)
 		}
 	}
 	if v.Entry != nil || query.Has("entry") {
 		a.template = "entry"
 	}
-	if v.Consumers, err = h.groups(q.Context(), q.who, rowfeed.ConsumerID{Feed: name}); err != nil {
-		h.note(q.Context(), &v.feedState, err)
+	if v.Consumers, err = p.consumers.groups(q.Context(), q.who, rowfeed.ConsumerID{Feed: name}); err != nil {
+		p.states.note(q.Context(), &v.feedState, err)
 	}
-	if leases, err := h.data.CurrentLeases(q.Context()); err == nil {
+	if leases, err := p.data.CurrentLeases(q.Context()); err == nil {
 		if i := slices.IndexFunc(leases, func(l *rowfeed.LeaseStatus) bool {
 			return l.Name == admin.PublisherLease(name) && l.State == rowfeed.LeaseHeld
 		}); i >= 0 {
@@ -92,8 +100,8 @@ func (h *Handler) feed(q *request) (*answer, error) {
 }
 
 // known tells whether there is a feed of the name, however it stands.
-func (h *Handler) known(ctx context.Context, name string) bool {
-	names, err := h.data.FeedNames(ctx)
+func (p feedPage) known(ctx context.Context, name string) bool {
+	names, err := p.states.data.FeedNames(ctx)
 	return err == nil && slices.Contains(names, name)
 }
 
@@ -122,8 +130,8 @@ func (v *feedView) part() rowfeed.Shards {
 }
 
 // read reads the rows that the page shows: one entry, those of a key, or the latest.
-func (h *Handler) read(ctx context.Context, v *feedView, entry, position, key, after string, parts bool) error {
-	source, err := h.catalog.Source(ctx, v.Name)
+func (p feedPage) read(ctx context.Context, v *feedView, entry, position, key, after string, parts bool) error {
+	source, err := p.catalog.Source(ctx, v.Name)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-func TestFeed(t *testing.T) {
+func TestFeedPageEscapesRows(t *testing.T) {
 	pool, db := open(t)
 	h := pages(db, &console.Config{Problems: func(feed string) []string {
 		if feed == "broken" {
@@ -29,18 +29,11 @@ func TestFeed(t *testing.T) {
 	exec(t, pool, `INSERT INTO kv VALUES ('old', NULL, NULL)`)
 	f := addFeed(t, db, "kv")
 	exec(t, pool, `UPDATE rowfeed_positions_kv SET published_at = published_at - 3600000000`)
-	exec(
-		t,
-		pool,
-		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) INSERT INTO kv SELECT 'filler ' || i, NULL, NULL FROM n`,
-	)
+	exec(t, pool, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) INSERT INTO kv `+
+		`SELECT 'filler ' || i, NULL, NULL FROM n`)
 	publish(t, f)
-	exec(
-		t,
-		pool,
-		`INSERT INTO kv VALUES ('<script>', '</td><img src=x>', x'00ff'), ('gone', 'v', NULL), ('long', ?, x'')`,
-		strings.Repeat("é", 500),
-	)
+	exec(t, pool, `INSERT INTO kv VALUES ('<script>', '</td><img src=x>', x'00ff'), ('gone', 'v', NULL), ('long', `+
+		`?, x'')`, strings.Repeat("é", 500))
 	addFeed(t, db, "broken")
 	publish(t, f)
 	exec(t, pool, `DELETE FROM kv WHERE id = 'gone'`)
@@ -62,7 +55,8 @@ func TestFeed(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
-	for _, not := range []string{"<img src=x", "<b>", "<i>trigger", " style=", "onclick", "javascript:", "http://www", "https://"} {
+	for _, not := range []string{"<img src=x", "<b>", "<i>trigger", " style=", "onclick", "javascript:", "http://www",
+		"https://"} {
 		if strings.Contains(body, not) {
 			t.Errorf("the page has %q", not)
 		}
@@ -78,10 +72,8 @@ func TestFeed(t *testing.T) {
 		!strings.Contains(body, `href="./feeds/kv"`) {
 		t.Error("the feeds, and a feed's problem, are not told")
 	}
-	if _, body = get(t, h, "/feeds/kv", "Host", "x';rm -rf;'", "X-Forwarded-Proto", "https"); !strings.Contains(
-		body,
-		"curl 'https://127.0.0.1:8080/",
-	) {
+	if _, body = get(t, h, "/feeds/kv", "Host", "x';rm -rf;'", "X-Forwarded-Proto", "https"); !strings.Contains(body,
+		"curl 'https://127.0.0.1:8080/") {
 		t.Error("a host with quotes is in a command")
 	}
 	if r, _ = get(t, h, "/?feed=kv"); r.StatusCode != 303 || r.Header.Get("Location") != "./feeds/kv" {
@@ -104,7 +96,7 @@ func TestFeed(t *testing.T) {
 }
 
 // One entry is shown in full, however long it is, and the page says so when it has moved on.
-func TestEntry(t *testing.T) {
+func TestEntryIsShownInFull(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT, n TEXT)`)
 	long := strings.Repeat("long & <b>", 100_000)
@@ -138,14 +130,11 @@ func TestEntry(t *testing.T) {
 }
 
 // A key is found wherever it stands, as it is typed or in part; what is not seen is not found.
-func TestSearch(t *testing.T) {
+func TestSearchFindsKeys(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
-	exec(
-		t,
-		pool,
-		`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) INSERT INTO kv SELECT 'a', 'k' || i, 'v' FROM n`,
-	)
+	exec(t, pool, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) INSERT INTO kv `+
+		`SELECT 'a', 'k' || i, 'v' FROM n`)
 	exec(t, pool, `CREATE TABLE one (id INTEGER PRIMARY KEY)`)
 	exec(t, pool, `INSERT INTO one VALUES (7), (17)`)
 	addFeed(t, db, "kv")
@@ -184,7 +173,7 @@ func positions(body string) string {
 }
 
 // The page shows the newest entries however many there are and whenever they came.
-func TestLatest(t *testing.T) {
+func TestFeedPageShowsNewestEntries(t *testing.T) {
 	newest := func(head, n int) string {
 		var all []string
 		for i := range n {
@@ -192,7 +181,8 @@ func TestLatest(t *testing.T) {
 		}
 		return strings.Join(all, " ")
 	}
-	rows := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO kv SELECT %d + i FROM n`
+	rows := `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) INSERT INTO kv SELECT %d ` +
+		`+ i FROM n`
 	const hour = 3600 * 1000000
 	for _, c := range []struct {
 		name    string
@@ -215,13 +205,8 @@ func TestLatest(t *testing.T) {
 			for i, n := range c.batches {
 				exec(t, pool, fmt.Sprintf(rows, n, total))
 				publish(t, f)
-				exec(
-					t,
-					pool,
-					`UPDATE rowfeed_positions_kv SET published_at = (SELECT max(published_at) FROM rowfeed_positions_kv) - ? WHERE feed_sync_id > ?`,
-					c.ages[i],
-					total,
-				)
+				exec(t, pool, `UPDATE rowfeed_positions_kv SET published_at = (SELECT max(published_at) FROM `+
+					`rowfeed_positions_kv) - ? WHERE feed_sync_id > ?`, c.ages[i], total)
 				total += n
 			}
 			_, body := get(t, pages(db, nil), "/feeds/kv")
@@ -235,9 +220,9 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestShards: a feed with ULIDs, each shard of which is a feed by itself, is shown shard by shard: that is no
-// trouble of it, and the commands on the page name the shard.
-func TestShards(t *testing.T) {
+// TestULIDFeedIsShownByShard: a feed with ULIDs, each shard of which is a feed by itself, is shown shard by shard: that
+// is no trouble of it, and the commands on the page name the shard.
+func TestULIDFeedIsShownByShard(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)`)
 	f, err := db.AddFeed(
@@ -301,9 +286,9 @@ func TestShards(t *testing.T) {
 	show("/feeds/ev?shard=%3Cb%3E", []string{`data-shard="-5"`}, []string{"<b>"})
 }
 
-// TestSearchByEitherText (V1): a search finds a key by the text that its entries have, and by the one
+// TestSearchFindsBothTextsOfAKey (V1): a search finds a key by the text that its entries have, and by the one
 // that its row has now; the entry shows both.
-func TestSearchByEitherText(t *testing.T) {
+func TestSearchFindsBothTextsOfAKey(t *testing.T) {
 	pool, db := open(t)
 	h := pages(db, nil)
 	exec(t, pool, `CREATE TABLE kv (k TEXT COLLATE NOCASE PRIMARY KEY NOT NULL, v TEXT)`)

@@ -25,8 +25,10 @@ type instanceView struct {
 	Jobs          []string // names of the leases that it holds
 }
 
-func (h *Handler) leases(q *request) (*answer, error) {
-	all, err := h.data.CurrentLeases(q.Context())
+type leasesPage struct{ data Lists }
+
+func (p leasesPage) show(q *request) (*answer, error) {
+	all, err := p.data.CurrentLeases(q.Context())
 	if err != nil {
 		return nil, err
 	}

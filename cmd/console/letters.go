@@ -26,10 +26,12 @@ type letterGroup struct {
 	Letters        int64
 }
 
-func (h *Handler) letters(q *request) (*answer, error) {
+type lettersPage struct{ data Lists }
+
+func (p lettersPage) show(q *request) (*answer, error) {
 	query := q.URL.Query()
 	v := lettersView{Consumer: query.Get("consumer"), Feed: query.Get("feed")}
-	all, err := h.data.DeadLetters(q.Context(), rowfeed.ConsumerID{Consumer: v.Consumer, Feed: v.Feed}, nil)
+	all, err := p.data.DeadLetters(q.Context(), rowfeed.ConsumerID{Consumer: v.Consumer, Feed: v.Feed}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,13 @@
 package console
 
 import (
+	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
 // TokenCookie is the cookie that has the token of who is logged in.
@@ -14,8 +18,13 @@ type loginView struct {
 	Failed string // why the token was not taken
 }
 
-func (h *Handler) login(q *request) (*answer, error) {
-	if h.cfg.Login == nil {
+type loginPages struct {
+	login func(ctx context.Context, token string) (access.Identity, error)
+	log   *slog.Logger
+}
+
+func (p loginPages) show(q *request) (*answer, error) {
+	if p.login == nil {
 		return &answer{goTo: ""}, nil
 	}
 	return &answer{template: "login", title: "Log in", content: loginView{Next: local(q.URL.Query().Get("next"))}}, nil
@@ -23,16 +32,16 @@ func (h *Handler) login(q *request) (*answer, error) {
 
 // takeToken checks a token, and has the browser keep it: where no script reads it, no other
 // site sends it, and without TLS only where there was none.
-func (h *Handler) takeToken(q *request) (*answer, error) {
+func (p loginPages) takeToken(q *request) (*answer, error) {
 	next := local(q.PostForm.Get("next"))
-	if h.cfg.Login == nil {
+	if p.login == nil {
 		return &answer{goTo: ""}, nil
 	}
 	token := strings.TrimSpace(q.PostForm.Get("token"))
-	who, err := h.cfg.Login(q.Context(), token)
+	who, err := p.login(q.Context(), token)
 	if err != nil || who.Name == "" {
 		if err != nil {
-			h.cfg.Log.WarnContext(q.Context(), "a token was not taken", "error", err)
+			p.log.WarnContext(q.Context(), "a token was not taken", "error", err)
 		}
 		return &answer{template: "login", title: "Log in", status: http.StatusUnauthorized,
 			content: loginView{next,
@@ -43,10 +52,10 @@ func (h *Handler) takeToken(q *request) (*answer, error) {
 	return &answer{goTo: next}, nil
 }
 
-func (h *Handler) logout(q *request) (*answer, error) {
+func (p loginPages) logout(q *request) (*answer, error) {
 	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Path: "/", MaxAge: -1, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
-	if h.cfg.Login == nil {
+	if p.login == nil {
 		return &answer{goTo: ""}, nil
 	}
 	return &answer{goTo: "login"}, nil

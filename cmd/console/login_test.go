@@ -26,9 +26,9 @@ func oneToken(ctx context.Context, token string) (access.Identity, error) {
 	return nobody(ctx, "")
 }
 
-// TestLogin: a token that is good goes into a cookie that no script reads and no other site sends,
+// TestPagesNeedALogin: a token that is good goes into a cookie that no script reads and no other site sends,
 // and without it there is nothing but the login.
-func TestLogin(t *testing.T) {
+func TestPagesNeedALogin(t *testing.T) {
 	_, db := consumed(t)
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), &console.Config{Login: oneToken})
 	for path, next := range map[string]string{
@@ -92,8 +92,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// TestLoginLeadsHome: a login leads to a page of the console, wherever a link says.
-func TestLoginLeadsHome(t *testing.T) {
+// TestLoginRedirectsOnlyToThisSite: a login leads to a page of the console, wherever a link says.
+func TestLoginRedirectsOnlyToThisSite(t *testing.T) {
 	_, db := open(t)
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), &console.Config{Login: oneToken})
 	for _, next := range []string{

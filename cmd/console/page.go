@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"html/template"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -67,39 +66,31 @@ type trouble struct {
 	Back, BackTitle     string // from the console's root
 }
 
-// templates are one set for each page: the layout, what they share, and its main part. No
-// command that shows none waits for them.
-var templates = sync.OnceValue(func() map[string]*template.Template {
-	all := make(map[string]*template.Template)
-	shared := template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/layout.html",
-		"assets/parts.html"))
-	names, _ := assets.ReadDir("assets")
-	for _, e := range names {
-		name, ok := strings.CutSuffix(e.Name(), ".html")
-		if ok && name != "layout" && name != "parts" {
-			all[name] = template.Must(template.Must(shared.Clone()).ParseFS(assets, "assets/"+e.Name()))
-		}
-	}
-	return all
-})
+// pages answers with the page of a path, or with one of the error.
+type pages struct {
+	routes     map[string]route
+	forms      *http.CrossOriginProtection
+	needsLogin bool // there is no page for who is not logged in
+	log        *slog.Logger
+}
 
 // find answers the route of a path.
-func (h *Handler) find(urlPath string) (at route, rest string, ok bool) {
+func (p *pages) find(urlPath string) (at route, rest string, ok bool) {
 	first, rest, several := strings.Cut(strings.TrimPrefix(urlPath, "/"), "/")
 	if !several {
-		at, ok = h.routes[first]
+		at, ok = p.routes[first]
 		return at, "", ok
 	}
-	at, ok = h.routes[first+"/*"]
+	at, ok = p.routes[first+"/*"]
 	return at, rest, ok && rest != "" && !strings.Contains(rest, "/")
 }
 
-// servePage answers with a page, whatever comes: errors have one, too.
-func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
+// serve answers with a page, whatever comes: errors have one, too.
+func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), w: w, who: access.From(ctx)}
-	at, rest, ok := h.find(r.URL.Path)
+	at, rest, ok := p.find(r.URL.Path)
 	q.rest = rest
 	var a *answer
 	var err error
@@ -120,10 +111,10 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		http.Error(w, "Use "+allow[0]+".", http.StatusMethodNotAllowed)
 		return
-	case !reads && h.forms.Check(r) != nil:
+	case !reads && p.forms.Check(r) != nil:
 		err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "the form was sent from another site",
 			Next: "open the console itself, and do it there"}
-	case !at.open && h.cfg.Login != nil && q.who.Name == "":
+	case !at.open && p.needsLogin && q.who.Name == "":
 		a = &answer{goTo: "login?next=" + url.QueryEscape(strings.TrimPrefix(r.URL.RequestURI(), "/"))}
 		if !reads {
 			a.goTo = "login"
@@ -144,7 +135,7 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 		err = gone // what was found may not be all
 	}
 	if err != nil {
-		a = h.troubled(q, a, err)
+		a = p.troubled(q, a, err)
 	}
 	if a.goTo != "" || a.template == "" {
 		w.Header().Set("Location", base(r.URL.Path)+a.goTo)
@@ -152,33 +143,33 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusSeeOther)
 		return
 	}
-	h.render(q, a)
+	p.render(q, a)
 }
 
 // troubled makes a page of an error; a may be a page that stands in part.
-func (h *Handler) troubled(q *request, a *answer, err error) *answer {
-	p := feedhttp.ProblemOf(err, "")
+func (p *pages) troubled(q *request, a *answer, err error) *answer {
+	problem := feedhttp.ProblemOf(err, "")
 	if feedhttp.Withheld(err) && !errors.Is(err, context.Canceled) {
-		h.cfg.Log.ErrorContext(q.Context(), "the console cannot answer", "path", q.URL.Path, "error", err)
+		p.log.ErrorContext(q.Context(), "the console cannot answer", "path", q.URL.Path, "error", err)
 	}
 	if errors.Is(err, rowfeed.UnknownConsumer) || errors.Is(err, rowfeed.UnknownLease) {
-		p.Status, p.Title = http.StatusNotFound, "Not found"
+		problem.Status, problem.Title = http.StatusNotFound, "Not found"
 	}
 	if errors.Is(err, rowfeed.InvalidRequest) {
-		p.Title = "This cannot be done"
+		problem.Title = "This cannot be done"
 	}
-	t := trouble{Title: p.Title, Detail: p.Detail, Next: p.Next, BackTitle: "Show the feeds"}
+	t := trouble{Title: problem.Title, Detail: problem.Detail, Next: problem.Next, BackTitle: "Show the feeds"}
 	if a != nil {
 		t.Back, t.BackTitle = a.goTo, "Go back"
 	}
-	return &answer{template: "trouble", title: p.Title, content: t, status: p.Status}
+	return &answer{template: "trouble", title: problem.Title, content: t, status: problem.Status}
 }
 
-func (h *Handler) render(q *request, a *answer) {
+func (p *pages) render(q *request, a *answer) {
 	f := frame{Base: base(q.URL.Path), Title: a.title, Nav: a.nav, Server: serverURL(q.Request), Content: a.content,
 		AdministersAll: q.who.May(access.Administer, access.EveryFeed), Administers: administersSome(q.who)}
-	f.Shown = h.cfg.Login == nil || q.who.Name != ""
-	if h.cfg.Login != nil {
+	f.Shown = !p.needsLogin || q.who.Name != ""
+	if p.needsLogin {
 		f.Who, f.CanLogOut = q.who.Name, q.who.Name != ""
 	}
 	if q.Method == http.MethodGet {
@@ -186,7 +177,7 @@ func (h *Handler) render(q *request, a *answer) {
 	}
 	var body bytes.Buffer
 	if err := templates()[a.template].ExecuteTemplate(&body, "layout", f); err != nil {
-		h.cfg.Log.ErrorContext(q.Context(), "the console cannot make its page", "error", err)
+		p.log.ErrorContext(q.Context(), "the console cannot make its page", "error", err)
 		http.Error(q.w, "The page cannot be made; the server's log has the cause.", http.StatusInternalServerError)
 		return
 	}
@@ -198,33 +189,4 @@ func (h *Handler) render(q *request, a *answer) {
 	if q.Method != http.MethodHead {
 		_, _ = q.w.Write(body.Bytes())
 	}
-}
-
-// base leads from a path to the root: pages name each other relatively, so that they
-// work behind a proxy that puts them below a path of its own.
-func base(urlPath string) string {
-	deep := strings.Count(urlPath, "/") - 1
-	if deep <= 0 {
-		return "./"
-	}
-	return strings.Repeat("../", deep)
-}
-
-// serverURL is where the browser found this server, for the commands to copy.
-func serverURL(r *http.Request) string {
-	scheme := "http"
-	if secure(r) {
-		scheme = "https"
-	}
-	host := r.Host
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]"
-	if host == "" || strings.Trim(host, plain) != "" {
-		host = "127.0.0.1:8080" // nothing that a shell would read otherwise
-	}
-	return scheme + "://" + host
-}
-
-// secure tells whether the browser speaks TLS, to this server or to a proxy before it.
-func secure(r *http.Request) bool {
-	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }

@@ -15,7 +15,10 @@ import (
 )
 
 // hostile is a database whose answers are full of markup that a page must escape. No real database gives such answers.
-type hostile struct{ console.Data }
+type hostile struct {
+	console.Feeds
+	console.Lists
+}
 
 const script = `<script>alert(1)</script>"'&`
 
@@ -76,18 +79,16 @@ func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
 	}, nil
 }
 
-// TestHostileContent: nothing that others have written becomes part of a page.
-func TestHostileContent(t *testing.T) {
+// TestForeignTextIsEscaped: nothing that others have written becomes part of a page.
+func TestForeignTextIsEscaped(t *testing.T) {
 	_, db := consumed(t)
-	h := as(
-		access.Everyone(),
-		console.NewHandler(
-			feedhttp.Of(db),
-			hostile{console.Of(db)},
-			&console.Config{Problems: func(string) []string { return []string{script} }},
-		),
-	)
-	for _, path := range []string{"/", "/feeds/kv", "/consumers", "/consumers/%3Cscript%3E", "/leases", "/dead-letters", "/blocked", "/audit", "/confirm?act=seek&consumer=%3Cscript%3E&feed=%3Cscript%3E&to=%3Cscript%3E",
+	data := console.Of(db)
+	lies := hostile{data.Feeds, data.Lists}
+	data.Feeds, data.Lists = lies, lies
+	h := as(access.Everyone(), console.NewHandler(feedhttp.Of(db), data,
+		&console.Config{Problems: func(string) []string { return []string{script} }}))
+	for _, path := range []string{"/", "/feeds/kv", "/consumers", "/consumers/%3Cscript%3E", "/leases", "/dead-letters",
+		"/blocked", "/audit", "/confirm?act=seek&consumer=%3Cscript%3E&feed=%3Cscript%3E&to=%3Cscript%3E",
 		"/confirm?act=%3Cscript%3E", "/dead-letters?consumer=%3Cscript%3E", "/feeds/kv?key=%3Cscript%3E"} {
 		r, body := get(t, h, path)
 		if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") ||
@@ -96,11 +97,12 @@ func TestHostileContent(t *testing.T) {
 		}
 	}
 	for path, want := range map[string][]string{
-		"/consumers":              {"1,234,567", "1 d 2 h", "failing", "2 shards"},
-		"/consumers/%3Cscript%3E": {"<summary>All of it</summary>", `aria-label="100 % of the furthest behind"`, ">paused<"},
-		"/leases":                 {"4,321", "8 s"},
-		"/blocked":                {">-5<", "3 s"},
-		"/audit":                  {"1 h 30 min ago", `title="20`, ">0 100<"},
+		"/consumers": {"1,234,567", "1 d 2 h", "failing", "2 shards"},
+		"/consumers/%3Cscript%3E": {"<summary>All of it</summary>", `aria-label="100 % of the furthest behind"`,
+			">paused<"},
+		"/leases":  {"4,321", "8 s"},
+		"/blocked": {">-5<", "3 s"},
+		"/audit":   {"1 h 30 min ago", `title="20`, ">0 100<"},
 	} {
 		if _, body := get(t, h, path); path != "" {
 			for _, w := range want {
@@ -113,9 +115,11 @@ func TestHostileContent(t *testing.T) {
 }
 
 // Where there is nothing, a page says what to do next.
-func TestEmptyPages(t *testing.T) {
+func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	_, db := open(t)
-	for path, want := range map[string]string{"/": "rowfeed feed add", "/consumers": "rowfeed relay", "/leases": "rowfeed serve", "/dead-letters": "rowfeed dead list", "/blocked": "rowfeed status", "/audit": "rowfeed audit list"} {
+	for path, want := range map[string]string{"/": "rowfeed feed add", "/consumers": "rowfeed relay",
+		"/leases": "rowfeed serve", "/dead-letters": "rowfeed dead list", "/blocked": "rowfeed status",
+		"/audit": "rowfeed audit list"} {
 		if r, body := get(t, pages(db, nil), path); r.StatusCode != 200 || !strings.Contains(body, want) {
 			t.Errorf("%s: %s lacks %q", path, r.Status, want)
 		}
@@ -123,7 +127,7 @@ func TestEmptyPages(t *testing.T) {
 }
 
 // A message is said once, is nothing that a link can say, and no markup.
-func TestMessage(t *testing.T) {
+func TestMessageIsShownOnce(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, nil)
 	r, _ := post(t, h, "/act/pause", form("consumer", "billing", "feed", "kv"))

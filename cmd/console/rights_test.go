@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestWhoSeesWhat: feeds, rows, consumers, leases, dead letters and statements are shown to whom
+// TestPagesShowOnlyWhatRightsAllow: feeds, rows, consumers, leases, dead letters and statements are shown to whom
 // access allows, and their names are nowhere else.
-func TestWhoSeesWhat(t *testing.T) {
+func TestPagesShowOnlyWhatRightsAllow(t *testing.T) {
 	pool, db := consumed(t)
 	exec(t, pool, `CREATE TABLE payroll (id INTEGER PRIMARY KEY, v TEXT)`)
 	exec(t, pool, `INSERT INTO payroll VALUES (77, 'salary')`)
@@ -33,9 +33,8 @@ func TestWhoSeesWhat(t *testing.T) {
 		"/consumers", "/consumers/wages", "/leases", "/dead-letters", "/dead-letters?consumer=wages", "/blocked",
 		"/audit", "/_console/sample", "/confirm?act=reset&consumer=wages&feed=payroll"}
 	h := console.NewHandler(access.Over(feedhttp.Of(db)), console.Of(db), nil)
-	said := regexp.MustCompile(
-		`(feed|consumer) &#34;\w+&#34;|No consumer wages has|<strong>wages</strong>|"\./consumers/wages">Go back`,
-	)
+	said := regexp.MustCompile(`(feed|consumer) &#34;\w+&#34;|No consumer wages ` +
+		`has|<strong>wages</strong>|"\./consumers/wages">Go back`)
 	all := func(who access.Identity) string {
 		var b strings.Builder
 		for _, path := range paths {
@@ -83,7 +82,7 @@ func TestWhoSeesWhat(t *testing.T) {
 }
 
 // A feed of another database is no feed of this one by its name alone.
-func TestLeasesOfFeeds(t *testing.T) {
+func TestLeasesNeedTheRightOnTheirFeed(t *testing.T) {
 	_, db := open(t)
 	names := []string{"publish:kv", "relay:kv:a:b", "consumer:kv:c/2/1", "publish:kv2", "publish", "kv", "publish:KV",
 		"consumer:~0011", "x:kv:y"}

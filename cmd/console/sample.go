@@ -20,8 +20,10 @@ const (
 
 // sampler keeps the last sample of all feeds.
 type sampler struct {
-	turn chan struct{} // holds one: who looks; the others take what was found
-	last *samples
+	states     states
+	needsLogin bool          // there is no sample for who is not logged in
+	turn       chan struct{} // holds one: who looks; the others take what was found
+	last       *samples
 }
 
 // samples are the numbers that plots are drawn of.
@@ -37,19 +39,21 @@ type sampledFeed struct {
 	Oldest  float64 `json:"oldest_seconds"`
 }
 
-func newSampler() sampler { return sampler{turn: make(chan struct{}, 1)} }
+func newSampler(states states, needsLogin bool) *sampler {
+	return &sampler{states: states, needsLogin: needsLogin, turn: make(chan struct{}, 1)}
+}
 
-// sample answers {"at":…,"feeds":[…]} of the feeds that may be seen.
-func (h *Handler) sample(w http.ResponseWriter, r *http.Request) {
+// serve answers {"at":…,"feeds":[…]} of the feeds that may be seen.
+func (s *sampler) serve(w http.ResponseWriter, r *http.Request) {
 	who := access.From(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), sampleTimeout)
 	defer cancel()
 	status, body := http.StatusOK, any(nil)
 	var all *samples
 	var err error
-	stranger := h.cfg.Login != nil && who.Name == ""
+	stranger := s.needsLogin && who.Name == ""
 	if !stranger { // for whom the database is not asked
-		all, err = h.sampled(ctx)
+		all, err = s.sampled(ctx)
 	}
 	switch {
 	case stranger:
@@ -78,17 +82,17 @@ func (h *Handler) sample(w http.ResponseWriter, r *http.Request) {
 
 // sampled looks at all feeds, unless somebody did a moment ago: many browsers are no more
 // work for the database than one.
-func (h *Handler) sampled(ctx context.Context) (*samples, error) {
+func (s *sampler) sampled(ctx context.Context) (*samples, error) {
 	select {
-	case h.sampler.turn <- struct{}{}:
-		defer func() { <-h.sampler.turn }()
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if last := h.sampler.last; last != nil && time.Since(time.UnixMilli(last.At)) < sampleFor {
+	if last := s.last; last != nil && time.Since(time.UnixMilli(last.At)) < sampleFor {
 		return last, nil
 	}
-	states, _, err := h.states(ctx, access.Everyone())
+	states, _, err := s.states.all(ctx, access.Everyone())
 	if err == nil {
 		err = ctx.Err() // who asked has gone: what was found is not all, and not for others
 	}
@@ -96,13 +100,13 @@ func (h *Handler) sampled(ctx context.Context) (*samples, error) {
 		return nil, err
 	}
 	found := &samples{At: time.Now().UnixMilli()}
-	for _, s := range states {
-		f := sampledFeed{Name: s.Name, Waiting: s.Waits.Waiting, Oldest: s.Waits.OldestSeconds}
-		if s.Info != nil && s.Info.ShardIDs == nil {
-			f.Head = cmp.Or(string(s.Info.Head), "0")
+	for _, x := range states {
+		f := sampledFeed{Name: x.Name, Waiting: x.Waits.Waiting, Oldest: x.Waits.OldestSeconds}
+		if x.Info != nil && x.Info.ShardIDs == nil {
+			f.Head = cmp.Or(string(x.Info.Head), "0")
 		}
 		found.Feeds = append(found.Feeds, f)
 	}
-	h.sampler.last = found
+	s.last = found
 	return found, nil
 }

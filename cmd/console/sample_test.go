@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestSampleOfWhoHasGone: what was found for a browser that went meanwhile is not all, and no
+// TestCancelledSampleIsNotShared: what was found for a browser that went meanwhile is not all, and no
 // other browser's; and for strangers the database is asked nothing.
-func TestSampleOfWhoHasGone(t *testing.T) {
+func TestCancelledSampleIsNotShared(t *testing.T) {
 	var hangUp atomic.Pointer[context.CancelFunc]
 	var asked atomic.Int64
 	pool := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {

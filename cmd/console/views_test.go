@@ -52,9 +52,9 @@ func fails(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed) {
 	}
 }
 
-// TestPartsOfAFeed: who sees a part of the rows is told nothing of the others: neither by the words
+// TestViewHidesOtherRows: who sees a part of the rows is told nothing of the others: neither by the words
 // of a handler that met one, nor by asking for one to be republished.
-func TestPartsOfAFeed(t *testing.T) {
+func TestViewHidesOtherRows(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
 	exec(t, pool, `INSERT INTO kv VALUES ('acme', 'a', ''), ('evil', 'plans', ''), ('evil', 'plans2', '')`)
@@ -99,8 +99,8 @@ func TestPartsOfAFeed(t *testing.T) {
 	}
 }
 
-// TestPartThatFitsNoMore: a view that its feed has no columns for any more shows nothing of it.
-func TestPartThatFitsNoMore(t *testing.T) {
+// TestViewThatDoesNotFitShowsNothing: a view that its feed has no columns for any more shows nothing of it.
+func TestViewThatDoesNotFitShowsNothing(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
 	addFeed(t, db, "kv")
@@ -111,9 +111,9 @@ func TestPartThatFitsNoMore(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNotedInPart: whoever may do nothing cannot fill the audit log by trying, and what
+// TestFewRefusalsAreAudited: whoever may do nothing cannot fill the audit log by trying, and what
 // others are refused is in it all the same.
-func TestRefusalsAreNotedInPart(t *testing.T) {
+func TestFewRefusalsAreAudited(t *testing.T) {
 	_, db := open(t)
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)
 	began := time.Now()

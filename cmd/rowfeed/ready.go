@@ -63,7 +63,7 @@ func (o *readyOptions) run(ctx context.Context, a *app) error {
 	u, err := url.Parse(o.url)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "url",
-			Cause: "url: it has not the form http://host:port", Next: "write it like http://127.0.0.1:8080"}
+			Cause: "url: it does not have the form http://host:port", Next: "write it like http://127.0.0.1:8080"}
 	}
 	fail := func(cause, next string) error {
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + u.Redacted(), Cause: cause, Next: next}

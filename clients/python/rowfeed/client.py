@@ -219,9 +219,9 @@ class Client:
         status, retry_after = answer.status, seconds(answer.header.get("Retry-After"))
         if not isinstance(data, dict) or not str(data.get("type", "")).startswith(_PROBLEM):
             if status in (429, 502, 503, 504):  # a proxy in front of a rowfeed that is away
-                return Unavailable(f"the answer is not rowfeed's: status {status}", object=self._object(), status=status, retry_after=retry_after,
+                return Unavailable(f"the answer is not from rowfeed: status {status}", object=self._object(), status=status, retry_after=retry_after,
                                    next="check that `rowfeed serve` runs there, then try again")
-            return self._stranger(f"the answer is not rowfeed's: status {status} with {answer.header.get_content_type()}", status)
+            return self._stranger(f"the answer is not from rowfeed: status {status} with {answer.header.get_content_type()}", status)
         return self._of_problem(data, status, retry_after)
 
     def _of_problem(self, data: Dict[str, Any], status: Optional[int], retry_after: Optional[float] = None) -> Error:

@@ -85,7 +85,7 @@ class Transport:
         except ValueError:  # whose text quotes the whole URL, with its password
             raise InvalidRequest("url: it cannot be parsed", parameter="url", next="write it like http://127.0.0.1:8080") from None
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InvalidRequest("url: it has not the form http://host:port", parameter="url", next="write it like http://127.0.0.1:8080")
+            raise InvalidRequest("url: it does not have the form http://host:port", parameter="url", next="write it like http://127.0.0.1:8080")
         self._https, self._host, self._port = parts.scheme == "https", parts.hostname, port
         self._path = parts.path.rstrip("/")
         self._token, self._timeout, self._context = token, timeout, context
@@ -187,5 +187,5 @@ def lost(e: Exception) -> Unavailable:
     elif isinstance(e, ssl.SSLError):
         cause = f"no secure connection to the server: {e.reason or e}"
     else:
-        cause = "the server cannot be reached, or broke off"
+        cause = "the server cannot be reached, or closed the connection early"
     return Unavailable(cause, next="check that `rowfeed serve` runs there, then try again")

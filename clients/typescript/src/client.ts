@@ -71,7 +71,7 @@ export class Client {
     } catch {
       throw bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080"); // the text of the cause quotes it, with its password
     }
-    if (!/^https?:$/.test(at.protocol)) throw bad("url", "it has not the form http://host:port", "write it like http://127.0.0.1:8080");
+    if (!/^https?:$/.test(at.protocol)) throw bad("url", "it does not have the form http://host:port", "write it like http://127.0.0.1:8080");
     this.#basic = at.username ? "Basic " + btoa(`${decodeURIComponent(at.username)}:${decodeURIComponent(at.password)}`) : "";
     this.#base = at.origin + at.pathname.replace(/\/+$/, "");
     this.#options = options;
@@ -266,9 +266,9 @@ export class Client {
       if (error) return error;
     } else await response.body?.cancel();
     if ([429, 502, 503, 504].includes(status)) { // a proxy in front of a rowfeed that is away
-      return this.failure("unavailable", `the answer is not rowfeed's: status ${status}`, { status, retryAfter, next: "check that `rowfeed serve` runs there, then try again" });
+      return this.failure("unavailable", `the answer is not from rowfeed: status ${status}`, { status, retryAfter, next: "check that `rowfeed serve` runs there, then try again" });
     }
-    return this.stranger(`the answer is not rowfeed's: status ${status} with ${type || "no content type"}`, { status });
+    return this.stranger(`the answer is not from rowfeed: status ${status} with ${type || "no content type"}`, { status });
   }
 
   /** @internal undefined where the text is no problem of rowfeed's. */
@@ -299,7 +299,7 @@ export class Client {
     const late = cause instanceof DOMException && cause.name === "TimeoutError";
     const insecure = [cause, (cause as { cause?: unknown } | undefined)?.cause].map((e) => (e as { code?: unknown } | undefined)?.code)
       .find((code) => typeof code === "string" && tlsCodes.test(code));
-    const reason = late ? "the server did not answer in time" : insecure ? `no secure connection to the server: ${insecure}` : "the server cannot be reached, or broke off";
+    const reason = late ? "the server did not answer in time" : insecure ? `no secure connection to the server: ${insecure}` : "the server cannot be reached, or closed the connection early";
     return this.failure("unavailable", reason, { cause, next: "check that `rowfeed serve` runs there, then try again" });
   }
 }

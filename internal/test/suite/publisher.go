@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"runtime"
 	"sync"
-	"time"
 
 	"github.com/rowfeed/rowfeed"
 )

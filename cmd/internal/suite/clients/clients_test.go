@@ -1,5 +1,5 @@
-// Package clients has tests only: it runs those of the clients in other languages, each
-// against servers that it starts by itself, with the binary of this tree.
+// Package clients has tests only. It runs the tests of the clients in other languages against servers of this source
+// tree.
 package clients
 
 import (
@@ -22,11 +22,11 @@ import (
 // clients is the folder of the clients' sources.
 const clients = "../../../../clients"
 
-var made = filepath.Join(os.TempDir(), fmt.Sprintf("rowfeed-clients-%d", os.Getpid())) // what all tests share
+var made = filepath.Join(os.TempDir(), fmt.Sprintf("rowfeed-clients-%d", os.Getpid())) // shared by all tests
 
 func TestMain(m *testing.M) { testdb.Main(m, func() { os.RemoveAll(made) }) }
 
-// binary is rowfeed, built once.
+// binary is the rowfeed command, built once.
 var binary = sync.OnceValues(func() (string, error) {
 	if err := os.MkdirAll(made, 0o700); err != nil {
 		return "", err
@@ -39,8 +39,8 @@ var binary = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// client is a copy of a client's sources, with what GOFLAGS lays over them as it does over
-// Go's own: mutants of them are found by the same command.
+// client is a copy of a client's sources, with the files of GOFLAGS=-overlay. So mutants of these sources are found
+// by the same command as those of Go.
 func client(t *testing.T, name string) string {
 	t.Helper()
 	return copied(t, name, filepath.Join(t.TempDir(), name))
@@ -82,7 +82,7 @@ func copied(t *testing.T, name, folder string) string {
 	return folder
 }
 
-// overlay is what GOFLAGS lays over files, by their paths.
+// overlay returns the files of GOFLAGS=-overlay, by their paths.
 func overlay(t *testing.T) map[string]string {
 	t.Helper()
 	for flag := range strings.FieldsSeq(os.Getenv("GOFLAGS")) {
@@ -103,7 +103,7 @@ func overlay(t *testing.T) map[string]string {
 	return nil
 }
 
-// run runs a program in a client's folder; it must end well.
+// run runs a program in a client's folder. The program must succeed.
 func run(t *testing.T, folder string, env []string, program string, args ...string) string {
 	t.Helper()
 	path, err := binary()
@@ -121,7 +121,7 @@ func run(t *testing.T, folder string, env []string, program string, args ...stri
 	return out.String()
 }
 
-// addresses are for the servers that tests start, kill and start again.
+// addresses are for servers that the tests start, kill and start again.
 func addresses(t *testing.T) string {
 	t.Helper()
 	all := make([]string, 20)
@@ -131,7 +131,7 @@ func addresses(t *testing.T) string {
 	return "ROWFEED_TEST_ADDRESSES=" + strings.Join(all, ",")
 }
 
-// python is the distribution's interpreter, which has its packages of drivers, else another.
+// python is the interpreter of the distribution, which has its database drivers, or another one.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3"} {
@@ -143,7 +143,7 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// certificates are those of a server on 127.0.0.1 and of a client, of one authority each.
+// certificates are those of a server on 127.0.0.1 and of a client, each with its own authority.
 func certificates(t *testing.T) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
@@ -167,7 +167,8 @@ func TestPython(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(path), ".py")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := run(t, client(t, "python"), []string{"ROWFEED_TEST_TLS=" + certificates(t), addresses(t)}, python(t), "-m", "unittest", "-b", "tests."+name)
+			out := run(t, client(t, "python"), []string{"ROWFEED_TEST_TLS=" + certificates(t), addresses(t)}, python(t),
+				"-m", "unittest", "-b", "tests."+name)
 			if !strings.Contains(out, "\nOK\n") || strings.Contains(out, "skipped") {
 				t.Errorf("not all tests were run:\n%s", out)
 			}
@@ -175,18 +176,19 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestPythonOnServers (O8) races instances of a consumer on servers, with drivers of two styles.
+// TestPythonOnServers (O8) runs concurrent instances of a consumer on servers, with drivers of two styles.
 func TestPythonOnServers(t *testing.T) {
 	testdb.Only(t, testdb.Postgres15, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
-		run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m", "unittest", "-b", "tests.on_server")
+		run(t, client(t, "python"), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL, addresses(t)}, python(t), "-m",
+			"unittest", "-b", "tests.on_server")
 	})
 }
 
 var compiling sync.Mutex
 
-// typescript compiles the TypeScript client, once, with what scripts/setup.sh has npm install.
+// typescript compiles the TypeScript client once, with the packages that scripts/setup.sh has installed with npm.
 func typescript(t *testing.T) (folder string) {
 	t.Helper()
 	compiling.Lock()
@@ -226,7 +228,7 @@ func TestTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptStores (O9) runs its consumers on other databases, with drivers of two more packages.
+// TestTypeScriptStores (O9) runs the consumers of the TypeScript client on other databases, with two more drivers.
 func TestTypeScriptStores(t *testing.T) {
 	testdb.Only(t, testdb.SQLite, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
@@ -234,16 +236,16 @@ func TestTypeScriptStores(t *testing.T) {
 	})
 }
 
-// TestTypeScriptConsumer (O9) runs its consumers on PostgreSQL.
+// TestTypeScriptConsumer (O9) runs the consumers of the TypeScript client on PostgreSQL.
 func TestTypeScriptConsumer(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	folder := typescript(t)
-	for _, name := range []string{"consumer", "readme"} { // one after the other: their tables have the same names
+	for _, name := range []string{"consumer", "readme"} { // not concurrently: their tables have the same names
 		node(t, folder, []string{"ROWFEED_TEST_DATABASE=" + testdb.Postgres15.New(t).URL}, name)
 	}
 }
 
-// node runs a file of tests, all of them.
+// node runs all tests of a file.
 func node(t *testing.T, folder string, env []string, name string) {
 	t.Helper()
 	out := run(t, folder, append(env, addresses(t)), "node", "--test", "dist/tests/"+name+".test.js")

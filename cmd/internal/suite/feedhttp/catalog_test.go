@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// tenant is a catalog of a user's own: under every name the rows of one feed that are his.
+// tenant is a catalog for one user: under every name it has the same feed, reduced to the user's rows.
 type tenant struct {
 	*rowfeed.Feed
 	owns func(id int64) bool
@@ -23,16 +23,18 @@ func (c tenant) Source(context.Context, string) (rowfeed.Source, error) { return
 
 func (c tenant) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
 	page, err := c.Feed.Fetch(ctx, req)
-	page.Entries = slices.DeleteFunc(page.Entries, func(e rowfeed.Entry) bool { return !c.owns(e.Key.Value(0).(int64)) })
+	page.Entries = slices.DeleteFunc(page.Entries,
+		func(e rowfeed.Entry) bool { return !c.owns(e.Key.Value(0).(int64)) })
 	return page, err
 }
 
-// TestTenantsWaitTogether (M69): what is made once for all who have waited for a page is not for those who see
-// another part of it, or see it under another name.
-func TestTenantsWaitTogether(t *testing.T) {
-	x := newLooking(t, nil, nil)
+// TestSharedPageRespectsViews (M69): what is encoded once for all requests that waited for a page is not sent to
+// clients that see other rows of it, or that read it under another name.
+func TestSharedPageRespectsViews(t *testing.T) {
+	x := newPollFixture(t, nil, nil)
 	entry := func(id int) string {
-		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":"b"}}`, id, id, id)
+		return fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"v":"b"}}`, id, id,
+			id)
 	}
 	type asked struct {
 		want   string
@@ -53,7 +55,8 @@ func TestTenantsWaitTogether(t *testing.T) {
 		defer h.Close()
 		for range 5 {
 			for _, name := range []string{"kv", "orders"} {
-				a := asked{fmt.Sprintf(`{"feed":"%s","entries":[%s],"cursor":"3","more":false,"base64":[]}`+"\n", name, c.want), make(chan answer, 1)}
+				a := asked{fmt.Sprintf(`{"feed":"%s","entries":[%s],"cursor":"3","more":false,"base64":[]}`+"\n", name,
+					c.want), make(chan answer, 1)}
 				go func() { a.result <- ask(t, s, "GET", "/_feeds/fetch/"+name+"?after=1&wait=1m") }()
 				all = append(all, a)
 			}

@@ -18,14 +18,15 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// exact takes types for what they are, too, but an empty []byte for a nil one: both
-// are an empty binary value, NULL is neither.
-var exact = cmp.Options{cmp.AllowUnexported(rowfeed.Row{}), cmpopts.IgnoreUnexported(rowfeed.Page{}), cmp.Comparer(bytes.Equal),
-	cmp.Comparer(func(a, b float64) bool { // tells -0 from 0, and takes NaN for NaN
+// exact also compares types. It treats an empty []byte like a nil one: both are an empty binary value, and neither is
+// NULL.
+var exact = cmp.Options{cmp.AllowUnexported(rowfeed.Row{}), cmpopts.IgnoreUnexported(rowfeed.Page{}),
+	cmp.Comparer(bytes.Equal),
+	cmp.Comparer(func(a, b float64) bool { // distinguishes -0 from 0, and treats NaN as equal to NaN
 		return math.Float64bits(a) == math.Float64bits(b) || math.IsNaN(a) && math.IsNaN(b)
 	})}
 
-// compare fetches the same page from the feed and through HTTP.
+// compare fetches the same page from the feed and over HTTP.
 func compare(t *testing.T, direct, remote rowfeed.Source, req rowfeed.Request) rowfeed.Page {
 	t.Helper()
 	want, err := direct.Fetch(t.Context(), req)
@@ -42,9 +43,10 @@ func compare(t *testing.T, direct, remote rowfeed.Source, req rowfeed.Request) r
 	return got
 }
 
-func TestClientIsTheFeed(t *testing.T) {
+func TestClientReadsWhatTheFeedReads(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE t (
-		a ANY, b BLOB, n NUMERIC, id TEXT NOT NULL, part INTEGER NOT NULL, "odd "" <name>" TEXT, PRIMARY KEY (id, part))`)
+		a ANY, b BLOB, n NUMERIC, id TEXT NOT NULL, part INTEGER NOT NULL, "odd "" <name>" TEXT,
+		PRIMARY KEY (id, part))`)
 	values := []any{
 		nil, int64(0), int64(math.MaxInt64), int64(math.MinInt64), int64(1<<53 + 1),
 		0.0, 1.0, -0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.Copysign(0, -1),
@@ -55,8 +57,9 @@ func TestClientIsTheFeed(t *testing.T) {
 	for i, v := range values {
 		x.exec(t, `INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)`, v, v, v, fmt.Sprint(i), i, "x")
 	}
-	// Text that is not UTF-8, also beside the binary values of the same bytes.
-	x.exec(t, `INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), CAST(x'ff41' AS TEXT), NULL, CAST(x'c328' AS TEXT), -1, NULL), (x'ff41', x'ff41', NULL, x'c328', -1, NULL)`)
+	// Text that is not UTF-8, and binary values of the same bytes.
+	x.exec(t, `INSERT INTO t VALUES (CAST(x'ff41' AS TEXT), CAST(x'ff41' AS TEXT), NULL, CAST(x'c328' AS TEXT), -1, `+
+		`NULL), (x'ff41', x'ff41', NULL, x'c328', -1, NULL)`)
 	f := x.addFeed(t, "t")
 	x.exec(t, `DELETE FROM t WHERE part % 5 = 0`)
 	x.publish(t, f)
@@ -72,7 +75,8 @@ func TestClientIsTheFeed(t *testing.T) {
 			req.After = page.Cursor
 		}
 	}
-	for _, after := range []rowfeed.Cursor{"0", "1", "3@27", rowfeed.Now, "at:2020-01-01T00:00:00+02:00", rowfeed.At(time.Now().Add(time.Hour))} {
+	for _, after := range []rowfeed.Cursor{"0", "1", "3@27", rowfeed.Now, "at:2020-01-01T00:00:00+02:00",
+		rowfeed.At(time.Now().Add(time.Hour))} {
 		compare(t, f, c, rowfeed.Request{After: after, Wait: time.Second})
 	}
 	want, err := f.Info(t.Context())
@@ -88,7 +92,7 @@ func TestClientIsTheFeed(t *testing.T) {
 	}
 }
 
-func TestClientSeesColumnsChange(t *testing.T) {
+func TestClientFollowsColumnChanges(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT)`, `INSERT INTO kv VALUES (1, 'AA==')`)
 	f := x.addFeed(t, "kv")
 	c := x.client("kv")
@@ -98,7 +102,7 @@ func TestClientSeesColumnsChange(t *testing.T) {
 		`ALTER TABLE kv RENAME COLUMN w TO u`,
 		`ALTER TABLE kv DROP COLUMN u`,
 		`ALTER TABLE kv DROP COLUMN v`,
-		`ALTER TABLE kv ADD COLUMN v BLOB DEFAULT x'00'`, // the same names and JSON, another kind
+		`ALTER TABLE kv ADD COLUMN v BLOB DEFAULT x'00'`, // the same names and JSON, but another kind
 	} {
 		x.exec(t, change)
 		compare(t, f, c, rowfeed.Request{})
@@ -106,7 +110,7 @@ func TestClientSeesColumnsChange(t *testing.T) {
 	}
 }
 
-func TestClientErrorsAreTheFeeds(t *testing.T) {
+func TestClientErrorsHaveTheFeedsCodes(t *testing.T) {
 	x := kvFixture(t)
 	f, err := x.db.Feed(t.Context(), "kv")
 	if err != nil {
@@ -114,7 +118,8 @@ func TestClientErrorsAreTheFeeds(t *testing.T) {
 	}
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
 	for _, req := range []rowfeed.Request{
-		{After: "9"}, {After: "3:1"}, {After: "1"}, {After: "junk"}, {After: "at:junk"}, {Limit: -1}, {Limit: feedtype.MaxLimit + 1},
+		{After: "9"}, {After: "3:1"}, {After: "1"}, {After: "junk"}, {After: "at:junk"}, {Limit: -1},
+		{Limit: feedtype.MaxLimit + 1},
 		{Limit: 1, Wait: -1},
 	} {
 		_, want := f.Fetch(t.Context(), req)
@@ -138,7 +143,7 @@ func TestClientErrorsAreTheFeeds(t *testing.T) {
 	}
 }
 
-func TestClientAgainstOthers(t *testing.T) {
+func TestClientRefusesInvalidAnswers(t *testing.T) {
 	respond := func(status int, contentType, body string, header ...string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
@@ -156,19 +161,27 @@ func TestClientAgainstOthers(t *testing.T) {
 		text   string
 		retry  time.Duration
 	}{
-		{"HTML", respond(200, "text/html; charset=utf-8", "<p>hello"), rowfeed.Failed, "not rowfeed's: status 200 with text/html", 0},
+		{"HTML", respond(200, "text/html; charset=utf-8", "<p>hello"), rowfeed.Failed,
+			"not from rowfeed: status 200 with text/html", 0},
 		{"other JSON", respond(200, "application/json", `{"entries":[]}`), rowfeed.Failed, "no page of a feed", 0},
 		{"no JSON", respond(200, "application/json", `<p>`), rowfeed.Failed, "no page of a feed", 0},
 		{"a list", respond(200, "application/json", `[]`), rowfeed.Failed, "no page of a feed", 0},
-		{"plain 404", respond(404, "text/plain", "404 page not found"), rowfeed.Failed, "status 404 with text/plain", 0},
+		{"plain 404", respond(404, "text/plain", "404 page not found"), rowfeed.Failed, "status 404 with text/plain",
+			0},
 		{"no type", respond(404, "", ""), rowfeed.Failed, "status 404 with no content type", 0},
-		{"foreign problem", respond(404, "application/problem+json", `{"type":"about:blank","title":"x"}`), rowfeed.Failed, "status 404", 0},
+		{"foreign problem", respond(404, "application/problem+json", `{"type":"about:blank","title":"x"}`),
+			rowfeed.Failed, "status 404", 0},
 		{"proxy", respond(502, "text/html", "bad gateway"), rowfeed.Unavailable, "status 502", 0},
-		{"proxy with Retry-After", respond(503, "text/html", "x", "Retry-After", "7"), rowfeed.Unavailable, "status 503", 7 * time.Second},
-		{"busy", respond(503, "application/problem+json", `{"type":"urn:rowfeed:problem:locked","detail":"busy"}`, "Retry-After", "2"), rowfeed.Locked, "busy", 2 * time.Second},
-		{"code of a later version", respond(418, "application/problem+json", `{"type":"urn:rowfeed:problem:teapot","detail":"short and stout"}`), "teapot", "stout", 0},
-		{"too much", respond(200, "application/json", strings.Repeat(" ", 5000)), rowfeed.Failed, "more than 4096 bytes", 0},
-		{"breaks off", respond(200, "application/json", `{"entries":`, "Content-Length", "100"), rowfeed.Unavailable, "broke off", 0},
+		{"proxy with Retry-After", respond(503, "text/html", "x", "Retry-After", "7"), rowfeed.Unavailable,
+			"status 503", 7 * time.Second},
+		{"busy", respond(503, "application/problem+json", `{"type":"urn:rowfeed:problem:locked","detail":"busy"}`,
+			"Retry-After", "2"), rowfeed.Locked, "busy", 2 * time.Second},
+		{"code of a later version", respond(418, "application/problem+json",
+			`{"type":"urn:rowfeed:problem:teapot","detail":"short and stout"}`), "teapot", "stout", 0},
+		{"too much", respond(200, "application/json", strings.Repeat(" ", 5000)), rowfeed.Failed,
+			"more than 4096 bytes", 0},
+		{"breaks off", respond(200, "application/json", `{"entries":`, "Content-Length", "100"), rowfeed.Unavailable,
+			"closed the connection early", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := serve(t, c.answer)
@@ -184,14 +197,15 @@ func TestClientAgainstOthers(t *testing.T) {
 	}
 }
 
-func TestClientWhoseColumnsNeverSettle(t *testing.T) {
+func TestClientStopsIfColumnsKeepChanging(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY)`)
 	x.addFeed(t, "kv")
 	n := 0
 	s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n++; strings.Contains(r.URL.Path, "fetch") {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write([]byte(`{"entries":[{"position":"1","op":"upsert","key":{"id":1},"row":{"other":1}}],"cursor":"1","more":false}`))
+			_, _ = w.Write([]byte(`{"entries":[{"position":"1","op":"upsert","key":{"id":1},"row":{"other":1}}],` +
+				`"cursor":"1","more":false}`))
 			return
 		}
 		feedhttp.NewHandler(feedhttp.Of(x.db), nil).ServeHTTP(w, r)
@@ -202,39 +216,45 @@ func TestClientWhoseColumnsNeverSettle(t *testing.T) {
 	}
 }
 
-func TestClientThatCannotReach(t *testing.T) {
+func TestClientReportsUnreachableServer(t *testing.T) {
 	s := serve(t, http.NotFoundHandler())
 	s.Close()
 	c := &feedhttp.Client{URL: strings.Replace(s.URL, "://", "://me:secret@", 1), Feed: "kv"}
 	_, err := c.Fetch(t.Context(), rowfeed.Request{})
-	if !errors.Is(err, rowfeed.Unavailable) || !strings.Contains(err.Error(), "rowfeed serve") || strings.Contains(err.Error(), "secret") {
+	if !errors.Is(err, rowfeed.Unavailable) || !strings.Contains(err.Error(), "rowfeed serve") ||
+		strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}
 	hang := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
-	_, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv", Timeout: time.Millisecond}).Fetch(t.Context(), rowfeed.Request{})
+	_, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv", Timeout: time.Millisecond}).Fetch(t.Context(),
+		rowfeed.Request{})
 	if !errors.Is(err, rowfeed.Unavailable) || !strings.Contains(err.Error(), "in time") {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv"}).Fetch(ctx, rowfeed.Request{}); !errors.Is(err, context.Canceled) {
+	if _, err = (&feedhttp.Client{URL: hang.URL, Feed: "kv"}).Fetch(ctx, rowfeed.Request{}); !errors.Is(err,
+		context.Canceled) {
 		t.Error(err)
 	}
 }
 
-func TestClientURL(t *testing.T) {
+func TestClientValidatesURL(t *testing.T) {
 	x := kvFixture(t)
 	below := http.NewServeMux()
 	below.Handle("/deep/er/", http.StripPrefix("/deep/er", feedhttp.NewHandler(feedhttp.Of(x.db), nil)))
 	s := serve(t, below)
 	for _, suffix := range []string{"/deep/er", "/deep/er/", "/deep/er?x=1#y"} {
-		if _, err := (&feedhttp.Client{URL: s.URL + suffix, Feed: "kv"}).Fetch(t.Context(), rowfeed.Request{After: "1"}); err != nil {
+		if _, err := (&feedhttp.Client{URL: s.URL + suffix, Feed: "kv"}).Fetch(t.Context(),
+			rowfeed.Request{After: "1"}); err != nil {
 			t.Errorf("%s: %v", suffix, err)
 		}
 	}
-	for _, bad := range []string{"", "localhost:8080", "ftp://host", "http://", "/path", "http://me:secret@[::1", "://me:secret@x"} {
+	for _, bad := range []string{"", "localhost:8080", "ftp://host", "http://", "/path", "http://me:secret@[::1",
+		"://me:secret@x"} {
 		_, err := (&feedhttp.Client{URL: bad, Feed: "kv"}).Fetch(t.Context(), rowfeed.Request{})
-		if !errors.Is(err, rowfeed.InvalidRequest) || !strings.Contains(err.Error(), "http://127.0.0.1:8080") || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, rowfeed.InvalidRequest) || !strings.Contains(err.Error(), "http://127.0.0.1:8080") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -243,8 +263,8 @@ func TestClientURL(t *testing.T) {
 	}
 }
 
-// A page larger than any buffer on the way arrives whole.
-func TestLargePage(t *testing.T) {
+// TestLargePageArrivesWhole: a client gets all of a page that is larger than all buffers between it and the server.
+func TestLargePageArrivesWhole(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY, b BLOB)`)
 	x.exec(t, `INSERT INTO kv VALUES (1, ?)`, bytes.Repeat([]byte{0xfe, 0, 7}, 2<<20))
 	x.exec(t, `INSERT INTO kv VALUES (2, NULL)`)

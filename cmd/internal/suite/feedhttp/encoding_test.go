@@ -16,8 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// unzipped is the body of an answer that must be compressed, by a decoder that takes windows as
-// browsers do.
+// unzipped is the body of an answer that must be compressed. The decoder accepts the windows that browsers accept.
 func unzipped(t *testing.T, a answer, coding string) string {
 	t.Helper()
 	if a.header.Get("Content-Encoding") != coding {
@@ -26,7 +25,8 @@ func unzipped(t *testing.T, a answer, coding string) string {
 	var z io.Reader
 	var err error
 	if z, err = gzip.NewReader(strings.NewReader(a.body)); coding == "zstd" {
-		z, err = zstd.NewReader(strings.NewReader(a.body), zstd.WithDecoderMaxWindow(8<<20), zstd.WithDecoderConcurrency(1))
+		z, err = zstd.NewReader(strings.NewReader(a.body), zstd.WithDecoderMaxWindow(8<<20),
+			zstd.WithDecoderConcurrency(1))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -38,17 +38,21 @@ func unzipped(t *testing.T, a answer, coding string) string {
 	return string(body)
 }
 
-// TestCompression: pages of some size are compressed for who asks for it, whether they are
-// sent whole or in parts, and for nobody else; streams and small pages never are.
-func TestCompression(t *testing.T) {
+// TestLargePagesAreCompressedOnRequest: pages of some size are compressed for clients that request it, whether the
+// pages are sent whole or in parts. Streams and small pages are never compressed.
+func TestLargePagesAreCompressedOnRequest(t *testing.T) {
 	for _, rows := range []int{1, 30, 5000} {
 		page := pageOf(t, rows, 200)
 		want := string(page.AppendJSON(nil, "kv")) + "\n"
 		s := serving(t, page, false, nil, make(chan struct{}, 100))
 		for accept, coding := range map[string]string{
-			"": "", "gzip": "gzip", "GZIP": "gzip", "x-gzip": "gzip", "*": "gzip", "deflate, gzip;q=0.5": "gzip", "gzip;q=0": "", "*, gzip;q=0": "", "*;q=0": "",
-			"identity": "", "br": "", "gzip;q=0.2, identity;q=0.8": "", "gzip;q=2": "", "gzip;q=0.001": "gzip", "zstd;q=0.5, gzip;q=0.8, *;q=0": "gzip", "identity, gzip": "gzip", ";;, gzip": "gzip",
-			"zstd": "zstd", "gzip, deflate, br, zstd": "zstd", "zstd;q=1.0, gzip;q=0.8, *;q=0": "zstd", "zstd;q=0, gzip": "gzip", "ZSTD;q=0.3, *;q=0.2": "zstd", "zstd;q=0.2, identity;q=0.8": "", "zstd;q=0.2, *;q=0.3": "gzip",
+			"": "", "gzip": "gzip", "GZIP": "gzip", "x-gzip": "gzip", "*": "gzip", "deflate, gzip;q=0.5": "gzip",
+			"gzip;q=0": "", "*, gzip;q=0": "", "*;q=0": "",
+			"identity": "", "br": "", "gzip;q=0.2, identity;q=0.8": "", "gzip;q=2": "", "gzip;q=0.001": "gzip",
+			"zstd;q=0.5, gzip;q=0.8, *;q=0": "gzip", "identity, gzip": "gzip", ";;, gzip": "gzip",
+			"zstd": "zstd", "gzip, deflate, br, zstd": "zstd", "zstd;q=1.0, gzip;q=0.8, *;q=0": "zstd",
+			"zstd;q=0, gzip": "gzip", "ZSTD;q=0.3, *;q=0.2": "zstd", "zstd;q=0.2, identity;q=0.8": "",
+			"zstd;q=0.2, *;q=0.3": "gzip",
 		} {
 			got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", accept)
 			body := got.body
@@ -57,7 +61,9 @@ func TestCompression(t *testing.T) {
 			} else if got.header.Get("Content-Encoding") != "" {
 				t.Errorf("%d rows, %q: compressed", rows, accept)
 			}
-			if length := got.header.Get("Content-Length"); body != want || got.header.Get("Vary") != "Accept, Accept-Encoding, Authorization, Cookie" || length != "" && length != fmt.Sprint(len(got.body)) {
+			if length := got.header.Get("Content-Length"); body != want ||
+				got.header.Get("Vary") != "Accept, Accept-Encoding, Authorization, Cookie" || length != "" &&
+				length != fmt.Sprint(len(got.body)) {
 				t.Errorf("%d rows, %q: %d bytes, want %d; %v", rows, accept, len(body), len(want), got.header)
 			}
 			head := ask(t, s, "HEAD", "/_feeds/fetch/kv", "Accept-Encoding", accept)
@@ -72,20 +78,23 @@ func TestCompression(t *testing.T) {
 			}
 		}
 		off := serving(t, page, false, &feedhttp.Config{NoCompression: true}, make(chan struct{}, 1))
-		if got := ask(t, off, "GET", "/_feeds/fetch/kv", "Accept-Encoding", "gzip"); got.body != want || got.header.Get("Vary") != "Accept, Authorization, Cookie" {
+		if got := ask(t, off, "GET", "/_feeds/fetch/kv", "Accept-Encoding", "gzip"); got.body != want ||
+			got.header.Get("Vary") != "Accept, Authorization, Cookie" {
 			t.Errorf("switched off: %v", got.header)
 		}
 	}
 }
 
-// TestCompressionOfSharedPages: those who have waited for the same page get it as each asks for it.
-func TestCompressionOfSharedPages(t *testing.T) {
-	x := newLooking(t, nil, nil)
+// TestSharedPageIsSentInEachCoding: each of the requests that waited for the same page gets it in the coding that it
+// accepts.
+func TestSharedPageIsSentInEachCoding(t *testing.T) {
+	x := newPollFixture(t, nil, nil)
 	var results []<-chan answer
 	for i := range 12 {
 		result := make(chan answer, 1)
 		go func() {
-			result <- ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&wait=1m", "Accept-Encoding", []string{"gzip", "identity", "zstd"}[i%3])
+			result <- ask(t, x.server, "GET", "/_feeds/fetch/kv?after=1&wait=1m", "Accept-Encoding",
+				[]string{"gzip", "identity", "zstd"}[i%3])
 		}()
 		results = append(results, result)
 	}
@@ -97,7 +106,8 @@ func TestCompressionOfSharedPages(t *testing.T) {
 		if i%3 != 1 {
 			got.body = unzipped(t, got, []string{"gzip", "", "zstd"}[i%3])
 		}
-		if !strings.Contains(got.body, strings.Repeat("text ", 1000)) || !strings.HasSuffix(got.body, `"cursor":"2","more":false,"base64":[]}`+"\n") {
+		if !strings.Contains(got.body, strings.Repeat("text ", 1000)) ||
+			!strings.HasSuffix(got.body, `"cursor":"2","more":false,"base64":[]}`+"\n") {
 			t.Errorf("%d: %s", i, got.body)
 		}
 	}
@@ -121,8 +131,8 @@ func zipping(coding string, window int, body io.Reader) http.Handler {
 	})
 }
 
-// afar is a client for which the server is not on this machine; asked tells what it was asked for.
-func afar(s *httptest.Server, transport http.RoundTripper, asked func(*http.Request, *http.Response)) *http.Client {
+// remote is a client for which the server is on another machine. asked gets the Accept-Encoding of its requests.
+func remote(s *httptest.Server, transport http.RoundTripper, asked func(*http.Request, *http.Response)) *http.Client {
 	return &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
 		r.URL.Host = s.Listener.Addr().String()
 		resp, err := transport.RoundTrip(r)
@@ -133,16 +143,16 @@ func afar(s *httptest.Server, transport http.RoundTripper, asked func(*http.Requ
 	})}
 }
 
-// TestClientInflates: our client takes compressed pages from afar, and does not ask for them
-// where nothing is saved.
-func TestClientInflates(t *testing.T) {
+// TestClientDecompressesPages: a Client requests compressed pages from other machines, and not from its own.
+func TestClientDecompressesPages(t *testing.T) {
 	page := pageOf(t, 5000, 200)
 	s := serving(t, page, false, nil, make(chan struct{}, 10))
 	var asked []string
-	far := afar(s, http.DefaultTransport, func(r *http.Request, resp *http.Response) {
+	far := remote(s, http.DefaultTransport, func(r *http.Request, resp *http.Response) {
 		asked = append(asked, r.Header.Get("Accept-Encoding")+" "+resp.Header.Get("Content-Encoding"))
 	})
-	for url, want := range map[string]string{"http://feeds.example": "zstd, gzip zstd", s.URL: "identity ", "http://localhost:1": "identity ", "http://[::1]:1": "identity "} {
+	for url, want := range map[string]string{"http://feeds.example": "zstd, gzip zstd", s.URL: "identity ",
+		"http://localhost:1": "identity ", "http://[::1]:1": "identity "} {
 		asked = nil
 		c := &feedhttp.Client{URL: url, Feed: "kv", HTTP: far}
 		got, err := c.Fetch(t.Context(), rowfeed.Request{})
@@ -159,7 +169,8 @@ func TestClientInflates(t *testing.T) {
 			}
 			return http.DefaultTransport.RoundTrip(r)
 		})}
-		got, err := (&feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: mixed}).Fetch(t.Context(), rowfeed.Request{})
+		got, err := (&feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: mixed}).Fetch(t.Context(),
+			rowfeed.Request{})
 		if readable != (err == nil) || readable && len(got.Entries) != 5000 {
 			t.Errorf("%s by a proxy: %d entries, %v", coding, len(got.Entries), err)
 		}
@@ -167,14 +178,16 @@ func TestClientInflates(t *testing.T) {
 	}
 }
 
-// TestClientIsNotBlownUp: what a server can make of a few bytes is bounded by MaxBytes, and what
-// it makes the client keep by the window.
-func TestClientIsNotBlownUp(t *testing.T) {
+// TestClientLimitsDecompression: MaxBytes limits what a server can make of a few compressed bytes. The decoder's
+// window limits what the client has to keep.
+func TestClientLimitsDecompression(t *testing.T) {
 	for coding, size := range map[string]int64{"gzip": 1 << 30, "zstd": 1 << 27} {
 		bomb := httptest.NewServer(zipping(coding, 16<<20, io.LimitReader(zeros{}, size)))
-		c := &feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: afar(bomb, http.DefaultTransport, nil), MaxBytes: 1 << 20}
+		c := &feedhttp.Client{URL: "http://feeds.example", Feed: "kv", HTTP: remote(bomb, http.DefaultTransport, nil),
+			MaxBytes: 1 << 20}
 		_, err := c.Fetch(t.Context(), rowfeed.Request{})
-		if want := map[string]string{"gzip": "more than 1048576 bytes", "zstd": "a window of more than 8 MiB"}[coding]; err == nil || !strings.Contains(err.Error(), want) {
+		if want := map[string]string{"gzip": "more than 1048576 bytes",
+			"zstd": "a window of more than 8 MiB"}[coding]; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a bomb of %s: %v", coding, err)
 		}
 		bomb.CloseClientConnections()

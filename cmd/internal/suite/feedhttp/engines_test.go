@@ -12,33 +12,39 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// typed is, for each family of databases, a table t with a column of every kind that
-// it has, and rows with values at their limits.
+// typed has, for each family of databases, a table t with a column of every kind, and rows with values at their
+// limits.
 var typed = map[string]struct {
 	dialect dialect.Dialect
 	sql     []string
 }{
 	"sqlite": {sqlite.New(), []string{
 		`CREATE TABLE t (id INTEGER PRIMARY KEY, a, b BLOB)`,
-		`INSERT INTO t VALUES (1, 9223372036854775807, x'00ff'), (2, -9e999, -9e999), (3, NULL, NULL), (4, '1.50', 'text'), (5, 1.0, x'')`,
+		`INSERT INTO t VALUES (1, 9223372036854775807, x'00ff'), (2, -9e999, -9e999), (3, NULL, NULL), (4, '1.50', ` +
+			`'text'), (5, 1.0, x'')`,
 	}},
 	"postgres": {postgres.New(), []string{
-		`CREATE TABLE t (id bigint PRIMARY KEY, s smallint, r real, d double precision, o boolean, n numeric, c varchar(9),
-		   b bytea, j json, jb jsonb, dt date, tm time, ts timestamp, tz timestamptz, u uuid, a int[], i interval)`,
+		`CREATE TABLE t (id bigint PRIMARY KEY, s smallint, r real, d double precision, o boolean, n numeric,
+		   c varchar(9), b bytea,
+		   j json, jb jsonb, dt date, tm time, ts timestamp, tz timestamptz, u uuid, a int[], i interval)`,
 		`INSERT INTO t VALUES
-		   (9223372036854775807, -32768, 'NaN', 'Infinity', true, 123456789012345678901234567890.0100, 'é"<', '\x00ff', ' {"a": [1, 1.0]}', 'null',
-		    '2026-01-31', '23:59:59.999999', '2026-01-31 12:00:00.5', '2026-01-31 12:00:00+05:30', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{1,NULL}', '1 mon 2 days'),
+		   (9223372036854775807, -32768, 'NaN', 'Infinity', true, 123456789012345678901234567890.0100, 'é"<',
+		    '\x00ff', ' {"a": [1, 1.0]}', 'null', '2026-01-31', '23:59:59.999999', '2026-01-31 12:00:00.5',
+		    '2026-01-31 12:00:00+05:30', 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{1,NULL}', '1 mon 2 days'),
 		   (-9223372036854775808, 32767, '-Infinity', '-0', false, 'NaN', '', '', 'null', '{"$json": 1}',
 		    'infinity', '00:00', '-infinity', '0001-01-01 00:00:00+00 BC', NULL, '{}', '0'),
 		   (0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`,
 	}},
 	"mysql": {mysql.New(), []string{
 		`CREATE TABLE t (id bigint unsigned PRIMARY KEY, s tinyint, r float, d double, n decimal(40,4), c varchar(9),
-		   b varbinary(9), bi bit(9), j json, dt date, tm time(6), ts datetime(6), tz timestamp(6) NULL, y year, e enum('x','y')) CHARACTER SET utf8mb4`,
+		   b varbinary(9), bi bit(9), j json, dt date, tm time(6), ts datetime(6), tz timestamp(6) NULL,
+		   y year, e enum('x','y')) CHARACTER SET utf8mb4`,
 		`INSERT INTO t VALUES
-		   (18446744073709551615, -128, 0.1, 1.7976931348623157e308, 123456789012345678901234567890.0100, 'é"<', x'00ff', b'100000001', '{"a": [1, 1.0]}',
+		   (18446744073709551615, -128, 0.1, 1.7976931348623157e308, 123456789012345678901234567890.0100, 'é"<',
+		    x'00ff', b'100000001', '{"a": [1, 1.0]}',
 		    '2026-01-31', '-838:59:59.000000', '2026-01-31 12:00:00.5', '2026-01-31 12:00:00.5', 2026, 'x'),
-		   (1, 127, -0e0, 5e-324, -0.5, '', '', b'0', 'null', '1000-01-01', '00:00:00', '1000-01-01 00:00:00', '1970-01-02 00:00:00', 1901, 'y'),
+		   (1, 127, -0e0, 5e-324, -0.5, '', '', b'0', 'null', '1000-01-01', '00:00:00', '1000-01-01 00:00:00',
+		    '1970-01-02 00:00:00', 1901, 'y'),
 		   (0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`,
 	}},
 }
@@ -55,7 +61,7 @@ func TestEveryKindOfValue(t *testing.T) {
 		if _, err := db.Migrate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &unbeaten))}
+		x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &noHeartbeat))}
 		for _, s := range family.sql {
 			x.exec(t, s)
 		}

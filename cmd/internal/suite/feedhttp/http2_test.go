@@ -16,7 +16,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// overHTTP2 serves h over TLS and HTTP/2; connections counts those that were made.
+// overHTTP2 serves h over TLS and HTTP/2. connections counts the connections.
 func overHTTP2(t *testing.T, h http.Handler) (s *httptest.Server, connections *atomic.Int64) {
 	t.Helper()
 	connections = new(atomic.Int64)
@@ -32,10 +32,10 @@ func overHTTP2(t *testing.T, h http.Handler) (s *httptest.Server, connections *a
 	return s, connections
 }
 
-// TestHTTP2: over TLS one connection carries pages, waiting, a stream, and answers of every form
-// and coding, side by side.
-func TestHTTP2(t *testing.T) {
-	x := newLooking(t, nil, nil)
+// TestHTTP2ServesConcurrentRequests: one TLS connection has pages, waiting requests, a stream, and answers in each
+// format and coding, all at the same time.
+func TestHTTP2ServesConcurrentRequests(t *testing.T) {
+	x := newPollFixture(t, nil, nil)
 	s, connections := overHTTP2(t, x.handler)
 	x.server = s
 	stream := listen(t, s, "/_feeds/stream/kv?after=1")
@@ -43,10 +43,12 @@ func TestHTTP2(t *testing.T) {
 	if stream.resp.Proto != "HTTP/2.0" {
 		t.Fatalf("%s", stream.resp.Proto)
 	}
-	waiting := []<-chan answer{later(t, s, "/_feeds/fetch/kv?after=1&wait=1m"), later(t, s, "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1&timeout=60000")}
+	waiting := []<-chan answer{later(t, s, "/_feeds/fetch/kv?after=1&wait=1m"),
+		later(t, s, "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1&timeout=60000")}
 	x.await(t, 2)
 	for _, accept := range []string{"application/json", "application/x-ndjson", batch} {
-		if got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept", accept); got.status != 200 || got.header.Get("Content-Type") != accept {
+		if got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept", accept); got.status != 200 ||
+			got.header.Get("Content-Type") != accept {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -65,7 +67,8 @@ func TestHTTP2(t *testing.T) {
 		if body := unzipped(t, first, coding); !strings.Contains(body, `"cursor":"2"`) {
 			t.Errorf("%s", body)
 		}
-		if again := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", coding, "If-None-Match", first.header.Get("ETag")); again.status != 304 {
+		if again := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", coding, "If-None-Match",
+			first.header.Get("ETag")); again.status != 304 {
 			t.Errorf("%d", again.status)
 		}
 	}
@@ -79,7 +82,7 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// pipes is a network within a bubble of synctest: it has no time of its own.
+// pipes is a network without real time, for a bubble of synctest.
 type pipes struct {
 	net.Listener
 	made chan net.Conn
@@ -111,7 +114,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// inBubble serves h by HTTP/2 through pipes, whose clients' clock is the bubble's.
+// inBubble serves h over HTTP/2 through pipes. Its clients use the bubble's clock.
 func inBubble(t *testing.T, h http.Handler) *httptest.Server {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -126,9 +129,9 @@ func inBubble(t *testing.T, h http.Handler) *httptest.Server {
 	return s
 }
 
-// TestHTTP2StreamWithNothingToSay: what bounds a write does not end a stream that waits for longer. The clock
-// is the bubble's: however slow the machine is, no write takes any time.
-func TestHTTP2StreamWithNothingToSay(t *testing.T) {
+// TestHTTP2IdleStreamOutlivesWriteTimeout: the write timeout does not end a stream that waits for longer. The
+// bubble's clock makes the test independent of the speed of the machine.
+func TestHTTP2IdleStreamOutlivesWriteTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = time.Second
 		page, asked := pageOf(t, 1, 100), 0
@@ -141,7 +144,8 @@ func TestHTTP2StreamWithNothingToSay(t *testing.T) {
 			}
 			return page, ctx.Err()
 		}}
-		s := inBubble(t, feedhttp.NewHandler(stubCatalog{source}, &feedhttp.Config{WriteTimeout: bound, Heartbeat: time.Hour}))
+		s := inBubble(t, feedhttp.NewHandler(stubCatalog{source},
+			&feedhttp.Config{WriteTimeout: bound, Heartbeat: time.Hour}))
 		stream := listen(t, s, "/_feeds/stream/kv")
 		if stream.resp.Proto != "HTTP/2.0" {
 			t.Fatalf("%s", stream.resp.Proto)
@@ -156,10 +160,10 @@ func TestHTTP2StreamWithNothingToSay(t *testing.T) {
 	})
 }
 
-// TestHTTP2ClientGoes: a client that gives up a waiting page, a stream, or a page half-way
-// ends what was done for it, and nothing else on its connection.
-func TestHTTP2ClientGoes(t *testing.T) {
-	large := pageOf(t, 8, 1<<20) // more than a window of HTTP/2, so that the server is held up
+// TestHTTP2CancelledRequestsEnd: if a client cancels a waiting request, a stream, or a page half-way, the server ends
+// its work for it. Other requests of the connection continue.
+func TestHTTP2CancelledRequestsEnd(t *testing.T) {
+	large := pageOf(t, 8, 1<<20) // more than a window of HTTP/2, so that the server has to wait for the client
 	began, ended := make(chan struct{}, 10), make(chan string, 10)
 	source := stubSource{fetch: func(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error) {
 		if req.Wait == 0 {
@@ -177,7 +181,8 @@ func TestHTTP2ClientGoes(t *testing.T) {
 	other := listen(t, s, "/_feeds/stream/kv?after=1")
 	other.want(t, retry)
 	<-began
-	for _, path := range []string{"/_feeds/fetch/kv?wait=1m", "/_feeds/http-feeds/kv?timeout=60000", "/_feeds/fetch/kv", "/_feeds/stream/kv"} {
+	for _, path := range []string{"/_feeds/fetch/kv?wait=1m", "/_feeds/http-feeds/kv?timeout=60000", "/_feeds/fetch/kv",
+		"/_feeds/stream/kv"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		gone := make(chan error, 1)
 		go func() {

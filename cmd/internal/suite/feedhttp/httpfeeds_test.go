@@ -11,11 +11,12 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// followHTTPFeeds reads a feed as its clients do: with nothing but the last event's id.
+// followHTTPFeeds reads a feed as clients of http-feeds do: it stores only the last event's id.
 func followHTTPFeeds(t *testing.T, x fixture, last string, query string) (all []event.Event) {
 	t.Helper()
 	for range 1000 {
-		events := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId="+url.QueryEscape(last)+query))
+		events := cloudEvents(t, ask(t, x.server, "GET",
+			"/_feeds/http-feeds/kv?lastEventId="+url.QueryEscape(last)+query))
 		if len(events) == 0 {
 			return all
 		}
@@ -33,33 +34,38 @@ func ids(events []event.Event) (all []string) {
 	return all
 }
 
-// TestHTTPFeeds: http-feeds.org's way of reading: all rows once from the beginning, however many
-// at a time, deletes only for who has seen the row, and on from any event.
-func TestHTTPFeeds(t *testing.T) {
-	x := kvFixture(t) // a tombstone at 3
-	for limit, want := range map[int]string{1: "[kv:1:0:1@4 kv:1:0:4]", 2: "[kv:1:0:1@4 kv:1:0:4]", 100: "[kv:1:0:1@4 kv:1:0:4]"} {
+// TestHTTPFeedsReadsAllRowsOnce: a client of http-feeds gets all rows once from the beginning, with pages of any
+// size. It gets deletes only of rows that it may have seen. It can continue after any event.
+func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
+	x := kvFixture(t) // with a tombstone at 3
+	for limit, want := range map[int]string{1: "[kv:1:0:1@4 kv:1:0:4]", 2: "[kv:1:0:1@4 kv:1:0:4]",
+		100: "[kv:1:0:1@4 kv:1:0:4]"} {
 		for _, begin := range []string{"", "null"} {
 			if got := fmt.Sprint(ids(followHTTPFeeds(t, x, begin, fmt.Sprintf("&limit=%d", limit)))); got != want {
 				t.Errorf("from %q, %d at a time: %s", begin, limit, got)
 			}
 		}
 	}
-	if got := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv")); len(got) != 2 || string(got[0].Data()) != `{"id":1,"ns":"","k":"fred","v":"jim","b":null}` {
+	if got := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv")); len(got) != 2 ||
+		string(got[0].Data()) != `{"id":1,"ns":"","k":"fred","v":"jim","b":null}` {
 		t.Errorf("%v", got)
 	}
-	if got := followHTTPFeeds(t, x, "kv:1:0:2", ""); fmt.Sprint(ids(got)) != "[kv:1:0:3 kv:1:0:4]" || got[0].Extensions()["method"] != "DELETE" || got[0].Data() != nil {
+	if got := followHTTPFeeds(t, x, "kv:1:0:2", ""); fmt.Sprint(ids(got)) != "[kv:1:0:3 kv:1:0:4]" ||
+		got[0].Extensions()["method"] != "DELETE" || got[0].Data() != nil {
 		t.Errorf("behind an event: %v", got)
 	}
-	// Deletes that the reader need not know of have been forgotten: it goes on all the same.
+	// Deletes that the client does not need have been purged: it can continue.
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
 	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "kv:1:0:1@4", ""))); got != "[kv:1:0:4]" {
 		t.Errorf("behind the first of a beginning: %s", got)
 	}
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1"), problemOf("tombstones-expired", 410))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1"),
+		problemOf("tombstones-expired", 410))
 }
 
-// TestHTTPFeedsLastIDsKnowHowFarTheyAre: the last event of a page may stand below the page's end.
-func TestHTTPFeedsLastIDsKnowHowFarTheyAre(t *testing.T) {
+// TestHTTPFeedsLastIDIsThePagesCursor: the last event of a page may be below the page's cursor, which is then in its
+// id.
+func TestHTTPFeedsLastIDIsThePagesCursor(t *testing.T) {
 	x := kvFixture(t)
 	x.exec(t, `DELETE FROM kv WHERE id = 3`)
 	f, err := x.db.Feed(t.Context(), "kv")
@@ -72,9 +78,8 @@ func TestHTTPFeedsLastIDsKnowHowFarTheyAre(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsWaits: timeout is in milliseconds.
-func TestHTTPFeedsWaits(t *testing.T) {
-	x := newLooking(t, nil, nil)
+func TestHTTPFeedsTimeoutIsInMilliseconds(t *testing.T) {
+	x := newPollFixture(t, nil, nil)
 	got := later(t, x.server, "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1&timeout=60000")
 	x.await(t, 2)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
@@ -82,32 +87,39 @@ func TestHTTPFeedsWaits(t *testing.T) {
 	if all := cloudEvents(t, <-got); len(all) != 1 || all[0].ID() != "kv:1:0:2" {
 		t.Errorf("%v", all)
 	}
-	if all := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:2&timeout=1")); len(all) != 0 {
+	if all := cloudEvents(t, ask(t, x.server, "GET",
+		"/_feeds/http-feeds/kv?lastEventId=kv:1:0:2&timeout=1")); len(all) != 0 {
 		t.Errorf("%v", all)
 	}
 }
 
-// TestHTTPFeedsSkipsEmptyPages: an empty array is the end; a page that has nothing to show though more is behind it is not.
+// TestHTTPFeedsSkipsEmptyPages: an empty array means the end of the feed. A page without visible entries that is not
+// the last one is skipped.
 func TestHTTPFeedsSkipsEmptyPages(t *testing.T) {
 	last := pageOf(t, 1, 100)
 	last.Entries[0].Position, last.Cursor = "9", "9"
-	pages := map[rowfeed.Cursor]rowfeed.Page{"": {Cursor: "7@9", More: true}, "7@9": {Cursor: "8@9", More: true}, "8@9": last}
+	pages := map[rowfeed.Cursor]rowfeed.Page{"": {Cursor: "7@9", More: true}, "7@9": {Cursor: "8@9", More: true},
+		"8@9": last}
 	s := serve(t, handlerOf(stubSource{fetch: pagesOf(pages)}))
 	if all := cloudEvents(t, ask(t, s, "GET", "/_feeds/http-feeds/kv")); len(all) != 1 || all[0].ID() != "kv:1:0:9" {
 		t.Errorf("%v", all)
 	}
 	stuck := map[rowfeed.Cursor]rowfeed.Page{"": {Cursor: "", More: true}}
-	if all := cloudEvents(t, ask(t, serve(t, handlerOf(stubSource{fetch: pagesOf(stuck)})), "GET", "/_feeds/http-feeds/kv")); len(all) != 0 {
+	if all := cloudEvents(t, ask(t, serve(t, handlerOf(stubSource{fetch: pagesOf(stuck)})), "GET",
+		"/_feeds/http-feeds/kv")); len(all) != 0 {
 		t.Errorf("%v", all)
 	}
 }
 
-// TestHTTPFeedsOfAnotherShard: ULIDs of one shard say nothing of another's: with an id of an event of
-// that one, entries of this one would be passed over.
-func TestHTTPFeedsOfAnotherShard(t *testing.T) {
+// TestHTTPFeedsRefusesIDsOfAnotherShard: ULIDs of different shards cannot be compared. With the id of another shard's
+// event, entries would be missed.
+func TestHTTPFeedsRefusesIDsOfAnotherShard(t *testing.T) {
 	page := pageOf(t, 1, 100)
 	page.Entries[0].Position, page.Cursor = "01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-	s := serve(t, handlerOf(stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil }}))
+	s := serve(t, handlerOf(stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page,
+		error) {
+		return page, nil
+	}}))
 	const path = "/_feeds/http-feeds/kv?lastEventId=kv:1:-7:01ARZ3NDEKTSV4RRFFQ69G5FAS"
 	for _, shard := range []string{"&shard=7", "&shard=0", "&shard=0&shard_count=2"} {
 		checkProblem(t, ask(t, s, "GET", path+shard), invalidParameter("lastEventId", "lastEventId"))
@@ -119,19 +131,26 @@ func TestHTTPFeedsOfAnotherShard(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsProblems: what is wrong is named as the client wrote it.
-func TestHTTPFeedsProblems(t *testing.T) {
+// TestHTTPFeedsNamesParametersAsSent: problems have the names of http-feeds' parameters.
+func TestHTTPFeedsNamesParametersAsSent(t *testing.T) {
 	x := kvFixture(t)
 	for query, want := range map[string]string{
-		"lastEventId=17": "lastEventId", "lastEventId=other:1:0:1": "lastEventId", "lastEventId=kv:1:0": "lastEventId", "lastEventId=kv:1:0:x": "lastEventId", "lastEventId=kv::0:1": "lastEventId", "lastEventId=kv:1:x:1": "lastEventId", "lastEventId=kv:1::1": "lastEventId",
-		"lastEventId=kv:1:0:now": "lastEventId", "lastEventId=kv:at:0:1": "lastEventId", "timeout=5s": "timeout", "timeout=-1": "timeout", "timeout=60001": "timeout", "timeout=": "timeout", "timeout=1.5": "timeout",
-		"after=1": "after", "wait=1s": "wait", "limit=0": "limit", "shard=9": "shard", "lastEventId=&lastEventId=": "lastEventId",
+		"lastEventId=17": "lastEventId", "lastEventId=other:1:0:1": "lastEventId", "lastEventId=kv:1:0": "lastEventId",
+		"lastEventId=kv:1:0:x": "lastEventId", "lastEventId=kv::0:1": "lastEventId",
+		"lastEventId=kv:1:x:1": "lastEventId", "lastEventId=kv:1::1": "lastEventId",
+		"lastEventId=kv:1:0:now": "lastEventId", "lastEventId=kv:at:0:1": "lastEventId", "timeout=5s": "timeout",
+		"timeout=-1": "timeout", "timeout=60001": "timeout", "timeout=": "timeout", "timeout=1.5": "timeout",
+		"after=1": "after", "wait=1s": "wait", "limit=0": "limit", "shard=9": "shard",
+		"lastEventId=&lastEventId=": "lastEventId",
 	} {
 		got := ask(t, x.server, "GET", "/_feeds/http-feeds/kv?"+query)
 		checkProblem(t, got, invalidParameter(want, want))
 	}
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:9"), problemOf("cursor-ahead", 409))
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:8:0:1"), problemOf("generation-changed", 409))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:9"),
+		problemOf("cursor-ahead", 409))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:8:0:1"),
+		problemOf("generation-changed", 409))
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/none"), problemOf("unknown-feed", 404))
-	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv", "Accept", "application/json"), problemOf("not-acceptable", 406))
+	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv", "Accept", "application/json"),
+		problemOf("not-acceptable", 406))
 }

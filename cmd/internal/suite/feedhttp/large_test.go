@@ -15,7 +15,8 @@ import (
 )
 
 // serving starts a server of one page, for clients of HTTP/1.1 or HTTP/2.
-func serving(t *testing.T, page rowfeed.Page, http2 bool, cfg *feedhttp.Config, ended chan<- struct{}) *httptest.Server {
+func serving(t *testing.T, page rowfeed.Page, http2 bool, cfg *feedhttp.Config,
+	ended chan<- struct{}) *httptest.Server {
 	t.Helper()
 	source := stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil },
 		info: func(context.Context) (*rowfeed.Info, error) {
@@ -35,8 +36,8 @@ func serving(t *testing.T, page rowfeed.Page, http2 bool, cfg *feedhttp.Config, 
 	return s
 }
 
-// TestPageOfManyParts: a page that is sent while it is made is the page, and our client reads it.
-func TestPageOfManyParts(t *testing.T) {
+// TestPageOfManyPartsIsWhole: a page that is sent while it is made has all its entries, and a Client reads it.
+func TestPageOfManyPartsIsWhole(t *testing.T) {
 	page := pageOf(t, 5000, 200)
 	for _, http2 := range []bool{false, true} {
 		s := serving(t, page, http2, nil, make(chan struct{}, 10))
@@ -45,9 +46,11 @@ func TestPageOfManyParts(t *testing.T) {
 			"application/x-ndjson": string(page.AppendLines(nil)),
 		} {
 			got := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept", accept)
-			if got.status != 200 || got.body != want || got.header.Get("Content-Type") != accept || got.header.Get("Content-Length") != "" ||
+			if got.status != 200 || got.body != want || got.header.Get("Content-Type") != accept ||
+				got.header.Get("Content-Length") != "" ||
 				got.header.Get("Rowfeed-Columns") == "" || got.header.Get("Cache-Control") != "no-store" {
-				t.Errorf("HTTP/2 %v, %s: %d, %d bytes of %d, %v", http2, accept, got.status, len(got.body), len(want), got.header)
+				t.Errorf("HTTP/2 %v, %s: %d, %d bytes of %d, %v", http2, accept, got.status, len(got.body), len(want),
+					got.header)
 			}
 			head := ask(t, s, "HEAD", "/_feeds/fetch/kv", "Accept", accept)
 			if head.status != 200 || head.body != "" || head.header.Get("Content-Type") != accept {
@@ -62,10 +65,10 @@ func TestPageOfManyParts(t *testing.T) {
 	}
 }
 
-// TestLargePageSlowReader: a client that stands still in a page, and then reads on, sees that
-// it was cut off, and no cursor to go on from.
-func TestLargePageSlowReader(t *testing.T) {
-	page := pageOf(t, 40, 1<<20) // more than any socket's buffers hold
+// TestStalledReaderOfALargePageIsDisconnected: a client that stops reading in the middle of a page is disconnected.
+// If it continues later, it gets an error, and no cursor.
+func TestStalledReaderOfALargePageIsDisconnected(t *testing.T) {
+	page := pageOf(t, 40, 1<<20) // more than all buffers of sockets
 	for _, http2 := range []bool{false, true} {
 		for _, accept := range []string{"application/json", "application/x-ndjson"} {
 			ended := make(chan struct{}, 1)
@@ -78,7 +81,7 @@ func TestLargePageSlowReader(t *testing.T) {
 			req.Header.Set("Accept-Encoding", "identity")
 			resp, err := s.Client().Do(req)
 			if err != nil {
-				continue // it took too long to take the first bytes
+				continue // the client was too slow with the first bytes
 			}
 			<-ended
 			body, err := io.ReadAll(resp.Body)
@@ -90,8 +93,8 @@ func TestLargePageSlowReader(t *testing.T) {
 	}
 }
 
-// TestClientOfALargePageThatBreaksOff: our client takes no part of a page for a page.
-func TestClientOfALargePageThatBreaksOff(t *testing.T) {
+// TestClientRefusesAnAbortedPage: a Client returns an error for a part of a page.
+func TestClientRefusesAnAbortedPage(t *testing.T) {
 	page := pageOf(t, 1000, 200)
 	whole := page.AppendJSON(nil, "kv")
 	for _, length := range []int{0, 1, len(whole) / 2, len(whole) - 1} {
@@ -102,7 +105,8 @@ func TestClientOfALargePageThatBreaksOff(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}))
 		c := &feedhttp.Client{URL: s.URL, Feed: "kv", HTTP: s.Client()}
-		if got, err := c.Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.Unavailable) || got.Cursor != "" || got.Entries != nil {
+		if got, err := c.Fetch(t.Context(), rowfeed.Request{}); !errors.Is(err, rowfeed.Unavailable) ||
+			got.Cursor != "" || got.Entries != nil {
 			t.Errorf("%d bytes: %+v, %v", length, got, err)
 		}
 	}

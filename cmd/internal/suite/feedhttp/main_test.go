@@ -31,7 +31,7 @@ func (x fixture) exec(t *testing.T, query string, args ...any) {
 	}
 }
 
-// addFeed makes a feed of the table of its name and publishes what it has.
+// addFeed adds a feed of the table with its name, and publishes the rows.
 func (x fixture) addFeed(t *testing.T, name string) *rowfeed.Feed {
 	t.Helper()
 	f, err := x.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: name, Table: name}, nil)
@@ -53,11 +53,10 @@ func (x fixture) client(feed string) *feedhttp.Client {
 	return &feedhttp.Client{URL: x.server.URL, Feed: feed, HTTP: x.server.Client()}
 }
 
-// unbeaten is how streams are served whose test waits for something else than a heartbeat: none comes while the
-// machine is slow.
-var unbeaten = feedhttp.Config{Heartbeat: time.Hour}
+// noHeartbeat has no heartbeats, which would disturb tests of other events on a slow machine.
+var noHeartbeat = feedhttp.Config{Heartbeat: time.Hour}
 
-// newFixture runs the statements and serves the database; there are no feeds yet.
+// newFixture runs the statements and serves the database, which has no feeds yet.
 func newFixture(t *testing.T, statements ...string) fixture {
 	t.Helper()
 	pool := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{})
@@ -68,7 +67,7 @@ func newFixture(t *testing.T, statements ...string) fixture {
 	if _, err := db.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &unbeaten))}
+	x := fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &noHeartbeat))}
 	for _, s := range statements {
 		x.exec(t, s)
 	}
@@ -90,7 +89,7 @@ func (c stubCatalog) Source(context.Context, string) (rowfeed.Source, error) {
 	return c.source, nil
 }
 
-// stubSource answers what the test says.
+// stubSource returns what the test sets.
 type stubSource struct {
 	fetch func(ctx context.Context, req rowfeed.Request) (rowfeed.Page, error)
 	info  func(ctx context.Context) (*rowfeed.Info, error)
@@ -101,7 +100,7 @@ func (s stubSource) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pag
 }
 func (s stubSource) Info(ctx context.Context) (*rowfeed.Info, error) { return s.info(ctx) }
 
-// failing is a source that only fails.
+// failing is a source whose fetches fail.
 func failing(err error) stubSource {
 	return stubSource{
 		fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return rowfeed.Page{}, err },
@@ -113,7 +112,7 @@ func handlerOf(source rowfeed.Source) http.Handler {
 	return feedhttp.NewHandler(stubCatalog{source}, nil)
 }
 
-// pagesOf answers the page behind each cursor.
+// pagesOf returns the page after each cursor.
 func pagesOf(pages map[rowfeed.Cursor]rowfeed.Page) func(context.Context, rowfeed.Request) (rowfeed.Page, error) {
 	return func(_ context.Context, req rowfeed.Request) (rowfeed.Page, error) { return pages[req.After], nil }
 }

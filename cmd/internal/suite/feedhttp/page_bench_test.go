@@ -13,16 +13,19 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// pageOf makes a page of n rows of about so many bytes each.
+// pageOf returns a page of n rows of about the given size.
 func pageOf(t testing.TB, n, bytes int) rowfeed.Page {
 	t.Helper()
 	key := []rowfeed.Column{{Name: "id", Type: "bigint", Kind: feedtype.Integer}}
-	info := &rowfeed.Info{Key: key, Columns: append(key[:1:1], rowfeed.Column{Name: "customer", Type: "text", Kind: feedtype.Text},
-		rowfeed.Column{Name: "payload", Type: "text", Kind: feedtype.Text}, rowfeed.Column{Name: "paid", Type: "boolean", Kind: feedtype.Boolean})}
+	info := &rowfeed.Info{Key: key,
+		Columns: append(key[:1:1], rowfeed.Column{Name: "customer", Type: "text", Kind: feedtype.Text},
+			rowfeed.Column{Name: "payload", Type: "text", Kind: feedtype.Text},
+			rowfeed.Column{Name: "paid", Type: "boolean", Kind: feedtype.Boolean})}
 	page := rowfeed.Page{Cursor: rowfeed.Cursor(fmt.Sprint(n)), Key: info.Key, Columns: info.Columns}
 	words := strings.Repeat("an order of thirty-one bytes; ", bytes/30+1)
 	for i := range n {
-		text := fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,"customer":"customer %d","payload":"%s","paid":true}}`,
+		text := fmt.Sprintf(`{"position":"%d","shard":0,"op":"upsert","key":{"id":%d},"row":{"id":%d,`+
+			`"customer":"customer %d","payload":"%s","paid":true}}`,
 			i+1, i+1, i+1, i*7919%n, words[i%30:i%30+bytes-40])
 		e, ok, err := feedtype.ParseEntry([]byte(text), 1, info)
 		if err != nil || !ok {
@@ -33,7 +36,7 @@ func pageOf(t testing.TB, n, bytes int) rowfeed.Page {
 	return page
 }
 
-// discard is a client that takes everything.
+// discard is a client that reads everything.
 type discard struct {
 	header http.Header
 	n      int
@@ -47,7 +50,10 @@ func (d *discard) Flush()                      {}
 func BenchmarkFetch(b *testing.B) {
 	for _, n := range []int{1, 1000, 10_000} {
 		page := pageOf(b, n, 200)
-		h := feedhttp.NewHandler(stubCatalog{stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page, error) { return page, nil }}}, nil)
+		h := feedhttp.NewHandler(stubCatalog{stubSource{fetch: func(context.Context, rowfeed.Request) (rowfeed.Page,
+			error) {
+			return page, nil
+		}}}, nil)
 		for _, how := range []string{"json", "x-ndjson", "json gzip", "json zstd"} {
 			format, zip, _ := strings.Cut(how, " ")
 			b.Run(fmt.Sprintf("%s/rows=%d", how, n), func(b *testing.B) {

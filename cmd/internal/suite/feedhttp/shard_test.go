@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// sharded has the feed kv of five rows in eight data shards, 7, 5, 3, 0 and 6.
+// sharded has the feed kv with five rows in the data shards 7, 5, 3, 0 and 6 of eight.
 func sharded(t *testing.T) (fixture, *rowfeed.Feed) {
 	t.Helper()
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY)`, `INSERT INTO kv VALUES (1), (2), (3), (4), (5)`)
@@ -23,7 +23,7 @@ func sharded(t *testing.T) (fixture, *rowfeed.Feed) {
 	return x, f
 }
 
-// TestFetchByShard (M20, M21): pages of one data shard, and of a part.
+// TestFetchByShard (M20, M21): pages have the entries of the requested data shard or part.
 func TestFetchByShard(t *testing.T) {
 	x, _ := sharded(t)
 	const (
@@ -34,7 +34,8 @@ func TestFetchByShard(t *testing.T) {
 		in6 = `{"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`
 	)
 	page := func(cursor, more string, entries ...string) string {
-		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor + `","more":` + more + `,"base64":[]}` + "\n"
+		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor + `","more":` + more +
+			`,"base64":[]}` + "\n"
 	}
 	for _, c := range []struct{ query, want string }{
 		{"shard=7", page("5", "false", in7)},
@@ -57,8 +58,8 @@ func TestFetchByShard(t *testing.T) {
 	}
 }
 
-// TestClientByShard (M20): a client asks for parts as the feed answers them, also waiting, and
-// refuses what is good for no feed.
+// TestClientByShard (M20): a Client reads shards and parts as the feed returns them, also with wait. It refuses
+// shards that no feed can have.
 func TestClientByShard(t *testing.T) {
 	x, f := sharded(t)
 	shards := []rowfeed.Shards{{}, rowfeed.Part(0, 1), rowfeed.Part(1, 2), rowfeed.Part(2, 9)}
@@ -71,7 +72,8 @@ func TestClientByShard(t *testing.T) {
 		}
 	}
 	compare(t, f, x.client("kv"), rowfeed.Request{After: "5", Shards: rowfeed.One(3), Wait: time.Millisecond})
-	for _, s := range []rowfeed.Shards{rowfeed.One(-1), rowfeed.One(8), rowfeed.One(rowfeed.MaxDataShards), rowfeed.Part(1, 1), rowfeed.Part(-1, 2),
+	for _, s := range []rowfeed.Shards{rowfeed.One(-1), rowfeed.One(8), rowfeed.One(rowfeed.MaxDataShards),
+		rowfeed.Part(1, 1), rowfeed.Part(-1, 2),
 		rowfeed.Part(3, 0), rowfeed.Part(0, -1), rowfeed.Part(0, rowfeed.MaxDataShards+1)} {
 		for _, wait := range []time.Duration{0, time.Minute} {
 			req := rowfeed.Request{After: "5", Shards: s, Wait: wait}
@@ -84,7 +86,7 @@ func TestClientByShard(t *testing.T) {
 	}
 }
 
-// param is the parameter that a refusal names.
+// param is the parameter of a problem.
 func param(err error) string {
 	var e *rowfeed.Error
 	if !errors.As(err, &e) || e.Code != rowfeed.InvalidRequest {
@@ -93,8 +95,7 @@ func param(err error) string {
 	return e.Param
 }
 
-// TestStreamByShard (M20): a stream of a part shows that part alone, and goes on from the
-// cursor behind what the others have.
+// TestStreamByShard (M20): a stream of a part has only that part. Its ids pass the entries of other parts.
 func TestStreamByShard(t *testing.T) {
 	x, f := sharded(t)
 	e := listen(t, x.server, "/_feeds/stream/kv?shard=3&shard_count=4&after=0")
@@ -106,7 +107,8 @@ func TestStreamByShard(t *testing.T) {
 	for len(got) == 0 || !strings.Contains(got[len(got)-1], `"position"`) {
 		got = append(got, e.next(t))
 	}
-	if !strings.Contains(got[len(got)-1], `"position":"6","shard":7`) || slices.ContainsFunc(got[:len(got)-1], func(s string) bool { return strings.Contains(s, "data:") }) {
+	if !strings.Contains(got[len(got)-1], `"position":"6","shard":7`) ||
+		slices.ContainsFunc(got[:len(got)-1], func(s string) bool { return strings.Contains(s, "data:") }) {
 		t.Errorf("then %q", got)
 	}
 }

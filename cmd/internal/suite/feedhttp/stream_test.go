@@ -43,8 +43,10 @@ func listen(t *testing.T, s *httptest.Server, path string, header ...string) *ev
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { resp.Body.Close() })
-	if h := resp.Header; resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-store" ||
-		h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Accel-Buffering") != "no" || h.Get("Content-Length") != "" {
+	if h := resp.Header; resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream" ||
+		h.Get("Cache-Control") != "no-store" ||
+		h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Accel-Buffering") != "no" ||
+		h.Get("Content-Length") != "" {
 		t.Fatalf("%s %v", resp.Status, h)
 	}
 	e := &events{resp: resp, lines: bufio.NewScanner(resp.Body), end: cancel}
@@ -52,7 +54,7 @@ func listen(t *testing.T, s *httptest.Server, path string, header ...string) *ev
 	return e
 }
 
-// next is the next block, its lines joined by "|"; "" at a clean end.
+// next returns the next block, its lines joined by "|", or "" if the stream has ended normally.
 func (e *events) next(t *testing.T) string {
 	t.Helper()
 	var block []string
@@ -82,12 +84,12 @@ const (
 	beat  = ": nothing new"
 )
 
-// TestStream (M69): the stream of kvFixture's feed: what a page from the same cursor shows, an entry an
-// event, and what comes. Each id is a cursor from which fetching and streaming go on.
-func TestStream(t *testing.T) {
+// TestStreamHasTheEntriesOfPages (M69): a stream of kvFixture's feed has the entries of the page from the same
+// cursor, one per event, and then new entries. Each id is a cursor for pages and streams.
+func TestStreamHasTheEntriesOfPages(t *testing.T) {
 	x := kvFixture(t)
 	all := listen(t, x.server, "/_feeds/stream/kv")
-	// The first id still bears the start mark, as the cursor of a page of one entry does.
+	// The first id still has the start mark, as the cursor of a page of one entry does.
 	all.want(t, retry, "id: 1@4|data: "+entry1, "id: 4|data: "+entry4)
 	some := listen(t, x.server, "/_feeds/stream/kv?after=2")
 	some.want(t, retry, "id: 3|data: "+entry3, "id: 4|data: "+entry4)
@@ -111,24 +113,24 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamComesBack (M69, H30): a client that comes back sends its first address and the last id that it has
-// seen: the id counts. An empty header is no id.
-func TestStreamComesBack(t *testing.T) {
+// TestLastEventIDWinsOverAfter (M69, H30): a client that reconnects sends its first URL and the last id that it has
+// received. The stream continues after that id. An empty header is ignored.
+func TestLastEventIDWinsOverAfter(t *testing.T) {
 	x := kvFixture(t)
 	listen(t, x.server, "/_feeds/stream/kv?after=1", "Last-Event-ID", "3").want(t, retry, "id: 4|data: "+entry4)
 	listen(t, x.server, "/_feeds/stream/kv?after=3", "Last-Event-ID", "").want(t, retry, "id: 4|data: "+entry4)
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/stream/kv?after=3", "Last-Event-ID", "99"),
 		feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv"})
 
-	// "now" is told as an id at once: who loses the connection before the first entry
-	// comes back to it, and misses nothing.
+	// The stream sends the cursor of "now" as an id at once. A client that loses the connection before the first
+	// entry reconnects with it, and misses nothing.
 	now := listen(t, x.server, "/_feeds/stream/kv?after=now")
 	now.want(t, retry, "id: 4")
 	f, err := x.db.Feed(t.Context(), "kv")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// So is a head that has moved on without anything to show.
+	// The stream also sends a head that has advanced without visible entries.
 	x.exec(t, `INSERT INTO kv VALUES (9, 'a', 'b', NULL, NULL)`)
 	x.exec(t, `DELETE FROM kv WHERE id = 9`)
 	x.publish(t, f)
@@ -136,9 +138,9 @@ func TestStreamComesBack(t *testing.T) {
 	late.want(t, retry, "id: 5")
 }
 
-// While nothing comes, comments do.
-func TestStreamHeartbeat(t *testing.T) {
-	x := newLooking(t, &feedhttp.Config{Heartbeat: 5 * time.Millisecond}, nil)
+// TestIdleStreamSendsHeartbeats: a stream without new entries sends comments.
+func TestIdleStreamSendsHeartbeats(t *testing.T) {
+	x := newPollFixture(t, &feedhttp.Config{Heartbeat: 5 * time.Millisecond}, nil)
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
 	e.want(t, retry, beat, beat, beat)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
@@ -147,14 +149,16 @@ func TestStreamHeartbeat(t *testing.T) {
 	for got == beat {
 		got = e.next(t)
 	}
-	if want := `id: 2|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`; got != want {
+	want := `id: 2|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`
+	if got != want {
 		t.Errorf("got %s", got)
 	}
 }
 
-// What fails later is told as an event, and ends the stream; so does a panic.
+// TestStreamEndsWithAProblem: a failure after the first page is sent as an event, and ends the stream. So does a
+// panic.
 func TestStreamEndsWithAProblem(t *testing.T) {
-	x := newLooking(t, nil, nil)
+	x := newPollFixture(t, nil, nil)
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
 	e.want(t, retry, beat)
 	if err := x.db.DropFeed(t.Context(), "kv"); err != nil {
@@ -184,17 +188,18 @@ func TestStreamEndsWithAProblem(t *testing.T) {
 		}}
 		e := listen(t, serve(t, feedhttp.NewHandler(stubCatalog{source}, nil)), "/_feeds/stream/kv")
 		e.want(t, retry, "id: 1")
-		if got := e.next(t); !strings.HasPrefix(got, `event: problem|data: {"type":"urn:rowfeed:problem:`+c.want+`",`) || strings.Contains(got, "secret") {
+		if got := e.next(t); !strings.HasPrefix(got,
+			`event: problem|data: {"type":"urn:rowfeed:problem:`+c.want+`",`) || strings.Contains(got, "secret") {
 			t.Errorf("%s: got %s", c.name, got)
 		}
 		e.want(t, "")
 	}
 }
 
-// A server that is shut down does not wait for its streams: they end, cleanly.
-func TestStreamEndsWithTheServer(t *testing.T) {
+// TestStreamEndsOnClose: Close ends streams without an error, so that a server can shut down.
+func TestStreamEndsOnClose(t *testing.T) {
 	testleaks.None(t)
-	x := newLooking(t, nil, nil)
+	x := newPollFixture(t, nil, nil)
 	var streams []*events
 	for range 10 {
 		e := listen(t, x.server, "/_feeds/stream/kv?after=1")
@@ -215,18 +220,18 @@ func TestStreamEndsWithTheServer(t *testing.T) {
 	x.sql.Close()
 }
 
-// A client that goes frees what its stream held.
-func TestStreamClientGoes(t *testing.T) {
+// TestStreamEndsWhenClientDisconnects: the handler of a stream returns when its client disconnects.
+func TestStreamEndsWhenClientDisconnects(t *testing.T) {
 	ended := make(chan struct{}, 1)
-	x := newLooking(t, nil, func(s *httptest.Server) { s.Config.Handler = tellEnd(s.Config.Handler, ended) })
+	x := newPollFixture(t, nil, func(s *httptest.Server) { s.Config.Handler = reportEnd(s.Config.Handler, ended) })
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
 	e.want(t, retry, beat)
 	e.end()
 	<-ended
 }
 
-// tellEnd says when a stream's handler has returned.
-func tellEnd(h http.Handler, ended chan<- struct{}) http.Handler {
+// reportEnd reports when a stream's handler has returned.
+func reportEnd(h http.Handler, ended chan<- struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)
 		if strings.Contains(r.URL.Path, "/stream/") {
@@ -235,11 +240,13 @@ func tellEnd(h http.Handler, ended chan<- struct{}) http.Handler {
 	})
 }
 
-// A client that stands still is cut off, and has cost a page, not the feed.
-func TestStreamSlowReader(t *testing.T) {
+// TestStalledReaderOfAStreamIsDisconnected: a client that stops reading is disconnected. Until then the server has
+// read a page for it, not the whole feed.
+func TestStalledReaderOfAStreamIsDisconnected(t *testing.T) {
 	ended := make(chan struct{}, 1)
-	x := newLooking(t, &feedhttp.Config{WriteTimeout: 10 * time.Millisecond}, func(s *httptest.Server) { s.Config.Handler = tellEnd(s.Config.Handler, ended) })
-	for id := range 40 { // more than any socket's buffers hold
+	x := newPollFixture(t, &feedhttp.Config{WriteTimeout: 10 * time.Millisecond},
+		func(s *httptest.Server) { s.Config.Handler = reportEnd(s.Config.Handler, ended) })
+	for id := range 40 { // more than all buffers of sockets
 		x.exec(t, `INSERT INTO kv VALUES (?, ?)`, id+2, strings.Repeat("x", 1<<20))
 	}
 	x.publish(t, x.feed)
@@ -256,15 +263,15 @@ func TestStreamSlowReader(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it is never cut off")
 	}
-	n, err := io.Copy(io.Discard, c) // what was in the buffers, and then the end
+	n, err := io.Copy(io.Discard, c) // reads what is in the buffers, until the end
 	if n > 40<<20 || err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 }
 
-// TestStreamOfAnImpatientSource (M69): a source that answers at once, though it was asked to wait, is not asked
-// as fast as it answers; one that waits is asked again at once. The clock is the bubble's.
-func TestStreamOfAnImpatientSource(t *testing.T) {
+// TestStreamPausesIfSourceDoesNotWait (M69): if a source does not wait as requested, the stream pauses between
+// fetches. If it waits, the stream fetches again at once. The test uses the bubble's clock.
+func TestStreamPausesIfSourceDoesNotWait(t *testing.T) {
 	const asked = 20
 	for _, c := range []struct {
 		name string
@@ -290,7 +297,8 @@ func TestStreamOfAnImpatientSource(t *testing.T) {
 			}}
 			h := feedhttp.NewHandler(stubCatalog{source}, &feedhttp.Config{Heartbeat: time.Minute})
 			began := time.Now()
-			h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/_feeds/stream/kv?after=1", nil).WithContext(ctx))
+			h.ServeHTTP(httptest.NewRecorder(),
+				httptest.NewRequest("GET", "/_feeds/stream/kv?after=1", nil).WithContext(ctx))
 			if took := time.Since(began); took != c.want {
 				t.Errorf("%s: asked %d times in %s, want %s", c.name, asked, took, c.want)
 			}

@@ -33,7 +33,7 @@ func (c *Client) get(
 	defer cancel()
 	req, err := http.NewRequestWithContext(bounded, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, nil, c.failure(feedtype.InvalidRequest, "no request can be made",
+		return nil, nil, c.failure(feedtype.InvalidRequest, "the request is invalid",
 			"write the URL like http://127.0.0.1:8080", nil)
 	}
 	client := c.HTTP
@@ -45,10 +45,10 @@ func (c *Client) get(
 		req.Header.Set("Authorization", "Bearer "+c.Token) // net/http does not send it to another host after a redirect
 	}
 	feedtype.TraceHeaders(ctx, req.Header.Set)
-	req.Header.Set("Accept-Encoding", codingsTaken(client, req.URL.Hostname()))
+	req.Header.Set("Accept-Encoding", acceptEncoding(client, req.URL.Hostname()))
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, nil, c.lost(ctx, err)
+		return nil, nil, c.incomplete(ctx, err)
 	}
 	defer resp.Body.Close()
 	body, err := c.readBody(resp)
@@ -57,7 +57,7 @@ func (c *Client) get(
 		if errors.As(err, &known) {
 			return nil, nil, err
 		}
-		return nil, nil, c.lost(ctx, err)
+		return nil, nil, c.incomplete(ctx, err)
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
@@ -66,15 +66,15 @@ func (c *Client) get(
 	case mediaType == problemMediaType:
 		return nil, nil, c.problem(resp, body)
 	}
-	return nil, nil, c.stranger(resp, mediaType)
+	return nil, nil, c.unexpected(resp, mediaType)
 }
 
-// lost returns the error of a request that got no complete answer.
-func (c *Client) lost(ctx context.Context, err error) error {
+// incomplete returns the error of a request that got no complete answer.
+func (c *Client) incomplete(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s: fetch: %w", feedObject(c.Feed), ctx.Err())
 	}
-	cause := "the server cannot be reached, or broke off"
+	cause := "the server cannot be reached, or closed the connection early"
 	if errors.Is(err, context.DeadlineExceeded) {
 		cause = "the server did not answer in time"
 	}
@@ -94,7 +94,7 @@ func (c *Client) problem(resp *http.Response, body []byte) error {
 		code, ok = strings.CutPrefix(p.Type, problemType)
 	}
 	if !ok {
-		return c.stranger(resp, problemMediaType)
+		return c.unexpected(resp, problemMediaType)
 	}
 	e := c.failure(feedtype.Code(code), p.Detail, p.Next, statusError(resp))
 	e.Cause = strings.TrimPrefix(e.Cause, feedObject(c.Feed)+": ")
@@ -102,12 +102,12 @@ func (c *Client) problem(resp *http.Response, body []byte) error {
 	return e
 }
 
-// stranger returns the error for an answer that is not from rowfeed, but for example from a proxy or another server.
-func (c *Client) stranger(resp *http.Response, mediaType string) error {
+// unexpected returns the error for an answer that is not from rowfeed, but for example from a proxy.
+func (c *Client) unexpected(resp *http.Response, mediaType string) error {
 	if mediaType == "" {
 		mediaType = "no content type"
 	}
-	e := c.notRowfeed(fmt.Sprintf("the answer is not rowfeed's: status %d with %s", resp.StatusCode, mediaType),
+	e := c.notRowfeed(fmt.Sprintf("the answer is not from rowfeed: status %d with %s", resp.StatusCode, mediaType),
 		statusError(resp))
 	switch resp.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests:
@@ -126,4 +126,36 @@ func statusError(resp *http.Response) *StatusError {
 		e.RetryAfter = max(time.Until(at), 0)
 	}
 	return e
+}
+
+// StatusError is the HTTP status behind an error of a [Client]. Get it with errors.As.
+type StatusError struct {
+	Status int
+	// RetryAfter is the time that the server asks the client to wait before another attempt, or 0.
+	RetryAfter time.Duration
+}
+
+func (e *StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Status) }
+
+// endpoint returns the URL of a path on the server.
+func (c *Client) endpoint(path string, query url.Values) (string, error) {
+	bad := func(param, cause, next string) (string, error) {
+		return "", &feedtype.Error{Code: feedtype.InvalidRequest, Param: param, Cause: param + ": " + cause, Next: next}
+	}
+	u, err := url.Parse(c.URL)
+	switch {
+	case c.Feed == "":
+		return bad("feed", "there is no name", "name the feed to read")
+	case err != nil: // its text quotes the whole URL, with its password
+		return bad("url", "it cannot be parsed", "write it like http://127.0.0.1:8080")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return bad("url", fmt.Sprintf("%q does not have the form http://host:port", u.Redacted()),
+			"write it like http://127.0.0.1:8080")
+	}
+	u.RawQuery, u.Fragment, u.RawFragment = query.Encode(), "", ""
+	base, question, _ := strings.Cut(u.String(), "?")
+	if question != "" {
+		path += "?" + question
+	}
+	return strings.TrimRight(base, "/") + path, nil
 }

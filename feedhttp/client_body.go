@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// codingsTaken returns the Accept-Encoding of a request. It asks for no compression if the server is on this machine,
+// acceptEncoding returns the Accept-Encoding of a request. It asks for no compression if the server is on this machine,
 // where compression saves nothing, or if the transport has compression disabled.
-func codingsTaken(client *http.Client, host string) string {
+func acceptEncoding(client *http.Client, host string) string {
 	ip, err := netip.ParseAddr(host)
 	if host == "localhost" || err == nil && ip.Unmap().IsLoopback() {
 		return "identity"
@@ -58,7 +58,8 @@ func (c *Client) readBody(resp *http.Response) ([]byte, error) {
 		}
 		body = z
 	default:
-		return nil, c.notRowfeed(fmt.Sprintf("the answer is in a coding that was not asked for: %q", coding), nil)
+		return nil, c.notRowfeed(fmt.Sprintf("the answer has a Content-Encoding that was not requested: %q", coding),
+			nil)
 	}
 	return c.readBounded(body)
 }
@@ -75,7 +76,7 @@ func (c *Client) readBounded(r io.Reader) ([]byte, error) {
 	}
 	if err == nil && int64(len(body)) > limit {
 		err = c.failure(feedtype.Failed, fmt.Sprintf("the answer has more than %d bytes", limit),
-			"ask for fewer entries (limit), or raise MaxBytes", nil)
+			"request fewer entries (limit), or raise MaxBytes", nil)
 	}
 	return body, err
 }

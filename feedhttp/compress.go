@@ -4,7 +4,6 @@ import (
 	"compress/gzip"
 	"io"
 	"mime"
-	"net/http"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,11 +12,11 @@ import (
 )
 
 const (
-	// codedFrom is the minimum size of a compressed answer. Below it, the header costs as much as compression saves,
-	// and the answer is one packet anyway.
-	codedFrom = 1400
-	// zstdWindow is how far back a compressor looks, and how much a receiver has to keep. Browsers support up to
-	// maxWindow (RFC 9659). A larger window gains little, because rows resemble those near them.
+	// minCompressed is the minimum size of a compressed answer. Below it, the header costs as much as compression
+	// saves, and the answer is one packet anyway.
+	minCompressed = 1400
+	// zstdWindow is how far back a compressor finds repetitions, and how much a receiver has to keep. Browsers
+	// support up to maxWindow (RFC 9659). A larger window gains little: rows resemble those near them.
 	zstdWindow = 512 << 10
 	maxWindow  = 8 << 20
 )
@@ -25,7 +24,7 @@ const (
 // coding is a content coding of answers.
 type coding struct {
 	name string
-	used sync.Pool // compressors for reuse
+	idle sync.Pool // of compressors
 }
 
 // compressor is the interface of the compressors of all codings.
@@ -35,14 +34,14 @@ type compressor interface {
 }
 
 // gzipped needs about 800 KiB per compressor.
-var gzipped = &coding{name: "gzip", used: sync.Pool{New: func() any {
+var gzipped = &coding{name: "gzip", idle: sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
 	return z
 }}}
 
 // zstandard needs about 2 MiB per compressor. Its compressors have no goroutines, because they get their input part
 // by part.
-var zstandard = &coding{name: "zstd", used: sync.Pool{New: func() any {
+var zstandard = &coding{name: "zstd", idle: sync.Pool{New: func() any {
 	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(zstdWindow))
 	if err != nil {
@@ -50,15 +49,6 @@ var zstandard = &coding{name: "zstd", used: sync.Pool{New: func() any {
 	}
 	return z
 }}}
-
-// codingFor returns the coding of the answer to a request, or nil. It sets the header Vary.
-func (h *Handler) codingFor(w http.ResponseWriter, r *http.Request) *coding {
-	if h.cfg.NoCompression {
-		return nil
-	}
-	w.Header().Set("Vary", varyCoded)
-	return wantedCoding(r.Header.Values("Accept-Encoding"))
-}
 
 // wantedCoding parses Accept-Encoding (RFC 9110, section 12.5.3). It returns the coding with the highest quality, and
 // zstd before gzip if they are equal. It returns nil if identity has a higher quality, and without a header, because
@@ -93,9 +83,9 @@ func wantedCoding(accept []string) *coding {
 	return best
 }
 
-// coded compresses the parts of an answer. It keeps its place in the answer itself, so the numbers of its parts have
-// no meaning.
-type coded struct {
+// partCompressor compresses the parts of an answer. It keeps track of its position in the answer, so the numbers of
+// the parts that it returns have no meaning.
+type partCompressor struct {
 	by    *coding
 	parts part
 	next  int
@@ -105,27 +95,27 @@ type coded struct {
 }
 
 // Write implements io.Writer for the compressor's output.
-func (z *coded) Write(p []byte) (int, error) {
+func (z *partCompressor) Write(p []byte) (int, error) {
 	z.out = append(z.out, p...)
 	return len(p), nil
 }
 
-// newCoded begins with the part that is already made. next is where the rest of the answer begins.
-func newCoded(by *coding, parts part, made []byte, next int) *coded {
-	z := &coded{by: by, parts: parts, next: next, plain: made, z: by.used.Get().(compressor)}
+// newPartCompressor compresses made, the first part of an answer, and then the parts from next on.
+func newPartCompressor(by *coding, parts part, made []byte, next int) *partCompressor {
+	z := &partCompressor{by: by, parts: parts, next: next, plain: made, z: by.idle.Get().(compressor)}
 	z.z.Reset(z)
 	return z
 }
 
 // part appends the next part, of at least size bytes. After the last part, which may be smaller, it returns -1.
-func (z *coded) part(dst []byte, _, size int) ([]byte, int) {
+func (z *partCompressor) part(dst []byte, _, size int) ([]byte, int) {
 	z.out = dst
 	for {
 		_, _ = z.z.Write(z.plain) // Write above does not fail
 		if z.next < 0 {
 			_ = z.z.Close()
 			z.z.Reset(io.Discard) // so that the compressor does not keep the page
-			z.by.used.Put(z.z)
+			z.by.idle.Put(z.z)
 			return z.out, -1
 		}
 		z.plain, z.next = z.parts(z.plain[:0], z.next, writeChunk)

@@ -14,9 +14,10 @@ import (
 	"weak"
 )
 
-// TestBrokenOff: an answer that fails after its beginning was sent aborts the connection, over HTTP/1.1 and HTTP/2,
-// compressed or not. It does not end like a complete answer. An answer that fails before is a problem.
-func TestBrokenOff(t *testing.T) {
+// TestFailedAnswerAbortsConnection: an answer that fails after its beginning was sent aborts the connection, over
+// HTTP/1.1 and HTTP/2, compressed or not. It does not end like a complete answer. An answer that fails before is a
+// problem.
+func TestFailedAnswerAbortsConnection(t *testing.T) {
 	var log bytes.Buffer
 	h := NewHandler(nil, &Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
 	content := make([]byte, 8*writeChunk) // random bytes cannot be compressed
@@ -38,7 +39,7 @@ func TestBrokenOff(t *testing.T) {
 			} else if r.URL.Path == "/soon" {
 				at = 1
 			}
-			h.writeParts(w, r, jsonMediaType, fails(at), wantedCoding(r.Header.Values("Accept-Encoding")))
+			h.out.writeParts(w, r, jsonMediaType, fails(at), wantedCoding(r.Header.Values("Accept-Encoding")))
 		}))
 		if s.EnableHTTP2 = http2; http2 {
 			s.StartTLS()
@@ -71,15 +72,15 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// TestAnswerAllocations: serving a page needs the same number of allocations for any number of entries, because its
-// buffer is reused.
-func TestAnswerAllocations(t *testing.T) {
+// TestAllocationsDoNotGrowWithEntries: serving a page needs the same number of allocations for any number of entries,
+// because its buffer is reused.
+func TestAllocationsDoNotGrowWithEntries(t *testing.T) {
 	h := NewHandler(nil, nil)
 	r := httptest.NewRequestWithContext(context.Background(), "GET", "/", nil)
 	allocations := func(entries int) float64 {
 		row := bytes.Repeat([]byte("x"), 200)
 		return testing.AllocsPerRun(100, func() {
-			h.writeParts(httptest.NewRecorder(), r, jsonMediaType, func(dst []byte, i, _ int) ([]byte, int) {
+			h.out.writeParts(httptest.NewRecorder(), r, jsonMediaType, func(dst []byte, i, _ int) ([]byte, int) {
 				for ; i < entries; i++ {
 					dst = append(dst, row...)
 				}
@@ -93,12 +94,13 @@ func TestAnswerAllocations(t *testing.T) {
 	}
 }
 
-// TestCompressorsKeepNothing: an idle compressor does not keep the page that it compressed last.
-func TestCompressorsKeepNothing(t *testing.T) {
+// TestIdleCompressorKeepsNoPage: an idle compressor does not keep the page that it compressed last.
+func TestIdleCompressorKeepsNoPage(t *testing.T) {
 	for _, by := range []*coding{gzipped, zstandard} {
 		compressor, kept := func() (compressor, weak.Pointer[[1 << 10]byte]) {
 			page := new([1 << 10]byte)
-			z := newCoded(by, func(dst []byte, _, _ int) ([]byte, int) { return append(dst, page[:]...), -1 }, nil, 0)
+			parts := func(dst []byte, _, _ int) ([]byte, int) { return append(dst, page[:]...), -1 }
+			z := newPartCompressor(by, parts, nil, 0)
 			compressor := z.z
 			if _, next := z.part(nil, 0, 1<<20); next >= 0 {
 				t.Fatal("it goes on")

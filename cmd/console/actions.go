@@ -1,0 +1,122 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/access"
+)
+
+// act is something that an operator does by a form.
+type act struct {
+	name  string // of the act in the audit
+	right access.Right
+	// all says that it is for who sees all rows: how it ends tells which there are.
+	all bool
+	// confirm says what cannot be undone about it; nil where it can.
+	confirm func(formValues) string
+	button  string // what does it, on the page that asks
+	// object is what it is done to, feed whose right is asked for, back where it leads.
+	object, feed, back func(formValues) string
+	check              func(formValues) error
+	do                 func(context.Context, Actions, formValues) (done string, err error)
+}
+
+func consumerObject(f formValues) string { return f.id().String() }
+
+func formFeed(f formValues) string { return f.feed }
+
+func consumerPage(f formValues) string { return "consumers/" + url.PathEscape(f.consumer) }
+
+// moving makes an act that changes a consumer's cursors.
+func moving(verb, done string, change func(Actions, context.Context, rowfeed.ConsumerID) (int64, error)) act {
+	return act{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
+		back: consumerPage, check: needs("consumer", "feed"),
+		do: func(ctx context.Context, d Actions, f formValues) (string, error) {
+			n, err := change(d, ctx, f.id())
+			return fmt.Sprintf("%s: %s %s.", f.id(), plural(n, "shard"), done), err
+		}}
+}
+
+// acts are all that there are, by the last part of their address.
+var acts = func() map[string]act {
+	seek := moving("seek", "", nil)
+	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
+	seek.confirm = func(f formValues) string {
+		return "Its cursor is set to " + shorten(f.to) +
+			". Set back, it is handed entries again; what lies between its cursor and a later one it is never told."
+	}
+	seek.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
+		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
+		return fmt.Sprintf("%s: %s set to %s.", f.id(), plural(n, "shard"), shorten(f.to)), err
+	}
+	reset := moving("reset", "set back to the beginning", Actions.ResetConsumer)
+	reset.button = "Set it back to the beginning"
+	reset.confirm = func(formValues) string {
+		return "It is handed the whole feed again, every row as it is then. " +
+			"Rows that are gone are not named in such a pass."
+	}
+	aside := act{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"), object: formValues.which,
+		back: func(formValues) string { return "dead-letters" }}
+	retry, drop := aside, aside
+	retry.name = "dead retry"
+	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
+		n, err := d.RetryDeadLetters(ctx, f.id(), f.letters())
+		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it is started.",
+			f.id(), plural(n, "dead letter")), err
+	}
+	drop.name, drop.button = "dead drop", "Give them up"
+	drop.confirm = func(formValues) string {
+		return "Their versions so far are never handed over. " +
+			"The next version of such a key is again; republishing the key brings one."
+	}
+	drop.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
+		n, err := d.DropDeadLetters(ctx, f.id(), f.letters())
+		return fmt.Sprintf("%s: %s given up.", f.id(), plural(n, "dead letter")), err
+	}
+	return map[string]act{
+		"pause":  moving("pause", "paused", Actions.PauseConsumer),
+		"resume": moving("resume", "resumed", Actions.ResumeConsumer),
+		"seek":   seek, "reset": reset, "retry": retry, "drop": drop,
+		"republish": {name: "republish", right: access.Publish, all: true, feed: formFeed, check: needs("feed", "key"),
+			object: func(f formValues) string { return fmt.Sprintf("feed %q", f.feed) },
+			back:   func(f formValues) string { return "feeds/" + url.PathEscape(f.feed) },
+			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
+				return fmt.Sprintf("Key %s of feed %s gets a new position from its publisher: "+
+					"readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
+			}},
+		"release": {name: "lease release", right: access.Administer, button: "Take it from its holder",
+			check:  needs("lease", "epoch"),
+			object: func(f formValues) string { return fmt.Sprintf("lease %q", f.lease) },
+			feed:   func(f formValues) string { return leaseFeed(f.lease) },
+			back:   func(formValues) string { return "leases" },
+			confirm: func(formValues) string {
+				return "A holder that still lives learns of it when it next renews, and stops; what it does outside " +
+					"of the database until then is not fenced. A lease whose holder was killed frees itself in time."
+			},
+			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
+				was, err := d.ReleaseLease(ctx, f.lease, f.epoch)
+				if err == nil && was.State == rowfeed.LeaseFree {
+					return "Lease " + f.lease + " is free already; nothing changed.", nil
+				}
+				return "Lease " + f.lease + " is free for the next one.", err
+			}},
+	}
+}()
+
+// record is what the audit log has of it.
+func (a act) record(q *request, f formValues) admin.Act {
+	in := admin.Act{Actor: q.who.Name, Act: a.name, Object: a.object(f)}
+	switch {
+	case f.to != "":
+		in.Detail = "to " + f.to
+	case a.name == "republish":
+		in.Detail = "key " + f.key
+	case f.epoch != 0:
+		in.Detail = fmt.Sprintf("epoch %d", f.epoch)
+	}
+	return in
+}

@@ -1,0 +1,73 @@
+package console
+
+import (
+	"encoding/json"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// formValues are what forms of actions have.
+type formValues struct {
+	consumer, feed, key, to, lease string
+	shard                          *int
+	epoch                          int64
+	values                         url.Values // as they came, for the form that confirms
+}
+
+func (f formValues) id() rowfeed.ConsumerID {
+	return rowfeed.ConsumerID{Consumer: f.consumer, Feed: f.feed, Shard: f.shard}
+}
+
+// letters names dead letters: one, or all of the consumer's.
+func (f formValues) letters() json.RawMessage {
+	if f.key == "" {
+		return nil
+	}
+	return json.RawMessage(f.key)
+}
+
+func (f formValues) which() string {
+	if f.key == "" {
+		return "all dead letters of " + f.id().String()
+	}
+	return "the dead letter with key " + shorten(f.key) + " of " + f.id().String()
+}
+
+func parseForm(values url.Values) (formValues, error) {
+	f := formValues{consumer: values.Get("consumer"), feed: values.Get("feed"), key: values.Get("key"),
+		to: strings.TrimSpace(values.Get("to")), lease: values.Get("lease"), values: values}
+	bad := func(name string) error {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " +
+			shorten(values.Get(name)) + " is no number", Next: "go back and take the form of the page"}
+	}
+	if text := values.Get("shard"); text != "" {
+		shard, err := strconv.Atoi(text)
+		if err != nil {
+			return f, bad("shard")
+		}
+		f.shard = &shard
+	}
+	if text := values.Get("epoch"); text != "" {
+		var err error
+		if f.epoch, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return f, bad("epoch")
+		}
+	}
+	return f, nil
+}
+
+// needs asks for fields that must be there.
+func needs(names ...string) func(formValues) error {
+	return func(f formValues) error {
+		for _, name := range names {
+			if strings.TrimSpace(f.values.Get(name)) == "" {
+				return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": it is empty",
+					Next: "go back and fill it in"}
+			}
+		}
+		return nil
+	}
+}
