@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
@@ -15,31 +13,6 @@ var (
 	logFormats = []string{"text", "json"}
 	logLevels  = []string{"debug", "info", "warn", "error"}
 )
-
-// oneOf is a flag that takes one of few words.
-type oneOf struct {
-	of    []string
-	value *string
-}
-
-func (o *oneOf) String() string {
-	if o.value == nil {
-		return ""
-	}
-	return *o.value
-}
-
-func (o *oneOf) Type() string { return "word" }
-
-func (o *oneOf) Set(text string) error {
-	for _, w := range o.of {
-		if w == text {
-			o.value = &text
-			return nil
-		}
-	}
-	return fmt.Errorf("%q is none of %s", text, strings.Join(o.of, ", "))
-}
 
 // logger writes to stderr, as flags say, else rowfeed.yaml, else what is given.
 func (a *app) logger(file *config.File, otherwise string) *slog.Logger {

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -49,22 +46,6 @@ func TestLogFormat(t *testing.T) {
 	for _, line := range []string{"publish --once --log-format xml", "publish --once --log-level loud"} {
 		if text := s.fails(exitUsage, line); !strings.Contains(text, "is none of ") {
 			t.Errorf("%s: %s", line, text)
-		}
-	}
-}
-
-// Whoever logs what: a password that rowfeed knows is not in it.
-func TestLogHasNoPassword(t *testing.T) {
-	for _, format := range logFormats {
-		var out bytes.Buffer
-		a := &app{url: "postgres://app:hunter2secret@db/shop",
-			hidden: []string{"https://hook:opensesame77@example.com/x"}}
-		log := a.logTo(&out, format, slog.LevelDebug).With("address", a.url)
-		log.Error("hunter2secret", "error", errors.New("dial postgres://app:hunter2secret@db/shop"), "path",
-			"opensesame77")
-		if text := out.String(); strings.Contains(text, "hunter2secret") || strings.Contains(text, "opensesame77") ||
-			!strings.Contains(text, "dial postgres://app") {
-			t.Errorf("%s: %s", format, text)
 		}
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
 // serves runs `rowfeed serve` until the test ends it, and answers its URL.
@@ -92,26 +90,6 @@ func trigger(t *testing.T, s *shell) (name string) {
 		t.Fatal(err)
 	}
 	return name
-}
-
-// TestHereAt: where the server of this machine is, as rowfeed.yaml says.
-func TestHereAt(t *testing.T) {
-	text := func(s string) *string { return &s }
-	for _, c := range []struct {
-		file config.File
-		want string
-	}{
-		{config.File{}, "http://127.0.0.1:8080"},
-		{config.File{Listen: text(":9000")}, "http://127.0.0.1:9000"},
-		{config.File{Listen: text("0.0.0.0:9000"), TLSCert: text("cert.pem")}, "https://127.0.0.1:9000"},
-		{config.File{Listen: text("[::]:9000")}, "http://127.0.0.1:9000"},
-		{config.File{Listen: text("10.0.0.1:9000")}, "http://10.0.0.1:9000"},
-		{config.File{Listen: text("feeds:9000")}, "http://feeds:9000"},
-	} {
-		if got := hereAt(&c.file); got != c.want {
-			t.Errorf("%v: %s, want %s", c.file.Listen, got, c.want)
-		}
-	}
 }
 
 // TestNotify: systemd is told when requests are taken, and when they no longer are.

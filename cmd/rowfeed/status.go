@@ -216,9 +216,6 @@ func blockerLine(b admin.Blocker) string {
 	return line + ", " + b.Scope + ": " + cmp.Or(strings.Join(strings.Fields(b.Statement), " "), "no statement is told")
 }
 
-// shardsShown is how many shards the text lists that nobody has; JSON has more.
-const shardsShown = 20
-
 // shardNotes say how the shards of a feed with ULIDs stand; head is that of the only one.
 func shardNotes(s *admin.Status) (head string, notes []string) {
 	idle := 0

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/admin"
-	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
@@ -90,26 +87,6 @@ func (o *tailOptions) run(ctx context.Context, a *app) error {
 			Cause: "--token is for a server, and none is named", Next: "name it with --url, or leave --token out"}
 	}
 	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error { return o.follow(ctx, a, f) })
-}
-
-// secretToken is the token that a flag points at; in the flag itself it would stand in the list
-// of processes.
-func (a *app) secretToken(where string) (string, error) {
-	if where == "" {
-		return "", nil
-	}
-	if !strings.HasPrefix(where, "env:") && !strings.HasPrefix(where, "file:") {
-		return "", &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
-			Cause: "token: it is neither env:NAME nor file:PATH; here, others on this machine could read it",
-			Next:  "put the token into a file, or a variable of the environment, and name that"}
-	}
-	text, err := sinks.Resolve("token", where, a.getenv)
-	if err == nil && !admin.IsTokenText(text) {
-		err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
-			Cause: "token: what stands there is no token",
-			Next:  "put there what `rowfeed token add` has printed, and nothing else"}
-	}
-	return text, err
 }
 
 // follow prints what the source brings until ctx ends. A source that fails at the

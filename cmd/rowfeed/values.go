@@ -204,3 +204,28 @@ func (l *nameList) Set(text string) error {
 	l.names = names
 	return nil
 }
+
+// oneOf is a flag that takes one of few words.
+type oneOf struct {
+	of    []string
+	value *string
+}
+
+func (o *oneOf) String() string {
+	if o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+func (o *oneOf) Type() string { return "word" }
+
+func (o *oneOf) Set(text string) error {
+	for _, w := range o.of {
+		if w == text {
+			o.value = &text
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is none of %s", text, strings.Join(o.of, ", "))
+}

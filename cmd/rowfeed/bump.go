@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/spf13/cobra"
 )
 
@@ -99,21 +97,4 @@ func (o *feedBumpOptions) printSQL(a *app) error {
 		return err
 	}
 	return a.printSteps(d, steps)
-}
-
-// printSteps prints a script.
-func (a *app) printSteps(d dialect.Dialect, steps []dialect.Step) error {
-	var b strings.Builder
-	for i, step := range steps {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		// either ends psql's comments
-		for line := range strings.SplitSeq(strings.ReplaceAll(step.Note, "\r", "\n"), "\n") {
-			b.WriteString("-- " + line + "\n")
-		}
-		b.WriteString(d.Terminate(step.SQL) + "\n")
-	}
-	_, err := a.stdout.Write([]byte(b.String()))
-	return err
 }

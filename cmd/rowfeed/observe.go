@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/rowfeed/rowfeed"
+)
+
+// observer logs what the library tells of, and counts it for whoever serves metrics.
+func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
+	if a.metrics == nil {
+		return a.logging(log)
+	}
+	return rowfeed.Observers(a.logging(log), a.metrics.Observer())
+}
+
+func (a *app) logging(log *slog.Logger) *rowfeed.Observer {
+	return &rowfeed.Observer{
+		Published: func(e rowfeed.PublishEvent) {
+			log.Debug("published", "feed", e.Feed, "changes", e.Changes, "keys", e.Keys, "head", e.Head, "took", e.Took)
+			if a.published != nil {
+				a.published(e)
+			}
+		},
+		Fetched: func(e rowfeed.FetchEvent) {
+			log.Debug("fetched", "feed", e.Feed, "entries", e.Entries, "vanished", e.Vanished, "took", e.Took)
+		},
+		Retried: func(e rowfeed.RetryEvent) {
+			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", e.Err)
+		},
+		Lease: func(e rowfeed.LeaseEvent) {
+			if e.Mine {
+				log.Info("it is this process's turn to publish", "feed", e.Feed, "epoch", e.Epoch)
+			} else {
+				log.Info("standing by: another process publishes",
+					"feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
+			}
+		},
+		Job: func(e rowfeed.JobEvent) {
+			switch {
+			case e.Kind == rowfeed.JobStandsBy && e.Job < 0:
+				log.Info("standing by: other processes have all shards", "group", e.Group, "shard_count", e.Jobs)
+				return
+			case e.Kind == rowfeed.JobStandsBy:
+				log.Info("waiting for a shard that another process has",
+					"group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "owner", e.Owner, "epoch", e.Epoch)
+				return
+			}
+			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard",
+				rowfeed.JobHandedOver: "a shard was handed over to another process",
+				rowfeed.JobLost: "a shard was lost: " +
+					"its lease is over", rowfeed.JobEnded: "a shard is left to others"}[e.Kind]
+			level := slog.LevelInfo
+			if e.Kind == rowfeed.JobLost {
+				level = slog.LevelWarn
+			}
+			log.Log(context.Background(), level, text, "group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "epoch",
+				e.Epoch)
+		},
+		Trouble: func(e rowfeed.TroubleEvent) {
+			attributes := []any{"feed", e.Feed, "error", e.Err}
+			if e.Consumer != "" {
+				attributes = append(attributes, "consumer", e.Consumer)
+			}
+			if e.ShardCount > 1 {
+				attributes = append(attributes, "shard", e.Shard, "shard_count", e.ShardCount)
+			}
+			log.Warn("trouble", attributes...)
+		},
+	}
+}

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// printSteps prints a script.
+func (a *app) printSteps(d dialect.Dialect, steps []dialect.Step) error {
+	var b strings.Builder
+	for i, step := range steps {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		// either ends psql's comments
+		for line := range strings.SplitSeq(strings.ReplaceAll(step.Note, "\r", "\n"), "\n") {
+			b.WriteString("-- " + line + "\n")
+		}
+		b.WriteString(d.Terminate(step.SQL) + "\n")
+	}
+	_, err := a.stdout.Write([]byte(b.String()))
+	return err
+}
