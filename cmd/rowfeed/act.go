@@ -27,11 +27,11 @@ type act struct {
 	end     func(error) error // nil while it is not recorded
 }
 
-// audit has every administrative command of the tree recorded, with its arguments and those
-// of its own flags that were given; they hold no secrets. The flags that all commands share
+// record has the commands of the tree that paths name recorded, with their arguments and those
+// of their own flags that were given; they hold no secrets. The flags that all commands share
 // (--db has a password) stay out.
-func (a *app) audit(root *cobra.Command) {
-	for _, path := range administrative {
+func (a *app) record(root *cobra.Command, paths []string) {
+	for _, path := range paths {
 		cmd, _, err := root.Find(strings.Fields(path))
 		if err != nil || cmd.CommandPath() != root.Name()+" "+path {
 			panic("rowfeed: there is no command " + path)

@@ -6,8 +6,10 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/spf13/pflag"
 )
 
 // app is what the commands share: where output goes, and the global flags.
@@ -25,10 +27,9 @@ type app struct {
 	logFormat          oneOf
 	logLevel           oneOf
 
-	act       *act             // that is recorded while it runs; nil: none
-	metrics   *metrics.Metrics // of what tells them; nil else
-	metricsAt optionalText     // of publish and relay
-	tracer    rowfeed.Tracer   // nil unless the environment asks for traces
+	act     *act             // that is recorded while it runs; nil: none
+	metrics *metrics.Metrics // of what tells them; nil else
+	tracer  rowfeed.Tracer   // nil unless the environment asks for traces
 
 	command string // that runs, for messages: "rowfeed feed add"
 
@@ -83,4 +84,22 @@ func (a *app) library(file *config.File) (rowfeed.Config, error) {
 		}
 	}
 	return cfg, nil
+}
+
+// addFlags adds the flags that all commands share.
+func (a *app) addFlags(flags *pflag.FlagSet) {
+	flags.Var(&a.db, "db",
+		"database `URL`: "+open.Forms+"; env:NAME and file:PATH name where it stands (default "+config.DefaultDB+")")
+	flags.Var(&a.prefix, "prefix", "what the `names` of rowfeed's tables start with, may be empty (default rowfeed_)")
+	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
+	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
+	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false,
+		"accept a server that may forget commits after a power cut")
+	flags.BoolVar(&a.noPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
+	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr: the same as --log-level debug")
+	a.logFormat.of, a.logLevel.of = logFormats, logLevels
+	flags.Var(&a.logFormat, "log-format", "`form` of the log on stderr, text or json (default text)")
+	flags.Var(&a.logLevel, "log-level",
+		"the `least` that is logged: debug, info, warn or error (default info; of the demo warn)")
 }

@@ -96,5 +96,5 @@ func (o *feedBumpOptions) printSQL(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.printSteps(d, steps)
+	return printSteps(a, d, steps)
 }

@@ -116,7 +116,7 @@ var (
 // complete gives every command of a tree what a shell completes its words with. Where
 // nothing is known, it completes nothing: no word of rowfeed's is a file of the working
 // directory by chance.
-func (a *app) complete(root *cobra.Command) {
+func complete(a *app, root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for _, c := range commands(root) {
 		word, _, _ := strings.Cut(strings.TrimPrefix(c.Use, c.Name()+" "), " ")
@@ -134,7 +134,7 @@ func (a *app) complete(root *cobra.Command) {
 				if len(args) > 0 && !many {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
-				return a.fromDatabase(cmd.Context(), names, args), cobra.ShellCompDirectiveNoFileComp
+				return fromDatabase(cmd.Context(), a, names, args), cobra.ShellCompDirectiveNoFileComp
 			}
 		case word == "MEASURE":
 			c.ValidArgs = bench.Measures
@@ -143,11 +143,11 @@ func (a *app) complete(root *cobra.Command) {
 				return nil, cobra.ShellCompDirectiveFilterDirs
 			}
 		}
-		a.completeFlags(c)
+		completeFlags(a, c)
 	}
 }
 
-func (a *app) completeFlags(c *cobra.Command) {
+func completeFlags(a *app, c *cobra.Command) {
 	register := func(flag string, f cobra.CompletionFunc) {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, f) // it fails where the flag is missing, or has one
@@ -155,7 +155,7 @@ func (a *app) completeFlags(c *cobra.Command) {
 	}
 	for flag, names := range flagNames {
 		register(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.fromDatabase(cmd.Context(), names, nil), cobra.ShellCompDirectiveNoFileComp
+			return fromDatabase(cmd.Context(), a, names, nil), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 	for flag, values := range flagValues {
@@ -169,7 +169,7 @@ func (a *app) completeFlags(c *cobra.Command) {
 
 // fromDatabase answers names that are not given yet. A database that is not there, or says
 // no, has none: a line that is being typed is no place for messages.
-func (a *app) fromDatabase(ctx context.Context, names lister, given []string) []string {
+func fromDatabase(ctx context.Context, a *app, names lister, given []string) []string {
 	a.stderr = io.Discard
 	ctx, stop := context.WithTimeout(ctx, cmp.Or(a.completing, completionTime))
 	defer stop()

@@ -60,19 +60,19 @@ starts (ShardCount), or a relay's ("rowfeed relay --shard-count").`, `  rowfeed 
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z
   rowfeed consumer resume billing`)
 	cmd.AddCommand(newConsumerList(a), newConsumerSeek(a),
-		a.consumerVerb("pause", "Make a consumer stand still",
+		consumerVerb(a, "pause", "Make a consumer stand still",
 			`Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
 feed with ULIDs shards that come are paused, too, unless --shard names one.`,
 			"paused", (*admin.Admin).PauseConsumer),
-		a.consumerVerb("resume", "Let a paused consumer go on",
+		consumerVerb(a, "resume", "Let a paused consumer go on",
 			`Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
 that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
-		a.consumerVerb("reset", "Set a consumer back to the beginning",
+		consumerVerb(a, "reset", "Set a consumer back to the beginning",
 			`Sets a consumer back to the beginning: it is handed the whole feed again, every row as
 it is then. Rows that are gone are not named in such a pass: what it does not bring is
 to be removed where the consumer writes. Dead letters stay; keys join theirs when they
 come again.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
-		a.consumerVerb("drop", "Forget a consumer",
+		consumerVerb(a, "drop", "Forget a consumer",
 			`Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
 runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
 		newConsumerPurge(a))
@@ -144,8 +144,8 @@ each to its own head or time.`,
 }
 
 // consumerVerb makes a command that changes cursors and takes no more than their names.
-func (a *app) consumerVerb(
-	verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error),
+func consumerVerb(
+	a *app, verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error),
 ) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
@@ -232,7 +232,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 	defer s.done()
 	all, err := s.Admin().Consumers(ctx, o.id())
 	if err == nil {
-		err = s.holders(ctx, all)
+		err = holders(ctx, s, all)
 	}
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 			paused = "yes"
 		}
 		if c.Failure != "" {
-			resting = append(resting, a.rests(c))
+			resting = append(resting, rests(a, c))
 		}
 		cursor := string(c.Cursor)
 		if cursor == "" {
@@ -285,7 +285,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 
 // holders fills in who delivers where a consumer is a relay of one shard, whose lease is
 // the relay's own.
-func (s *session) holders(ctx context.Context, all []admin.ConsumerStatus) error {
+func holders(ctx context.Context, s *session, all []admin.ConsumerStatus) error {
 	one := func(c admin.ConsumerStatus) bool { return c.ShardCount == 1 && c.Lease == nil }
 	if !slices.ContainsFunc(all, one) {
 		return nil
@@ -317,7 +317,7 @@ func newShardsPaused(all []admin.ConsumerStatus) (lines []string) {
 }
 
 // rests says why a shard of a consumer rests, in one line.
-func (a *app) rests(c admin.ConsumerStatus) string {
+func rests(a *app, c admin.ConsumerStatus) string {
 	return "rests: " + a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
 }
 

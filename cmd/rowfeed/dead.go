@@ -72,19 +72,19 @@ With --json: the objects of "dead list --json".`,
 	showCmd.Flags().StringArrayVar(&show.keys, "key", nil, "a `key`; may be repeated")
 	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
 	cmd.AddCommand(listCmd, showCmd,
-		a.deadVerb("retry", "Have dead letters tried again",
+		deadVerb(a, "retry", "Have dead letters tried again",
 			`Asks the consumer to try keys again, within a second or when it is started. It does so
 in its own loop, with each row as it is then. A key that fails again stays aside.`, "to be tried again by the consumer",
 			(*admin.Admin).RetryDeadLetters),
-		a.deadVerb("drop", "Give dead letters up",
+		deadVerb(a, "drop", "Give dead letters up",
 			`Gives keys up: their versions so far are never handed over. The next version of such a
 key is again, so "rowfeed republish" brings the key back.`, "given up", (*admin.Admin).DropDeadLetters))
 	return cmd
 }
 
 // deadVerb makes a command that changes dead letters.
-func (a *app) deadVerb(
-	verb, short, long, done string,
+func deadVerb(
+	a *app, verb, short, long, done string,
 	change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error),
 ) *cobra.Command {
 	o := &deadOptions{}

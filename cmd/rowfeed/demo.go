@@ -62,7 +62,7 @@ func (o *demoOptions) run(ctx context.Context, a *app) error {
 	err = demo.Run(ctx, demo.Config{
 		URL: a.url, DB: cfg, Rate: o.rate.perSecond, Duration: o.duration.Duration, Out: a.stdout, Wrote: o.wrote,
 		Serve: func(ctx context.Context, db *rowfeed.DB, ready func(string)) error {
-			return a.serve(ctx, server.Config{DB: db, Listen: o.listen, Publish: true, Log: log, Ready: ready,
+			return runServer(ctx, a, server.Config{DB: db, Listen: o.listen, Publish: true, Log: log, Ready: ready,
 				Everyone: a.url == ""}) // all rows are made up
 		},
 	})

@@ -34,13 +34,13 @@ same text is the source of all three.`, `  rowfeed docs man /usr/local/share/man
 				"It is made where there is none. Pages of commands that are gone are left: begin with an\nempty one.",
 			Example: "  rowfeed docs " + form.name + " " + form.name,
 			Args:    takes(1, 1, "the folder DIR"),
-			RunE:    func(_ *cobra.Command, args []string) error { return a.writeDocs(form, args[0]) },
+			RunE:    func(_ *cobra.Command, args []string) error { return writeDocs(a, form, args[0]) },
 		})
 	}
 	return cmd
 }
 
-func (a *app) writeDocs(form docsForm, folder string) error {
+func writeDocs(a *app, form docsForm, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}

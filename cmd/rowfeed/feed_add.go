@@ -254,5 +254,5 @@ func (o *feedAddOptions) printSQL(a *app, spec rowfeed.FeedSpec) error {
 	if err != nil {
 		return err
 	}
-	return a.printSteps(d, steps)
+	return printSteps(a, d, steps)
 }

@@ -83,7 +83,7 @@ func (o *grantOptions) run(ctx context.Context, a *app) error {
 			if err != nil {
 				return err
 			}
-			return a.printSteps(d, steps)
+			return printSteps(a, d, steps)
 		}
 		change := f.Admin().Grant
 		if o.revoke {

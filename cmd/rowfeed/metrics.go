@@ -9,18 +9,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// countFlag lets a command that serves no feeds tell its metrics.
-func (a *app) countFlag(cmd *cobra.Command) {
-	cmd.Flags().Var(&a.metricsAt, "metrics", "tell metrics at this `address`, host:port, under /metrics; "+
+// metricsFlag lets a command that serves no feeds tell its metrics.
+type metricsFlag struct{ at optionalText }
+
+func (m *metricsFlag) add(cmd *cobra.Command) {
+	cmd.Flags().Var(&m.at, "metrics", "tell metrics at this `address`, host:port, under /metrics; "+
 		"without a host, as in :9464, this machine alone reaches it (default: nowhere)")
 }
 
 // count has what the library tells counted from here on; before connect.
-func (a *app) count() { a.metrics = metrics.New(nil) }
+func count(a *app) { a.metrics = metrics.New(nil) }
 
-// tellMetrics answers scrapes, where the command line or rowfeed.yaml says at which address.
-func (a *app) tellMetrics(ctx context.Context, s *session) (stop func(), err error) {
-	at := config.First("", a.metricsAt.value, s.file.Metrics)
+// tell answers scrapes, where the command line or rowfeed.yaml says at which address.
+func (m *metricsFlag) tell(ctx context.Context, a *app, s *session) (stop func(), err error) {
+	at := config.First("", m.at.value, s.file.Metrics)
 	if at == "" {
 		return func() {}, nil
 	}

@@ -172,7 +172,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 			x.Fatal(err)
 		}
 		var script bytes.Buffer
-		if err := (&app{stdout: &script}).printSteps(x.d, steps); err != nil {
+		if err := printSteps(&app{stdout: &script}, x.d, steps); err != nil {
 			x.Fatal(err)
 		}
 		byClient(x.T, x.db, script.String())
@@ -314,7 +314,7 @@ func TestNotesStayComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&app{stdout: &script}).printSteps(d, []dialect.Step{{Note: "a\nb\rc\r\nd", SQL: "COMMIT"}}); err != nil {
+	if err := printSteps(&app{stdout: &script}, d, []dialect.Step{{Note: "a\nb\rc\r\nd", SQL: "COMMIT"}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "-- a\n-- b\n-- c\n-- \n-- d\nCOMMIT;\n"; script.String() != want {

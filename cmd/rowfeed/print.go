@@ -7,7 +7,7 @@ import (
 )
 
 // printSteps prints a script.
-func (a *app) printSteps(d dialect.Dialect, steps []dialect.Step) error {
+func printSteps(a *app, d dialect.Dialect, steps []dialect.Step) error {
 	var b strings.Builder
 	for i, step := range steps {
 		if i > 0 {

@@ -19,6 +19,7 @@ type publishOptions struct {
 	once  bool
 	// discover is how often a publisher of all feeds looks for new ones.
 	discover time.Duration
+	metrics  metricsFlag
 }
 
 func newPublish(a *app) *cobra.Command {
@@ -55,18 +56,18 @@ the form of Prometheus, to whoever reaches the address; with --once it does not.
 		},
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "publish what is waiting, and end")
-	a.leaseFlag(cmd)
-	a.countFlag(cmd)
+	leaseFlag(a, cmd)
+	o.metrics.add(cmd)
 	return cmd
 }
 
-func (a *app) leaseFlag(cmd *cobra.Command) {
+func leaseFlag(a *app, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.withoutLease, "without-lease", false, "publish while others do, instead of taking turns")
 }
 
 func (o *publishOptions) run(ctx context.Context, a *app) error {
 	if !o.once {
-		a.count()
+		count(a)
 	}
 	ctx, stop := orHangup(ctx)
 	defer stop()
@@ -85,7 +86,7 @@ func (o *publishOptions) run(ctx context.Context, a *app) error {
 	if len(feeds) == 0 {
 		s.log.Info("there are no feeds yet; `rowfeed feed add NAME --table T` makes one")
 	}
-	tellNoMore, err := a.tellMetrics(ctx, s)
+	tellNoMore, err := o.metrics.tell(ctx, a, s)
 	if err != nil {
 		return err
 	}

@@ -72,17 +72,18 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 // alone unless an address says otherwise, and nowhere else.
 func TestMetricsBesideServers(t *testing.T) {
 	s := withFeed(t)
-	scrape := func(run func(ctx context.Context, a *app) error, want string) {
+	scrape := func(run func(ctx context.Context, a *app, metrics metricsFlag) error, want string) {
 		t.Helper()
 		a, _ := quietApp(t)
 		at := make(chan string, 1)
 		a.serving = func(address string) { at <- address }
-		if err := a.metricsAt.Set(":0"); err != nil {
+		var metrics metricsFlag
+		if err := metrics.at.Set(":0"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, interrupt := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- run(ctx, a) }()
+		go func() { ended <- run(ctx, a, metrics) }()
 		var address string
 		select {
 		case address = <-at:
@@ -131,12 +132,12 @@ func TestMetricsBesideServers(t *testing.T) {
 		}
 	}
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
-	scrape(func(ctx context.Context, a *app) error {
-		return (&publishOptions{discover: time.Millisecond}).run(ctx, a)
+	scrape(func(ctx context.Context, a *app, metrics metricsFlag) error {
+		return (&publishOptions{discover: time.Millisecond, metrics: metrics}).run(ctx, a)
 	}, `rowfeed_publish_keys_total{feed="kv"} `)
 	s.ok("publish --once")
-	scrape(func(ctx context.Context, a *app) error {
-		o := &relayOptions{}
+	scrape(func(ctx context.Context, a *app, metrics metricsFlag) error {
+		o := &relayOptions{metrics: metrics}
 		o.Feed, o.To, o.Consumer = "kv", "stdout:", "out"
 		return o.run(ctx, a)
 	}, `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)

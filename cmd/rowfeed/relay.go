@@ -24,7 +24,8 @@ type relayOptions struct {
 	once bool
 	url  string
 	// keep is relay.Relay.KeepShardCount: it was started before.
-	keep bool
+	keep    bool
+	metrics metricsFlag
 }
 
 func newRelay(a *app) *cobra.Command {
@@ -104,7 +105,7 @@ reference" has their keys:
 		},
 	}
 	o.addFlags(cmd.Flags())
-	a.countFlag(cmd)
+	o.metrics.add(cmd)
 	return cmd
 }
 
@@ -167,7 +168,7 @@ func (o *relayOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if !o.once {
-		a.count()
+		count(a)
 	}
 	ctx, end := orHangup(ctx)
 	defer end()
@@ -203,7 +204,7 @@ func (o *relayOptions) tell(ctx context.Context, a *app, s *session) (stop func(
 	if o.once {
 		return func() {}, nil
 	}
-	return a.tellMetrics(ctx, s)
+	return o.metrics.tell(ctx, a, s)
 }
 
 // work delivers from an open database.
@@ -276,8 +277,8 @@ func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event, shards i
 // an operator may have mended what ended it.
 const relayAgain = time.Minute
 
-// relays are those of rowfeed.yaml.
-func (a *app) relays(s *session) ([]*relayOptions, error) {
+// relaysOf are the relays of rowfeed.yaml.
+func relaysOf(a *app, s *session) ([]*relayOptions, error) {
 	all := make([]*relayOptions, len(s.file.Relays))
 	names := map[string]bool{}
 	for i, r := range s.file.Relays {
@@ -299,7 +300,9 @@ func (a *app) relays(s *session) ([]*relayOptions, error) {
 // startRelays runs relays until ctx ends; wait does until they have ended. One that has
 // ended is started again after a pause, unless another process divides its cursors among
 // another number of shards: that one was started later, and is right.
-func (a *app) startRelays(ctx context.Context, s *session, all []*relayOptions, again time.Duration) (wait func()) {
+func startRelays(
+	ctx context.Context, a *app, s *session, all []*relayOptions, again time.Duration,
+) (wait func()) {
 	var running sync.WaitGroup
 	for _, o := range all {
 		running.Go(func() {

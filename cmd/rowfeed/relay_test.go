@@ -323,11 +323,11 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.done()
-	relays, err := a.relays(db)
+	relays, err := relaysOf(a, db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait := a.startRelays(t.Context(), db, relays, time.Millisecond)
+	wait := startRelays(t.Context(), a, db, relays, time.Millisecond)
 	<-got
 	pool := s.pool()
 	divided := func() (n int, err error) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"github.com/rowfeed/rowfeed/cmd/internal/config"
-	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/spf13/cobra"
 )
 
@@ -39,29 +37,15 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		}
 		return usage(cmd, "%s: %v", cmd.CommandPath(), err)
 	})
-	flags := root.PersistentFlags()
-	flags.Var(&a.db, "db",
-		"database `URL`: "+open.Forms+"; env:NAME and file:PATH name where it stands (default "+config.DefaultDB+")")
-	flags.Var(&a.prefix, "prefix", "what the `names` of rowfeed's tables start with, may be empty (default rowfeed_)")
-	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
-	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
-	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false,
-		"accept a server that may forget commits after a power cut")
-	flags.BoolVar(&a.noPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
-	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr: the same as --log-level debug")
-	a.logFormat.of, a.logLevel.of = logFormats, logLevels
-	flags.Var(&a.logFormat, "log-format", "`form` of the log on stderr, text or json (default text)")
-	flags.Var(&a.logLevel, "log-level",
-		"the `least` that is logged: debug, info, warn or error (default info; of the demo warn)")
+	a.addFlags(root.PersistentFlags())
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newReady(a),
 		newFetch(a), newTail(a),
 		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(
 			a,
 		), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newToken(a), newAudit(a), newConform(a), newBench(a),
 		newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
-	a.audit(root)
-	a.complete(root)
+	a.record(root, administrative)
+	complete(a, root)
 	return root
 }
 

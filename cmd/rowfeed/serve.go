@@ -66,7 +66,7 @@ Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --h
 	o.network.flags(cmd)
 	cmd.Flags().BoolVar(&o.noCompression, "no-compression", false,
 		"send pages as they are, also to clients that take zstd or gzip")
-	a.leaseFlag(cmd)
+	leaseFlag(a, cmd)
 	return cmd
 }
 
@@ -87,7 +87,7 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	o.network.put(&cfg, s.file)
-	relays, err := a.relays(s)
+	relays, err := relaysOf(a, s)
 	if err != nil {
 		return err
 	}
@@ -97,14 +97,14 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	hangups(relaying, &cfg)
 	// Not before it listens: a relay that is started may divide its consumer's cursors.
 	cfg.Ready = func(string) {
-		wait = a.startRelays(relaying, s, relays, relayAgain)
+		wait = startRelays(relaying, a, s, relays, relayAgain)
 		notify(ctx, s.log)
 	}
-	return a.serve(ctx, cfg)
+	return runServer(ctx, a, cfg)
 }
 
-// serve runs the server until ctx ends; its Ready may be nil.
-func (a *app) serve(ctx context.Context, cfg server.Config) error {
+// runServer runs the server until ctx ends; its Ready may be nil.
+func runServer(ctx context.Context, a *app, cfg server.Config) error {
 	ready := cfg.Ready
 	cfg.Metrics, cfg.Tracer = a.metrics, a.tracer
 	cfg.Ready = func(address string) {

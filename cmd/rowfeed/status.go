@@ -89,7 +89,7 @@ func (o *statusOptions) run(ctx context.Context, a *app) error {
 	for _, f := range feeds {
 		status, err := f.Admin().Status(ctx)
 		if err == nil {
-			err = s.holders(ctx, status.Consumers)
+			err = holders(ctx, s, status.Consumers)
 		}
 		if err != nil {
 			return err
@@ -166,7 +166,7 @@ func printStatus(a *app, all []*admin.Status) error {
 			notes = append(notes, s.Name+": consumer "+line)
 		}
 		for _, c := range s.Consumers {
-			notes = append(notes, a.consumerNote(s.Name, c))
+			notes = append(notes, consumerNote(a, s.Name, c))
 		}
 	}
 	err := a.printTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)
@@ -179,7 +179,7 @@ func printStatus(a *app, all []*admin.Status) error {
 }
 
 // consumerNote is the line of a status that says how far a consumer of the feed has come.
-func (a *app) consumerNote(feed string, c admin.ConsumerStatus) string {
+func consumerNote(a *app, feed string, c admin.ConsumerStatus) string {
 	who := c.Consumer
 	switch {
 	case c.Worker != nil:
@@ -199,7 +199,7 @@ func (a *app) consumerNote(feed string, c admin.ConsumerStatus) string {
 		note += ", paused"
 	}
 	if c.Failure != "" {
-		note += ", " + a.rests(c)
+		note += ", " + rests(a, c)
 	}
 	if c.DeadLetters > 0 {
 		note += ", " + plural(c.DeadLetters, "dead letter")

@@ -22,7 +22,4 @@ func TestTerminalsObeyNobody(t *testing.T) {
 			t.Errorf("%s: %q", line, out)
 		}
 	}
-	if got := tamed("Zoë\n\t日本 " + evil); got != "Zoë\n\t日本 "+`a\x1b]0;owned\a\u009b2J\u202e\x7f\r` {
-		t.Errorf("%q", got)
-	}
 }
