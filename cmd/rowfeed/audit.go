@@ -7,12 +7,13 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 )
 
-func newAudit(a *app) *cobra.Command {
-	cmd := group("audit", "Show what operators have done",
+func newAudit(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("audit", "Show what operators have done",
 		`Whatever an operator does with feeds, consumers, dead letters, leases and tokens is
 recorded in the database, by commands and by the console alike: who, when (on the
 database's clock), what, and how it ended. It is recorded before it is done; what
@@ -28,14 +29,14 @@ error's code, or "begun". --before goes on below the last id.
 With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 "consumer pause","object":"billing","detail":"--feed=orders","outcome":"done"}].`,
 		Example: "  rowfeed audit list --limit 20\n  rowfeed audit list --before 1000 --json",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	list.Flags().Int64Var(&o.before, "before", 0, "only what has an id below this `id`")
 	list.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit,
 		fmt.Sprintf("at most so many, 1 to %d", feedtype.MaxLimit))
 	list.Flags().BoolVar(&o.json, "json", false, "print JSON")
-	p := &auditPurgeOptions{olderThan: duration{Duration: admin.AuditRetention}}
+	p := &auditPurgeOptions{olderThan: cli.Duration{Duration: admin.AuditRetention}}
 	purge := &cobra.Command{
 		Use:   "purge",
 		Short: "Forget what was done long ago",
@@ -43,7 +44,7 @@ With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 That is recorded, too. Nothing is removed by itself: run it now and then, under a login
 that may delete from the log, which those of servers and operators need not.`,
 		Example: "  rowfeed audit purge\n  rowfeed audit purge --older-than 90d",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context(), a) },
 	}
 	purge.Flags().Var(&p.olderThan, "older-than", "only what was done longer ago than this (default 400d)")
@@ -51,19 +52,19 @@ that may delete from the log, which those of servers and operators need not.`,
 	return cmd
 }
 
-type auditPurgeOptions struct{ olderThan duration }
+type auditPurgeOptions struct{ olderThan cli.Duration }
 
-func (o *auditPurgeOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *auditPurgeOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	n, err := s.Admin().PurgeActs(ctx, o.olderThan.Duration)
 	if err != nil {
 		return err
 	}
-	return a.say("%s forgotten", plural(n, "act"))
+	return a.PrintLine("%s forgotten", cli.Plural(n, "act"))
 }
 
 type auditListOptions struct {
@@ -72,25 +73,25 @@ type auditListOptions struct {
 	json   bool
 }
 
-func (o *auditListOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *auditListOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	log, err := s.Admin().Acts(ctx, o.before, o.limit)
 	switch {
 	case err != nil:
 		return err
 	case o.json:
-		return a.printJSON(append([]admin.Act{}, log...))
+		return a.PrintJSON(append([]admin.Act{}, log...))
 	case len(log) == 0:
-		return a.say("nothing is recorded")
+		return a.PrintLine("nothing is recorded")
 	}
 	var rows []table.Row
 	for _, act := range log {
 		rows = append(rows,
 			table.Row{act.ID, act.At.Format(time.RFC3339), act.Actor, act.Act, act.Object, act.Detail, act.Outcome})
 	}
-	return a.printTable(table.Row{"id", "at", "actor", "act", "object", "detail", "outcome"}, rows)
+	return a.PrintTable(table.Row{"id", "at", "actor", "act", "object", "detail", "outcome"}, rows)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -13,7 +14,7 @@ type backfillOptions struct {
 	json bool
 }
 
-func newFeedBackfill(a *app) *cobra.Command {
+func newFeedBackfill(a *cli.App) *cobra.Command {
 	o := &backfillOptions{}
 	cmd := &cobra.Command{
 		Use:   "backfill NAME",
@@ -32,7 +33,7 @@ appends records instead, so that the rows come to everyone as new ones.
 
 With --json: {"feed":"events","rows":3}.`,
 		Example: "  rowfeed feed backfill events",
-		Args:    takes(1, 1, "the feed's NAME"),
+		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -42,24 +43,24 @@ With --json: {"feed":"events","rows":3}.`,
 	return cmd
 }
 
-func (o *backfillOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
-		bar := a.newProgress("placing rows of "+f.Source().String(), -1)
-		rows, err := f.Admin().BackFill(ctx, bar.set)
-		bar.done()
+func (o *backfillOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
+		bar := a.NewProgress("placing rows of "+f.Source().String(), -1)
+		rows, err := f.Admin().BackFill(ctx, bar.Set)
+		bar.Done()
 		if err != nil {
 			if rows > 0 {
-				fmt.Fprintf(a.stderr, "rowfeed: %s placed before it broke off; the same line goes on from there\n",
-					plural(rows, "row"))
+				fmt.Fprintf(a.Stderr, "rowfeed: %s placed before it broke off; the same line goes on from there\n",
+					cli.Plural(rows, "row"))
 			}
 			return err
 		}
 		if o.json {
-			return a.printJSON(struct {
+			return a.PrintJSON(struct {
 				Feed string `json:"feed"`
 				Rows int64  `json:"rows"`
 			}{o.name, rows})
 		}
-		return a.say("%s: %s placed behind the head", o.name, plural(rows, "row"))
+		return a.PrintLine("%s: %s placed behind the head", o.name, cli.Plural(rows, "row"))
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -15,7 +16,7 @@ type feedBumpOptions struct {
 	json  bool
 }
 
-func newFeedBump(a *app) *cobra.Command {
+func newFeedBump(a *cli.App) *cobra.Command {
 	o := &feedBumpOptions{}
 	cmd := &cobra.Command{
 		Use:   "bump NAME",
@@ -38,7 +39,7 @@ With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 		Example: `  rowfeed feed bump kv
   rowfeed feed bump kv --adopt-database
   rowfeed feed bump kv --print`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -51,11 +52,11 @@ With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 	return cmd
 }
 
-func (o *feedBumpOptions) run(ctx context.Context, a *app) error {
+func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
 	if o.print {
 		return o.printSQL(a)
 	}
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		changed := true
 		var err error
 		if o.adopt {
@@ -68,27 +69,27 @@ func (o *feedBumpOptions) run(ctx context.Context, a *app) error {
 		}
 		switch {
 		case o.json:
-			return a.printJSON(struct {
+			return a.PrintJSON(struct {
 				Feed       string `json:"feed"`
 				Generation int64  `json:"generation"`
 				Changed    bool   `json:"changed"`
 			}{o.name, f.Generation(), changed})
 		case !changed:
-			return a.say("%s: is in its own database already, nothing changed", o.name)
+			return a.PrintLine("%s: is in its own database already, nothing changed", o.name)
 		case o.adopt:
-			return a.say("%s: this database is its own from now on; cursors stay as they are", o.name)
+			return a.PrintLine("%s: this database is its own from now on; cursors stay as they are", o.name)
 		}
-		return a.say("%s: generation %d; cursors of before are refused, consumers start at the beginning",
+		return a.PrintLine("%s: generation %d; cursors of before are refused, consumers start at the beginning",
 			o.name, f.Generation())
 	})
 }
 
-func (o *feedBumpOptions) printSQL(a *app) error {
-	cfg, _, err := a.settings()
+func (o *feedBumpOptions) printSQL(a *cli.App) error {
+	cfg, _, err := a.Settings()
 	if err != nil {
 		return err
 	}
-	d, err := open.Dialect(a.url)
+	d, err := open.Dialect(a.URL)
 	if err != nil {
 		return err
 	}

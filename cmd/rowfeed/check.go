@@ -8,6 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -16,7 +17,7 @@ type checkOptions struct {
 	json bool
 }
 
-func newCheck(a *app) *cobra.Command {
+func newCheck(a *cli.App) *cobra.Command {
 	o := &checkOptions{}
 	cmd := &cobra.Command{
 		Use:   "check NAME",
@@ -37,7 +38,7 @@ With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the k
 missing where the finding is about the whole feed, and a note has "note":true. [] says
 that all is in order.`,
 		Example: "  rowfeed check kv",
-		Args:    takes(1, 1, "the feed's NAME"),
+		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -47,8 +48,8 @@ that all is in order.`,
 	return cmd
 }
 
-func (o *checkOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+func (o *checkOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		findings, err := f.Admin().Check(ctx)
 		if err != nil {
 			return err
@@ -66,16 +67,16 @@ func (o *checkOptions) run(ctx context.Context, a *app) error {
 			next += "; else each problem says what to do"
 		}
 		return &rowfeed.Error{Code: rowfeed.Failed, Object: fmt.Sprintf("feed %q", o.name),
-			Cause: plural(int64(len(wrong)), "thing") + " not in order", Next: next}
+			Cause: cli.Plural(int64(len(wrong)), "thing") + " not in order", Next: next}
 	})
 }
 
-func (o *checkOptions) show(a *app, findings []admin.Finding) error {
+func (o *checkOptions) show(a *cli.App, findings []admin.Finding) error {
 	switch {
 	case o.json:
-		return a.printJSON(findings)
+		return a.PrintJSON(findings)
 	case len(findings) == 0:
-		return a.say("%s: in order", o.name)
+		return a.PrintLine("%s: in order", o.name)
 	}
 	var rows []table.Row
 	for _, x := range findings {
@@ -89,12 +90,12 @@ func (o *checkOptions) show(a *app, findings []admin.Finding) error {
 		}
 		rows = append(rows, table.Row{rule, key, x.Problem})
 	}
-	return a.printTable(table.Row{"rule", "key", "problem"}, rows)
+	return a.PrintTable(table.Row{"rule", "key", "problem"}, rows)
 }
 
 type repairOptions struct{ name string }
 
-func newRepair(a *app) *cobra.Command {
+func newRepair(a *cli.App) *cobra.Command {
 	o := &repairOptions{}
 	return &cobra.Command{
 		Use:   "repair NAME",
@@ -109,7 +110,7 @@ instead. With mode blocking there is nothing to record, and it is refused. Rows 
 other transactions hold are passed over; how many is said at the end, with exit code 1.
 Triggers are mended by "rowfeed feed upgrade".`,
 		Example: "  rowfeed repair kv && rowfeed publish --once kv && rowfeed check kv",
-		Args:    takes(1, 1, "the feed's NAME"),
+		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -117,15 +118,15 @@ Triggers are mended by "rowfeed feed upgrade".`,
 	}
 }
 
-func (o *repairOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+func (o *repairOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		n, err := f.Admin().Repair(ctx)
 		var printed error
 		switch {
 		case n > 0: // also where not all could be
-			printed = a.say("%s: %s recorded; a publisher brings them in order", o.name, plural(n, "change"))
+			printed = a.PrintLine("%s: %s recorded; a publisher brings them in order", o.name, cli.Plural(n, "change"))
 		case err == nil:
-			printed = a.say("%s: nothing to repair", o.name)
+			printed = a.PrintLine("%s: nothing to repair", o.name)
 		}
 		if err != nil {
 			return err

@@ -12,13 +12,14 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/relay"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
 // consumerFlags say which cursors are meant.
 type consumerFlags struct {
 	consumer, feed string
-	shard          shardNumber
+	shard          cli.ShardNumber
 	oneShard       func() bool // whether shard was given; else every shard is meant
 }
 
@@ -47,8 +48,8 @@ type consumerOptions struct {
 	to   string
 }
 
-func newConsumer(a *app) *cobra.Command {
-	cmd := group("consumer", "List, pause, resume, reset and seek consumers",
+func newConsumer(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("consumer", "List, pause, resume, reset and seek consumers",
 		`Lists and moves consumers. A consumer keeps its cursor in the database of its effects,
 in a row that it writes in the transaction of those effects: what these commands change
 is noticed by a consumer at work at its next write, without a restart, and what it is
@@ -79,7 +80,7 @@ runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).D
 	return cmd
 }
 
-func newConsumerList(a *app) *cobra.Command {
+func newConsumerList(a *cli.App) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
 		Use:   "list [CONSUMER]",
@@ -102,7 +103,7 @@ shard_count workers, from 0, has it, behind is null, and "new_paused":true says 
 shards that come are paused. behind_seconds is told of 1,000 shards of a feed that are
 behind.`,
 		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
-		Args:    takes(0, 1, ""),
+		Args:    cli.Args(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.consumer = args[0]
@@ -115,7 +116,7 @@ behind.`,
 	return cmd
 }
 
-func newConsumerSeek(a *app) *cobra.Command {
+func newConsumerSeek(a *cli.App) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
 		Use:   "seek CONSUMER --feed F --to CURSOR",
@@ -127,13 +128,13 @@ names the shard that the cursor is of; without it all are set to the same ULID, 
 each to its own head or time.`,
 		Example: `  rowfeed consumer seek billing --feed orders --to 1200
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
-		Args: takes(1, 1, "the CONSUMER"),
+		Args: cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			if o.feed == "" || !cmd.Flags().Changed("to") {
-				return usage(cmd, "consumer seek %s: give --feed and --to", o.consumer)
+				return cli.WrongUse(cmd, "consumer seek %s: give --feed and --to", o.consumer)
 			}
-			return o.change(cmd.Context(), a, func(s *session) (int64, error) {
+			return o.change(cmd.Context(), a, func(s *cli.Session) (int64, error) {
 				return s.Admin().SeekConsumer(cmd.Context(), o.id(), rowfeed.Cursor(o.to))
 			}, "set to "+o.to)
 		},
@@ -145,7 +146,7 @@ each to its own head or time.`,
 
 // consumerVerb makes a command that changes cursors and takes no more than their names.
 func consumerVerb(
-	a *app, verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error),
+	a *cli.App, verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error),
 ) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
@@ -153,11 +154,11 @@ func consumerVerb(
 		Short:   short,
 		Long:    long,
 		Example: fmt.Sprintf("  rowfeed consumer %s billing\n  rowfeed consumer %s billing --feed orders", verb, verb),
-		Args:    takes(1, 1, "the CONSUMER"),
+		Args:    cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			return o.change(cmd.Context(), a,
-				func(s *session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }, done)
+				func(s *cli.Session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }, done)
 		},
 	}
 	if verb == "drop" { // as a whole
@@ -168,7 +169,7 @@ func consumerVerb(
 	return cmd
 }
 
-func newConsumerPurge(a *app) *cobra.Command {
+func newConsumerPurge(a *cli.App) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
 		Use:   "purge CONSUMER --feed F",
@@ -178,11 +179,11 @@ consumer of that name in this database, or up to --to: nothing at or below it is
 delivered again. Receivers whose deliverer keeps its cursor elsewhere give --to.`,
 		Example: "  rowfeed consumer purge billing --feed orders\n  rowfeed consumer purge billing --feed orders " +
 			"--to 1200",
-		Args: takes(1, 1, "the CONSUMER"),
+		Args: cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			if o.feed == "" {
-				return usage(cmd, "consumer purge %s: give --feed", o.consumer)
+				return cli.WrongUse(cmd, "consumer purge %s: give --feed", o.consumer)
 			}
 			return o.purge(cmd.Context(), a)
 		},
@@ -192,25 +193,25 @@ delivered again. Receivers whose deliverer keeps its cursor elsewhere give --to.
 	return cmd
 }
 
-func (o *consumerOptions) purge(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *consumerOptions) purge(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	n, err := s.Admin().PurgeProcessed(ctx, o.consumer, o.feed, rowfeed.Cursor(o.to))
 	if err != nil {
 		return err
 	}
-	return a.say("%s of %s: %s forgotten", o.consumer, o.feed, plural(n, "processed id"))
+	return a.PrintLine("%s of %s: %s forgotten", o.consumer, o.feed, cli.Plural(n, "processed id"))
 }
 
-func (o *consumerOptions) change(ctx context.Context, a *app, change func(*session) (int64, error), done string) error {
-	s, err := a.connect(ctx)
+func (o *consumerOptions) change(ctx context.Context, a *cli.App, change func(*cli.Session) (int64, error), done string) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	if _, err := change(s); err != nil {
 		return err
 	}
@@ -221,15 +222,15 @@ func (o *consumerOptions) change(ctx context.Context, a *app, change func(*sessi
 	if o.id().Shard != nil {
 		name += fmt.Sprintf(", shard %d", o.shard)
 	}
-	return a.say("%s: %s", name, done)
+	return a.PrintLine("%s: %s", name, done)
 }
 
-func (o *consumerOptions) list(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	all, err := s.Admin().Consumers(ctx, o.id())
 	if err == nil {
 		err = holders(ctx, s, all)
@@ -239,11 +240,11 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 	}
 	switch {
 	case o.json:
-		return a.printJSON(all)
+		return a.PrintJSON(all)
 	case len(all) == 0 && o.consumer == "":
-		return a.say("there are no consumers; each makes its cursor when it starts, see rowfeed.Consumer")
+		return a.PrintLine("there are no consumers; each makes its cursor when it starts, see rowfeed.Consumer")
 	case len(all) == 0:
-		return a.say("there is no cursor of a consumer %s", o.consumer)
+		return a.PrintLine("there is no cursor of a consumer %s", o.consumer)
 	}
 	var rows []table.Row
 	resting := newShardsPaused(all)
@@ -270,13 +271,13 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 		rows = append(rows, table.Row{c.Consumer, c.Feed, shard, cursor, behind(c, ", %s"), paused, c.DeadLetters,
 			c.MovedAt.Format(time.RFC3339), holder})
 	}
-	if err := a.printTable(table.Row{
+	if err := a.PrintTable(table.Row{
 		"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder",
 	}, rows); err != nil {
 		return err
 	}
 	for _, line := range resting {
-		if err := a.say("%s", line); err != nil {
+		if err := a.PrintLine("%s", line); err != nil {
 			return err
 		}
 	}
@@ -285,7 +286,7 @@ func (o *consumerOptions) list(ctx context.Context, a *app) error {
 
 // holders fills in who delivers where a consumer is a relay of one shard, whose lease is
 // the relay's own.
-func holders(ctx context.Context, s *session, all []admin.ConsumerStatus) error {
+func holders(ctx context.Context, s *cli.Session, all []admin.ConsumerStatus) error {
 	one := func(c admin.ConsumerStatus) bool { return c.ShardCount == 1 && c.Lease == nil }
 	if !slices.ContainsFunc(all, one) {
 		return nil
@@ -317,8 +318,8 @@ func newShardsPaused(all []admin.ConsumerStatus) (lines []string) {
 }
 
 // rests says why a shard of a consumer rests, in one line.
-func rests(a *app, c admin.ConsumerStatus) string {
-	return "rests: " + a.plain(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
+func rests(a *cli.App, c admin.ConsumerStatus) string {
+	return "rests: " + a.ErrorText(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
 }
 
 // behind is how far a consumer is behind its feed: positions and, in the form of since, time.

@@ -10,6 +10,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -20,8 +21,8 @@ type deadOptions struct {
 	all  bool
 }
 
-func newDead(a *app) *cobra.Command {
-	cmd := group("dead", "List, show, retry and drop dead letters",
+func newDead(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("dead", "List, show, retry and drop dead letters",
 		`Dead letters are keys that a consumer has set aside because they could not be handled.
 All other keys go on. Later versions of such a key join its dead letter, so that none
 overtakes it, until it is retried or dropped.`, `  rowfeed dead list
@@ -41,7 +42,7 @@ With --json: [{"consumer":"billing","feed":"orders","shard":0,"data_shard":
 "attempts":6,"collapsed":1,"error":"…","first_at":"2026-01-31T12:00:00Z",
 "last_at":"…"}]. shard is the consumer's; data_shard the feed's, or null.`,
 		Example: "  rowfeed dead list\n  rowfeed dead list billing --json",
-		Args:    takes(0, 1, ""),
+		Args:    cli.Args(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				list.consumer = args[0]
@@ -62,7 +63,7 @@ the JSON object.
 
 With --json: the objects of "dead list --json".`,
 		Example: "  rowfeed dead show billing --key 7\n  rowfeed dead show billing --key '{\"ns\":\"a\",\"k\":\"b\"}'",
-		Args:    takes(1, 1, "the CONSUMER"),
+		Args:    cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			show.consumer = args[0]
 			return show.show(cmd.Context(), a)
@@ -84,7 +85,7 @@ key is again, so "rowfeed republish" brings the key back.`, "given up", (*admin.
 
 // deadVerb makes a command that changes dead letters.
 func deadVerb(
-	a *app, verb, short, long, done string,
+	a *cli.App, verb, short, long, done string,
 	change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error),
 ) *cobra.Command {
 	o := &deadOptions{}
@@ -94,11 +95,11 @@ func deadVerb(
 		Long:  long,
 		Example: fmt.Sprintf("  rowfeed dead %s billing --key 7\n  rowfeed dead %s billing --feed orders --all",
 			verb, verb),
-		Args: takes(1, 1, "the CONSUMER"),
+		Args: cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			if o.all == (len(o.keys) > 0) {
-				return usage(cmd, "dead %s %s: which keys? Give --key or --all", verb, o.consumer)
+				return cli.WrongUse(cmd, "dead %s %s: which keys? Give --key or --all", verb, o.consumer)
 			}
 			return o.change(cmd.Context(), a, done, change)
 		},
@@ -110,14 +111,14 @@ func deadVerb(
 }
 
 func (o *deadOptions) change(
-	ctx context.Context, a *app, done string,
+	ctx context.Context, a *cli.App, done string,
 	change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error),
 ) error {
-	s, err := a.connect(ctx)
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	keys := []json.RawMessage{nil} // every one
 	if !o.all {
 		letters, err := o.chosen(ctx, s)
@@ -137,11 +138,11 @@ func (o *deadOptions) change(
 		}
 		total += n
 	}
-	return a.say("%s: %s %s", o.consumer, plural(total, "dead letter"), done)
+	return a.PrintLine("%s: %s %s", o.consumer, cli.Plural(total, "dead letter"), done)
 }
 
 // chosen are the dead letters that --key names, or all of them.
-func (o *deadOptions) chosen(ctx context.Context, s *session) ([]rowfeed.DeadLetter, error) {
+func (o *deadOptions) chosen(ctx context.Context, s *cli.Session) ([]rowfeed.DeadLetter, error) {
 	all, err := s.Admin().DeadLetters(ctx, o.id(), nil)
 	if err != nil || len(o.keys) == 0 {
 		return all, err
@@ -183,27 +184,27 @@ func isKey(key json.RawMessage, typed string) bool {
 	return false
 }
 
-func (o *deadOptions) list(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *deadOptions) list(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	all, err := s.Admin().DeadLetters(ctx, o.id(), nil)
 	switch {
 	case err != nil:
 		return err
 	case o.json:
-		return a.printJSON(append([]rowfeed.DeadLetter{}, all...))
+		return a.PrintJSON(append([]rowfeed.DeadLetter{}, all...))
 	case len(all) == 0:
-		return a.say("there are no dead letters")
+		return a.PrintLine("there are no dead letters")
 	}
 	var rows []table.Row
 	for _, l := range all {
 		rows = append(rows, table.Row{l.Consumer, l.Feed, l.Shard, string(l.Key), l.Op, l.Position, l.State, l.Attempts,
 			l.Collapsed, l.FirstAt.Format(time.RFC3339), short(l.Error)})
 	}
-	return a.printTable(table.Row{"consumer", "feed", "shard", "key", "op", "position", "state", "attempts", "joined",
+	return a.PrintTable(table.Row{"consumer", "feed", "shard", "key", "op", "position", "state", "attempts", "joined",
 		"since", "error"}, rows)
 }
 
@@ -216,23 +217,23 @@ func short(text string) string {
 	return line
 }
 
-func (o *deadOptions) show(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *deadOptions) show(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	letters, err := o.chosen(ctx, s)
 	switch {
 	case err != nil:
 		return err
 	case o.json:
-		return a.printJSON(append([]rowfeed.DeadLetter{}, letters...))
+		return a.PrintJSON(append([]rowfeed.DeadLetter{}, letters...))
 	case len(letters) == 0:
-		return a.say("there are no dead letters")
+		return a.PrintLine("there are no dead letters")
 	}
 	for _, l := range letters {
-		if err := a.say("%s of %s, shard %d: key %s, %s at position %s (generation %d), %s\n  set aside %s, "+
+		if err := a.PrintLine("%s of %s, shard %d: key %s, %s at position %s (generation %d), %s\n  set aside %s, "+
 			"last tried or joined %s, %d attempts, %d later versions joined\n  %s",
 			l.Consumer, l.Feed, l.Shard, l.Key, l.Op, l.Position, l.Generation, l.State, l.FirstAt.Format(time.RFC3339),
 			l.LastAt.Format(time.RFC3339),

@@ -9,19 +9,20 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/demo"
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/cmd/server"
 	"github.com/spf13/cobra"
 )
 
 type demoOptions struct {
 	listen   string
-	duration duration
-	rate     speed
+	duration cli.Duration
+	rate     cli.Rate
 	wrote    func(int64) // for tests
 }
 
-func newDemo(a *app) *cobra.Command {
-	o := &demoOptions{rate: speed{20}}
+func newDemo(a *cli.App) *cobra.Command {
+	o := &demoOptions{rate: cli.Rate{PerSecond: 20}}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it run: a database, writers, the publisher and the server in one",
@@ -35,7 +36,7 @@ that is not the demo's is left alone. ROWFEED_DB and rowfeed.yaml are not looked
 		Example: `  rowfeed demo
   rowfeed demo --listen 127.0.0.1:9000 --rate 200/s
   rowfeed demo --duration 10s`,
-		Args: takes(0, 0, ""),
+		Args: cli.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	cmd.Flags().StringVar(&o.listen, "listen", config.DefaultListen, "`address` to listen on")
@@ -44,26 +45,26 @@ that is not the demo's is left alone. ROWFEED_DB and rowfeed.yaml are not looked
 	return cmd
 }
 
-func (o *demoOptions) run(ctx context.Context, a *app) error {
-	if o.duration.set && o.duration.Duration <= 0 {
+func (o *demoOptions) run(ctx context.Context, a *cli.App) error {
+	if o.duration.Given && o.duration.Duration <= 0 {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "duration",
 			Cause: "demo: --duration must be positive", Next: "give a duration like 10s"}
 	}
-	cfg, err := a.library(&config.File{})
+	cfg, err := a.LibraryConfig(&config.File{})
 	if err != nil {
 		return err
 	}
-	log := a.logger(&config.File{}, "warn")
-	a.metrics = metrics.New(nil)
-	cfg.Observer = a.observer(log)
-	if a.url, err = sinks.Resolve("db", a.db.String(), a.getenv); err != nil {
+	log := a.Logger(&config.File{}, "warn")
+	a.Metrics = metrics.New(nil)
+	cfg.Observer = a.Observer(log)
+	if a.URL, err = sinks.Resolve("db", a.DB.String(), a.Getenv); err != nil {
 		return err
 	}
 	err = demo.Run(ctx, demo.Config{
-		URL: a.url, DB: cfg, Rate: o.rate.perSecond, Duration: o.duration.Duration, Out: a.stdout, Wrote: o.wrote,
+		URL: a.URL, DB: cfg, Rate: o.rate.PerSecond, Duration: o.duration.Duration, Out: a.Stdout, Wrote: o.wrote,
 		Serve: func(ctx context.Context, db *rowfeed.DB, ready func(string)) error {
 			return runServer(ctx, a, server.Config{DB: db, Listen: o.listen, Publish: true, Log: log, Ready: ready,
-				Everyone: a.url == ""}) // all rows are made up
+				Everyone: a.URL == ""}) // all rows are made up
 		},
 	})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {

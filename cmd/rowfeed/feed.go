@@ -8,11 +8,12 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
-func newFeed(a *app) *cobra.Command {
-	cmd := group(
+func newFeed(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup(
 		"feed",
 		"Make, list, show, upgrade, bump and drop feeds, and say who may use them",
 		`Makes, lists, shows, upgrades, bumps and drops feeds, and says who may use them. A feed
@@ -31,7 +32,7 @@ With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
 "state":"active","generation":1,"data_shards":1}]. The state is creating, filling,
 sharding or active.`,
 		Example: "  rowfeed feed list",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
 	}
 	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
@@ -51,7 +52,7 @@ none of a feed with ULIDs. Such a feed has "shard_ids", and with mode blocking
 "position_column"; its head is "" where there is more than one shard.
 "grants" are those of "feed grant".`,
 		Example: "  rowfeed feed show kv --json",
-		Args:    takes(1, 1, "the feed's NAME"),
+		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			show.name = args[0]
 			return show.run(cmd.Context(), a)
@@ -67,7 +68,7 @@ was before "feed add", and keeps its ULIDs where it has any. Name and generation
 kept, so that cursors of this feed are refused should a feed of that name be made
 again. Dropping it again changes nothing.`,
 		Example: "  rowfeed feed drop kv",
-		Args:    takes(1, 1, "the feed's NAME"),
+		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return (&feedDropOptions{name: args[0]}).run(cmd.Context(), a)
 		},
@@ -91,9 +92,9 @@ type feedLine struct {
 // shardsText says how a feed is divided: "1 data shard", "8 data shards by id", "2 shards by
 // customer: 3, 5".
 func shardsText(info *rowfeed.Info) string {
-	text := plural(int64(info.DataShards), "data shard")
+	text := cli.Plural(int64(info.DataShards), "data shard")
 	if info.ShardIDs != nil { // each is a feed by itself
-		text = plural(int64(len(info.ShardIDs)), "shard")
+		text = cli.Plural(int64(len(info.ShardIDs)), "shard")
 	}
 	if info.MoreShardIDs {
 		text = "more than " + text
@@ -101,18 +102,18 @@ func shardsText(info *rowfeed.Info) string {
 	if info.ShardColumn != "" {
 		text += " by " + info.ShardColumn
 	}
-	if n := len(info.ShardIDs); 0 < n && n <= shardsShown {
+	if n := len(info.ShardIDs); 0 < n && n <= cli.ShardsShown {
 		text += ": " + strings.Trim(strings.ReplaceAll(fmt.Sprint(info.ShardIDs), " ", ", "), "[]")
 	}
 	return text
 }
 
-func (o *feedListOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *feedListOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	feeds, err := s.Feeds(ctx)
 	if err != nil {
 		return err
@@ -133,11 +134,11 @@ func (o *feedListOptions) run(ctx context.Context, a *app) error {
 	}
 	switch {
 	case o.json:
-		return a.printJSON(lines)
+		return a.PrintJSON(lines)
 	case len(lines) == 0:
-		return a.say("there are no feeds; `rowfeed feed add NAME --table T` makes one")
+		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
 	}
-	return a.printTable(table.Row{"feed", "table", "mode", "capture", "state", "generation", "data shards"}, rows)
+	return a.PrintTable(table.Row{"feed", "table", "mode", "capture", "state", "generation", "data shards"}, rows)
 }
 
 type feedShowOptions struct {
@@ -145,14 +146,14 @@ type feedShowOptions struct {
 	json bool
 }
 
-func (o *feedShowOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+func (o *feedShowOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		info, err := f.Info(ctx)
 		if err != nil {
 			return err
 		}
 		if o.json {
-			return a.printJSON(struct {
+			return a.PrintJSON(struct {
 				*rowfeed.Info
 				Table   string `json:"table"`
 				Capture string `json:"capture"`
@@ -175,7 +176,7 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 		if statements := f.Admin().DeleteSQL(); len(statements) > 0 {
 			own = append(own, table.Row{"to delete a row", strings.Join(statements, ";\n")})
 		}
-		if err := a.printTable(table.Row{"feed", info.Name}, append([]table.Row{
+		if err := a.PrintTable(table.Row{"feed", info.Name}, append([]table.Row{
 			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
 			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
 			{"writers", loginsText(f.Admin().Granted().Writers)}, {"readers", loginsText(f.Admin().Granted().Readers)},
@@ -186,7 +187,7 @@ func (o *feedShowOptions) run(ctx context.Context, a *app) error {
 		for _, c := range info.Columns {
 			rows = append(rows, table.Row{c.Name, c.Type, string(c.Kind)})
 		}
-		return a.printTable(table.Row{"column", "type", "travels as"}, rows)
+		return a.PrintTable(table.Row{"column", "type", "travels as"}, rows)
 	})
 }
 
@@ -200,12 +201,12 @@ func columnNames(columns []rowfeed.Column) string {
 
 type feedDropOptions struct{ name string }
 
-func (o *feedDropOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	_, err = s.Feed(ctx, o.name)
 	gone := errors.Is(err, rowfeed.UnknownFeed)
 	if err != nil && !gone {
@@ -215,7 +216,7 @@ func (o *feedDropOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if gone {
-		return a.say("%s: is dropped already, nothing changed", o.name)
+		return a.PrintLine("%s: is dropped already, nothing changed", o.name)
 	}
-	return a.say("%s: dropped", o.name)
+	return a.PrintLine("%s: dropped", o.name)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -18,13 +19,13 @@ type feedAddOptions struct {
 	table             string
 	mode              string
 	capture           string
-	key, columns      nameList
+	key, columns      cli.NameList
 	dataShards        int
 	shardColumn       string
 	positionColumn    string
 	timeColumn        string
-	tombstones        duration
-	retain            retention
+	tombstones        cli.Duration
+	retain            cli.Retention
 	acceptUntriggered bool
 	acceptTriggers    bool
 	adopt             bool
@@ -34,7 +35,7 @@ type feedAddOptions struct {
 	json              bool
 }
 
-func newFeedAdd(a *app) *cobra.Command {
+func newFeedAdd(a *cli.App) *cobra.Command {
 	o := &feedAddOptions{}
 	cmd := &cobra.Command{
 		Use:   "add NAME --table T",
@@ -102,7 +103,7 @@ kept.`,
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:
   rowfeed feed add events --table events --key id:bigint --mode blocking --position-column ulid:uuid ` +
 			`--shard-column shard:int --print --db postgres:`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -144,7 +145,7 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 }
 
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
-	if o.tombstones.set && o.tombstones.Duration <= 0 {
+	if o.tombstones.Given && o.tombstones.Duration <= 0 {
 		return rowfeed.FeedSpec{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "tombstones",
 			Object: fmt.Sprintf("feed %q", o.name),
 			Cause:  "tombstones: deletes must be kept for some time", Next: "give a duration like 30d"}
@@ -154,7 +155,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 			"leave it out for one; 1024 is a good choice for a feed that is read in parallel")
 	}
 	return rowfeed.FeedSpec{Name: o.name, Table: o.table, Mode: o.mode, Capture: feedtype.Capture(o.capture),
-		Key: slices.Clone(o.key.names), Columns: slices.Clone(o.columns.names),
+		Key: slices.Clone(o.key.Names), Columns: slices.Clone(o.columns.Names),
 		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn,
 		TimeColumn: o.timeColumn,
 		Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
@@ -162,7 +163,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 		AdoptCursors: o.adoptCursors}, nil
 }
 
-func (o *feedAddOptions) run(ctx context.Context, a *app) error {
+func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 	spec, err := o.spec()
 	if err != nil {
 		return err
@@ -170,11 +171,11 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	if o.print {
 		return o.printSQL(a, spec)
 	}
-	s, err := a.connect(ctx)
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	before, err := s.Feed(ctx, o.name)
 	if err != nil && !errors.Is(err, rowfeed.UnknownFeed) {
 		return err
@@ -188,13 +189,13 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	if kept {
 		told, doing, what, done = &keys, "giving keys their shards", "key", "given their shards"
 	}
-	bar := a.newProgress(doing, -1)
-	f, err := s.AddFeed(ctx, spec, func(n int64) { *told = n; bar.set(n) })
-	bar.done()
+	bar := a.NewProgress(doing, -1)
+	f, err := s.AddFeed(ctx, spec, func(n int64) { *told = n; bar.Set(n) })
+	bar.Done()
 	if err != nil {
 		if *told > 0 {
-			fmt.Fprintf(a.stderr, "rowfeed: %s %s before it broke off; the same line goes on from there\n",
-				plural(*told, what), done)
+			fmt.Fprintf(a.Stderr, "rowfeed: %s %s before it broke off; the same line goes on from there\n",
+				cli.Plural(*told, what), done)
 		}
 		return err
 	}
@@ -207,7 +208,7 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 		for i, c := range info.Key {
 			key[i] = c.Name
 		}
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Feed    string   `json:"feed"`
 			Table   string   `json:"table"`
 			Key     []string `json:"key"`
@@ -216,16 +217,16 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 		}{o.name, f.Source().String(), key, !complete, rows})
 	}
 	if complete {
-		return a.say("%s: is a feed of table %s already, nothing changed", o.name, f.Source())
+		return a.PrintLine("%s: is a feed of table %s already, nothing changed", o.name, f.Source())
 	}
 	text := fmt.Sprintf("%s: follows table %s by key (%s)", o.name, f.Source(), columnNames(info.Key))
-	by := plural(rows, "row") + " recorded by this call"
+	by := cli.Plural(rows, "row") + " recorded by this call"
 	if info.ShardIDs != nil { // each is a feed by itself
 		text += ", mode " + info.Mode
-		by = plural(rows, "row") + " placed behind the head by this call"
+		by = cli.Plural(rows, "row") + " placed behind the head by this call"
 	}
 	if info.PositionColumn != "" { // writers give positions: nothing was there to do
-		return a.say("%s", text)
+		return a.PrintLine("%s", text)
 	}
 	text += ", capture " + string(f.Capture())
 	if info.DataShards > 1 {
@@ -237,16 +238,16 @@ func (o *feedAddOptions) run(ctx context.Context, a *app) error {
 	case kept:
 		by = "positions kept"
 	}
-	return a.say("%s, %s", text, by)
+	return a.PrintLine("%s, %s", text, by)
 }
 
 // printSQL prints the script for a database that is not at hand.
-func (o *feedAddOptions) printSQL(a *app, spec rowfeed.FeedSpec) error {
-	cfg, _, err := a.settings()
+func (o *feedAddOptions) printSQL(a *cli.App, spec rowfeed.FeedSpec) error {
+	cfg, _, err := a.Settings()
 	if err != nil {
 		return err
 	}
-	d, err := open.Dialect(a.url)
+	d, err := open.Dialect(a.URL)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
@@ -14,12 +15,12 @@ type fetchOptions struct {
 	name       string
 	after      string
 	limit      int
-	wait       duration
+	wait       cli.Duration
 	consistent bool
 	part       shardFlags
 }
 
-func newFetch(a *app) *cobra.Command {
+func newFetch(a *cli.App) *cobra.Command {
 	o := &fetchOptions{}
 	cmd := &cobra.Command{
 		Use:   "fetch NAME",
@@ -47,7 +48,7 @@ own; while there is only one it need not be named.`,
   rowfeed fetch kv --after 3 --consistent
   rowfeed fetch kv --shard 0 --shard-count 4
   rowfeed fetch events --shard=-5`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -62,7 +63,7 @@ own; while there is only one it need not be named.`,
 	return cmd
 }
 
-func (o *fetchOptions) run(ctx context.Context, a *app) error {
+func (o *fetchOptions) run(ctx context.Context, a *cli.App) error {
 	if o.limit < 1 || o.limit > feedtype.MaxLimit {
 		return badLimit(o.name, o.limit)
 	}
@@ -75,13 +76,13 @@ func (o *fetchOptions) run(ctx context.Context, a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		page, err := f.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(o.after), Limit: o.limit, Shards: shards,
 			Wait: o.wait.Duration, Consistent: o.consistent})
 		if err != nil {
 			return err
 		}
-		return writePage(a.stdout, page)
+		return writePage(a.Stdout, page)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -17,7 +18,7 @@ type grantOptions struct {
 	json   bool
 }
 
-func newFeedGrant(a *app) *cobra.Command {
+func newFeedGrant(a *cli.App) *cobra.Command {
 	o := &grantOptions{}
 	cmd := &cobra.Command{
 		Use:   "grant NAME --writer LOGIN --reader LOGIN",
@@ -46,7 +47,7 @@ the feed has by now.`,
 	return o.command(a, cmd)
 }
 
-func newFeedRevoke(a *app) *cobra.Command {
+func newFeedRevoke(a *cli.App) *cobra.Command {
 	o := &grantOptions{revoke: true}
 	cmd := &cobra.Command{
 		Use:   "revoke NAME --writer LOGIN --reader LOGIN",
@@ -58,8 +59,8 @@ is its own. Doing it again changes nothing.`,
 	return o.command(a, cmd)
 }
 
-func (o *grantOptions) command(a *app, cmd *cobra.Command) *cobra.Command {
-	cmd.Args = takes(1, 1, "the feed's NAME")
+func (o *grantOptions) command(a *cli.App, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cli.Args(1, 1, "the feed's NAME")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.name = args[0]
 		return o.run(cmd.Context(), a)
@@ -72,10 +73,10 @@ func (o *grantOptions) command(a *app, cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-func (o *grantOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+func (o *grantOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		if o.print {
-			d, err := open.Dialect(a.url)
+			d, err := open.Dialect(a.URL)
 			if err != nil {
 				return err
 			}
@@ -94,13 +95,13 @@ func (o *grantOptions) run(ctx context.Context, a *app) error {
 		}
 		g := f.Admin().Granted()
 		if o.json {
-			return a.printJSON(struct {
+			return a.PrintJSON(struct {
 				Feed    string   `json:"feed"`
 				Writers []string `json:"writers"`
 				Readers []string `json:"readers"`
 			}{o.name, append([]string{}, g.Writers...), append([]string{}, g.Readers...)})
 		}
-		return a.say("%s: writers: %s; readers: %s; rights on table %s are yours to give",
+		return a.PrintLine("%s: writers: %s; readers: %s; rights on table %s are yours to give",
 			o.name, loginsText(g.Writers), loginsText(g.Readers), f.Source())
 	})
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
-func newLease(a *app) *cobra.Command {
-	cmd := group("lease", "List leases, and take one from a holder that is gone",
+func newLease(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("lease", "List leases, and take one from a holder that is gone",
 		`A lease is a job with a name that one process at a time may do. Its holder renews it;
 who has not renewed in time has lost it, and the next one takes over with a higher
 epoch. The publishers of feed kv take turns through "publish:kv", the instances of a
@@ -34,7 +35,7 @@ With --json: an array of {"name":"publish:kv","state":"held",
 "expires_in_seconds":8.5,"renewals":7}. owner is "" for a free one,
 expires_in_seconds then 0.`,
 		Example: "  rowfeed lease list --json",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
 	}
 	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
@@ -54,11 +55,11 @@ With --epoch only the claim with that number ends, so that a holder that has acq
 the lease since you looked keeps it (exit 1). A free lease stays free, exit 0.`,
 		Example: `  rowfeed lease release publish:kv
   rowfeed lease release nightly-report --epoch 7`,
-		Args: takes(1, 1, "the lease's NAME"),
+		Args: cli.Args(1, 1, "the lease's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			release.name = args[0]
 			if cmd.Flags().Changed("epoch") && release.epoch < 1 {
-				return usage(cmd, "lease release: --epoch %d: epochs begin at 1", release.epoch)
+				return cli.WrongUse(cmd, "lease release: --epoch %d: epochs begin at 1", release.epoch)
 			}
 			return release.run(cmd.Context(), a)
 		},
@@ -70,12 +71,12 @@ the lease since you looked keeps it (exit 1). A free lease stays free, exit 0.`,
 
 type leaseListOptions struct{ json, all bool }
 
-func (o *leaseListOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *leaseListOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	list := s.Admin().CurrentLeases
 	if o.all {
 		list = s.Admin().Leases
@@ -86,11 +87,11 @@ func (o *leaseListOptions) run(ctx context.Context, a *app) error {
 	}
 	switch {
 	case o.json && len(all) == 0:
-		return a.printJSON([]any{})
+		return a.PrintJSON([]any{})
 	case o.json:
-		return a.printJSON(all)
+		return a.PrintJSON(all)
 	case len(all) == 0:
-		return a.say("there are no leases; a publisher acquires one for its feed")
+		return a.PrintLine("there are no leases; a publisher acquires one for its feed")
 	}
 	var rows []table.Row
 	for _, l := range all {
@@ -101,7 +102,7 @@ func (o *leaseListOptions) run(ctx context.Context, a *app) error {
 		rows = append(rows,
 			table.Row{l.Name, l.State, process(l.Owner), l.Epoch, l.Since.Format(time.RFC3339), l.Renewals, left})
 	}
-	return a.printTable(table.Row{"lease", "state", "holder", "epoch", "since", "renewals", "time left"}, rows)
+	return a.PrintTable(table.Row{"lease", "state", "holder", "epoch", "since", "renewals", "time left"}, rows)
 }
 
 type leaseReleaseOptions struct {
@@ -109,20 +110,20 @@ type leaseReleaseOptions struct {
 	epoch int64
 }
 
-func (o *leaseReleaseOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *leaseReleaseOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	was, err := s.Admin().ReleaseLease(ctx, o.name, o.epoch)
 	if err != nil {
 		return err
 	}
 	if was.State == rowfeed.LeaseFree {
-		return a.say("%s: is free already, nothing changed", o.name)
+		return a.PrintLine("%s: is free already, nothing changed", o.name)
 	}
-	return a.say("%s: released; %s had it since %s (epoch %d)",
+	return a.PrintLine("%s: released; %s had it since %s (epoch %d)",
 		o.name, process(was.Owner), was.Since.Format(time.RFC3339), was.Epoch)
 }
 

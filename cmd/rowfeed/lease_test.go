@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestLease lists leases, takes one from its holder, and shows who publishes.
@@ -13,7 +15,7 @@ func TestLease(t *testing.T) {
 	s := withFeed(t)
 	s.prints("lease list", "there are no leases; a publisher acquires one for its feed\n")
 	s.prints("lease list --json", "[]\n")
-	if got := s.fails(exitFailed, "lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": it was never acquired`) {
+	if got := s.fails(cli.ExitFailed, "lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": it was never acquired`) {
 		t.Errorf("release of none: %s", got)
 	}
 	a, errs := quietApp(t)
@@ -50,11 +52,11 @@ func TestLease(t *testing.T) {
 		t.Errorf("status --json: %s", status.Publisher)
 	}
 	s.prints("publish --once", "kv: 0 keys published, head 3\n") // without the lease
-	if got := s.fails(exitFailed,
+	if got := s.fails(cli.ExitFailed,
 		"lease release publish:kv --epoch 7"); !strings.Contains(got, "its epoch is 1, not 7") {
 		t.Errorf("release of another epoch: %s", got)
 	}
-	s.fails(exitUsage, "lease release publish:kv --epoch 0")
+	s.fails(cli.ExitUsage, "lease release publish:kv --epoch 0")
 	if out := s.ok("lease release publish:kv --epoch 1"); !strings.HasPrefix(out,
 		"publish:kv: released; "+who+" had it since ") {
 		t.Errorf("release: %s", out)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // The log's form and the least that is logged come from flags, else from rowfeed.yaml.
@@ -27,7 +29,7 @@ func TestLogFormat(t *testing.T) {
 		found = found || line.Msg == "published" && line.Level == "DEBUG" && line.Feed == "kv" && line.Keys == 3 &&
 			line.Took > 0 && line.Took < 60 && !line.Time.IsZero()
 	}
-	if r.code != exitDone || !found {
+	if r.code != cli.ExitDone || !found {
 		t.Errorf("%+v", r)
 	}
 	change()
@@ -44,7 +46,7 @@ func TestLogFormat(t *testing.T) {
 		t.Errorf("errors only: %s", text)
 	}
 	for _, line := range []string{"publish --once --log-format xml", "publish --once --log-level loud"} {
-		if text := s.fails(exitUsage, line); !strings.Contains(text, "is none of ") {
+		if text := s.fails(cli.ExitUsage, line); !strings.Contains(text, "is none of ") {
 			t.Errorf("%s: %s", line, text)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/cmd/tracing"
 )
 
@@ -27,16 +28,16 @@ func main() {
 
 // run is the whole program, and answers its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
-	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
+	a := &cli.App{Stdout: stdout, Stderr: stderr, Getenv: getenv}
 	root := newRoot(a)
 	root.SetArgs(args)
 	var sendSpans func()
 	var err error
-	if a.tracer, sendSpans, err = tracing.FromEnvironment(ctx, getenv); err != nil {
-		return a.report(ctx, err)
+	if a.Tracer, sendSpans, err = tracing.FromEnvironment(ctx, getenv); err != nil {
+		return a.Report(ctx, err)
 	}
 	defer sendSpans()
 	cmd, err := root.ExecuteContextC(ctx)
-	a.command = cmd.CommandPath()
-	return a.report(ctx, err)
+	a.Command = cmd.CommandPath()
+	return a.Report(ctx, err)
 }

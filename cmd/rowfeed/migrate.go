@@ -8,10 +8,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
-func newInit(a *app) *cobra.Command {
+func newInit(a *cli.App) *cobra.Command {
 	o := &migrateUpOptions{}
 	return &cobra.Command{
 		Use:   "init",
@@ -22,13 +23,13 @@ changes nothing; several at once take turns.`,
 		Example: `  rowfeed init
   rowfeed init --db postgres://me:secret@localhost/shop
   rowfeed init --prefix ''                        # tables without a prefix`,
-		Args: takes(0, 0, ""),
+		Args: cli.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 }
 
-func newMigrate(a *app) *cobra.Command {
-	cmd := group("migrate", "Create, upgrade or remove rowfeed's own tables",
+func newMigrate(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("migrate", "Create, upgrade or remove rowfeed's own tables",
 		`Creates, upgrades or removes rowfeed's own tables, version by version, under a lock:
 several at once take turns.`, `  rowfeed migrate up
   rowfeed migrate status`)
@@ -43,7 +44,7 @@ several at once take turns.`, `  rowfeed migrate up
 
 With --json: [{"version":1,"title":"…","applied":true}].`,
 		Example: "  rowfeed migrate status --json",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return status.run(cmd.Context(), a) },
 	}
 	statusCmd.Flags().BoolVar(&status.json, "json", false, "print JSON")
@@ -53,7 +54,7 @@ With --json: [{"version":1,"title":"…","applied":true}].`,
 		Long: `Removes rowfeed's own tables. It refuses while there are feeds: drop them first. The
 database's schema is then as it was before "rowfeed init".`,
 		Example: "  rowfeed feed drop kv && rowfeed migrate down",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return down.run(cmd.Context(), a) },
 	}, statusCmd)
 	return cmd
@@ -61,34 +62,34 @@ database's schema is then as it was before "rowfeed init".`,
 
 type migrateUpOptions struct{}
 
-func (o *migrateUpOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connectTo(ctx, open.Options{})
+func (o *migrateUpOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.ConnectTo(ctx, open.Options{})
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	applied, err := s.Migrate(ctx)
 	if err != nil {
 		return err
 	}
-	database := open.Redact(a.url)
+	database := open.Redact(a.URL)
 	switch {
 	case len(applied) == 0:
-		return a.say("%s: rowfeed's tables are there already, nothing changed", database)
+		return a.PrintLine("%s: rowfeed's tables are there already, nothing changed", database)
 	case applied[0] == 1:
-		return a.say("%s: rowfeed's tables created (version %d)", database, slices.Max(applied))
+		return a.PrintLine("%s: rowfeed's tables created (version %d)", database, slices.Max(applied))
 	}
-	return a.say("%s: rowfeed's tables upgraded to version %d", database, slices.Max(applied))
+	return a.PrintLine("%s: rowfeed's tables upgraded to version %d", database, slices.Max(applied))
 }
 
 type migrateDownOptions struct{}
 
-func (o *migrateDownOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *migrateDownOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	versions, err := s.Admin().Migrations(ctx)
 	if err != nil {
 		return err
@@ -97,25 +98,25 @@ func (o *migrateDownOptions) run(ctx context.Context, a *app) error {
 		return err
 	}
 	if !slices.ContainsFunc(versions, func(v rowfeed.MigrationStatus) bool { return v.Applied }) {
-		return a.say("%s: rowfeed's tables are not there, nothing changed", open.Redact(a.url))
+		return a.PrintLine("%s: rowfeed's tables are not there, nothing changed", open.Redact(a.URL))
 	}
-	return a.say("%s: rowfeed's tables removed", open.Redact(a.url))
+	return a.PrintLine("%s: rowfeed's tables removed", open.Redact(a.URL))
 }
 
 type migrateStatusOptions struct{ json bool }
 
-func (o *migrateStatusOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *migrateStatusOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	versions, err := s.Admin().Migrations(ctx)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return a.printJSON(versions)
+		return a.PrintJSON(versions)
 	}
 	var rows []table.Row
 	for _, v := range versions {
@@ -125,5 +126,5 @@ func (o *migrateStatusOptions) run(ctx context.Context, a *app) error {
 		}
 		rows = append(rows, table.Row{v.Version, v.Title, state})
 	}
-	return a.printTable(table.Row{"version", "title", "state"}, rows)
+	return a.PrintTable(table.Row{"version", "title", "state"}, rows)
 }

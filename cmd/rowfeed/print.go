@@ -3,11 +3,12 @@ package main
 import (
 	"strings"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // printSteps prints a script.
-func printSteps(a *app, d dialect.Dialect, steps []dialect.Step) error {
+func printSteps(a *cli.App, d dialect.Dialect, steps []dialect.Step) error {
 	var b strings.Builder
 	for i, step := range steps {
 		if i > 0 {
@@ -19,6 +20,6 @@ func printSteps(a *app, d dialect.Dialect, steps []dialect.Step) error {
 		}
 		b.WriteString(d.Terminate(step.SQL) + "\n")
 	}
-	_, err := a.stdout.Write([]byte(b.String()))
+	_, err := a.Stdout.Write([]byte(b.String()))
 	return err
 }

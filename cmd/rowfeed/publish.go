@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/cmd/server"
 	"github.com/spf13/cobra"
 )
@@ -22,7 +23,7 @@ type publishOptions struct {
 	metrics  metricsFlag
 }
 
-func newPublish(a *app) *cobra.Command {
+func newPublish(a *cli.App) *cobra.Command {
 	o := &publishOptions{discover: discoverEvery}
 	cmd := &cobra.Command{
 		Use:   "publish [NAME…]",
@@ -61,21 +62,21 @@ the form of Prometheus, to whoever reaches the address; with --once it does not.
 	return cmd
 }
 
-func leaseFlag(a *app, cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.withoutLease, "without-lease", false, "publish while others do, instead of taking turns")
+func leaseFlag(a *cli.App, cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.WithoutLease, "without-lease", false, "publish while others do, instead of taking turns")
 }
 
-func (o *publishOptions) run(ctx context.Context, a *app) error {
+func (o *publishOptions) run(ctx context.Context, a *cli.App) error {
 	if !o.once {
 		count(a)
 	}
 	ctx, stop := orHangup(ctx)
 	defer stop()
-	s, err := a.connect(ctx)
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	feeds, err := o.feeds(ctx, s)
 	if err != nil {
 		return err
@@ -84,18 +85,18 @@ func (o *publishOptions) run(ctx context.Context, a *app) error {
 		return o.publishOnce(ctx, a, feeds)
 	}
 	if len(feeds) == 0 {
-		s.log.Info("there are no feeds yet; `rowfeed feed add NAME --table T` makes one")
+		s.Log.Info("there are no feeds yet; `rowfeed feed add NAME --table T` makes one")
 	}
 	tellNoMore, err := o.metrics.tell(ctx, a, s)
 	if err != nil {
 		return err
 	}
 	defer tellNoMore()
-	return server.RunPublishers(ctx, server.Publishing{DB: s.DB, Feeds: o.names, Log: s.log, DiscoverEvery: o.discover})
+	return server.RunPublishers(ctx, server.Publishing{DB: s.DB, Feeds: o.names, Log: s.Log, DiscoverEvery: o.discover})
 }
 
 // feeds are the named ones, or all.
-func (o *publishOptions) feeds(ctx context.Context, s *session) ([]*rowfeed.Feed, error) {
+func (o *publishOptions) feeds(ctx context.Context, s *cli.Session) ([]*rowfeed.Feed, error) {
 	if len(o.names) == 0 {
 		return s.Feeds(ctx)
 	}
@@ -112,9 +113,9 @@ func (o *publishOptions) feeds(ctx context.Context, s *session) ([]*rowfeed.Feed
 	return feeds, nil
 }
 
-func (o *publishOptions) publishOnce(ctx context.Context, a *app, feeds []*rowfeed.Feed) error {
+func (o *publishOptions) publishOnce(ctx context.Context, a *cli.App, feeds []*rowfeed.Feed) error {
 	if len(feeds) == 0 {
-		return a.say("there are no feeds; `rowfeed feed add NAME --table T` makes one")
+		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
 	}
 	var failed []error
 	for _, f := range feeds {
@@ -128,7 +129,7 @@ func (o *publishOptions) publishOnce(ctx context.Context, a *app, feeds []*rowfe
 			failed = append(failed, err)
 			continue
 		}
-		if err := a.say("%s: %s published, %s", f.Name(), plural(int64(n), "key"), headText(info)); err != nil {
+		if err := a.PrintLine("%s: %s published, %s", f.Name(), cli.Plural(int64(n), "key"), headText(info)); err != nil {
 			return err
 		}
 	}
@@ -139,9 +140,9 @@ func (o *publishOptions) publishOnce(ctx context.Context, a *app, feeds []*rowfe
 func headText(info *rowfeed.Info) string {
 	switch {
 	case info.MoreShardIDs:
-		return "more than " + plural(int64(len(info.ShardIDs)), "shard")
+		return "more than " + cli.Plural(int64(len(info.ShardIDs)), "shard")
 	case len(info.ShardIDs) > 1:
-		return plural(int64(len(info.ShardIDs)), "shard")
+		return cli.Plural(int64(len(info.ShardIDs)), "shard")
 	case info.Head == rowfeed.Beginning:
 		return "head 0"
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestPublishUntilSignal publishes what is written, and feeds that are added
@@ -20,7 +21,7 @@ func TestPublishUntilSignal(t *testing.T) {
 	s := withFeed(t)
 	a, errs := quietApp(t)
 	events := make(chan rowfeed.PublishEvent, 100)
-	a.published = func(e rowfeed.PublishEvent) { events <- e }
+	a.OnPublish = func(e rowfeed.PublishEvent) { events <- e }
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- (&publishOptions{discover: time.Millisecond}).run(ctx, a) }()
@@ -57,7 +58,7 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 	s := withFeed(t)
 	a, _ := quietApp(t)
 	events := make(chan rowfeed.PublishEvent, 100)
-	a.published = func(e rowfeed.PublishEvent) { events <- e }
+	a.OnPublish = func(e rowfeed.PublishEvent) { events <- e }
 	ended := make(chan error, 1)
 	go func() { ended <- (&publishOptions{names: []string{"kv"}, discover: time.Hour}).run(t.Context(), a) }()
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
@@ -72,11 +73,11 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 // alone unless an address says otherwise, and nowhere else.
 func TestMetricsBesideServers(t *testing.T) {
 	s := withFeed(t)
-	scrape := func(run func(ctx context.Context, a *app, metrics metricsFlag) error, want string) {
+	scrape := func(run func(ctx context.Context, a *cli.App, metrics metricsFlag) error, want string) {
 		t.Helper()
 		a, _ := quietApp(t)
 		at := make(chan string, 1)
-		a.serving = func(address string) { at <- address }
+		a.OnListen = func(address string) { at <- address }
 		var metrics metricsFlag
 		if err := metrics.at.Set(":0"); err != nil {
 			t.Fatal(err)
@@ -132,17 +133,17 @@ func TestMetricsBesideServers(t *testing.T) {
 		}
 	}
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
-	scrape(func(ctx context.Context, a *app, metrics metricsFlag) error {
+	scrape(func(ctx context.Context, a *cli.App, metrics metricsFlag) error {
 		return (&publishOptions{discover: time.Millisecond, metrics: metrics}).run(ctx, a)
 	}, `rowfeed_publish_keys_total{feed="kv"} `)
 	s.ok("publish --once")
-	scrape(func(ctx context.Context, a *app, metrics metricsFlag) error {
+	scrape(func(ctx context.Context, a *cli.App, metrics metricsFlag) error {
 		o := &relayOptions{metrics: metrics}
 		o.Feed, o.To, o.Consumer = "kv", "stdout:", "out"
 		return o.run(ctx, a)
 	}, `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
 	writeFile(t, "rowfeed.yaml", "metrics: nowhere\n")
-	if err := s.fails(exitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
+	if err := s.fails(cli.ExitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
 		t.Error(err)
 	}
 	s.ok("publish --once") // which tells none
@@ -154,9 +155,9 @@ func TestHangupWithoutFiles(t *testing.T) {
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	log := newLines(ctx)
-	a.stderr = log
+	a.Stderr = log
 	ended, at := make(chan error, 1), make(chan string, 1)
-	a.serving = func(address string) { at <- address }
+	a.OnListen = func(address string) { at <- address }
 	o := &serveOptions{}
 	if err := o.listen.Set("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestHangupOfAPublisher(t *testing.T) {
 	s := withFeed(t)
 	a, _ := quietApp(t)
 	published := make(chan struct{}, 1)
-	a.published = func(rowfeed.PublishEvent) { published <- struct{}{} }
+	a.OnPublish = func(rowfeed.PublishEvent) { published <- struct{}{} }
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
 	ended := make(chan error, 1)
 	go func() { ended <- (&publishOptions{discover: time.Millisecond}).run(t.Context(), a) }()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -23,7 +24,7 @@ type readyOptions struct {
 	insecure bool
 }
 
-func newReady(a *app) *cobra.Command {
+func newReady(a *cli.App) *cobra.Command {
 	o := &readyOptions{}
 	cmd := &cobra.Command{
 		Use:   "ready [URL]",
@@ -39,7 +40,7 @@ for certificates (--tls-client-ca) cannot be asked.`,
 		Example: `  rowfeed ready
   rowfeed ready https://feeds.example.com --timeout 2s
   until rowfeed ready; do sleep 1; done`,
-		Args: takes(0, 1, ""),
+		Args: cli.Args(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.url = args[0]
@@ -52,9 +53,9 @@ for certificates (--tls-client-ca) cannot be asked.`,
 	return cmd
 }
 
-func (o *readyOptions) run(ctx context.Context, a *app) error {
+func (o *readyOptions) run(ctx context.Context, a *cli.App) error {
 	if o.url == "" {
-		file, err := config.Load(a.configPath)
+		file, err := config.Load(a.ConfigPath)
 		if err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func (o *readyOptions) run(ctx context.Context, a *app) error {
 		}
 		return fail(cause, "run `rowfeed status` where its database can be reached")
 	}
-	return a.say("%s: ready", u.Redacted())
+	return a.PrintLine("%s: ready", u.Redacted())
 }
 
 // hereAt is the URL of the server on this machine.

@@ -13,6 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/cmd/relay"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,7 +29,7 @@ type relayOptions struct {
 	metrics metricsFlag
 }
 
-func newRelay(a *app) *cobra.Command {
+func newRelay(a *cli.App) *cobra.Command {
 	o := &relayOptions{}
 	cmd := &cobra.Command{
 		Use:   "relay NAME --to URL",
@@ -88,11 +89,11 @@ reference" has their keys:
   rowfeed relay kv --to https://example.com/hook --secret env:HOOK_SECRET
   rowfeed relay kv --to 'postgres://me@localhost/copy?table=kv'
   rowfeed relay kv --to env:KAFKA_URL --consumer warehouse --after now`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Feed = args[0]
 			if o.To == "" {
-				return usage(cmd, "rowfeed relay: --to is missing: %s", sinks.Forms)
+				return cli.WrongUse(cmd, "rowfeed relay: --to is missing: %s", sinks.Forms)
 			}
 			if cmd.Flags().Changed("shard-count") && (o.ShardCount < 1 || o.ShardCount > rowfeed.MaxDataShards) {
 				return &rowfeed.Error{
@@ -133,13 +134,13 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 
 // resolve puts the values of variables and files in their places, and sees to it that no
 // message shows their passwords.
-func (o *relayOptions) resolve(a *app) (err error) {
-	if o.To, err = sinks.Resolve("to", o.To, a.getenv); err != nil {
+func (o *relayOptions) resolve(a *cli.App) (err error) {
+	if o.To, err = sinks.Resolve("to", o.To, a.Getenv); err != nil {
 		return err
 	}
-	a.hidden = append(a.hidden, o.To)
+	a.SecretURLs = append(a.SecretURLs, o.To)
 	for i, text := range o.Secret {
-		if o.Secret[i], err = sinks.Resolve("secret", text, a.getenv); err != nil {
+		if o.Secret[i], err = sinks.Resolve("secret", text, a.Getenv); err != nil {
 			return err
 		}
 	}
@@ -163,7 +164,7 @@ func (o *relayOptions) resolve(a *app) (err error) {
 	return nil
 }
 
-func (o *relayOptions) run(ctx context.Context, a *app) error {
+func (o *relayOptions) run(ctx context.Context, a *cli.App) error {
 	if err := o.resolve(a); err != nil {
 		return err
 	}
@@ -173,24 +174,24 @@ func (o *relayOptions) run(ctx context.Context, a *app) error {
 	ctx, end := orHangup(ctx)
 	defer end()
 	if o.url != "" && sinks.IsMirror(o.To) { // its cursor is there, too
-		cfg, file, err := a.settings()
+		cfg, file, err := a.Settings()
 		if err != nil {
 			return err
 		}
-		log := a.logger(file, "info")
-		cfg.Observer = a.observer(log)
-		stop, err := o.tell(ctx, a, &session{file: file, log: log})
+		log := a.Logger(file, "info")
+		cfg.Observer = a.Observer(log)
+		stop, err := o.tell(ctx, a, &cli.Session{File: file, Log: log})
 		if err != nil {
 			return err
 		}
 		defer stop()
-		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed, Tracer: a.tracer}, nil, cfg, log)
+		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed, Tracer: a.Tracer}, nil, cfg, log)
 	}
-	s, err := a.connect(ctx)
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	stop, err := o.tell(ctx, a, s)
 	if err != nil {
 		return err
@@ -200,7 +201,7 @@ func (o *relayOptions) run(ctx context.Context, a *app) error {
 }
 
 // tell tells metrics of a relay that stays.
-func (o *relayOptions) tell(ctx context.Context, a *app, s *session) (stop func(), err error) {
+func (o *relayOptions) tell(ctx context.Context, a *cli.App, s *cli.Session) (stop func(), err error) {
 	if o.once {
 		return func() {}, nil
 	}
@@ -208,32 +209,32 @@ func (o *relayOptions) tell(ctx context.Context, a *app, s *session) (stop func(
 }
 
 // work delivers from an open database.
-func (o *relayOptions) work(ctx context.Context, a *app, s *session) error {
-	cfg, err := a.library(s.file)
+func (o *relayOptions) work(ctx context.Context, a *cli.App, s *cli.Session) error {
+	cfg, err := a.LibraryConfig(s.File)
 	if err != nil {
 		return err
 	}
-	cfg.Observer = a.observer(s.log)
+	cfg.Observer = a.Observer(s.Log)
 	if o.url != "" {
-		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed, Tracer: a.tracer}, s.DB, cfg, s.log)
+		return o.deliver(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.Feed, Tracer: a.Tracer}, s.DB, cfg, s.Log)
 	}
 	f, err := s.Feed(ctx, o.Feed)
 	if err != nil {
 		return err
 	}
-	if database, table := sinks.MirrorOf(o.To); database == a.url &&
+	if database, table := sinks.MirrorOf(o.To); database == a.URL &&
 		(table == f.Source().Name || table == f.Source().String()) {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: fmt.Sprintf("feed %q", o.Feed),
 			Cause: "to: it is the feed's own table: writing it would change it, for ever", Next: "name another table"}
 	}
-	return o.deliver(ctx, a, f, s.DB, cfg, s.log)
+	return o.deliver(ctx, a, f, s.DB, cfg, s.Log)
 }
 
 func (o *relayOptions) deliver(
-	ctx context.Context, a *app, source rowfeed.Source, db *rowfeed.DB, library rowfeed.Config, log *slog.Logger,
+	ctx context.Context, a *cli.App, source rowfeed.Source, db *rowfeed.DB, library rowfeed.Config, log *slog.Logger,
 ) error {
 	to, err := sinks.Open(ctx, sinks.Options{To: o.To, Secrets: o.Secret, AllowPrivate: o.AllowPrivate, Rate: o.Rate,
-		Stdout: a.stdout, Library: library})
+		Stdout: a.Stdout, Library: library})
 	if err != nil {
 		return open.Scrub(o.To, err)
 	}
@@ -253,7 +254,7 @@ func (o *relayOptions) deliver(
 
 // observe logs what happens to a relay of so many shards. Of what its consumer is in trouble
 // with, and of the shards that this process has, the database's observer is told already.
-func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event, shards int) {
+func (o *relayOptions) observe(a *cli.App, log *slog.Logger, e relay.Event, shards int) {
 	switch e.Kind {
 	case relay.Working:
 		level := slog.LevelInfo
@@ -278,17 +279,17 @@ func (o *relayOptions) observe(a *app, log *slog.Logger, e relay.Event, shards i
 const relayAgain = time.Minute
 
 // relaysOf are the relays of rowfeed.yaml.
-func relaysOf(a *app, s *session) ([]*relayOptions, error) {
-	all := make([]*relayOptions, len(s.file.Relays))
+func relaysOf(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
+	all := make([]*relayOptions, len(s.File.Relays))
 	names := map[string]bool{}
-	for i, r := range s.file.Relays {
+	for i, r := range s.File.Relays {
 		o := &relayOptions{Relay: r}
 		if err := o.resolve(a); err != nil {
-			return nil, fmt.Errorf("relay %d of %s: %w", i+1, s.file.Path, err)
+			return nil, fmt.Errorf("relay %d of %s: %w", i+1, s.File.Path, err)
 		}
 		name := o.Feed + " " + o.Consumer
 		if names[name] {
-			return nil, &config.Error{Path: s.file.Path,
+			return nil, &config.Error{Path: s.File.Path,
 				Cause: fmt.Sprintf("two relays of feed %q have the consumer %q", o.Feed, o.Consumer),
 				Next:  "give each a name of its own"}
 		}
@@ -301,7 +302,7 @@ func relaysOf(a *app, s *session) ([]*relayOptions, error) {
 // ended is started again after a pause, unless another process divides its cursors among
 // another number of shards: that one was started later, and is right.
 func startRelays(
-	ctx context.Context, a *app, s *session, all []*relayOptions, again time.Duration,
+	ctx context.Context, a *cli.App, s *cli.Session, all []*relayOptions, again time.Duration,
 ) (wait func()) {
 	var running sync.WaitGroup
 	for _, o := range all {
@@ -312,11 +313,11 @@ func startRelays(
 					return
 				}
 				if errors.Is(err, rowfeed.Conflict) {
-					s.log.Error("a relay has ended until this process is started again",
+					s.Log.Error("a relay has ended until this process is started again",
 						"feed", o.Feed, "consumer", o.Consumer, "error", err)
 					return
 				}
-				s.log.Error("a relay has ended and is started again",
+				s.Log.Error("a relay has ended and is started again",
 					"feed", o.Feed, "consumer", o.Consumer, "error", err, "pause", again)
 				t := time.NewTimer(again)
 				select {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
 )
@@ -19,10 +20,10 @@ type republishOptions struct {
 	keys  []string
 	where string
 	all   bool
-	rate  speed
+	rate  cli.Rate
 }
 
-func newRepublish(a *app) *cobra.Command {
+func newRepublish(a *cli.App) *cobra.Command {
 	o := &republishOptions{}
 	cmd := &cobra.Command{
 		Use:   "republish NAME (--key K… | --where SQL | --all)",
@@ -41,7 +42,7 @@ said.`,
 		Example: `  rowfeed republish kv --key 1 --key 2
   rowfeed republish kv --where "ns = 'users' AND id < 1000"
   rowfeed republish kv --all --rate 500/s`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			ways := 0
@@ -51,7 +52,7 @@ said.`,
 				}
 			}
 			if ways != 1 || cmd.Flags().Changed("where") && o.where == "" {
-				return usage(cmd, "republish %s: which rows? Give one of --key, --where (not empty) and --all", o.name)
+				return cli.WrongUse(cmd, "republish %s: which rows? Give one of --key, --where (not empty) and --all", o.name)
 			}
 			return o.run(cmd.Context(), a)
 		},
@@ -64,8 +65,8 @@ said.`,
 	return cmd
 }
 
-func (o *republishOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+func (o *republishOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		var n int64
 		var unknown string
 		var err error
@@ -76,12 +77,12 @@ func (o *republishOptions) run(ctx context.Context, a *app) error {
 		}
 		if err != nil {
 			if n > 0 {
-				fmt.Fprintf(a.stderr, "rowfeed: %s recorded before it broke off\n", plural(n, "key"))
+				fmt.Fprintf(a.Stderr, "rowfeed: %s recorded before it broke off\n", cli.Plural(n, "key"))
 			}
 			return err
 		}
-		return a.say("%s: %s to be republished; a publisher gives them new positions%s",
-			o.name, plural(n, "key"), unknown)
+		return a.PrintLine("%s: %s to be republished; a publisher gives them new positions%s",
+			o.name, cli.Plural(n, "key"), unknown)
 	})
 }
 
@@ -105,23 +106,23 @@ func (o *republishOptions) byKey(ctx context.Context, f *rowfeed.Feed) (n int64,
 	return n, unknown, nil
 }
 
-func (o *republishOptions) byCondition(ctx context.Context, a *app, f *rowfeed.Feed) (int64, error) {
+func (o *republishOptions) byCondition(ctx context.Context, a *cli.App, f *rowfeed.Feed) (int64, error) {
 	total := int64(-1)
-	if isTerminal(a.stderr) { // counting is for the bar alone
+	if cli.IsTerminal(a.Stderr) { // counting is for the bar alone
 		n, err := f.Admin().CountWhere(ctx, o.where)
 		if err != nil {
 			return 0, err
 		}
 		total = n
 	}
-	bar := a.newProgress("republishing", total)
-	defer bar.done()
+	bar := a.NewProgress("republishing", total)
+	defer bar.Done()
 	pace := newPacer(o.rate)
 	var last int64
 	return f.Admin().RepublishWhere(ctx, o.where, pace.batch, func(rows int64) error {
 		n := rows - last
 		last = rows
-		bar.set(rows)
+		bar.Set(rows)
 		return pace.wait(ctx, n)
 	})
 }
@@ -133,12 +134,12 @@ type pacer struct {
 }
 
 // newPacer makes batches of a fifth of a second's rows, so that they come evenly.
-func newPacer(r speed) *pacer {
-	if r.perSecond == 0 {
+func newPacer(r cli.Rate) *pacer {
+	if r.PerSecond == 0 {
 		return &pacer{batch: recordBatch, limiter: rate.NewLimiter(rate.Inf, recordBatch)}
 	}
-	batch := int(min(max(r.perSecond/5, 1), recordBatch))
-	return &pacer{batch: batch, limiter: rate.NewLimiter(rate.Limit(r.perSecond), batch)}
+	batch := int(min(max(r.PerSecond/5, 1), recordBatch))
+	return &pacer{batch: batch, limiter: rate.NewLimiter(rate.Limit(r.PerSecond), batch)}
 }
 
 // wait lets n rows pass. It does not refuse a wait that a deadline cuts short.
@@ -178,7 +179,7 @@ func parseKeys(ctx context.Context, f *rowfeed.Feed, texts []string) (known []ro
 		}
 	}
 	if n := len(texts) - len(known); n > 0 {
-		unknown = fmt.Sprintf("; %s left out, without a row or a delete in the feed", plural(int64(n), "key"))
+		unknown = fmt.Sprintf("; %s left out, without a row or a delete in the feed", cli.Plural(int64(n), "key"))
 	}
 	return known, unknown, nil
 }
@@ -188,7 +189,7 @@ type unpublishOptions struct {
 	keys []string
 }
 
-func newUnpublish(a *app) *cobra.Command {
+func newUnpublish(a *cli.App) *cobra.Command {
 	o := &unpublishOptions{}
 	cmd := &cobra.Command{
 		Use:   "unpublish NAME --key K…",
@@ -198,11 +199,11 @@ changes of the row stay hidden. The table is not touched. A key is written as fo
 republish.`,
 		Example: `  rowfeed unpublish kv --key 2
   rowfeed republish kv --key 2                    # shows it again`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			if len(o.keys) == 0 {
-				return usage(cmd, "unpublish %s: which rows? Give --key", o.name)
+				return cli.WrongUse(cmd, "unpublish %s: which rows? Give --key", o.name)
 			}
 			return o.run(cmd.Context(), a)
 		},
@@ -211,8 +212,8 @@ republish.`,
 	return cmd
 }
 
-func (o *unpublishOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+func (o *unpublishOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		keys, unknown, err := parseKeys(ctx, f, o.keys)
 		if err != nil {
 			return err
@@ -220,7 +221,7 @@ func (o *unpublishOptions) run(ctx context.Context, a *app) error {
 		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Unpublish(ctx, tx, keys...) }); err != nil {
 			return err
 		}
-		return a.say("%s: %s to be hidden; a publisher makes deletes of them%s",
-			o.name, plural(int64(len(keys)), "key"), unknown)
+		return a.PrintLine("%s: %s to be hidden; a publisher makes deletes of them%s",
+			o.name, cli.Plural(int64(len(keys)), "key"), unknown)
 	})
 }

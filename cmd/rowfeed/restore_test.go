@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -39,18 +40,18 @@ func TestServeReplica(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"publish --once", "fetch kv --after 5", "feed bump kv"} {
-		if got := s.fails(exitFailed, line+" --db "+there.URL); !strings.Contains(got, "--replica") {
+		if got := s.fails(cli.ExitFailed, line+" --db "+there.URL); !strings.Contains(got, "--replica") {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
 
 	a, _ := quietApp(t)
-	if err := a.db.Set(there.URL); err != nil {
+	if err := a.DB.Set(there.URL); err != nil {
 		t.Fatal(err)
 	}
-	a.replica = true
+	a.Replica = true
 	address := make(chan string, 1)
-	a.serving = func(at string) { address <- at }
+	a.OnListen = func(at string) { address <- at }
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan error, 1)

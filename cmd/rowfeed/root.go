@@ -2,11 +2,13 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // newRoot makes the tree of commands.
-func newRoot(a *app) *cobra.Command {
-	root := group("rowfeed", "Turn the tables of a SQL database into change feeds",
+func newRoot(a *cli.App) *cobra.Command {
+	root := cli.NewGroup("rowfeed", "Turn the tables of a SQL database into change feeds",
 		`rowfeed turns tables of an ordinary SQL database (SQLite, PostgreSQL, MySQL,
 MariaDB) into change feeds that nobody can miss a row of.
 
@@ -29,22 +31,22 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = buildOf().String()
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
-			return unknownCommand(cmd, args[0]) // whose flag it may be
+			return cli.UnknownCommand(cmd, args[0]) // whose flag it may be
 		}
-		return usage(cmd, "%s: %v", cmd.CommandPath(), err)
+		return cli.WrongUse(cmd, "%s: %v", cmd.CommandPath(), err)
 	})
-	a.addFlags(root.PersistentFlags())
+	a.AddFlags(root.PersistentFlags())
 	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newReady(a),
 		newFetch(a), newTail(a),
 		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(
 			a,
 		), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newToken(a), newAudit(a), newConform(a), newBench(a),
 		newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
-	a.record(root, administrative)
+	a.Record(root, administrative)
 	complete(a, root)
 	return root
 }

@@ -10,17 +10,18 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/cmd/server"
 	"github.com/spf13/cobra"
 )
 
 type serveOptions struct {
-	listen, auth  optionalText
+	listen, auth  cli.OptionalText
 	network       networkOptions
 	noCompression bool
 }
 
-func newServe(a *app) *cobra.Command {
+func newServe(a *cli.App) *cobra.Command {
 	o := &serveOptions{}
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -57,7 +58,7 @@ Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --h
   rowfeed serve --tls-cert cert.pem --tls-key key.pem --tls-client-ca clients.pem
   rowfeed serve --replica --db postgres://me@standby/shop
   curl '127.0.0.1:8080/_feeds/fetch/kv?after=&limit=5'`,
-		Args: takes(0, 0, ""),
+		Args: cli.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
 	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
@@ -70,23 +71,23 @@ Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --h
 	return cmd
 }
 
-func (o *serveOptions) run(ctx context.Context, a *app) error {
-	a.metrics = metrics.New(nil)
-	s, err := a.connect(ctx)
+func (o *serveOptions) run(ctx context.Context, a *cli.App) error {
+	a.Metrics = metrics.New(nil)
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	if _, err := s.Feeds(ctx); err != nil {
 		return err // said now rather than to every request
 	}
-	cfg := server.Config{DB: s.DB, Listen: config.First(config.DefaultListen, o.listen.value, s.file.Listen),
-		Log:     s.log,
-		Publish: !a.noPublish && !a.replica, NoCompression: o.noCompression}
-	if err := authenticate(ctx, s, config.First("", o.auth.value, s.file.Auth), &cfg); err != nil {
+	cfg := server.Config{DB: s.DB, Listen: config.First(config.DefaultListen, o.listen.Value, s.File.Listen),
+		Log:     s.Log,
+		Publish: !a.NoPublish && !a.Replica, NoCompression: o.noCompression}
+	if err := authenticate(ctx, s, config.First("", o.auth.Value, s.File.Auth), &cfg); err != nil {
 		return err
 	}
-	o.network.put(&cfg, s.file)
+	o.network.put(&cfg, s.File)
 	relays, err := relaysOf(a, s)
 	if err != nil {
 		return err
@@ -98,28 +99,28 @@ func (o *serveOptions) run(ctx context.Context, a *app) error {
 	// Not before it listens: a relay that is started may divide its consumer's cursors.
 	cfg.Ready = func(string) {
 		wait = startRelays(relaying, a, s, relays, relayAgain)
-		notify(ctx, s.log)
+		notify(ctx, s.Log)
 	}
 	return runServer(ctx, a, cfg)
 }
 
 // runServer runs the server until ctx ends; its Ready may be nil.
-func runServer(ctx context.Context, a *app, cfg server.Config) error {
+func runServer(ctx context.Context, a *cli.App, cfg server.Config) error {
 	ready := cfg.Ready
-	cfg.Metrics, cfg.Tracer = a.metrics, a.tracer
+	cfg.Metrics, cfg.Tracer = a.Metrics, a.Tracer
 	cfg.Ready = func(address string) {
 		if ready != nil {
 			ready(address)
 		}
-		if a.serving != nil {
-			a.serving(address)
+		if a.OnListen != nil {
+			a.OnListen(address)
 		}
 	}
 	return server.Run(ctx, cfg)
 }
 
 // authenticate decides who may ask a server.
-func authenticate(ctx context.Context, s *session, auth string, cfg *server.Config) error {
+func authenticate(ctx context.Context, s *cli.Session, auth string, cfg *server.Config) error {
 	if auth == "" {
 		if auth = "tokens"; server.IsLoopback(cfg.Listen) {
 			return nil

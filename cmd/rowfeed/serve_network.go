@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/cmd/server"
 	"github.com/spf13/cobra"
 )
@@ -16,7 +17,7 @@ import (
 // line gives none, rowfeed.yaml's hold.
 type networkOptions struct {
 	hosts             []string
-	cert, key, client optionalText
+	cert, key, client cli.OptionalText
 	limits            server.Limits
 }
 
@@ -48,8 +49,8 @@ func (o *networkOptions) put(cfg *server.Config, file *config.File) {
 	if len(cfg.Hosts) == 0 {
 		cfg.Hosts = file.AllowHosts
 	}
-	cert, key, client := config.First("", o.cert.value, file.TLSCert), config.First("",
-		o.key.value, file.TLSKey), config.First("", o.client.value, file.TLSClientCA)
+	cert, key, client := config.First("", o.cert.Value, file.TLSCert), config.First("",
+		o.key.Value, file.TLSKey), config.First("", o.client.Value, file.TLSClientCA)
 	if cert != "" || key != "" || client != "" {
 		cfg.TLS = &server.TLS{Cert: cert, Key: key, ClientCA: client}
 	}

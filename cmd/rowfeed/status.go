@@ -11,6 +11,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -19,7 +20,7 @@ type statusOptions struct {
 	json bool
 }
 
-func newStatus(a *app) *cobra.Command {
+func newStatus(a *cli.App) *cobra.Command {
 	o := &statusOptions{}
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
@@ -53,12 +54,12 @@ who has a shard that somebody waits for: MariaDB) or "none" (SQLite, or rights a
 missing).`,
 		Example: `  rowfeed status
   rowfeed status kv --json`,
-		Args: takes(0, 1, ""),
+		Args: cli.Args(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.name = args[0]
 				if o.name == "" {
-					return usage(cmd, "status: the feed's NAME is empty")
+					return cli.WrongUse(cmd, "status: the feed's NAME is empty")
 				}
 			}
 			return o.run(cmd.Context(), a)
@@ -68,12 +69,12 @@ missing).`,
 	return cmd
 }
 
-func (o *statusOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *statusOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	var feeds []*rowfeed.Feed
 	if o.name == "" {
 		feeds, err = s.Feeds(ctx)
@@ -98,16 +99,16 @@ func (o *statusOptions) run(ctx context.Context, a *app) error {
 	}
 	switch {
 	case o.json && o.name != "":
-		return a.printJSON(all[0])
+		return a.PrintJSON(all[0])
 	case o.json:
-		return a.printJSON(all)
+		return a.PrintJSON(all)
 	case len(all) == 0:
-		return a.say("there are no feeds; `rowfeed feed add NAME --table T` makes one")
+		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
 	}
 	return printStatus(a, all)
 }
 
-func printStatus(a *app, all []*admin.Status) error {
+func printStatus(a *cli.App, all []*admin.Status) error {
 	var rows []table.Row
 	var notes []string
 	for _, s := range all {
@@ -169,17 +170,17 @@ func printStatus(a *app, all []*admin.Status) error {
 			notes = append(notes, consumerNote(a, s.Name, c))
 		}
 	}
-	err := a.printTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)
+	err := a.PrintTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)
 	for _, n := range notes {
 		if err == nil {
-			err = a.say("%s", n)
+			err = a.PrintLine("%s", n)
 		}
 	}
 	return err
 }
 
 // consumerNote is the line of a status that says how far a consumer of the feed has come.
-func consumerNote(a *app, feed string, c admin.ConsumerStatus) string {
+func consumerNote(a *cli.App, feed string, c admin.ConsumerStatus) string {
 	who := c.Consumer
 	switch {
 	case c.Worker != nil:
@@ -202,7 +203,7 @@ func consumerNote(a *app, feed string, c admin.ConsumerStatus) string {
 		note += ", " + rests(a, c)
 	}
 	if c.DeadLetters > 0 {
-		note += ", " + plural(c.DeadLetters, "dead letter")
+		note += ", " + cli.Plural(c.DeadLetters, "dead letter")
 	}
 	return note
 }
@@ -221,7 +222,7 @@ func shardNotes(s *admin.Status) (head string, notes []string) {
 	idle := 0
 	for _, shard := range s.Shards {
 		if shard.Holder == nil && len(shard.Waiting) == 0 {
-			if idle++; idle > shardsShown {
+			if idle++; idle > cli.ShardsShown {
 				continue
 			}
 		}
@@ -241,10 +242,10 @@ func shardNotes(s *admin.Status) (head string, notes []string) {
 			)
 		}
 	}
-	if idle > shardsShown {
+	if idle > cli.ShardsShown {
 		notes = append(
 			notes,
-			fmt.Sprintf("%s: and %s more, see --json", s.Name, plural(int64(idle-shardsShown), "shard")),
+			fmt.Sprintf("%s: and %s more, see --json", s.Name, cli.Plural(int64(idle-cli.ShardsShown), "shard")),
 		)
 	}
 	switch s.HoldersTold {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
@@ -37,7 +38,7 @@ type tailOptions struct {
 	silence time.Duration // 0: tailSilence; for tests
 }
 
-func newTail(a *app) *cobra.Command {
+func newTail(a *cli.App) *cobra.Command {
 	o := &tailOptions{}
 	cmd := &cobra.Command{
 		Use:   "tail NAME",
@@ -55,7 +56,7 @@ any number (--shard=-5); while there is only one it need not be named.`,
   rowfeed tail kv --url http://127.0.0.1:8080
   rowfeed tail kv --url https://feeds.example.com --token env:ROWFEED_TOKEN
   rowfeed tail kv --shard 0 --shard-count 4       # a quarter of it`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -71,28 +72,28 @@ any number (--shard=-5); while there is only one it need not be named.`,
 	return cmd
 }
 
-func (o *tailOptions) run(ctx context.Context, a *app) error {
+func (o *tailOptions) run(ctx context.Context, a *cli.App) error {
 	if o.limit < 1 || o.limit > feedtype.MaxLimit {
 		return badLimit(o.name, o.limit)
 	}
 	if o.url != "" {
-		token, err := a.secretToken(o.token)
+		token, err := a.SecretToken(o.token)
 		if err != nil {
 			return err
 		}
-		return o.follow(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.name, Token: token, Tracer: a.tracer})
+		return o.follow(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.name, Token: token, Tracer: a.Tracer})
 	}
 	if o.token != "" {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
 			Cause: "--token is for a server, and none is named", Next: "name it with --url, or leave --token out"}
 	}
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error { return o.follow(ctx, a, f) })
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error { return o.follow(ctx, a, f) })
 }
 
 // follow prints what the source brings until ctx ends. A source that fails at the
 // first page is most likely the wrong one, and ends it; later it is waited for.
-func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source) error {
-	ctx, stop := whileRead(ctx, a.stdout)
+func (o *tailOptions) follow(ctx context.Context, a *cli.App, source rowfeed.Source) error {
+	ctx, stop := whileRead(ctx, a.Stdout)
 	defer stop()
 	shards, err := o.part.shards(o.name)
 	if err != nil {
@@ -112,19 +113,19 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 		case err != nil && (!started || !passes(err)):
 			return err
 		case err != nil:
-			if text := a.plain(err); text != trouble {
+			if text := a.ErrorText(err); text != trouble {
 				trouble = text
-				fmt.Fprintf(a.stderr, "rowfeed: %s; trying again until it is back\n", text)
+				fmt.Fprintf(a.Stderr, "rowfeed: %s; trying again until it is back\n", text)
 			}
 			pause(ctx, away.NextBackOff())
 			continue
 		case trouble != "":
-			fmt.Fprintln(a.stderr, "rowfeed: it is back")
+			fmt.Fprintln(a.Stderr, "rowfeed: it is back")
 			trouble = ""
 		}
 		away.Reset()
 		if len(page.Entries) > 0 || !started || page.Cursor != cursor {
-			if err := writePage(a.stdout, page); err != nil {
+			if err := writePage(a.Stdout, page); err != nil {
 				return err
 			}
 		} else if !page.More && time.Since(asked) < req.Wait/2 {
@@ -138,7 +139,7 @@ func (o *tailOptions) follow(ctx context.Context, a *app, source rowfeed.Source)
 // ask fetches, and says so when no answer comes. It goes on waiting: what ends that is
 // the source's own bound.
 func (o *tailOptions) ask(
-	ctx context.Context, a *app, source rowfeed.Source, req rowfeed.Request,
+	ctx context.Context, a *cli.App, source rowfeed.Source, req rowfeed.Request,
 ) (page rowfeed.Page, err error) {
 	silence := o.silence
 	if silence == 0 {
@@ -160,7 +161,7 @@ func (o *tailOptions) ask(
 	if o.url != "" {
 		where = "the server"
 	}
-	fmt.Fprintf(a.stderr, "rowfeed: feed %q: %s has not answered for %s; still waiting\n", o.name, where,
+	fmt.Fprintf(a.Stderr, "rowfeed: feed %q: %s has not answered for %s; still waiting\n", o.name, where,
 		req.Wait+silence)
 	<-answered
 	return page, err

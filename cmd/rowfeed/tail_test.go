@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
@@ -20,7 +21,7 @@ func TestTail(t *testing.T) {
 	a, errs := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := newLines(ctx)
-	a.stdout = out
+	a.Stdout = out
 	ended := make(chan error, 1)
 	go func() { ended <- (&tailOptions{name: "kv", limit: 2}).run(ctx, a) }()
 	for _, want := range []string{
@@ -52,7 +53,7 @@ func TestTailNow(t *testing.T) {
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := newLines(ctx)
-	a.stdout = out
+	a.Stdout = out
 	ended := make(chan error, 1)
 	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(ctx, a) }()
 	if line := out.next(t); !strings.HasPrefix(line, `{"cursor":"3"`) {
@@ -86,7 +87,7 @@ func TestTailURL(t *testing.T) {
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := newLines(ctx)
-	a.stdout = out
+	a.Stdout = out
 	ended := make(chan error, 1)
 	go func() { ended <- (&tailOptions{name: "kv", limit: 10, url: server.URL}).run(ctx, a) }()
 	want := `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}`
@@ -170,7 +171,7 @@ func TestTailSilence(t *testing.T) {
 	defer interrupt()
 	a, _ := quietApp(t)
 	out, errs := newLines(ctx), newLines(ctx)
-	a.stdout, a.stderr = out, errs
+	a.Stdout, a.Stderr = out, errs
 	source, ended := &held{answer: make(chan rowfeed.Page)}, make(chan error, 1)
 	o := &tailOptions{name: "kv", limit: 1, url: "http://127.0.0.1:8080", silence: time.Nanosecond}
 	go func() { ended <- o.follow(ctx, a, source) }()
@@ -209,7 +210,7 @@ func TestTailReaderGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	a.stdout = w
+	a.Stdout = w
 	ended := make(chan error, 1)
 	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(t.Context(), a) }()
 	buffer := make([]byte, 1000)
@@ -217,7 +218,7 @@ func TestTailReaderGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
-	if err := <-ended; err != nil && a.report(t.Context(), err) != exitDone {
+	if err := <-ended; err != nil && a.Report(t.Context(), err) != cli.ExitDone {
 		t.Errorf("ended with %v", err)
 	}
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 )
 
-func newToken(a *app) *cobra.Command {
-	cmd := group("token", "Make, list and revoke the tokens of those who come over HTTP",
+func newToken(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("token", "Make, list and revoke the tokens of those who come over HTTP",
 		`A token says who sends a request to "rowfeed serve --auth tokens", and what they may do
 with which feed: read it, publish it (fetch with consistent=true, republish and
 unpublish keys), or administer it (pause and move consumers, release leases, retry and
@@ -35,7 +36,7 @@ With --json: [{"name":"shop","state":"holds","grants":[{"right":"read","feed":"k
 "view":{"where":[{"column":"ns","values":["acme"]}],"mask":["secret"]},
 "created_at":"2026-01-31T12:00:00Z","expires_at":null,"revoked_at":null}].`,
 		Example: "  rowfeed token list --json",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
 	}
 	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
@@ -46,7 +47,7 @@ With --json: [{"name":"shop","state":"holds","grants":[{"right":"read","feed":"k
 		Long: `Ends a token. Servers learn of it within a few seconds: they answer 401 then, and end
 the streams that go by it. Doing it again changes nothing. The name is not given again.`,
 		Example: "  rowfeed token revoke shop",
-		Args:    takes(1, 1, "the token's NAME"),
+		Args:    cli.Args(1, 1, "the token's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			revoke.name = args[0]
 			return revoke.run(cmd.Context(), a)
@@ -58,12 +59,12 @@ the streams that go by it. Doing it again changes nothing. The name is not given
 type tokenAddOptions struct {
 	name          string
 	feeds, rights []string
-	expires       duration
+	expires       cli.Duration
 	where, mask   []string
 	json          bool
 }
 
-func newTokenAdd(a *app) *cobra.Command {
+func newTokenAdd(a *cli.App) *cobra.Command {
 	o := &tokenAddOptions{}
 	cmd := &cobra.Command{
 		Use:   "add NAME --feed F --right R",
@@ -83,7 +84,7 @@ With --json: the token as "token list --json" shows it, and its text as "token".
 		Example: `  rowfeed token add shop --feed kv --right read
   rowfeed token add ops --feed '*' --right read,publish,administer --expires 90d
   rowfeed token add acme --feed kv --right read --where ns=acme --mask v`,
-		Args: takes(1, 1, "the token's NAME"),
+		Args: cli.Args(1, 1, "the token's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.run(cmd.Context(), a)
@@ -111,7 +112,7 @@ func (o *tokenAddOptions) spec() (admin.TokenSpec, error) {
 		return missing("feed", "name a feed with --feed, or all of them with --feed '*'")
 	case len(o.rights) == 0:
 		return missing("right", "give some of --right read,publish,administer")
-	case o.expires.set && o.expires.Duration <= 0:
+	case o.expires.Given && o.expires.Duration <= 0:
 		return missing("expires", "give a time like 90d, or leave it out")
 	}
 	for _, feed := range o.feeds {
@@ -133,29 +134,29 @@ func (o *tokenAddOptions) spec() (admin.TokenSpec, error) {
 	return spec, nil
 }
 
-func (o *tokenAddOptions) run(ctx context.Context, a *app) error {
+func (o *tokenAddOptions) run(ctx context.Context, a *cli.App) error {
 	spec, err := o.spec()
 	if err != nil {
 		return err
 	}
-	s, err := a.connect(ctx)
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	text, token, err := s.Admin().AddToken(ctx, spec)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			*admin.Token
 			Text string `json:"token"`
 		}{token, text})
 	}
-	fmt.Fprintf(a.stderr, "token %s: %s%s; it is shown this once\n", token.Name, grantsText(token.Grants),
+	fmt.Fprintf(a.Stderr, "token %s: %s%s; it is shown this once\n", token.Name, grantsText(token.Grants),
 		expiryText(token))
-	return a.say("%s", text)
+	return a.PrintLine("%s", text)
 }
 
 func expiryText(t *admin.Token) string {
@@ -198,20 +199,20 @@ func viewText(v feedtype.View) string {
 
 type tokenListOptions struct{ json bool }
 
-func (o *tokenListOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *tokenListOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	all, err := s.Admin().Tokens(ctx)
 	switch {
 	case err != nil:
 		return err
 	case o.json:
-		return a.printJSON(append([]*admin.Token{}, all...))
+		return a.PrintJSON(append([]*admin.Token{}, all...))
 	case len(all) == 0:
-		return a.say("there are no tokens; `rowfeed token add` makes one")
+		return a.PrintLine("there are no tokens; `rowfeed token add` makes one")
 	}
 	var rows []table.Row
 	for _, t := range all {
@@ -222,23 +223,23 @@ func (o *tokenListOptions) run(ctx context.Context, a *app) error {
 		rows = append(rows, table.Row{t.Name, t.State, grantsText(t.Grants), viewText(t.View),
 			t.CreatedAt.Format(time.RFC3339), expires})
 	}
-	return a.printTable(table.Row{"token", "state", "rights", "view", "made", "expires"}, rows)
+	return a.PrintTable(table.Row{"token", "state", "rights", "view", "made", "expires"}, rows)
 }
 
 type tokenRevokeOptions struct{ name string }
 
-func (o *tokenRevokeOptions) run(ctx context.Context, a *app) error {
-	s, err := a.connect(ctx)
+func (o *tokenRevokeOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	ended, err := s.Admin().RevokeToken(ctx, o.name)
 	switch {
 	case err != nil:
 		return err
 	case !ended:
-		return a.say("%s: was revoked already, nothing changed", o.name)
+		return a.PrintLine("%s: was revoked already, nothing changed", o.name)
 	}
-	return a.say("%s: revoked; servers learn of it within a few seconds", o.name)
+	return a.PrintLine("%s: revoked; servers learn of it within a few seconds", o.name)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -19,7 +20,7 @@ type unblockOptions struct {
 	sharded bool // --shard was given
 }
 
-func newUnblock(a *app) *cobra.Command {
+func newUnblock(a *cli.App) *cobra.Command {
 	o := &unblockOptions{}
 	cmd := &cobra.Command{
 		Use:   "unblock NAME",
@@ -51,11 +52,11 @@ With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 "statement":"…"},"waiting":[…],"ended":true}; holder is null when nobody has it.`,
 		Example: `  rowfeed unblock events --dry-run
   rowfeed unblock events --shard 5 --session 42`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.sharded = args[0], cmd.Flags().Changed("shard")
 			if cmd.Flags().Changed("session") && o.session == "" {
-				return usage(cmd, "unblock: --session is empty")
+				return cli.WrongUse(cmd, "unblock: --session is empty")
 			}
 			return o.run(cmd.Context(), a)
 		},
@@ -68,8 +69,8 @@ With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 	return cmd
 }
 
-func (o *unblockOptions) run(ctx context.Context, a *app) error {
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+func (o *unblockOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		req := admin.UnblockRequest{Session: o.session, DryRun: o.dryRun}
 		if o.sharded {
 			req.Shard = &o.shard
@@ -79,13 +80,13 @@ func (o *unblockOptions) run(ctx context.Context, a *app) error {
 		case err != nil:
 			return err
 		case o.json:
-			return a.printJSON(found)
+			return a.PrintJSON(found)
 		case found.Holder == nil:
-			return a.say("%s: nobody has shard %d, nothing changed", o.name, found.Shard)
+			return a.PrintLine("%s: nobody has shard %d, nothing changed", o.name, found.Shard)
 		case !found.Ended:
-			return a.say("%s: shard %d is held by %s", o.name, found.Shard, holderLine(found.Holder))
+			return a.PrintLine("%s: shard %d is held by %s", o.name, found.Shard, holderLine(found.Holder))
 		}
-		return a.say("%s: shard %d is free; ended %s", o.name, found.Shard, holderLine(found.Holder))
+		return a.PrintLine("%s: shard %d is free; ended %s", o.name, found.Shard, holderLine(found.Holder))
 	})
 }
 

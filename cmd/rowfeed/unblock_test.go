@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -28,11 +29,11 @@ func TestUnblockOnServers(t *testing.T) {
 		if out := s.ok("status ev"); !strings.Contains(out, head+"\n") {
 			t.Errorf("status: %s", out)
 		}
-		if got := s.fails(exitUsage, "unblock ev --session="); !strings.Contains(got, "--session is empty") {
+		if got := s.fails(cli.ExitUsage, "unblock ev --session="); !strings.Contains(got, "--session is empty") {
 			t.Error(got)
 		}
 		if e.Family == "sqlite" {
-			if got := s.fails(exitFailed,
+			if got := s.fails(cli.ExitFailed,
 				"unblock ev --shard 5"); !strings.Contains(got, "SQLite has no sessions that somebody else could end") {
 				t.Error(got)
 			}
@@ -66,7 +67,7 @@ func TestUnblockOnServers(t *testing.T) {
 				!strings.Contains(out, "ev: who has a shard is known only while somebody waits for it\n") {
 			t.Errorf("status: %s", out)
 		}
-		if got := s.fails(exitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
+		if got := s.fails(cli.ExitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
 			"session 0 does not hold the shard; its holder is session "+id) {
 			t.Error(got)
 		}

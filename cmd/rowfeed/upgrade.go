@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 )
@@ -14,11 +15,11 @@ type feedUpgradeOptions struct {
 	name        string
 	dataShards  int
 	shardColumn string
-	retain      retention
+	retain      cli.Retention
 	given       func(flag string) bool
 }
 
-func newFeedUpgrade(a *app) *cobra.Command {
+func newFeedUpgrade(a *cli.App) *cobra.Command {
 	o := &feedUpgradeOptions{}
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME",
@@ -46,7 +47,7 @@ of entries of each shard, or forever); what has been purged does not come back.`
 		Example: `  rowfeed feed upgrade kv && rowfeed check kv
   rowfeed feed upgrade kv --data-shards 1024
   rowfeed feed upgrade orders --retain 90d`,
-		Args: takes(1, 1, "the feed's NAME"),
+		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.given = args[0], cmd.Flags().Changed
 			return o.run(cmd.Context(), a)
@@ -61,7 +62,7 @@ of entries of each shard, or forever); what has been purged does not come back.`
 	return cmd
 }
 
-func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
+func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 	if o.given("shard-column") {
 		return &rowfeed.Error{
 			Code:   rowfeed.InvalidRequest,
@@ -74,13 +75,13 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
 		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
 	}
-	return a.withFeed(ctx, o.name, func(_ *session, f *rowfeed.Feed) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
 		before := f.Admin().Retention()
-		if o.retain.set && before != o.retain.Retention {
+		if o.retain.Given && before != o.retain.Retention {
 			if err := f.Admin().SetRetention(ctx, o.retain.Retention); err != nil {
 				return err
 			}
-			if err := a.say("%s: entries are kept %s, no longer %s", o.name, kept(f.Admin().Retention()), kept(before)); err != nil {
+			if err := a.PrintLine("%s: entries are kept %s, no longer %s", o.name, kept(f.Admin().Retention()), kept(before)); err != nil {
 				return err
 			}
 		}
@@ -93,13 +94,13 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 			return err
 		}
 		for _, m := range mended {
-			if err := a.say("%s: mended: %s", o.name, m); err != nil {
+			if err := a.PrintLine("%s: mended: %s", o.name, m); err != nil {
 				return err
 			}
 		}
 		if f.Capture() != feedtype.CaptureNone &&
 			slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
-			if err := a.say("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
+			if err := a.PrintLine("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
 				return err
 			}
 		}
@@ -114,7 +115,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 		case o.given("data-shards") && (info.DataShards != o.dataShards || info.State == "sharding"):
 			return o.reshard(ctx, a, f, info)
 		case info.State == "sharding":
-			return a.say(
+			return a.PrintLine(
 				"%s: its keys are being given their shards among %d; where that broke off, `rowfeed feed upgrade %s --data-shards %d` goes on",
 				o.name,
 				info.DataShards,
@@ -122,7 +123,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *app) error {
 				info.DataShards,
 			)
 		case len(mended) == 0 && before == f.Admin().Retention():
-			return a.say("%s: in order, nothing changed", o.name)
+			return a.PrintLine("%s: in order, nothing changed", o.name)
 		}
 		return nil
 	})
@@ -146,7 +147,7 @@ func notDataShards(feed string, n int, next string) error {
 }
 
 // reshard says what it means before it begins, where it does.
-func (o *feedUpgradeOptions) reshard(ctx context.Context, a *app, f *rowfeed.Feed, info *rowfeed.Info) error {
+func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed.Feed, info *rowfeed.Info) error {
 	meaning := ""
 	switch {
 	case info.State == "sharding" && info.DataShards == o.dataShards:
@@ -155,32 +156,32 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *app, f *rowfeed.Fee
 		meaning = fmt.Sprintf(
 			"from %d to %s, a new generation: cursors of before are refused, every consumer starts at the beginning; parts are not served until this is done",
 			info.DataShards,
-			plural(int64(o.dataShards), "data shard"),
+			cli.Plural(int64(o.dataShards), "data shard"),
 		)
 	}
 	if meaning != "" {
-		if err := a.say("%s: %s", o.name, meaning); err != nil {
+		if err := a.PrintLine("%s: %s", o.name, meaning); err != nil {
 			return err
 		}
 	}
 	var keys int64
-	bar := a.newProgress("giving keys their shards", -1)
-	_, err := f.Admin().Reshard(ctx, o.dataShards, func(n int64) { keys = n; bar.set(n) })
-	bar.done()
+	bar := a.NewProgress("giving keys their shards", -1)
+	_, err := f.Admin().Reshard(ctx, o.dataShards, func(n int64) { keys = n; bar.Set(n) })
+	bar.Done()
 	if err != nil {
 		if keys > 0 {
 			fmt.Fprintf(
-				a.stderr,
+				a.Stderr,
 				"rowfeed: %s done before it broke off; the same line goes on from there\n",
-				plural(keys, "key"),
+				cli.Plural(keys, "key"),
 			)
 		}
 		return err
 	}
-	return a.say(
+	return a.PrintLine(
 		"%s: %s, generation %d; consumers start at the beginning",
 		o.name,
-		plural(int64(o.dataShards), "data shard"),
+		cli.Plural(int64(o.dataShards), "data shard"),
 		f.Generation(),
 	)
 }

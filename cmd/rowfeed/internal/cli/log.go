@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -15,16 +15,16 @@ var (
 )
 
 // logger writes to stderr, as flags say, else rowfeed.yaml, else what is given.
-func (a *app) logger(file *config.File, otherwise string) *slog.Logger {
+func (a *App) Logger(file *config.File, otherwise string) *slog.Logger {
 	if a.verbose {
 		otherwise = "debug"
 	}
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(config.First(otherwise, a.logLevel.value, file.LogLevel))) // one of logLevels
-	return a.logTo(a.stderr, config.First(logFormats[0], a.logFormat.value, file.LogFormat), level)
+	return a.logTo(a.Stderr, config.First(logFormats[0], a.logFormat.value, file.LogFormat), level)
 }
 
-func (a *app) logTo(w io.Writer, format string, level slog.Level) *slog.Logger {
+func (a *App) logTo(w io.Writer, format string, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, at slog.Attr) slog.Attr {
 		return a.loggable(at, format)
 	}}
@@ -36,12 +36,12 @@ func (a *app) logTo(w io.Writer, format string, level slog.Level) *slog.Logger {
 
 // loggable is an attribute as a log may show it, whoever wrote it: texts without a password, and in
 // JSON times that something took in seconds.
-func (a *app) loggable(at slog.Attr, format string) slog.Attr {
+func (a *App) loggable(at slog.Attr, format string) slog.Attr {
 	switch v := at.Value.Any().(type) {
 	case error:
-		return slog.String(at.Key, a.plain(v))
+		return slog.String(at.Key, a.ErrorText(v))
 	case string:
-		return slog.String(at.Key, a.plainText(v))
+		return slog.String(at.Key, a.safeText(v))
 	case time.Duration:
 		if format == "json" {
 			return slog.Float64(at.Key, v.Seconds())

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -22,7 +22,7 @@ var harmless = []string{"print", "dry-run"}
 // database, and ends when the command has.
 type act struct {
 	admin.Act
-	session *session // the last one; none is closed before the act has ended
+	session *Session // the last one; none is closed before the act has ended
 	done    []func() error
 	end     func(error) error // nil while it is not recorded
 }
@@ -30,7 +30,7 @@ type act struct {
 // record has the commands of the tree that paths name recorded, with their arguments and those
 // of their own flags that were given; they hold no secrets. The flags that all commands share
 // (--db has a password) stay out.
-func (a *app) record(root *cobra.Command, paths []string) {
+func (a *App) Record(root *cobra.Command, paths []string) {
 	for _, path := range paths {
 		cmd, _, err := root.Find(strings.Fields(path))
 		if err != nil || cmd.CommandPath() != root.Name()+" "+path {
@@ -63,12 +63,12 @@ func (a *app) record(root *cobra.Command, paths []string) {
 // there yet (init makes them), or a login may not write to the log, it goes on: whoever has the
 // database's password could do it without rowfeed, and `unblock` is for when nothing can be
 // written.
-func (a *app) beginAct(ctx context.Context, s *session) {
+func (a *App) beginAct(ctx context.Context, s *Session) {
 	if a.act == nil {
 		return
 	}
-	a.act.done = append(a.act.done, s.done)
-	s.done = func() error { return nil }
+	a.act.done = append(a.act.done, s.Close)
+	s.Close = func() error { return nil }
 	if a.act.session = s; a.act.end == nil {
 		a.act.end, _ = s.Admin().BeginAct(ctx, a.act.Act) // endAct tries again, and says why not
 	}
@@ -76,7 +76,7 @@ func (a *app) beginAct(ctx context.Context, s *session) {
 
 // endAct records how the command ended, or says that it is in no log. Where it has removed
 // rowfeed's tables the log is gone, too.
-func (a *app) endAct(ctx context.Context, outcome error) {
+func (a *App) endAct(ctx context.Context, outcome error) {
 	act := a.act
 	a.act = nil
 	if act.session == nil {
@@ -95,7 +95,7 @@ func (a *app) endAct(ctx context.Context, outcome error) {
 		err = act.end(outcome)
 	}
 	if err != nil && !errors.Is(err, rowfeed.NotInitialized) && !errors.Is(err, rowfeed.SchemaVersion) {
-		fmt.Fprintln(a.stderr, "rowfeed: not in the audit log: "+a.plain(err))
+		fmt.Fprintln(a.Stderr, "rowfeed: not in the audit log: "+a.ErrorText(err))
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -10,26 +10,26 @@ import (
 )
 
 // session is rowfeed on an open database.
-type session struct {
+type Session struct {
 	*rowfeed.DB
-	file *config.File
-	log  *slog.Logger
-	done func() error
+	File  *config.File
+	Log   *slog.Logger
+	Close func() error
 }
 
 // connect opens the database, which must be there already.
-func (a *app) connect(ctx context.Context) (*session, error) {
-	return a.connectTo(ctx, open.Options{MustExist: true})
+func (a *App) Connect(ctx context.Context) (*Session, error) {
+	return a.ConnectTo(ctx, open.Options{MustExist: true})
 }
 
-func (a *app) connectTo(ctx context.Context, o open.Options) (*session, error) {
-	cfg, file, err := a.settings()
+func (a *App) ConnectTo(ctx context.Context, o open.Options) (*Session, error) {
+	cfg, file, err := a.Settings()
 	if err != nil {
 		return nil, err
 	}
-	log := a.logger(file, "info")
-	cfg.Observer = a.observer(log)
-	pool, d, err := open.Open(ctx, a.url, o)
+	log := a.Logger(file, "info")
+	cfg.Observer = a.Observer(log)
+	pool, d, err := open.Open(ctx, a.URL, o)
 	if err != nil {
 		return nil, err
 	}
@@ -38,18 +38,18 @@ func (a *app) connectTo(ctx context.Context, o open.Options) (*session, error) {
 		pool.Close()
 		return nil, err
 	}
-	s := &session{DB: db, file: file, log: log, done: pool.Close}
+	s := &Session{DB: db, File: file, Log: log, Close: pool.Close}
 	a.beginAct(ctx, s)
 	return s, nil
 }
 
 // withFeed runs fn with a feed of the database.
-func (a *app) withFeed(ctx context.Context, name string, fn func(*session, *rowfeed.Feed) error) error {
-	s, err := a.connect(ctx)
+func (a *App) WithFeed(ctx context.Context, name string, fn func(*Session, *rowfeed.Feed) error) error {
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer s.done()
+	defer s.Close()
 	f, err := s.Feed(ctx, name)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ import (
 
 // secretToken is the token that a flag points at; in the flag itself it would stand in the list
 // of processes.
-func (a *app) secretToken(where string) (string, error) {
+func (a *App) SecretToken(where string) (string, error) {
 	if where == "" {
 		return "", nil
 	}
@@ -19,7 +19,7 @@ func (a *app) secretToken(where string) (string, error) {
 			Cause: "token: it is neither env:NAME nor file:PATH; here, others on this machine could read it",
 			Next:  "put the token into a file, or a variable of the environment, and name that"}
 	}
-	text, err := sinks.Resolve("token", where, a.getenv)
+	text, err := sinks.Resolve("token", where, a.Getenv)
 	if err == nil && !admin.IsTokenText(text) {
 		err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
 			Cause: "token: what stands there is no token",

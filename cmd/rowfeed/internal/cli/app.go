@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"io"
@@ -13,67 +13,67 @@ import (
 )
 
 // app is what the commands share: where output goes, and the global flags.
-type app struct {
-	stdout, stderr io.Writer
-	getenv         func(string) string
+type App struct {
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
 
-	db, prefix, schema optionalText
-	configPath         string
+	DB, prefix, schema OptionalText
+	ConfigPath         string
 	unsafeDurability   bool
-	replica            bool
-	noPublish          bool
-	withoutLease       bool // of publish and serve
+	Replica            bool
+	NoPublish          bool
+	WithoutLease       bool // of publish and serve
 	verbose            bool
 	logFormat          oneOf
 	logLevel           oneOf
 
 	act     *act             // that is recorded while it runs; nil: none
-	metrics *metrics.Metrics // of what tells them; nil else
-	tracer  rowfeed.Tracer   // nil unless the environment asks for traces
+	Metrics *metrics.Metrics // of what tells them; nil else
+	Tracer  rowfeed.Tracer   // nil unless the environment asks for traces
 
-	command string // that runs, for messages: "rowfeed feed add"
+	Command string // that runs, for messages: "rowfeed feed add"
 
-	url string // of the database, once decided; its password is kept out of messages
+	URL string // of the database, once decided; its password is kept out of messages
 
 	// hidden are other URLs whose passwords are kept out of messages.
-	hidden []string
+	SecretURLs []string
 
 	// published is told of every committed batch; for tests.
-	published func(rowfeed.PublishEvent)
+	OnPublish func(rowfeed.PublishEvent)
 	// serving is told the address of a server's listener; for tests.
-	serving func(address string)
+	OnListen func(address string)
 	// benching is told what a bench begins; for tests.
-	benching func(what string)
+	OnBench func(what string)
 	// completing is in the place of completionTime; for tests.
-	completing time.Duration
+	CompletionTimeout time.Duration
 }
 
 // settings decides which database and names are meant, and writes them down in a.
-func (a *app) settings() (rowfeed.Config, *config.File, error) {
-	file, err := config.Load(a.configPath)
+func (a *App) Settings() (rowfeed.Config, *config.File, error) {
+	file, err := config.Load(a.ConfigPath)
 	if err != nil {
 		return rowfeed.Config{}, nil, err
 	}
 	var env *string
-	if v := a.getenv(config.EnvDB); v != "" {
+	if v := a.Getenv(config.EnvDB); v != "" {
 		env = &v
 	}
-	if a.url, err = sinks.Resolve("db", config.First(config.DefaultDB, a.db.value, env, file.DB),
-		a.getenv); err != nil {
+	if a.URL, err = sinks.Resolve("db", config.First(config.DefaultDB, a.DB.Value, env, file.DB),
+		a.Getenv); err != nil {
 		return rowfeed.Config{}, nil, err
 	}
-	cfg, err := a.library(file)
+	cfg, err := a.LibraryConfig(file)
 	return cfg, file, err
 }
 
 // library are the settings that the library takes.
-func (a *app) library(file *config.File) (rowfeed.Config, error) {
-	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.replica, NoPublish: a.noPublish,
-		Tracer: a.tracer, Schema: config.First("", a.schema.value, file.Schema)}
-	if a.withoutLease {
+func (a *App) LibraryConfig(file *config.File) (rowfeed.Config, error) {
+	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.Replica, NoPublish: a.NoPublish,
+		Tracer: a.Tracer, Schema: config.First("", a.schema.Value, file.Schema)}
+	if a.WithoutLease {
 		cfg.PublisherLease = rowfeed.NoLease
 	}
-	if prefix := a.prefix.value; prefix != nil || file.Prefix != nil {
+	if prefix := a.prefix.Value; prefix != nil || file.Prefix != nil {
 		cfg.Prefix = config.First("", prefix, file.Prefix)
 		switch cfg.Prefix {
 		case "":
@@ -87,16 +87,16 @@ func (a *app) library(file *config.File) (rowfeed.Config, error) {
 }
 
 // addFlags adds the flags that all commands share.
-func (a *app) addFlags(flags *pflag.FlagSet) {
-	flags.Var(&a.db, "db",
+func (a *App) AddFlags(flags *pflag.FlagSet) {
+	flags.Var(&a.DB, "db",
 		"database `URL`: "+open.Forms+"; env:NAME and file:PATH name where it stands (default "+config.DefaultDB+")")
 	flags.Var(&a.prefix, "prefix", "what the `names` of rowfeed's tables start with, may be empty (default rowfeed_)")
 	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
-	flags.StringVar(&a.configPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
+	flags.StringVar(&a.ConfigPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
 	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false,
 		"accept a server that may forget commits after a power cut")
-	flags.BoolVar(&a.noPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
-	flags.BoolVar(&a.replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
+	flags.BoolVar(&a.NoPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
+	flags.BoolVar(&a.Replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr: the same as --log-level debug")
 	a.logFormat.of, a.logLevel.of = logFormats, logLevels
 	flags.Var(&a.logFormat, "log-format", "`form` of the log on stderr, text or json (default text)")

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -10,49 +10,49 @@ import (
 )
 
 // optionalText is a flag that tells an empty value from none.
-type optionalText struct{ value *string }
+type OptionalText struct{ Value *string }
 
-func (o *optionalText) String() string {
-	if o.value == nil {
+func (o *OptionalText) String() string {
+	if o.Value == nil {
 		return ""
 	}
-	return *o.value
+	return *o.Value
 }
 
-func (o *optionalText) Set(text string) error { o.value = &text; return nil }
-func (o *optionalText) Type() string          { return "text" }
+func (o *OptionalText) Set(text string) error { o.Value = &text; return nil }
+func (o *OptionalText) Type() string          { return "text" }
 
 // shardNumber is a flag that takes the number of a consumer's shard: from 0, or any of those of a
 // feed with ULIDs.
-type shardNumber int
+type ShardNumber int
 
-func (n *shardNumber) String() string { return strconv.Itoa(int(*n)) }
-func (n *shardNumber) Type() string   { return "shard" }
+func (n *ShardNumber) String() string { return strconv.Itoa(int(*n)) }
+func (n *ShardNumber) Type() string   { return "shard" }
 
-func (n *shardNumber) Set(text string) error {
+func (n *ShardNumber) Set(text string) error {
 	i, err := strconv.Atoi(text)
 	if err != nil {
 		return fmt.Errorf("%q is no number of a shard", text)
 	}
-	*n = shardNumber(i)
+	*n = ShardNumber(i)
 	return nil
 }
 
 // duration is a flag that takes days beside Go's units: "30d", "1d12h", "90m".
-type duration struct {
+type Duration struct {
 	time.Duration
-	set bool
+	Given bool
 }
 
-func (d *duration) Set(text string) (err error) {
-	d.set = true
+func (d *Duration) Set(text string) (err error) {
+	d.Given = true
 	d.Duration, err = parseDuration(text)
 	return err
 }
 
-func (d *duration) Type() string { return "duration" }
+func (d *Duration) Type() string { return "duration" }
 
-func (d *duration) String() string {
+func (d *Duration) String() string {
 	if d.Duration == 0 {
 		return ""
 	}
@@ -60,31 +60,31 @@ func (d *duration) String() string {
 }
 
 // secondsFlag is a flag that takes a number of seconds: "2", "0.5".
-type secondsFlag time.Duration
+type Seconds time.Duration
 
-func (s *secondsFlag) String() string {
+func (s *Seconds) String() string {
 	return strconv.FormatFloat(time.Duration(*s).Seconds(), 'g', -1, 64)
 }
 
-func (s *secondsFlag) Type() string { return "seconds" }
+func (s *Seconds) Type() string { return "seconds" }
 
-func (s *secondsFlag) Set(text string) error {
+func (s *Seconds) Set(text string) error {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n > 0 && n <= time.Hour.Seconds()) {
 		return fmt.Errorf("%q is no number of seconds above 0, up to %g", text, time.Hour.Seconds())
 	}
-	*s = secondsFlag(n * float64(time.Second))
+	*s = Seconds(n * float64(time.Second))
 	return nil
 }
 
 // retention is a flag's value: how long entries are kept, or how many.
-type retention struct {
+type Retention struct {
 	rowfeed.Retention
-	set bool
+	Given bool
 }
 
-func (r *retention) Set(text string) (err error) {
-	r.Retention, r.set = rowfeed.Retention{}, true
+func (r *Retention) Set(text string) (err error) {
+	r.Retention, r.Given = rowfeed.Retention{}, true
 	if text == "forever" {
 		return nil
 	}
@@ -103,9 +103,9 @@ func (r *retention) Set(text string) (err error) {
 	return nil
 }
 
-func (r *retention) Type() string { return "duration|number" }
+func (r *Retention) Type() string { return "duration|number" }
 
-func (r *retention) String() string {
+func (r *Retention) String() string {
 	if r.ForEver() {
 		return ""
 	}
@@ -139,18 +139,18 @@ func parseDuration(text string) (time.Duration, error) {
 }
 
 // speed is a flag for a number per second: "100/s", "90/m", "100".
-type speed struct{ perSecond float64 }
+type Rate struct{ PerSecond float64 }
 
-func (r *speed) String() string {
-	if r.perSecond == 0 {
+func (r *Rate) String() string {
+	if r.PerSecond == 0 {
 		return ""
 	}
-	return strconv.FormatFloat(r.perSecond, 'g', -1, 64) + "/s"
+	return strconv.FormatFloat(r.PerSecond, 'g', -1, 64) + "/s"
 }
 
-func (r *speed) Type() string { return "N/s" }
+func (r *Rate) Type() string { return "N/s" }
 
-func (r *speed) Set(text string) error {
+func (r *Rate) Set(text string) error {
 	number, unit, given := strings.Cut(text, "/")
 	seconds, known := map[string]float64{"s": 1, "m": 60, "h": 3600}[unit]
 	if !given {
@@ -160,18 +160,18 @@ func (r *speed) Set(text string) error {
 	if err != nil || !known || !(n > 0 && n <= 1e9) {
 		return fmt.Errorf("%q is no rate; write it like 100/s", text)
 	}
-	r.perSecond = n / seconds
+	r.PerSecond = n / seconds
 	return nil
 }
 
 // nameList is a flag of names separated by commas; a comma inside parentheses or
 // double quotes belongs to its name, as in "id:numeric(10,2)".
-type nameList struct{ names []string }
+type NameList struct{ Names []string }
 
-func (l *nameList) String() string { return strings.Join(l.names, ",") }
-func (l *nameList) Type() string   { return "names" }
+func (l *NameList) String() string { return strings.Join(l.Names, ",") }
+func (l *NameList) Type() string   { return "names" }
 
-func (l *nameList) Set(text string) error {
+func (l *NameList) Set(text string) error {
 	var names []string
 	var name strings.Builder
 	depth, quoted := 0, false
@@ -201,7 +201,7 @@ func (l *nameList) Set(text string) error {
 			return fmt.Errorf("%q holds an empty name", text)
 		}
 	}
-	l.names = names
+	l.Names = names
 	return nil
 }
 

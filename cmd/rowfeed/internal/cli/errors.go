@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 
 // The exit codes.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2
+	ExitDone   = 0
+	ExitFailed = 1
+	ExitUsage  = 2
 )
 
 // usageError is a wrong use of the command line.
@@ -32,38 +32,38 @@ func (e *usageError) Error() string {
 
 func (e *usageError) Unwrap() error { return e.err }
 
-func usage(cmd *cobra.Command, format string, args ...any) error {
+func WrongUse(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
 }
 
 // report prints an error and answers the exit code.
-func (a *app) report(ctx context.Context, err error) int {
+func (a *App) Report(ctx context.Context, err error) int {
 	switch {
 	case err == nil || errors.Is(err, syscall.EPIPE): // whoever read the output has gone
-		return exitDone
+		return ExitDone
 	case ctx.Err() != nil:
-		fmt.Fprintln(a.stderr, "rowfeed: interrupted")
-		return exitFailed
+		fmt.Fprintln(a.Stderr, "rowfeed: interrupted")
+		return ExitFailed
 	}
-	text, code := a.plain(err), exitFailed
+	text, code := a.ErrorText(err), ExitFailed
 	var wrong *usageError
 	if errors.As(err, &wrong) || errors.Is(err, rowfeed.InvalidRequest) {
-		code = exitUsage
+		code = ExitUsage
 		if !strings.Contains(text, ". Next: ") {
-			text += ". Next: see `" + cmp.Or(a.command, "rowfeed") + " --help`"
+			text += ". Next: see `" + cmp.Or(a.Command, "rowfeed") + " --help`"
 		}
 	}
-	fmt.Fprintln(a.stderr, "rowfeed: "+text)
+	fmt.Fprintln(a.Stderr, "rowfeed: "+text)
 	return code
 }
 
 // plain is an error's text for a log or a terminal: no password, and nothing that it would obey.
-func (a *app) plain(err error) string { return a.plainText(err.Error()) }
+func (a *App) ErrorText(err error) string { return a.safeText(err.Error()) }
 
-func (a *app) plainText(text string) string {
-	text = open.ScrubText(a.url, text)
-	for _, url := range a.hidden {
+func (a *App) safeText(text string) string {
+	text = open.ScrubText(a.URL, text)
+	for _, url := range a.SecretURLs {
 		text = open.ScrubText(url, text)
 	}
-	return tamed(text)
+	return escape(text)
 }

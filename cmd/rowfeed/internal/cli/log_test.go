@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -12,9 +12,9 @@ import (
 func TestLogHasNoPassword(t *testing.T) {
 	for _, format := range logFormats {
 		var out bytes.Buffer
-		a := &app{url: "postgres://app:hunter2secret@db/shop",
-			hidden: []string{"https://hook:opensesame77@example.com/x"}}
-		log := a.logTo(&out, format, slog.LevelDebug).With("address", a.url)
+		a := &App{URL: "postgres://app:hunter2secret@db/shop",
+			SecretURLs: []string{"https://hook:opensesame77@example.com/x"}}
+		log := a.logTo(&out, format, slog.LevelDebug).With("address", a.URL)
 		log.Error("hunter2secret", "error", errors.New("dial postgres://app:hunter2secret@db/shop"), "path",
 			"opensesame77")
 		if text := out.String(); strings.Contains(text, "hunter2secret") || strings.Contains(text, "opensesame77") ||

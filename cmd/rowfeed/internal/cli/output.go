@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -15,14 +15,14 @@ import (
 )
 
 // say prints a line to stdout.
-func (a *app) say(format string, args ...any) error {
-	_, err := fmt.Fprintln(a.stdout, tamed(fmt.Sprintf(format, args...)))
+func (a *App) PrintLine(format string, args ...any) error {
+	_, err := fmt.Fprintln(a.Stdout, escape(fmt.Sprintf(format, args...)))
 	return err
 }
 
 // tamed writes out what a terminal would obey, or hide, instead of showing it: names, keys and
 // statements are other people's. Lines stay lines.
-func tamed(text string) string {
+func escape(text string) string {
 	hidden := func(r rune) bool {
 		return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 	}
@@ -41,15 +41,15 @@ func tamed(text string) string {
 }
 
 // printJSON prints a value, indented, as every --json does.
-func (a *app) printJSON(v any) error {
-	e := json.NewEncoder(a.stdout)
+func (a *App) PrintJSON(v any) error {
+	e := json.NewEncoder(a.Stdout)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
 // printTable prints rows under a header. There are no colours, on a terminal or not.
-func (a *app) printTable(header table.Row, rows []table.Row) error {
+func (a *App) PrintTable(header table.Row, rows []table.Row) error {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.Style().Format.Header = text.FormatDefault // a header may hold a feed's name
@@ -59,23 +59,23 @@ func (a *app) printTable(header table.Row, rows []table.Row) error {
 		for i, cell := range row {
 			shown[i] = cell
 			if text, ok := cell.(string); ok {
-				shown[i] = tamed(text)
+				shown[i] = escape(text)
 			}
 		}
 		t.AppendRow(shown)
 	}
-	_, err := fmt.Fprintln(a.stdout, t.Render())
+	_, err := fmt.Fprintln(a.Stdout, t.Render())
 	return err
 }
 
 // isTerminal tells whether a person is watching.
-func isTerminal(w io.Writer) bool {
+func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // plural is "1 key", "2 keys".
-func plural(n int64, noun string) string {
+func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -83,4 +83,4 @@ func plural(n int64, noun string) string {
 }
 
 // shardsShown is how many shards the text lists that nobody has; JSON has more.
-const shardsShown = 20
+const ShardsShown = 20

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -8,19 +8,19 @@ import (
 )
 
 // observer logs what the library tells of, and counts it for whoever serves metrics.
-func (a *app) observer(log *slog.Logger) *rowfeed.Observer {
-	if a.metrics == nil {
+func (a *App) Observer(log *slog.Logger) *rowfeed.Observer {
+	if a.Metrics == nil {
 		return a.logging(log)
 	}
-	return rowfeed.Observers(a.logging(log), a.metrics.Observer())
+	return rowfeed.Observers(a.logging(log), a.Metrics.Observer())
 }
 
-func (a *app) logging(log *slog.Logger) *rowfeed.Observer {
+func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 	return &rowfeed.Observer{
 		Published: func(e rowfeed.PublishEvent) {
 			log.Debug("published", "feed", e.Feed, "changes", e.Changes, "keys", e.Keys, "head", e.Head, "took", e.Took)
-			if a.published != nil {
-				a.published(e)
+			if a.OnPublish != nil {
+				a.OnPublish(e)
 			}
 		},
 		Fetched: func(e rowfeed.FetchEvent) {

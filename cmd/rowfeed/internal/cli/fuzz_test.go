@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"slices"
@@ -15,38 +15,38 @@ func FuzzFlags(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var d duration
+		var d Duration
 		if d.Set(text) == nil && d.Duration != 0 {
-			var again duration
+			var again Duration
 			if err := again.Set(d.String()); err != nil || again.Duration != d.Duration {
 				t.Errorf("duration %q: %q, then %v", text, d.String(), err)
 			}
 		}
-		var s speed
+		var s Rate
 		if s.Set(text) == nil {
-			if !(s.perSecond > 0 && s.perSecond <= 1e9) {
-				t.Errorf("speed %q: %g", text, s.perSecond)
+			if !(s.PerSecond > 0 && s.PerSecond <= 1e9) {
+				t.Errorf("speed %q: %g", text, s.PerSecond)
 			}
-			var again speed
+			var again Rate
 			if err := again.Set(s.String()); err != nil || again != s {
 				t.Errorf("speed %q: %q, then %v", text, s.String(), err)
 			}
 		}
-		var seconds secondsFlag
+		var seconds Seconds
 		if seconds.Set(text) == nil && (seconds < 0 || time.Duration(seconds) > time.Hour) {
 			t.Errorf("seconds %q: %s", text, time.Duration(seconds))
 		}
-		var r retention
+		var r Retention
 		if r.Set(text) == nil && (r.Age < 0 || r.Count < 0) {
 			t.Errorf("retention %q: %+v", text, r)
 		}
-		var names nameList
-		if names.Set(text) == nil && (len(names.names) == 0 || slices.Contains(names.names, "")) {
-			t.Errorf("names %q: %q", text, names.names)
+		var names NameList
+		if names.Set(text) == nil && (len(names.Names) == 0 || slices.Contains(names.Names, "")) {
+			t.Errorf("names %q: %q", text, names.Names)
 		}
-		var shard shardNumber
+		var shard ShardNumber
 		if shard.Set(text) == nil {
-			var again shardNumber
+			var again ShardNumber
 			if err := again.Set(shard.String()); err != nil || again != shard {
 				t.Errorf("shard %q: %s, then %v", text, shard.String(), err)
 			}

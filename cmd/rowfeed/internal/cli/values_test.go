@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"slices"
@@ -26,15 +26,15 @@ func TestDuration(t *testing.T) {
 
 func TestSpeed(t *testing.T) {
 	for text, want := range map[string]float64{"20/s": 20, "90/m": 1.5, "7200/h": 2, "5": 5, "0.5/s": 0.5} {
-		var r speed
-		if err := r.Set(text); err != nil || r.perSecond != want {
-			t.Errorf("%q is %v (%v), want %v", text, r.perSecond, err, want)
+		var r Rate
+		if err := r.Set(text); err != nil || r.PerSecond != want {
+			t.Errorf("%q is %v (%v), want %v", text, r.PerSecond, err, want)
 		}
 	}
 	for _, text := range []string{"", "0", "-1/s", "1/", "1/x", "NaN", "Inf/s", "fast"} {
-		var r speed
+		var r Rate
 		if err := r.Set(text); err == nil {
-			t.Errorf("%q is %v, want an error", text, r.perSecond)
+			t.Errorf("%q is %v, want an error", text, r.PerSecond)
 		}
 	}
 }
@@ -44,15 +44,15 @@ func TestNameList(t *testing.T) {
 		"a": {"a"}, "a,b": {"a", "b"}, " a , b ": {"a", "b"}, "id:numeric(10,2),b": {"id:numeric(10,2)", "b"},
 		`"odd,name",b`: {"odd,name", "b"},
 	} {
-		var l nameList
-		if err := l.Set(text); err != nil || !slices.Equal(l.names, want) {
-			t.Errorf("%q is %q (%v), want %q", text, l.names, err, want)
+		var l NameList
+		if err := l.Set(text); err != nil || !slices.Equal(l.Names, want) {
+			t.Errorf("%q is %q (%v), want %q", text, l.Names, err, want)
 		}
 	}
 	for _, text := range []string{"", ",", "a,", `"a`, "a(1,2"} {
-		var l nameList
+		var l NameList
 		if err := l.Set(text); err == nil {
-			t.Errorf("%q is %q, want an error", text, l.names)
+			t.Errorf("%q is %q, want an error", text, l.Names)
 		}
 	}
 }
