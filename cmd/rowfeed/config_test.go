@@ -41,7 +41,11 @@ func TestRelayKeysAreFlags(t *testing.T) {
 	}
 	// of the command line
 	only := map[string]bool{"metrics": true, "once": true, "url": true, "help": true, "shard": true}
-	newRelay(&cli.App{}).Flags().VisitAll(func(f *pflag.Flag) {
+	relay, _, err := newRoot(&cli.App{}).Find([]string{"relay"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		key := "`relays[]." + strings.ReplaceAll(f.Name, "-", "_") + "`"
 		if strings.Contains(reference, key) == only[f.Name] {
 			t.Errorf("--%s: %s is in the file: %v", f.Name, key, !only[f.Name])

@@ -114,7 +114,7 @@ func TestServe(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan error, 1)
-	go func() { ended <- (&serveOptions{}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "serve") }()
 	var at string
 	select {
 	case at = <-address:

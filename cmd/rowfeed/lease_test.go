@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
@@ -21,7 +20,7 @@ func TestLease(t *testing.T) {
 	a, errs := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{discover: time.Hour}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "publish") }()
 	var list []struct {
 		Name, State, Owner string
 		Epoch              int64
@@ -38,7 +37,7 @@ func TestLease(t *testing.T) {
 		strings.Count(l.Owner, "/") != 2 {
 		t.Errorf("lease list --json: %+v", l)
 	}
-	who := process(l.Owner)
+	who := hostAndPID(l.Owner)
 	if out := s.ok("lease list"); !strings.Contains(out, "publish:kv") || !strings.Contains(out, who+" ") ||
 		strings.Contains(out, l.Owner) {
 		t.Errorf("lease list: %s", out)
@@ -74,4 +73,10 @@ func TestLease(t *testing.T) {
 	if log := errs.String(); !strings.Contains(log, "turn to publish") {
 		t.Errorf("the log does not tell whose turn it is: %s", log)
 	}
+}
+
+// hostAndPID is the part of a lease's owner that commands show.
+func hostAndPID(owner string) string {
+	parts := strings.Split(owner, "/")
+	return parts[0] + "/" + parts[1]
 }

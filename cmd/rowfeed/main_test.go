@@ -107,7 +107,14 @@ func withFeed(t *testing.T) *shell {
 	return s
 }
 
-// quietApp is an app for calling run methods directly.
+// execute runs a command line with an App of a test, and returns the error of the command.
+func execute(ctx context.Context, a *cli.App, line string) error {
+	root := newRoot(a)
+	root.SetArgs(strings.Fields(line))
+	return root.ExecuteContext(ctx)
+}
+
+// quietApp is an App that prints nothing. Its errors are in the buffer.
 func quietApp(t *testing.T) (*cli.App, *bytes.Buffer) {
 	t.Helper()
 	var errs bytes.Buffer

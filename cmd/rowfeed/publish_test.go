@@ -60,7 +60,7 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 	events := make(chan rowfeed.PublishEvent, 100)
 	a.OnPublish = func(e rowfeed.PublishEvent) { events <- e }
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{names: []string{"kv"}, discover: time.Hour}).run(t.Context(), a) }()
+	go func() { ended <- execute(t.Context(), a, "publish kv") }()
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
 	<-events
 	s.ok("feed drop kv")
@@ -73,18 +73,14 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 // alone unless an address says otherwise, and nowhere else.
 func TestMetricsBesideServers(t *testing.T) {
 	s := withFeed(t)
-	scrape := func(run func(ctx context.Context, a *cli.App, metrics metricsFlag) error, want string) {
+	scrape := func(line, want string) {
 		t.Helper()
 		a, _ := quietApp(t)
 		at := make(chan string, 1)
 		a.OnListen = func(address string) { at <- address }
-		var metrics metricsFlag
-		if err := metrics.at.Set(":0"); err != nil {
-			t.Fatal(err)
-		}
 		ctx, interrupt := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- run(ctx, a, metrics) }()
+		go func() { ended <- execute(ctx, a, line) }()
 		var address string
 		select {
 		case address = <-at:
@@ -133,15 +129,9 @@ func TestMetricsBesideServers(t *testing.T) {
 		}
 	}
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
-	scrape(func(ctx context.Context, a *cli.App, metrics metricsFlag) error {
-		return (&publishOptions{discover: time.Millisecond, metrics: metrics}).run(ctx, a)
-	}, `rowfeed_publish_keys_total{feed="kv"} `)
+	scrape("publish --metrics :0", `rowfeed_publish_keys_total{feed="kv"} `)
 	s.ok("publish --once")
-	scrape(func(ctx context.Context, a *cli.App, metrics metricsFlag) error {
-		o := &relayOptions{metrics: metrics}
-		o.Feed, o.To, o.Consumer = "kv", "stdout:", "out"
-		return o.run(ctx, a)
-	}, `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
+	scrape("relay kv --to stdout: --consumer out --metrics :0", `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
 	writeFile(t, "rowfeed.yaml", "metrics: nowhere\n")
 	if err := s.fails(cli.ExitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
 		t.Error(err)
@@ -158,11 +148,7 @@ func TestHangupWithoutFiles(t *testing.T) {
 	a.Stderr = log
 	ended, at := make(chan error, 1), make(chan string, 1)
 	a.OnListen = func(address string) { at <- address }
-	o := &serveOptions{}
-	if err := o.listen.Set("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	go func() { ended <- o.run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "serve --listen 127.0.0.1:0") }()
 	address := <-at
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)

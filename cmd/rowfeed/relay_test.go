@@ -225,7 +225,7 @@ func TestServeRelays(t *testing.T) {
 	a.Getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	a.OnListen = func(string) { close(ready) }
-	go func() { ended <- (&serveOptions{listen: cli.OptionalText{Value: new("127.0.0.1:0")}}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "serve --listen 127.0.0.1:0") }()
 	<-ready
 	if body := <-got; !strings.Contains(body, `"v":"jim"`) {
 		t.Errorf("delivered: %s", body)
@@ -284,7 +284,7 @@ func TestServeOutbox(t *testing.T) {
 	a.Getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	a.OnListen = func(string) { close(ready) }
-	go func() { ended <- (&serveOptions{listen: cli.OptionalText{Value: new("127.0.0.1:0")}}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "serve --listen 127.0.0.1:0") }()
 	<-ready
 	for id, customer := range []int{7, -3, 7} {
 		s.sql(fmt.Sprintf("INSERT INTO ev VALUES (%d, %d, 'v%d')", id+1, customer, id+1))
@@ -399,7 +399,7 @@ func TestRelayStandsBy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		holder := process(claim.Owner())
+		holder := hostAndPID(claim.Owner())
 		if out := s.ok("consumer list hook"); !strings.Contains(out, holder) {
 			t.Errorf("the holder is not listed: %s", out)
 		}

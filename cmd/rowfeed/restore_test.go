@@ -29,7 +29,7 @@ func TestServeReplica(t *testing.T) {
 	db.Exec(t, "INSERT INTO kv VALUES (2, 'joe')") // waits for a publisher
 
 	there := db.On(t, replica)
-	for deadline := time.Now().Add(time.Minute); ; pause(t.Context(), 10*time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 		var waiting int
 		err := there.Admin().QueryRow("SELECT count(*) FROM rowfeed_changes_kv").Scan(&waiting)
 		if err == nil && waiting == 1 {
@@ -49,17 +49,12 @@ func TestServeReplica(t *testing.T) {
 	if err := a.DB.Set(there.URL); err != nil {
 		t.Fatal(err)
 	}
-	a.Replica = true
 	address := make(chan string, 1)
 	a.OnListen = func(at string) { address <- at }
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan error, 1)
-	go func() {
-		o := &serveOptions{}
-		_ = o.listen.Set("127.0.0.1:0")
-		ended <- o.run(ctx, a)
-	}()
+	go func() { ended <- execute(ctx, a, "serve --replica --listen 127.0.0.1:0") }()
 	var at string
 	select {
 	case at = <-address:

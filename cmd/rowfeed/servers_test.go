@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -139,11 +138,11 @@ func TestSurvivesTheDatabase(t *testing.T) {
 		s.ok("init")
 		s.ok("feed add kv --table kv")
 		ctx, interrupt := context.WithCancel(t.Context())
-		start := func(run func(*cli.App) error) (out, errs *lines, ended chan error) {
+		start := func(line string) (out, errs *lines, ended chan error) {
 			out, errs, ended = newLines(ctx), newLines(ctx), make(chan error, 1)
 			a := &cli.App{Stdout: out, Stderr: errs, Getenv: func(name string) string { return s.env[name] }}
 			go func() {
-				err := run(a)
+				err := execute(ctx, a, line)
 				if ctx.Err() == nil {
 					t.Errorf("ended with %v", err)
 					interrupt()
@@ -152,8 +151,8 @@ func TestSurvivesTheDatabase(t *testing.T) {
 			}()
 			return out, errs, ended
 		}
-		_, _, published := start(func(a *cli.App) error { return (&publishOptions{discover: time.Second}).run(ctx, a) })
-		out, errs, tailed := start(func(a *cli.App) error { return (&tailOptions{name: "kv", limit: 10}).run(ctx, a) })
+		_, _, published := start("publish")
+		out, errs, tailed := start("tail kv --limit 10")
 		await := func(l *lines, part string) {
 			t.Helper()
 			for line := l.next(t); !strings.Contains(line, part); line = l.next(t) {

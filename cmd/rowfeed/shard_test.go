@@ -58,9 +58,7 @@ func TestShards(t *testing.T) {
 	out := newLines(ctx)
 	a.Stdout = out
 	ended := make(chan error, 1)
-	tail := &tailOptions{name: "line", limit: 10,
-		part: shardFlags{shard: 1, count: 8, shardGiven: yes, countGiven: yes}}
-	go func() { ended <- tail.run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail line --limit 10 --shard 1 --shard-count 8") }()
 	for _, want := range []string{`{"position":"3","shard":1,`, `{"position":"4","shard":1,`, `{"cursor":"4"`} {
 		if line := out.next(t); !strings.HasPrefix(line, want) {
 			t.Errorf("got %s, want %s…", line, want)
@@ -79,5 +77,3 @@ func TestShards(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
-
-func yes() bool { return true }

@@ -23,7 +23,7 @@ func TestTail(t *testing.T) {
 	out := newLines(ctx)
 	a.Stdout = out
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 2}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail kv --limit 2") }()
 	for _, want := range []string{
 		`{"position":"1"`, `{"position":"2"`, `{"cursor":"2@3","more":true,`, `{"position":"3"`,
 		`{"cursor":"3","more":false,`,
@@ -55,7 +55,7 @@ func TestTailNow(t *testing.T) {
 	out := newLines(ctx)
 	a.Stdout = out
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail kv --limit 10 --after now") }()
 	if line := out.next(t); !strings.HasPrefix(line, `{"cursor":"3"`) {
 		t.Errorf("starts with %s", line)
 	}
@@ -89,7 +89,7 @@ func TestTailURL(t *testing.T) {
 	out := newLines(ctx)
 	a.Stdout = out
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 10, url: server.URL}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail kv --limit 10 --url "+server.URL) }()
 	want := `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}`
 	if line := out.next(t); line != want {
 		t.Errorf("got %s, want %s", line, want)
@@ -212,7 +212,7 @@ func TestTailReaderGone(t *testing.T) {
 	defer w.Close()
 	a.Stdout = w
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(t.Context(), a) }()
+	go func() { ended <- execute(t.Context(), a, "tail kv --limit 10 --after now") }()
 	buffer := make([]byte, 1000)
 	if _, err := r.Read(buffer); err != nil {
 		t.Fatal(err)

@@ -80,10 +80,7 @@ func TestTokenOfTail(t *testing.T) {
 	a, errs := quietApp(t)
 	address, ended := make(chan string, 1), make(chan error, 1)
 	a.OnListen = func(at string) { address <- at }
-	go func() {
-		ended <- (&serveOptions{auth: cli.OptionalText{Value: new("tokens")},
-			listen: cli.OptionalText{Value: new("127.0.0.1:0")}}).run(ctx, a)
-	}()
+	go func() { ended <- execute(ctx, a, "serve --auth tokens --listen 127.0.0.1:0") }()
 	url := "http://" + <-address
 	writeFile(t, "token", text+"\n")
 	s.env["ROWFEED_TOKEN"], s.env["REVOKED"] = text, revoked
@@ -92,7 +89,7 @@ func TestTokenOfTail(t *testing.T) {
 		following, end := context.WithCancel(t.Context())
 		b := &cli.App{Stdout: out, Stderr: io.Discard, Getenv: func(name string) string { return s.env[name] }}
 		done := make(chan error, 1)
-		go func() { done <- (&tailOptions{name: "kv", limit: 10, url: url, token: where}).run(following, b) }()
+		go func() { done <- execute(following, b, "tail kv --limit 10 --url "+url+" --token "+where) }()
 		if line := <-out.c; !strings.Contains(line, "fred") {
 			t.Errorf("%s: %s", where, line)
 		}
