@@ -40,12 +40,11 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		return cli.WrongUse(cmd, "%s: %v", cmd.CommandPath(), err)
 	})
 	a.AddFlags(root.PersistentFlags())
-	root.AddCommand(newDemo(a), newInit(a), newMigrate(a), newFeed(a), newPublish(a), newServe(a), newReady(a),
-		newFetch(a), newTail(a),
-		newRepublish(a), newUnpublish(a), newRelay(a), newConsumer(a), newDead(a), newCheck(
-			a,
-		), newRepair(a), newStatus(a), newUnblock(a), newLease(a), newToken(a), newAudit(a), newConform(a), newBench(a),
-		newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
+	root.AddCommand(feedsCommands(a)...)
+	root.AddCommand(serviceCommands(a)...)
+	root.AddCommand(readCommands(a)...)
+	root.AddCommand(operateCommands(a)...)
+	root.AddCommand(newConform(a), newBench(a), newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
 	a.Record(root, administrative)
 	complete(a, root)
 	return root

@@ -1,0 +1,11 @@
+package main
+
+import (
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// feedsCommands returns the commands init, migrate, feed, republish and unpublish.
+func feedsCommands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{newInit(a), newMigrate(a), newFeed(a), newRepublish(a), newUnpublish(a)}
+}

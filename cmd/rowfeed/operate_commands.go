@@ -1,0 +1,14 @@
+package main
+
+import (
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// operateCommands returns the commands check, repair, status, unblock, consumer, dead, lease, token and audit.
+func operateCommands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{
+		newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newConsumer(a), newDead(a),
+		newLease(a), newToken(a), newAudit(a),
+	}
+}

@@ -1,0 +1,11 @@
+package main
+
+import (
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// readCommands returns the commands fetch and tail.
+func readCommands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{newFetch(a), newTail(a)}
+}

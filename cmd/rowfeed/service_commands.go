@@ -1,0 +1,11 @@
+package main
+
+import (
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+// serviceCommands returns the commands serve, publish, relay, ready and demo.
+func serviceCommands(a *cli.App) []*cobra.Command {
+	return []*cobra.Command{newServe(a), newPublish(a), newRelay(a), newReady(a), newDemo(a)}
+}
