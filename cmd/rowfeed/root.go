@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/read"
 )
 
 // newRoot makes the tree of commands.
@@ -42,7 +43,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	a.AddFlags(root.PersistentFlags())
 	root.AddCommand(feedsCommands(a)...)
 	root.AddCommand(serviceCommands(a)...)
-	root.AddCommand(readCommands(a)...)
+	root.AddCommand(read.Commands(a)...)
 	root.AddCommand(operateCommands(a)...)
 	root.AddCommand(newConform(a), newBench(a), newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
 	a.Record(root, administrative)

@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
@@ -128,7 +129,7 @@ func TestTailOutlivesItsSource(t *testing.T) {
 	a, errs := quietApp(t)
 	source := &script{steps: []func() (rowfeed.Page, error){page("7"), fail(rowfeed.Unavailable),
 		fail(rowfeed.Unavailable), fail(rowfeed.Locked), page("9"), fail(rowfeed.CursorAhead)}}
-	err := (&tailOptions{name: "kv", limit: 1, after: "5"}).follow(t.Context(), a, source)
+	err := (&read.TailOptions{Name: "kv", Limit: 1, After: "5"}).Follow(t.Context(), a, source)
 	if !errors.Is(err, rowfeed.CursorAhead) {
 		t.Errorf("ended with %v", err)
 	}
@@ -144,7 +145,7 @@ rowfeed: it is back
 	}
 
 	first := &script{steps: []func() (rowfeed.Page, error){fail(rowfeed.Unavailable)}}
-	if err := (&tailOptions{name: "kv", limit: 1}).follow(t.Context(), a, first); !errors.Is(err, rowfeed.Unavailable) {
+	if err := (&read.TailOptions{Name: "kv", Limit: 1}).Follow(t.Context(), a, first); !errors.Is(err, rowfeed.Unavailable) {
 		t.Errorf("a source that never answered ended with %v", err)
 	}
 }
@@ -173,8 +174,8 @@ func TestTailSilence(t *testing.T) {
 	out, errs := newLines(ctx), newLines(ctx)
 	a.Stdout, a.Stderr = out, errs
 	source, ended := &held{answer: make(chan rowfeed.Page)}, make(chan error, 1)
-	o := &tailOptions{name: "kv", limit: 1, url: "http://127.0.0.1:8080", silence: time.Nanosecond}
-	go func() { ended <- o.follow(ctx, a, source) }()
+	o := &read.TailOptions{Name: "kv", Limit: 1, URL: "http://127.0.0.1:8080", Silence: time.Nanosecond}
+	go func() { ended <- o.Follow(ctx, a, source) }()
 	if line := errs.next(t); line != `rowfeed: feed "kv": the server has not answered for 1ns; still waiting` {
 		t.Errorf("stderr: %s", line)
 	}

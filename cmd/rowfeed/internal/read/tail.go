@@ -1,4 +1,4 @@
-package main
+package read
 
 import (
 	"context"
@@ -28,18 +28,18 @@ const (
 	tailRetry = 10 * time.Second
 )
 
-type tailOptions struct {
-	name    string
-	after   string
-	limit   int
-	url     string
+type TailOptions struct {
+	Name    string
+	After   string
+	Limit   int
+	URL     string
 	token   string // where it is: env:NAME or file:PATH
 	part    shardFlags
-	silence time.Duration // 0: tailSilence; for tests
+	Silence time.Duration // 0: tailSilence; for tests
 }
 
 func newTail(a *cli.App) *cobra.Command {
-	o := &tailOptions{}
+	o := &TailOptions{}
 	cmd := &cobra.Command{
 		Use:   "tail NAME",
 		Short: "Follow a feed, as NDJSON",
@@ -58,51 +58,51 @@ any number (--shard=-5); while there is only one it need not be named.`,
   rowfeed tail kv --shard 0 --shard-count 4       # a quarter of it`,
 		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.name = args[0]
+			o.Name = args[0]
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().StringVar(&o.after, "after", "",
+	cmd.Flags().StringVar(&o.After, "after", "",
 		`a `+"`cursor`"+`, "now", or "at:" with an RFC 3339 time (default: the beginning)`)
-	cmd.Flags().IntVar(&o.limit, "limit", 1000,
+	cmd.Flags().IntVar(&o.Limit, "limit", 1000,
 		fmt.Sprintf("at most so many entries a page, 1 to %d", feedtype.MaxLimit))
-	cmd.Flags().StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
+	cmd.Flags().StringVar(&o.URL, "url", "", "read from the server at this `URL` instead of the database")
 	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, which stands in env:NAME or file:PATH")
 	o.part.add(cmd)
 	return cmd
 }
 
-func (o *tailOptions) run(ctx context.Context, a *cli.App) error {
-	if o.limit < 1 || o.limit > feedtype.MaxLimit {
-		return badLimit(o.name, o.limit)
+func (o *TailOptions) run(ctx context.Context, a *cli.App) error {
+	if o.Limit < 1 || o.Limit > feedtype.MaxLimit {
+		return badLimit(o.Name, o.Limit)
 	}
-	if o.url != "" {
+	if o.URL != "" {
 		token, err := a.SecretToken(o.token)
 		if err != nil {
 			return err
 		}
-		return o.follow(ctx, a, &feedhttp.Client{URL: o.url, Feed: o.name, Token: token, Tracer: a.Tracer})
+		return o.Follow(ctx, a, &feedhttp.Client{URL: o.URL, Feed: o.Name, Token: token, Tracer: a.Tracer})
 	}
 	if o.token != "" {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
 			Cause: "--token is for a server, and none is named", Next: "name it with --url, or leave --token out"}
 	}
-	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error { return o.follow(ctx, a, f) })
+	return a.WithFeed(ctx, o.Name, func(_ *cli.Session, f *rowfeed.Feed) error { return o.Follow(ctx, a, f) })
 }
 
 // follow prints what the source brings until ctx ends. A source that fails at the
 // first page is most likely the wrong one, and ends it; later it is waited for.
-func (o *tailOptions) follow(ctx context.Context, a *cli.App, source rowfeed.Source) error {
+func (o *TailOptions) Follow(ctx context.Context, a *cli.App, source rowfeed.Source) error {
 	ctx, stop := whileRead(ctx, a.Stdout)
 	defer stop()
-	shards, err := o.part.shards(o.name)
+	shards, err := o.part.shards(o.Name)
 	if err != nil {
 		return err
 	}
-	cursor, started := rowfeed.Cursor(o.after), false
+	cursor, started := rowfeed.Cursor(o.After), false
 	away, trouble := newAway(), ""
 	for ctx.Err() == nil {
-		req, asked := rowfeed.Request{After: cursor, Limit: o.limit, Shards: shards}, time.Now()
+		req, asked := rowfeed.Request{After: cursor, Limit: o.Limit, Shards: shards}, time.Now()
 		if started { // where it begins is told at once
 			req.Wait = tailWait
 		}
@@ -138,10 +138,10 @@ func (o *tailOptions) follow(ctx context.Context, a *cli.App, source rowfeed.Sou
 
 // ask fetches, and says so when no answer comes. It goes on waiting: what ends that is
 // the source's own bound.
-func (o *tailOptions) ask(
+func (o *TailOptions) ask(
 	ctx context.Context, a *cli.App, source rowfeed.Source, req rowfeed.Request,
 ) (page rowfeed.Page, err error) {
-	silence := o.silence
+	silence := o.Silence
 	if silence == 0 {
 		silence = tailSilence
 	}
@@ -158,10 +158,10 @@ func (o *tailOptions) ask(
 	case <-t.C:
 	}
 	where := "the database"
-	if o.url != "" {
+	if o.URL != "" {
 		where = "the server"
 	}
-	fmt.Fprintf(a.Stderr, "rowfeed: feed %q: %s has not answered for %s; still waiting\n", o.name, where,
+	fmt.Fprintf(a.Stderr, "rowfeed: feed %q: %s has not answered for %s; still waiting\n", o.Name, where,
 		req.Wait+silence)
 	<-answered
 	return page, err

@@ -1,4 +1,4 @@
-package main
+package read
 
 import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
@@ -6,6 +6,6 @@ import (
 )
 
 // readCommands returns the commands fetch and tail.
-func readCommands(a *cli.App) []*cobra.Command {
+func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{newFetch(a), newTail(a)}
 }
