@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/read"
 )
 
@@ -44,7 +45,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.AddCommand(feedsCommands(a)...)
 	root.AddCommand(serviceCommands(a)...)
 	root.AddCommand(read.Commands(a)...)
-	root.AddCommand(operateCommands(a)...)
+	root.AddCommand(operate.Commands(a)...)
 	root.AddCommand(newConform(a), newBench(a), newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
 	a.Record(root, administrative)
 	complete(a, root)

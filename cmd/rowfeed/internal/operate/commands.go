@@ -1,4 +1,4 @@
-package main
+package operate
 
 import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
@@ -6,7 +6,7 @@ import (
 )
 
 // operateCommands returns the commands check, repair, status, unblock, consumer, dead, lease, token and audit.
-func operateCommands(a *cli.App) []*cobra.Command {
+func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newConsumer(a), newDead(a),
 		newLease(a), newToken(a), newAudit(a),
