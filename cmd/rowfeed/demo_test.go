@@ -14,6 +14,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/cmd/internal/demo"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
 // TestDemo runs until so much was written, is asked over HTTP, interrupted, and
@@ -33,13 +34,13 @@ func TestDemo(t *testing.T) {
 	a := &cli.App{Stdout: &out, Stderr: &errs, Getenv: func(string) string {
 		return ""
 	}, OnListen: func(at string) { address <- at }}
-	o := &demoOptions{listen: "127.0.0.1:0", rate: cli.Rate{PerSecond: 2000}, wrote: func(n int64) {
+	o := &service.DemoOptions{Listen: "127.0.0.1:0", Rate: cli.Rate{PerSecond: 2000}, Wrote: func(n int64) {
 		if n >= 100 {
 			once.Do(func() { close(enough) })
 		}
 	}}
 	ended := make(chan error, 1)
-	go func() { ended <- o.run(ctx, a) }()
+	go func() { ended <- o.Run(ctx, a) }()
 	at := <-address
 	<-enough
 	resp, err := http.Get("http://" + at + "/_feeds/" + demo.Feed)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
 // TestPublishUntilSignal publishes what is written, and feeds that are added
@@ -24,7 +25,7 @@ func TestPublishUntilSignal(t *testing.T) {
 	a.OnPublish = func(e rowfeed.PublishEvent) { events <- e }
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{discover: time.Millisecond}).run(ctx, a) }()
+	go func() { ended <- (&service.PublishOptions{Discover: time.Millisecond}).Run(ctx, a) }()
 	await := func(feed string) {
 		t.Helper()
 		select {
@@ -175,7 +176,7 @@ func TestHangupOfAPublisher(t *testing.T) {
 	a.OnPublish = func(rowfeed.PublishEvent) { published <- struct{}{} }
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{discover: time.Millisecond}).run(t.Context(), a) }()
+	go func() { ended <- (&service.PublishOptions{Discover: time.Millisecond}).Run(t.Context(), a) }()
 	<-published
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
@@ -324,11 +325,11 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	relays, err := relaysOf(a, db)
+	relays, err := service.Relays(a, db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait := startRelays(t.Context(), a, db, relays, time.Millisecond)
+	wait := service.StartRelays(t.Context(), a, db, relays, time.Millisecond)
 	<-got
 	pool := s.pool()
 	divided := func() (n int, err error) {

@@ -6,6 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/read"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
 // newRoot makes the tree of commands.
@@ -43,7 +44,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	})
 	a.AddFlags(root.PersistentFlags())
 	root.AddCommand(feedsCommands(a)...)
-	root.AddCommand(serviceCommands(a)...)
+	root.AddCommand(service.Commands(a)...)
 	root.AddCommand(read.Commands(a)...)
 	root.AddCommand(operate.Commands(a)...)
 	root.AddCommand(newConform(a), newBench(a), newConfig(a), newDocs(a), newCompletion(a), newVersion(a))

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -279,7 +279,7 @@ func (o *relayOptions) observe(a *cli.App, log *slog.Logger, e relay.Event, shar
 const relayAgain = time.Minute
 
 // relaysOf are the relays of rowfeed.yaml.
-func relaysOf(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
+func Relays(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
 	all := make([]*relayOptions, len(s.File.Relays))
 	names := map[string]bool{}
 	for i, r := range s.File.Relays {
@@ -301,7 +301,7 @@ func relaysOf(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
 // startRelays runs relays until ctx ends; wait does until they have ended. One that has
 // ended is started again after a pause, unless another process divides its cursors among
 // another number of shards: that one was started later, and is right.
-func startRelays(
+func StartRelays(
 	ctx context.Context, a *cli.App, s *cli.Session, all []*relayOptions, again time.Duration,
 ) (wait func()) {
 	var running sync.WaitGroup

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -15,16 +15,16 @@ import (
 // discoverEvery is the default of publishOptions.discover.
 const discoverEvery = 2 * time.Second
 
-type publishOptions struct {
+type PublishOptions struct {
 	names []string
 	once  bool
 	// discover is how often a publisher of all feeds looks for new ones.
-	discover time.Duration
+	Discover time.Duration
 	metrics  metricsFlag
 }
 
 func newPublish(a *cli.App) *cobra.Command {
-	o := &publishOptions{discover: discoverEvery}
+	o := &PublishOptions{Discover: discoverEvery}
 	cmd := &cobra.Command{
 		Use:   "publish [NAME…]",
 		Short: "Give positions to what was written",
@@ -53,7 +53,7 @@ the form of Prometheus, to whoever reaches the address; with --once it does not.
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.names = args
-			return o.run(cmd.Context(), a)
+			return o.Run(cmd.Context(), a)
 		},
 	}
 	cmd.Flags().BoolVar(&o.once, "once", false, "publish what is waiting, and end")
@@ -66,7 +66,7 @@ func leaseFlag(a *cli.App, cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.WithoutLease, "without-lease", false, "publish while others do, instead of taking turns")
 }
 
-func (o *publishOptions) run(ctx context.Context, a *cli.App) error {
+func (o *PublishOptions) Run(ctx context.Context, a *cli.App) error {
 	if !o.once {
 		count(a)
 	}
@@ -92,11 +92,11 @@ func (o *publishOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer tellNoMore()
-	return server.RunPublishers(ctx, server.Publishing{DB: s.DB, Feeds: o.names, Log: s.Log, DiscoverEvery: o.discover})
+	return server.RunPublishers(ctx, server.Publishing{DB: s.DB, Feeds: o.names, Log: s.Log, DiscoverEvery: o.Discover})
 }
 
 // feeds are the named ones, or all.
-func (o *publishOptions) feeds(ctx context.Context, s *cli.Session) ([]*rowfeed.Feed, error) {
+func (o *PublishOptions) feeds(ctx context.Context, s *cli.Session) ([]*rowfeed.Feed, error) {
 	if len(o.names) == 0 {
 		return s.Feeds(ctx)
 	}
@@ -113,7 +113,7 @@ func (o *publishOptions) feeds(ctx context.Context, s *cli.Session) ([]*rowfeed.
 	return feeds, nil
 }
 
-func (o *publishOptions) publishOnce(ctx context.Context, a *cli.App, feeds []*rowfeed.Feed) error {
+func (o *PublishOptions) publishOnce(ctx context.Context, a *cli.App, feeds []*rowfeed.Feed) error {
 	if len(feeds) == 0 {
 		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
 	}

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func (o *serveOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	o.network.put(&cfg, s.File)
-	relays, err := relaysOf(a, s)
+	relays, err := Relays(a, s)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (o *serveOptions) run(ctx context.Context, a *cli.App) error {
 	hangups(relaying, &cfg)
 	// Not before it listens: a relay that is started may divide its consumer's cursors.
 	cfg.Ready = func(string) {
-		wait = startRelays(relaying, a, s, relays, relayAgain)
+		wait = StartRelays(relaying, a, s, relays, relayAgain)
 		notify(ctx, s.Log)
 	}
 	return runServer(ctx, a, cfg)

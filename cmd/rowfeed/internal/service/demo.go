@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-type demoOptions struct {
-	listen   string
+type DemoOptions struct {
+	Listen   string
 	duration cli.Duration
-	rate     cli.Rate
-	wrote    func(int64) // for tests
+	Rate     cli.Rate
+	Wrote    func(int64) // for tests
 }
 
 func newDemo(a *cli.App) *cobra.Command {
-	o := &demoOptions{rate: cli.Rate{PerSecond: 20}}
+	o := &DemoOptions{Rate: cli.Rate{PerSecond: 20}}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See it run: a database, writers, the publisher and the server in one",
@@ -37,15 +37,15 @@ that is not the demo's is left alone. ROWFEED_DB and rowfeed.yaml are not looked
   rowfeed demo --listen 127.0.0.1:9000 --rate 200/s
   rowfeed demo --duration 10s`,
 		Args: cli.Args(0, 0, ""),
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.Context(), a) },
 	}
-	cmd.Flags().StringVar(&o.listen, "listen", config.DefaultListen, "`address` to listen on")
+	cmd.Flags().StringVar(&o.Listen, "listen", config.DefaultListen, "`address` to listen on")
 	cmd.Flags().Var(&o.duration, "duration", "end by itself after this time (default: never)")
-	cmd.Flags().Var(&o.rate, "rate", "writes a second")
+	cmd.Flags().Var(&o.Rate, "rate", "writes a second")
 	return cmd
 }
 
-func (o *demoOptions) run(ctx context.Context, a *cli.App) error {
+func (o *DemoOptions) Run(ctx context.Context, a *cli.App) error {
 	if o.duration.Given && o.duration.Duration <= 0 {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "duration",
 			Cause: "demo: --duration must be positive", Next: "give a duration like 10s"}
@@ -61,9 +61,9 @@ func (o *demoOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	err = demo.Run(ctx, demo.Config{
-		URL: a.URL, DB: cfg, Rate: o.rate.PerSecond, Duration: o.duration.Duration, Out: a.Stdout, Wrote: o.wrote,
+		URL: a.URL, DB: cfg, Rate: o.Rate.PerSecond, Duration: o.duration.Duration, Out: a.Stdout, Wrote: o.Wrote,
 		Serve: func(ctx context.Context, db *rowfeed.DB, ready func(string)) error {
-			return runServer(ctx, a, server.Config{DB: db, Listen: o.listen, Publish: true, Log: log, Ready: ready,
+			return runServer(ctx, a, server.Config{DB: db, Listen: o.Listen, Publish: true, Log: log, Ready: ready,
 				Everyone: a.URL == ""}) // all rows are made up
 		},
 	})

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
@@ -6,6 +6,6 @@ import (
 )
 
 // serviceCommands returns the commands serve, publish, relay, ready and demo.
-func serviceCommands(a *cli.App) []*cobra.Command {
+func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{newServe(a), newPublish(a), newRelay(a), newReady(a), newDemo(a)}
 }
