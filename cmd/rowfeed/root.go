@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/feeds"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
@@ -43,7 +44,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		return cli.WrongUse(cmd, "%s: %v", cmd.CommandPath(), err)
 	})
 	a.AddFlags(root.PersistentFlags())
-	root.AddCommand(feedsCommands(a)...)
+	root.AddCommand(feeds.Commands(a)...)
 	root.AddCommand(service.Commands(a)...)
 	root.AddCommand(read.Commands(a)...)
 	root.AddCommand(operate.Commands(a)...)

@@ -1,4 +1,4 @@
-package main
+package feeds
 
 import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
@@ -6,6 +6,6 @@ import (
 )
 
 // feedsCommands returns the commands init, migrate, feed, republish and unpublish.
-func feedsCommands(a *cli.App) []*cobra.Command {
+func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{newInit(a), newMigrate(a), newFeed(a), newRepublish(a), newUnpublish(a)}
 }

@@ -1,4 +1,4 @@
-package main
+package feeds
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 )
 
 // printSteps prints a script.
-func printSteps(a *cli.App, d dialect.Dialect, steps []dialect.Step) error {
+func PrintScript(a *cli.App, d dialect.Dialect, steps []dialect.Step) error {
 	var b strings.Builder
 	for i, step := range steps {
 		if i > 0 {

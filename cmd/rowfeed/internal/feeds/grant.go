@@ -1,4 +1,4 @@
-package main
+package feeds
 
 import (
 	"context"
@@ -84,7 +84,7 @@ func (o *grantOptions) run(ctx context.Context, a *cli.App) error {
 			if err != nil {
 				return err
 			}
-			return printSteps(a, d, steps)
+			return PrintScript(a, d, steps)
 		}
 		change := f.Admin().Grant
 		if o.revoke {

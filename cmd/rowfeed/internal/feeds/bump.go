@@ -1,4 +1,4 @@
-package main
+package feeds
 
 import (
 	"context"
@@ -97,5 +97,5 @@ func (o *feedBumpOptions) printSQL(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	return printSteps(a, d, steps)
+	return PrintScript(a, d, steps)
 }

@@ -1,4 +1,4 @@
-package main
+package feeds
 
 import (
 	"context"
@@ -255,5 +255,5 @@ func (o *feedAddOptions) printSQL(a *cli.App, spec rowfeed.FeedSpec) error {
 	if err != nil {
 		return err
 	}
-	return printSteps(a, d, steps)
+	return PrintScript(a, d, steps)
 }
