@@ -70,7 +70,7 @@ func TestLease(t *testing.T) {
 	if string(status.Publisher) != "null" {
 		t.Errorf("status --json without a publisher: %s", status.Publisher)
 	}
-	if log := errs.String(); !strings.Contains(log, "turn to publish") {
+	if log := errs.String(); !strings.Contains(log, "this process publishes the feed") {
 		t.Errorf("the log does not tell whose turn it is: %s", log)
 	}
 }

@@ -392,7 +392,7 @@ func TestRelayStandsBy(t *testing.T) {
 	defer db.Close()
 	for i, c := range []struct{ lease, says string }{
 		{relay.LeaseName("hook", "kv"), `msg="standing by: another process delivers"`},
-		{admin.JobLease(admin.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process has"`},
+		{admin.JobLease(admin.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process holds"`},
 	} {
 		once := fmt.Sprintf("relay kv --to %s --allow-private --consumer hook --shard-count %d --once", hook.URL, i+1)
 		s.prints(once, "")

@@ -15,21 +15,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// harmless are flags with which an administrative command changes nothing.
+// harmless are the flags with which an administrative command changes nothing.
 var harmless = []string{"print", "dry-run"}
 
-// act is what the running command is in the audit log. It begins when the command has its
-// database, and ends when the command has.
+// act is the entry of the audit log for the running command. It begins when the command has opened its database, and
+// ends with the command.
 type act struct {
 	admin.Act
-	session *Session // the last one; none is closed before the act has ended
-	done    []func() error
-	end     func(error) error // nil while it is not recorded
+	session *Session          // the last that the command opened
+	close   []func() error    // close the sessions, which stay open until the end is recorded
+	end     func(error) error // records the end; nil while the beginning is not recorded
 }
 
-// record has the commands of the tree that paths name recorded, with their arguments and those
-// of their own flags that were given; they hold no secrets. The flags that all commands share
-// (--db has a password) stay out.
+// Record makes the commands with these paths write to the audit log: their arguments, and the flags of their own that
+// were given. Those contain no secrets. The log leaves out the global flags, since --db may contain a password.
 func (a *App) Record(root *cobra.Command, paths []string) {
 	for _, path := range paths {
 		cmd, _, err := root.Find(strings.Fields(path))
@@ -59,32 +58,31 @@ func (a *App) Record(root *cobra.Command, paths []string) {
 	}
 }
 
-// beginAct records that the command is about to do what it does. Where rowfeed's tables are not
-// there yet (init makes them), or a login may not write to the log, it goes on: whoever has the
-// database's password could do it without rowfeed, and `unblock` is for when nothing can be
-// written.
+// beginAct records the command before it changes anything. If that fails, the command runs all the same: init runs
+// before the tables exist, `unblock` has to work if the database accepts no writes, and a user with the database's
+// password could make the change without rowfeed.
 func (a *App) beginAct(ctx context.Context, s *Session) {
 	if a.act == nil {
 		return
 	}
-	a.act.done = append(a.act.done, s.Close)
+	a.act.close = append(a.act.close, s.Close)
 	s.Close = func() error { return nil }
 	if a.act.session = s; a.act.end == nil {
-		a.act.end, _ = s.Admin().BeginAct(ctx, a.act.Act) // endAct tries again, and says why not
+		a.act.end, _ = s.Admin().BeginAct(ctx, a.act.Act) // endAct tries again, and reports the error
 	}
 }
 
-// endAct records how the command ended, or says that it is in no log. Where it has removed
-// rowfeed's tables the log is gone, too.
+// endAct records how the command ended. If that fails, it prints a warning, but not after a command that removed
+// rowfeed's tables, and the log with them.
 func (a *App) endAct(ctx context.Context, outcome error) {
 	act := a.act
 	a.act = nil
 	if act.session == nil {
-		return // nothing was asked of a database
+		return // the command ended before it opened a database
 	}
 	defer func() {
-		for _, done := range act.done {
-			_ = done()
+		for _, closeSession := range act.close {
+			_ = closeSession()
 		}
 	}()
 	var err error
@@ -99,7 +97,7 @@ func (a *App) endAct(ctx context.Context, outcome error) {
 	}
 }
 
-// whoami is the user of the operating system that runs the command.
+// whoami returns the user of the operating system and the host, as user@host.
 func whoami() string {
 	name, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// app is what the commands share: where output goes, and the global flags.
+// App is one run of rowfeed. All commands share it: it has the outputs, the environment and the global flags.
 type App struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
@@ -22,33 +22,34 @@ type App struct {
 	unsafeDurability   bool
 	Replica            bool
 	NoPublish          bool
-	WithoutLease       bool // of publish and serve
+	WithoutLease       bool // a flag of publish and serve only
 	verbose            bool
 	logFormat          oneOf
 	logLevel           oneOf
 
-	act     *act             // that is recorded while it runs; nil: none
-	Metrics *metrics.Metrics // of what tells them; nil else
+	act     *act             // the entry of the audit log for this run; nil if the command has none
+	Metrics *metrics.Metrics // nil if the command has no metrics
 	Tracer  rowfeed.Tracer   // nil unless the environment asks for traces
 
-	Command string // that runs, for messages: "rowfeed feed add"
+	Command string // the path of the command that ran, as in "rowfeed feed add"
 
-	URL string // of the database, once decided; its password is kept out of messages
-
-	// hidden are other URLs whose passwords are kept out of messages.
+	// URL is the database's. Settings sets it. Messages do not show its password.
+	URL string
+	// SecretURLs are other URLs whose passwords messages do not show.
 	SecretURLs []string
 
-	// published is told of every committed batch; for tests.
+	// OnPublish is called with every committed batch. Only tests set it, and the fields below.
 	OnPublish func(rowfeed.PublishEvent)
-	// serving is told the address of a server's listener; for tests.
+	// OnListen is called with the address on which a server listens.
 	OnListen func(address string)
-	// benching is told what a bench begins; for tests.
+	// OnBench is called with the step that a bench begins.
 	OnBench func(what string)
-	// completing is in the place of completionTime; for tests.
+	// CompletionTimeout bounds how long a completion waits for the database. 0 is the default.
 	CompletionTimeout time.Duration
 }
 
-// settings decides which database and names are meant, and writes them down in a.
+// Settings returns the library's configuration and rowfeed.yaml. It sets a.URL: to --db, else to ROWFEED_DB, else to
+// the file's db.
 func (a *App) Settings() (rowfeed.Config, *config.File, error) {
 	file, err := config.Load(a.ConfigPath)
 	if err != nil {
@@ -66,7 +67,7 @@ func (a *App) Settings() (rowfeed.Config, *config.File, error) {
 	return cfg, file, err
 }
 
-// library are the settings that the library takes.
+// LibraryConfig returns the library's configuration, from the flags and the file.
 func (a *App) LibraryConfig(file *config.File) (rowfeed.Config, error) {
 	cfg := rowfeed.Config{UnsafeDurability: a.unsafeDurability, Replica: a.Replica, NoPublish: a.NoPublish,
 		Tracer: a.Tracer, Schema: config.First("", a.schema.Value, file.Schema)}
@@ -80,26 +81,29 @@ func (a *App) LibraryConfig(file *config.File) (rowfeed.Config, error) {
 			cfg.Prefix = rowfeed.NoPrefix
 		case rowfeed.NoPrefix:
 			return cfg, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "prefix",
-				Cause: `prefix: "-" cannot start a name`, Next: "give an empty one for none"}
+				Cause: `prefix: "-" cannot start a name`, Next: "give an empty prefix for names without one"}
 		}
 	}
 	return cfg, nil
 }
 
-// addFlags adds the flags that all commands share.
+// AddFlags adds the flags that all commands share.
 func (a *App) AddFlags(flags *pflag.FlagSet) {
 	flags.Var(&a.DB, "db",
-		"database `URL`: "+open.Forms+"; env:NAME and file:PATH name where it stands (default "+config.DefaultDB+")")
-	flags.Var(&a.prefix, "prefix", "what the `names` of rowfeed's tables start with, may be empty (default rowfeed_)")
+		"database `URL`: "+open.Forms+"; env:NAME and file:PATH name a variable or a file that has it "+
+			"(default "+config.DefaultDB+")")
+	flags.Var(&a.prefix, "prefix", "the `prefix` of the names of rowfeed's tables, may be empty (default rowfeed_)")
 	flags.Var(&a.schema, "schema", "`schema` of rowfeed's tables (default: the connection's)")
-	flags.StringVar(&a.ConfigPath, "config", "", "configuration `file` (default rowfeed.yaml, where there is one)")
+	flags.StringVar(&a.ConfigPath, "config", "", "configuration `file` (default rowfeed.yaml, if it exists)")
 	flags.BoolVar(&a.unsafeDurability, "unsafe-durability", false,
-		"accept a server that may forget commits after a power cut")
-	flags.BoolVar(&a.NoPublish, "no-publish", false, "leave publishing, and the moving of outbox records, to others")
-	flags.BoolVar(&a.Replica, "replica", false, "the database is a replica: serve and read pages only, which may lag")
+		"accept a server that may lose commits at a power failure")
+	flags.BoolVar(&a.NoPublish, "no-publish", false,
+		"do not publish, and do not move outbox records: other processes do")
+	flags.BoolVar(&a.Replica, "replica", false,
+		"the database is a replica: only serve and read its pages, which may lag behind")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "log more, to stderr: the same as --log-level debug")
 	a.logFormat.of, a.logLevel.of = logFormats, logLevels
 	flags.Var(&a.logFormat, "log-format", "`form` of the log on stderr, text or json (default text)")
 	flags.Var(&a.logLevel, "log-level",
-		"the `least` that is logged: debug, info, warn or error (default info; of the demo warn)")
+		"the lowest `level` that is logged: debug, info, warn or error (default info; demo: warn)")
 }

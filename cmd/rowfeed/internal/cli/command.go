@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// group makes a command that only holds others.
+// NewGroup returns a command that only has subcommands.
 func NewGroup(use, short, long, example string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cobra.ArbitraryArgs,
 		SuggestionsMinimumDistance: 2,
@@ -19,15 +19,16 @@ func NewGroup(use, short, long, example string) *cobra.Command {
 		}}
 }
 
+// UnknownCommand returns the error for a command that parent does not have.
 func UnknownCommand(parent *cobra.Command, name string) error {
 	hint := ""
 	if near := parent.SuggestionsFor(name); len(near) > 0 {
-		hint = fmt.Sprintf(" (is %s meant?)", strings.Join(near, " or "))
+		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
 	}
 	return WrongUse(parent, "there is no command %q%s", parent.CommandPath()+" "+name, hint)
 }
 
-// takes checks the number of arguments and names what is missing.
+// Args accepts between least and most arguments. what names the missing ones in the error.
 func Args(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -20,7 +20,7 @@ const (
 	ExitUsage  = 2
 )
 
-// usageError is a wrong use of the command line.
+// usageError is a command line that cannot be run.
 type usageError struct {
 	command string
 	err     error
@@ -32,14 +32,15 @@ func (e *usageError) Error() string {
 
 func (e *usageError) Unwrap() error { return e.err }
 
+// WrongUse returns an error with which rowfeed ends with ExitUsage. The text is followed by a hint to --help.
 func WrongUse(cmd *cobra.Command, format string, args ...any) error {
 	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
 }
 
-// report prints an error and answers the exit code.
+// Report prints an error to stderr and returns the exit code.
 func (a *App) Report(ctx context.Context, err error) int {
 	switch {
-	case err == nil || errors.Is(err, syscall.EPIPE): // whoever read the output has gone
+	case err == nil || errors.Is(err, syscall.EPIPE): // the reader of the output has closed its pipe
 		return ExitDone
 	case ctx.Err() != nil:
 		fmt.Fprintln(a.Stderr, "rowfeed: interrupted")
@@ -57,7 +58,7 @@ func (a *App) Report(ctx context.Context, err error) int {
 	return code
 }
 
-// plain is an error's text for a log or a terminal: no password, and nothing that it would obey.
+// ErrorText returns an error's text for a log or a terminal, without passwords and control characters.
 func (a *App) ErrorText(err error) string { return a.safeText(err.Error()) }
 
 func (a *App) safeText(text string) string {

@@ -8,13 +8,13 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
-// What --log-format and --log-level take.
+// The values of --log-format and --log-level, from the lowest level.
 var (
 	logFormats = []string{"text", "json"}
 	logLevels  = []string{"debug", "info", "warn", "error"}
 )
 
-// logger writes to stderr, as flags say, else rowfeed.yaml, else what is given.
+// Logger returns a log that writes to stderr. Its level is that of the flags, else of the file, else otherwise.
 func (a *App) Logger(file *config.File, otherwise string) *slog.Logger {
 	if a.verbose {
 		otherwise = "debug"
@@ -34,8 +34,8 @@ func (a *App) logTo(w io.Writer, format string, level slog.Level) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// loggable is an attribute as a log may show it, whoever wrote it: texts without a password, and in
-// JSON times that something took in seconds.
+// loggable returns an attribute as the log shows it: texts without passwords and control characters, and durations in
+// JSON as seconds.
 func (a *App) loggable(at slog.Attr, format string) slog.Attr {
 	switch v := at.Value.Any().(type) {
 	case error:

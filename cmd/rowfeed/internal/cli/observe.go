@@ -7,7 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// observer logs what the library tells of, and counts it for whoever serves metrics.
+// Observer returns an observer that logs the library's events, and counts them if the command has metrics.
 func (a *App) Observer(log *slog.Logger) *rowfeed.Observer {
 	if a.Metrics == nil {
 		return a.logging(log)
@@ -31,7 +31,7 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 		},
 		Lease: func(e rowfeed.LeaseEvent) {
 			if e.Mine {
-				log.Info("it is this process's turn to publish", "feed", e.Feed, "epoch", e.Epoch)
+				log.Info("this process publishes the feed", "feed", e.Feed, "epoch", e.Epoch)
 			} else {
 				log.Info("standing by: another process publishes",
 					"feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
@@ -40,17 +40,19 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 		Job: func(e rowfeed.JobEvent) {
 			switch {
 			case e.Kind == rowfeed.JobStandsBy && e.Job < 0:
-				log.Info("standing by: other processes have all shards", "group", e.Group, "shard_count", e.Jobs)
+				log.Info("standing by: other processes hold all shards", "group", e.Group, "shard_count", e.Jobs)
 				return
 			case e.Kind == rowfeed.JobStandsBy:
-				log.Info("waiting for a shard that another process has",
+				log.Info("waiting for a shard that another process holds",
 					"group", e.Group, "shard", e.Job, "shard_count", e.Jobs, "owner", e.Owner, "epoch", e.Epoch)
 				return
 			}
-			text := map[rowfeed.JobEventKind]string{rowfeed.JobBegun: "this process has a shard",
+			text := map[rowfeed.JobEventKind]string{
+				rowfeed.JobBegun:      "this process has a shard",
 				rowfeed.JobHandedOver: "a shard was handed over to another process",
-				rowfeed.JobLost: "a shard was lost: " +
-					"its lease is over", rowfeed.JobEnded: "a shard is left to others"}[e.Kind]
+				rowfeed.JobLost:       "a shard was lost: its lease has expired",
+				rowfeed.JobEnded:      "this process has released a shard",
+			}[e.Kind]
 			level := slog.LevelInfo
 			if e.Kind == rowfeed.JobLost {
 				level = slog.LevelWarn

@@ -14,14 +14,14 @@ import (
 	"golang.org/x/term"
 )
 
-// say prints a line to stdout.
+// PrintLine prints a line to stdout.
 func (a *App) PrintLine(format string, args ...any) error {
 	_, err := fmt.Fprintln(a.Stdout, escape(fmt.Sprintf(format, args...)))
 	return err
 }
 
-// tamed writes out what a terminal would obey, or hide, instead of showing it: names, keys and
-// statements are other people's. Lines stay lines.
+// escape replaces control characters and marks of text direction by escape sequences of Go. Names, keys and statements
+// come from other people, and could make a terminal run a command or hide text. Line feeds and tabs stay.
 func escape(text string) string {
 	hidden := func(r rune) bool {
 		return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
@@ -40,7 +40,7 @@ func escape(text string) string {
 	return b.String()
 }
 
-// printJSON prints a value, indented, as every --json does.
+// PrintJSON prints a value as indented JSON.
 func (a *App) PrintJSON(v any) error {
 	e := json.NewEncoder(a.Stdout)
 	e.SetEscapeHTML(false)
@@ -48,7 +48,7 @@ func (a *App) PrintJSON(v any) error {
 	return e.Encode(v)
 }
 
-// printTable prints rows under a header. There are no colours, on a terminal or not.
+// PrintTable prints rows below a header, without colours.
 func (a *App) PrintTable(header table.Row, rows []table.Row) error {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
@@ -68,13 +68,13 @@ func (a *App) PrintTable(header table.Row, rows []table.Row) error {
 	return err
 }
 
-// isTerminal tells whether a person is watching.
+// IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// plural is "1 key", "2 keys".
+// Plural returns a count with its noun: "1 key", "2 keys".
 func Plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -82,5 +82,5 @@ func Plural(n int64, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// shardsShown is how many shards the text lists that nobody has; JSON has more.
+// ShardsShown is how many shards without a holder a text lists. JSON lists more.
 const ShardsShown = 20

@@ -6,10 +6,10 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress is a bar on stderr, or nothing where that is no terminal.
+// Progress is a progress bar on stderr. It shows nothing if stderr is no terminal.
 type Progress struct{ bar *progressbar.ProgressBar }
 
-// newProgress starts a bar; a total of -1 is unknown.
+// NewProgress starts a bar. A total of -1 means that it is unknown.
 func (a *App) NewProgress(what string, total int64) *Progress {
 	if !IsTerminal(a.Stderr) {
 		return &Progress{}
@@ -21,24 +21,26 @@ func (a *App) NewProgress(what string, total int64) *Progress {
 	)}
 }
 
+// Set shows that n rows are done.
 func (p *Progress) Set(n int64) {
 	if p.bar != nil {
-		_ = p.bar.Set64(n) // a bar that cannot be drawn is no reason to stop
+		_ = p.bar.Set64(n) // the work goes on without a bar
 	}
 }
 
+// Done removes the bar.
 func (p *Progress) Done() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
 }
 
-// steps is a bar of work whose parts are told by name.
+// Steps is a progress bar that shows the name of the current step.
 type Steps struct{ bar *progressbar.ProgressBar }
 
 const wholeBar = 1000
 
-// newSteps starts a bar of steps, or nothing where stderr is no terminal.
+// NewSteps starts a bar of steps. It shows nothing if stderr is no terminal.
 func (a *App) NewSteps() *Steps {
 	if !IsTerminal(a.Stderr) {
 		return &Steps{}
@@ -49,14 +51,15 @@ func (a *App) NewSteps() *Steps {
 		progressbar.OptionClearOnFinish())}
 }
 
-// say names what begins, with a share of the whole (0 to 1) behind it.
-func (s *Steps) Begin(what string, behind float64) {
+// Begin shows the name of the step that begins, and which share of all work (0 to 1) is done.
+func (s *Steps) Begin(what string, done float64) {
 	if s.bar != nil {
 		s.bar.Describe(what)
-		_ = s.bar.Set(min(int(behind*wholeBar), wholeBar-1)) // a full bar would be cleared
+		_ = s.bar.Set(min(int(done*wholeBar), wholeBar-1)) // a full bar would disappear
 	}
 }
 
+// Done removes the bar.
 func (s *Steps) Done() {
 	if s.bar != nil {
 		_ = s.bar.Clear()

@@ -8,22 +8,23 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 )
 
-// secretToken is the token that a flag points at; in the flag itself it would stand in the list
-// of processes.
+// SecretToken reads a token from where a flag says: env:NAME or file:PATH. It refuses the token itself, since other
+// users could read it in the list of processes.
 func (a *App) SecretToken(where string) (string, error) {
 	if where == "" {
 		return "", nil
 	}
 	if !strings.HasPrefix(where, "env:") && !strings.HasPrefix(where, "file:") {
 		return "", &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
-			Cause: "token: it is neither env:NAME nor file:PATH; here, others on this machine could read it",
-			Next:  "put the token into a file, or a variable of the environment, and name that"}
+			Cause: "token: it is neither env:NAME nor file:PATH; " +
+				"other users of this machine could read a token in a command line",
+			Next: "write the token to a file or an environment variable, and name that"}
 	}
 	text, err := sinks.Resolve("token", where, a.Getenv)
 	if err == nil && !admin.IsTokenText(text) {
 		err = &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
-			Cause: "token: what stands there is no token",
-			Next:  "put there what `rowfeed token add` has printed, and nothing else"}
+			Cause: "token: the file or variable does not contain a token",
+			Next:  "write there what `rowfeed token add` printed, and nothing else"}
 	}
 	return text, err
 }

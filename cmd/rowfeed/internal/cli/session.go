@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 )
 
-// session is rowfeed on an open database.
+// Session is a command's open database, with its configuration file and log.
 type Session struct {
 	*rowfeed.DB
 	File  *config.File
@@ -17,11 +17,12 @@ type Session struct {
 	Close func() error
 }
 
-// connect opens the database, which must be there already.
+// Connect opens the database. A SQLite file must exist.
 func (a *App) Connect(ctx context.Context) (*Session, error) {
 	return a.ConnectTo(ctx, open.Options{MustExist: true})
 }
 
+// ConnectTo opens the database with options, and begins the entry of the audit log.
 func (a *App) ConnectTo(ctx context.Context, o open.Options) (*Session, error) {
 	cfg, file, err := a.Settings()
 	if err != nil {
@@ -43,7 +44,7 @@ func (a *App) ConnectTo(ctx context.Context, o open.Options) (*Session, error) {
 	return s, nil
 }
 
-// withFeed runs fn with a feed of the database.
+// WithFeed opens the database and calls fn with one of its feeds.
 func (a *App) WithFeed(ctx context.Context, name string, fn func(*Session, *rowfeed.Feed) error) error {
 	s, err := a.Connect(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// optionalText is a flag that tells an empty value from none.
+// OptionalText is a flag whose empty value differs from a flag that was not given.
 type OptionalText struct{ Value *string }
 
 func (o *OptionalText) String() string {
@@ -22,8 +22,7 @@ func (o *OptionalText) String() string {
 func (o *OptionalText) Set(text string) error { o.Value = &text; return nil }
 func (o *OptionalText) Type() string          { return "text" }
 
-// shardNumber is a flag that takes the number of a consumer's shard: from 0, or any of those of a
-// feed with ULIDs.
+// ShardNumber is a flag for the number of a consumer's shard. Shards of a feed with ULIDs may be negative.
 type ShardNumber int
 
 func (n *ShardNumber) String() string { return strconv.Itoa(int(*n)) }
@@ -32,13 +31,13 @@ func (n *ShardNumber) Type() string   { return "shard" }
 func (n *ShardNumber) Set(text string) error {
 	i, err := strconv.Atoi(text)
 	if err != nil {
-		return fmt.Errorf("%q is no number of a shard", text)
+		return fmt.Errorf("%q is not the number of a shard", text)
 	}
 	*n = ShardNumber(i)
 	return nil
 }
 
-// duration is a flag that takes days beside Go's units: "30d", "1d12h", "90m".
+// Duration is a flag for a duration that may have days: "30d", "1d12h", "90m".
 type Duration struct {
 	time.Duration
 	Given bool
@@ -59,7 +58,7 @@ func (d *Duration) String() string {
 	return d.Duration.String()
 }
 
-// secondsFlag is a flag that takes a number of seconds: "2", "0.5".
+// Seconds is a flag for a number of seconds: "2", "0.5".
 type Seconds time.Duration
 
 func (s *Seconds) String() string {
@@ -71,13 +70,13 @@ func (s *Seconds) Type() string { return "seconds" }
 func (s *Seconds) Set(text string) error {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n > 0 && n <= time.Hour.Seconds()) {
-		return fmt.Errorf("%q is no number of seconds above 0, up to %g", text, time.Hour.Seconds())
+		return fmt.Errorf("%q is not a number of seconds above 0, up to %g", text, time.Hour.Seconds())
 	}
 	*s = Seconds(n * float64(time.Second))
 	return nil
 }
 
-// retention is a flag's value: how long entries are kept, or how many.
+// Retention is a flag that says how long entries are kept, or how many.
 type Retention struct {
 	rowfeed.Retention
 	Given bool
@@ -90,7 +89,7 @@ func (r *Retention) Set(text string) (err error) {
 	}
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		if r.Count = n; n < 1 {
-			return fmt.Errorf("%d entries are none; write forever to keep all", n)
+			return fmt.Errorf("%d is less than 1 entry; write forever to keep all entries", n)
 		}
 		return nil
 	}
@@ -98,7 +97,7 @@ func (r *Retention) Set(text string) (err error) {
 		return fmt.Errorf("%q is neither a duration, like 30d, nor a number of entries, nor forever", text)
 	}
 	if r.Age <= 0 {
-		return fmt.Errorf("%q keeps nothing; write forever to keep all", text)
+		return fmt.Errorf("%q keeps no entries; write forever to keep all entries", text)
 	}
 	return nil
 }
@@ -114,7 +113,7 @@ func (r *Retention) String() string {
 
 func parseDuration(text string) (time.Duration, error) {
 	const day = 24 * time.Hour
-	bad := fmt.Errorf("%q is no duration; write it like 30d, 12h or 90s", text)
+	bad := fmt.Errorf("%q is not a duration; write it like 30d, 12h or 90s", text)
 	days, rest, ok := strings.Cut(text, "d")
 	if !ok {
 		d, err := time.ParseDuration(text)
@@ -138,7 +137,7 @@ func parseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// speed is a flag for a number per second: "100/s", "90/m", "100".
+// Rate is a flag for a number per second: "100/s", "90/m", "100".
 type Rate struct{ PerSecond float64 }
 
 func (r *Rate) String() string {
@@ -158,14 +157,14 @@ func (r *Rate) Set(text string) error {
 	}
 	n, err := strconv.ParseFloat(number, 64)
 	if err != nil || !known || !(n > 0 && n <= 1e9) {
-		return fmt.Errorf("%q is no rate; write it like 100/s", text)
+		return fmt.Errorf("%q is not a rate; write it like 100/s", text)
 	}
 	r.PerSecond = n / seconds
 	return nil
 }
 
-// nameList is a flag of names separated by commas; a comma inside parentheses or
-// double quotes belongs to its name, as in "id:numeric(10,2)".
+// NameList is a flag for names that commas separate. A comma inside parentheses or double quotes belongs to its name,
+// as in "id:numeric(10,2)".
 type NameList struct{ Names []string }
 
 func (l *NameList) String() string { return strings.Join(l.Names, ",") }
@@ -198,14 +197,14 @@ func (l *NameList) Set(text string) error {
 	}
 	for i, n := range names {
 		if names[i] = strings.TrimSpace(n); names[i] == "" {
-			return fmt.Errorf("%q holds an empty name", text)
+			return fmt.Errorf("%q contains an empty name", text)
 		}
 	}
 	l.Names = names
 	return nil
 }
 
-// oneOf is a flag that takes one of few words.
+// oneOf is a flag whose value is one of a few words.
 type oneOf struct {
 	of    []string
 	value *string
