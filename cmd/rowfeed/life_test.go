@@ -58,9 +58,9 @@ func TestLife(t *testing.T) {
 	s.prints("republish kv --key 2 --key 3", "kv: 2 keys to be republished; a publisher gives them new positions\n")
 	s.prints("republish kv --key 77", "kv: 0 keys to be republished; a publisher gives them new positions; "+
 		"1 key left out, without a row or a delete in the feed\n")
-	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher makes deletes of them; "+
+	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher gives readers deletes of them; "+
 		"2 keys left out, without a row or a delete in the feed\n")
-	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher makes deletes of them\n")
+	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher gives readers deletes of them\n")
 	s.sql("DELETE FROM kv WHERE id = 3")
 	s.prints("publish --once kv", "kv: 3 keys published, head 6\n")
 	s.prints("fetch kv --after 3",

@@ -14,7 +14,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	s.ok("publish --once")
 	out := s.ok("feed upgrade kv --data-shards 8")
 	for _, want := range []string{
-		"kv: from 1 to 8 data shards, a new generation: cursors of before are refused",
+		"kv: from 1 to 8 data shards, a new generation: older cursors are refused",
 		"kv: 8 data shards, generation ", "consumers start at the beginning",
 	} {
 		if !strings.Contains(out, want) {
@@ -44,7 +44,7 @@ func TestUpgradeDataShards(t *testing.T) {
 		"parts of the feed cannot be read, or only slowly\n")
 	// Killed in the midst: plain upgrade says how to go on, another number is refused.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
-	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` goes on") {
+	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` continues") {
 		t.Errorf("half done: %s", out)
 	}
 	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != cli.ExitFailed ||
@@ -70,7 +70,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	s.ok("publish --once")
 	s.ok("fetch kv")
 	if out := s.ok("feed upgrade kv --data-shards 8"); !strings.Contains(out,
-		"kv: goes on giving keys their shards among 8\n") {
+		"kv: continues to assign keys to 8 data shards\n") {
 		t.Errorf("it does not say that it goes on: %s", out)
 	}
 	s.ok("fetch kv --shard 1")

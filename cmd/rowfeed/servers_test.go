@@ -90,7 +90,7 @@ func bump(s *shell, db *testdb.Database) {
 	if got := s.ok("feed bump kv"); !strings.HasPrefix(got, "kv: generation ") {
 		s.t.Errorf("feed bump: %s", got)
 	}
-	s.prints("feed bump kv --adopt-database", "kv: is in its own database already, nothing changed\n")
+	s.prints("feed bump kv --adopt-database", "kv: belongs to this database already, nothing changed\n")
 	if db.HasServer() {
 		db.Exec(s.t, "UPDATE rowfeed_feeds SET database_identity = 'elsewhere'")
 		db.Exec(s.t, "INSERT INTO kv VALUES (9, 'new')")

@@ -18,18 +18,22 @@ func newFeedBackfill(a *cli.App) *cobra.Command {
 	o := &backfillOptions{}
 	cmd := &cobra.Command{
 		Use:   "backfill NAME",
-		Short: "Place rows behind the head of a feed with mode outbox",
-		Long: `Places rows of the table that have neither a record nor a place, of a feed with mode
-outbox: behind the head, where it disturbs nobody who reads there. "feed add" does it
-for rows that were there before the feed; run this for those that were imported since
-without records. Rows that have a place already are left alone. When it breaks off, run
-it again: it goes on where it stopped.
+		Short: "Place existing rows behind the head of a feed with mode outbox",
+		Long: `Places rows of the table that have neither a record nor a position, for a feed with
+mode outbox. They get positions behind the head, so that readers at the head are not
+disturbed. "feed add" does this for rows that existed before the feed. Run this
+command for rows that were imported later without records. Rows that have a position
+stay as they are. If the command is interrupted, run it again: it continues where it
+stopped.
 
-Rows get the times of the feed's --time-column, those of a shard that was filled before
-the last millisecond before its first record; they come behind what was placed then.
-While it runs cursors below the live part of a shard, the beginning too, are answered
-with 503 filling; readers above that go on. They are not told of the rows: "repair"
-appends records instead, so that the rows come to everyone as new ones.
+Rows get the times of the feed's --time-column. In a shard that was filled before they
+get the last millisecond before its first record, after the rows that were placed
+then.
+
+While the command runs, cursors below the live part of a shard, also the beginning,
+are answered with 503 filling. Readers above it continue, and do not receive the
+placed rows. To deliver rows to all readers as new ones, use "repair": it appends
+records instead.
 
 With --json: {"feed":"events","rows":3}.`,
 		Example: "  rowfeed feed backfill events",
@@ -50,7 +54,7 @@ func (o *backfillOptions) run(ctx context.Context, a *cli.App) error {
 		bar.Done()
 		if err != nil {
 			if rows > 0 {
-				fmt.Fprintf(a.Stderr, "rowfeed: %s placed before it broke off; the same line goes on from there\n",
+				fmt.Fprintf(a.Stderr, "rowfeed: %s placed before the command failed; run it again to continue\n",
 					cli.Plural(rows, "row"))
 			}
 			return err

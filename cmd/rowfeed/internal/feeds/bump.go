@@ -20,20 +20,21 @@ func newFeedBump(a *cli.App) *cobra.Command {
 	o := &feedBumpOptions{}
 	cmd := &cobra.Command{
 		Use:   "bump NAME",
-		Short: "Tell consumers that commits were lost: they start over",
-		Long: `Gives the feed a new generation. Cursors of the generation before are then refused
-with 409 generation-changed, and consumers start at the beginning (after="") and remove
-what the new pass does not bring.
+		Short: "Begin a new generation after commits were lost: consumers start over",
+		Long: `Begins a new generation of the feed. Cursors of the former generation are refused with
+409 generation-changed. Consumers then start at the beginning (after="") and remove
+rows that the new pass does not deliver.
 
-Do it after a backup was restored, and after a failover in which the last commits of
-the old primary may have been lost: positions that consumers know of would be given
-again, to other rows. Publishers that can tell (PostgreSQL by system and timeline,
-MariaDB and MySQL by server id, every one by what it has seen) stop and ask for it.
-Nothing can tell of a dump that was loaded into the tables, or of a SQLite file that was
-put in another's place while nothing ran: bump every feed then.
+Run it after a backup was restored, and after a failover that may have lost the last
+commits of the old primary. Otherwise positions that consumers have read would be
+given to other rows. Publishers that notice this stop and ask for a bump: PostgreSQL
+tells it by system identifier and timeline, MariaDB and MySQL by server id, and all by
+positions that a publisher has seen. Nothing can tell it of a dump that was loaded
+into the tables, or of a SQLite file that replaced another while no process ran: bump
+every feed then.
 
-With --adopt-database generation and cursors stay: the database has moved, or a replica
-has taken over, with every commit that there was.
+With --adopt-database generation and cursors stay. Use it if the database was moved,
+or a replica was promoted, without losing a commit.
 
 With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 		Example: `  rowfeed feed bump kv
@@ -46,7 +47,7 @@ With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.adopt, "adopt-database", false,
-		"nothing was lost: only take this database for the feed's own")
+		"no commit was lost: only record that the feed belongs to this database")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead; needs no server")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
@@ -75,11 +76,11 @@ func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
 				Changed    bool   `json:"changed"`
 			}{o.name, f.Generation(), changed})
 		case !changed:
-			return a.PrintLine("%s: is in its own database already, nothing changed", o.name)
+			return a.PrintLine("%s: belongs to this database already, nothing changed", o.name)
 		case o.adopt:
-			return a.PrintLine("%s: this database is its own from now on; cursors stay as they are", o.name)
+			return a.PrintLine("%s: belongs to this database from now on; cursors stay valid", o.name)
 		}
-		return a.PrintLine("%s: generation %d; cursors of before are refused, consumers start at the beginning",
+		return a.PrintLine("%s: generation %d; older cursors are refused, consumers start at the beginning",
 			o.name, f.Generation())
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// feedsCommands returns the commands init, migrate, feed, republish and unpublish.
+// Commands returns the commands init, migrate, feed, republish and unpublish.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{newInit(a), newMigrate(a), newFeed(a), newRepublish(a), newUnpublish(a)}
 }

@@ -15,9 +15,9 @@ import (
 func newFeed(a *cli.App) *cobra.Command {
 	cmd := cli.NewGroup(
 		"feed",
-		"Make, list, show, upgrade, bump and drop feeds, and say who may use them",
-		`Makes, lists, shows, upgrades, bumps and drops feeds, and says who may use them. A feed
-is the ordered stream of one table's rows.`,
+		"Create, list, show, upgrade, bump and drop feeds, and grant access to them",
+		`Creates, lists, shows, upgrades, bumps and drops feeds, and grants logins of the
+database access to them. A feed is the ordered stream of the rows of one table.`,
 		`  rowfeed feed add kv --table kv
   rowfeed feed list
   rowfeed feed show kv`,
@@ -40,16 +40,18 @@ sharding or active.`,
 	showCmd := &cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a feed's key, columns and head",
-		Long: `Shows a feed's key, delivered columns and head.
+		Long: `Shows a feed's key, its delivered columns and its head. The head is the cursor of a
+reader that has read everything.
 
 With --json: {"name":"kv","mode":"sequence","state":"active","generation":1,
 "head":"3","key":[{"name":"id","type":"INTEGER","kind":"dynamic"}],"columns":[…],
 "base64":[],"data_shards":1,"table":"kv","capture":"trigger","delete":["DELETE …"],
-"grants":{"writers":["app"]}}. The head is the cursor of a reader that has read
-everything; kind tells how a column's values travel. "delete" are the statements by
-which writers delete a row, in one transaction, each with the key as its parameters;
-none of a feed with ULIDs. Such a feed has "shard_ids", and with mode blocking
-"position_column"; its head is "" where there is more than one shard.
+"grants":{"writers":["app"]}}.
+
+"kind" says how the values of a column are written in JSON. "delete" has the
+statements with which writers delete a row: in one transaction, each with the key as
+its parameters. A feed with ULIDs has no such statements. It has "shard_ids", and with
+mode blocking "position_column"; its head is "" if it has more than one shard.
 "grants" are those of "feed grant".`,
 		Example: "  rowfeed feed show kv --json",
 		Args:    cli.Args(1, 1, "the feed's NAME"),
@@ -62,11 +64,11 @@ none of a feed with ULIDs. Such a feed has "shard_ids", and with mode blocking
 	cmd.AddCommand(newFeedAdd(a), newFeedBackfill(a), newFeedBump(a), listCmd, showCmd, &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Remove a feed: its triggers, changes and positions",
-		Long: `Removes a feed's triggers, changes and positions, its outbox, the functions of its
-writers, the states of its shards, and the rights of "feed grant"; the table is as it
-was before "feed add", and keeps its ULIDs where it has any. Name and generation are
-kept, so that cursors of this feed are refused should a feed of that name be made
-again. Dropping it again changes nothing.`,
+		Long: `Removes a feed's triggers, changes, positions and outbox, the functions of its
+writers, the states of its shards, and the rights of "feed grant". The table is as it
+was before "feed add", but keeps its ULIDs if it has any. The name and the generation
+are kept, so that old cursors are refused if a feed of that name is added again.
+Dropping a feed twice changes nothing.`,
 		Example: "  rowfeed feed drop kv",
 		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -78,7 +80,7 @@ again. Dropping it again changes nothing.`,
 
 type feedListOptions struct{ json bool }
 
-// feedLine is a feed in the JSON of feed list.
+// feedLine is a feed in the JSON of "feed list".
 type feedLine struct {
 	Name       string `json:"name"`
 	Table      string `json:"table"`
@@ -89,11 +91,10 @@ type feedLine struct {
 	DataShards int    `json:"data_shards"`
 }
 
-// shardsText says how a feed is divided: "1 data shard", "8 data shards by id", "2 shards by
-// customer: 3, 5".
+// shardsText describes the shards of a feed: "1 data shard", "8 data shards by id", "2 shards by customer: 3, 5".
 func shardsText(info *rowfeed.Info) string {
 	text := cli.Plural(int64(info.DataShards), "data shard")
-	if info.ShardIDs != nil { // each is a feed by itself
+	if info.ShardIDs != nil { // a feed with ULIDs, whose shards have their own orders
 		text = cli.Plural(int64(len(info.ShardIDs)), "shard")
 	}
 	if info.MoreShardIDs {
@@ -120,15 +121,8 @@ func (o *feedListOptions) run(ctx context.Context, a *cli.App) error {
 	}
 	lines, rows := []feedLine{}, []table.Row{}
 	for _, f := range feeds {
-		l := feedLine{
-			f.Name(),
-			f.Source().String(),
-			f.Mode(),
-			string(f.Capture()),
-			f.State(),
-			f.Generation(),
-			f.DataShards(),
-		}
+		l := feedLine{f.Name(), f.Source().String(), f.Mode(), string(f.Capture()), f.State(), f.Generation(),
+			f.DataShards()}
 		lines = append(lines, l)
 		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation, l.DataShards})
 	}
@@ -177,8 +171,9 @@ func (o *feedShowOptions) run(ctx context.Context, a *cli.App) error {
 			own = append(own, table.Row{"to delete a row", strings.Join(statements, ";\n")})
 		}
 		if err := a.PrintTable(table.Row{"feed", info.Name}, append([]table.Row{
-			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())}, {"state", info.State},
-			{"generation", info.Generation}, {"head", head}, {"key", columnNames(info.Key)}, {"shards", shardsText(info)},
+			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())},
+			{"state", info.State}, {"generation", info.Generation}, {"head", head},
+			{"key", columnNames(info.Key)}, {"shards", shardsText(info)},
 			{"writers", loginsText(f.Admin().Granted().Writers)}, {"readers", loginsText(f.Admin().Granted().Readers)},
 		}, own...)); err != nil {
 			return err

@@ -23,23 +23,23 @@ func newFeedGrant(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "grant NAME --writer LOGIN --reader LOGIN",
 		Short: "Let logins write to a feed, or read it, and nothing else",
-		Long: `Gives logins of the database the rights that a feed's writers and readers need on
-rowfeed's own tables and functions, and no more. Those on your table (INSERT, SELECT)
-are yours to give.
+		Long: `Grants logins of the database the rights on rowfeed's own tables and functions that
+writers and readers of a feed need, and no others. Grant the rights on your own table
+(INSERT, SELECT) yourself.
 
-A writer takes ULIDs (--mode blocking) or appends records to the outbox or to the table
-of changes (--capture app); where triggers record, writers need no right. A reader
-fetches, and serves with "serve --no-publish"; it moves nothing out of an outbox, which
-wants a publisher with another login.
+A writer takes ULIDs (--mode blocking), or appends records to the outbox or to the
+table of changes (--capture app). If triggers record the changes, writers need no
+right. A reader fetches, and serves with "serve --no-publish". It moves no records out
+of an outbox: that needs a publisher with another login.
 
 LOGIN is a role of PostgreSQL, or an account of MariaDB or MySQL as app (which is
-app@%) or app@10.0.0.%; roles that others are members of will do. Give --writer and
---reader as often as you like. The rights outlive "feed upgrade", and go with "feed
-drop" or "feed revoke". Who owns rowfeed's tables needs no grant, and is refused.
+app@%) or app@10.0.0.%. It may be a role that others are members of. Give --writer and
+--reader as often as you like. The rights survive "feed upgrade", and end with "feed
+drop" or "feed revoke". The owner of rowfeed's tables needs no grant, and is refused.
 SQLite has no logins.
 
-With --json, as "feed revoke": {"feed":"ev","writers":["app"],"readers":[]}, all that
-the feed has by now.`,
+With --json, as in "feed revoke": {"feed":"ev","writers":["app"],"readers":[]}: all
+logins that now have rights on the feed.`,
 		Example: `  rowfeed feed grant ev --writer app
   rowfeed feed grant ev --reader 'reports@10.0.0.%' --reader auditors
   rowfeed feed grant ev --writer app --print`,
@@ -51,9 +51,9 @@ func newFeedRevoke(a *cli.App) *cobra.Command {
 	o := &grantOptions{revoke: true}
 	cmd := &cobra.Command{
 		Use:   "revoke NAME --writer LOGIN --reader LOGIN",
-		Short: "Take the rights of writers and readers away",
-		Long: `Takes away what "feed grant" gave. What a login needs for other feeds it keeps, and what
-is its own. Doing it again changes nothing.`,
+		Short: "Revoke the rights of writers and readers",
+		Long: `Revokes rights that "feed grant" gave. A login keeps the rights that it needs for
+other feeds, and all that other commands gave it. Running it again changes nothing.`,
 		Example: "  rowfeed feed revoke ev --writer app",
 	}
 	return o.command(a, cmd)
@@ -101,7 +101,7 @@ func (o *grantOptions) run(ctx context.Context, a *cli.App) error {
 				Readers []string `json:"readers"`
 			}{o.name, append([]string{}, g.Writers...), append([]string{}, g.Readers...)})
 		}
-		return a.PrintLine("%s: writers: %s; readers: %s; rights on table %s are yours to give",
+		return a.PrintLine("%s: writers: %s; readers: %s; grant rights on table %s yourself",
 			o.name, loginsText(g.Writers), loginsText(g.Readers), f.Source())
 	})
 }

@@ -16,10 +16,11 @@ func newInit(a *cli.App) *cobra.Command {
 	o := &migrateUpOptions{}
 	return &cobra.Command{
 		Use:   "init",
-		Short: "Create rowfeed's own tables, or bring them to the newest version",
-		Long: `Creates rowfeed's own tables, or brings them to the newest version; with SQLite the
-file too, where there is none. The same as "rowfeed migrate up". Running it again
-changes nothing; several at once take turns.`,
+		Short: "Create rowfeed's own tables, or upgrade them to the newest version",
+		Long: `Creates rowfeed's own tables, or upgrades them to the newest version. For SQLite it
+also creates the file if it is missing. "rowfeed migrate up" is the same command.
+Running it again changes nothing. Several processes may run it at once: they take
+turns.`,
 		Example: `  rowfeed init
   rowfeed init --db postgres://me:secret@localhost/shop
   rowfeed init --prefix ''                        # tables without a prefix`,
@@ -30,8 +31,8 @@ changes nothing; several at once take turns.`,
 
 func newMigrate(a *cli.App) *cobra.Command {
 	cmd := cli.NewGroup("migrate", "Create, upgrade or remove rowfeed's own tables",
-		`Creates, upgrades or removes rowfeed's own tables, version by version, under a lock:
-several at once take turns.`, `  rowfeed migrate up
+		`Creates, upgrades or removes rowfeed's own tables, one version after the other, under
+a lock. Several processes may run these commands at once: they take turns.`, `  rowfeed migrate up
   rowfeed migrate status`)
 	up := newInit(a)
 	up.Use, up.Example = "up", "  rowfeed migrate up"
@@ -40,7 +41,7 @@ several at once take turns.`, `  rowfeed migrate up
 	statusCmd := &cobra.Command{
 		Use:   "status",
 		Short: "List the versions and which of them the database has",
-		Long: `Lists the versions of rowfeed's own tables, and whether the database has them.
+		Long: `Lists the versions of rowfeed's own tables, and which of them the database has.
 
 With --json: [{"version":1,"title":"…","applied":true}].`,
 		Example: "  rowfeed migrate status --json",
@@ -51,8 +52,8 @@ With --json: [{"version":1,"title":"…","applied":true}].`,
 	cmd.AddCommand(up, &cobra.Command{
 		Use:   "down",
 		Short: "Remove rowfeed's own tables",
-		Long: `Removes rowfeed's own tables. It refuses while there are feeds: drop them first. The
-database's schema is then as it was before "rowfeed init".`,
+		Long: `Removes rowfeed's own tables. It refuses to do so while there are feeds: drop them
+first. Afterwards the database's schema is as it was before "rowfeed init".`,
 		Example: "  rowfeed feed drop kv && rowfeed migrate down",
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return down.run(cmd.Context(), a) },

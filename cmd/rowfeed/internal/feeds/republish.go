@@ -12,7 +12,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// recordBatch is the greatest number of rows that one transaction records.
+// recordBatch is the maximum number of rows that one transaction records.
 const recordBatch = 1000
 
 type republishOptions struct {
@@ -29,16 +29,16 @@ func newRepublish(a *cli.App) *cobra.Command {
 		Use:   "republish NAME (--key K… | --where SQL | --all)",
 		Short: "Give rows new positions, so that readers receive them again",
 		Long: `Records changes for rows, so that the publisher gives them new positions and readers
-receive them again, as they are then. Nothing is locked. Rows that unpublish hid and
-that --key names are shown again.
+receive them again, with their present values. No row is locked. Rows that "unpublish"
+hid are shown again if --key names them.
 
-A key is written as entries show it: the value where the key has one column, else the
-JSON object or array, such as {"ns":"a","k":"b"}. --where takes a SQL condition on the
-table (called t), which runs as it is written. --rate bounds the number of rows a
-second, for readers that should not be flooded; interrupted, it can be run again.
+A key is written as entries show it: the value if the key has one column, else the
+JSON object or array, such as {"ns":"a","k":"b"}. --where is a SQL condition on the
+table, which is called t; it runs as it is written. --rate limits the rows per second,
+if readers should not be flooded. If the command is interrupted, it can be run again.
 
-Keys of which there is neither a row nor a delete in the feed are left out; how many is
-said.`,
+Keys that have neither a row nor a delete in the feed are left out. The output says
+how many they are.`,
 		Example: `  rowfeed republish kv --key 1 --key 2
   rowfeed republish kv --where "ns = 'users' AND id < 1000"
   rowfeed republish kv --all --rate 500/s`,
@@ -52,7 +52,8 @@ said.`,
 				}
 			}
 			if ways != 1 || cmd.Flags().Changed("where") && o.where == "" {
-				return cli.WrongUse(cmd, "republish %s: which rows? Give one of --key, --where (not empty) and --all", o.name)
+				return cli.WrongUse(cmd,
+					"republish %s: which rows? Give one of --key, --where (not empty) and --all", o.name)
 			}
 			return o.run(cmd.Context(), a)
 		},
@@ -61,7 +62,7 @@ said.`,
 	f.StringArrayVar(&o.keys, "key", nil, "a `key`; may be repeated")
 	f.StringVar(&o.where, "where", "", "rows for which this `SQL` condition holds")
 	f.BoolVar(&o.all, "all", false, "every row")
-	f.Var(&o.rate, "rate", "at most so many rows a second, as 500/s (default: unbounded)")
+	f.Var(&o.rate, "rate", "at most this many rows per second, as 500/s (default: unlimited)")
 	return cmd
 }
 
@@ -77,7 +78,7 @@ func (o *republishOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		if err != nil {
 			if n > 0 {
-				fmt.Fprintf(a.Stderr, "rowfeed: %s recorded before it broke off\n", cli.Plural(n, "key"))
+				fmt.Fprintf(a.Stderr, "rowfeed: %s recorded before the command failed\n", cli.Plural(n, "key"))
 			}
 			return err
 		}
@@ -108,7 +109,7 @@ func (o *republishOptions) byKey(ctx context.Context, f *rowfeed.Feed) (n int64,
 
 func (o *republishOptions) byCondition(ctx context.Context, a *cli.App, f *rowfeed.Feed) (int64, error) {
 	total := int64(-1)
-	if cli.IsTerminal(a.Stderr) { // counting is for the bar alone
+	if cli.IsTerminal(a.Stderr) { // only the bar needs the count
 		n, err := f.Admin().CountWhere(ctx, o.where)
 		if err != nil {
 			return 0, err
@@ -127,13 +128,13 @@ func (o *republishOptions) byCondition(ctx context.Context, a *cli.App, f *rowfe
 	})
 }
 
-// pacer spreads batches of rows over time.
+// pacer spreads batches of rows evenly over time.
 type pacer struct {
 	batch   int
 	limiter *rate.Limiter
 }
 
-// newPacer makes batches of a fifth of a second's rows, so that they come evenly.
+// newPacer chooses batches of the rows of a fifth of a second.
 func newPacer(r cli.Rate) *pacer {
 	if r.PerSecond == 0 {
 		return &pacer{batch: recordBatch, limiter: rate.NewLimiter(rate.Inf, recordBatch)}
@@ -142,7 +143,8 @@ func newPacer(r cli.Rate) *pacer {
 	return &pacer{batch: batch, limiter: rate.NewLimiter(rate.Limit(r.PerSecond), batch)}
 }
 
-// wait lets n rows pass. It does not refuse a wait that a deadline cuts short.
+// wait waits until n more rows may be recorded. Unlike Limiter.WaitN it does not refuse a wait beyond the deadline of
+// ctx: it waits until then.
 func (p *pacer) wait(ctx context.Context, n int64) error {
 	if n == 0 {
 		return ctx.Err()
@@ -162,8 +164,7 @@ func (p *pacer) wait(ctx context.Context, n int64) error {
 	}
 }
 
-// parseKeys reads keys, and leaves those out of which the feed knows nothing; unknown
-// says how many they are.
+// parseKeys parses keys. It leaves out keys that have neither a row nor a delete in the feed; unknown says how many.
 func parseKeys(ctx context.Context, f *rowfeed.Feed, texts []string) (known []rowfeed.Key, unknown string, err error) {
 	for _, text := range texts {
 		key, err := f.ParseKey(text)
@@ -194,9 +195,9 @@ func newUnpublish(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unpublish NAME --key K…",
 		Short: "Hide rows from a feed: readers get a delete",
-		Long: `Hides rows from a feed until they are republished by key: readers get a delete, and
-changes of the row stay hidden. The table is not touched. A key is written as for
-republish.`,
+		Long: `Hides rows from a feed until they are republished by key. Readers receive a delete,
+and later changes of the row stay hidden. The table is not changed. A key is written
+as for "republish".`,
 		Example: `  rowfeed unpublish kv --key 2
   rowfeed republish kv --key 2                    # shows it again`,
 		Args: cli.Args(1, 1, "the feed's NAME"),
@@ -221,7 +222,7 @@ func (o *unpublishOptions) run(ctx context.Context, a *cli.App) error {
 		if err := f.InOwnTx(ctx, func(tx rowfeed.Tx) error { return f.Unpublish(ctx, tx, keys...) }); err != nil {
 			return err
 		}
-		return a.PrintLine("%s: %s to be hidden; a publisher makes deletes of them%s",
+		return a.PrintLine("%s: %s to be hidden; a publisher gives readers deletes of them%s",
 			o.name, cli.Plural(int64(len(keys)), "key"), unknown)
 	})
 }

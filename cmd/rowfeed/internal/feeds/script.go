@@ -7,14 +7,14 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// printSteps prints a script.
+// PrintScript prints the statements of steps, each below its note as a comment.
 func PrintScript(a *cli.App, d dialect.Dialect, steps []dialect.Step) error {
 	var b strings.Builder
 	for i, step := range steps {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		// either ends psql's comments
+		// A comment of psql ends at either character.
 		for line := range strings.SplitSeq(strings.ReplaceAll(step.Note, "\r", "\n"), "\n") {
 			b.WriteString("-- " + line + "\n")
 		}

@@ -23,27 +23,28 @@ func newFeedUpgrade(a *cli.App) *cobra.Command {
 	o := &feedUpgradeOptions{}
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME",
-		Short: "Put a feed's triggers and tables in order, or divide it anew",
-		Long: `Compares a feed's triggers and tables with those that this rowfeed would make, and
-mends what differs, without a moment in which a change goes uncaptured. Do it after an
-upgrade of rowfeed, and when "status" or a publisher's log says that triggers are
-missing; then let "check" and "repair" find what was written meanwhile. An index by
-bucket that is missing, which readers of parts need, is made again.
+		Short: "Restore a feed's triggers and tables, or change its number of data shards",
+		Long: `Compares a feed's triggers and tables with those that this version of rowfeed creates,
+and replaces those that differ. Meanwhile every change is recorded. Run it after an
+upgrade of rowfeed, and if "status" or the log of a publisher says that triggers are
+missing. Then run "check" and "repair", to find changes that were made without
+triggers. It also creates a missing index by bucket, which readers of parts need.
 
---data-shards divides the feed by another number of data shards, which moves nearly
-every key to another shard and so begins a new generation: cursors of before are refused
-with 409 generation-changed, and every consumer, also of the whole feed, starts at the
-beginning (after="") and removes what the new pass does not bring. Positions stay.
-Writers, publishers and readers of the whole feed go on meanwhile; requests for a part
-are answered with 503 sharding until every key has its shard. When it breaks off, run
-the same line again: it goes on where it stopped. With the number that the feed has
-already nothing changes. The new generation is of the database that this is run on, as
-after "feed bump": after a failover or a restored backup it is the answer to
-database-changed, too. The shard column stays; for another one drop the feed and add it
-again.
+--data-shards changes the number of data shards. Nearly every key moves to another
+shard, so a new generation begins: older cursors are refused with 409
+generation-changed. Every consumer, also one of the whole feed, starts at the
+beginning (after="") and removes rows that the new pass does not deliver. Positions
+stay. Writers, publishers and readers of the whole feed continue meanwhile. Requests
+for a part are answered with 503 sharding until every key has its shard. If the
+command is interrupted, run it again with the same arguments: it continues where it
+stopped. If the feed has this number already, nothing changes.
 
---retain changes how long a feed with an outbox keeps its entries (a duration, a number
-of entries of each shard, or forever); what has been purged does not come back.`,
+As after "feed bump", the new generation belongs to this database: after a failover or
+a restored backup this command resolves database-changed, too. The shard column cannot
+be changed: drop the feed and add it again.
+
+--retain changes how long a feed with an outbox keeps its entries: a duration, a
+number of entries of each shard, or forever. Purged entries do not come back.`,
 		Example: `  rowfeed feed upgrade kv && rowfeed check kv
   rowfeed feed upgrade kv --data-shards 1024
   rowfeed feed upgrade orders --retain 90d`,
@@ -53,12 +54,12 @@ of entries of each shard, or forever); what has been purged does not come back.`
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().
-		IntVar(&o.dataShards, "data-shards", 0, fmt.Sprintf("divide the feed by this `number`, 1 to %d: a new generation", rowfeed.MaxDataShards))
-	cmd.Flags().
-		Var(&o.retain, "retain", "keep entries for so long, or so many of each shard, or forever (--mode outbox)")
+	cmd.Flags().IntVar(&o.dataShards, "data-shards", 0,
+		fmt.Sprintf("the new `number` of data shards, 1 to %d: begins a new generation", rowfeed.MaxDataShards))
+	cmd.Flags().Var(&o.retain, "retain",
+		"how long entries are kept, like 30d, or how many of each shard, or forever (--mode outbox)")
 	cmd.Flags().StringVar(&o.shardColumn, "shard-column", "", "cannot be changed")
-	_ = cmd.Flags().MarkHidden("shard-column") // it exists
+	_ = cmd.Flags().MarkHidden("shard-column") // so that the error can say why
 	return cmd
 }
 
@@ -69,7 +70,8 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 			Param:  "shard-column",
 			Object: fmt.Sprintf("feed %q", o.name),
 			Cause:  "--shard-column cannot be changed",
-			Next:   "run `rowfeed feed drop " + o.name + "`, then `rowfeed feed add` with the column: a new generation, too",
+			Next: "run `rowfeed feed drop " + o.name + "`, then `rowfeed feed add` with the column: " +
+				"a new generation, too",
 		}
 	}
 	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
@@ -81,7 +83,8 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 			if err := f.Admin().SetRetention(ctx, o.retain.Retention); err != nil {
 				return err
 			}
-			if err := a.PrintLine("%s: entries are kept %s, no longer %s", o.name, kept(f.Admin().Retention()), kept(before)); err != nil {
+			now := f.Admin().Retention()
+			if err := a.PrintLine("%s: entries are kept %s, no longer %s", o.name, kept(now), kept(before)); err != nil {
 				return err
 			}
 		}
@@ -100,7 +103,8 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		if f.Capture() != feedtype.CaptureNone &&
 			slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
-			if err := a.PrintLine("%s: changes made meanwhile are found by `rowfeed check %s` and recorded by `rowfeed repair %s`", o.name, o.name, o.name); err != nil {
+			if err := a.PrintLine("%s: `rowfeed check %s` finds changes that were not recorded meanwhile, "+
+				"`rowfeed repair %s` records them", o.name, o.name, o.name); err != nil {
 				return err
 			}
 		}
@@ -109,19 +113,14 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 			return err
 		}
 		switch {
-		case o.given("data-shards") && info.ShardIDs != nil: // it is refused, and nothing was announced
+		case o.given("data-shards") && info.ShardIDs != nil: // Reshard refuses it
 			_, err := f.Admin().Reshard(ctx, o.dataShards, nil)
 			return err
 		case o.given("data-shards") && (info.DataShards != o.dataShards || info.State == "sharding"):
 			return o.reshard(ctx, a, f, info)
 		case info.State == "sharding":
-			return a.PrintLine(
-				"%s: its keys are being given their shards among %d; where that broke off, `rowfeed feed upgrade %s --data-shards %d` goes on",
-				o.name,
-				info.DataShards,
-				o.name,
-				info.DataShards,
-			)
+			return a.PrintLine("%s: keys are being assigned to %d data shards; if that was interrupted, "+
+				"`rowfeed feed upgrade %s --data-shards %d` continues", o.name, info.DataShards, o.name, info.DataShards)
 		case len(mended) == 0 && before == f.Admin().Retention():
 			return a.PrintLine("%s: in order, nothing changed", o.name)
 		}
@@ -129,7 +128,7 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 	})
 }
 
-// kept says how long, or how many.
+// kept says how long entries are kept, or how many.
 func kept(r rowfeed.Retention) string {
 	switch {
 	case r.Count > 0:
@@ -140,24 +139,22 @@ func kept(r rowfeed.Retention) string {
 	return "for ever"
 }
 
-// notDataShards refuses a number of data shards that no feed can have.
+// notDataShards is the error for a number of data shards that no feed can have.
 func notDataShards(feed string, n int, next string) error {
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "data-shards", Object: fmt.Sprintf("feed %q", feed),
 		Cause: fmt.Sprintf("--data-shards %d is not between 1 and %d", n, rowfeed.MaxDataShards), Next: next}
 }
 
-// reshard says what it means before it begins, where it does.
+// reshard changes the number of data shards. Before it begins it prints the consequences.
 func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed.Feed, info *rowfeed.Info) error {
 	meaning := ""
 	switch {
 	case info.State == "sharding" && info.DataShards == o.dataShards:
-		meaning = fmt.Sprintf("goes on giving keys their shards among %d", info.DataShards)
+		meaning = fmt.Sprintf("continues to assign keys to %d data shards", info.DataShards)
 	case info.State == "active":
-		meaning = fmt.Sprintf(
-			"from %d to %s, a new generation: cursors of before are refused, every consumer starts at the beginning; parts are not served until this is done",
-			info.DataShards,
-			cli.Plural(int64(o.dataShards), "data shard"),
-		)
+		meaning = fmt.Sprintf("from %d to %s, a new generation: older cursors are refused, every consumer starts at "+
+			"the beginning, and parts are not served until this is done",
+			info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
 	}
 	if meaning != "" {
 		if err := a.PrintLine("%s: %s", o.name, meaning); err != nil {
@@ -170,18 +167,11 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed
 	bar.Done()
 	if err != nil {
 		if keys > 0 {
-			fmt.Fprintf(
-				a.Stderr,
-				"rowfeed: %s done before it broke off; the same line goes on from there\n",
-				cli.Plural(keys, "key"),
-			)
+			fmt.Fprintf(a.Stderr, "rowfeed: %s done before the command failed; run it again to continue\n",
+				cli.Plural(keys, "key"))
 		}
 		return err
 	}
-	return a.PrintLine(
-		"%s: %s, generation %d; consumers start at the beginning",
-		o.name,
-		cli.Plural(int64(o.dataShards), "data shard"),
-		f.Generation(),
-	)
+	return a.PrintLine("%s: %s, generation %d; consumers start at the beginning",
+		o.name, cli.Plural(int64(o.dataShards), "data shard"), f.Generation())
 }
