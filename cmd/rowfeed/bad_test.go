@@ -106,7 +106,7 @@ func TestBadInput(t *testing.T) {
 		{"fetch kv --shard 1", cli.ExitUsage, []string{"shard", "1 is none of the feed's data shards"}},
 		{"fetch kv --shard 2 --shard-count 2", cli.ExitUsage, []string{"2 is none of 2 shards, which are 0 to 1"}},
 		{"fetch kv --shard 0 --shard-count 0", cli.ExitUsage, []string{"--shard-count 0 is not between 1 and 65536"}},
-		{"fetch kv --shard-count 2", cli.ExitUsage, []string{"--shard-count has no --shard beside it", "Next:"}},
+		{"fetch kv --shard-count 2", cli.ExitUsage, []string{"--shard-count is given without --shard", "Next:"}},
 		{"relay kv --to https://example.com/ --shard-count 0", cli.ExitUsage,
 			[]string{"--shard-count 0 is not between 1 and 65536", "Next:"}},
 		{"relay kv --to https://example.com/ --shard-count -1", cli.ExitUsage,

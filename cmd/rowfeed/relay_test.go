@@ -420,7 +420,7 @@ func TestRelayStandsBy(t *testing.T) {
 	s.ok("feed bump kv")
 	if out := s.ok("status kv"); !strings.Contains(
 		out,
-		"kv: consumer hook, shard 1 of 2, stands elsewhere (another generation, ",
+		"kv: consumer hook, shard 1 of 2, cannot be compared (another generation, ",
 	) {
 		t.Errorf("status of a consumer of another generation: %s", out)
 	}

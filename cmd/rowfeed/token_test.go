@@ -39,7 +39,7 @@ func TestToken(t *testing.T) {
 	s.fails(cli.ExitUsage, "token add x --feed kv --right read --where ns")
 	s.fails(cli.ExitFailed, "token add x --feed nothing --right read")
 	s.fails(cli.ExitFailed, "token add shop --feed kv --right read")
-	s.prints("token revoke shop", "shop: revoked; servers learn of it within a few seconds\n")
+	s.prints("token revoke shop", "shop: revoked; servers notice it within a few seconds\n")
 	s.prints("token revoke shop", "shop: was revoked already, nothing changed\n")
 	s.fails(cli.ExitFailed, "token revoke nobody")
 	if out := s.ok("token list"); !strings.Contains(out, "revoked") {

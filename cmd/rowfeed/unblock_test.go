@@ -39,7 +39,7 @@ func TestUnblockOnServers(t *testing.T) {
 			}
 			return
 		}
-		s.prints("unblock ev --shard 5", "ev: nobody has shard 5, nothing changed\n")
+		s.prints("unblock ev --shard 5", "ev: no transaction has shard 5, nothing changed\n")
 		pool := db.OpenTapped(t, testdb.Hooks{})
 		tx, err := pool.Begin()
 		if err != nil {
@@ -64,7 +64,7 @@ func TestUnblockOnServers(t *testing.T) {
 		}
 		if out := s.ok("status ev"); e != testdb.MariaDB && !strings.Contains(out, head+"; held by session "+id+" (") ||
 			e == testdb.MariaDB &&
-				!strings.Contains(out, "ev: who has a shard is known only while somebody waits for it\n") {
+				!strings.Contains(out, "ev: the holder of a shard is known only while another transaction waits for it\n") {
 			t.Errorf("status: %s", out)
 		}
 		if got := s.fails(cli.ExitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
@@ -85,7 +85,7 @@ func TestUnblockOnServers(t *testing.T) {
 		}
 		// What the database tells may be a moment old, and so may those who waited with --dry-run.
 		deadline := time.Now().Add(time.Minute)
-		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != "ev: nobody has shard 5, nothing changed\n" {
+		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != "ev: no transaction has shard 5, nothing changed\n" {
 			if time.Now().After(deadline) {
 				t.Fatal("in vain after a minute: nobody has the shard")
 			}

@@ -14,17 +14,17 @@ import (
 
 func newAudit(a *cli.App) *cobra.Command {
 	cmd := cli.NewGroup("audit", "Show what operators have done",
-		`Whatever an operator does with feeds, consumers, dead letters, leases and tokens is
-recorded in the database, by commands and by the console alike: who, when (on the
-database's clock), what, and how it ended. It is recorded before it is done; what
-stays "begun" was broken off. There are no secrets in the log.`,
+		`All changes that operators make to feeds, consumers, dead letters, leases and tokens
+are recorded in the database, by the commands and by the console: who made it, when
+(on the database's clock), what it was, and how it ended. A change is recorded before
+it is made; an entry that stays "begun" was interrupted. The log contains no secrets.`,
 		"  rowfeed audit list\n  rowfeed audit purge --older-than 400d")
 	o := &auditListOptions{}
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List what was done, the newest first",
 		Long: `Lists the audit log, the newest first. The outcome is "done", "refused: " with the
-error's code, or "begun". --before goes on below the last id.
+code of the error, or "begun". --before continues below the last id.
 
 With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 "consumer pause","object":"billing","detail":"--feed=orders","outcome":"done"}].`,
@@ -32,22 +32,23 @@ With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
-	list.Flags().Int64Var(&o.before, "before", 0, "only what has an id below this `id`")
+	list.Flags().Int64Var(&o.before, "before", 0, "only entries with an id below this `id`")
 	list.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit,
-		fmt.Sprintf("at most so many, 1 to %d", feedtype.MaxLimit))
+		fmt.Sprintf("at most this many entries, 1 to %d", feedtype.MaxLimit))
 	list.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	p := &auditPurgeOptions{olderThan: cli.Duration{Duration: admin.AuditRetention}}
 	purge := &cobra.Command{
 		Use:   "purge",
-		Short: "Forget what was done long ago",
-		Long: `Removes from the audit log what was done longer ago than --older-than, a day at least.
-That is recorded, too. Nothing is removed by itself: run it now and then, under a login
-that may delete from the log, which those of servers and operators need not.`,
+		Short: "Remove old entries of the audit log",
+		Long: `Removes entries of the audit log that are older than --older-than, at least a day. The
+purge is recorded, too. rowfeed removes no entries by itself: run this command now and
+then, with a login that may delete from the log. Logins of servers and operators need
+not have that right.`,
 		Example: "  rowfeed audit purge\n  rowfeed audit purge --older-than 90d",
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context(), a) },
 	}
-	purge.Flags().Var(&p.olderThan, "older-than", "only what was done longer ago than this (default 400d)")
+	purge.Flags().Var(&p.olderThan, "older-than", "only entries older than this (default 400d)")
 	cmd.AddCommand(list, purge)
 	return cmd
 }

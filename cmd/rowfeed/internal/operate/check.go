@@ -21,22 +21,25 @@ func newCheck(a *cli.App) *cobra.Command {
 	o := &checkOptions{}
 	cmd := &cobra.Command{
 		Use:   "check NAME",
-		Short: "Compare a feed with its table; exit 1 when something is wrong",
-		Long: `Compares a feed with its table, in one snapshot and under load: positions are unique
-and not above the sequence, every row has a position or a change waiting, and every
-position has a row, is deleted, or has a change waiting. Beside that snapshot, key by
-key, it looks whether every key is in its data shard (while "feed upgrade
---data-shards" is at work it says that it cannot), and whether the triggers are in
-place. Of a feed with ULIDs it looks for rows that hold none, for ULIDs that nobody was
-given, for the unique index and the functions of writers, and with mode outbox for rows
-that have neither a place nor a record. It writes nothing. When something is wrong it
-prints the rules and keys at fault (at most 100 a rule) and exits with 1. What it did
-not look for, such as rows without a record where entries were purged, it notes; a note
-alone is no reason to exit with 1.
+		Short: "Compare a feed with its table; exit 1 if something is wrong",
+		Long: `Compares a feed with its table, in one snapshot and under load. Positions are unique
+and not above the sequence; every row has a position, or a change that waits; every
+position has a row, is deleted, or has a change that waits. Outside that snapshot, key
+by key, it checks that every key is in its data shard (not while "feed upgrade
+--data-shards" runs), and that the triggers exist.
 
-With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]; the key is
-missing where the finding is about the whole feed, and a note has "note":true. [] says
-that all is in order.`,
+For a feed with ULIDs it looks for rows without a ULID, for ULIDs that rowfeed did not
+give out, for the unique index and the functions of writers, and with mode outbox for
+rows that have neither a position nor a record.
+
+It writes nothing. If something is wrong it prints the rules and keys concerned (at
+most 100 per rule) and exits with 1. It prints a note for what it could not check,
+such as rows without a record if entries were purged. Notes alone do not change the
+exit code.
+
+With --json: [{"rule":"row-has-position","key":{"id":7},"problem":"…"}]. A finding
+about the whole feed has no key, and a note has "note":true. [] says that all is in
+order.`,
 		Example: "  rowfeed check kv",
 		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -54,7 +57,7 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App) error {
 		if err != nil {
 			return err
 		}
-		// What is wrong matters more than whether it could be printed.
+		// An error of printing is less important than the findings.
 		printed := o.show(a, findings)
 		wrong := slices.DeleteFunc(slices.Clone(findings), func(x admin.Finding) bool { return x.Note })
 		if len(wrong) == 0 {
@@ -101,14 +104,18 @@ func newRepair(a *cli.App) *cobra.Command {
 		Use:   "repair NAME",
 		Short: "Record changes for the keys that check finds",
 		Long: `Records changes for the keys that "check" finds missing on either side, so that the
-publisher brings them in order. A key in the wrong data shard gets its own, and is
-published again for the readers of that part; those who have had it in the other part
-are not told: where each part goes to a place of its own, "rowfeed feed bump" has all
-begin anew. With mode outbox it appends records for rows that have neither a record nor
-a place, so that they come as new ones; "feed backfill" places them behind the head
-instead. With mode blocking there is nothing to record, and it is refused. Rows that
-other transactions hold are passed over; how many is said at the end, with exit code 1.
-Triggers are mended by "rowfeed feed upgrade".`,
+publisher corrects them.
+
+A key in the wrong data shard gets its own shard, and is published again for the
+readers of that part. Readers of the other part, which have it already, are not told.
+If the parts are delivered to separate receivers, "rowfeed feed bump" makes all of
+them start over.
+
+With mode outbox it appends records for rows that have neither a record nor a
+position, so that readers receive them as new rows; "feed backfill" places them behind
+the head instead. With mode blocking nothing can be recorded, and the command is
+refused. Rows that other transactions have locked are skipped. Their number is printed
+at the end, with exit code 1. "rowfeed feed upgrade" restores triggers.`,
 		Example: "  rowfeed repair kv && rowfeed publish --once kv && rowfeed check kv",
 		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -123,7 +130,7 @@ func (o *repairOptions) run(ctx context.Context, a *cli.App) error {
 		n, err := f.Admin().Repair(ctx)
 		var printed error
 		switch {
-		case n > 0: // also where not all could be
+		case n > 0: // also if other rows were locked
 			printed = a.PrintLine("%s: %s recorded; a publisher brings them in order", o.name, cli.Plural(n, "change"))
 		case err == nil:
 			printed = a.PrintLine("%s: nothing to repair", o.name)

@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// operateCommands returns the commands check, repair, status, unblock, consumer, dead, lease, token and audit.
+// Commands returns the commands check, repair, status, unblock, consumer, dead, lease, token and audit.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{
 		newCheck(a), newRepair(a), newStatus(a), newUnblock(a), newConsumer(a), newDead(a),

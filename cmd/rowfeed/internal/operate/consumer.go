@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// consumerFlags say which cursors are meant.
+// consumerFlags are the flags for the cursors of a consumer.
 type consumerFlags struct {
 	consumer, feed string
 	shard          cli.ShardNumber
-	oneShard       func() bool // whether shard was given; else every shard is meant
+	oneShard       func() bool // whether --shard was given; otherwise the command is about all shards
 }
 
 func (o *consumerFlags) bind(cmd *cobra.Command) {
@@ -50,32 +50,33 @@ type consumerOptions struct {
 
 func newConsumer(a *cli.App) *cobra.Command {
 	cmd := cli.NewGroup("consumer", "List, pause, resume, reset and seek consumers",
-		`Lists and moves consumers. A consumer keeps its cursor in the database of its effects,
-in a row that it writes in the transaction of those effects: what these commands change
-is noticed by a consumer at work at its next write, without a restart, and what it is
-doing just then is rolled back. A consumer of several shards has a cursor for each; all
-are meant unless --shard names one. Their number is the application's to change, when it
-starts (ShardCount), or a relay's ("rowfeed relay --shard-count").`, `  rowfeed consumer list
+		`Lists consumers and changes their cursors. A consumer keeps its cursor in the database
+that it writes to, in a row that it updates in the transaction of its effects. So a
+running consumer notices a change by these commands at its next write, without a
+restart, and rolls back the batch that it is handling. A consumer of several shards
+has a cursor for each: the commands are about all of them, unless --shard names one.
+The number of shards is set by the application, when it starts (ShardCount), or for a
+relay by "rowfeed relay --shard-count".`, `  rowfeed consumer list
   rowfeed consumer pause billing
   rowfeed consumer pause billing --feed orders --shard 3
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z
   rowfeed consumer resume billing`)
 	cmd.AddCommand(newConsumerList(a), newConsumerSeek(a),
-		consumerVerb(a, "pause", "Make a consumer stand still",
-			`Makes a consumer stand still, wherever it runs. What it is handling is rolled back. Of a
-feed with ULIDs shards that come are paused, too, unless --shard names one.`,
+		consumerVerb(a, "pause", "Pause a consumer",
+			`Pauses a consumer, wherever it runs. It rolls back the batch that it is handling. For
+a feed with ULIDs new shards are paused, too, unless --shard names one.`,
 			"paused", (*admin.Admin).PauseConsumer),
-		consumerVerb(a, "resume", "Let a paused consumer go on",
-			`Lets a paused consumer go on, from its cursor. Where it was paused as a whole, shards
-that come stay paused until it is resumed as a whole, without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
+		consumerVerb(a, "resume", "Resume a paused consumer",
+			`Lets a paused consumer continue from its cursor. If it was paused without --shard, new
+shards stay paused until it is resumed without --shard.`, "resumed", (*admin.Admin).ResumeConsumer),
 		consumerVerb(a, "reset", "Set a consumer back to the beginning",
-			`Sets a consumer back to the beginning: it is handed the whole feed again, every row as
-it is then. Rows that are gone are not named in such a pass: what it does not bring is
-to be removed where the consumer writes. Dead letters stay; keys join theirs when they
-come again.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
-		consumerVerb(a, "drop", "Forget a consumer",
-			`Forgets a consumer: its cursors, its dead letters and its processed ids. One that still
-runs begins anew, at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
+			`Sets a consumer back to the beginning. It receives the whole feed again, with the
+present values of every row, but no deletes of rows that are gone. So the consumer has
+to remove rows that the new pass does not deliver. Dead letters stay; if a key with a
+dead letter comes again, it joins that dead letter.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
+		consumerVerb(a, "drop", "Remove a consumer",
+			`Removes a consumer: its cursors, its dead letters and its processed ids. If the
+consumer is still running, it starts again at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
 		newConsumerPurge(a))
 	return cmd
 }
@@ -85,23 +86,27 @@ func newConsumerList(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [CONSUMER]",
 		Short: "List consumers, and how far they are behind",
-		Long: `Lists consumers with their cursors, and how far each is behind its feed: positions, and
-the age of the oldest not yet consumed. "?" stands where the feed is not in this
-database, or is of another generation. Of a shard that rests, since its next entry
-cannot be handled, a line below says why; it is tried again now and then. Of several
-shards each counts the whole feed's positions; one that has nothing to do notes every
-10 seconds that it has come to the head. Of a feed with ULIDs each shard is listed by
-its own number, and behind is the age of its oldest row not yet consumed.
+		Long: `Lists consumers with their cursors, and how far each is behind its feed: in positions,
+and the age of the oldest entry not yet consumed. "?" means that the feed is not in
+this database, or is of another generation. If the next entry of a shard cannot be
+handled, the shard rests: it is tried again from time to time, and a line below the
+table says why.
+
+Every shard counts the positions of the whole feed. A shard without entries moves its
+cursor to the head every 10 seconds. For a feed with ULIDs each shard is listed by its
+own number, and "behind" is the age of its oldest row not yet consumed.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,
 "moved_at":"2026-01-31T12:00:00Z","failure":"","lease":{…},"behind":0,
-"behind_seconds":0}]. lease is that of a relay, or of a shard, that somebody works on,
-as in "lease list"; it, behind and behind_seconds may be null. failure says why a shard
-rests. Of a feed with ULIDs shard is the shard's own number, worker says which of
-shard_count workers, from 0, has it, behind is null, and "new_paused":true says that
-shards that come are paused. behind_seconds is told of 1,000 shards of a feed that are
-behind.`,
+"behind_seconds":0}].
+
+"lease" is that of the process that works on the relay or shard, as in "lease list";
+it, "behind" and "behind_seconds" may be null. "failure" says why a shard rests. For a
+feed with ULIDs "shard" is the shard's own number, "worker" says which of
+"shard_count" workers (from 0) has it, "behind" is null, and "new_paused":true says
+that new shards will be paused. "behind_seconds" is computed for at most 1,000 shards
+of a feed that are behind.`,
 		Example: "  rowfeed consumer list\n  rowfeed consumer list billing --json",
 		Args:    cli.Args(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -121,11 +126,11 @@ func newConsumerSeek(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "seek CONSUMER --feed F --to CURSOR",
 		Short: "Set a consumer's cursor",
-		Long: `Sets a consumer's cursor: to one that the feed gave, to "now" (the head) or to
-"at:" and a time. Set back, it is handed entries again, as rows are now; what lies
-between its cursor and a later one it is never told. Of a feed with ULIDs --shard
-names the shard that the cursor is of; without it all are set to the same ULID, or
-each to its own head or time.`,
+		Long: `Sets a consumer's cursor: to one that the feed gave, to "now" (the head), or to "at:"
+and a time. If it is set back, the consumer receives entries again, with the present
+values of their rows. If it is set forward, the consumer never receives the entries in
+between. For a feed with ULIDs --shard names the shard of the cursor. Without --shard
+all shards are set to the same ULID, or each to its own head or time.`,
 		Example: `  rowfeed consumer seek billing --feed orders --to 1200
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
 		Args: cli.Args(1, 1, "the CONSUMER"),
@@ -144,9 +149,10 @@ each to its own head or time.`,
 	return cmd
 }
 
-// consumerVerb makes a command that changes cursors and takes no more than their names.
+// consumerVerb returns a command that changes the cursors of a consumer, and has no other flags.
 func consumerVerb(
-	a *cli.App, verb, short, long, done string, change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error),
+	a *cli.App, verb, short, long, done string,
+	change func(*admin.Admin, context.Context, rowfeed.ConsumerID) (int64, error),
 ) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
@@ -161,7 +167,7 @@ func consumerVerb(
 				func(s *cli.Session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }, done)
 		},
 	}
-	if verb == "drop" { // as a whole
+	if verb == "drop" { // all shards of the consumer
 		o.bindFeed(cmd)
 	} else {
 		o.bind(cmd)
@@ -173,10 +179,10 @@ func newConsumerPurge(a *cli.App) *cobra.Command {
 	o := &consumerOptions{}
 	cmd := &cobra.Command{
 		Use:   "purge CONSUMER --feed F",
-		Short: "Forget processed ids that cannot come again",
-		Long: `Forgets the ids that a receiver has marked as processed, up to the cursor of the
-consumer of that name in this database, or up to --to: nothing at or below it is
-delivered again. Receivers whose deliverer keeps its cursor elsewhere give --to.`,
+		Short: "Remove processed ids that cannot be delivered again",
+		Long: `Removes the ids that a receiver has marked as processed, up to the cursor of the
+consumer of that name in this database, or up to --to. Entries up to there are not
+delivered again. If the cursor of the deliverer is in another database, give --to.`,
 		Example: "  rowfeed consumer purge billing --feed orders\n  rowfeed consumer purge billing --feed orders " +
 			"--to 1200",
 		Args: cli.Args(1, 1, "the CONSUMER"),
@@ -206,7 +212,9 @@ func (o *consumerOptions) purge(ctx context.Context, a *cli.App) error {
 	return a.PrintLine("%s of %s: %s forgotten", o.consumer, o.feed, cli.Plural(n, "processed id"))
 }
 
-func (o *consumerOptions) change(ctx context.Context, a *cli.App, change func(*cli.Session) (int64, error), done string) error {
+func (o *consumerOptions) change(
+	ctx context.Context, a *cli.App, change func(*cli.Session) (int64, error), done string,
+) error {
 	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
@@ -242,9 +250,9 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 	case o.json:
 		return a.PrintJSON(all)
 	case len(all) == 0 && o.consumer == "":
-		return a.PrintLine("there are no consumers; each makes its cursor when it starts, see rowfeed.Consumer")
+		return a.PrintLine("there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer")
 	case len(all) == 0:
-		return a.PrintLine("there is no cursor of a consumer %s", o.consumer)
+		return a.PrintLine("there is no consumer %s", o.consumer)
 	}
 	var rows []table.Row
 	resting := newShardsPaused(all)
@@ -284,8 +292,7 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 	return nil
 }
 
-// holders fills in who delivers where a consumer is a relay of one shard, whose lease is
-// the relay's own.
+// holders sets the lease of consumers that are relays of one shard. Such a lease is the relay's, not the consumer's.
 func holders(ctx context.Context, s *cli.Session, all []admin.ConsumerStatus) error {
 	one := func(c admin.ConsumerStatus) bool { return c.ShardCount == 1 && c.Lease == nil }
 	if !slices.ContainsFunc(all, one) {
@@ -306,28 +313,28 @@ func holders(ctx context.Context, s *cli.Session, all []admin.ConsumerStatus) er
 	return nil
 }
 
-// newShardsPaused names the consumers that shards join paused.
+// newShardsPaused returns a line for each consumer whose new shards will be paused.
 func newShardsPaused(all []admin.ConsumerStatus) (lines []string) {
 	for i, c := range all {
 		if c.NewPaused && (i == 0 || all[i-1].Consumer != c.Consumer || all[i-1].Feed != c.Feed) {
-			lines = append(lines, fmt.Sprintf("%s of %s: shards that come are paused, too; "+
-				"`rowfeed consumer resume %s --feed %s` ends that", c.Consumer, c.Feed, c.Consumer, c.Feed))
+			lines = append(lines, fmt.Sprintf("%s of %s: new shards will be paused, too; "+
+				"`rowfeed consumer resume %s --feed %s` ends this", c.Consumer, c.Feed, c.Consumer, c.Feed))
 		}
 	}
 	return lines
 }
 
-// rests says why a shard of a consumer rests, in one line.
+// rests says in one line why a shard of a consumer rests.
 func rests(a *cli.App, c admin.ConsumerStatus) string {
 	return "rests: " + a.ErrorText(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
 }
 
-// behind is how far a consumer is behind its feed: positions and, in the form of since, time.
+// behind says how far a consumer is behind its feed: in positions, and in time in the format since.
 func behind(c admin.ConsumerStatus, since string) string {
 	switch {
 	case c.Behind == nil && c.BehindSeconds == nil:
 		return "?"
-	case c.Behind == nil && *c.BehindSeconds == 0: // of a feed with ULIDs, where positions are not counted
+	case c.Behind == nil && *c.BehindSeconds == 0: // a feed with ULIDs, whose positions are not counted
 		return "0"
 	case c.Behind == nil:
 		return age(*c.BehindSeconds)

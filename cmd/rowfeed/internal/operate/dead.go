@@ -23,9 +23,9 @@ type deadOptions struct {
 
 func newDead(a *cli.App) *cobra.Command {
 	cmd := cli.NewGroup("dead", "List, show, retry and drop dead letters",
-		`Dead letters are keys that a consumer has set aside because they could not be handled.
-All other keys go on. Later versions of such a key join its dead letter, so that none
-overtakes it, until it is retried or dropped.`, `  rowfeed dead list
+		`Dead letters are keys that a consumer has set aside because it could not handle them.
+All other keys continue. Later versions of such a key join its dead letter, so that
+versions keep their order, until the dead letter is retried or dropped.`, `  rowfeed dead list
   rowfeed dead show billing --key 7
   rowfeed dead retry billing --key 7
   rowfeed dead retry billing --all`)
@@ -34,13 +34,13 @@ overtakes it, until it is retried or dropped.`, `  rowfeed dead list
 		Use:   "list [CONSUMER]",
 		Short: "List dead letters",
 		Long: `Lists dead letters, the oldest first: the key, the position of its latest version, how
-many later versions have joined it, and the last error. The state is aside, or retry
-while the consumer has been asked to try the key again.
+many later versions have joined it, and the last error. The state is "aside", or
+"retry" if an operator has asked the consumer to try the key again.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"data_shard":
 0,"key":{"id":7},"generation":1,"position":"12","op":"upsert","state":"aside",
 "attempts":6,"collapsed":1,"error":"…","first_at":"2026-01-31T12:00:00Z",
-"last_at":"…"}]. shard is the consumer's; data_shard the feed's, or null.`,
+"last_at":"…"}]. shard is the consumer's; data_shard is the feed's, or null.`,
 		Example: "  rowfeed dead list\n  rowfeed dead list billing --json",
 		Args:    cli.Args(0, 1, ""),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,9 +57,9 @@ With --json: [{"consumer":"billing","feed":"orders","shard":0,"data_shard":
 	showCmd := &cobra.Command{
 		Use:   "show CONSUMER --key K",
 		Short: "Show dead letters in full",
-		Long: `Shows the dead letter of a key, with its whole error; without --key all of the
-consumer. A key is written as entries show it: the value where it has one column, else
-the JSON object.
+		Long: `Shows the dead letter of a key with its whole error, or without --key all dead letters
+of the consumer. A key is written as entries show it: the value if it has one column,
+else the JSON object.
 
 With --json: the objects of "dead list --json".`,
 		Example: "  rowfeed dead show billing --key 7\n  rowfeed dead show billing --key '{\"ns\":\"a\",\"k\":\"b\"}'",
@@ -73,17 +73,18 @@ With --json: the objects of "dead list --json".`,
 	showCmd.Flags().StringArrayVar(&show.keys, "key", nil, "a `key`; may be repeated")
 	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
 	cmd.AddCommand(listCmd, showCmd,
-		deadVerb(a, "retry", "Have dead letters tried again",
-			`Asks the consumer to try keys again, within a second or when it is started. It does so
-in its own loop, with each row as it is then. A key that fails again stays aside.`, "to be tried again by the consumer",
+		deadVerb(a, "retry", "Try dead letters again",
+			`Asks the consumer to try keys again: within a second, or when it is started. It does
+so in its own loop, with the present values of each row. A key that fails again stays
+set aside.`, "to be tried again by the consumer",
 			(*admin.Admin).RetryDeadLetters),
-		deadVerb(a, "drop", "Give dead letters up",
-			`Gives keys up: their versions so far are never handed over. The next version of such a
-key is again, so "rowfeed republish" brings the key back.`, "given up", (*admin.Admin).DropDeadLetters))
+		deadVerb(a, "drop", "Drop dead letters",
+			`Drops dead letters: the versions of their keys so far are never delivered. The next
+version of such a key is delivered, so "rowfeed republish" brings the key back.`, "given up", (*admin.Admin).DropDeadLetters))
 	return cmd
 }
 
-// deadVerb makes a command that changes dead letters.
+// deadVerb returns a command that changes dead letters.
 func deadVerb(
 	a *cli.App, verb, short, long, done string,
 	change func(*admin.Admin, context.Context, rowfeed.ConsumerID, json.RawMessage) (int64, error),
@@ -119,7 +120,7 @@ func (o *deadOptions) change(
 		return err
 	}
 	defer s.Close()
-	keys := []json.RawMessage{nil} // every one
+	keys := []json.RawMessage{nil} // nil means all
 	if !o.all {
 		letters, err := o.chosen(ctx, s)
 		if err != nil {
@@ -141,7 +142,7 @@ func (o *deadOptions) change(
 	return a.PrintLine("%s: %s %s", o.consumer, cli.Plural(total, "dead letter"), done)
 }
 
-// chosen are the dead letters that --key names, or all of them.
+// chosen returns the dead letters that --key names, or all of the consumer.
 func (o *deadOptions) chosen(ctx context.Context, s *cli.Session) ([]rowfeed.DeadLetter, error) {
 	all, err := s.Admin().DeadLetters(ctx, o.id(), nil)
 	if err != nil || len(o.keys) == 0 {
@@ -164,8 +165,7 @@ func (o *deadOptions) chosen(ctx context.Context, s *cli.Session) ([]rowfeed.Dea
 	return chosen, nil
 }
 
-// isKey tells whether a key is the one that was typed: the object, or the value of its
-// only column.
+// isKey reports whether a user typed this key: its object, or the value of its only column.
 func isKey(key json.RawMessage, typed string) bool {
 	if admin.SameKey(key, json.RawMessage(typed)) {
 		return true
@@ -208,7 +208,7 @@ func (o *deadOptions) list(ctx context.Context, a *cli.App) error {
 		"since", "error"}, rows)
 }
 
-// short is the first line of an error, and not too much of it.
+// short returns at most 60 characters of the first line of an error.
 func short(text string) string {
 	line, _, _ := strings.Cut(text, "\n")
 	if runes := []rune(line); len(runes) > 60 {

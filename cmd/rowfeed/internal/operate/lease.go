@@ -12,37 +12,38 @@ import (
 )
 
 func newLease(a *cli.App) *cobra.Command {
-	cmd := cli.NewGroup("lease", "List leases, and take one from a holder that is gone",
-		`A lease is a job with a name that one process at a time may do. Its holder renews it;
-who has not renewed in time has lost it, and the next one takes over with a higher
-epoch. The publishers of feed kv take turns through "publish:kv", the instances of a
-relay through "relay:kv:NAME". Of several shards, a relay's or a consumer's, each has
-one: "consumer:kv:NAME/4/0" is that of shard 0 of 4, and "…/4/seat/0" says that an
-instance is there. Programs have leases of their own through the library.`, `  rowfeed lease list
+	cmd := cli.NewGroup("lease", "List leases, and release one whose holder is gone",
+		`A lease is a named job that one process at a time may do. Its holder renews it. A
+holder that has not renewed it in time loses it, and the next one acquires it with a
+higher epoch. The publishers of feed kv take turns through the lease "publish:kv", the
+instances of a relay through "relay:kv:NAME". If a relay or a consumer has several
+shards, each shard has a lease: "consumer:kv:NAME/4/0" is that of shard 0 of 4, and
+"…/4/seat/0" says that an instance is running. Programs have leases of their own
+through the library.`, `  rowfeed lease list
   rowfeed lease release publish:kv`)
 	list, release := &leaseListOptions{}, &leaseReleaseOptions{}
 	listCmd := &cobra.Command{
 		Use:   "list",
-		Short: "List leases: who holds them, and since when",
+		Short: "List leases, their holders, and since when they hold them",
 		Long: `Lists every lease that was ever acquired, on the database's clock: whether it is held,
 expired (it can be acquired) or free, the holder as host/pid, the epoch of the claim,
-when the claim began, how often it was renewed, and the time left. Free leases of a
-consumer's former shards, or of a consumer that was dropped, are listed with --all only:
-they remain so that their epochs never come again.
+when the claim began, how often it was renewed, and the time left. Free leases of
+former shards, or of dropped consumers, are only listed with --all: they are kept so
+that their epochs are never used again.
 
 With --json: an array of {"name":"publish:kv","state":"held",
 "owner":"host/pid/random","epoch":2,"since":"2026-01-31T12:00:00Z",
-"expires_in_seconds":8.5,"renewals":7}. owner is "" for a free one,
-expires_in_seconds then 0.`,
+"expires_in_seconds":8.5,"renewals":7}. The owner of a free lease is "", and its
+expires_in_seconds is 0.`,
 		Example: "  rowfeed lease list --json",
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
 	}
 	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
-	listCmd.Flags().BoolVar(&list.all, "all", false, "also what is left of consumers' former shards")
+	listCmd.Flags().BoolVar(&list.all, "all", false, "also free leases of former shards and consumers")
 	releaseCmd := &cobra.Command{
 		Use:   "release NAME",
-		Short: "Take a lease from its holder",
+		Short: "Release a lease in place of its holder",
 		Long: `Ends the claim on a lease, so that the next one can begin. Use it if the holder is gone
 or stuck, or if a leap of the database's clock has made the claim too long. The claim of
 a holder that was killed expires by itself.
@@ -127,7 +128,7 @@ func (o *leaseReleaseOptions) run(ctx context.Context, a *cli.App) error {
 		o.name, process(was.Owner), was.Since.Format(time.RFC3339), was.Epoch)
 }
 
-// process is the part of a lease's owner that tells people where to look: host/pid.
+// process returns the part of a lease's owner that operators need: host/pid.
 func process(owner string) string {
 	if owner == "" {
 		return "-"

@@ -24,13 +24,14 @@ func newStatus(a *cli.App) *cobra.Command {
 	o := &statusOptions{}
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show how feeds stand, and who holds them up",
-		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, rows that
-vanished without a delete ("?" when counting took too long; "-" of a feed with ULIDs,
-whose readers are not told of deletes), who publishes (the holder of the lease
-"publish:NAME") and since when, problems, the open transactions that may hold back
-changes, and how far consumers are behind. Of a feed with ULIDs it shows each shard's
-head, who has the shard, since when, and who waits for it.
+		Short: "Show the state of feeds, and what delays them",
+		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, and rows
+that vanished without a delete ("?" if counting took too long). It also shows which
+process publishes (it holds the lease "publish:NAME") and since when, problems, open
+transactions that may hold back changes, and how far consumers are behind. For a feed
+with ULIDs it shows the head of each shard, which transaction has the shard and since
+when, and which transactions wait for it; it does not count vanished rows ("-"), since
+readers of such a feed receive no deletes.
 
 With --json: an array of
 {"name":"kv","mode":"sequence","state":"active","capture":"trigger","table":"kv",
@@ -40,18 +41,21 @@ With --json: an array of
 "expires_in_seconds":8.5,"renewals":7},"shards":[],"holders_told":"",
 "blockers":[{"session":"…","user":"…","host":"…","age_seconds":1.5,
 "statement":"…","scope":"…"}],"blockers_unseen":{"cause":"…","next":"…"},
-"problems":[],"consumers":[…]}; with NAME just that object. published_at, vanished,
-publisher and age_seconds may be null, and blockers_unseen is where nothing hides who
-holds changes back; consumers are as in "consumer list". At most 1,000,000 changes are
-counted.
-Of a feed with ULIDs "shards" are [{"shard":5,"head":"01J…","head_at":"…",
+"problems":[],"consumers":[…]}; with NAME just that object.
+
+published_at, vanished, publisher and age_seconds may be null. blockers_unseen is
+missing if all sessions that hold changes back can be seen. consumers are as in
+"consumer list". At most 1,000,000 changes are counted.
+
+For a feed with ULIDs "shards" are [{"shard":5,"head":"01J…","head_at":"…",
 "holder":{"session":"42","user":"app","host":"…","application":"…","since":"…",
 "age_seconds":61.5,"state":"idle in transaction","state_seconds":60.1,
-"statement":"…"},"waiting":[…]}]: the first 1,000, and all that are taken. head
-is "", head_at and holder are null where there is none; what the database does not
-tell is "" or null. "holders_told" says how much that is: "all", "waited-for" (only
-who has a shard that somebody waits for: MariaDB) or "none" (SQLite, or rights are
-missing).`,
+"statement":"…"},"waiting":[…]}]: the first 1,000, and all that have a holder.
+
+head is "" and head_at and holder are null if there is none. What the database does
+not show is "" or null. "holders_told" says which holders the database shows: "all",
+"waited-for" (only holders of shards that another transaction waits for: MariaDB) or
+"none" (SQLite, or missing rights).`,
 		Example: `  rowfeed status
   rowfeed status kv --json`,
 		Args: cli.Args(0, 1, ""),
@@ -126,42 +130,32 @@ func printStatus(a *cli.App, all []*admin.Status) error {
 			published = s.PublishedAt.Format(time.RFC3339)
 		}
 		head := fmt.Sprint(s.Head)
-		if s.HoldersTold != "" { // of a feed with ULIDs
+		if s.HoldersTold != "" { // a feed with ULIDs
 			var shards []string
 			head, shards = shardNotes(s)
-			published, vanished = "-", "-" // writers and readers publish, and nobody notes when; rows that go are nobody's news
+			// No time of publishing is recorded for such a feed, and its readers receive no deletes.
+			published, vanished = "-", "-"
 			notes = append(notes, shards...)
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})
 		if p := s.Publisher; p != nil {
-			notes = append(
-				notes,
-				fmt.Sprintf(
-					"%s: published by %s since %s (epoch %d)",
-					s.Name,
-					process(p.Owner),
-					p.Since.Format(time.RFC3339),
-					p.Epoch,
-				),
-			)
+			notes = append(notes, fmt.Sprintf("%s: published by %s since %s (epoch %d)",
+				s.Name, process(p.Owner), p.Since.Format(time.RFC3339), p.Epoch))
 		}
 		for _, p := range s.Problems {
 			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
 		}
 		for _, b := range s.Blockers {
-			if slices.ContainsFunc(
-				s.Shards,
-				func(shard admin.ShardStatus) bool { return shard.Holder != nil && shard.Holder.Session == b.Session },
-			) {
-				continue // is named with the shard
+			if slices.ContainsFunc(s.Shards, func(shard admin.ShardStatus) bool {
+				return shard.Holder != nil && shard.Holder.Session == b.Session
+			}) {
+				continue // shown with its shard
 			}
 			notes = append(notes, s.Name+": session "+blockerLine(b))
 		}
 		if u := s.BlockersUnseen; u != nil {
-			notes = append(
-				notes,
-				fmt.Sprintf("%s: who holds it up is not told in full: %s. Next: %s", s.Name, u.Cause, u.Next),
-			)
+			notes = append(notes, fmt.Sprintf("%s: not all sessions that hold changes back can be seen: %s. Next: %s",
+				s.Name, u.Cause, u.Next))
 		}
 		for _, line := range newShardsPaused(s.Consumers) {
 			notes = append(notes, s.Name+": consumer "+line)
@@ -179,7 +173,7 @@ func printStatus(a *cli.App, all []*admin.Status) error {
 	return err
 }
 
-// consumerNote is the line of a status that says how far a consumer of the feed has come.
+// consumerNote says how far a consumer is behind the feed.
 func consumerNote(a *cli.App, feed string, c admin.ConsumerStatus) string {
 	who := c.Consumer
 	switch {
@@ -190,7 +184,7 @@ func consumerNote(a *cli.App, feed string, c admin.ConsumerStatus) string {
 	}
 	where := "is " + behind(c, " (%s)") + " behind"
 	if c.Behind == nil && c.BehindSeconds == nil {
-		where = "stands elsewhere (another generation, ahead of the feed, or a time to begin at)"
+		where = "cannot be compared (another generation, ahead of the feed, or a time to begin at)"
 	}
 	note := fmt.Sprintf("%s: consumer %s %s, cursor %q", feed, who, where, string(c.Cursor))
 	if l := c.Lease; l != nil {
@@ -208,16 +202,16 @@ func consumerNote(a *cli.App, feed string, c admin.ConsumerStatus) string {
 	return note
 }
 
-// blockerLine names a session with an open transaction.
+// blockerLine describes a session with an open transaction.
 func blockerLine(b admin.Blocker) string {
 	line := fmt.Sprintf("%s (%s) has a transaction open", b.Session, strings.TrimSpace(b.User+" "+b.Host))
 	if b.AgeSeconds != nil {
 		line += " for " + age(*b.AgeSeconds)
 	}
-	return line + ", " + b.Scope + ": " + cmp.Or(strings.Join(strings.Fields(b.Statement), " "), "no statement is told")
+	return line + ", " + b.Scope + ": " + cmp.Or(strings.Join(strings.Fields(b.Statement), " "), "statement unknown")
 }
 
-// shardNotes say how the shards of a feed with ULIDs stand; head is that of the only one.
+// shardNotes describes the shards of a feed with ULIDs. head is the head of the only shard.
 func shardNotes(s *admin.Status) (head string, notes []string) {
 	idle := 0
 	for _, shard := range s.Shards {
@@ -236,23 +230,19 @@ func shardNotes(s *admin.Status) (head string, notes []string) {
 		}
 		notes = append(notes, note)
 		for i := range shard.Waiting {
-			notes = append(
-				notes,
-				fmt.Sprintf("%s: shard %d: %s waits", s.Name, shard.Shard, holderLine(&shard.Waiting[i])),
-			)
+			notes = append(notes,
+				fmt.Sprintf("%s: shard %d: %s waits", s.Name, shard.Shard, holderLine(&shard.Waiting[i])))
 		}
 	}
 	if idle > cli.ShardsShown {
-		notes = append(
-			notes,
-			fmt.Sprintf("%s: and %s more, see --json", s.Name, cli.Plural(int64(idle-cli.ShardsShown), "shard")),
-		)
+		notes = append(notes,
+			fmt.Sprintf("%s: and %s more, see --json", s.Name, cli.Plural(int64(idle-cli.ShardsShown), "shard")))
 	}
 	switch s.HoldersTold {
 	case admin.HoldersWaitedFor:
-		notes = append(notes, s.Name+": who has a shard is known only while somebody waits for it")
+		notes = append(notes, s.Name+": the holder of a shard is known only while another transaction waits for it")
 	case admin.HoldersNone:
-		notes = append(notes, s.Name+": who has a shard is not known: the database does not tell, or not to this login")
+		notes = append(notes, s.Name+": holders of shards are not known: the database does not show them, or not to this login")
 	}
 	switch len(s.Shards) {
 	case 0:

@@ -16,21 +16,21 @@ import (
 )
 
 func newToken(a *cli.App) *cobra.Command {
-	cmd := cli.NewGroup("token", "Make, list and revoke the tokens of those who come over HTTP",
-		`A token says who sends a request to "rowfeed serve --auth tokens", and what they may do
-with which feed: read it, publish it (fetch with consistent=true, republish and
-unpublish keys), or administer it (pause and move consumers, release leases, retry and
-drop dead letters). It is sent as Authorization: Bearer. The database has its SHA-256
-alone.`, `  rowfeed token add shop --feed kv --right read
+	cmd := cli.NewGroup("token", "Make, list and revoke tokens of HTTP clients",
+		`A token identifies the client of a request to "rowfeed serve --auth tokens", and says
+what it may do with which feed: read it, publish it (fetch with consistent=true,
+republish and unpublish keys), or administer it (pause and move consumers, release
+leases, retry and drop dead letters). It is sent as Authorization: Bearer. The
+database only stores its SHA-256.`, `  rowfeed token add shop --feed kv --right read
   rowfeed token list
   rowfeed token revoke shop`)
 	list := &tokenListOptions{}
 	listCmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tokens and their rights",
-		Long: `Lists all tokens, also those that hold no more: name, state (holds, expired or revoked,
-on the database's clock; unreadable where a newer rowfeed has made it), rights, and what
-narrows them. The texts are not known.
+		Long: `Lists all tokens, also expired and revoked ones: name, state (holds, expired or
+revoked, on the database's clock; unreadable if a newer rowfeed made it), rights, and
+restrictions. The texts of tokens cannot be shown.
 
 With --json: [{"name":"shop","state":"holds","grants":[{"right":"read","feed":"kv"}],
 "view":{"where":[{"column":"ns","values":["acme"]}],"mask":["secret"]},
@@ -43,9 +43,10 @@ With --json: [{"name":"shop","state":"holds","grants":[{"right":"read","feed":"k
 	revoke := &tokenRevokeOptions{}
 	cmd.AddCommand(newTokenAdd(a), listCmd, &cobra.Command{
 		Use:   "revoke NAME",
-		Short: "End a token",
-		Long: `Ends a token. Servers learn of it within a few seconds: they answer 401 then, and end
-the streams that go by it. Doing it again changes nothing. The name is not given again.`,
+		Short: "Revoke a token",
+		Long: `Revokes a token. Servers notice it within a few seconds: they answer 401 then, and end
+streams that use the token. Running it again changes nothing. The name cannot be used
+for another token.`,
 		Example: "  rowfeed token revoke shop",
 		Args:    cli.Args(1, 1, "the token's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,16 +70,17 @@ func newTokenAdd(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --feed F --right R",
 		Short: "Make a token",
-		Long: `Makes a token with rights on feeds, and prints it, alone, on stdout: this once. Keep it
-like a password. Every right is on every feed that is named; --feed '*' is all feeds,
-also those added later.
+		Long: `Makes a token with rights on feeds, and prints its text, and nothing else, on stdout.
+The text cannot be shown again. Keep it like a password. Every right is on every feed
+that is named; --feed '*' is all feeds, also those added later.
 
---where narrows what the token reads to rows with one of some values in a column of the
-feed's key: --where ns=acme,other (quote a value that has a comma: 'ns="a,b"'). Several
-must all hold. Tombstones of other rows are not shown either; cursors go past them.
---mask leaves columns out of rows and of the feed's description; those of the key
-cannot be left out. A column that is added to the table later is shown: mask it with
-another token. A feed that loses one of these columns is not shown at all.
+--where restricts the token to rows with one of some values in a column of the feed's
+key: --where ns=acme,other (quote a value that contains a comma: 'ns="a,b"'). If there
+are several, all of them must hold. Tombstones of other rows are not shown either;
+cursors advance past them. --mask leaves columns out of rows and of the feed's
+description; columns of the key cannot be left out. A column that is added to the
+table later is shown: to hide it, make another token. A feed that loses one of these
+columns is not shown at all.
 
 With --json: the token as "token list --json" shows it, and its text as "token".`,
 		Example: `  rowfeed token add shop --feed kv --right read
@@ -93,7 +95,7 @@ With --json: the token as "token list --json" shows it, and its text as "token".
 	f := cmd.Flags()
 	f.StringSliceVar(&o.feeds, "feed", nil, "a `feed` that the rights are on, or '*' for all; several with commas")
 	f.StringSliceVar(&o.rights, "right", nil, "a `right`: read, publish or administer; several with commas")
-	f.Var(&o.expires, "expires", "how long it holds, like 90d (default: until it is revoked)")
+	f.Var(&o.expires, "expires", "how long it is valid, like 90d (default: until it is revoked)")
 	f.StringArrayVar(&o.where, "where", nil,
 		"show only rows with these values in a column of the key, as `column=value,…`; may be repeated")
 	f.StringSliceVar(&o.mask, "mask", nil, "leave these `columns` out")
@@ -105,7 +107,7 @@ func (o *tokenAddOptions) spec() (admin.TokenSpec, error) {
 	spec := admin.TokenSpec{Name: o.name, Expires: o.expires.Duration, View: feedtype.View{Mask: o.mask}}
 	missing := func(param, next string) (admin.TokenSpec, error) {
 		return spec, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: param, Object: fmt.Sprintf("token %q", o.name),
-			Cause: "--" + param + " is missing, or is not what it should be", Next: next}
+			Cause: "--" + param + " is missing, or has no valid value", Next: next}
 	}
 	switch {
 	case len(o.feeds) == 0:
@@ -123,7 +125,7 @@ func (o *tokenAddOptions) spec() (admin.TokenSpec, error) {
 	for _, text := range o.where {
 		column, values, ok := strings.Cut(text, "=")
 		all, err := csv.NewReader(strings.NewReader(values)).Read()
-		if values == "" { // which is a value, too
+		if values == "" { // the empty text is a value
 			all, err = []string{""}, nil
 		}
 		if !ok || err != nil {
@@ -154,7 +156,7 @@ func (o *tokenAddOptions) run(ctx context.Context, a *cli.App) error {
 			Text string `json:"token"`
 		}{token, text})
 	}
-	fmt.Fprintf(a.Stderr, "token %s: %s%s; it is shown this once\n", token.Name, grantsText(token.Grants),
+	fmt.Fprintf(a.Stderr, "token %s: %s%s; it cannot be shown again\n", token.Name, grantsText(token.Grants),
 		expiryText(token))
 	return a.PrintLine("%s", text)
 }
@@ -166,7 +168,7 @@ func expiryText(t *admin.Token) string {
 	return ", until " + t.ExpiresAt.Format(time.RFC3339)
 }
 
-// grantsText is "read, publish of kv; read of orders".
+// grantsText returns rights as text: "read, publish of kv; read of orders".
 func grantsText(grants []admin.TokenGrant) string {
 	var parts []string
 	last := ""
@@ -182,7 +184,7 @@ func grantsText(grants []admin.TokenGrant) string {
 	return strings.Join(parts, "; ")
 }
 
-// viewText is "ns = acme or other; without secret".
+// viewText returns restrictions as text: "ns = acme or other; without secret".
 func viewText(v feedtype.View) string {
 	var parts []string
 	for _, w := range v.Where {
@@ -241,5 +243,5 @@ func (o *tokenRevokeOptions) run(ctx context.Context, a *cli.App) error {
 	case !ended:
 		return a.PrintLine("%s: was revoked already, nothing changed", o.name)
 	}
-	return a.PrintLine("%s: revoked; servers learn of it within a few seconds", o.name)
+	return a.PrintLine("%s: revoked; servers notice it within a few seconds", o.name)
 }

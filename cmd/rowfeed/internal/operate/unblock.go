@@ -26,30 +26,33 @@ func newUnblock(a *cli.App) *cobra.Command {
 		Use:   "unblock NAME",
 		Short: "End the transaction that has a shard of a feed with ULIDs",
 		Long: `Ends the connection whose transaction has a shard of a feed with mode blocking or
-outbox: a writer that hangs after Feed.Lock or rowfeed_lock_<feed>, a mover of an
-outbox that was stopped. The transaction is rolled back, and the next one gets the
-shard. "status" shows who has which shard, and who waits.
+outbox: a writer that hangs after Feed.Lock or rowfeed_lock_<feed>, or a process that
+stopped while it moved records out of an outbox. The transaction is rolled back, and
+the next transaction gets the shard. "status" shows which transaction has which shard,
+and which ones wait.
 
-Without --shard it is the only shard that somebody waits for, or else the only one
-that is taken; where there are several, or none is seen, one must be named. With
---session only that one is ended (exit 1 when another has the shard by now). --dry-run
-shows who it would be. When nobody has the shard that is named nothing is done, exit 0.
+Without --shard it is the only shard that a transaction waits for, or else the only
+one that has a holder; otherwise --shard is required. With --session only that session
+is ended (exit 1 if another session has the shard by now). --dry-run shows which
+session would be ended. If no transaction has the shard, nothing is done, exit 0.
 
-Nobody is ended of whom the database does not say that he has the shard. It is
-looked at again right before; should the transaction end in just that moment, and
-its connection begin another, that one is lost. MariaDB tells who has a shard only
-while somebody waits for it: there this command waits for it itself, for five
-seconds at most. PostgreSQL does not tell who makes a shard's first transaction;
-that is refused. SQLite has no sessions that could be ended.
+Only a session that the database shows as the holder is ended. The command checks this
+again immediately before. If the transaction ends in that moment and its connection
+begins another one, that one is rolled back.
 
-It takes the role pg_signal_backend or that of the session on PostgreSQL,
-CONNECTION ADMIN and PROCESS on MariaDB, CONNECTION_ADMIN, PROCESS and SELECT on
-performance_schema on MySQL; sessions of one's own user can be ended without the
-first.
+MariaDB shows the holder of a shard only while another transaction waits for it, so on
+MariaDB this command waits for the shard itself, at most five seconds. PostgreSQL does
+not show the holder while it makes a shard's first transaction; the command is refused
+then. SQLite has no sessions that could be ended.
+
+The login needs: on PostgreSQL the role pg_signal_backend or that of the session; on
+MariaDB CONNECTION ADMIN and PROCESS; on MySQL CONNECTION_ADMIN, PROCESS and SELECT on
+performance_schema. To end sessions of the same user, it does not need the first
+right.
 
 With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 "application":"…","since":"…","age_seconds":61.5,"state":"…","state_seconds":60.1,
-"statement":"…"},"waiting":[…],"ended":true}; holder is null when nobody has it.`,
+"statement":"…"},"waiting":[…],"ended":true}; holder is null if there is none.`,
 		Example: `  rowfeed unblock events --dry-run
   rowfeed unblock events --shard 5 --session 42`,
 		Args: cli.Args(1, 1, "the feed's NAME"),
@@ -64,7 +67,7 @@ With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 	flags := cmd.Flags()
 	flags.IntVar(&o.shard, "shard", 0, "the shard's `number`")
 	flags.StringVar(&o.session, "session", "", "end only the session of this `name`")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "show who has the shard, and end nobody")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the session that has the shard, but do not end it")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
 }
@@ -82,7 +85,7 @@ func (o *unblockOptions) run(ctx context.Context, a *cli.App) error {
 		case o.json:
 			return a.PrintJSON(found)
 		case found.Holder == nil:
-			return a.PrintLine("%s: nobody has shard %d, nothing changed", o.name, found.Shard)
+			return a.PrintLine("%s: no transaction has shard %d, nothing changed", o.name, found.Shard)
 		case !found.Ended:
 			return a.PrintLine("%s: shard %d is held by %s", o.name, found.Shard, holderLine(found.Holder))
 		}
@@ -90,7 +93,7 @@ func (o *unblockOptions) run(ctx context.Context, a *cli.App) error {
 	})
 }
 
-// holderLine is a session in one line: who, since when, what it does.
+// holderLine describes a session in one line: its user, since when it has its transaction, and its statement.
 func holderLine(s *admin.Session) string {
 	line := "session " + s.Session
 	if who := strings.TrimSpace(s.User + " " + s.Host + " " + s.Application); who != "" {

@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// readCommands returns the commands fetch and tail.
+// Commands returns the commands fetch and tail.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{newFetch(a), newTail(a)}
 }

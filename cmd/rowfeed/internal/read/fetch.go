@@ -25,22 +25,24 @@ func newFetch(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch NAME",
 		Short: "Read one page of a feed, as NDJSON",
-		Long: `Reads one page of a feed: an entry a line, then {"cursor":…,"more":…,"base64":…}. Send
-the cursor back with --after to read on; "more":false says that the page reached the
-head. base64 lists the columns of a binary type.
+		Long: `Reads one page of a feed. It prints one entry a line, then
+{"cursor":…,"more":…,"base64":…}. Give the cursor to --after to read the next page;
+"more":false says that the page reached the head. "base64" lists the columns of a
+binary type.
 
---after also takes "now" (the head) and "at:" with an RFC 3339 time. A cursor that is
-ahead of the feed, of another generation, or older than the deletes or entries kept is
-refused with exit code 1.
+--after also accepts "now" (the head), and "at:" with an RFC 3339 time. A cursor is
+refused with exit code 1 if it is ahead of the feed, of another generation, or older
+than the deletes or entries that are kept.
 
-With --wait a page without entries waits for one, for at most so long, up to a minute,
-as over HTTP. With --consistent everything that was committed before is published first,
-within --wait (default 5s), so that pages up to "more":false show your own writes.
+With --wait a page without entries waits for one, at most this long, up to a minute,
+as over HTTP. With --consistent everything that was committed before is published
+first, within --wait (default 5s), so that pages up to "more":false show your own
+writes.
 
---shard I is the I-th data shard alone; --shard I --shard-count N the I-th of N parts,
-which together are the whole feed. A cursor says how far its part was read. Of a feed
-with ULIDs each shard is a feed by itself, any number (--shard=-5), with cursors of its
-own; while there is only one it need not be named.`,
+--shard I reads only the data shard I. --shard I --shard-count N reads part I of N
+parts, which together are the whole feed. A cursor says how far its own part was read.
+Each shard of a feed with ULIDs has an order and cursors of its own, and any number
+(--shard=-5). It need not be named while it is the only one.`,
 		Example: `  rowfeed fetch kv --limit 10
   rowfeed fetch kv --after 3
   rowfeed fetch kv --after at:2026-01-31T12:00:00Z
@@ -56,9 +58,9 @@ own; while there is only one it need not be named.`,
 	}
 	cmd.Flags().StringVar(&o.after, "after", "", "the `cursor` of the page before (default: the beginning)")
 	cmd.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit,
-		fmt.Sprintf("at most so many entries, 1 to %d", feedtype.MaxLimit))
+		fmt.Sprintf("at most this many entries, 1 to %d", feedtype.MaxLimit))
 	cmd.Flags().Var(&o.wait, "wait", "wait for an entry for at most this time, up to 1m")
-	cmd.Flags().BoolVar(&o.consistent, "consistent", false, "publish first what was committed before")
+	cmd.Flags().BoolVar(&o.consistent, "consistent", false, "first publish what was committed before")
 	o.part.add(cmd)
 	return cmd
 }
@@ -86,7 +88,7 @@ func (o *fetchOptions) run(ctx context.Context, a *cli.App) error {
 	})
 }
 
-// badLimit is said before anything is opened. (To the library 0 means a default.)
+// badLimit is the error for a --limit out of range. Commands check it themselves: in a Request 0 means the default.
 func badLimit(feed string, limit int) error {
 	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "limit", Object: fmt.Sprintf("feed %q", feed),
 		Cause: fmt.Sprintf("--limit %d is not between 1 and %d", limit, feedtype.MaxLimit),

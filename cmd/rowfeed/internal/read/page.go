@@ -6,7 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// writePage writes a page as NDJSON: an entry a line, then where it ended.
+// writePage writes a page as NDJSON: one entry a line, then the cursor.
 func writePage(out io.Writer, page rowfeed.Page) error {
 	_, err := out.Write(page.AppendLines(nil))
 	return err

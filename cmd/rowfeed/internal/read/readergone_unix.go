@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readerGone tells whether out is a pipe that nobody reads any more, without
-// writing to it: a quiet tail would otherwise not notice.
+// readerGone reports whether out is a pipe whose reader has closed it. It does not write to the pipe: tail of an idle
+// feed has nothing to write.
 func readerGone(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {

@@ -16,15 +16,13 @@ import (
 )
 
 const (
-	// tailWait is how long a request waits for an entry: so long a database may be away
-	// before whoever watches is told.
+	// tailWait is how long a request waits for an entry.
 	tailWait = 5 * time.Second
-	// tailIdle is the pause after an empty page that came at once all the same.
+	// tailIdle is the pause after an empty page that came without waiting.
 	tailIdle = 500 * time.Millisecond
-	// tailSilence is after how long without an answer, beyond the wait that was asked for,
-	// whoever watches is told.
+	// tailSilence is how long after tailWait a missing answer is reported on stderr.
 	tailSilence = 3 * time.Second
-	// tailRetry bounds the pause while the database or server is away.
+	// tailRetry is the maximum pause while the database or server is unavailable.
 	tailRetry = 10 * time.Second
 )
 
@@ -33,9 +31,9 @@ type TailOptions struct {
 	After   string
 	Limit   int
 	URL     string
-	token   string // where it is: env:NAME or file:PATH
+	token   string // env:NAME or file:PATH
 	part    shardFlags
-	Silence time.Duration // 0: tailSilence; for tests
+	Silence time.Duration // 0 means tailSilence; only tests set it
 }
 
 func newTail(a *cli.App) *cobra.Command {
@@ -43,14 +41,16 @@ func newTail(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tail NAME",
 		Short: "Follow a feed, as NDJSON",
-		Long: `Follows a feed until it is interrupted: an entry a line, and after each page a line
-{"cursor":…,"more":…,"base64":…}, from which --after goes on. It reads the database, or
-with --url a server ("rowfeed serve"). When either goes away later it says so on stderr
-and tries again until it is back; one that is not there at the start ends it.
+		Long: `Follows a feed until it is interrupted. It prints one entry a line, and after each
+page a line {"cursor":…,"more":…,"base64":…}, from which --after continues. It reads
+the database, or with --url a server ("rowfeed serve"). If the database or server
+becomes unavailable later, tail says so on stderr and tries again until it is back. If
+it is unavailable at the start, tail fails.
 
---shard I is the I-th data shard alone; --shard I --shard-count N the I-th of N parts,
-which together are the whole feed. Of a feed with ULIDs each shard is a feed by itself,
-any number (--shard=-5); while there is only one it need not be named.`,
+--shard I reads only the data shard I. --shard I --shard-count N reads part I of N
+parts, which together are the whole feed. Each shard of a feed with ULIDs has an order
+of its own, and any number (--shard=-5). It need not be named while it is the only
+one.`,
 		Example: `  rowfeed tail kv                                 # everything, then what comes
   rowfeed tail kv --after now                     # only what comes
   rowfeed tail kv --url http://127.0.0.1:8080
@@ -65,9 +65,9 @@ any number (--shard=-5); while there is only one it need not be named.`,
 	cmd.Flags().StringVar(&o.After, "after", "",
 		`a `+"`cursor`"+`, "now", or "at:" with an RFC 3339 time (default: the beginning)`)
 	cmd.Flags().IntVar(&o.Limit, "limit", 1000,
-		fmt.Sprintf("at most so many entries a page, 1 to %d", feedtype.MaxLimit))
+		fmt.Sprintf("at most this many entries per page, 1 to %d", feedtype.MaxLimit))
 	cmd.Flags().StringVar(&o.URL, "url", "", "read from the server at this `URL` instead of the database")
-	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, which stands in env:NAME or file:PATH")
+	cmd.Flags().StringVar(&o.token, "token", "", "send the server the `token` in env:NAME or file:PATH")
 	o.part.add(cmd)
 	return cmd
 }
@@ -85,13 +85,13 @@ func (o *TailOptions) run(ctx context.Context, a *cli.App) error {
 	}
 	if o.token != "" {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
-			Cause: "--token is for a server, and none is named", Next: "name it with --url, or leave --token out"}
+			Cause: "--token is for a server, but there is no --url", Next: "name the server with --url, or leave --token out"}
 	}
 	return a.WithFeed(ctx, o.Name, func(_ *cli.Session, f *rowfeed.Feed) error { return o.Follow(ctx, a, f) })
 }
 
-// follow prints what the source brings until ctx ends. A source that fails at the
-// first page is most likely the wrong one, and ends it; later it is waited for.
+// Follow prints the pages of a source until ctx ends. An error at the first page ends it, since the source is probably
+// the wrong one. Later Follow waits until the source is available again.
 func (o *TailOptions) Follow(ctx context.Context, a *cli.App, source rowfeed.Source) error {
 	ctx, stop := whileRead(ctx, a.Stdout)
 	defer stop()
@@ -103,7 +103,7 @@ func (o *TailOptions) Follow(ctx context.Context, a *cli.App, source rowfeed.Sou
 	away, trouble := newAway(), ""
 	for ctx.Err() == nil {
 		req, asked := rowfeed.Request{After: cursor, Limit: o.Limit, Shards: shards}, time.Now()
-		if started { // where it begins is told at once
+		if started { // the first page is printed at once
 			req.Wait = tailWait
 		}
 		page, err := o.ask(ctx, a, source, req)
@@ -136,8 +136,7 @@ func (o *TailOptions) Follow(ctx context.Context, a *cli.App, source rowfeed.Sou
 	return nil
 }
 
-// ask fetches, and says so when no answer comes. It goes on waiting: what ends that is
-// the source's own bound.
+// ask fetches a page. If no answer comes it says so on stderr, and still waits: the source has a timeout of its own.
 func (o *TailOptions) ask(
 	ctx context.Context, a *cli.App, source rowfeed.Source, req rowfeed.Request,
 ) (page rowfeed.Page, err error) {
@@ -167,9 +166,8 @@ func (o *TailOptions) ask(
 	return page, err
 }
 
-// passes tells whether an error may end by itself. Failed is whatever a database or
-// its driver said that has no name of its own, on its way down or up: what was
-// followed so far is worth another try.
+// passes reports whether trying again can help. Failed is among these errors: databases that stop or start return
+// errors for which there is no code.
 func passes(err error) bool {
 	for _, code := range []rowfeed.Code{
 		rowfeed.Unavailable, rowfeed.Locked, rowfeed.Failed, rowfeed.DatabaseChanged, rowfeed.ReadOnly,
@@ -188,8 +186,8 @@ func newAway() *backoff.ExponentialBackOff {
 	return b
 }
 
-// whileRead is a context that ends when nobody reads the output any more: with nothing
-// to write there is no other way to learn of it.
+// whileRead returns a context that ends when the reader of the output has closed its pipe. Without entries there is
+// nothing to write, so that no write would fail.
 func whileRead(ctx context.Context, out io.Writer) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

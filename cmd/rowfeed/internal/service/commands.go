@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// serviceCommands returns the commands serve, publish, relay, ready and demo.
+// Commands returns the commands serve, publish, relay, ready and demo.
 func Commands(a *cli.App) []*cobra.Command {
 	return []*cobra.Command{newServe(a), newPublish(a), newRelay(a), newReady(a), newDemo(a)}
 }
