@@ -1,8 +1,9 @@
 // Command rowfeed turns tables of an ordinary SQL database into change feeds.
 //
-// Every command is a file of its own: an options struct, a constructor that binds it
-// to flags, and a run method that does the work and that tests call. What commands
-// share (global flags, the database, output, exit codes) is in app.go and output.go.
+// This package composes the commands (root.go). They are in packages by what they are for: internal/feeds,
+// internal/service, internal/read and internal/operate. Commands about rowfeed itself are here: bench, conform, config,
+// docs, completion and version. Each command has an options struct, a constructor that binds it to flags, and a run
+// method that does the work. Package internal/cli has what all commands share.
 package main
 
 import (

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// relayOptions are a relay's of the command line, or of rowfeed.yaml.
+// relayOptions are the options of a relay, from the command line or rowfeed.yaml.
 type relayOptions struct {
 	config.Relay
 	once bool
@@ -278,7 +278,7 @@ func (o *relayOptions) observe(a *cli.App, log *slog.Logger, e relay.Event, shar
 // an operator may have mended what ended it.
 const relayAgain = time.Minute
 
-// relaysOf are the relays of rowfeed.yaml.
+// Relays returns the relays of rowfeed.yaml.
 func Relays(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
 	all := make([]*relayOptions, len(s.File.Relays))
 	names := map[string]bool{}
@@ -298,9 +298,9 @@ func Relays(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
 	return all, nil
 }
 
-// startRelays runs relays until ctx ends; wait does until they have ended. One that has
-// ended is started again after a pause, unless another process divides its cursors among
-// another number of shards: that one was started later, and is right.
+// StartRelays runs relays until ctx ends; wait returns after they have ended. A relay that fails is started again after
+// a pause, except if another process has changed the shard count of its cursors: that process was started later, and
+// its number counts.
 func StartRelays(
 	ctx context.Context, a *cli.App, s *cli.Session, all []*relayOptions, again time.Duration,
 ) (wait func()) {
