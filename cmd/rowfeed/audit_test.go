@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -66,9 +67,9 @@ func TestAudit(t *testing.T) {
 	s.ok("fetch kv")
 	s.ok("status")
 	s.ok("republish kv --key 1 --db sqlite:rowfeed.db")
-	s.fails(exitFailed, "lease release nothing")
-	s.fails(exitFailed, "feed drop nothing")
-	s.fails(exitUsage, "dead retry billing")
+	s.fails(cli.ExitFailed, "lease release nothing")
+	s.fails(cli.ExitFailed, "feed drop nothing")
+	s.fails(cli.ExitUsage, "dead retry billing")
 	s.run("token", "add", "shop", "--feed", "kv", "--right", "read")
 	s.ok("feed drop kv")
 	want := []string{
@@ -82,7 +83,7 @@ func TestAudit(t *testing.T) {
 	if out := s.ok("audit list --limit 1"); !strings.Contains(out, "feed drop") || strings.Contains(out, "token add") {
 		t.Error(out)
 	}
-	if err := s.fails(exitUsage, "audit purge --older-than 1h"); !strings.Contains(err, "less than 24h") {
+	if err := s.fails(cli.ExitUsage, "audit purge --older-than 1h"); !strings.Contains(err, "less than 24h") {
 		t.Error(err)
 	}
 	s.sql("UPDATE rowfeed_audit SET at = at - 401 * 86400000000 WHERE act = 'init'")
@@ -91,7 +92,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
 	s.ok("migrate down") // the log goes with the tables
-	if err := s.fails(exitFailed, "audit list"); !strings.Contains(err, "rowfeed init") {
+	if err := s.fails(cli.ExitFailed, "audit list"); !strings.Contains(err, "rowfeed init") {
 		t.Error(err)
 	}
 }
@@ -102,7 +103,7 @@ func TestUnrecorded(t *testing.T) {
 	s := withFeed(t)
 	s.sql("CREATE TRIGGER full BEFORE INSERT ON rowfeed_audit BEGIN SELECT RAISE(ABORT, 'nothing can be written'); END")
 	r := s.run("republish", "kv", "--key", "1")
-	if r.code != exitDone || !strings.Contains(r.err, "rowfeed: not in the audit log: ") {
+	if r.code != cli.ExitDone || !strings.Contains(r.err, "rowfeed: not in the audit log: ") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -13,21 +13,22 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/bench"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
 type benchOptions struct {
 	bench.Config
-	seconds secondsFlag
-	rate    speed
+	seconds cli.Seconds
+	rate    cli.Rate
 	clean   bool
 	json    bool
 
 	patience time.Duration // with clean; for tests
 }
 
-func newBench(a *app) *cobra.Command {
-	o := &benchOptions{seconds: secondsFlag(2 * time.Second), rate: speed{200}, patience: bench.Patience}
+func newBench(a *cli.App) *cobra.Command {
+	o := &benchOptions{seconds: cli.Seconds(2 * time.Second), rate: cli.Rate{PerSecond: 200}, patience: bench.Patience}
 	cmd := &cobra.Command{
 		Use:   "bench [MEASURE…]",
 		Short: "Measure what rowfeed does on this database, on tables of its own",
@@ -71,7 +72,7 @@ With --clean:
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.clean && len(args) > 0 {
-				return usage(cmd, "rowfeed bench --clean: %q is one argument too many", args[0])
+				return cli.WrongUse(cmd, "rowfeed bench --clean: %q is one argument too many", args[0])
 			}
 			o.Measures = args
 			return o.run(cmd.Context(), a)
@@ -90,40 +91,40 @@ With --clean:
 	return cmd
 }
 
-func (o *benchOptions) run(ctx context.Context, a *app) error {
-	cfg, _, err := a.settings()
+func (o *benchOptions) run(ctx context.Context, a *cli.App) error {
+	cfg, _, err := a.Settings()
 	if err != nil {
 		return err
 	}
 	if o.clean {
 		return o.runClean(ctx, a, cfg)
 	}
-	o.URL, o.DB, o.Rate = a.url, cfg, o.rate.perSecond
+	o.URL, o.DB, o.Rate = a.URL, cfg, o.rate.PerSecond
 	o.Window = time.Duration(o.seconds)
-	steps := a.newSteps()
+	steps := a.NewSteps()
 	o.Planned = func(p bench.Plan) error { return o.tell(a, p) }
 	o.Doing = func(what string, behind float64) {
-		steps.say(what, behind)
-		if a.benching != nil {
-			a.benching(what)
+		steps.Begin(what, behind)
+		if a.OnBench != nil {
+			a.OnBench(what)
 		}
 	}
 	report, err := bench.Run(ctx, o.Config)
-	steps.done()
+	steps.Done()
 	if err != nil {
 		// Who interrupts it is told no more than that, unless something is left.
 		var left *bench.LeftError
 		switch {
 		case ctx.Err() == nil:
 		case errors.As(err, &left):
-			fmt.Fprintln(a.stderr, "rowfeed: "+a.plain(left))
+			fmt.Fprintln(a.Stderr, "rowfeed: "+a.ErrorText(left))
 		case !o.Keep:
-			fmt.Fprintln(a.stderr, "rowfeed: what the bench had made is removed")
+			fmt.Fprintln(a.Stderr, "rowfeed: what the bench had made is removed")
 		}
 		return err
 	}
 	if o.json {
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Rowfeed string `json:"rowfeed"`
 			*bench.Report
 		}{buildOf().String(), report})
@@ -132,13 +133,13 @@ func (o *benchOptions) run(ctx context.Context, a *app) error {
 }
 
 // tell says what is about to be made, to whoever watches: stdout is for figures.
-func (o *benchOptions) tell(a *app, p bench.Plan) error {
+func (o *benchOptions) tell(a *cli.App, p bench.Plan) error {
 	where := ""
 	if p.Schema != "" {
 		where = " in " + p.Schema
 	}
 	what := fmt.Sprintf("%s of %s rows, %s, beside rowfeed's own",
-		plural(int64(p.Tables), "table"), bench.Count(float64(p.Rows)), p.Size())
+		cli.Plural(int64(p.Tables), "table"), bench.Count(float64(p.Rows)), p.Size())
 	if p.Tables == 0 {
 		what = "small tables, beside rowfeed's own"
 	}
@@ -146,44 +147,44 @@ func (o *benchOptions) tell(a *app, p bench.Plan) error {
 	if o.Keep {
 		end = "leaves them, as --keep asks: `rowfeed bench --clean` removes them"
 	}
-	_, err := fmt.Fprintf(a.stderr, `rowfeed bench on %s (%s)
+	_, err := fmt.Fprintf(a.Stderr, `rowfeed bench on %s (%s)
   makes    %s*%s: %s
   takes    about %s, and up to %d connections
   loads    the database while it runs, and all that is on it
   then     %s
-`, open.Redact(a.url), p.Database, p.Prefix, where, what, roughly(p.Duration), p.Connections, end)
+`, open.Redact(a.URL), p.Database, p.Prefix, where, what, roughly(p.Duration), p.Connections, end)
 	return err
 }
 
 // roughly is a guess for people.
 func roughly(d time.Duration) string {
 	if d < 90*time.Second {
-		return plural(max(int64(d.Round(time.Second)/time.Second), 1), "second")
+		return cli.Plural(max(int64(d.Round(time.Second)/time.Second), 1), "second")
 	}
-	return plural(int64(d.Round(time.Minute)/time.Minute), "minute")
+	return cli.Plural(int64(d.Round(time.Minute)/time.Minute), "minute")
 }
 
-func (o *benchOptions) runClean(ctx context.Context, a *app, cfg rowfeed.Config) error {
-	cleaned, err := bench.Clean(ctx, a.url, cfg, o.patience, func(sets int) {
-		fmt.Fprintf(a.stderr, "rowfeed bench: found tables of %s; looking for up to %s which are at work\n",
-			plural(int64(sets), "run"), o.patience)
+func (o *benchOptions) runClean(ctx context.Context, a *cli.App, cfg rowfeed.Config) error {
+	cleaned, err := bench.Clean(ctx, a.URL, cfg, o.patience, func(sets int) {
+		fmt.Fprintf(a.Stderr, "rowfeed bench: found tables of %s; looking for up to %s which are at work\n",
+			cli.Plural(int64(sets), "run"), o.patience)
 	})
 	if err != nil {
 		return err
 	}
 	switch {
 	case o.json:
-		return a.printJSON(cleaned)
+		return a.PrintJSON(cleaned)
 	case len(cleaned.Removed)+len(cleaned.AtWork) == 0:
-		return a.say("%s: no bench has left anything", open.Redact(a.url))
+		return a.PrintLine("%s: no bench has left anything", open.Redact(a.URL))
 	}
 	for _, l := range cleaned.Removed {
-		if err := a.say("%s: removed; %s made it at %s", l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
+		if err := a.PrintLine("%s: removed; %s made it at %s", l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
 			return err
 		}
 	}
 	for _, l := range cleaned.AtWork {
-		if err := a.say("%s: left alone: %s is at work with it since %s",
+		if err := a.PrintLine("%s: left alone: %s is at work with it since %s",
 			l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
 			return err
 		}
@@ -191,8 +192,8 @@ func (o *benchOptions) runClean(ctx context.Context, a *app, cfg rowfeed.Config)
 	return nil
 }
 
-func (o *benchOptions) show(a *app, r *bench.Report) error {
-	for _, print := range []func(*app, *bench.Report) error{
+func (o *benchOptions) show(a *cli.App, r *bench.Report) error {
+	for _, print := range []func(*cli.App, *bench.Report) error{
 		showServer, showWriters, showDrain, showPages, showConsume, showLatency, showIdle,
 	} {
 		if err := print(a, r); err != nil {
@@ -203,11 +204,11 @@ func (o *benchOptions) show(a *app, r *bench.Report) error {
 	if r.Kept != "" {
 		end = "tables " + r.Kept + "* left: `rowfeed bench --clean` removes them"
 	}
-	return a.say("%s rows written, all of them published and read; %s positions given; %.0f s; %s",
+	return a.PrintLine("%s rows written, all of them published and read; %s positions given; %.0f s; %s",
 		bench.Count(float64(r.Rows.Written)), bench.Count(float64(r.Rows.Positions)), r.TookSeconds, end)
 }
 
-func showServer(a *app, r *bench.Report) error {
+func showServer(a *cli.App, r *bench.Report) error {
 	var settings []string
 	for _, name := range slices.Sorted(maps.Keys(r.Database.Settings)) {
 		settings = append(settings, name+"="+r.Database.Settings[name])
@@ -216,13 +217,13 @@ func showServer(a *app, r *bench.Report) error {
 	if !r.Database.Durable {
 		durable = "COMMITS MAY BE FORGOTTEN after a power cut: figures of a server that is safe are lower"
 	}
-	return a.say("%s: %s\n  %s\n%s on %s, %s CPUs (%s/%s); %d rows of %d bytes, %d writers, %g s, %d repetitions\n",
+	return a.PrintLine("%s: %s\n  %s\n%s on %s, %s CPUs (%s/%s); %d rows of %d bytes, %d writers, %g s, %d repetitions\n",
 		r.Database.Version, strings.Join(settings,
 			", "), durable, buildOf(), r.Machine.Host, fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch,
 		r.Options.Rows, r.Options.Payload, r.Options.Writers, r.Options.Seconds, r.Options.Repetitions)
 }
 
-func showWriters(a *app, r *bench.Report) error {
+func showWriters(a *cli.App, r *bench.Report) error {
 	var rows []table.Row
 	for _, w := range r.Writers {
 		ratio := fmt.Sprintf("%.2f (%.2f–%.2f)", w.Ratio, w.RatioLow, w.RatioHigh)
@@ -232,7 +233,7 @@ func showWriters(a *app, r *bench.Report) error {
 	return showTable(a, table.Row{"writers", "capture", "commits/s", "÷ no capture", "longest, ms", "retries"}, rows)
 }
 
-func showDrain(a *app, r *bench.Report) error {
+func showDrain(a *cli.App, r *bench.Report) error {
 	var rows []table.Row
 	for _, d := range r.Drain {
 		rows = append(rows, table.Row{d.Batch, bench.Count(float64(d.Keys)), bench.Count(d.New), bench.Count(d.Again)})
@@ -240,7 +241,7 @@ func showDrain(a *app, r *bench.Report) error {
 	return showTable(a, table.Row{"drain: batch", "keys", "new keys/s", "known keys/s"}, rows)
 }
 
-func showPages(a *app, r *bench.Report) error {
+func showPages(a *cli.App, r *bench.Report) error {
 	if r.Pages == nil {
 		return nil
 	}
@@ -251,7 +252,7 @@ func showPages(a *app, r *bench.Report) error {
 			fmt.Sprintf("%.2f", p.MiddleMS), fmt.Sprintf("%.2f", p.EndMS)}})
 }
 
-func showConsume(a *app, r *bench.Report) error {
+func showConsume(a *cli.App, r *bench.Report) error {
 	if r.Consume == nil {
 		return nil
 	}
@@ -259,7 +260,7 @@ func showConsume(a *app, r *bench.Report) error {
 		[]table.Row{{bench.Count(float64(r.Consume.Entries)), bench.Count(r.Consume.Speed)}})
 }
 
-func showLatency(a *app, r *bench.Report) error {
+func showLatency(a *cli.App, r *bench.Report) error {
 	if r.Latency == nil {
 		return nil
 	}
@@ -270,7 +271,7 @@ func showLatency(a *app, r *bench.Report) error {
 			fmt.Sprintf("%.2f", l.P99MS), fmt.Sprintf("%.2f", l.MaxMS)}})
 }
 
-func showIdle(a *app, r *bench.Report) error {
+func showIdle(a *cli.App, r *bench.Report) error {
 	if r.Idle == nil {
 		return nil
 	}
@@ -280,9 +281,9 @@ func showIdle(a *app, r *bench.Report) error {
 }
 
 // showTable prints a table that has rows.
-func showTable(a *app, header table.Row, rows []table.Row) error {
+func showTable(a *cli.App, header table.Row, rows []table.Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return a.printTable(header, rows)
+	return a.PrintTable(header, rows)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/cmd/internal/bench"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -54,7 +55,7 @@ func TestBenchJSON(t *testing.T) {
 		s.env["ROWFEED_DB"] = db.URL
 		r := s.run(strings.Fields("bench --json " + quickBench)...)
 		var report map[string]any
-		if err := json.Unmarshal([]byte(r.out), &report); r.code != exitDone || err != nil {
+		if err := json.Unmarshal([]byte(r.out), &report); r.code != cli.ExitDone || err != nil {
 			t.Fatalf("%v: %+v", err, r)
 		}
 		keys := slices.DeleteFunc(keysOf(report, ""),
@@ -74,7 +75,7 @@ func TestBenchJSON(t *testing.T) {
 		}
 		r = s.run(strings.Fields("bench idle --json " + quickBench)...)
 		report = nil
-		if err := json.Unmarshal([]byte(r.out), &report); r.code != exitDone || err != nil {
+		if err := json.Unmarshal([]byte(r.out), &report); r.code != cli.ExitDone || err != nil {
 			t.Fatalf("%v: %+v", err, r)
 		}
 		for _, measure := range bench.Measures {
@@ -93,7 +94,7 @@ func TestBench(t *testing.T) {
 	s := withFeed(t)
 	before := s.ok("status")
 	r := s.run(strings.Fields("bench --keep " + quickBench)...)
-	if r.code != exitDone {
+	if r.code != cli.ExitDone {
 		t.Fatalf("bench: %+v", r)
 	}
 	for _, want := range []string{"SQLite 3", "journal_mode=wal, synchronous=FULL", "commits are safe", "÷ no capture",
@@ -109,7 +110,7 @@ func TestBench(t *testing.T) {
 	var cleaned bench.Cleaned
 	a, _ := quietApp(t)
 	var out bytes.Buffer
-	a.stdout = &out
+	a.Stdout = &out
 	if err := (&benchOptions{clean: true, json: true, patience: 1}).run(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestBenchInterrupted(t *testing.T) {
 	a, errs := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	a.benching = func(what string) {
+	a.OnBench = func(what string) {
 		if strings.HasPrefix(what, "writers: capture app") {
 			interrupt()
 		}
@@ -138,7 +139,7 @@ func TestBenchInterrupted(t *testing.T) {
 	root := newRoot(a)
 	root.SetArgs(strings.Fields("bench " + quickBench))
 	_, err := root.ExecuteContextC(ctx)
-	if code := a.report(ctx, err); code != exitFailed ||
+	if code := a.Report(ctx, err); code != cli.ExitFailed ||
 		!strings.HasSuffix(errs.String(), "rowfeed: what the bench had made is removed\nrowfeed: interrupted\n") {
 		t.Errorf("exit code %d, stderr %s", code, errs)
 	}

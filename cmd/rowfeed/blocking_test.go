@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestBlockingLife (M43, M63) is the life of a feed whose rows hold ULIDs, command by command. The
@@ -13,7 +15,7 @@ func TestBlockingLife(t *testing.T) {
 	before := s.schema()
 	s.ok("init")
 	const add = "feed add ev --table ev --mode blocking --position-column ulid --shard-column shard"
-	if r := s.run(strings.Fields(add)...); r.code != exitFailed ||
+	if r := s.run(strings.Fields(add)...); r.code != cli.ExitFailed ||
 		!strings.Contains(r.err, `Next: run CREATE UNIQUE INDEX "ev_feed" ON "ev" ("shard", "ulid")`) {
 		t.Fatalf("without an index: %+v", r)
 	}
@@ -55,7 +57,7 @@ func TestBlockingLife(t *testing.T) {
 	for _, command := range []string{
 		"republish ev --key 1", "repair ev", "feed upgrade ev --data-shards 2", "unpublish ev --key 1",
 	} {
-		if r := s.run(strings.Fields(command)...); r.code != exitFailed ||
+		if r := s.run(strings.Fields(command)...); r.code != cli.ExitFailed ||
 			!strings.Contains(r.err, "rows are only appended") {
 			t.Errorf("%s: %+v", command, r)
 		}

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestColumnLife is the life of a feed whose rows hold their positions, command by
@@ -41,7 +43,7 @@ func TestColumnLife(t *testing.T) {
 `)
 	s.prints("check kv", "kv: in order\n")
 	s.sql("UPDATE kv SET feed_sync_id = 99 WHERE id = 2")
-	if r := s.run("check", "kv"); r.code != exitFailed || !strings.Contains(r.out, "above the sequence") {
+	if r := s.run("check", "kv"); r.code != cli.ExitFailed || !strings.Contains(r.out, "above the sequence") {
 		t.Errorf("check: %+v", r)
 	}
 	s.prints("repair kv", "kv: 1 change recorded; a publisher brings them in order\n")
@@ -75,7 +77,7 @@ func TestPrintColumn(t *testing.T) {
 		}
 	}
 	if got := s.fails(
-		exitUsage, "feed add kv --table kv --key id:bigint --capture column --adopt --print --db postgres:",
+		cli.ExitUsage, "feed add kv --table kv --key id:bigint --capture column --adopt --print --db postgres:",
 	); !strings.Contains(got, "server") {
 		t.Errorf("--print --adopt says %q", got)
 	}
@@ -90,7 +92,7 @@ func TestAdoptAgainByCommand(t *testing.T) {
 	s.ok("init")
 	s.ok("feed add own --table own --capture column --adopt")
 	if got := s.fails(
-		exitFailed, "feed add own --table own --capture column --adopt --adopt-sequence sequences",
+		cli.ExitFailed, "feed add own --table own --capture column --adopt --adopt-sequence sequences",
 	); !strings.Contains(got, `adopt-sequence is "", not "sequences"`) {
 		t.Errorf("it says %q", got)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/internal/bench"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -28,7 +29,7 @@ var shells = map[string]func(root *cobra.Command, out io.Writer) error{
 
 var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 
-func newCompletion(a *app) *cobra.Command {
+func newCompletion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
 		Short: "Print a script that completes command lines: bash, zsh, fish, powershell",
@@ -44,22 +45,22 @@ the line names (--db, ROWFEED_DB, rowfeed.yaml), within a second or not at all.
 		Example:   "  rowfeed completion bash\n  rowfeed completion zsh",
 		ValidArgs: shellNames,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := takes(1, 1, "the SHELL ("+strings.Join(shellNames, ", ")+")")(cmd, args); err != nil {
+			if err := cli.Args(1, 1, "the SHELL ("+strings.Join(shellNames, ", ")+")")(cmd, args); err != nil {
 				return err
 			}
 			if shells[args[0]] == nil {
-				return usage(cmd, "%s: %q is none of %s", cmd.CommandPath(), args[0], strings.Join(shellNames, ", "))
+				return cli.WrongUse(cmd, "%s: %q is none of %s", cmd.CommandPath(), args[0], strings.Join(shellNames, ", "))
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return shells[args[0]](cmd.Root(), a.stdout) },
+		RunE: func(cmd *cobra.Command, args []string) error { return shells[args[0]](cmd.Root(), a.Stdout) },
 	}
 }
 
 // lister answers the names that a word of a command line may be.
-type lister func(ctx context.Context, s *session) ([]string, error)
+type lister func(ctx context.Context, s *cli.Session) ([]string, error)
 
-func feedNames(ctx context.Context, s *session) (names []string, err error) {
+func feedNames(ctx context.Context, s *cli.Session) (names []string, err error) {
 	feeds, err := s.Feeds(ctx)
 	for _, f := range feeds {
 		names = append(names, f.Name())
@@ -67,7 +68,7 @@ func feedNames(ctx context.Context, s *session) (names []string, err error) {
 	return names, err
 }
 
-func consumerNames(ctx context.Context, s *session) (names []string, err error) {
+func consumerNames(ctx context.Context, s *cli.Session) (names []string, err error) {
 	all, err := s.Admin().Consumers(ctx, rowfeed.ConsumerID{})
 	for _, c := range all {
 		names = append(names, c.Consumer)
@@ -75,7 +76,7 @@ func consumerNames(ctx context.Context, s *session) (names []string, err error) 
 	return slices.Compact(names), err // they come in order
 }
 
-func leaseNames(ctx context.Context, s *session) (names []string, err error) {
+func leaseNames(ctx context.Context, s *cli.Session) (names []string, err error) {
 	all, err := s.Admin().CurrentLeases(ctx)
 	for _, l := range all {
 		names = append(names, l.Name)
@@ -84,7 +85,7 @@ func leaseNames(ctx context.Context, s *session) (names []string, err error) {
 }
 
 // tokenNames are those of tokens that can still be revoked.
-func tokenNames(ctx context.Context, s *session) (names []string, err error) {
+func tokenNames(ctx context.Context, s *cli.Session) (names []string, err error) {
 	all, err := s.Admin().Tokens(ctx)
 	for _, t := range all {
 		if t.State == admin.TokenHolds {
@@ -116,7 +117,7 @@ var (
 // complete gives every command of a tree what a shell completes its words with. Where
 // nothing is known, it completes nothing: no word of rowfeed's is a file of the working
 // directory by chance.
-func (a *app) complete(root *cobra.Command) {
+func complete(a *cli.App, root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for _, c := range commands(root) {
 		word, _, _ := strings.Cut(strings.TrimPrefix(c.Use, c.Name()+" "), " ")
@@ -134,7 +135,7 @@ func (a *app) complete(root *cobra.Command) {
 				if len(args) > 0 && !many {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
-				return a.fromDatabase(cmd.Context(), names, args), cobra.ShellCompDirectiveNoFileComp
+				return fromDatabase(cmd.Context(), a, names, args), cobra.ShellCompDirectiveNoFileComp
 			}
 		case word == "MEASURE":
 			c.ValidArgs = bench.Measures
@@ -143,11 +144,11 @@ func (a *app) complete(root *cobra.Command) {
 				return nil, cobra.ShellCompDirectiveFilterDirs
 			}
 		}
-		a.completeFlags(c)
+		completeFlags(a, c)
 	}
 }
 
-func (a *app) completeFlags(c *cobra.Command) {
+func completeFlags(a *cli.App, c *cobra.Command) {
 	register := func(flag string, f cobra.CompletionFunc) {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
 			_ = c.RegisterFlagCompletionFunc(flag, f) // it fails where the flag is missing, or has one
@@ -155,7 +156,7 @@ func (a *app) completeFlags(c *cobra.Command) {
 	}
 	for flag, names := range flagNames {
 		register(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return a.fromDatabase(cmd.Context(), names, nil), cobra.ShellCompDirectiveNoFileComp
+			return fromDatabase(cmd.Context(), a, names, nil), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 	for flag, values := range flagValues {
@@ -169,15 +170,15 @@ func (a *app) completeFlags(c *cobra.Command) {
 
 // fromDatabase answers names that are not given yet. A database that is not there, or says
 // no, has none: a line that is being typed is no place for messages.
-func (a *app) fromDatabase(ctx context.Context, names lister, given []string) []string {
-	a.stderr = io.Discard
-	ctx, stop := context.WithTimeout(ctx, cmp.Or(a.completing, completionTime))
+func fromDatabase(ctx context.Context, a *cli.App, names lister, given []string) []string {
+	a.Stderr = io.Discard
+	ctx, stop := context.WithTimeout(ctx, cmp.Or(a.CompletionTimeout, completionTime))
 	defer stop()
-	s, err := a.connect(ctx)
+	s, err := a.Connect(ctx)
 	if err != nil {
 		return nil
 	}
-	defer s.done()
+	defer s.Close()
 	all, err := names(ctx, s)
 	if err != nil {
 		return nil

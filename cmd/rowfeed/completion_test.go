@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // completes answers what a shell is told for a line whose last word is being typed: the
@@ -17,7 +19,7 @@ func (s *shell) completes(
 ) (words []string, directive string) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{stdout: &out, stderr: &errs, getenv: func(name string) string { return s.env[name] }, completing: within}
+	a := &cli.App{Stdout: &out, Stderr: &errs, Getenv: func(name string) string { return s.env[name] }, CompletionTimeout: within}
 	root := newRoot(a)
 	root.SetArgs(append([]string{"__complete"}, args...))
 	if err := root.ExecuteContext(ctx); err != nil {
@@ -44,7 +46,7 @@ func TestCompletion(t *testing.T) {
 	s.sql("CREATE TABLE other (id INTEGER PRIMARY KEY)")
 	s.ok("feed add other --table other")
 	s.ok("relay kv --to stdout: --consumer lines --once")
-	if r := s.run("token", "add", "reader", "--feed", "kv", "--right", "read"); r.code != exitDone {
+	if r := s.run("token", "add", "reader", "--feed", "kv", "--right", "read"); r.code != cli.ExitDone {
 		t.Fatal(r.err)
 	}
 	for _, c := range []struct {
@@ -122,7 +124,7 @@ func TestCompletionScripts(t *testing.T) {
 	if out, err := bash.CombinedOutput(); err != nil {
 		t.Errorf("bash: %v\n%s", err, out)
 	}
-	if text := s.fails(exitUsage, "completion tcsh"); !strings.Contains(text, "bash, zsh, fish, powershell") {
+	if text := s.fails(cli.ExitUsage, "completion tcsh"); !strings.Contains(text, "bash, zsh, fish, powershell") {
 		t.Errorf("another shell: %s", text)
 	}
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
-func newConfig(a *app) *cobra.Command {
-	cmd := group("config", "Check rowfeed.yaml, and explain its keys",
+func newConfig(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("config", "Check rowfeed.yaml, and explain its keys",
 		`Checks rowfeed.yaml, and explains its keys. Every key may be left out; a flag of the
 command line wins over the file, and so does ROWFEED_DB over its key db.`, `  rowfeed config check
   rowfeed config reference`)
@@ -19,9 +20,9 @@ compared with the schema alone: no database is asked, no env:NAME or file:PATH l
 at. It is what every command does that reads the file.`,
 		Example: `  rowfeed config check
   rowfeed config check /etc/rowfeed/rowfeed.yaml`,
-		Args: takes(0, 1, ""),
+		Args: cli.Args(0, 1, ""),
 		RunE: func(_ *cobra.Command, args []string) error {
-			path := a.configPath
+			path := a.ConfigPath
 			if len(args) == 1 {
 				path = args[0]
 			}
@@ -31,7 +32,7 @@ at. It is what every command does that reads the file.`,
 			if _, err := config.Load(path); err != nil {
 				return err
 			}
-			return a.say("%s: in order", path)
+			return a.PrintLine("%s: in order", path)
 		},
 	}, &cobra.Command{
 		Use:   "schema",
@@ -39,9 +40,9 @@ at. It is what every command does that reads the file.`,
 		Long: `Prints the JSON schema of rowfeed.yaml, for editors and for whoever checks files before
 they are rolled out.`,
 		Example: "  rowfeed config schema > rowfeed.schema.json",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.stdout.Write(config.Schema)
+			_, err := a.Stdout.Write(config.Schema)
 			return err
 		},
 	}, &cobra.Command{
@@ -50,13 +51,13 @@ they are rolled out.`,
 		Long: "Explains every key of rowfeed.yaml, in Markdown: " +
 			"what it is for, what it takes, and what\nholds without it.",
 		Example: "  rowfeed config reference",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
 			text, err := config.Reference()
 			if err != nil {
 				return err
 			}
-			_, err = a.stdout.Write([]byte(text))
+			_, err = a.Stdout.Write([]byte(text))
 			return err
 		},
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/pflag"
 )
 
@@ -12,7 +13,7 @@ import (
 // printed is the one.
 func TestConfig(t *testing.T) {
 	s := newShell(t)
-	if text := s.fails(exitFailed, "config check"); !strings.Contains(text, "there is no such file") {
+	if text := s.fails(cli.ExitFailed, "config check"); !strings.Contains(text, "there is no such file") {
 		t.Errorf("without a file: %s", text)
 	}
 	writeFile(t, "rowfeed.yaml", "listen: 127.0.0.1:0\n")
@@ -21,7 +22,7 @@ func TestConfig(t *testing.T) {
 	for _, line := range []string{
 		"config check bad.yaml", "config check --config bad.yaml", "serve --listen 127.0.0.1:0 --config bad.yaml",
 	} {
-		if text := s.fails(exitFailed, line); !strings.Contains(text,
+		if text := s.fails(cli.ExitFailed, line); !strings.Contains(text,
 			"bad.yaml:4: relays[0].limit: 0 is not a whole number between 1 and 10000. Next: ") {
 			t.Errorf("%s: %s", line, text)
 		}
@@ -40,7 +41,11 @@ func TestRelayKeysAreFlags(t *testing.T) {
 	}
 	// of the command line
 	only := map[string]bool{"metrics": true, "once": true, "url": true, "help": true, "shard": true}
-	newRelay(&app{}).Flags().VisitAll(func(f *pflag.Flag) {
+	relay, _, err := newRoot(&cli.App{}).Find([]string{"relay"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		key := "`relays[]." + strings.ReplaceAll(f.Name, "-", "_") + "`"
 		if strings.Contains(reference, key) == only[f.Name] {
 			t.Errorf("--%s: %s is in the file: %v", f.Name, key, !only[f.Name])

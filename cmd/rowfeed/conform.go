@@ -7,6 +7,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/protocoltest"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
 
@@ -16,7 +17,7 @@ type conformOptions struct {
 	json             bool
 }
 
-func newConform(a *app) *cobra.Command {
+func newConform(a *cli.App) *cobra.Command {
 	o := &conformOptions{}
 	cmd := &cobra.Command{
 		Use:   "conform URL",
@@ -34,7 +35,7 @@ With --json: [{"check":"2.3","level":"MUST","sentence":"…","result":"failed",
 "detail":"…"}].`,
 		Example: `  rowfeed conform http://127.0.0.1:8080
   rowfeed conform https://feeds.example.com --feed kv --token env:ROWFEED_TOKEN`,
-		Args: takes(1, 1, "the server's URL"),
+		Args: cli.Args(1, 1, "the server's URL"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.url = args[0]
 			return o.run(cmd.Context(), a)
@@ -47,8 +48,8 @@ With --json: [{"check":"2.3","level":"MUST","sentence":"…","result":"failed",
 	return cmd
 }
 
-func (o *conformOptions) run(ctx context.Context, a *app) error {
-	token, err := a.secretToken(o.token)
+func (o *conformOptions) run(ctx context.Context, a *cli.App) error {
+	token, err := a.SecretToken(o.token)
 	if err != nil {
 		return err
 	}
@@ -69,13 +70,13 @@ func (o *conformOptions) run(ctx context.Context, a *app) error {
 	if failed == 0 {
 		return printed
 	}
-	return &rowfeed.Error{Code: rowfeed.Failed, Object: "server " + o.url, Cause: plural(failed, "check") + " failed",
+	return &rowfeed.Error{Code: rowfeed.Failed, Object: "server " + o.url, Cause: cli.Plural(failed, "check") + " failed",
 		Next: "docs/PROTOCOL.md has the sentences by their numbers"}
 }
 
-func (o *conformOptions) show(a *app, results []protocoltest.Result) error {
+func (o *conformOptions) show(a *cli.App, results []protocoltest.Result) error {
 	if o.json {
-		return a.printJSON(results)
+		return a.PrintJSON(results)
 	}
 	var rows []table.Row
 	for _, r := range results {
@@ -85,5 +86,5 @@ func (o *conformOptions) show(a *app, results []protocoltest.Result) error {
 		}
 		rows = append(rows, table.Row{r.Check, r.Level, r.Result, said})
 	}
-	return a.printTable(table.Row{"check", "level", "result", "sentence"}, rows)
+	return a.PrintTable(table.Row{"check", "level", "result", "sentence"}, rows)
 }

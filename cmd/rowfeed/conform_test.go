@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/cmd/internal/protocoltest"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestConform: our own server conforms; one that does not is told apart by the exit code.
@@ -34,12 +35,12 @@ func TestConform(t *testing.T) {
 	}})
 	defer broken.Close()
 	got := s.run("conform", broken.URL)
-	if got.code != exitFailed || !strings.Contains(got.err, "checks failed") || !strings.Contains(got.out, "-> ") {
+	if got.code != cli.ExitFailed || !strings.Contains(got.err, "checks failed") || !strings.Contains(got.out, "-> ") {
 		t.Errorf("%+v", got)
 	}
-	if got := s.fails(exitFailed, "conform http://127.0.0.1:1"); !strings.Contains(got, "without /_feeds") {
+	if got := s.fails(cli.ExitFailed, "conform http://127.0.0.1:1"); !strings.Contains(got, "without /_feeds") {
 		t.Error(got)
 	}
-	s.fails(exitUsage, "conform")
-	s.fails(exitUsage, "conform "+url+" --token secret")
+	s.fails(cli.ExitUsage, "conform")
+	s.fails(cli.ExitUsage, "conform "+url+" --token secret")
 }

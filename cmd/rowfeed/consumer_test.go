@@ -62,7 +62,7 @@ func (s *shell) shows(line, want string) {
 // TestConsumerCommands (M72) is a consumer's life as operators see it.
 func TestConsumerCommands(t *testing.T) {
 	s := withFeed(t)
-	s.prints("consumer list", "there are no consumers; each makes its cursor when it starts, see rowfeed.Consumer\n")
+	s.prints("consumer list", "there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer\n")
 	s.prints("consumer list mail --json", "[]\n")
 	s.consume(0)
 	s.shows("consumer list",
@@ -110,7 +110,7 @@ func TestConsumerCommands(t *testing.T) {
 	s.prints("consumer purge mail --feed kv", "mail of kv: 0 processed ids forgotten\n")
 	s.prints("consumer purge mail --feed kv --to 3", "mail of kv: 0 processed ids forgotten\n")
 	s.prints("consumer drop mail", "mail: dropped\n")
-	s.prints("consumer list mail", "there is no cursor of a consumer mail\n")
+	s.prints("consumer list mail", "there is no consumer mail\n")
 }
 
 // TestDeadCommands (M72): dead letters as operators see them.

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/cmd/internal/demo"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
 // TestDemo runs until so much was written, is asked over HTTP, interrupted, and
@@ -29,16 +31,16 @@ func TestDemo(t *testing.T) {
 	address := make(chan string, 1)
 	enough := make(chan struct{})
 	var once sync.Once
-	a := &app{stdout: &out, stderr: &errs, getenv: func(string) string {
+	a := &cli.App{Stdout: &out, Stderr: &errs, Getenv: func(string) string {
 		return ""
-	}, serving: func(at string) { address <- at }}
-	o := &demoOptions{listen: "127.0.0.1:0", rate: speed{2000}, wrote: func(n int64) {
+	}, OnListen: func(at string) { address <- at }}
+	o := &service.DemoOptions{Listen: "127.0.0.1:0", Rate: cli.Rate{PerSecond: 2000}, Wrote: func(n int64) {
 		if n >= 100 {
 			once.Do(func() { close(enough) })
 		}
 	}}
 	ended := make(chan error, 1)
-	go func() { ended <- o.run(ctx, a) }()
+	go func() { ended <- o.Run(ctx, a) }()
 	at := <-address
 	<-enough
 	resp, err := http.Get("http://" + at + "/_feeds/" + demo.Feed)
@@ -77,7 +79,7 @@ func TestDemoGoesOn(t *testing.T) {
 	for range 2 {
 		r := s.run("demo", "--db", "sqlite:demo.db", "--listen", "127.0.0.1:0", "--duration", "100ms", "--rate",
 			"1000/s")
-		if r.code != exitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
+		if r.code != cli.ExitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
 			t.Fatalf("demo: %+v", r)
 		}
 	}
@@ -96,7 +98,7 @@ func TestUsedPort(t *testing.T) {
 	defer l.Close()
 	at := l.Addr().String()
 	for _, line := range []string{"demo --listen " + at, "serve --listen " + at} {
-		if got := s.fails(exitFailed, line); !strings.Contains(got, at) || !strings.Contains(got, "another process") ||
+		if got := s.fails(cli.ExitFailed, line); !strings.Contains(got, at) || !strings.Contains(got, "another process") ||
 			!strings.Contains(got, "--listen") {
 			t.Errorf("rowfeed %s says %q", line, got)
 		}
@@ -109,11 +111,11 @@ func TestServe(t *testing.T) {
 	writeFile(t, "rowfeed.yaml", "listen: 127.0.0.1:0\n")
 	a, _ := quietApp(t)
 	address := make(chan string, 1)
-	a.serving = func(at string) { address <- at }
+	a.OnListen = func(at string) { address <- at }
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan error, 1)
-	go func() { ended <- (&serveOptions{}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "serve") }()
 	var at string
 	select {
 	case at = <-address:

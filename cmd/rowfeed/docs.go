@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // docsForm writes the tree of commands in one form into a folder.
@@ -21,8 +23,8 @@ var docsForms = []docsForm{
 		doc.GenMarkdownTree},
 }
 
-func newDocs(a *app) *cobra.Command {
-	cmd := group("docs", "Write man pages and the command reference",
+func newDocs(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup("docs", "Write man pages and the command reference",
 		`Writes what --help says of all commands as man pages, or as the command reference. The
 same text is the source of all three.`, `  rowfeed docs man /usr/local/share/man/man1
   rowfeed docs markdown reference`)
@@ -33,14 +35,14 @@ same text is the source of all three.`, `  rowfeed docs man /usr/local/share/man
 			Long: "Writes " + form.what + ", into the folder DIR.\n" +
 				"It is made where there is none. Pages of commands that are gone are left: begin with an\nempty one.",
 			Example: "  rowfeed docs " + form.name + " " + form.name,
-			Args:    takes(1, 1, "the folder DIR"),
-			RunE:    func(_ *cobra.Command, args []string) error { return a.writeDocs(form, args[0]) },
+			Args:    cli.Args(1, 1, "the folder DIR"),
+			RunE:    func(_ *cobra.Command, args []string) error { return writeDocs(a, form, args[0]) },
 		})
 	}
 	return cmd
 }
 
-func (a *app) writeDocs(form docsForm, folder string) error {
+func writeDocs(a *cli.App, form docsForm, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
@@ -51,7 +53,7 @@ func (a *app) writeDocs(form docsForm, folder string) error {
 	if err != nil {
 		return err
 	}
-	return a.say("%s: %s", folder, plural(int64(len(pages)), "page"))
+	return a.PrintLine("%s: %s", folder, cli.Plural(int64(len(pages)), "page"))
 }
 
 // asLaidOut prepares a tree for being written. Texts are laid out for a terminal, with

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/docs"
 	"github.com/spf13/cobra"
 )
@@ -53,7 +54,7 @@ func TestDocumentedCommands(t *testing.T) {
 // documented looks a command line up in the tree of commands. In prose words may stand for arguments,
 // and arguments may be missing.
 func documented(words []string, whole bool) error {
-	root := newRoot(&app{getenv: func(string) string { return "" }})
+	root := newRoot(&cli.App{Getenv: func(string) string { return "" }})
 	root.InitDefaultHelpCmd()
 	if !whole {
 		// Placeholders, as NAME, KEY… and [--once], are no arguments.
@@ -67,7 +68,7 @@ func documented(words []string, whole bool) error {
 	cmd.InitDefaultVersionFlag()
 	if cmd.HasSubCommands() && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") &&
 		strings.ToLower(rest[0]) == rest[0] {
-		return unknownCommand(cmd, rest[0])
+		return cli.UnknownCommand(cmd, rest[0])
 	}
 	if !whole {
 		return flagsOf(cmd, rest)
@@ -83,7 +84,7 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	for _, w := range words {
 		name, _, _ := strings.Cut(strings.TrimPrefix(w, "--"), "=")
 		if name != w && name != "" && cmd.Flags().Lookup(name) == nil && cmd.InheritedFlags().Lookup(name) == nil {
-			return usage(cmd, "unknown flag: --%s", name)
+			return cli.WrongUse(cmd, "unknown flag: --%s", name)
 		}
 	}
 	return nil
@@ -112,5 +113,5 @@ func TestPrivilegesOfAllCommands(t *testing.T) {
 			}
 		}
 	}
-	look(newRoot(&app{getenv: func(string) string { return "" }}))
+	look(newRoot(&cli.App{Getenv: func(string) string { return "" }}))
 }

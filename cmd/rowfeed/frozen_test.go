@@ -13,6 +13,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/spf13/cobra"
 )
@@ -39,7 +40,7 @@ func TestFrozenHelp(t *testing.T) {
 			add(below)
 		}
 	}
-	add(newRoot(&app{getenv: func(string) string { return "" }}))
+	add(newRoot(&cli.App{Getenv: func(string) string { return "" }}))
 	golden.Compare(t, folder, texts)
 }
 
@@ -83,7 +84,7 @@ func (s *shell) frozen(b *strings.Builder, line string) {
 		for said := range strings.Lines(steady(r.err)) {
 			b.WriteString("stderr: " + said)
 		}
-		if r.code != exitDone {
+		if r.code != cli.ExitDone {
 			fmt.Fprintf(b, "exit code %d\n", r.code)
 		}
 		b.WriteString("\n")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -21,7 +22,7 @@ func TestGrant(t *testing.T) {
 		s.ok("init")
 		s.ok("feed add ev --table ev --mode blocking --position-column ulid --shard-column shard")
 		if !e.HasServer() {
-			if text := s.fails(exitFailed, "feed grant ev --writer app"); !strings.Contains(text, "no logins") {
+			if text := s.fails(cli.ExitFailed, "feed grant ev --writer app"); !strings.Contains(text, "no logins") {
 				t.Error(text)
 			}
 			return
@@ -37,10 +38,10 @@ func TestGrant(t *testing.T) {
 			t.Cleanup(func() { db.Exec(t, "DROP USER "+login) })
 		}
 		before = db.Dump(t)
-		if text := s.fails(exitUsage, "feed grant ev"); !strings.Contains(text, "name a writer or a reader") {
+		if text := s.fails(cli.ExitUsage, "feed grant ev"); !strings.Contains(text, "name a writer or a reader") {
 			t.Error(text)
 		}
-		if text := s.fails(exitFailed,
+		if text := s.fails(cli.ExitFailed,
 			"feed grant ev --reader nobody_"+db.Name); !strings.Contains(text, "Next: make it with CREATE") {
 			t.Error(text)
 		}

@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestLease lists leases, takes one from its holder, and shows who publishes.
@@ -13,13 +14,13 @@ func TestLease(t *testing.T) {
 	s := withFeed(t)
 	s.prints("lease list", "there are no leases; a publisher acquires one for its feed\n")
 	s.prints("lease list --json", "[]\n")
-	if got := s.fails(exitFailed, "lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": it was never acquired`) {
+	if got := s.fails(cli.ExitFailed, "lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": it was never acquired`) {
 		t.Errorf("release of none: %s", got)
 	}
 	a, errs := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{discover: time.Hour}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "publish") }()
 	var list []struct {
 		Name, State, Owner string
 		Epoch              int64
@@ -36,7 +37,7 @@ func TestLease(t *testing.T) {
 		strings.Count(l.Owner, "/") != 2 {
 		t.Errorf("lease list --json: %+v", l)
 	}
-	who := process(l.Owner)
+	who := hostAndPID(l.Owner)
 	if out := s.ok("lease list"); !strings.Contains(out, "publish:kv") || !strings.Contains(out, who+" ") ||
 		strings.Contains(out, l.Owner) {
 		t.Errorf("lease list: %s", out)
@@ -50,11 +51,11 @@ func TestLease(t *testing.T) {
 		t.Errorf("status --json: %s", status.Publisher)
 	}
 	s.prints("publish --once", "kv: 0 keys published, head 3\n") // without the lease
-	if got := s.fails(exitFailed,
+	if got := s.fails(cli.ExitFailed,
 		"lease release publish:kv --epoch 7"); !strings.Contains(got, "its epoch is 1, not 7") {
 		t.Errorf("release of another epoch: %s", got)
 	}
-	s.fails(exitUsage, "lease release publish:kv --epoch 0")
+	s.fails(cli.ExitUsage, "lease release publish:kv --epoch 0")
 	if out := s.ok("lease release publish:kv --epoch 1"); !strings.HasPrefix(out,
 		"publish:kv: released; "+who+" had it since ") {
 		t.Errorf("release: %s", out)
@@ -69,7 +70,13 @@ func TestLease(t *testing.T) {
 	if string(status.Publisher) != "null" {
 		t.Errorf("status --json without a publisher: %s", status.Publisher)
 	}
-	if log := errs.String(); !strings.Contains(log, "turn to publish") {
+	if log := errs.String(); !strings.Contains(log, "this process publishes the feed") {
 		t.Errorf("the log does not tell whose turn it is: %s", log)
 	}
+}
+
+// hostAndPID is the part of a lease's owner that commands show.
+func hostAndPID(owner string) string {
+	parts := strings.Split(owner, "/")
+	return parts[0] + "/" + parts[1]
 }

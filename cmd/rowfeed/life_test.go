@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestLife is a feed's whole life, command by command.
@@ -32,7 +34,7 @@ func TestLife(t *testing.T) {
   "rows": 0
 }
 `)
-	if got := s.fails(exitFailed, "feed add kv --table kv --columns k,v --tombstones 7d"); !strings.Contains(got,
+	if got := s.fails(cli.ExitFailed, "feed add kv --table kv --columns k,v --tombstones 7d"); !strings.Contains(got,
 		"columns is [], not [k v]; tombstones is 720h0m0s, not 168h0m0s") {
 		t.Errorf("the differences are not named: %s", got)
 	}
@@ -49,16 +51,16 @@ func TestLife(t *testing.T) {
 {"cursor":"3","more":false,"base64":[]}
 `)
 	s.prints("fetch kv --after now", `{"cursor":"3","more":false,"base64":[]}`+"\n")
-	if got := s.fails(exitFailed, "fetch kv --after 4"); !strings.Contains(got, "ahead") {
+	if got := s.fails(cli.ExitFailed, "fetch kv --after 4"); !strings.Contains(got, "ahead") {
 		t.Errorf("fetch ahead of the feed says %q", got)
 	}
 
 	s.prints("republish kv --key 2 --key 3", "kv: 2 keys to be republished; a publisher gives them new positions\n")
 	s.prints("republish kv --key 77", "kv: 0 keys to be republished; a publisher gives them new positions; "+
 		"1 key left out, without a row or a delete in the feed\n")
-	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher makes deletes of them; "+
+	s.prints("unpublish kv --key 77 --key 78", "kv: 0 keys to be hidden; a publisher gives readers deletes of them; "+
 		"2 keys left out, without a row or a delete in the feed\n")
-	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher makes deletes of them\n")
+	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher gives readers deletes of them\n")
 	s.sql("DELETE FROM kv WHERE id = 3")
 	s.prints("publish --once kv", "kv: 3 keys published, head 6\n")
 	s.prints("fetch kv --after 3",
@@ -67,7 +69,7 @@ func TestLife(t *testing.T) {
 {"position":"6","shard":0,"op":"delete","key":{"id":3}}
 {"cursor":"6","more":false,"base64":[]}
 `)
-	if r := s.run("republish", "kv", "--where", "id < 2"); r.code != exitDone ||
+	if r := s.run("republish", "kv", "--where", "id < 2"); r.code != cli.ExitDone ||
 		r.out != "kv: 1 key to be republished; a publisher gives them new positions\n" {
 		t.Errorf("republish --where: %+v", r)
 	}
@@ -96,7 +98,7 @@ func TestLife(t *testing.T) {
 	s.prints("repair kv", "kv: nothing to repair\n")
 	s.prints("feed upgrade kv", "kv: in order, nothing changed\n")
 
-	if got := s.fails(exitFailed, "migrate down"); !strings.Contains(got, "there are feeds: kv. Next: drop them") {
+	if got := s.fails(cli.ExitFailed, "migrate down"); !strings.Contains(got, "there are feeds: kv. Next: drop them") {
 		t.Errorf("migrate down with a feed says %q", got)
 	}
 	s.prints("feed drop kv", "kv: dropped\n")
@@ -160,7 +162,7 @@ func TestCheckFindsAndRepairMends(t *testing.T) {
 	s.sql(append(drops, "INSERT INTO kv VALUES (7, 'a', 'seven', '')", "DELETE FROM kv WHERE id = 1")...)
 
 	r := s.run("check", "kv")
-	if r.code != exitFailed || !strings.Contains(r.out, `{"id":7}`) || !strings.Contains(r.out, `{"id":1}`) ||
+	if r.code != cli.ExitFailed || !strings.Contains(r.out, `{"id":7}`) || !strings.Contains(r.out, `{"id":1}`) ||
 		!strings.Contains(r.err, "rowfeed repair kv") {
 		t.Errorf("check: %+v", r)
 	}
@@ -170,7 +172,7 @@ func TestCheckFindsAndRepairMends(t *testing.T) {
 	}
 	r = s.run("check", "kv", "--json")
 	s.decode(r.out, &findings)
-	if r.code != exitFailed || len(findings) < 3 {
+	if r.code != cli.ExitFailed || len(findings) < 3 {
 		t.Errorf("check --json: %+v", r)
 	}
 	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "mended: ") {
@@ -185,7 +187,7 @@ func TestCheckFindsAndRepairMends(t *testing.T) {
 func TestPrefixAndConfig(t *testing.T) {
 	s := newShell(t)
 	s.sql(createKV)
-	if r := s.run("init", "--prefix", ""); r.code != exitDone {
+	if r := s.run("init", "--prefix", ""); r.code != cli.ExitDone {
 		t.Fatalf("init without a prefix: %+v", r)
 	}
 	if !strings.Contains(s.schema(), "table sequences:") {
@@ -193,7 +195,7 @@ func TestPrefixAndConfig(t *testing.T) {
 	}
 	writeFile(t, "rowfeed.yaml", "prefix: \"\"\n")
 	s.ok("feed add kv --table kv")
-	if r := s.run("status", "--prefix", "other_"); r.code != exitFailed || !strings.Contains(r.err, "other_feeds") {
+	if r := s.run("status", "--prefix", "other_"); r.code != cli.ExitFailed || !strings.Contains(r.err, "other_feeds") {
 		t.Errorf("the flag does not win over the file: %+v", r)
 	}
 	writeFile(t, "else.yaml", "db: sqlite:else.db\n")

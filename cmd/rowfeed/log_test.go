@@ -1,13 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // The log's form and the least that is logged come from flags, else from rowfeed.yaml.
@@ -30,7 +29,7 @@ func TestLogFormat(t *testing.T) {
 		found = found || line.Msg == "published" && line.Level == "DEBUG" && line.Feed == "kv" && line.Keys == 3 &&
 			line.Took > 0 && line.Took < 60 && !line.Time.IsZero()
 	}
-	if r.code != exitDone || !found {
+	if r.code != cli.ExitDone || !found {
 		t.Errorf("%+v", r)
 	}
 	change()
@@ -47,24 +46,8 @@ func TestLogFormat(t *testing.T) {
 		t.Errorf("errors only: %s", text)
 	}
 	for _, line := range []string{"publish --once --log-format xml", "publish --once --log-level loud"} {
-		if text := s.fails(exitUsage, line); !strings.Contains(text, "is none of ") {
+		if text := s.fails(cli.ExitUsage, line); !strings.Contains(text, "is none of ") {
 			t.Errorf("%s: %s", line, text)
-		}
-	}
-}
-
-// Whoever logs what: a password that rowfeed knows is not in it.
-func TestLogHasNoPassword(t *testing.T) {
-	for _, format := range logFormats {
-		var out bytes.Buffer
-		a := &app{url: "postgres://app:hunter2secret@db/shop",
-			hidden: []string{"https://hook:opensesame77@example.com/x"}}
-		log := a.logTo(&out, format, slog.LevelDebug).With("address", a.url)
-		log.Error("hunter2secret", "error", errors.New("dial postgres://app:hunter2secret@db/shop"), "path",
-			"opensesame77")
-		if text := out.String(); strings.Contains(text, "hunter2secret") || strings.Contains(text, "opensesame77") ||
-			!strings.Contains(text, "dial postgres://app") {
-			t.Errorf("%s: %s", format, text)
 		}
 	}
 }

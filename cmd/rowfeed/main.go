@@ -1,8 +1,9 @@
 // Command rowfeed turns tables of an ordinary SQL database into change feeds.
 //
-// Every command is a file of its own: an options struct, a constructor that binds it
-// to flags, and a run method that does the work and that tests call. What commands
-// share (global flags, the database, output, exit codes) is in app.go and output.go.
+// This package composes the commands (root.go). They are in packages by what they are for: internal/feeds,
+// internal/service, internal/read and internal/operate. Commands about rowfeed itself are here: bench, conform, config,
+// docs, completion and version. Each command has an options struct, a constructor that binds it to flags, and a run
+// method that does the work. Package internal/cli has what all commands share.
 package main
 
 import (
@@ -12,6 +13,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/cmd/tracing"
 )
 
@@ -27,16 +29,16 @@ func main() {
 
 // run is the whole program, and answers its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
-	a := &app{stdout: stdout, stderr: stderr, getenv: getenv}
+	a := &cli.App{Stdout: stdout, Stderr: stderr, Getenv: getenv}
 	root := newRoot(a)
 	root.SetArgs(args)
 	var sendSpans func()
 	var err error
-	if a.tracer, sendSpans, err = tracing.FromEnvironment(ctx, getenv); err != nil {
-		return a.report(ctx, err)
+	if a.Tracer, sendSpans, err = tracing.FromEnvironment(ctx, getenv); err != nil {
+		return a.Report(ctx, err)
 	}
 	defer sendSpans()
 	cmd, err := root.ExecuteContextC(ctx)
-	a.command = cmd.CommandPath()
-	return a.report(ctx, err)
+	a.Command = cmd.CommandPath()
+	return a.Report(ctx, err)
 }

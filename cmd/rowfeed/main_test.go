@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 	"github.com/rowfeed/rowfeed/internal/test/testleaks"
 )
@@ -46,7 +47,7 @@ func (s *shell) run(args ...string) result {
 func (s *shell) ok(line string) string {
 	s.t.Helper()
 	r := s.run(strings.Fields(line)...)
-	if r.code != exitDone || r.err != "" {
+	if r.code != cli.ExitDone || r.err != "" {
 		s.t.Fatalf("rowfeed %s: exit code %d, stderr %q, stdout %q", line, r.code, r.err, r.out)
 	}
 	return r.out
@@ -106,11 +107,18 @@ func withFeed(t *testing.T) *shell {
 	return s
 }
 
-// quietApp is an app for calling run methods directly.
-func quietApp(t *testing.T) (*app, *bytes.Buffer) {
+// execute runs a command line with an App of a test, and returns the error of the command.
+func execute(ctx context.Context, a *cli.App, line string) error {
+	root := newRoot(a)
+	root.SetArgs(strings.Fields(line))
+	return root.ExecuteContext(ctx)
+}
+
+// quietApp is an App that prints nothing. Its errors are in the buffer.
+func quietApp(t *testing.T) (*cli.App, *bytes.Buffer) {
 	t.Helper()
 	var errs bytes.Buffer
-	return &app{stdout: &bytes.Buffer{}, stderr: &errs, getenv: func(string) string { return "" }}, &errs
+	return &cli.App{Stdout: &bytes.Buffer{}, Stderr: &errs, Getenv: func(string) string { return "" }}, &errs
 }
 
 func writeFile(t *testing.T, name, text string) {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/feeds"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -172,7 +174,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 			x.Fatal(err)
 		}
 		var script bytes.Buffer
-		if err := (&app{stdout: &script}).printSteps(x.d, steps); err != nil {
+		if err := feeds.PrintScript(&cli.App{Stdout: &script}, x.d, steps); err != nil {
 			x.Fatal(err)
 		}
 		byClient(x.T, x.db, script.String())
@@ -314,7 +316,7 @@ func TestNotesStayComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := (&app{stdout: &script}).printSteps(d, []dialect.Step{{Note: "a\nb\rc\r\nd", SQL: "COMMIT"}}); err != nil {
+	if err := feeds.PrintScript(&cli.App{Stdout: &script}, d, []dialect.Step{{Note: "a\nb\rc\r\nd", SQL: "COMMIT"}}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "-- a\n-- b\n-- c\n-- \n-- d\nCOMMIT;\n"; script.String() != want {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestPublishOnceShards: a feed that has several shards, or is being filled, does not prevent the publishing of other
@@ -43,7 +45,7 @@ func TestOutboxLife(t *testing.T) {
 `)
 	s.sql("INSERT INTO ev VALUES (3, NULL)", "INSERT INTO ev VALUES (4, NULL)",
 		"DELETE FROM rowfeed_outbox_ev WHERE id = 4")
-	if r := s.run("check", "ev"); r.code != exitFailed ||
+	if r := s.run("check", "ev"); r.code != cli.ExitFailed ||
 		!strings.Contains(r.out+r.err, "neither a place nor a record") {
 		t.Errorf("check: %+v", r)
 	}
@@ -60,7 +62,7 @@ func TestOutboxLife(t *testing.T) {
 		s.ok(command)
 	}
 	for _, command := range []string{"republish ev --key 1", "feed upgrade ev --data-shards 2"} {
-		if r := s.run(strings.Fields(command)...); r.code != exitFailed ||
+		if r := s.run(strings.Fields(command)...); r.code != cli.ExitFailed ||
 			!strings.Contains(r.err, "rows are only appended") {
 			t.Errorf("%s: %+v", command, r)
 		}
@@ -73,7 +75,7 @@ func TestOutboxLife(t *testing.T) {
 	if out := s.ok("check ev --json"); !strings.Contains(out, `"note": true`) {
 		t.Errorf("check: %s", out)
 	}
-	if r := s.run("repair", "ev"); r.code != exitFailed ||
+	if r := s.run("repair", "ev"); r.code != cli.ExitFailed ||
 		!strings.Contains(r.err, "INSERT INTO rowfeed_outbox_ev (shard, id) SELECT … FROM ev") {
 		t.Errorf("repair: %+v", r)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -93,7 +94,7 @@ func TestPrintedULIDScripts(t *testing.T) {
 
 		outbox := "feed add kv --table kv --mode outbox --capture trigger --key id:bigint"
 		byClient(t, db, s.ok(outbox+" --print"))
-		if out := s.fails(exitFailed, "fetch kv --shard 0"); !strings.Contains(out, "feed backfill kv") {
+		if out := s.fails(cli.ExitFailed, "fetch kv --shard 0"); !strings.Contains(out, "feed backfill kv") {
 			t.Errorf("fetch before back-fill: %s", out)
 		}
 		db.Exec(t, "INSERT INTO kv VALUES (3, 'jack')")

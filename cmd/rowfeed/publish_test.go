@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
 // TestPublishUntilSignal publishes what is written, and feeds that are added
@@ -20,10 +22,10 @@ func TestPublishUntilSignal(t *testing.T) {
 	s := withFeed(t)
 	a, errs := quietApp(t)
 	events := make(chan rowfeed.PublishEvent, 100)
-	a.published = func(e rowfeed.PublishEvent) { events <- e }
+	a.OnPublish = func(e rowfeed.PublishEvent) { events <- e }
 	ctx, interrupt := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{discover: time.Millisecond}).run(ctx, a) }()
+	go func() { ended <- (&service.PublishOptions{Discover: time.Millisecond}).Run(ctx, a) }()
 	await := func(feed string) {
 		t.Helper()
 		select {
@@ -57,9 +59,9 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 	s := withFeed(t)
 	a, _ := quietApp(t)
 	events := make(chan rowfeed.PublishEvent, 100)
-	a.published = func(e rowfeed.PublishEvent) { events <- e }
+	a.OnPublish = func(e rowfeed.PublishEvent) { events <- e }
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{names: []string{"kv"}, discover: time.Hour}).run(t.Context(), a) }()
+	go func() { ended <- execute(t.Context(), a, "publish kv") }()
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
 	<-events
 	s.ok("feed drop kv")
@@ -72,17 +74,14 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 // alone unless an address says otherwise, and nowhere else.
 func TestMetricsBesideServers(t *testing.T) {
 	s := withFeed(t)
-	scrape := func(run func(ctx context.Context, a *app) error, want string) {
+	scrape := func(line, want string) {
 		t.Helper()
 		a, _ := quietApp(t)
 		at := make(chan string, 1)
-		a.serving = func(address string) { at <- address }
-		if err := a.metricsAt.Set(":0"); err != nil {
-			t.Fatal(err)
-		}
+		a.OnListen = func(address string) { at <- address }
 		ctx, interrupt := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- run(ctx, a) }()
+		go func() { ended <- execute(ctx, a, line) }()
 		var address string
 		select {
 		case address = <-at:
@@ -131,17 +130,11 @@ func TestMetricsBesideServers(t *testing.T) {
 		}
 	}
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
-	scrape(func(ctx context.Context, a *app) error {
-		return (&publishOptions{discover: time.Millisecond}).run(ctx, a)
-	}, `rowfeed_publish_keys_total{feed="kv"} `)
+	scrape("publish --metrics :0", `rowfeed_publish_keys_total{feed="kv"} `)
 	s.ok("publish --once")
-	scrape(func(ctx context.Context, a *app) error {
-		o := &relayOptions{}
-		o.Feed, o.To, o.Consumer = "kv", "stdout:", "out"
-		return o.run(ctx, a)
-	}, `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
+	scrape("relay kv --to stdout: --consumer out --metrics :0", `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
 	writeFile(t, "rowfeed.yaml", "metrics: nowhere\n")
-	if err := s.fails(exitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
+	if err := s.fails(cli.ExitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
 		t.Error(err)
 	}
 	s.ok("publish --once") // which tells none
@@ -153,14 +146,10 @@ func TestHangupWithoutFiles(t *testing.T) {
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	log := newLines(ctx)
-	a.stderr = log
+	a.Stderr = log
 	ended, at := make(chan error, 1), make(chan string, 1)
-	a.serving = func(address string) { at <- address }
-	o := &serveOptions{}
-	if err := o.listen.Set("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
-	go func() { ended <- o.run(ctx, a) }()
+	a.OnListen = func(address string) { at <- address }
+	go func() { ended <- execute(ctx, a, "serve --listen 127.0.0.1:0") }()
 	address := <-at
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -184,10 +173,10 @@ func TestHangupOfAPublisher(t *testing.T) {
 	s := withFeed(t)
 	a, _ := quietApp(t)
 	published := make(chan struct{}, 1)
-	a.published = func(rowfeed.PublishEvent) { published <- struct{}{} }
+	a.OnPublish = func(rowfeed.PublishEvent) { published <- struct{}{} }
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
 	ended := make(chan error, 1)
-	go func() { ended <- (&publishOptions{discover: time.Millisecond}).run(t.Context(), a) }()
+	go func() { ended <- (&service.PublishOptions{Discover: time.Millisecond}).Run(t.Context(), a) }()
 	<-published
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)

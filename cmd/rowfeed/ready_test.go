@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // serves runs `rowfeed serve` until the test ends it, and answers its URL.
@@ -20,7 +20,7 @@ func (s *shell) serves(args ...string) (url string, end func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	a, errs := quietApp(s.t)
 	address, ended := make(chan string, 1), make(chan error, 1)
-	a.serving = func(at string) { address <- at }
+	a.OnListen = func(at string) { address <- at }
 	root := newRoot(a)
 	root.SetArgs(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...))
 	go func() { ended <- root.ExecuteContext(ctx) }()
@@ -47,26 +47,26 @@ func TestReady(t *testing.T) {
 	url, end := s.serves()
 	s.prints("ready "+url, url+": ready\n")
 	end()
-	if text := s.fails(exitFailed, "ready "+url); !strings.Contains(text, "it does not answer") ||
+	if text := s.fails(cli.ExitFailed, "ready "+url); !strings.Contains(text, "it does not answer") ||
 		!strings.Contains(text, "Next: ") {
 		t.Errorf("nobody there: %s", text)
 	}
 	s.sql("DROP TRIGGER " + trigger(t, s))
 	url, end = s.serves("--no-publish")
-	if text := s.fails(exitFailed, "ready "+url); !strings.Contains(text, "it is not ready") {
+	if text := s.fails(cli.ExitFailed, "ready "+url); !strings.Contains(text, "it is not ready") {
 		t.Errorf("without its trigger: %s", text)
 	}
 	end()
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
-	if text := s.fails(exitFailed, "ready "+other.URL); !strings.Contains(text, "is no server of rowfeed's") {
+	if text := s.fails(cli.ExitFailed, "ready "+other.URL); !strings.Contains(text, "is no server of rowfeed's") {
 		t.Errorf("another server: %s", text)
 	}
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		<-r.Context().Done()
 	}))
 	defer hanging.Close()
-	if text := s.fails(exitFailed, "ready --timeout 50ms "+hanging.URL); !strings.Contains(text, "it does not answer") {
+	if text := s.fails(cli.ExitFailed, "ready --timeout 50ms "+hanging.URL); !strings.Contains(text, "it does not answer") {
 		t.Errorf("a server that hangs: %s", text)
 	}
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -75,11 +75,11 @@ func TestReady(t *testing.T) {
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of a handshake that is refused
 	secure.StartTLS()
 	defer secure.Close()
-	if text := s.fails(exitFailed, "ready "+secure.URL); !strings.Contains(text, "certificate") {
+	if text := s.fails(cli.ExitFailed, "ready "+secure.URL); !strings.Contains(text, "certificate") {
 		t.Errorf("a certificate of nobody: %s", text)
 	}
 	s.prints("ready --insecure "+secure.URL, secure.URL+": ready\n")
-	if text := s.fails(exitUsage, "ready 127.0.0.1:8080"); !strings.Contains(text, "http://127.0.0.1:8080") {
+	if text := s.fails(cli.ExitUsage, "ready 127.0.0.1:8080"); !strings.Contains(text, "http://127.0.0.1:8080") {
 		t.Errorf("no URL: %s", text)
 	}
 }
@@ -92,26 +92,6 @@ func trigger(t *testing.T, s *shell) (name string) {
 		t.Fatal(err)
 	}
 	return name
-}
-
-// TestHereAt: where the server of this machine is, as rowfeed.yaml says.
-func TestHereAt(t *testing.T) {
-	text := func(s string) *string { return &s }
-	for _, c := range []struct {
-		file config.File
-		want string
-	}{
-		{config.File{}, "http://127.0.0.1:8080"},
-		{config.File{Listen: text(":9000")}, "http://127.0.0.1:9000"},
-		{config.File{Listen: text("0.0.0.0:9000"), TLSCert: text("cert.pem")}, "https://127.0.0.1:9000"},
-		{config.File{Listen: text("[::]:9000")}, "http://127.0.0.1:9000"},
-		{config.File{Listen: text("10.0.0.1:9000")}, "http://10.0.0.1:9000"},
-		{config.File{Listen: text("feeds:9000")}, "http://feeds:9000"},
-	} {
-		if got := hereAt(&c.file); got != c.want {
-			t.Errorf("%v: %s, want %s", c.file.Listen, got, c.want)
-		}
-	}
 }
 
 // TestNotify: systemd is told when requests are taken, and when they no longer are.

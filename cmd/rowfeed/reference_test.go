@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/docs"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,7 +18,7 @@ func TestReference(t *testing.T) {
 	s := newShell(t)
 	s.ok("docs markdown made")
 	want := map[string]bool{}
-	for _, c := range visible(newRoot(&app{})) {
+	for _, c := range visible(newRoot(&cli.App{})) {
 		want[strings.ReplaceAll(c.CommandPath(), " ", "_")+".md"] = true
 	}
 	made := pages(t, "made")
@@ -56,7 +57,7 @@ func TestManPages(t *testing.T) {
 	s := newShell(t)
 	s.ok("docs man made")
 	made := pages(t, "made")
-	for _, c := range visible(newRoot(&app{})) {
+	for _, c := range visible(newRoot(&cli.App{})) {
 		name := strings.ReplaceAll(c.CommandPath(), " ", "-") + ".1"
 		page, ok := made[name]
 		if !ok {
@@ -83,7 +84,7 @@ func visible(root *cobra.Command) []*cobra.Command {
 
 // TestHelp has every command teach: what it does, a line that works, what each flag is for.
 func TestHelp(t *testing.T) {
-	for _, c := range visible(newRoot(&app{})) {
+	for _, c := range visible(newRoot(&cli.App{})) {
 		for what, text := range map[string]string{"short": c.Short, "long": c.Long, "example": c.Example} {
 			if strings.TrimSpace(text) == "" {
 				t.Errorf("%s has no %s text", c.CommandPath(), what)
@@ -113,7 +114,7 @@ func TestHelp(t *testing.T) {
 // command's own show it.
 func TestExamplesParse(t *testing.T) {
 	parsed := 0
-	for _, c := range visible(newRoot(&app{})) {
+	for _, c := range visible(newRoot(&cli.App{})) {
 		own := false
 		for _, words := range docs.Commands(c.Example, "rowfeed") {
 			if err := documented(words, true); err != nil {
@@ -138,7 +139,7 @@ func TestHelpIsTheSource(t *testing.T) {
 	help := s.ok("consumer seek --help")
 	s.ok("docs markdown made")
 	page := pages(t, "made")["rowfeed_consumer_seek.md"]
-	for _, c := range commands(newRoot(&app{})) {
+	for _, c := range commands(newRoot(&cli.App{})) {
 		if c.CommandPath() != "rowfeed consumer seek" {
 			continue
 		}

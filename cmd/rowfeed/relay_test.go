@@ -16,6 +16,8 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/relay"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
@@ -49,7 +51,7 @@ func TestRelayOnce(t *testing.T) {
 	}))
 	defer hook.Close()
 	s.env["HOOK"], s.env["SECRET"] = hook.URL+"/hunter2", secret
-	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --once"); !strings.Contains(
+	if got := s.fails(cli.ExitFailed, "relay kv --to env:HOOK --secret env:SECRET --once"); !strings.Contains(
 		got,
 		"--allow-private",
 	) ||
@@ -63,14 +65,14 @@ func TestRelayOnce(t *testing.T) {
 
 	s.sql("DELETE FROM kv WHERE id = 2")
 	s.ok("publish --once")
-	if got := s.fails(exitFailed, "relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once"); !strings.Contains(
+	if got := s.fails(cli.ExitFailed, "relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once"); !strings.Contains(
 		got,
 		`key {"id":2} was refused 5 times`,
 	) {
 		t.Errorf("refused: %s", got)
 	}
 	// Told of on stderr as well.
-	if r := s.run("relay", "kv", "--to", "env:HOOK", "--secret", "env:SECRET", "--allow-private", "--consumer", "hook", "--once", "--set-aside"); r.code != exitDone ||
+	if r := s.run("relay", "kv", "--to", "env:HOOK", "--secret", "env:SECRET", "--allow-private", "--consumer", "hook", "--once", "--set-aside"); r.code != cli.ExitDone ||
 		!strings.Contains(r.err, "422") {
 		t.Errorf("set aside: %+v", r)
 	}
@@ -133,11 +135,11 @@ func TestRelayUsage(t *testing.T) {
 		"relay kv --to nats://me:hunter2@h:4222/a.>":        "no subject",
 		"relay kv --to postgres://u:hunter2@h:x/d?table=a":  "postgres",
 	} {
-		if got := s.fails(exitUsage, line); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
+		if got := s.fails(cli.ExitUsage, line); !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	s.fails(exitFailed, "relay nosuch --to stdout: --once")
+	s.fails(cli.ExitFailed, "relay nosuch --to stdout: --once")
 }
 
 // TestRelayLease (S7): a claim on the relay's lease lasts as long as --lease asks for.
@@ -221,10 +223,10 @@ func TestServeRelays(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	a, _ := quietApp(t)
-	a.getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
+	a.Getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	a.serving = func(string) { close(ready) }
-	go func() { ended <- (&serveOptions{listen: optionalText{value: new("127.0.0.1:0")}}).run(ctx, a) }()
+	a.OnListen = func(string) { close(ready) }
+	go func() { ended <- execute(ctx, a, "serve --listen 127.0.0.1:0") }()
 	<-ready
 	if body := <-got; !strings.Contains(body, `"v":"jim"`) {
 		t.Errorf("delivered: %s", body)
@@ -243,18 +245,18 @@ func TestServeRelays(t *testing.T) {
 		t.Error(err)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: 'stdout:'\n  - feed: kv\n    to: stdout\n")
-	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, `have the consumer "stdout"`) {
+	if got := s.fails(cli.ExitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, `have the consumer "stdout"`) {
 		t.Errorf("two of one name: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 1.5\n")
-	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(
+	if got := s.fails(cli.ExitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(
 		got,
 		"rowfeed.yaml:4: relays[0].shard_count: 1.5 is not a whole number",
 	) {
 		t.Errorf("a fraction of a shard: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n")
-	if got := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "relays[0]: to is missing") {
+	if got := s.fails(cli.ExitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "relays[0]: to is missing") {
 		t.Errorf("without to: %s", got)
 	}
 }
@@ -280,10 +282,10 @@ func TestServeOutbox(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	a, _ := quietApp(t)
-	a.getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
+	a.Getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	a.serving = func(string) { close(ready) }
-	go func() { ended <- (&serveOptions{listen: optionalText{value: new("127.0.0.1:0")}}).run(ctx, a) }()
+	a.OnListen = func(string) { close(ready) }
+	go func() { ended <- execute(ctx, a, "serve --listen 127.0.0.1:0") }()
 	<-ready
 	for id, customer := range []int{7, -3, 7} {
 		s.sql(fmt.Sprintf("INSERT INTO ev VALUES (%d, %d, 'v%d')", id+1, customer, id+1))
@@ -316,18 +318,18 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	)
 	a, _ := quietApp(t)
 	log := newLines(t.Context())
-	a.stderr = log
-	a.getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
-	db, err := a.connect(t.Context())
+	a.Stderr = log
+	a.Getenv = func(name string) string { return map[string]string{"HOOK": hook.URL}[name] }
+	db, err := a.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.done()
-	relays, err := a.relays(db)
+	defer db.Close()
+	relays, err := service.Relays(a, db)
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait := a.startRelays(t.Context(), db, relays, time.Millisecond)
+	wait := service.StartRelays(t.Context(), a, db, relays, time.Millisecond)
 	<-got
 	pool := s.pool()
 	divided := func() (n int, err error) {
@@ -351,7 +353,7 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	}()
 	ended := make(chan error, 1)
 	go func() {
-		if r := s.run(strings.Fields("relay kv --to " + hook.URL + " --allow-private --consumer hook --once --shard-count 4")...); r.code != exitDone {
+		if r := s.run(strings.Fields("relay kv --to " + hook.URL + " --allow-private --consumer hook --once --shard-count 4")...); r.code != cli.ExitDone {
 			ended <- fmt.Errorf("exit code %d: %s", r.code, r.err)
 			return
 		}
@@ -383,14 +385,14 @@ func TestRelayStandsBy(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer hook.Close()
 	a, _ := quietApp(t)
-	db, err := a.connect(t.Context())
+	db, err := a.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.done()
+	defer db.Close()
 	for i, c := range []struct{ lease, says string }{
 		{relay.LeaseName("hook", "kv"), `msg="standing by: another process delivers"`},
-		{admin.JobLease(admin.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process has"`},
+		{admin.JobLease(admin.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process holds"`},
 	} {
 		once := fmt.Sprintf("relay kv --to %s --allow-private --consumer hook --shard-count %d --once", hook.URL, i+1)
 		s.prints(once, "")
@@ -398,7 +400,7 @@ func TestRelayStandsBy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		holder := process(claim.Owner())
+		holder := hostAndPID(claim.Owner())
 		if out := s.ok("consumer list hook"); !strings.Contains(out, holder) {
 			t.Errorf("the holder is not listed: %s", out)
 		}
@@ -406,7 +408,7 @@ func TestRelayStandsBy(t *testing.T) {
 			t.Errorf("status does not tell the holder: %s", out)
 		}
 		s.ok("consumer pause hook")
-		if got := s.fails(exitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, claim.Owner()) ||
+		if got := s.fails(cli.ExitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, claim.Owner()) ||
 			!strings.Contains(got, "it is paused") {
 			t.Errorf("of %d shards: %s", i+1, got)
 		}
@@ -418,7 +420,7 @@ func TestRelayStandsBy(t *testing.T) {
 	s.ok("feed bump kv")
 	if out := s.ok("status kv"); !strings.Contains(
 		out,
-		"kv: consumer hook, shard 1 of 2, stands elsewhere (another generation, ",
+		"kv: consumer hook, shard 1 of 2, cannot be compared (another generation, ",
 	) {
 		t.Errorf("status of a consumer of another generation: %s", out)
 	}

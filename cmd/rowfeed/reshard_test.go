@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestUpgradeDataShards (M18): the command says what it means before it begins, and what it has
@@ -12,7 +14,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	s.ok("publish --once")
 	out := s.ok("feed upgrade kv --data-shards 8")
 	for _, want := range []string{
-		"kv: from 1 to 8 data shards, a new generation: cursors of before are refused",
+		"kv: from 1 to 8 data shards, a new generation: older cursors are refused",
 		"kv: 8 data shards, generation ", "consumers start at the beginning",
 	} {
 		if !strings.Contains(out, want) {
@@ -21,7 +23,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	}
 	s.prints("feed upgrade kv --data-shards 8", "kv: in order, nothing changed\n")
 	s.prints("feed upgrade kv", "kv: in order, nothing changed\n")
-	if out := s.fails(exitFailed, "fetch kv --after 1"); !strings.Contains(out, "generation") {
+	if out := s.fails(cli.ExitFailed, "fetch kv --after 1"); !strings.Contains(out, "generation") {
 		t.Errorf("an old cursor: %s", out)
 	}
 	if out := s.ok("fetch kv --shard 0 --shard-count 1"); !strings.Contains(out, `"more":false`) {
@@ -32,7 +34,7 @@ func TestUpgradeDataShards(t *testing.T) {
 		"feed upgrade kv --data-shards 65537": "not between",
 		"feed upgrade kv --shard-column id":   "feed drop kv",
 	} {
-		if out := s.fails(exitUsage, line); !strings.Contains(out, want) || !strings.Contains(out, "Next:") {
+		if out := s.fails(cli.ExitUsage, line); !strings.Contains(out, want) || !strings.Contains(out, "Next:") {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
@@ -42,25 +44,25 @@ func TestUpgradeDataShards(t *testing.T) {
 		"parts of the feed cannot be read, or only slowly\n")
 	// Killed in the midst: plain upgrade says how to go on, another number is refused.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
-	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` goes on") {
+	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` continues") {
 		t.Errorf("half done: %s", out)
 	}
-	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != exitFailed ||
+	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != cli.ExitFailed ||
 		!strings.Contains(got.err, "8 data shards") || got.out != "" {
 		t.Errorf("another number: %+v", got)
 	}
-	if out := s.fails(exitFailed, "fetch kv --shard 1"); !strings.Contains(out, "Next:") ||
+	if out := s.fails(cli.ExitFailed, "fetch kv --shard 1"); !strings.Contains(out, "Next:") ||
 		!strings.Contains(out, "are being assigned to 8 data shards") {
 		t.Errorf("a part of a feed half done: %s", out)
 	}
 	if out := s.run("status", "kv").out; !strings.Contains(out, "feed upgrade kv --data-shards 8") {
 		t.Errorf("status: %s", out)
 	}
-	if got := s.run("check", "kv"); got.code != exitFailed || !strings.Contains(got.out, "were not checked") {
+	if got := s.run("check", "kv"); got.code != cli.ExitFailed || !strings.Contains(got.out, "were not checked") {
 		t.Errorf("check: %+v", got)
 	}
 	s.sql("DELETE FROM rowfeed_positions_kv WHERE id = 1")
-	if got := s.run("repair", "kv"); got.code != exitFailed ||
+	if got := s.run("repair", "kv"); got.code != cli.ExitFailed ||
 		got.out != "kv: 1 change recorded; a publisher brings them in order\n" ||
 		!strings.Contains(got.err, "were not checked") {
 		t.Errorf("repair: %+v", got)
@@ -68,7 +70,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	s.ok("publish --once")
 	s.ok("fetch kv")
 	if out := s.ok("feed upgrade kv --data-shards 8"); !strings.Contains(out,
-		"kv: goes on giving keys their shards among 8\n") {
+		"kv: continues to assign keys to 8 data shards\n") {
 		t.Errorf("it does not say that it goes on: %s", out)
 	}
 	s.ok("fetch kv --shard 1")

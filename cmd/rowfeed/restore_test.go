@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -28,7 +29,7 @@ func TestServeReplica(t *testing.T) {
 	db.Exec(t, "INSERT INTO kv VALUES (2, 'joe')") // waits for a publisher
 
 	there := db.On(t, replica)
-	for deadline := time.Now().Add(time.Minute); ; pause(t.Context(), 10*time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 		var waiting int
 		err := there.Admin().QueryRow("SELECT count(*) FROM rowfeed_changes_kv").Scan(&waiting)
 		if err == nil && waiting == 1 {
@@ -39,26 +40,21 @@ func TestServeReplica(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"publish --once", "fetch kv --after 5", "feed bump kv"} {
-		if got := s.fails(exitFailed, line+" --db "+there.URL); !strings.Contains(got, "--replica") {
+		if got := s.fails(cli.ExitFailed, line+" --db "+there.URL); !strings.Contains(got, "--replica") {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
 
 	a, _ := quietApp(t)
-	if err := a.db.Set(there.URL); err != nil {
+	if err := a.DB.Set(there.URL); err != nil {
 		t.Fatal(err)
 	}
-	a.replica = true
 	address := make(chan string, 1)
-	a.serving = func(at string) { address <- at }
+	a.OnListen = func(at string) { address <- at }
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan error, 1)
-	go func() {
-		o := &serveOptions{}
-		_ = o.listen.Set("127.0.0.1:0")
-		ended <- o.run(ctx, a)
-	}()
+	go func() { ended <- execute(ctx, a, "serve --replica --listen 127.0.0.1:0") }()
 	var at string
 	select {
 	case at = <-address:

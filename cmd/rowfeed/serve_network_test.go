@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 	"github.com/spf13/cobra"
 )
@@ -25,7 +26,7 @@ func TestDatabaseFromElsewhere(t *testing.T) {
 	for db, want := range map[string]string{
 		"env:NOTHING": `no variable "NOTHING"`, "file:absent": `"absent" cannot be read`,
 	} {
-		if got := s.fails(exitUsage, "check kv --db "+db); !strings.Contains(got, want) ||
+		if got := s.fails(cli.ExitUsage, "check kv --db "+db); !strings.Contains(got, want) ||
 			!strings.Contains(got, "Next:") {
 			t.Errorf("%s: %s", db, got)
 		}
@@ -51,7 +52,7 @@ func TestNoPasswordAnywhere(t *testing.T) {
 	urls := []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d",
 		"postgres://u:hunter22@h/d?sslmode=perhaps", "mysql://u:p@hunter22:x@h/d", "postgres://u:hunter22%@h/d"}
 	ran := 0
-	for _, c := range leaves(newRoot(&app{})) {
+	for _, c := range leaves(newRoot(&cli.App{})) {
 		for i, rawURL := range urls {
 			if i > 0 && c.Name() != "status" && c.Name() != "init" {
 				break // what is wrong with a URL is found at one place
@@ -109,7 +110,7 @@ func TestSQLInNames(t *testing.T) {
 				{"dead", "retry", text, "--key", text}, {"status", "--prefix", text}, {"status", "--schema", text},
 			} {
 				// where it may be a key that there is not
-				if r := s.run(arguments...); r.code == exitDone && arguments[0] != "republish" {
+				if r := s.run(arguments...); r.code == cli.ExitDone && arguments[0] != "republish" {
 					t.Errorf("rowfeed %q: %s", arguments, r.out)
 				}
 			}

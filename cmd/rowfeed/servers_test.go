@@ -4,8 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -35,15 +35,15 @@ func TestLifeOnServers(t *testing.T) {
 {"position":"2","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":"joe"}}
 {"cursor":"2","more":false,"base64":[]}
 `)
-		if got := s.fails(exitFailed, "fetch kv --after 3"); !strings.Contains(got, "ahead") {
+		if got := s.fails(cli.ExitFailed, "fetch kv --after 3"); !strings.Contains(got, "ahead") {
 			t.Errorf("ahead: %s", got)
 		}
 		if e.Family != "sqlite" { // whose columns take any value
-			if got := s.fails(exitUsage,
+			if got := s.fails(cli.ExitUsage,
 				"republish kv --key one"); !strings.Contains(got, `"one" is no key of (id bigint`) {
 				t.Errorf("a bad key: %s", got)
 			}
-			if got := s.fails(exitUsage,
+			if got := s.fails(cli.ExitUsage,
 				`unpublish kv --key ["one"]`); !strings.Contains(got, "is no value for column") {
 				t.Errorf("a bad key: %s", got)
 			}
@@ -83,18 +83,18 @@ func bump(s *shell, db *testdb.Database) {
 		Changed    bool  `json:"changed"`
 	}
 	s.decode(s.ok("feed bump kv --json"), &before)
-	if got := s.fails(exitFailed, "fetch kv --after 2"); !strings.Contains(got, "generation 1") ||
+	if got := s.fails(cli.ExitFailed, "fetch kv --after 2"); !strings.Contains(got, "generation 1") ||
 		!strings.Contains(got, `after=""`) {
 		s.t.Errorf("a cursor of before: %s", got)
 	}
 	if got := s.ok("feed bump kv"); !strings.HasPrefix(got, "kv: generation ") {
 		s.t.Errorf("feed bump: %s", got)
 	}
-	s.prints("feed bump kv --adopt-database", "kv: is in its own database already, nothing changed\n")
+	s.prints("feed bump kv --adopt-database", "kv: belongs to this database already, nothing changed\n")
 	if db.HasServer() {
 		db.Exec(s.t, "UPDATE rowfeed_feeds SET database_identity = 'elsewhere'")
 		db.Exec(s.t, "INSERT INTO kv VALUES (9, 'new')")
-		if got := s.fails(exitFailed, "publish --once"); !strings.Contains(got, "feed bump kv --adopt-database") {
+		if got := s.fails(cli.ExitFailed, "publish --once"); !strings.Contains(got, "feed bump kv --adopt-database") {
 			s.t.Errorf("in another database: %s", got)
 		}
 	}
@@ -117,7 +117,7 @@ func TestDemoOnServers(t *testing.T) {
 		db := e.New(t)
 		s := newShell(t)
 		r := s.run("demo", "--db", db.URL, "--listen", "127.0.0.1:0", "--duration", "300ms", "--rate", "500/s")
-		if r.code != exitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
+		if r.code != cli.ExitDone || r.err != "" || !strings.Contains(r.out, "feed and table agree") {
 			t.Errorf("demo: %+v", r)
 		}
 	})
@@ -138,11 +138,11 @@ func TestSurvivesTheDatabase(t *testing.T) {
 		s.ok("init")
 		s.ok("feed add kv --table kv")
 		ctx, interrupt := context.WithCancel(t.Context())
-		start := func(run func(*app) error) (out, errs *lines, ended chan error) {
+		start := func(line string) (out, errs *lines, ended chan error) {
 			out, errs, ended = newLines(ctx), newLines(ctx), make(chan error, 1)
-			a := &app{stdout: out, stderr: errs, getenv: func(name string) string { return s.env[name] }}
+			a := &cli.App{Stdout: out, Stderr: errs, Getenv: func(name string) string { return s.env[name] }}
 			go func() {
-				err := run(a)
+				err := execute(ctx, a, line)
 				if ctx.Err() == nil {
 					t.Errorf("ended with %v", err)
 					interrupt()
@@ -151,8 +151,8 @@ func TestSurvivesTheDatabase(t *testing.T) {
 			}()
 			return out, errs, ended
 		}
-		_, _, published := start(func(a *app) error { return (&publishOptions{discover: time.Second}).run(ctx, a) })
-		out, errs, tailed := start(func(a *app) error { return (&tailOptions{name: "kv", limit: 10}).run(ctx, a) })
+		_, _, published := start("publish")
+		out, errs, tailed := start("tail kv --limit 10")
 		await := func(l *lines, part string) {
 			t.Helper()
 			for line := l.next(t); !strings.Contains(line, part); line = l.next(t) {

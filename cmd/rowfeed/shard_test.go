@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestShards (M18, M19, M20, M21): a feed with data shards is made, shown, read and followed by
@@ -17,7 +19,7 @@ func TestShards(t *testing.T) {
 			"4 rows recorded by this call\n")
 	s.prints("feed add line --table line --data-shards 8 --shard-column orders",
 		"line: is a feed of table line already, nothing changed\n")
-	if out := s.fails(exitFailed,
+	if out := s.fails(cli.ExitFailed,
 		"feed add line --table line --data-shards 9"); !strings.Contains(out, "data-shards is 8, not 9") ||
 		!strings.Contains(out, `shard-column is "orders", not ""`) {
 		t.Errorf("other settings: %s", out)
@@ -54,11 +56,9 @@ func TestShards(t *testing.T) {
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := newLines(ctx)
-	a.stdout = out
+	a.Stdout = out
 	ended := make(chan error, 1)
-	tail := &tailOptions{name: "line", limit: 10,
-		part: shardFlags{shard: 1, count: 8, shardGiven: yes, countGiven: yes}}
-	go func() { ended <- tail.run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail line --limit 10 --shard 1 --shard-count 8") }()
 	for _, want := range []string{`{"position":"3","shard":1,`, `{"position":"4","shard":1,`, `{"cursor":"4"`} {
 		if line := out.next(t); !strings.HasPrefix(line, want) {
 			t.Errorf("got %s, want %s…", line, want)
@@ -77,5 +77,3 @@ func TestShards(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 }
-
-func yes() bool { return true }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
@@ -20,9 +22,9 @@ func TestTail(t *testing.T) {
 	a, errs := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := newLines(ctx)
-	a.stdout = out
+	a.Stdout = out
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 2}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail kv --limit 2") }()
 	for _, want := range []string{
 		`{"position":"1"`, `{"position":"2"`, `{"cursor":"2@3","more":true,`, `{"position":"3"`,
 		`{"cursor":"3","more":false,`,
@@ -52,9 +54,9 @@ func TestTailNow(t *testing.T) {
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := newLines(ctx)
-	a.stdout = out
+	a.Stdout = out
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail kv --limit 10 --after now") }()
 	if line := out.next(t); !strings.HasPrefix(line, `{"cursor":"3"`) {
 		t.Errorf("starts with %s", line)
 	}
@@ -86,9 +88,9 @@ func TestTailURL(t *testing.T) {
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := newLines(ctx)
-	a.stdout = out
+	a.Stdout = out
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 10, url: server.URL}).run(ctx, a) }()
+	go func() { ended <- execute(ctx, a, "tail kv --limit 10 --url "+server.URL) }()
 	want := `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}`
 	if line := out.next(t); line != want {
 		t.Errorf("got %s, want %s", line, want)
@@ -127,7 +129,7 @@ func TestTailOutlivesItsSource(t *testing.T) {
 	a, errs := quietApp(t)
 	source := &script{steps: []func() (rowfeed.Page, error){page("7"), fail(rowfeed.Unavailable),
 		fail(rowfeed.Unavailable), fail(rowfeed.Locked), page("9"), fail(rowfeed.CursorAhead)}}
-	err := (&tailOptions{name: "kv", limit: 1, after: "5"}).follow(t.Context(), a, source)
+	err := (&read.TailOptions{Name: "kv", Limit: 1, After: "5"}).Follow(t.Context(), a, source)
 	if !errors.Is(err, rowfeed.CursorAhead) {
 		t.Errorf("ended with %v", err)
 	}
@@ -143,7 +145,7 @@ rowfeed: it is back
 	}
 
 	first := &script{steps: []func() (rowfeed.Page, error){fail(rowfeed.Unavailable)}}
-	if err := (&tailOptions{name: "kv", limit: 1}).follow(t.Context(), a, first); !errors.Is(err, rowfeed.Unavailable) {
+	if err := (&read.TailOptions{Name: "kv", Limit: 1}).Follow(t.Context(), a, first); !errors.Is(err, rowfeed.Unavailable) {
 		t.Errorf("a source that never answered ended with %v", err)
 	}
 }
@@ -170,10 +172,10 @@ func TestTailSilence(t *testing.T) {
 	defer interrupt()
 	a, _ := quietApp(t)
 	out, errs := newLines(ctx), newLines(ctx)
-	a.stdout, a.stderr = out, errs
+	a.Stdout, a.Stderr = out, errs
 	source, ended := &held{answer: make(chan rowfeed.Page)}, make(chan error, 1)
-	o := &tailOptions{name: "kv", limit: 1, url: "http://127.0.0.1:8080", silence: time.Nanosecond}
-	go func() { ended <- o.follow(ctx, a, source) }()
+	o := &read.TailOptions{Name: "kv", Limit: 1, URL: "http://127.0.0.1:8080", Silence: time.Nanosecond}
+	go func() { ended <- o.Follow(ctx, a, source) }()
 	if line := errs.next(t); line != `rowfeed: feed "kv": the server has not answered for 1ns; still waiting` {
 		t.Errorf("stderr: %s", line)
 	}
@@ -209,15 +211,15 @@ func TestTailReaderGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	a.stdout = w
+	a.Stdout = w
 	ended := make(chan error, 1)
-	go func() { ended <- (&tailOptions{name: "kv", limit: 10, after: "now"}).run(t.Context(), a) }()
+	go func() { ended <- execute(t.Context(), a, "tail kv --limit 10 --after now") }()
 	buffer := make([]byte, 1000)
 	if _, err := r.Read(buffer); err != nil {
 		t.Fatal(err)
 	}
 	r.Close()
-	if err := <-ended; err != nil && a.report(t.Context(), err) != exitDone {
+	if err := <-ended; err != nil && a.Report(t.Context(), err) != cli.ExitDone {
 		t.Errorf("ended with %v", err)
 	}
 }

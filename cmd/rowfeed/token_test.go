@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestToken: a token's text is alone on stdout, once, and in no list, error or log.
@@ -16,7 +17,7 @@ func TestToken(t *testing.T) {
 	s.prints("token list", "there are no tokens; `rowfeed token add` makes one\n")
 	r := s.run("token", "add", "shop", "--feed", "kv", "--right", "read,publish", "--expires", "90d")
 	text := strings.TrimSpace(r.out)
-	if r.code != exitDone || !admin.IsTokenText(text) || r.out != text+"\n" || strings.Contains(r.err, text) ||
+	if r.code != cli.ExitDone || !admin.IsTokenText(text) || r.out != text+"\n" || strings.Contains(r.err, text) ||
 		!strings.Contains(r.err, "publish, read of kv") {
 		t.Fatalf("%+v", r)
 	}
@@ -31,16 +32,16 @@ func TestToken(t *testing.T) {
 		!admin.IsTokenText(made.Token) {
 		t.Errorf("%v %+v", err, r)
 	}
-	s.fails(exitUsage, "token add x --feed kv")
-	s.fails(exitUsage, "token add x --right read")
-	s.fails(exitUsage, "token add x --feed kv --right own")
-	s.fails(exitUsage, "token add x --feed kv --right read --expires 0d")
-	s.fails(exitUsage, "token add x --feed kv --right read --where ns")
-	s.fails(exitFailed, "token add x --feed nothing --right read")
-	s.fails(exitFailed, "token add shop --feed kv --right read")
-	s.prints("token revoke shop", "shop: revoked; servers learn of it within a few seconds\n")
+	s.fails(cli.ExitUsage, "token add x --feed kv")
+	s.fails(cli.ExitUsage, "token add x --right read")
+	s.fails(cli.ExitUsage, "token add x --feed kv --right own")
+	s.fails(cli.ExitUsage, "token add x --feed kv --right read --expires 0d")
+	s.fails(cli.ExitUsage, "token add x --feed kv --right read --where ns")
+	s.fails(cli.ExitFailed, "token add x --feed nothing --right read")
+	s.fails(cli.ExitFailed, "token add shop --feed kv --right read")
+	s.prints("token revoke shop", "shop: revoked; servers notice it within a few seconds\n")
 	s.prints("token revoke shop", "shop: was revoked already, nothing changed\n")
-	s.fails(exitFailed, "token revoke nobody")
+	s.fails(cli.ExitFailed, "token revoke nobody")
 	if out := s.ok("token list"); !strings.Contains(out, "revoked") {
 		t.Error(out)
 	}
@@ -54,16 +55,16 @@ func TestServeAuth(t *testing.T) {
 		"serve --listen 127.0.0.1:0 --auth tokens", "serve --listen :0", "serve --listen 0.0.0.0:0",
 		"serve --listen example.com:0",
 	} {
-		if err := s.fails(exitFailed, line); !strings.Contains(err, "rowfeed token add") {
+		if err := s.fails(cli.ExitFailed, line); !strings.Contains(err, "rowfeed token add") {
 			t.Error(line, err)
 		}
 	}
-	if err := s.fails(exitUsage,
+	if err := s.fails(cli.ExitUsage,
 		"serve --listen 127.0.0.1:0 --auth some"); !strings.Contains(err, `"some" is neither tokens nor none`) {
 		t.Error(err)
 	}
 	writeFile(t, "rowfeed.yaml", "auth: tokens\n")
-	if err := s.fails(exitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(err, "rowfeed token add") {
+	if err := s.fails(cli.ExitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(err, "rowfeed token add") {
 		t.Error(err)
 	}
 }
@@ -78,20 +79,17 @@ func TestTokenOfTail(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	a, errs := quietApp(t)
 	address, ended := make(chan string, 1), make(chan error, 1)
-	a.serving = func(at string) { address <- at }
-	go func() {
-		ended <- (&serveOptions{auth: optionalText{value: new("tokens")},
-			listen: optionalText{value: new("127.0.0.1:0")}}).run(ctx, a)
-	}()
+	a.OnListen = func(at string) { address <- at }
+	go func() { ended <- execute(ctx, a, "serve --auth tokens --listen 127.0.0.1:0") }()
 	url := "http://" + <-address
 	writeFile(t, "token", text+"\n")
 	s.env["ROWFEED_TOKEN"], s.env["REVOKED"] = text, revoked
 	for _, where := range []string{"env:ROWFEED_TOKEN", "file:token"} {
 		out := newLines(t.Context())
 		following, end := context.WithCancel(t.Context())
-		b := &app{stdout: out, stderr: io.Discard, getenv: func(name string) string { return s.env[name] }}
+		b := &cli.App{Stdout: out, Stderr: io.Discard, Getenv: func(name string) string { return s.env[name] }}
 		done := make(chan error, 1)
-		go func() { done <- (&tailOptions{name: "kv", limit: 10, url: url, token: where}).run(following, b) }()
+		go func() { done <- execute(following, b, "tail kv --limit 10 --url "+url+" --token "+where) }()
 		if line := <-out.c; !strings.Contains(line, "fred") {
 			t.Errorf("%s: %s", where, line)
 		}
@@ -101,7 +99,7 @@ func TestTokenOfTail(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"tail kv --url " + url, "tail kv --token env:REVOKED --url " + url} {
-		if err := s.fails(exitFailed, line); strings.Contains(err, "rf_") {
+		if err := s.fails(cli.ExitFailed, line); strings.Contains(err, "rf_") {
 			t.Error(err)
 		}
 	}
@@ -109,7 +107,7 @@ func TestTokenOfTail(t *testing.T) {
 		"tail kv --token " + text + " --url " + url, "tail kv --token file:rowfeed.db --url " + url,
 		"tail kv --token env:NOTHING --url " + url, "tail kv --token env:ROWFEED_TOKEN",
 	} {
-		if err := s.fails(exitUsage, line); strings.Contains(err, "rf_") {
+		if err := s.fails(cli.ExitUsage, line); strings.Contains(err, "rf_") {
 			t.Error(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -28,17 +29,17 @@ func TestUnblockOnServers(t *testing.T) {
 		if out := s.ok("status ev"); !strings.Contains(out, head+"\n") {
 			t.Errorf("status: %s", out)
 		}
-		if got := s.fails(exitUsage, "unblock ev --session="); !strings.Contains(got, "--session is empty") {
+		if got := s.fails(cli.ExitUsage, "unblock ev --session="); !strings.Contains(got, "--session is empty") {
 			t.Error(got)
 		}
 		if e.Family == "sqlite" {
-			if got := s.fails(exitFailed,
+			if got := s.fails(cli.ExitFailed,
 				"unblock ev --shard 5"); !strings.Contains(got, "SQLite has no sessions that somebody else could end") {
 				t.Error(got)
 			}
 			return
 		}
-		s.prints("unblock ev --shard 5", "ev: nobody has shard 5, nothing changed\n")
+		s.prints("unblock ev --shard 5", "ev: no transaction has shard 5, nothing changed\n")
 		pool := db.OpenTapped(t, testdb.Hooks{})
 		tx, err := pool.Begin()
 		if err != nil {
@@ -63,10 +64,10 @@ func TestUnblockOnServers(t *testing.T) {
 		}
 		if out := s.ok("status ev"); e != testdb.MariaDB && !strings.Contains(out, head+"; held by session "+id+" (") ||
 			e == testdb.MariaDB &&
-				!strings.Contains(out, "ev: who has a shard is known only while somebody waits for it\n") {
+				!strings.Contains(out, "ev: the holder of a shard is known only while another transaction waits for it\n") {
 			t.Errorf("status: %s", out)
 		}
-		if got := s.fails(exitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
+		if got := s.fails(cli.ExitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
 			"session 0 does not hold the shard; its holder is session "+id) {
 			t.Error(got)
 		}
@@ -84,7 +85,7 @@ func TestUnblockOnServers(t *testing.T) {
 		}
 		// What the database tells may be a moment old, and so may those who waited with --dry-run.
 		deadline := time.Now().Add(time.Minute)
-		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != "ev: nobody has shard 5, nothing changed\n" {
+		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != "ev: no transaction has shard 5, nothing changed\n" {
 			if time.Now().After(deadline) {
 				t.Fatal("in vain after a minute: nobody has the shard")
 			}

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // TestUnreadableFeedCommands (M63): with a feed of a mode that came later the commands go on with the
@@ -21,7 +23,7 @@ func TestUnreadableFeedCommands(t *testing.T) {
 	if out := s.ok("status"); !strings.Contains(out, "late: problem: "+words) {
 		t.Errorf("status:\n%s", out)
 	}
-	if r := s.run("publish", "--once"); r.code != exitFailed ||
+	if r := s.run("publish", "--once"); r.code != cli.ExitFailed ||
 		!strings.Contains(r.out, "kv: 1 key published, head 1\n") || !strings.Contains(r.err, words) {
 		t.Errorf("published: %+v", r)
 	}
@@ -29,7 +31,7 @@ func TestUnreadableFeedCommands(t *testing.T) {
 		"feed show late", "status late", "fetch late", "check late", "repair late", "feed upgrade late",
 		"feed drop late",
 	} {
-		if r := s.run(strings.Fields(command)...); r.code != exitFailed || !strings.Contains(r.err, words) {
+		if r := s.run(strings.Fields(command)...); r.code != cli.ExitFailed || !strings.Contains(r.err, words) {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}

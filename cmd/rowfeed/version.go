@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
 // The stamps of a build that has no version control around it, as in a container, or is to
@@ -17,7 +19,7 @@ var (
 	stampTime   string // of the commit, RFC 3339
 )
 
-func newVersion(a *app) *cobra.Command {
+func newVersion(a *cli.App) *cobra.Command {
 	o := &versionOptions{}
 	cmd := &cobra.Command{
 		Use:   "version",
@@ -29,7 +31,7 @@ With --json: {"version":"v1.2.3","commit":"…","time":"2026-01-31T12:00:00Z",
 "modified":false,"go":"go1.26.8","platform":"linux/amd64"}; commit and time are "" where
 it was built without version control around it.`,
 		Example: "  rowfeed version\n  rowfeed version --json",
-		Args:    takes(0, 0, ""),
+		Args:    cli.Args(0, 0, ""),
 		RunE:    func(*cobra.Command, []string) error { return o.run(a) },
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
@@ -38,16 +40,16 @@ it was built without version control around it.`,
 
 type versionOptions struct{ json bool }
 
-func (o *versionOptions) run(a *app) error {
+func (o *versionOptions) run(a *cli.App) error {
 	b := buildOf()
 	if !o.json {
-		return a.say("%s", b)
+		return a.PrintLine("%s", b)
 	}
 	at := ""
 	if !b.time.IsZero() {
 		at = b.time.Format(time.RFC3339)
 	}
-	return a.printJSON(map[string]any{"version": b.version, "commit": b.commit, "time": at, "modified": b.modified,
+	return a.PrintJSON(map[string]any{"version": b.version, "commit": b.commit, "time": at, "modified": b.modified,
 		"go": b.goVersion, "platform": b.platform})
 }
 

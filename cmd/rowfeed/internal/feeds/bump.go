@@ -1,0 +1,102 @@
+package feeds
+
+import (
+	"context"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+type feedBumpOptions struct {
+	name  string
+	adopt bool
+	print bool
+	json  bool
+}
+
+func newFeedBump(a *cli.App) *cobra.Command {
+	o := &feedBumpOptions{}
+	cmd := &cobra.Command{
+		Use:   "bump NAME",
+		Short: "Begin a new generation after commits were lost: consumers start over",
+		Long: `Begins a new generation of the feed. Cursors of the former generation are refused with
+409 generation-changed. Consumers then start at the beginning (after="") and remove
+rows that the new pass does not deliver.
+
+Run it after a backup was restored, and after a failover that may have lost the last
+commits of the old primary. Otherwise positions that consumers have read would be
+given to other rows. Publishers that notice this stop and ask for a bump: PostgreSQL
+tells it by system identifier and timeline, MariaDB and MySQL by server id, and all by
+positions that a publisher has seen. Nothing can tell it of a dump that was loaded
+into the tables, or of a SQLite file that replaced another while no process ran: bump
+every feed then.
+
+With --adopt-database generation and cursors stay. Use it if the database was moved,
+or a replica was promoted, without losing a commit.
+
+With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
+		Example: `  rowfeed feed bump kv
+  rowfeed feed bump kv --adopt-database
+  rowfeed feed bump kv --print`,
+		Args: cli.Args(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().BoolVar(&o.adopt, "adopt-database", false,
+		"no commit was lost: only record that the feed belongs to this database")
+	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead; needs no server")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
+	if o.print {
+		return o.printSQL(a)
+	}
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
+		changed := true
+		var err error
+		if o.adopt {
+			changed, err = f.Admin().AdoptDatabase(ctx)
+		} else {
+			_, err = f.Admin().Bump(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.json:
+			return a.PrintJSON(struct {
+				Feed       string `json:"feed"`
+				Generation int64  `json:"generation"`
+				Changed    bool   `json:"changed"`
+			}{o.name, f.Generation(), changed})
+		case !changed:
+			return a.PrintLine("%s: belongs to this database already, nothing changed", o.name)
+		case o.adopt:
+			return a.PrintLine("%s: belongs to this database from now on; cursors stay valid", o.name)
+		}
+		return a.PrintLine("%s: generation %d; older cursors are refused, consumers start at the beginning",
+			o.name, f.Generation())
+	})
+}
+
+func (o *feedBumpOptions) printSQL(a *cli.App) error {
+	cfg, _, err := a.Settings()
+	if err != nil {
+		return err
+	}
+	d, err := open.Dialect(a.URL)
+	if err != nil {
+		return err
+	}
+	steps, err := rowfeed.PrintBump(d, &cfg, o.name, o.adopt)
+	if err != nil {
+		return err
+	}
+	return PrintScript(a, d, steps)
+}

@@ -1,0 +1,217 @@
+package feeds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/spf13/cobra"
+)
+
+func newFeed(a *cli.App) *cobra.Command {
+	cmd := cli.NewGroup(
+		"feed",
+		"Create, list, show, upgrade, bump and drop feeds, and grant access to them",
+		`Creates, lists, shows, upgrades, bumps and drops feeds, and grants logins of the
+database access to them. A feed is the ordered stream of the rows of one table.`,
+		`  rowfeed feed add kv --table kv
+  rowfeed feed list
+  rowfeed feed show kv`,
+	)
+	list := &feedListOptions{}
+	listCmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the feeds",
+		Long: `Lists the feeds, ordered by name.
+
+With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
+"state":"active","generation":1,"data_shards":1}]. The state is creating, filling,
+sharding or active.`,
+		Example: "  rowfeed feed list",
+		Args:    cli.Args(0, 0, ""),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
+	}
+	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	show := &feedShowOptions{}
+	showCmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a feed's key, columns and head",
+		Long: `Shows a feed's key, its delivered columns and its head. The head is the cursor of a
+reader that has read everything.
+
+With --json: {"name":"kv","mode":"sequence","state":"active","generation":1,
+"head":"3","key":[{"name":"id","type":"INTEGER","kind":"dynamic"}],"columns":[…],
+"base64":[],"data_shards":1,"table":"kv","capture":"trigger","delete":["DELETE …"],
+"grants":{"writers":["app"]}}.
+
+"kind" says how the values of a column are written in JSON. "delete" has the
+statements with which writers delete a row: in one transaction, each with the key as
+its parameters. A feed with ULIDs has no such statements. It has "shard_ids", and with
+mode blocking "position_column"; its head is "" if it has more than one shard.
+"grants" are those of "feed grant".`,
+		Example: "  rowfeed feed show kv --json",
+		Args:    cli.Args(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			show.name = args[0]
+			return show.run(cmd.Context(), a)
+		},
+	}
+	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
+	cmd.AddCommand(newFeedAdd(a), newFeedBackfill(a), newFeedBump(a), listCmd, showCmd, &cobra.Command{
+		Use:   "drop NAME",
+		Short: "Remove a feed: its triggers, changes and positions",
+		Long: `Removes a feed's triggers, changes, positions and outbox, the functions of its
+writers, the states of its shards, and the rights of "feed grant". The table is as it
+was before "feed add", but keeps its ULIDs if it has any. The name and the generation
+are kept, so that old cursors are refused if a feed of that name is added again.
+Dropping a feed twice changes nothing.`,
+		Example: "  rowfeed feed drop kv",
+		Args:    cli.Args(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return (&feedDropOptions{name: args[0]}).run(cmd.Context(), a)
+		},
+	}, newFeedUpgrade(a), newFeedGrant(a), newFeedRevoke(a))
+	return cmd
+}
+
+type feedListOptions struct{ json bool }
+
+// feedLine is a feed in the JSON of "feed list".
+type feedLine struct {
+	Name       string `json:"name"`
+	Table      string `json:"table"`
+	Mode       string `json:"mode"`
+	Capture    string `json:"capture"`
+	State      string `json:"state"`
+	Generation int64  `json:"generation"`
+	DataShards int    `json:"data_shards"`
+}
+
+// shardsText describes the shards of a feed: "1 data shard", "8 data shards by id", "2 shards by customer: 3, 5".
+func shardsText(info *rowfeed.Info) string {
+	text := cli.Plural(int64(info.DataShards), "data shard")
+	if info.ShardIDs != nil { // a feed with ULIDs, whose shards have their own orders
+		text = cli.Plural(int64(len(info.ShardIDs)), "shard")
+	}
+	if info.MoreShardIDs {
+		text = "more than " + text
+	}
+	if info.ShardColumn != "" {
+		text += " by " + info.ShardColumn
+	}
+	if n := len(info.ShardIDs); 0 < n && n <= cli.ShardsShown {
+		text += ": " + strings.Trim(strings.ReplaceAll(fmt.Sprint(info.ShardIDs), " ", ", "), "[]")
+	}
+	return text
+}
+
+func (o *feedListOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	feeds, err := s.Feeds(ctx)
+	if err != nil {
+		return err
+	}
+	lines, rows := []feedLine{}, []table.Row{}
+	for _, f := range feeds {
+		l := feedLine{f.Name(), f.Source().String(), f.Mode(), string(f.Capture()), f.State(), f.Generation(),
+			f.DataShards()}
+		lines = append(lines, l)
+		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation, l.DataShards})
+	}
+	switch {
+	case o.json:
+		return a.PrintJSON(lines)
+	case len(lines) == 0:
+		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
+	}
+	return a.PrintTable(table.Row{"feed", "table", "mode", "capture", "state", "generation", "data shards"}, rows)
+}
+
+type feedShowOptions struct {
+	name string
+	json bool
+}
+
+func (o *feedShowOptions) run(ctx context.Context, a *cli.App) error {
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
+		info, err := f.Info(ctx)
+		if err != nil {
+			return err
+		}
+		if o.json {
+			return a.PrintJSON(struct {
+				*rowfeed.Info
+				Table   string `json:"table"`
+				Capture string `json:"capture"`
+
+				Delete []string       `json:"delete"`
+				Grants rowfeed.Grants `json:"grants"`
+			}{info, f.Source().String(), string(f.Capture()), f.Admin().DeleteSQL(), f.Admin().Granted()})
+		}
+		head := string(info.Head)
+		switch {
+		case head == "" && len(info.ShardIDs) > 1:
+			head = "each shard has its own, see `rowfeed status " + info.Name + "`"
+		case head == "":
+			head = `"" (nothing published yet)`
+		}
+		var own []table.Row
+		if info.PositionColumn != "" {
+			own = append(own, table.Row{"position column", info.PositionColumn})
+		}
+		if statements := f.Admin().DeleteSQL(); len(statements) > 0 {
+			own = append(own, table.Row{"to delete a row", strings.Join(statements, ";\n")})
+		}
+		if err := a.PrintTable(table.Row{"feed", info.Name}, append([]table.Row{
+			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())},
+			{"state", info.State}, {"generation", info.Generation}, {"head", head},
+			{"key", columnNames(info.Key)}, {"shards", shardsText(info)},
+			{"writers", loginsText(f.Admin().Granted().Writers)}, {"readers", loginsText(f.Admin().Granted().Readers)},
+		}, own...)); err != nil {
+			return err
+		}
+		var rows []table.Row
+		for _, c := range info.Columns {
+			rows = append(rows, table.Row{c.Name, c.Type, string(c.Kind)})
+		}
+		return a.PrintTable(table.Row{"column", "type", "travels as"}, rows)
+	})
+}
+
+func columnNames(columns []rowfeed.Column) string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+type feedDropOptions struct{ name string }
+
+func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
+	s, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	_, err = s.Feed(ctx, o.name)
+	gone := errors.Is(err, rowfeed.UnknownFeed)
+	if err != nil && !gone {
+		return err
+	}
+	if err := s.DropFeed(ctx, o.name); err != nil {
+		return err
+	}
+	if gone {
+		return a.PrintLine("%s: is dropped already, nothing changed", o.name)
+	}
+	return a.PrintLine("%s: dropped", o.name)
+}

@@ -1,0 +1,177 @@
+package feeds
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/spf13/cobra"
+)
+
+type feedUpgradeOptions struct {
+	name        string
+	dataShards  int
+	shardColumn string
+	retain      cli.Retention
+	given       func(flag string) bool
+}
+
+func newFeedUpgrade(a *cli.App) *cobra.Command {
+	o := &feedUpgradeOptions{}
+	cmd := &cobra.Command{
+		Use:   "upgrade NAME",
+		Short: "Restore a feed's triggers and tables, or change its number of data shards",
+		Long: `Compares a feed's triggers and tables with those that this version of rowfeed creates,
+and replaces those that differ. Meanwhile every change is recorded. Run it after an
+upgrade of rowfeed, and if "status" or the log of a publisher says that triggers are
+missing. Then run "check" and "repair", to find changes that were made without
+triggers. It also creates a missing index by bucket, which readers of parts need.
+
+--data-shards changes the number of data shards. Nearly every key moves to another
+shard, so a new generation begins: older cursors are refused with 409
+generation-changed. Every consumer, also one of the whole feed, starts at the
+beginning (after="") and removes rows that the new pass does not deliver. Positions
+stay. Writers, publishers and readers of the whole feed continue meanwhile. Requests
+for a part are answered with 503 sharding until every key has its shard. If the
+command is interrupted, run it again with the same arguments: it continues where it
+stopped. If the feed has this number already, nothing changes.
+
+As after "feed bump", the new generation belongs to this database: after a failover or
+a restored backup this command resolves database-changed, too. The shard column cannot
+be changed: drop the feed and add it again.
+
+--retain changes how long a feed with an outbox keeps its entries: a duration, a
+number of entries of each shard, or forever. Purged entries do not come back.`,
+		Example: `  rowfeed feed upgrade kv && rowfeed check kv
+  rowfeed feed upgrade kv --data-shards 1024
+  rowfeed feed upgrade orders --retain 90d`,
+		Args: cli.Args(1, 1, "the feed's NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name, o.given = args[0], cmd.Flags().Changed
+			return o.run(cmd.Context(), a)
+		},
+	}
+	cmd.Flags().IntVar(&o.dataShards, "data-shards", 0,
+		fmt.Sprintf("the new `number` of data shards, 1 to %d: begins a new generation", rowfeed.MaxDataShards))
+	cmd.Flags().Var(&o.retain, "retain",
+		"how long entries are kept, like 30d, or how many of each shard, or forever (--mode outbox)")
+	cmd.Flags().StringVar(&o.shardColumn, "shard-column", "", "cannot be changed")
+	_ = cmd.Flags().MarkHidden("shard-column") // so that the error can say why
+	return cmd
+}
+
+func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
+	if o.given("shard-column") {
+		return &rowfeed.Error{
+			Code:   rowfeed.InvalidRequest,
+			Param:  "shard-column",
+			Object: fmt.Sprintf("feed %q", o.name),
+			Cause:  "--shard-column cannot be changed",
+			Next: "run `rowfeed feed drop " + o.name + "`, then `rowfeed feed add` with the column: " +
+				"a new generation, too",
+		}
+	}
+	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
+		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
+	}
+	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
+		before := f.Admin().Retention()
+		if o.retain.Given && before != o.retain.Retention {
+			if err := f.Admin().SetRetention(ctx, o.retain.Retention); err != nil {
+				return err
+			}
+			now := f.Admin().Retention()
+			if err := a.PrintLine("%s: entries are kept %s, no longer %s", o.name, kept(now), kept(before)); err != nil {
+				return err
+			}
+		}
+		unindexed, err := f.Admin().VerifyParts(ctx)
+		if err != nil {
+			return err
+		}
+		mended, err := f.Admin().Upgrade(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range mended {
+			if err := a.PrintLine("%s: mended: %s", o.name, m); err != nil {
+				return err
+			}
+		}
+		if f.Capture() != feedtype.CaptureNone &&
+			slices.ContainsFunc(mended, func(m string) bool { return m != unindexed }) {
+			if err := a.PrintLine("%s: `rowfeed check %s` finds changes that were not recorded meanwhile, "+
+				"`rowfeed repair %s` records them", o.name, o.name, o.name); err != nil {
+				return err
+			}
+		}
+		info, err := f.Info(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.given("data-shards") && info.ShardIDs != nil: // Reshard refuses it
+			_, err := f.Admin().Reshard(ctx, o.dataShards, nil)
+			return err
+		case o.given("data-shards") && (info.DataShards != o.dataShards || info.State == "sharding"):
+			return o.reshard(ctx, a, f, info)
+		case info.State == "sharding":
+			return a.PrintLine("%s: keys are being assigned to %d data shards; if that was interrupted, "+
+				"`rowfeed feed upgrade %s --data-shards %d` continues", o.name, info.DataShards, o.name, info.DataShards)
+		case len(mended) == 0 && before == f.Admin().Retention():
+			return a.PrintLine("%s: in order, nothing changed", o.name)
+		}
+		return nil
+	})
+}
+
+// kept says how long entries are kept, or how many.
+func kept(r rowfeed.Retention) string {
+	switch {
+	case r.Count > 0:
+		return fmt.Sprintf("up to %d of a shard", r.Count)
+	case r.Age > 0:
+		return "for " + r.Age.String()
+	}
+	return "for ever"
+}
+
+// notDataShards is the error for a number of data shards that no feed can have.
+func notDataShards(feed string, n int, next string) error {
+	return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "data-shards", Object: fmt.Sprintf("feed %q", feed),
+		Cause: fmt.Sprintf("--data-shards %d is not between 1 and %d", n, rowfeed.MaxDataShards), Next: next}
+}
+
+// reshard changes the number of data shards. Before it begins it prints the consequences.
+func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed.Feed, info *rowfeed.Info) error {
+	meaning := ""
+	switch {
+	case info.State == "sharding" && info.DataShards == o.dataShards:
+		meaning = fmt.Sprintf("continues to assign keys to %d data shards", info.DataShards)
+	case info.State == "active":
+		meaning = fmt.Sprintf("from %d to %s, a new generation: older cursors are refused, every consumer starts at "+
+			"the beginning, and parts are not served until this is done",
+			info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
+	}
+	if meaning != "" {
+		if err := a.PrintLine("%s: %s", o.name, meaning); err != nil {
+			return err
+		}
+	}
+	var keys int64
+	bar := a.NewProgress("giving keys their shards", -1)
+	_, err := f.Admin().Reshard(ctx, o.dataShards, func(n int64) { keys = n; bar.Set(n) })
+	bar.Done()
+	if err != nil {
+		if keys > 0 {
+			fmt.Fprintf(a.Stderr, "rowfeed: %s done before the command failed; run it again to continue\n",
+				cli.Plural(keys, "key"))
+		}
+		return err
+	}
+	return a.PrintLine("%s: %s, generation %d; consumers start at the beginning",
+		o.name, cli.Plural(int64(o.dataShards), "data shard"), f.Generation())
+}
