@@ -9,12 +9,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPlansOfOutboxes (M59, H17): pages and moves of a shard read its records and places by their
+// TestOutboxesAreReadByIndex (M59, H17): pages and moves of a shard read its records and places by their
 // indexes, and no others, also of a shard that has few records among many of another: before
 // the first ANALYZE, after it, and with statistics of when the outbox was empty; a publisher
 // finds the shards that have records by steps from one to the next, as do a page that names no
 // shard and a description.
-func TestPlansOfOutboxes(t *testing.T) {
+func TestOutboxesAreReadByIndex(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		const batch, many = 500, 20_000 // a reader moves 500 at least

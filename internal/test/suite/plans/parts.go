@@ -10,12 +10,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPlansOfParts (M25): TestPlansOfHotStatements for a feed of 1024
+// TestPartsAreReadByIndex (M25): TestHotStatementsUseIndexes for a feed of 1024
 // data shards. A page of a part reads the entries of its buckets and few others, however
 // many buckets it has, before the first ANALYZE and after it, and with statistics of when
 // the feed was empty or all of it was in one bucket. Publishing costs what it costs
 // without shards, and a batch of keys is given other shards for the cost of that batch.
-func TestPlansOfParts(t *testing.T) {
+func TestPartsAreReadByIndex(t *testing.T) {
 	testdb.Quick(t)
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {

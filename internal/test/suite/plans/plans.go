@@ -60,12 +60,12 @@ func vacuum(x *suite.Env) {
 	}
 }
 
-// TestPlansOfHotStatements (H17, H29): what publishers
+// TestHotStatementsUseIndexes (H17, H29): what publishers
 // and readers run all day is done by keys and indexes, never by reading a table whole
 // or sorting it: on a fresh table and on one of 100,000 rows, with 0, 1 and 100 % of
 // them waiting, before the first ANALYZE and after it, with plans made for the values
 // and with plans kept from before.
-func TestPlansOfHotStatements(t *testing.T) {
+func TestHotStatementsUseIndexes(t *testing.T) {
 	testdb.Quick(t)
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
@@ -129,10 +129,10 @@ func TestPlansOfHotStatements(t *testing.T) {
 	}
 }
 
-// TestPlansOfBackfill: recording the rows of a table goes from key to key, so that a
+// TestBackfillBatchesCostTheSame: recording the rows of a table goes from key to key, so that a
 // batch costs the same wherever it begins, whether or not the table was ever
 // analyzed.
-func TestPlansOfBackfill(t *testing.T) {
+func TestBackfillBatchesCostTheSame(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {
@@ -172,10 +172,10 @@ func TestPlansOfBackfill(t *testing.T) {
 	}
 }
 
-// TestPlansKept (H29): connections keep the plans of statements that they run
+// TestKeptPlansStayGood (H29): connections keep the plans of statements that they run
 // often. Plans from a time when nothing waited must still be good when everything
 // does: PostgreSQL's own count of rows read by scanning whole tables tells.
-func TestPlansKept(t *testing.T) {
+func TestKeptPlansStayGood(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		if e.Family != "postgres" {

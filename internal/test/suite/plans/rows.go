@@ -13,11 +13,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPlansOfRows (H17): TestPlansOfHotStatements for feeds
+// TestRowPositionsUseIndexes (H17): TestHotStatementsUseIndexes for feeds
 // whose rows hold their positions. Taking rows that wait, writing their positions and
 // reading pages costs the same in a table of 20,000 rows whatever part of it waits,
 // whether or not it was ever analyzed, and whatever it was like when it was.
-func TestPlansOfRows(t *testing.T) {
+func TestRowPositionsUseIndexes(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
 			suite.EachColumn(t, func(x *suite.Env) {

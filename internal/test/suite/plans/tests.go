@@ -7,11 +7,11 @@ import "testing"
 // Tests are the tests of this folder in the order in which they run.
 var Tests = []func(*testing.T){
 	TestForcedPlansAreNotCompiled,
-	TestPlansOfOutboxes,
-	TestPlansOfParts,
-	TestPlansOfHotStatements,
-	TestPlansOfBackfill,
-	TestPlansKept,
-	TestPlansOfRows,
-	TestPlansOfULIDs,
+	TestOutboxesAreReadByIndex,
+	TestPartsAreReadByIndex,
+	TestHotStatementsUseIndexes,
+	TestBackfillBatchesCostTheSame,
+	TestKeptPlansStayGood,
+	TestRowPositionsUseIndexes,
+	TestULIDPagesUseIndexes,
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPlansOfULIDs (M46, H17): a page of a shard reads its rows by the unique index of shard and ULID, and
+// TestULIDPagesUseIndexes (M46, H17): a page of a shard reads its rows by the unique index of shard and ULID, and
 // no others, wherever the cursor is: before the first ANALYZE and after it, and with statistics
 // of when the table was empty. Nor does what looks for the shards that a table has, when a feed is
 // made of it or checked: one entry of the index for each, and the ones that there are not.
-func TestPlansOfULIDs(t *testing.T) {
+func TestULIDPagesUseIndexes(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		const batch, many = 100, 20_000
