@@ -18,7 +18,8 @@ func TestDeclaration(t *testing.T) {
 	for _, d := range []dialect.Dialect{sqlite.New(), postgres.New(), mysql.New()} {
 		for _, good := range []string{"bigint", "BIGINT UNSIGNED", "numeric(10,2)", "time(6) with time zone",
 			"character varying(20)", "text[]", "public.citext",
-			"enum('a','it''s; --')", `my."odd type"`, "varchar(20) CHARACTER SET utf8mb4 COLLATE `utf8mb4_bin`", "größe"} {
+			"enum('a','it''s; --')", `my."odd type"`, "varchar(20) CHARACTER SET utf8mb4 COLLATE `utf8mb4_bin`",
+			"größe"} {
 			if _, err := PrintFeed(d, nil, FeedSpec{Name: "kv", Table: "kv", Key: []string{"id:" + good}}); err != nil {
 				t.Errorf("%s: %q: %v", d.Name(), good, err)
 			}

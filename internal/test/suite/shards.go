@@ -59,8 +59,8 @@ func (x *Env) InsertIDs(ids ...int64) {
 	}
 }
 
-// Cursors returns a consumer's cursors, each as "0/2 7" for the cursor 7 of shard 0 of 2. " paused" and " 3 aside" follow
-// if they apply.
+// Cursors returns a consumer's cursors, each as "0/2 7" for the cursor 7 of shard 0 of 2. " paused" and " 3 aside"
+// follow if they apply.
 func (x *Env) Cursors(consumer string) (lines []string) {
 	x.Helper()
 	all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: consumer})
@@ -88,8 +88,8 @@ func (x *Env) WantCursors(consumer string, want ...string) {
 	}
 }
 
-// HeldReshard starts a reshard of kv and holds it before the first statement of a kind that contains the words. end gets
-// the reshard's result.
+// HeldReshard starts a reshard of kv and holds it before the first statement of a kind that contains the words. end
+// gets the reshard's result.
 func (x *Env) HeldReshard(shards int, kind testdb.TapKind, words string) (held *testdb.Held, end chan error) {
 	x.Helper()
 	begun := false
@@ -143,8 +143,8 @@ func PositionOf(e rowfeed.Entry) int64 {
 	return n
 }
 
-// Part reads a part of a feed from a cursor to the head, page by page. It asserts that pages have at most limit entries,
-// and that positions grow.
+// Part reads a part of a feed from a cursor to the head, page by page. It asserts that pages have at most limit
+// entries, and that positions grow.
 func (x *Env) Part(
 	f rowfeed.Source, shards rowfeed.Shards, after rowfeed.Cursor, limit int,
 ) (entries []rowfeed.Entry, cursor rowfeed.Cursor) {

@@ -115,8 +115,8 @@ func OpenURL(rawURL string, h Hooks, params ...string) (*sql.DB, error) {
 	return openURL(rawURL, &h, append([]string{"_txlock=immediate"}, params...)...)
 }
 
-// openURL opens a pool on a database URL, tapped if h is not nil. It drops empty parameters, and those of other engines'
-// drivers.
+// openURL opens a pool on a database URL, tapped if h is not nil. It drops empty parameters, and those of other
+// engines' drivers.
 func openURL(rawURL string, h *Hooks, params ...string) (*sql.DB, error) {
 	params = slices.DeleteFunc(slices.Clone(params), func(p string) bool { return p == "" })
 	connector, err := connector(rawURL, params)

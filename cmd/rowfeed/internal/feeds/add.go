@@ -35,12 +35,7 @@ type feedAddOptions struct {
 	json              bool
 }
 
-func newFeedAdd(a *cli.App) *cobra.Command {
-	o := &feedAddOptions{}
-	cmd := &cobra.Command{
-		Use:   "add NAME --table T",
-		Short: "Create a feed of a table",
-		Long: `Creates a feed of a table. By default the table is not altered: triggers record the
+const feedAddHelp = `Creates a feed of a table. By default the table is not altered: triggers record the
 keys of rows that are inserted, updated or deleted. The table may be in use, and may
 have rows: these are recorded too, in batches. If the command is interrupted, run it
 again with the same arguments: it continues where it stopped. Running it again for a
@@ -99,7 +94,14 @@ run this command there afterwards, or "feed backfill", to place the rows that th
 table has.
 
 With --json: {"feed":"kv","table":"kv","key":["id"],"changed":true,"rows":3}; rows is
-the number recorded (with --mode outbox: placed) by this call, 0 if positions are kept.`,
+the number recorded (with --mode outbox: placed) by this call, 0 if positions are kept.`
+
+func newFeedAdd(a *cli.App) *cobra.Command {
+	o := &feedAddOptions{}
+	cmd := &cobra.Command{
+		Use:   "add NAME --table T",
+		Short: "Create a feed of a table",
+		Long: feedAddHelp,
 		Example: `  rowfeed feed add kv --table kv
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
   rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id

@@ -235,7 +235,8 @@ func TestStartMarkHidesOldDeletes(t *testing.T) {
 		x.WantPage(f, cursor, 1, four, "> 9+")
 		x.WantPage(f, cursor, 5, four, "10 "+suite.Gone(1), "11 "+suite.Gone(3), "12 "+suite.KV(2, "k", 2), "> 12")
 		// A cursor without a mark gets every tombstone.
-		x.WantPage(f, "2", 5, "7 "+suite.Gone(5), "8 "+suite.Gone(6), four, "10 "+suite.Gone(1), "11 "+suite.Gone(3), "> 11+")
+		x.WantPage(f, "2", 5, "7 "+suite.Gone(5), "8 "+suite.Gone(6), four,
+			"10 "+suite.Gone(1), "11 "+suite.Gone(3), "> 11+")
 		// If there are only tombstones, a start reaches the head at once.
 		x.Exec("DELETE FROM kv WHERE id = 2", "DELETE FROM kv WHERE id = 4")
 		x.Publish(f)
@@ -288,7 +289,8 @@ func TestCursorAtTime(t *testing.T) {
 		x.Publish(f)
 		second := func(s int) time.Time { return time.Unix(1_800_000_000+int64(s), 0) }
 		for id, s := range map[int]int{1: 10, 2: 20, 3: 20, 4: 30} {
-			x.Exec(fmt.Sprintf("UPDATE rowfeed_positions_kv SET published_at = %d WHERE id = %d", second(s).UnixMicro(), id))
+			x.Exec(fmt.Sprintf("UPDATE rowfeed_positions_kv SET published_at = %d WHERE id = %d",
+				second(s).UnixMicro(), id))
 		}
 		var all []string
 		for id := 1; id <= 4; id++ {

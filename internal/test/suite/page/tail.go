@@ -336,7 +336,8 @@ func TestFailedTailPageIsReadAlone(t *testing.T) {
 				answers = append(answers, <-result)
 			}
 			took := time.Since(began)
-			for i, got := range answers { // after tailPatience, the injected error may have met a request that reads alone
+			// After tailPatience, the injected error may have met a request that reads alone.
+			for i, got := range answers {
 				if took < tailPatience && (got.Err != nil || len(got.Page.Entries) == 0) {
 					x.Errorf("%d: %+v", i, got)
 				}
@@ -347,7 +348,8 @@ func TestFailedTailPageIsReadAlone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(x.Ctx, suite.Patience())
 		defer cancel()
 		open, held := tl.hold(&tl.before, rowfeed.Request{After: "18"}) // its connection hangs
-		if page, err := tl.feed.Fetch(ctx, rowfeed.Request{After: "18", Limit: 1}); err != nil || len(page.Entries) != 1 {
+		page, err := tl.feed.Fetch(ctx, rowfeed.Request{After: "18", Limit: 1})
+		if err != nil || len(page.Entries) != 1 {
 			x.Errorf("while another page hangs: %+v, %v", page, err)
 		}
 		open()

@@ -19,10 +19,11 @@ func TestUnreadableFeedIsListedAndRefused(t *testing.T) {
 		x.AddKV()
 		x.Add(rowfeed.FeedSpec{Name: "late", Table: "kv"})
 		seen := 0
-		consumer := &rowfeed.Consumer{Name: "c", DB: x.RF, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+		consumer := &rowfeed.Consumer{Name: "c", DB: x.RF}
+		consumer.Handle = func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 			seen += len(entries)
 			return nil
-		}}
+		}
 		var err error
 		if consumer.Source, err = x.RF.Feed(x.Ctx, "late"); err != nil {
 			t.Fatal(err)

@@ -192,9 +192,16 @@ func TestWaitersOfChangedFeedAreRefused(t *testing.T) {
 		want   rowfeed.Code
 	}{
 		{"dropped", func(x *suite.Env) { x.Drop() }, rowfeed.UnknownFeed},
-		{"added again", func(x *suite.Env) { x.Drop(); x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"}) }, rowfeed.GenerationChanged},
-		{"set back", func(x *suite.Env) { x.Exec("UPDATE rowfeed_sequences SET value = value - 1") }, rowfeed.DatabaseChanged},
-		{"bumped", func(x *suite.Env) { x.Exec("UPDATE rowfeed_feeds SET generation = generation + 1") }, rowfeed.GenerationChanged},
+		{"added again", func(x *suite.Env) {
+			x.Drop()
+			x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
+		}, rowfeed.GenerationChanged},
+		{"set back", func(x *suite.Env) {
+			x.Exec("UPDATE rowfeed_sequences SET value = value - 1")
+		}, rowfeed.DatabaseChanged},
+		{"bumped", func(x *suite.Env) {
+			x.Exec("UPDATE rowfeed_feeds SET generation = generation + 1")
+		}, rowfeed.GenerationChanged},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			suite.Each(t, func(x *suite.Env) {

@@ -257,7 +257,8 @@ func TestStampChangesWithEveryCommit(t *testing.T) {
 			seen[stamp] = after
 		}
 		changed("the beginning")
-		oldest, middle, newest := x.Begin(sql.LevelReadCommitted), x.Begin(sql.LevelReadCommitted), x.Begin(sql.LevelReadCommitted)
+		oldest, middle := x.Begin(sql.LevelReadCommitted), x.Begin(sql.LevelReadCommitted)
+		newest := x.Begin(sql.LevelReadCommitted)
 		for i, tx := range []*sql.Tx{oldest, middle, newest} {
 			x.In(tx, fmt.Sprintf("INSERT INTO kv VALUES (%d)", i))
 		}
