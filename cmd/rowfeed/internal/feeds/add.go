@@ -101,7 +101,7 @@ func newFeedAdd(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --table T",
 		Short: "Create a feed of a table",
-		Long: feedAddHelp,
+		Long:  feedAddHelp,
 		Example: `  rowfeed feed add kv --table kv
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
   rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id
