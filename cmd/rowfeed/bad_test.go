@@ -11,7 +11,8 @@ import (
 func TestBadInput(t *testing.T) {
 	s := withFeed(t)
 	s.sql("CREATE TABLE nokey (a TEXT)", "CREATE TABLE nullkey (a TEXT UNIQUE)", "CREATE VIEW view1 AS SELECT 1 AS a",
-		"CREATE TABLE stamped (id INTEGER PRIMARY KEY)", "CREATE TRIGGER stamp AFTER UPDATE ON stamped BEGIN SELECT 1; END")
+		"CREATE TABLE stamped (id INTEGER PRIMARY KEY)",
+		"CREATE TRIGGER stamp AFTER UPDATE ON stamped BEGIN SELECT 1; END")
 	writeFile(t, "bad.yaml", "db: sqlite:rowfeed.db\nlisten: 127.0.0.1:0\ncolour: red\n")
 	writeFile(t, "text.db", strings.Repeat("this is no database\n", 100))
 	tests := []struct {
@@ -30,7 +31,8 @@ func TestBadInput(t *testing.T) {
 		{"bench --payload 1000000", cli.ExitUsage, []string{"--payload 1000000 is not between 1 and 10000", "Next:"}},
 		{"bench --writers 0", cli.ExitUsage, []string{"--writers 0 is not between 1 and 1000", "Next:"}},
 		{"bench --repetitions 0", cli.ExitUsage, []string{"--repetitions 0 is not between 1 and 1000", "Next:"}},
-		{"bench --seconds 0", cli.ExitUsage, []string{"--seconds", `"0" is not a number of seconds`, "rowfeed bench --help"}},
+		{"bench --seconds 0", cli.ExitUsage,
+			[]string{"--seconds", `"0" is not a number of seconds`, "rowfeed bench --help"}},
 		{"bench --seconds NaN", cli.ExitUsage, []string{"--seconds", `"NaN" is not a number of seconds`, "--help"}},
 		{"bench --rate 0", cli.ExitUsage, []string{"--rate", `"0"`, "100/s", "--help"}},
 		{"bench --rate 1000000", cli.ExitUsage, []string{"--rate 1e+06 is not between", "Next:"}},
@@ -123,7 +125,8 @@ func TestBadInput(t *testing.T) {
 		{"feed add kv --table nokey", cli.ExitFailed, []string{`table "nokey"`}},
 		{"feed drop kw", cli.ExitFailed, []string{`feed "kw"`, "no such feed", "rowfeed feed list"}},
 		{"republish kv", cli.ExitUsage, []string{"republish kv", "--key", "--where", "--all"}},
-		{"consumer reset mail --shard one", cli.ExitUsage, []string{"--shard", `"one" is not the number of a shard`, "--help"}},
+		{"consumer reset mail --shard one", cli.ExitUsage,
+			[]string{"--shard", `"one" is not the number of a shard`, "--help"}},
 		{"consumer reset mail --shard -1", cli.ExitFailed,
 			[]string{`shard -1`, "there is no such cursor", "rowfeed consumer list"}},
 		{"republish kv --all --key 1", cli.ExitUsage, []string{"republish kv"}},

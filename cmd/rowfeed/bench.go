@@ -179,7 +179,8 @@ func (o *benchOptions) runClean(ctx context.Context, a *cli.App, cfg rowfeed.Con
 		return a.PrintLine("%s: no bench has left anything", open.Redact(a.URL))
 	}
 	for _, l := range cleaned.Removed {
-		if err := a.PrintLine("%s: removed; %s made it at %s", l.Prefix, l.Owner, l.Began.Format(time.RFC3339)); err != nil {
+		began := l.Began.Format(time.RFC3339)
+		if err := a.PrintLine("%s: removed; %s made it at %s", l.Prefix, l.Owner, began); err != nil {
 			return err
 		}
 	}
@@ -217,10 +218,11 @@ func showServer(a *cli.App, r *bench.Report) error {
 	if !r.Database.Durable {
 		durable = "COMMITS MAY BE FORGOTTEN after a power cut: figures of a server that is safe are lower"
 	}
-	return a.PrintLine("%s: %s\n  %s\n%s on %s, %s CPUs (%s/%s); %d rows of %d bytes, %d writers, %g s, %d repetitions\n",
-		r.Database.Version, strings.Join(settings,
-			", "), durable, buildOf(), r.Machine.Host, fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch,
-		r.Options.Rows, r.Options.Payload, r.Options.Writers, r.Options.Seconds, r.Options.Repetitions)
+	return a.PrintLine(
+		"%s: %s\n  %s\n%s on %s, %s CPUs (%s/%s); %d rows of %d bytes, %d writers, %g s, %d repetitions\n",
+		r.Database.Version, strings.Join(settings, ", "), durable, buildOf(), r.Machine.Host,
+		fmt.Sprint(r.Machine.CPUs), r.Machine.OS, r.Machine.Arch, r.Options.Rows, r.Options.Payload,
+		r.Options.Writers, r.Options.Seconds, r.Options.Repetitions)
 }
 
 func showWriters(a *cli.App, r *bench.Report) error {

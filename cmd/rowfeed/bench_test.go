@@ -42,7 +42,8 @@ machine machine.arch machine.cpus machine.go machine.host machine.os
 options options.measures options.payload options.rate options.repetitions options.rows options.seconds options.writers
 pages pages.end_ms pages.entries pages.entries_per_second pages.middle_ms pages.page pages.start_ms
 rowfeed rows rows.positions rows.read rows.written took_seconds
-writers writers.capture writers.commits_per_second writers.longest_ms writers.ratio writers.ratio_high writers.ratio_low writers.retries writers.write`
+writers writers.capture writers.commits_per_second writers.longest_ms writers.ratio writers.ratio_high writers.ratio_low
+writers.retries writers.write`
 
 // TestBenchJSON: on every database the report has the same keys, and its rows add up; a
 // measure that was left out is null. rowfeed's tables need not be there.

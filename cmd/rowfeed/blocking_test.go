@@ -25,13 +25,13 @@ func TestBlockingLife(t *testing.T) {
 	s.prints(add, "ev: follows table ev by key (id), mode blocking\n")
 	s.prints(add, "ev: is a feed of table ev already, nothing changed\n")
 	s.prints("fetch ev --limit 1",
-		`{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"shard":0,"ulid":"AYVzAtqI//+//////////w=="}}
-{"cursor":"01GNSG5PM8ZZZVZZZZZZZZZZZZ@01GNSG5PM8ZZZW000000000033","more":true,"base64":["ulid"]}
-`)
+		`{"position":"01GNSG5PM8ZZZVZZZZZZZZZZZZ","shard":0,"op":"upsert","key":{"id":1},`+
+			`"row":{"id":1,"shard":0,"ulid":"AYVzAtqI//+//////////w=="}}`+"\n"+
+			`{"cursor":"01GNSG5PM8ZZZVZZZZZZZZZZZZ@01GNSG5PM8ZZZW000000000033","more":true,"base64":["ulid"]}`+"\n")
 	s.prints("fetch ev --after 01GNSG5PM8ZZZVZZZZZZZZZZZZ --shard 0",
-		`{"position":"01GNSG5PM8ZZZW000000000033","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"shard":0,"ulid":"AYVzAtqI///AAAAAAAAAYw=="}}
-{"cursor":"01GNSG5PM8ZZZW000000000033","more":false,"base64":["ulid"]}
-`)
+		`{"position":"01GNSG5PM8ZZZW000000000033","shard":0,"op":"upsert","key":{"id":2},`+
+			`"row":{"id":2,"shard":0,"ulid":"AYVzAtqI///AAAAAAAAAYw=="}}`+"\n"+
+			`{"cursor":"01GNSG5PM8ZZZW000000000033","more":false,"base64":["ulid"]}`+"\n")
 	s.prints("fetch ev --shard=-5", "{\"cursor\":\"\",\"more\":false,\"base64\":[\"ulid\"]}\n")
 	s.prints("check ev", "ev: in order\n")
 	for _, command := range []string{"feed list", "feed show ev", "status ev", "publish --once ev", "feed upgrade ev"} {

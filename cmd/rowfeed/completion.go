@@ -49,7 +49,8 @@ the line names (--db, ROWFEED_DB, rowfeed.yaml), within a second or not at all.
 				return err
 			}
 			if shells[args[0]] == nil {
-				return cli.WrongUse(cmd, "%s: %q is none of %s", cmd.CommandPath(), args[0], strings.Join(shellNames, ", "))
+				return cli.WrongUse(cmd, "%s: %q is none of %s", cmd.CommandPath(), args[0],
+					strings.Join(shellNames, ", "))
 			}
 			return nil
 		},

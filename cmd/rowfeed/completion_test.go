@@ -19,7 +19,12 @@ func (s *shell) completes(
 ) (words []string, directive string) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	a := &cli.App{Stdout: &out, Stderr: &errs, Getenv: func(name string) string { return s.env[name] }, CompletionTimeout: within}
+	a := &cli.App{
+		Stdout:            &out,
+		Stderr:            &errs,
+		Getenv:            func(name string) string { return s.env[name] },
+		CompletionTimeout: within,
+	}
 	root := newRoot(a)
 	root.SetArgs(append([]string{"__complete"}, args...))
 	if err := root.ExecuteContext(ctx); err != nil {

@@ -53,7 +53,8 @@ func (o *conformOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	results, err := protocoltest.Run(ctx, protocoltest.Options{URL: o.url, Feed: o.feed, Token: token, MaxEntries: o.entries})
+	results, err := protocoltest.Run(ctx,
+		protocoltest.Options{URL: o.url, Feed: o.feed, Token: token, MaxEntries: o.entries})
 	if err != nil {
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + o.url,
 			Cause: "it cannot be asked about a feed",
@@ -70,8 +71,9 @@ func (o *conformOptions) run(ctx context.Context, a *cli.App) error {
 	if failed == 0 {
 		return printed
 	}
-	return &rowfeed.Error{Code: rowfeed.Failed, Object: "server " + o.url, Cause: cli.Plural(failed, "check") + " failed",
-		Next: "docs/PROTOCOL.md has the sentences by their numbers"}
+	return &rowfeed.Error{Code: rowfeed.Failed, Object: "server " + o.url,
+		Cause: cli.Plural(failed, "check") + " failed",
+		Next:  "docs/PROTOCOL.md has the sentences by their numbers"}
 }
 
 func (o *conformOptions) show(a *cli.App, results []protocoltest.Result) error {

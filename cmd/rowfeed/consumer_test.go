@@ -62,7 +62,8 @@ func (s *shell) shows(line, want string) {
 // TestConsumerCommands (M72) is a consumer's life as operators see it.
 func TestConsumerCommands(t *testing.T) {
 	s := withFeed(t)
-	s.prints("consumer list", "there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer\n")
+	s.prints("consumer list",
+		"there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer\n")
 	s.prints("consumer list mail --json", "[]\n")
 	s.consume(0)
 	s.shows("consumer list",
@@ -119,13 +120,17 @@ func TestDeadCommands(t *testing.T) {
 	s.prints("dead list", "there are no dead letters\n")
 	s.prints("dead list --json", "[]\n")
 	s.consume(2)
-	s.shows("dead list mail",
-		`┌──────────┬──────┬───────┬──────────┬────────┬──────────┬───────┬──────────┬────────┬──────────────────────┬─────────────────┐
-│ consumer │ feed │ shard │ key      │ op     │ position │ state │ attempts │ joined │ since                │ error           │
-├──────────┼──────┼───────┼──────────┼────────┼──────────┼───────┼──────────┼────────┼──────────────────────┼─────────────────┤
-│ mail     │ kv   │     0 │ {"id":2} │ upsert │ 2        │ aside │        2 │      0 │ 2026-01-31T12:00:00Z │ no such address │
-└──────────┴──────┴───────┴──────────┴────────┴──────────┴───────┴──────────┴────────┴──────────────────────┴─────────────────┘
-`)
+	s.shows("dead list mail", ""+
+		`┌──────────┬──────┬───────┬──────────┬────────┬──────────`+
+		`┬───────┬──────────┬────────┬──────────────────────┬─────────────────┐`+"\n"+
+		`│ consumer │ feed │ shard │ key      │ op     │ position `+
+		`│ state │ attempts │ joined │ since                │ error           │`+"\n"+
+		`├──────────┼──────┼───────┼──────────┼────────┼──────────`+
+		`┼───────┼──────────┼────────┼──────────────────────┼─────────────────┤`+"\n"+
+		`│ mail     │ kv   │     0 │ {"id":2} │ upsert │ 2        `+
+		`│ aside │        2 │      0 │ 2026-01-31T12:00:00Z │ no such address │`+"\n"+
+		`└──────────┴──────┴───────┴──────────┴────────┴──────────`+
+		`┴───────┴──────────┴────────┴──────────────────────┴─────────────────┘`+"\n")
 	if out := s.ok("status kv"); !strings.Contains(out, `consumer mail is 0 behind, cursor "3", 1 dead letter`) {
 		t.Errorf("status: %s", out)
 	}

@@ -98,7 +98,8 @@ func TestUsedPort(t *testing.T) {
 	defer l.Close()
 	at := l.Addr().String()
 	for _, line := range []string{"demo --listen " + at, "serve --listen " + at} {
-		if got := s.fails(cli.ExitFailed, line); !strings.Contains(got, at) || !strings.Contains(got, "another process") ||
+		got := s.fails(cli.ExitFailed, line)
+		if !strings.Contains(got, at) || !strings.Contains(got, "another process") ||
 			!strings.Contains(got, "--listen") {
 			t.Errorf("rowfeed %s says %q", line, got)
 		}

@@ -14,7 +14,8 @@ func TestLease(t *testing.T) {
 	s := withFeed(t)
 	s.prints("lease list", "there are no leases; a publisher acquires one for its feed\n")
 	s.prints("lease list --json", "[]\n")
-	if got := s.fails(cli.ExitFailed, "lease release publish:kv"); !strings.Contains(got, `lease "publish:kv": it was never acquired`) {
+	never := `lease "publish:kv": it was never acquired`
+	if got := s.fails(cli.ExitFailed, "lease release publish:kv"); !strings.Contains(got, never) {
 		t.Errorf("release of none: %s", got)
 	}
 	a, errs := quietApp(t)

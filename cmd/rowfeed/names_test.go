@@ -81,15 +81,8 @@ func TestOddNames(t *testing.T) {
 						func(t *testing.T) {
 							plain, types := name, []string{"", "", ""}
 							if printed { // without the table a colon ends a name
-								plain, types = strings.ReplaceAll(
-									name,
-									":",
-									"",
-								), []string{
-									":bigint",
-									":int",
-									":" + ulidTypes[e.Family],
-								}
+								plain = strings.ReplaceAll(name, ":", "")
+								types = []string{":bigint", ":int", ":" + ulidTypes[e.Family]}
 							}
 							x := &oddTable{
 								T:     t,
@@ -208,7 +201,10 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 		trigger := x.d.TriggerNames(&dialect.Feed{Name: spec.Name, Names: own,
 			Source: feedtype.TableName{Schema: x.schema}})[0]
 		x.exec("DROP TRIGGER " + map[string]string{
-			"sqlite": q(trigger), "postgres": q(trigger) + " ON " + source, "mysql": q(x.schema) + "." + q(trigger)}[family])
+			"sqlite":   q(trigger),
+			"postgres": q(trigger) + " ON " + source,
+			"mysql":    q(x.schema) + "." + q(trigger),
+		}[family])
 		if mended, err := f.Admin().Upgrade(ctx); err != nil || len(mended) == 0 {
 			x.Errorf("upgrade: %q %v", mended, err)
 		}
@@ -316,7 +312,8 @@ func TestNotesStayComments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := feeds.PrintScript(&cli.App{Stdout: &script}, d, []dialect.Step{{Note: "a\nb\rc\r\nd", SQL: "COMMIT"}}); err != nil {
+	steps := []dialect.Step{{Note: "a\nb\rc\r\nd", SQL: "COMMIT"}}
+	if err := feeds.PrintScript(&cli.App{Stdout: &script}, d, steps); err != nil {
 		t.Fatal(err)
 	}
 	if want := "-- a\n-- b\n-- c\n-- \n-- d\nCOMMIT;\n"; script.String() != want {

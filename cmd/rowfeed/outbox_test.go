@@ -39,10 +39,11 @@ func TestOutboxLife(t *testing.T) {
 		"ev: follows table ev by key (id), mode outbox, capture trigger, 2 rows placed behind the head by this call\n")
 	s.prints(add, "ev: is a feed of table ev already, nothing changed\n")
 	s.prints("fetch ev",
-		`{"position":"01GNSG5PM8000G0000000G0001","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"at":"2023-01-02T15:04:05Z"}}
-{"position":"01GNSG5QKG000G0000000G0002","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"at":"2023-01-02T15:04:06Z"}}
-{"cursor":"01GNSG5QKG000G0000000G0002","more":false,"base64":[]}
-`)
+		`{"position":"01GNSG5PM8000G0000000G0001","shard":0,"op":"upsert","key":{"id":1},`+
+			`"row":{"id":1,"at":"2023-01-02T15:04:05Z"}}`+"\n"+
+			`{"position":"01GNSG5QKG000G0000000G0002","shard":0,"op":"upsert","key":{"id":2},`+
+			`"row":{"id":2,"at":"2023-01-02T15:04:06Z"}}`+"\n"+
+			`{"cursor":"01GNSG5QKG000G0000000G0002","more":false,"base64":[]}`+"\n")
 	s.sql("INSERT INTO ev VALUES (3, NULL)", "INSERT INTO ev VALUES (4, NULL)",
 		"DELETE FROM rowfeed_outbox_ev WHERE id = 4")
 	if r := s.run("check", "ev"); r.code != cli.ExitFailed ||

@@ -132,7 +132,8 @@ func TestMetricsBesideServers(t *testing.T) {
 	s.sql("INSERT INTO kv VALUES (4, 'a', 'd', '')")
 	scrape("publish --metrics :0", `rowfeed_publish_keys_total{feed="kv"} `)
 	s.ok("publish --once")
-	scrape("relay kv --to stdout: --consumer out --metrics :0", `rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
+	scrape("relay kv --to stdout: --consumer out --metrics :0",
+		`rowfeed_consumed_entries_total{consumer="out",feed="kv"} `)
 	writeFile(t, "rowfeed.yaml", "metrics: nowhere\n")
 	if err := s.fails(cli.ExitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
 		t.Error(err)

@@ -66,7 +66,8 @@ func TestReady(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer hanging.Close()
-	if text := s.fails(cli.ExitFailed, "ready --timeout 50ms "+hanging.URL); !strings.Contains(text, "it does not answer") {
+	text := s.fails(cli.ExitFailed, "ready --timeout 50ms "+hanging.URL)
+	if !strings.Contains(text, "it does not answer") {
 		t.Errorf("a server that hangs: %s", text)
 	}
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -51,11 +51,8 @@ func TestRelayOnce(t *testing.T) {
 	}))
 	defer hook.Close()
 	s.env["HOOK"], s.env["SECRET"] = hook.URL+"/hunter2", secret
-	if got := s.fails(cli.ExitFailed, "relay kv --to env:HOOK --secret env:SECRET --once"); !strings.Contains(
-		got,
-		"--allow-private",
-	) ||
-		strings.Contains(got, "hunter2") {
+	got := s.fails(cli.ExitFailed, "relay kv --to env:HOOK --secret env:SECRET --once")
+	if !strings.Contains(got, "--allow-private") || strings.Contains(got, "hunter2") {
 		t.Errorf("a private address: %s", got)
 	}
 	s.prints("relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once", "")
@@ -65,15 +62,12 @@ func TestRelayOnce(t *testing.T) {
 
 	s.sql("DELETE FROM kv WHERE id = 2")
 	s.ok("publish --once")
-	if got := s.fails(cli.ExitFailed, "relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once"); !strings.Contains(
-		got,
-		`key {"id":2} was refused 5 times`,
-	) {
+	once := "relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once"
+	if got := s.fails(cli.ExitFailed, once); !strings.Contains(got, `key {"id":2} was refused 5 times`) {
 		t.Errorf("refused: %s", got)
 	}
 	// Told of on stderr as well.
-	if r := s.run("relay", "kv", "--to", "env:HOOK", "--secret", "env:SECRET", "--allow-private", "--consumer", "hook", "--once", "--set-aside"); r.code != cli.ExitDone ||
-		!strings.Contains(r.err, "422") {
+	if r := s.run(strings.Fields(once + " --set-aside")...); r.code != cli.ExitDone || !strings.Contains(r.err, "422") {
 		t.Errorf("set aside: %+v", r)
 	}
 	if out := s.ok("dead list hook"); !strings.Contains(out, `{"id":2}`) {
@@ -85,7 +79,8 @@ func TestRelayOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.prints("relay kv --to sqlite:copy.db?table=kv --once", "")
-	if got := copied("SELECT group_concat(id || v, ' ') FROM (SELECT id, coalesce(v, '-') v FROM kv ORDER BY id)"); got != "1jim 3x" {
+	got = copied("SELECT group_concat(id || v, ' ') FROM (SELECT id, coalesce(v, '-') v FROM kv ORDER BY id)")
+	if got != "1jim 3x" {
 		t.Errorf("the mirror has %s", got)
 	}
 	if got := s.ok("consumer list --json --db sqlite:copy.db"); !strings.Contains(got, `"consumer": "sqlite-`) {
@@ -148,7 +143,9 @@ func TestRelayLease(t *testing.T) {
 	pool := s.pool()
 	var ttl int64
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		if err := pool.QueryRow("SELECT expires_at - acquired_at FROM rowfeed_leases WHERE name = 'relay:kv:hook' AND renewals = 0").Scan(&ttl); err != nil {
+		err := pool.QueryRow("SELECT expires_at - acquired_at FROM rowfeed_leases " +
+			"WHERE name = 'relay:kv:hook' AND renewals = 0").Scan(&ttl)
+		if err != nil {
 			t.Error(err)
 		}
 	}))
@@ -192,12 +189,14 @@ func TestRelayShardCount(t *testing.T) {
 	}
 	var leases, cursors int
 	pool := s.pool()
-	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_leases WHERE name LIKE 'consumer:kv:hook/4/%' AND epoch = 1").Scan(&leases); err != nil ||
-		leases != 4 {
+	err := pool.QueryRow("SELECT count(*) FROM rowfeed_leases " +
+		"WHERE name LIKE 'consumer:kv:hook/4/%' AND epoch = 1").Scan(&leases)
+	if err != nil || leases != 4 {
 		t.Errorf("%d leases, %v", leases, err)
 	}
-	if err := pool.QueryRow("SELECT count(*) FROM rowfeed_cursors WHERE consumer = 'hook' AND shard_count = 4 AND epoch = 1").Scan(&cursors); err != nil ||
-		cursors != 4 {
+	err = pool.QueryRow("SELECT count(*) FROM rowfeed_cursors " +
+		"WHERE consumer = 'hook' AND shard_count = 4 AND epoch = 1").Scan(&cursors)
+	if err != nil || cursors != 4 {
 		t.Errorf("%d cursors, %v", cursors, err)
 	}
 }
@@ -211,11 +210,9 @@ func TestServeRelays(t *testing.T) {
 		got <- string(body)
 	}))
 	defer hook.Close()
-	writeFile(
-		t,
-		"rowfeed.yaml",
-		"relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n  - feed: kv\n    to: sqlite:copy.db?table=kv\n",
-	)
+	writeFile(t, "rowfeed.yaml",
+		"relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n"+
+			"  - feed: kv\n    to: sqlite:copy.db?table=kv\n")
 	copied, err := s.openCopy()
 	if err != nil {
 		t.Fatal(err)
@@ -245,18 +242,17 @@ func TestServeRelays(t *testing.T) {
 		t.Error(err)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: 'stdout:'\n  - feed: kv\n    to: stdout\n")
-	if got := s.fails(cli.ExitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, `have the consumer "stdout"`) {
+	serve := "serve --listen 127.0.0.1:0"
+	if got := s.fails(cli.ExitFailed, serve); !strings.Contains(got, `have the consumer "stdout"`) {
 		t.Errorf("two of one name: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n    to: env:HOOK\n    shard_count: 1.5\n")
-	if got := s.fails(cli.ExitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(
-		got,
-		"rowfeed.yaml:4: relays[0].shard_count: 1.5 is not a whole number",
-	) {
+	fraction := "rowfeed.yaml:4: relays[0].shard_count: 1.5 is not a whole number"
+	if got := s.fails(cli.ExitFailed, serve); !strings.Contains(got, fraction) {
 		t.Errorf("a fraction of a shard: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n")
-	if got := s.fails(cli.ExitFailed, "serve --listen 127.0.0.1:0"); !strings.Contains(got, "relays[0]: to is missing") {
+	if got := s.fails(cli.ExitFailed, serve); !strings.Contains(got, "relays[0]: to is missing") {
 		t.Errorf("without to: %s", got)
 	}
 }
@@ -274,11 +270,8 @@ func TestServeOutbox(t *testing.T) {
 		got <- string(body)
 	}))
 	defer hook.Close()
-	writeFile(
-		t,
-		"rowfeed.yaml",
-		"relays:\n  - feed: ev\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    shard_count: 2\n",
-	)
+	writeFile(t, "rowfeed.yaml",
+		"relays:\n  - feed: ev\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    shard_count: 2\n")
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	a, _ := quietApp(t)
@@ -311,11 +304,8 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	got := make(chan struct{}, 100)
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got <- struct{}{} }))
 	defer hook.Close()
-	writeFile(
-		t,
-		"rowfeed.yaml",
-		"relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    lease: 1s\n",
-	)
+	writeFile(t, "rowfeed.yaml",
+		"relays:\n  - feed: kv\n    to: env:HOOK\n    consumer: hook\n    allow_private: true\n    lease: 1s\n")
 	a, _ := quietApp(t)
 	log := newLines(t.Context())
 	a.Stderr = log
@@ -353,7 +343,8 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	}()
 	ended := make(chan error, 1)
 	go func() {
-		if r := s.run(strings.Fields("relay kv --to " + hook.URL + " --allow-private --consumer hook --once --shard-count 4")...); r.code != cli.ExitDone {
+		line := "relay kv --to " + hook.URL + " --allow-private --consumer hook --once --shard-count 4"
+		if r := s.run(strings.Fields(line)...); r.code != cli.ExitDone {
 			ended <- fmt.Errorf("exit code %d: %s", r.code, r.err)
 			return
 		}
@@ -392,7 +383,8 @@ func TestRelayStandsBy(t *testing.T) {
 	defer db.Close()
 	for i, c := range []struct{ lease, says string }{
 		{relay.LeaseName("hook", "kv"), `msg="standing by: another process delivers"`},
-		{admin.JobLease(admin.ConsumerGroup("hook", "kv"), 2, 1), `msg="waiting for a shard that another process holds"`},
+		{admin.JobLease(admin.ConsumerGroup("hook", "kv"), 2, 1),
+			`msg="waiting for a shard that another process holds"`},
 	} {
 		once := fmt.Sprintf("relay kv --to %s --allow-private --consumer hook --shard-count %d --once", hook.URL, i+1)
 		s.prints(once, "")
@@ -408,7 +400,8 @@ func TestRelayStandsBy(t *testing.T) {
 			t.Errorf("status does not tell the holder: %s", out)
 		}
 		s.ok("consumer pause hook")
-		if got := s.fails(cli.ExitFailed, once); strings.Count(got, c.says) != 1 || !strings.Contains(got, claim.Owner()) ||
+		got := s.fails(cli.ExitFailed, once)
+		if strings.Count(got, c.says) != 1 || !strings.Contains(got, claim.Owner()) ||
 			!strings.Contains(got, "it is paused") {
 			t.Errorf("of %d shards: %s", i+1, got)
 		}

@@ -145,7 +145,8 @@ rowfeed: it is back
 	}
 
 	first := &script{steps: []func() (rowfeed.Page, error){fail(rowfeed.Unavailable)}}
-	if err := (&read.TailOptions{Name: "kv", Limit: 1}).Follow(t.Context(), a, first); !errors.Is(err, rowfeed.Unavailable) {
+	err = (&read.TailOptions{Name: "kv", Limit: 1}).Follow(t.Context(), a, first)
+	if !errors.Is(err, rowfeed.Unavailable) {
 		t.Errorf("a source that never answered ended with %v", err)
 	}
 }

@@ -64,7 +64,8 @@ func TestUnblockOnServers(t *testing.T) {
 		}
 		if out := s.ok("status ev"); e != testdb.MariaDB && !strings.Contains(out, head+"; held by session "+id+" (") ||
 			e == testdb.MariaDB &&
-				!strings.Contains(out, "ev: the holder of a shard is known only while another transaction waits for it\n") {
+				!strings.Contains(out,
+					"ev: the holder of a shard is known only while another transaction waits for it\n") {
 			t.Errorf("status: %s", out)
 		}
 		if got := s.fails(cli.ExitFailed, "unblock ev --shard 5 --session 0"); !strings.Contains(got,
@@ -85,7 +86,8 @@ func TestUnblockOnServers(t *testing.T) {
 		}
 		// What the database tells may be a moment old, and so may those who waited with --dry-run.
 		deadline := time.Now().Add(time.Minute)
-		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != "ev: no transaction has shard 5, nothing changed\n" {
+		free := "ev: no transaction has shard 5, nothing changed\n"
+		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != free {
 			if time.Now().After(deadline) {
 				t.Fatal("in vain after a minute: nobody has the shard")
 			}

@@ -84,7 +84,8 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 				return err
 			}
 			now := f.Admin().Retention()
-			if err := a.PrintLine("%s: entries are kept %s, no longer %s", o.name, kept(now), kept(before)); err != nil {
+			err := a.PrintLine("%s: entries are kept %s, no longer %s", o.name, kept(now), kept(before))
+			if err != nil {
 				return err
 			}
 		}
@@ -120,7 +121,8 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 			return o.reshard(ctx, a, f, info)
 		case info.State == "sharding":
 			return a.PrintLine("%s: keys are being assigned to %d data shards; if that was interrupted, "+
-				"`rowfeed feed upgrade %s --data-shards %d` continues", o.name, info.DataShards, o.name, info.DataShards)
+				"`rowfeed feed upgrade %s --data-shards %d` continues",
+				o.name, info.DataShards, o.name, info.DataShards)
 		case len(mended) == 0 && before == f.Admin().Retention():
 			return a.PrintLine("%s: in order, nothing changed", o.name)
 		}

@@ -80,7 +80,8 @@ set aside.`, "to be tried again by the consumer",
 			(*admin.Admin).RetryDeadLetters),
 		deadVerb(a, "drop", "Drop dead letters",
 			`Drops dead letters: the versions of their keys so far are never delivered. The next
-version of such a key is delivered, so "rowfeed republish" brings the key back.`, "given up", (*admin.Admin).DropDeadLetters))
+version of such a key is delivered, so "rowfeed republish" brings the key back.`,
+			"given up", (*admin.Admin).DropDeadLetters))
 	return cmd
 }
 

@@ -242,7 +242,8 @@ func shardNotes(s *admin.Status) (head string, notes []string) {
 	case admin.HoldersWaitedFor:
 		notes = append(notes, s.Name+": the holder of a shard is known only while another transaction waits for it")
 	case admin.HoldersNone:
-		notes = append(notes, s.Name+": holders of shards are not known: the database does not show them, or not to this login")
+		notes = append(notes,
+			s.Name+": holders of shards are not known: the database does not show them, or not to this login")
 	}
 	switch len(s.Shards) {
 	case 0:

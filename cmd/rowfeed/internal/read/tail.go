@@ -85,7 +85,8 @@ func (o *TailOptions) run(ctx context.Context, a *cli.App) error {
 	}
 	if o.token != "" {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "token",
-			Cause: "--token is for a server, but there is no --url", Next: "name the server with --url, or leave --token out"}
+			Cause: "--token is for a server, but there is no --url",
+			Next:  "name the server with --url, or leave --token out"}
 	}
 	return a.WithFeed(ctx, o.Name, func(_ *cli.Session, f *rowfeed.Feed) error { return o.Follow(ctx, a, f) })
 }

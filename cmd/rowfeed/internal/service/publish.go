@@ -129,7 +129,8 @@ func (o *PublishOptions) publishOnce(ctx context.Context, a *cli.App, feeds []*r
 			failed = append(failed, err)
 			continue
 		}
-		if err := a.PrintLine("%s: %s published, %s", f.Name(), cli.Plural(int64(n), "key"), headText(info)); err != nil {
+		published := cli.Plural(int64(n), "key")
+		if err := a.PrintLine("%s: %s published, %s", f.Name(), published, headText(info)); err != nil {
 			return err
 		}
 	}
