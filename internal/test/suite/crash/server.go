@@ -22,12 +22,16 @@ func TestPositionsSurviveTheServer(t *testing.T) {
 		capture  feedtype.Capture
 	}{
 		// Nothing is written to the disk but for a commit that asks for it.
-		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
-		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureColumn},
-		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"),
+			testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
+		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"),
+			testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureColumn},
+		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"),
+			testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
 		{testdb.MariaDB, nil, feedtype.CaptureTrigger},
 		{testdb.MariaDB, nil, feedtype.CaptureColumn},
-		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1")}, feedtype.CaptureTrigger},
+		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"),
+			testdb.Setting("server_id=1")}, feedtype.CaptureTrigger},
 		{testdb.MySQL, nil, feedtype.CaptureTrigger},
 	} {
 		t.Run(c.engine.Name, func(t *testing.T) {

@@ -89,22 +89,39 @@ func settingsTables(x *suite.Env) (names []string, statements []string) {
 	names, statements = []string{"s", "numbered"}, []string{
 		x.By(map[string]string{
 			"sqlite": "CREATE TABLE s (code TEXT NOT NULL, n NUMERIC NOT NULL, v TEXT, b BLOB, PRIMARY KEY (code, n))",
-			"postgres": "CREATE TABLE s (code char(5) NOT NULL, n numeric NOT NULL, f double precision NOT NULL, i interval NOT NULL, " +
-				"at timestamptz NOT NULL, d date NOT NULL, m money NOT NULL, \"q\\b\" text NOT NULL DEFAULT 'a\\b', mood types.mood NOT NULL DEFAULT 'sad', u uuid NOT NULL DEFAULT '00112233-4455-6677-8899-aabbccddeeff', mail types.mail NOT NULL DEFAULT 'Fred', v text, b bytea, a text[], j jsonb, " +
+			"postgres": "CREATE TABLE s (code char(5) NOT NULL, n numeric NOT NULL, f double precision NOT NULL, i " +
+				"interval NOT NULL, " +
+				"at timestamptz NOT NULL, d date NOT NULL, m money NOT NULL, \"q\\b\" text NOT NULL DEFAULT " +
+				"'a\\b', mood types.mood NOT NULL DEFAULT 'sad', u uuid NOT NULL DEFAULT " +
+				"'00112233-4455-6677-8899-aabbccddeeff', mail types.mail NOT NULL DEFAULT 'Fred', v text, " +
+				"b bytea, a text[], j jsonb, " +
 				"CONSTRAINT s_key PRIMARY KEY (mail, code, n, f, i, at, d, m, \"q\\b\", mood, u))",
-			"mysql": "CREATE TABLE s (code CHAR(5) NOT NULL, d DATE NOT NULL, n DECIMAL(10,2) NOT NULL, at DATETIME(6) NOT NULL, " +
-				"wide CHAR(4) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'é', mood ENUM('a', 'b ', 'c') NOT NULL DEFAULT 'c', name VARCHAR(10) NOT NULL DEFAULT 'x\\\\y', " +
-				"v VARCHAR(20), ch CHAR(7), ts TIMESTAMP(6) NULL, f FLOAT, j JSON, u BIGINT UNSIGNED, PRIMARY KEY (code, d, n, at, wide, mood, name))",
+			"mysql": "CREATE TABLE s (code CHAR(5) NOT NULL, d DATE NOT NULL, n DECIMAL(10,2) NOT NULL, at " +
+				"DATETIME(6) NOT NULL, " +
+				"wide CHAR(4) CHARACTER SET latin1 COLLATE latin1_bin NOT NULL DEFAULT 'é', mood ENUM('a', 'b ', " +
+				"'c') NOT NULL DEFAULT 'c', name VARCHAR(10) NOT NULL DEFAULT 'x\\\\y', " +
+				"v VARCHAR(20), ch CHAR(7), ts TIMESTAMP(6) NULL, f FLOAT, j JSON, u BIGINT UNSIGNED, PRIMARY KEY " +
+				"(code, d, n, at, wide, mood, name))",
 		}),
 		x.By(map[string]string{
-			"sqlite":   "CREATE TABLE numbered (id INTEGER PRIMARY KEY AUTOINCREMENT, k TEXT UNIQUE, v TEXT)",
-			"postgres": "CREATE TABLE numbered (id types.small PRIMARY KEY DEFAULT nextval('numbers'), k text UNIQUE, v text)",
-			"mysql":    "CREATE TABLE numbered (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, k VARCHAR(20) UNIQUE, v VARCHAR(20))",
+			"sqlite": "CREATE TABLE numbered (id INTEGER PRIMARY KEY AUTOINCREMENT, k TEXT UNIQUE, v TEXT)",
+			"postgres": "CREATE TABLE numbered (id types.small PRIMARY KEY DEFAULT nextval('numbers'), k text " +
+				"UNIQUE, v text)",
+			"mysql": "CREATE TABLE numbered (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, k VARCHAR(20) " +
+				"UNIQUE, v VARCHAR(20))",
 		}),
 	}
 	if x.Capture == feedtype.CaptureColumn {
-		exact := strings.NewReplacer("PRIMARY KEY (mail, code, n, f, i, at,", "PRIMARY KEY (code, at,", "id types.small", "id bigint",
-			"code CHAR(5)", "code CHAR(5) COLLATE utf8mb4_bin", "name VARCHAR(10)", "name CHAR(10) COLLATE utf8mb4_bin")
+		exact := strings.NewReplacer(
+			"PRIMARY KEY (mail, code, n, f, i, at,",
+			"PRIMARY KEY (code, at,",
+			"id types.small",
+			"id bigint",
+			"code CHAR(5)",
+			"code CHAR(5) COLLATE utf8mb4_bin",
+			"name VARCHAR(10)",
+			"name CHAR(10) COLLATE utf8mb4_bin",
+		)
 		for i := range statements {
 			statements[i] = exact.Replace(statements[i])
 		}
@@ -121,10 +138,15 @@ func settingsWrites(x *suite.Env) [3][]string {
 	return [3][]string{{
 		x.By(map[string]string{
 			"sqlite": "INSERT INTO s VALUES ('a', 1.5, 'x', x'00ff'), ('A', 2, 'y', NULL), ('b', 3, 'z', x'')",
-			"postgres": "INSERT INTO s (code, n, f, i, at, d, m, v, b, a, j) VALUES ('a', 1.50, 1.00001, '1 day -02:03:04.5', '2026-10-25 02:30:00.5+02', '2026-02-03', 1234.5, 'x', decode('00ff5c', 'hex'), ARRAY['NULL', NULL, 'é'], '{\"a\": 1.0}'), " +
+			"postgres": "INSERT INTO s (code, n, f, i, at, d, m, v, b, a, j) VALUES ('a', 1.50, 1.00001, '1 day " +
+				"-02:03:04.5', '2026-10-25 02:30:00.5+02', '2026-02-03', 1234.5, 'x', decode('00ff5c', 'hex'), " +
+				"ARRAY['NULL', NULL, 'é'], '{\"a\": 1.0}'), " +
 				"('b', 0.1, 0.1, '-1 mon', '2026-10-25 02:30:00+01', '2026-03-02', -0.01, 'y', NULL, '{}', 'null')",
-			"mysql": "INSERT INTO s (code, d, n, at, v, ch, ts, f, j, u) VALUES ('a', '2026-02-03', 1.50, '2026-10-25 02:30:00.5', 'x  ', 'ab', '2026-10-25 00:30:00', 0.1, '{\"a\": 1}', 18446744073709551615), " +
-				"('B', '2026-03-02', 0.10, '2026-10-25 02:30:00', '', '', NULL, NULL, NULL, 0), ('', '2026-03-02', 0.10, '2026-10-25 02:30:00', NULL, NULL, NULL, NULL, NULL, NULL)",
+			"mysql": "INSERT INTO s (code, d, n, at, v, ch, ts, f, j, u) VALUES ('a', '2026-02-03', 1.50, " +
+				"'2026-10-25 02:30:00.5', 'x  ', 'ab', '2026-10-25 00:30:00', 0.1, '{\"a\": 1}', " +
+				"18446744073709551615), " +
+				"('B', '2026-03-02', 0.10, '2026-10-25 02:30:00', '', '', NULL, NULL, NULL, 0), ('', '2026-03-02', " +
+				"0.10, '2026-10-25 02:30:00', NULL, NULL, NULL, NULL, NULL, NULL)",
 		}),
 		"INSERT INTO numbered (k, v) VALUES ('a', '1'), ('b', '2'), ('c', '3'), ('d', '4'), ('e', '5')",
 	}, {
@@ -151,10 +173,11 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 		told = append(told, strings.ReplaceAll(fmt.Sprintf(format, args...), x.DB.Name+".", ""))
 	}
 	if x.Family() == "postgres" {
-		x.Exec("CREATE SCHEMA types", "CREATE TYPE types.mood AS ENUM ('sad', 'happy')", "CREATE SEQUENCE numbers", "CREATE DOMAIN types.small AS bigint CHECK (VALUE < 1000)",
-			"CREATE DOMAIN types.mail AS text")
+		x.Exec("CREATE SCHEMA types", "CREATE TYPE types.mood AS ENUM ('sad', 'happy')", "CREATE SEQUENCE numbers",
+			"CREATE DOMAIN types.small AS bigint CHECK (VALUE < 1000)", "CREATE DOMAIN types.mail AS text")
 		if x.Scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 1 {
-			x.Exec("CREATE EXTENSION citext SCHEMA types", "DROP DOMAIN types.mail", "CREATE DOMAIN types.mail AS types.citext")
+			x.Exec("CREATE EXTENSION citext SCHEMA types", "DROP DOMAIN types.mail",
+				"CREATE DOMAIN types.mail AS types.citext")
 		}
 	}
 	names, tables := settingsTables(x)
@@ -179,7 +202,9 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 			types := fmt.Sprint(info.Key, info.Columns)
 			if x.Family() == "postgres" { // which may quote the names of users' types
 				types = strings.ReplaceAll(types, `"types"."`, `types."`)
-				types = strings.NewReplacer(`types."mail"`, "types.mail", `types."mood"`, "types.mood", `types."small"`, "types.small").Replace(types)
+				types = strings.NewReplacer(`types."mail"`, "types.mail", `types."mood"`, "types.mood",
+					`types."small"`, "types.small").
+					Replace(types)
 			}
 			tell("%s, %s: %s", what, f.Name(), types)
 			for shard := range shards {
@@ -198,7 +223,8 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 			}
 			problems, verified := f.Admin().Verify(x.Ctx)
 			n, repaired := f.Admin().Repair(x.Ctx)
-			tell("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n, repaired)
+			tell("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n,
+				repaired)
 		}
 	}
 	republish := func(what string, f *rowfeed.Feed) {
@@ -260,30 +286,85 @@ func settingsThatMatter(e testdb.Engine) map[string]surroundings {
 	switch e.Family {
 	case "postgres":
 		return map[string]surroundings{
-			"formats": {"TimeZone = 'America/New_York'", "DateStyle = 'German, DMY'", "IntervalStyle = 'sql_standard'", "extra_float_digits = -12",
-				"bytea_output = 'escape'", "xmlbinary = 'hex'", "xmloption = 'document'", "lc_numeric = 'C'", "lc_monetary = 'C'"},
-			"parsing": {"standard_conforming_strings = off", "escape_string_warning = on", "backslash_quote = off", "array_nulls = off",
-				"transform_null_equals = on", "client_encoding = 'UTF8'"},
+			"formats": {
+				"TimeZone = 'America/New_York'",
+				"DateStyle = 'German, DMY'",
+				"IntervalStyle = 'sql_standard'",
+				"extra_float_digits = -12",
+				"bytea_output = 'escape'",
+				"xmlbinary = 'hex'",
+				"xmloption = 'document'",
+				"lc_numeric = 'C'",
+				"lc_monetary = 'C'",
+			},
+			"parsing": {
+				"standard_conforming_strings = off",
+				"escape_string_warning = on",
+				"backslash_quote = off",
+				"array_nulls = off",
+				"transform_null_equals = on",
+				"client_encoding = 'UTF8'",
+			},
 			"quote_all_identifiers": {"quote_all_identifiers = on", "search_path = public, types"},
-			"transactions": {"default_transaction_isolation = 'serializable'", "default_transaction_deferrable = on", "row_security = off",
-				"check_function_bodies = off", "default_table_access_method = 'heap'", "default_tablespace = 'pg_default'"},
-			"use_column":   {"plpgsql.variable_conflict = 'use_column'", "plpgsql.extra_errors = 'all'", "plan_cache_mode = 'force_generic_plan'"},
-			"use_variable": {"plpgsql.variable_conflict = 'use_variable'", "plpgsql.extra_warnings = 'all'", "search_path = public, types"},
+			"transactions": {
+				"default_transaction_isolation = 'serializable'",
+				"default_transaction_deferrable = on",
+				"row_security = off",
+				"check_function_bodies = off",
+				"default_table_access_method = 'heap'",
+				"default_tablespace = 'pg_default'",
+			},
+			"use_column": {
+				"plpgsql.variable_conflict = 'use_column'",
+				"plpgsql.extra_errors = 'all'",
+				"plan_cache_mode = 'force_generic_plan'",
+			},
+			"use_variable": {
+				"plpgsql.variable_conflict = 'use_variable'",
+				"plpgsql.extra_warnings = 'all'",
+				"search_path = public, types",
+			},
 		}
 	case "mysql":
 		modes := func(names ...string) surroundings {
 			return surroundings{"sql_mode = '" + strings.Join(names, ",") + "'"}
 		}
-		parsing := []string{"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "REAL_AS_FLOAT", "NO_BACKSLASH_ESCAPES", "HIGH_NOT_PRECEDENCE",
-			"NO_UNSIGNED_SUBTRACTION", "NO_AUTO_VALUE_ON_ZERO"}
-		strict := []string{"ONLY_FULL_GROUP_BY", "STRICT_ALL_TABLES", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "ERROR_FOR_DIVISION_BY_ZERO"}
+		parsing := []string{
+			"ANSI_QUOTES",
+			"PIPES_AS_CONCAT",
+			"IGNORE_SPACE",
+			"REAL_AS_FLOAT",
+			"NO_BACKSLASH_ESCAPES",
+			"HIGH_NOT_PRECEDENCE",
+			"NO_UNSIGNED_SUBTRACTION",
+			"NO_AUTO_VALUE_ON_ZERO",
+		}
+		strict := []string{
+			"ONLY_FULL_GROUP_BY",
+			"STRICT_ALL_TABLES",
+			"NO_ZERO_DATE",
+			"NO_ZERO_IN_DATE",
+			"ERROR_FOR_DIVISION_BY_ZERO",
+		}
 		all := map[string]surroundings{
 			"parsing": modes(parsing...),
 			"strict":  modes(strict...),
 			"lax":     modes("ALLOW_INVALID_DATES"),
-			"limits": {"sql_select_limit = 1", "group_concat_max_len = 4", "div_precision_increment = 0", "foreign_key_checks = 0", "unique_checks = 0",
-				"explicit_defaults_for_timestamp = 0", "sql_auto_is_null = 1"},
-			"connection": {"character_set_client = latin1", "character_set_connection = latin1", "character_set_results = latin1", "time_zone = '+05:45'"},
+			"limits": {
+				"sql_select_limit = 1",
+				"group_concat_max_len = 4",
+				"div_precision_increment = 0",
+				"foreign_key_checks = 0",
+				"unique_checks = 0",
+				"explicit_defaults_for_timestamp = 0",
+				"sql_auto_is_null = 1",
+			},
+			"connection": {
+				"character_set_client = latin1",
+				"character_set_connection = latin1",
+				"character_set_results = latin1",
+				"time_zone = '+05:45'",
+			},
 		}
 		if e == testdb.MariaDB {
 			all["parsing"] = modes(append(parsing, "SIMULTANEOUS_ASSIGNMENT")...)
@@ -350,7 +431,8 @@ func TestSettingsRefused(t *testing.T) {
 			}
 			refused := func(doing string, err error) {
 				t.Helper()
-				if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "open rowfeed's pool") {
+				if err == nil || !strings.Contains(err.Error(), name) ||
+					!strings.Contains(err.Error(), "open rowfeed's pool") {
 					t.Errorf("%s under %s: %v", doing, name, err)
 				}
 			}
@@ -393,7 +475,8 @@ func TestSettingsChangeNothing(t *testing.T) {
 						got := life(fresh(t), all[name], refused[name] != nil)
 						for i, line := range want {
 							if i >= len(got) || got[i] != line {
-								t.Errorf("under %q:\n%s\nwant:\n%s", all[name], strings.Join(got[min(i, len(got)):min(i+1, len(got))], ""), line)
+								t.Errorf("under %q:\n%s\nwant:\n%s", all[name],
+									strings.Join(got[min(i, len(got)):min(i+1, len(got))], ""), line)
 							}
 						}
 					})

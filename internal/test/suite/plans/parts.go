@@ -77,10 +77,13 @@ func (p *plans) parts(state string) {
 	}
 	var position int64
 	_, _ = fmt.Sscan(string(head.Cursor), &position)
-	for _, shards := range []rowfeed.Shards{rowfeed.Part(7, 32), rowfeed.Part(1, 4), rowfeed.Part(2, 5), rowfeed.Part(1, 2), rowfeed.One(240)} {
-		for where, after := range map[string]int64{"at the start": 0, "in the middle": position / 2, "at the end": max(0, position-10)} {
+	for _, shards := range []rowfeed.Shards{rowfeed.Part(7, 32), rowfeed.Part(1, 4), rowfeed.Part(2, 5),
+		rowfeed.Part(1, 2), rowfeed.One(240)} {
+		for where, after := range map[string]int64{"at the start": 0, "in the middle": position / 2,
+			"at the end": max(0, position-10)} {
 			for _, h := range p.during(func() error {
-				_, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(after)), Limit: p.batch, Shards: shards})
+				_, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(after)),
+					Limit: p.batch, Shards: shards})
 				return err
 			}) {
 				p.explain(fmt.Sprintf("%s, %s of %s %s", state, h.name, shards, where), h)

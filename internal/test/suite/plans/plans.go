@@ -20,8 +20,16 @@ type shape struct {
 var shapes = []shape{
 	{"number", "CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, w VARCHAR(200))",
 		map[string]string{"sqlite": "n", "postgres": "n", "mysql": "n"}},
-	{"texts", "CREATE TABLE hot (ns VARCHAR(20) NOT NULL, k VARCHAR(50) NOT NULL, v BIGINT, w VARCHAR(200), PRIMARY KEY (ns, k))",
-		map[string]string{"sqlite": "'ns' || (n % 7), 'key' || n", "postgres": "'ns' || (n % 7), 'key' || n", "mysql": "CONCAT('ns', n % 7), CONCAT('key', n)"}},
+	{
+		"texts",
+		"CREATE TABLE hot (ns VARCHAR(20) NOT NULL, k VARCHAR(50) NOT NULL, v BIGINT, w VARCHAR(200), PRIMARY KEY " +
+			"(ns, k))",
+		map[string]string{
+			"sqlite":   "'ns' || (n % 7), 'key' || n",
+			"postgres": "'ns' || (n % 7), 'key' || n",
+			"mysql":    "CONCAT('ns', n % 7), CONCAT('key', n)",
+		},
+	},
 }
 
 // insert adds the rows from (inclusive) to to (exclusive) in one statement.
@@ -47,7 +55,15 @@ func (s shape) insert(x *suite.Env, from, to int) {
 
 func analyze(x *suite.Env) {
 	x.Helper()
-	x.Exec(x.By(map[string]string{"sqlite": "ANALYZE", "postgres": "ANALYZE", "mysql": "ANALYZE TABLE hot, rowfeed_positions_hot, rowfeed_changes_hot"}))
+	x.Exec(
+		x.By(
+			map[string]string{
+				"sqlite":   "ANALYZE",
+				"postgres": "ANALYZE",
+				"mysql":    "ANALYZE TABLE hot, rowfeed_positions_hot, rowfeed_changes_hot",
+			},
+		),
+	)
 }
 
 // vacuum is analyze, and on PostgreSQL clears away what is dead: that costs, too, and
@@ -163,7 +179,8 @@ func TestBackfillBatchesCostTheSame(t *testing.T) {
 						x.Fatalf("%d statements", len(list))
 					}
 					for _, i := range []int{0, 1, 2, 3, 118, 119} {
-						x.Logf("%s, batch %d, %s: %+v", state, i/2, list[i].name, p.explain(fmt.Sprintf("%s, batch %d, %s", state, i/2, list[i].name), list[i]))
+						x.Logf("%s, batch %d, %s: %+v", state, i/2, list[i].name,
+							p.explain(fmt.Sprintf("%s, batch %d, %s", state, i/2, list[i].name), list[i]))
 					}
 					analyze(x)
 				}

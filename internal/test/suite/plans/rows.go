@@ -67,13 +67,15 @@ func (p *plans) place(state string) {
 	defer tx.Rollback()
 	q := dialect.On(tx)
 	var after []any
-	for _, where := range []string{"from the beginning", "going on", "by shard from the beginning", "by shard going on"} {
+	for _, where := range []string{"from the beginning", "going on", "by shard from the beginning",
+		"by shard going on"} {
 		if feed.DataShards == 0 && strings.HasPrefix(where, "by shard") {
 			feed.DataShards, after = 7, nil
 		}
 		*sent = nil
 		before := p.touched(tx)
-		n, last, err := p.Dialect.PlaceRows(p.Ctx, q, feed, after, p.batch, 1_000_000, func([]any) (int, error) { return 3, nil })
+		n, last, err := p.Dialect.PlaceRows(p.Ctx, q, feed, after, p.batch, 1_000_000,
+			func([]any) (int, error) { return 3, nil })
 		if err != nil {
 			p.Fatal(err)
 		}
@@ -101,7 +103,9 @@ func (p *plans) touched(tx *sql.Tx) (n int) {
 	var err error
 	switch p.Family() {
 	case "postgres":
-		err = tx.QueryRow("SELECT COALESCE(sum(COALESCE(seq_tup_read, 0) + COALESCE(idx_tup_fetch, 0)), 0) FROM pg_stat_xact_user_tables").Scan(&n)
+		err = tx.QueryRow("SELECT COALESCE(sum(COALESCE(seq_tup_read, 0) + COALESCE(idx_tup_fetch, 0)), 0) FROM " +
+			"pg_stat_xact_user_tables").
+			Scan(&n)
 	case "mysql":
 		rows, e := tx.Query("SHOW SESSION STATUS LIKE 'Handler_read_%'")
 		if e != nil {
@@ -133,7 +137,9 @@ func (p *plans) explainPlacing(state string, ev testdb.TapEvent) {
 	}
 	lines := p.sqlitePlan(ev)
 	if slices.ContainsFunc(lines, func(l string) bool {
-		return (strings.HasPrefix(l, "SCAN r") || strings.HasPrefix(l, "SCAN t") || l == "SCAN p" || strings.HasPrefix(l, "SCAN rowfeed")) && !strings.Contains(l, "rowfeed_hot_row_waiting")
+		return (strings.HasPrefix(l, "SCAN r") || strings.HasPrefix(l, "SCAN t") || l == "SCAN p" ||
+			strings.HasPrefix(l, "SCAN rowfeed")) &&
+			!strings.Contains(l, "rowfeed_hot_row_waiting")
 	}) {
 		p.Errorf("%s: %s\n%s", state, strings.Join(lines, "\n"), ev.SQL)
 	}
