@@ -162,6 +162,7 @@ func TestConcurrentPurgeRefusesReadersThatMissedEntries(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		const rows = 300
 		x.Retain(rowfeed.Retention{Count: 5})
+		cursor := x.Page(x.Feed, 0, rowfeed.Now, 10).Cursor
 		done := make(chan error, 1)
 		pool := x.Writer(testdb.Hooks{})
 		go func() {
@@ -186,7 +187,7 @@ func TestConcurrentPurgeRefusesReadersThatMissedEntries(t *testing.T) {
 			}
 			done <- nil
 		}()
-		cursor, last, over, refusals := x.Page(x.Feed, 0, rowfeed.Now, 10).Cursor, int64(0), false, 0
+		last, over, refusals := int64(0), false, 0
 		reader := x.Other(testdb.Hooks{}, nil)
 		for more := true; !over || more; {
 			select {
