@@ -64,7 +64,8 @@ func (c *Consumer) validate() error {
 	case c.DB == nil:
 		return feedtype.Invalid("db", "there is none: give the database for the cursor and the effects")
 	case number(c.Handle != nil)+number(c.Deliver != nil)+number(c.DeliverShard != nil) != 1:
-		return feedtype.Invalid("handle", "give one function for entries: Handle, Deliver or DeliverShard")
+		return feedtype.Invalid("handle", "give one function for entries: Handle or Deliver, or a RelayConsumer's "+
+			"DeliverShard")
 	case c.Handle == nil && (c.OnBegin != nil || c.OnComplete != nil):
 		return feedtype.Invalid("deliver", "OnBegin and OnComplete belong to Handle's transaction")
 	case c.Epoch < 0:
