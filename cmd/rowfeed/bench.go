@@ -24,23 +24,23 @@ type benchOptions struct {
 	clean   bool
 	json    bool
 
-	patience time.Duration // with clean; for tests
+	patience time.Duration // of clean; tests set it
 }
 
 func newBench(a *cli.App) *cobra.Command {
 	o := &benchOptions{seconds: cli.Seconds(2 * time.Second), rate: cli.Rate{PerSecond: 200}, patience: bench.Patience}
 	cmd := &cobra.Command{
 		Use:   "bench [MEASURE…]",
-		Short: "Measure what rowfeed does on this database, on tables of its own",
-		Long: `Measures what rowfeed does on this database, with nothing to prepare: rowfeed's tables
-need not be there. It makes tables of its own, under a prefix that nothing else has
-(rfbench and four more characters), writes to them, publishes and reads them, and
-removes everything at the end, also after Ctrl-C or an error. The user's feeds and
-tables are not touched. It does load the database: what it writes goes through the log,
-to replicas, and into backups that run meanwhile. It says beforehand what it will make.
-A SQLite file keeps the size that it grew to until VACUUM.
+		Short: "Measure the speed of rowfeed on this database, with its own tables",
+		Long: `Measures rowfeed on this database, with nothing to prepare: rowfeed's tables need not
+exist. The command creates its own tables under an unused prefix (rfbench and four more
+characters). It writes to them, publishes and reads them, and removes them at the end,
+also after Ctrl-C or an error. It does not touch your feeds and tables. It does load the
+database: its writes go to the log, to replicas, and into backups that run at the time.
+Before it starts, it prints what it will create. A SQLite file does not become smaller
+again until VACUUM.
 
-The measures, all of them unless some are named:
+The measures are these; without arguments, all of them:
 
   writers   commits/s of --writers at once, without capture and with each (trigger, app,
             column), in turns; INSERT and UPDATE; the ratio to no capture
@@ -49,20 +49,20 @@ The measures, all of them unless some are named:
             in the middle and at the end
   consume   entries/s of a new consumer from the beginning, whose handler only counts
   latency   ms from a commit to a consumer's handler, at --rate
-  idle      statements/s of a process with a quiet feed
+  idle      statements/s of a process with an idle feed
 
-Figures are medians of --repetitions. On a database that does other work only the ratios
-mean something. Beside them stand the versions, and the settings that decide whether a
-commit is on the disk. At the end it counts: every row that was written must have been
-published and read, or the run fails.
+Figures are medians of --repetitions. If the database also does other work, only the
+ratios are meaningful. The report includes the versions, and the settings that decide
+whether a commit is durable. At the end the command counts the rows: the run fails
+unless every row was written, published and read.
 
-A run that was killed (kill -9, a power cut) leaves its tables: --clean removes them,
-and those that --keep has left. Runs that are still at work it leaves alone; whether one
-is takes up to 20 seconds to tell.
+A run that was killed (kill -9, a power cut) leaves its tables behind. --clean removes
+them, and those that --keep has left. It keeps the tables of runs that are still
+working; to find out whether a run is, it needs up to 20 seconds.
 
 With --json: {"database":{…},"machine":{…},"options":{…},"writers":[…],"drain":[…],
 "pages":{…},"consume":{…},"latency":{…},"idle":{…},
-"rows":{"written":…,"read":…,"positions":…}}; a measure that was not taken is null.
+"rows":{"written":…,"read":…,"positions":…}}; a measure that was not requested is null.
 With --clean:
 {"removed":[{"prefix":"rfbenchx7k2_","owner":"…","began":"…"}],"at_work":[]}.`,
 		Example: `  rowfeed bench --db postgres://me:secret@localhost/shop
@@ -79,14 +79,14 @@ With --clean:
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&o.Rows, "rows", 50_000, "so many `rows` in each table")
-	f.IntVar(&o.Payload, "payload", 200, "so many `bytes` in each row, beside its key")
-	f.IntVar(&o.Writers, "writers", 8, "so many `writers` at the same time")
+	f.IntVar(&o.Rows, "rows", 50_000, "number of `rows` in each table")
+	f.IntVar(&o.Payload, "payload", 200, "number of `bytes` in each row, not counting its key")
+	f.IntVar(&o.Writers, "writers", 8, "number of `writers` at the same time")
 	f.Var(&o.seconds, "seconds", "how long writers write, in each repetition")
-	f.Var(&o.rate, "rate", "commits a second whose latency is measured")
+	f.Var(&o.rate, "rate", "commits per second of the measure latency")
 	f.IntVar(&o.Repetitions, "repetitions", 3, "repetitions of each figure")
-	f.BoolVar(&o.Keep, "keep", false, "leave the tables, to look at them; --clean removes them")
-	f.BoolVar(&o.clean, "clean", false, "remove what runs have left that were killed, and measure nothing")
+	f.BoolVar(&o.Keep, "keep", false, "keep the tables; --clean removes them")
+	f.BoolVar(&o.clean, "clean", false, "remove the tables that earlier runs have left, and measure nothing")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
 }
@@ -102,7 +102,7 @@ func (o *benchOptions) run(ctx context.Context, a *cli.App) error {
 	o.URL, o.DB, o.Rate = a.URL, cfg, o.rate.PerSecond
 	o.Window = time.Duration(o.seconds)
 	steps := a.NewSteps()
-	o.Planned = func(p bench.Plan) error { return o.tell(a, p) }
+	o.Planned = func(p bench.Plan) error { return o.printPlan(a, p) }
 	o.Doing = func(what string, behind float64) {
 		steps.Begin(what, behind)
 		if a.OnBench != nil {
@@ -112,7 +112,7 @@ func (o *benchOptions) run(ctx context.Context, a *cli.App) error {
 	report, err := bench.Run(ctx, o.Config)
 	steps.Done()
 	if err != nil {
-		// Who interrupts it is told no more than that, unless something is left.
+		// After an interruption stderr says whether tables are left; other errors are reported as usual.
 		var left *bench.LeftError
 		switch {
 		case ctx.Err() == nil:
@@ -132,8 +132,8 @@ func (o *benchOptions) run(ctx context.Context, a *cli.App) error {
 	return o.show(a, report)
 }
 
-// tell says what is about to be made, to whoever watches: stdout is for figures.
-func (o *benchOptions) tell(a *cli.App, p bench.Plan) error {
+// printPlan prints on stderr what the run will create; stdout is for the figures.
+func (o *benchOptions) printPlan(a *cli.App, p bench.Plan) error {
 	where := ""
 	if p.Schema != "" {
 		where = " in " + p.Schema
@@ -156,7 +156,7 @@ func (o *benchOptions) tell(a *cli.App, p bench.Plan) error {
 	return err
 }
 
-// roughly is a guess for people.
+// roughly rounds an estimated duration for display.
 func roughly(d time.Duration) string {
 	if d < 90*time.Second {
 		return cli.Plural(max(int64(d.Round(time.Second)/time.Second), 1), "second")
@@ -282,7 +282,7 @@ func showIdle(a *cli.App, r *bench.Report) error {
 			{"publisher and consumer", fmt.Sprintf("%.1f", r.Idle.Consumer)}})
 }
 
-// showTable prints a table that has rows.
+// showTable prints a table, or nothing if it has no rows.
 func showTable(a *cli.App, header table.Row, rows []table.Row) error {
 	if len(rows) == 0 {
 		return nil

@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// completionTime is how long a shell waits at most for names from the database: who presses
-// the Tab key would rather have none than wait for a server that does not answer.
+// completionTime is the maximum time that a shell waits for names from the database. Completing no name is better than
+// waiting for a server that does not answer.
 const completionTime = time.Second
 
-// shells are those that completion is made for.
+// shells are the shells that completion supports.
 var shells = map[string]func(root *cobra.Command, out io.Writer) error{
 	"bash":       func(root *cobra.Command, out io.Writer) error { return root.GenBashCompletionV2(out, true) },
 	"zsh":        (*cobra.Command).GenZshCompletion,
@@ -32,10 +32,11 @@ var shellNames = []string{"bash", "zsh", "fish", "powershell"}
 func newCompletion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "Print a script that completes command lines: bash, zsh, fish, powershell",
-		Long: `Prints a script by which a shell completes rowfeed's command lines: bash, zsh, fish or
-powershell. Names of feeds, consumers, leases and tokens come from the database that
-the line names (--db, ROWFEED_DB, rowfeed.yaml), within a second or not at all.
+		Short: "Print a completion script for bash, zsh, fish or powershell",
+		Long: `Prints a script with which bash, zsh, fish or powershell completes command lines of
+rowfeed. Names of feeds, consumers, leases and tokens come from the database (--db,
+ROWFEED_DB, rowfeed.yaml). If the database does not answer within a second, names are
+not completed.
 
   bash        source <(rowfeed completion bash), in ~/.bashrc; needs the package
               bash-completion
@@ -58,7 +59,7 @@ the line names (--db, ROWFEED_DB, rowfeed.yaml), within a second or not at all.
 	}
 }
 
-// lister answers the names that a word of a command line may be.
+// lister returns the names that a word of a command line can be.
 type lister func(ctx context.Context, s *cli.Session) ([]string, error)
 
 func feedNames(ctx context.Context, s *cli.Session) (names []string, err error) {
@@ -74,7 +75,7 @@ func consumerNames(ctx context.Context, s *cli.Session) (names []string, err err
 	for _, c := range all {
 		names = append(names, c.Consumer)
 	}
-	return slices.Compact(names), err // they come in order
+	return slices.Compact(names), err // the consumers are sorted by name
 }
 
 func leaseNames(ctx context.Context, s *cli.Session) (names []string, err error) {
@@ -85,7 +86,7 @@ func leaseNames(ctx context.Context, s *cli.Session) (names []string, err error)
 	return names, err
 }
 
-// tokenNames are those of tokens that can still be revoked.
+// tokenNames returns the names of tokens that can still be revoked.
 func tokenNames(ctx context.Context, s *cli.Session) (names []string, err error) {
 	all, err := s.Admin().Tokens(ctx)
 	for _, t := range all {
@@ -96,14 +97,14 @@ func tokenNames(ctx context.Context, s *cli.Session) (names []string, err error)
 	return names, err
 }
 
-// wordNames tell what a word of a usage line stands for; NAME is a feed's where namesOf does
-// not say otherwise.
+// wordNames has the lister of each placeholder of a usage line. namesOf overrides it for commands whose NAME is not the
+// name of a feed.
 var (
 	wordNames = map[string]lister{"NAME": feedNames, "CONSUMER": consumerNames}
 	namesOf   = map[string]lister{
 		"rowfeed lease release": leaseNames,
 		"rowfeed token revoke":  tokenNames,
-		"rowfeed feed add":      nil, // a name that is not there yet
+		"rowfeed feed add":      nil, // the name is a new one
 		"rowfeed token add":     nil,
 	}
 	flagNames  = map[string]lister{"feed": feedNames, "consumer": consumerNames}
@@ -115,9 +116,8 @@ var (
 	flagFiles = map[string][]string{"config": {"yaml", "yml"}}
 )
 
-// complete gives every command of a tree what a shell completes its words with. Where
-// nothing is known, it completes nothing: no word of rowfeed's is a file of the working
-// directory by chance.
+// complete adds completion to every command of a tree. Other words are not completed: by default, a shell would offer
+// the files of the working directory.
 func complete(a *cli.App, root *cobra.Command) {
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	for _, c := range commands(root) {
@@ -152,7 +152,7 @@ func complete(a *cli.App, root *cobra.Command) {
 func completeFlags(a *cli.App, c *cobra.Command) {
 	register := func(flag string, f cobra.CompletionFunc) {
 		if c.LocalNonPersistentFlags().Lookup(flag) != nil || c.PersistentFlags().Lookup(flag) != nil {
-			_ = c.RegisterFlagCompletionFunc(flag, f) // it fails where the flag is missing, or has one
+			_ = c.RegisterFlagCompletionFunc(flag, f) // it fails only if the flag is missing or has a function already
 		}
 	}
 	for flag, names := range flagNames {
@@ -169,8 +169,8 @@ func completeFlags(a *cli.App, c *cobra.Command) {
 	}
 }
 
-// fromDatabase answers names that are not given yet. A database that is not there, or says
-// no, has none: a line that is being typed is no place for messages.
+// fromDatabase returns names from the database, except those that the command line already has. It returns none if the
+// database fails, and prints nothing, because a message would end up in the line that the user is typing.
 func fromDatabase(ctx context.Context, a *cli.App, names lister, given []string) []string {
 	a.Stderr = io.Discard
 	ctx, stop := context.WithTimeout(ctx, cmp.Or(a.CompletionTimeout, completionTime))

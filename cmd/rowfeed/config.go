@@ -8,16 +8,17 @@ import (
 
 func newConfig(a *cli.App) *cobra.Command {
 	cmd := cli.NewGroup("config", "Check rowfeed.yaml, and explain its keys",
-		`Checks rowfeed.yaml, and explains its keys. Every key may be left out; a flag of the
-command line wins over the file, and so does ROWFEED_DB over its key db.`, `  rowfeed config check
+		`Checks rowfeed.yaml, and explains its keys. Every key is optional. A flag on the command
+line overrides the file, and ROWFEED_DB overrides its key db.`, `  rowfeed config check
   rowfeed config reference`)
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Say whether a configuration file is in order",
-		Long: `Says whether a configuration file is in order, or names the line, the key and what it
-takes; exit 1 then. Without FILE it is that of --config, or rowfeed.yaml. Values are
-compared with the schema alone: no database is asked, no env:NAME or file:PATH looked
-at. It is what every command does that reads the file.`,
+		Short: "Check whether a configuration file is valid",
+		Long: `Reports whether a configuration file is valid. If not, the command names the line, the
+key and the values that it accepts, and exits with 1. Without FILE the command checks
+the file of --config, or rowfeed.yaml. It compares values with the schema only: it does
+not connect to a database, and does not read env:NAME or file:PATH. Every command that
+reads the file makes the same check.`,
 		Example: `  rowfeed config check
   rowfeed config check /etc/rowfeed/rowfeed.yaml`,
 		Args: cli.Args(0, 1, ""),
@@ -27,7 +28,7 @@ at. It is what every command does that reads the file.`,
 				path = args[0]
 			}
 			if path == "" {
-				path = config.FileName // which must be there, if it is to be checked
+				path = config.FileName // unlike an empty path, this is an error if the file is missing
 			}
 			if _, err := config.Load(path); err != nil {
 				return err
@@ -37,8 +38,8 @@ at. It is what every command does that reads the file.`,
 	}, &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON schema of rowfeed.yaml",
-		Long: `Prints the JSON schema of rowfeed.yaml, for editors and for whoever checks files before
-they are rolled out.`,
+		Long: `Prints the JSON schema of rowfeed.yaml, for editors, and for tools that check files
+before they are deployed.`,
 		Example: "  rowfeed config schema > rowfeed.schema.json",
 		Args:    cli.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {
@@ -49,7 +50,7 @@ they are rolled out.`,
 		Use:   "reference",
 		Short: "Explain every key of rowfeed.yaml",
 		Long: "Explains every key of rowfeed.yaml, in Markdown: " +
-			"what it is for, what it takes, and what\nholds without it.",
+			"its purpose, values and default.",
 		Example: "  rowfeed config reference",
 		Args:    cli.Args(0, 0, ""),
 		RunE: func(*cobra.Command, []string) error {

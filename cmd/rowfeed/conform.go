@@ -21,15 +21,16 @@ func newConform(a *cli.App) *cobra.Command {
 	o := &conformOptions{}
 	cmd := &cobra.Command{
 		Use:   "conform URL",
-		Short: "Try whether a server speaks the protocol; exit 1 when it does not",
-		Long: `Asks a server, of whatever make, for one of its feeds in every way that the protocol
-has, and compares what comes: pages of several sizes, cursors, parts, waiting, streams,
-problems, forms, caches and compression. It only reads, at most --entries of the feed
-at a time, and bears with others who write meanwhile.
+		Short: "Test whether a server follows the protocol; exit 1 if it does not",
+		Long: `Tests whether a server, by any vendor, follows the protocol. The command requests one
+feed of the server in every way that the protocol has, and checks the responses: pages
+of several sizes, cursors, parts, waiting, streams, problems, formats, caches and
+compression. It only reads, at most about --entries of the feed at a time. Other clients
+may write to the feed meanwhile.
 
-Each check proves a sentence of docs/PROTOCOL.md, and has its number. One that says
-MUST is passed or failed, one that says SHOULD is passed or differs; untried is what the
-feed has nothing to show by, such as one without entries.
+Each check tests a sentence of docs/PROTOCOL.md and has its number. The result of a
+sentence with MUST is passed or failed; of one with SHOULD, passed or differs. It is
+untried if the feed has nothing to test the sentence with: for example, no entries.
 
 With --json: [{"check":"2.3","level":"MUST","sentence":"…","result":"failed",
 "detail":"…"}].`,
@@ -42,8 +43,8 @@ With --json: [{"check":"2.3","level":"MUST","sentence":"…","result":"failed",
 		},
 	}
 	cmd.Flags().StringVar(&o.feed, "feed", "", "the feed's `name` (default: the first that the server lists)")
-	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, which stands in env:NAME or file:PATH")
-	cmd.Flags().IntVar(&o.entries, "entries", 2000, "read at most about so many entries from the beginning")
+	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, given as env:NAME or file:PATH")
+	cmd.Flags().IntVar(&o.entries, "entries", 2000, "approximate maximum of entries to read from the beginning")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
 }
@@ -57,8 +58,8 @@ func (o *conformOptions) run(ctx context.Context, a *cli.App) error {
 		protocoltest.Options{URL: o.url, Feed: o.feed, Token: token, MaxEntries: o.entries})
 	if err != nil {
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + o.url,
-			Cause: "it cannot be asked about a feed",
-			Next:  "give the URL without /_feeds; --feed names a feed, --token a token", Err: err}
+			Cause: "the protocol cannot be tested on it",
+			Next:  "give the URL without /_feeds; name the feed with --feed, and give a token with --token", Err: err}
 	}
 	failed := int64(0)
 	for _, r := range results {
@@ -66,14 +67,14 @@ func (o *conformOptions) run(ctx context.Context, a *cli.App) error {
 			failed++
 		}
 	}
-	// What is wrong matters more than whether it could be printed.
+	// A failed check is a more important error than a failure to print it.
 	printed := o.show(a, results)
 	if failed == 0 {
 		return printed
 	}
 	return &rowfeed.Error{Code: rowfeed.Failed, Object: "server " + o.url,
 		Cause: cli.Plural(failed, "check") + " failed",
-		Next:  "docs/PROTOCOL.md has the sentences by their numbers"}
+		Next:  "find the sentences in docs/PROTOCOL.md by their numbers"}
 }
 
 func (o *conformOptions) show(a *cli.App, results []protocoltest.Result) error {

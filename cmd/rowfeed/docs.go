@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// docsForm writes the tree of commands in one form into a folder.
+// docsForm is a form in which the help of all commands can be written into a folder.
 type docsForm struct {
 	name, short, what string
 	write             func(root *cobra.Command, folder string) error
@@ -25,15 +25,16 @@ var docsForms = []docsForm{
 
 func newDocs(a *cli.App) *cobra.Command {
 	cmd := cli.NewGroup("docs", "Write man pages and the command reference",
-		`Writes what --help says of all commands as man pages, or as the command reference. The
-same text is the source of all three.`, `  rowfeed docs man /usr/local/share/man/man1
+		`Writes the help of all commands as man pages, or as the command reference. Man pages,
+reference and --help have the same text.`, `  rowfeed docs man /usr/local/share/man/man1
   rowfeed docs markdown reference`)
 	for _, form := range docsForms {
 		cmd.AddCommand(&cobra.Command{
 			Use:   form.name + " DIR",
 			Short: form.short,
 			Long: "Writes " + form.what + ", into the folder DIR.\n" +
-				"It is made where there is none. Pages of commands that are gone are left: begin with an\nempty one.",
+				"The command creates DIR if it does not exist, and deletes nothing there. Begin with an\n" +
+				"empty folder, so that no pages of removed commands are left.",
 			Example: "  rowfeed docs " + form.name + " " + form.name,
 			Args:    cli.Args(1, 1, "the folder DIR"),
 			RunE:    func(_ *cobra.Command, args []string) error { return writeDocs(a, form, args[0]) },
@@ -46,7 +47,7 @@ func writeDocs(a *cli.App, form docsForm, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	if err := form.write(asLaidOut(newRoot(a)), folder); err != nil {
+	if err := form.write(preformatted(newRoot(a)), folder); err != nil {
 		return err
 	}
 	pages, err := filepath.Glob(filepath.Join(folder, "rowfeed*"))
@@ -56,9 +57,9 @@ func writeDocs(a *cli.App, form docsForm, folder string) error {
 	return a.PrintLine("%s: %s", folder, cli.Plural(int64(len(pages)), "page"))
 }
 
-// asLaidOut prepares a tree for being written. Texts are laid out for a terminal, with
-// lists and tables: they stay as they are.
-func asLaidOut(root *cobra.Command) *cobra.Command {
+// preformatted marks the help texts of a tree as preformatted. They have lists and tables that are laid out for a
+// terminal.
+func preformatted(root *cobra.Command) *cobra.Command {
 	for _, c := range commands(root) {
 		c.DisableAutoGenTag = true
 		c.Long = "```text\n" + c.Long + "\n```"
@@ -66,7 +67,7 @@ func asLaidOut(root *cobra.Command) *cobra.Command {
 	return root
 }
 
-// commands are those of a tree, parents before their children.
+// commands returns all commands of a tree, parents before their children.
 func commands(c *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{c}
 	for _, child := range c.Commands() {
@@ -75,8 +76,8 @@ func commands(c *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// writeMan dates the pages by the commit that they were built from, so that builds of one
-// commit are alike.
+// writeMan writes man pages. Their date is the time of the commit, so that builds of the same commit have the same
+// pages.
 func writeMan(root *cobra.Command, folder string) error {
 	built := buildOf()
 	date := time.Unix(0, 0).UTC()

@@ -18,16 +18,15 @@ import (
 )
 
 func main() {
-	// A closed pipe is an error of the write, not the end of the process: tail then
-	// ends as on a signal.
+	// With SIGPIPE ignored, writing to a closed pipe returns an error. The command tail then ends as after a signal.
 	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once, should the first one not suffice.
+	// The first signal ends the command in an orderly way. A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, os.Getenv))
 }
 
-// run is the whole program, and answers its exit code.
+// run is the whole program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
 	a := &cli.App{Stdout: stdout, Stderr: stderr, Getenv: getenv}
 	root := newRoot(a)

@@ -59,7 +59,7 @@ func TestReady(t *testing.T) {
 	end()
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
-	if text := s.fails(cli.ExitFailed, "ready "+other.URL); !strings.Contains(text, "is no server of rowfeed's") {
+	if text := s.fails(cli.ExitFailed, "ready "+other.URL); !strings.Contains(text, "is not a rowfeed server") {
 		t.Errorf("another server: %s", text)
 	}
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

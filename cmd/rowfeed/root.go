@@ -10,26 +10,26 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
-// newRoot makes the tree of commands.
+// newRoot returns the command rowfeed with all its subcommands.
 func newRoot(a *cli.App) *cobra.Command {
 	root := cli.NewGroup("rowfeed", "Turn the tables of a SQL database into change feeds",
 		`rowfeed turns tables of an ordinary SQL database (SQLite, PostgreSQL, MySQL,
-MariaDB) into change feeds that nobody can miss a row of.
+MariaDB) into change feeds. A reader of a feed misses no row.
 
-Triggers record which keys were written; a publisher gives every key a position
-after the commit; readers fetch "position > cursor", page by page.
+Triggers record which keys were written. After the commit, a publisher gives every key
+a position. Readers fetch "position > cursor", page by page.
 
-The database is named by --db, else by the environment variable ROWFEED_DB, else by
-rowfeed.yaml in the working directory ("rowfeed config reference" has its keys), else
-it is sqlite:rowfeed.db. In each of these places env:NAME and file:PATH name a variable
-or a file that has the URL: a password in a command line is seen by everyone on the
-machine.
+The database is given by --db, else by the environment variable ROWFEED_DB, else by
+rowfeed.yaml in the working directory ("rowfeed config reference" explains its keys),
+else it is sqlite:rowfeed.db. Each of these can be a URL, or env:NAME or file:PATH for a
+variable or a file that has the URL. Every user of a machine can see a password on a
+command line.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
-		`  rowfeed demo                                    # see it run: no database needed
-  rowfeed init                                    # rowfeed's own tables
+		`  rowfeed demo                                    # try rowfeed: no database needed
+  rowfeed init                                    # create rowfeed's own tables
   rowfeed feed add kv --table kv                  # follow the table kv
-  rowfeed publish --once                          # give positions to what was written
+  rowfeed publish --once                          # give positions to changes
   rowfeed fetch kv --limit 10                     # read a page
   rowfeed serve                                   # publish, and serve over HTTP`)
 	root.SilenceUsage, root.SilenceErrors = true, true
@@ -39,7 +39,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
-			return cli.UnknownCommand(cmd, args[0]) // whose flag it may be
+			return cli.UnknownCommand(cmd, args[0]) // the flag may be one of that command
 		}
 		return cli.WrongUse(cmd, "%s: %v", cmd.CommandPath(), err)
 	})
@@ -54,8 +54,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	return root
 }
 
-// administrative are the commands that are in the audit log: whatever an operator changes
-// with the feeds and those who read them. What publishes, reads or receives is in no log.
+// administrative are the commands that the audit log records: those with which an operator changes feeds, consumers,
+// leases or tokens. Commands that publish, read or deliver are not recorded.
 var administrative = []string{
 	"init", "migrate up", "migrate down",
 	"feed add", "feed drop", "feed upgrade", "feed bump", "feed backfill", "feed grant", "feed revoke",

@@ -10,9 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// The stamps of a build that has no version control around it, as in a container, or is to
-// be the same wherever it is made: go build -ldflags "-X main.stamp=v1.2.3". They win over
-// what Go has noted.
+// The stamps are for builds without version control, as in a container, and for reproducible builds:
+// go build -ldflags "-X main.stamp=v1.2.3". They override what Go records in the binary.
 var (
 	stamp       string // the version
 	stampCommit string
@@ -23,13 +22,13 @@ func newVersion(a *cli.App) *cobra.Command {
 	o := &versionOptions{}
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print which rowfeed this is",
-		Long: `Prints rowfeed's version, the commit it was built from and its date, Go's version and
-the platform.
+		Short: "Print the version of rowfeed",
+		Long: `Prints the version of rowfeed, the commit that it was built from, the commit's date, the
+version of Go, and the platform.
 
 With --json: {"version":"v1.2.3","commit":"…","time":"2026-01-31T12:00:00Z",
-"modified":false,"go":"go1.26.8","platform":"linux/amd64"}; commit and time are "" where
-it was built without version control around it.`,
+"modified":false,"go":"go1.26.8","platform":"linux/amd64"}; commit and time are "" if
+rowfeed was built without version control.`,
 		Example: "  rowfeed version\n  rowfeed version --json",
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(*cobra.Command, []string) error { return o.run(a) },
@@ -53,15 +52,15 @@ func (o *versionOptions) run(a *cli.App) error {
 		"go": b.goVersion, "platform": b.platform})
 }
 
-// build is what a binary knows of how it came to be.
+// build describes how a binary was built.
 type build struct {
 	version, commit     string
-	time                time.Time // of the commit; zero where none is known
-	modified            bool      // the tree had changes that were not committed
+	time                time.Time // of the commit; zero if unknown
+	modified            bool      // the work tree had uncommitted changes
 	goVersion, platform string
 }
 
-// buildOf reads this binary's own.
+// buildOf returns the build of this binary.
 func buildOf() build {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -89,7 +88,7 @@ func readBuild(info *debug.BuildInfo, version, commit, at string) build {
 	return b
 }
 
-// String is a line: "rowfeed v1.2.3, commit 91486ca…, 2026-01-31, go1.26.8, linux/amd64".
+// String returns a line such as "rowfeed v1.2.3, commit 91486ca…, 2026-01-31, go1.26.8, linux/amd64".
 func (b build) String() string {
 	text := "rowfeed " + b.version
 	if b.commit != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// DemoOptions are the options of the command demo.
 type DemoOptions struct {
 	Listen   string
 	duration cli.Duration
@@ -25,14 +26,15 @@ func newDemo(a *cli.App) *cobra.Command {
 	o := &DemoOptions{Rate: cli.Rate{PerSecond: 20}}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "See it run: a database, writers, the publisher and the server in one",
-		Long: `Runs everything in one process, with nothing to prepare: an embedded SQLite database
-in a temporary folder, a table kv with writers that insert, update, delete and change
-keys, the publisher, and the server with its console. It prints lines to try, and at
-the end whether feed and table agree. Ctrl-C ends it and removes the folder.
+		Short: "Try rowfeed: a database, writers, the publisher and the server in one process",
+		Long: `Runs everything in one process, with nothing to prepare: an embedded SQLite database in
+a temporary folder, a table kv, writers that insert, update, delete and change keys, the
+publisher, and the server with its console. The demo prints commands to try. At the end
+it prints whether feed and table agree. Ctrl-C ends the demo and removes the folder.
 
-With --db the table and the feed are made in that database and stay there; a table kv
-that is not the demo's is left alone. ROWFEED_DB and rowfeed.yaml are not looked at.`,
+With --db the demo makes the table and the feed in that database, and they stay there.
+It does not touch a table kv that it did not make. It ignores ROWFEED_DB and
+rowfeed.yaml.`,
 		Example: `  rowfeed demo
   rowfeed demo --listen 127.0.0.1:9000 --rate 200/s
   rowfeed demo --duration 10s`,
@@ -40,8 +42,8 @@ that is not the demo's is left alone. ROWFEED_DB and rowfeed.yaml are not looked
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.Run(cmd.Context(), a) },
 	}
 	cmd.Flags().StringVar(&o.Listen, "listen", config.DefaultListen, "`address` to listen on")
-	cmd.Flags().Var(&o.duration, "duration", "end by itself after this time (default: never)")
-	cmd.Flags().Var(&o.Rate, "rate", "writes a second")
+	cmd.Flags().Var(&o.duration, "duration", "end after this time (default: never)")
+	cmd.Flags().Var(&o.Rate, "rate", "writes per second")
 	return cmd
 }
 
@@ -64,11 +66,11 @@ func (o *DemoOptions) Run(ctx context.Context, a *cli.App) error {
 		URL: a.URL, DB: cfg, Rate: o.Rate.PerSecond, Duration: o.duration.Duration, Out: a.Stdout, Wrote: o.Wrote,
 		Serve: func(ctx context.Context, db *rowfeed.DB, ready func(string)) error {
 			return runServer(ctx, a, server.Config{DB: db, Listen: o.Listen, Publish: true, Log: log, Ready: ready,
-				Everyone: a.URL == ""}) // all rows are made up
+				Everyone: a.URL == ""}) // the demo made all rows itself: they need no tokens
 		},
 	})
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		return nil // interrupted before it had begun
+		return nil // interrupted before the demo had started
 	}
 	return err
 }

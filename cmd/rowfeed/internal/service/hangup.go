@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// orHangup is a context that ends with the terminal, too, as with other signals: so that leases are given back. Under
-// nohup the terminal may go.
+// orHangup returns a context that also ends at SIGHUP, when the terminal is closed. The command can then release its
+// leases, as with other signals. Under nohup, which ignores SIGHUP, the context does not end.
 func orHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return context.WithCancel(ctx)

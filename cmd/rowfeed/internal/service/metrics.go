@@ -10,19 +10,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// metricsFlag lets a command that serves no feeds tell its metrics.
+// metricsFlag is the flag --metrics of a command that serves no feeds over HTTP.
 type metricsFlag struct{ at cli.OptionalText }
 
 func (m *metricsFlag) add(cmd *cobra.Command) {
-	cmd.Flags().Var(&m.at, "metrics", "tell metrics at this `address`, host:port, under /metrics; "+
-		"without a host, as in :9464, this machine alone reaches it (default: nowhere)")
+	cmd.Flags().Var(&m.at, "metrics", "serve metrics at this `address`, host:port, under /metrics; "+
+		"without a host, as in :9464, only this machine can reach it (default: no metrics)")
 }
 
-// count has what the library tells counted from here on; before connect.
+// count lets a collect metrics. Call it before a.Connect.
 func count(a *cli.App) { a.Metrics = metrics.New(nil) }
 
-// tell answers scrapes, where the command line or rowfeed.yaml says at which address.
-func (m *metricsFlag) tell(ctx context.Context, a *cli.App, s *cli.Session) (stop func(), err error) {
+// serve starts a server of metrics if the command line or rowfeed.yaml has an address for it.
+func (m *metricsFlag) serve(ctx context.Context, a *cli.App, s *cli.Session) (stop func(), err error) {
 	at := config.First("", m.at.Value, s.File.Metrics)
 	if at == "" {
 		return func() {}, nil

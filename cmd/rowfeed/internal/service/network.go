@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// networkOptions are a server's towards its clients: names, TLS and limits. Where the command
-// line gives none, rowfeed.yaml's hold.
+// networkOptions are the options of a server that concern its clients: host names, TLS and limits. An option that the
+// command line does not give is taken from rowfeed.yaml.
 type networkOptions struct {
 	hosts             []string
 	cert, key, client cli.OptionalText
@@ -24,26 +24,26 @@ type networkOptions struct {
 func (o *networkOptions) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.hosts, "allow-host", nil,
-		"another `name` under which requests may ask for this server, as a proxy hands it on; may be repeated")
-	f.Var(&o.cert, "tls-cert", "serve over TLS with the certificate, and its chain, in this PEM `file`")
-	f.Var(&o.key, "tls-key", "its private key: a PEM `file`")
+		"accept requests for this host `name` as well, such as the one that a proxy passes on; may be repeated")
+	f.Var(&o.cert, "tls-cert", "serve over TLS with the certificate and its chain in this PEM `file`")
+	f.Var(&o.key, "tls-key", "PEM `file` with the private key of --tls-cert")
 	f.Var(&o.client, "tls-client-ca",
-		"let only clients through that have a certificate of an authority in this PEM `file`")
+		"accept only clients with a certificate of an authority in this PEM `file`")
 	f.Float64Var(&o.limits.Rate, "rate", 0,
-		"at most so many `requests` a second of one client: a token, else an address (default 1000; -1: unbounded)")
+		"maximum `requests` per second of one client: a token, else an address (default 1000; -1: no limit)")
 	f.IntVar(&o.limits.Burst, "burst", 0,
-		"at most so many `requests` of one client at once (default 20 times the rate)")
+		"maximum `requests` of one client in a burst (default 20 times the rate)")
 	f.IntVar(&o.limits.Connections, "max-connections", 0,
-		"at most so many `connections` (default 32768; -1: unbounded)")
+		"maximum number of `connections` (default 32768; -1: no limit)")
 	f.IntVar(&o.limits.ConnectionsPerAddress, "max-connections-per-address", 0,
-		"at most so many `connections` of one address (default: half of --max-connections)")
+		"maximum number of `connections` of one address (default: half of --max-connections)")
 	f.IntVar(&o.limits.Waiting, "max-waiting", 0,
-		"at most so many `requests` that wait for an entry, or stream (default 32768; -1: unbounded)")
+		"maximum number of `requests` that wait for an entry or stream (default 32768; -1: no limit)")
 	f.IntVar(&o.limits.WaitingPerClient, "max-waiting-per-client", 0,
-		"at most so many `requests` of one client that wait (default: half of --max-waiting)")
+		"maximum number of waiting `requests` of one client (default: half of --max-waiting)")
 }
 
-// put puts what is given into a server's settings.
+// put copies the options into cfg.
 func (o *networkOptions) put(cfg *server.Config, file *config.File) {
 	cfg.Hosts = o.hosts
 	if len(cfg.Hosts) == 0 {
@@ -64,9 +64,9 @@ func (o *networkOptions) put(cfg *server.Config, file *config.File) {
 	}
 }
 
-// hangups has a server read its TLS files again at each SIGHUP, until ctx ends. Without such files nothing is
-// done then; it would end the process if nobody took it.
-func hangups(ctx context.Context, cfg *server.Config) {
+// reloadOnHangup makes a server read its TLS files again at each SIGHUP, until ctx ends. A server without such files
+// catches the signal as well, because SIGHUP would otherwise end the process.
+func reloadOnHangup(ctx context.Context, cfg *server.Config) {
 	signals, again := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(signals, syscall.SIGHUP)
 	tls, log := cfg.TLS != nil, cfg.Log

@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// discoverEvery is the default of publishOptions.discover.
+// discoverEvery is the default of PublishOptions.Discover.
 const discoverEvery = 2 * time.Second
 
+// PublishOptions are the options of the command publish.
 type PublishOptions struct {
 	names []string
 	once  bool
-	// discover is how often a publisher of all feeds looks for new ones.
+	// Discover is the interval at which a publisher of all feeds looks for new feeds.
 	Discover time.Duration
 	metrics  metricsFlag
 }
@@ -27,26 +28,27 @@ func newPublish(a *cli.App) *cobra.Command {
 	o := &PublishOptions{Discover: discoverEvery}
 	cmd := &cobra.Command{
 		Use:   "publish [NAME…]",
-		Short: "Give positions to what was written",
-		Long: `Gives positions to changes, until it is interrupted: of the named feeds, or of all of
-them, also those added meanwhile. It survives a database that goes away. Several
-publishers at once are safe. "rowfeed serve" has a publisher of its own. With mode
-outbox it gives records their ULIDs, ahead of readers, and every minute purges what
---retain does not keep; with mode blocking writers give positions, and there is nothing
-to do.
+		Short: "Give positions to changes",
+		Long: `Publishes the named feeds, or all feeds, until it is interrupted: gives every change a
+position. Without names it also publishes feeds that are added later. It survives an
+outage of the database. Several publishers at once are safe. "rowfeed serve" has a
+publisher of its own. With mode outbox, the publisher gives records their ULIDs before
+readers ask for them, and every minute purges what --retain does not keep. With mode
+blocking, writers give the positions, and this command has nothing to do.
 
-The publishers of a feed take turns through the lease "publish:NAME": one works, the
-others stand by. When it ends the next one goes on within 5 seconds or so; when it was
-killed, after 10 more. "rowfeed status" tells who publishes. With --without-lease this
-one works whoever else does; only readers who query the tables of a MariaDB server
-without rowfeed need one publisher at a time.
+For each feed, the lease "publish:NAME" makes sure that one publisher works and the
+others stand by. After the publisher ends, the next one starts within about 5 seconds;
+after it was killed, 10 seconds later than that. "rowfeed status" shows which process
+publishes. With --without-lease this publisher works regardless of others. That is safe,
+with one exception: a MariaDB server whose tables are also read without rowfeed needs
+one publisher at a time.
 
-With --once it publishes what is waiting and ends, whoever has the lease, with a line
-for each feed: kv: 3 keys published, head 3. (Of a feed with ULIDs that has several
-shards it tells how many.) It purges nothing.
+With --once it publishes the waiting changes and ends. It needs no lease, purges
+nothing, and prints a line for each feed: kv: 3 keys published, head 3. (For a feed with
+ULIDs and several shards, the line has the number of shards.)
 
-With --metrics, or the key metrics in rowfeed.yaml, it tells at /metrics how it goes, in
-the form of Prometheus, to whoever reaches the address; with --once it does not.`,
+With --metrics, or the key metrics in rowfeed.yaml, it serves Prometheus metrics at
+/metrics to every client that can reach the address; with --once it does not.`,
 		Example: `  rowfeed publish
   rowfeed publish --once kv
   rowfeed publish --metrics :9464`,
@@ -56,14 +58,14 @@ the form of Prometheus, to whoever reaches the address; with --once it does not.
 			return o.Run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().BoolVar(&o.once, "once", false, "publish what is waiting, and end")
+	cmd.Flags().BoolVar(&o.once, "once", false, "publish the waiting changes, and end")
 	leaseFlag(a, cmd)
 	o.metrics.add(cmd)
 	return cmd
 }
 
 func leaseFlag(a *cli.App, cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.WithoutLease, "without-lease", false, "publish while others do, instead of taking turns")
+	cmd.Flags().BoolVar(&a.WithoutLease, "without-lease", false, "publish even while other publishers work")
 }
 
 func (o *PublishOptions) Run(ctx context.Context, a *cli.App) error {
@@ -87,15 +89,15 @@ func (o *PublishOptions) Run(ctx context.Context, a *cli.App) error {
 	if len(feeds) == 0 {
 		s.Log.Info("there are no feeds yet; `rowfeed feed add NAME --table T` makes one")
 	}
-	tellNoMore, err := o.metrics.tell(ctx, a, s)
+	stopMetrics, err := o.metrics.serve(ctx, a, s)
 	if err != nil {
 		return err
 	}
-	defer tellNoMore()
+	defer stopMetrics()
 	return server.RunPublishers(ctx, server.Publishing{DB: s.DB, Feeds: o.names, Log: s.Log, DiscoverEvery: o.Discover})
 }
 
-// feeds are the named ones, or all.
+// feeds returns the feeds that the command line names, or all feeds.
 func (o *PublishOptions) feeds(ctx context.Context, s *cli.Session) ([]*rowfeed.Feed, error) {
 	if len(o.names) == 0 {
 		return s.Feeds(ctx)
@@ -120,7 +122,7 @@ func (o *PublishOptions) publishOnce(ctx context.Context, a *cli.App, feeds []*r
 	var failed []error
 	for _, f := range feeds {
 		n, err := f.Publish(ctx)
-		if err != nil { // the others are published all the same
+		if err != nil { // the other feeds are still published
 			failed = append(failed, err)
 			continue
 		}
@@ -137,7 +139,7 @@ func (o *PublishOptions) publishOnce(ctx context.Context, a *cli.App, feeds []*r
 	return errors.Join(failed...)
 }
 
-// headText says how far a feed is; of one whose shards are feeds by themselves how many there are.
+// headText returns the head of a feed, or the number of shards if each shard has a head of its own.
 func headText(info *rowfeed.Info) string {
 	switch {
 	case info.MoreShardIDs:

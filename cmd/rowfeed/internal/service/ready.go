@@ -28,15 +28,16 @@ func newReady(a *cli.App) *cobra.Command {
 	o := &readyOptions{}
 	cmd := &cobra.Command{
 		Use:   "ready [URL]",
-		Short: "Ask a server whether it is ready; exit 1 when it is not",
-		Long: `Asks a server's /readyz whether everything works that consumers rely on, and prints what
-does not; exit 1 then, or when nobody answers. It is what a container's health check
-or a script that waits for a start can run: no curl is needed.
+		Short: "Ask a server whether it is ready; exit 1 if it is not",
+		Long: `Asks /readyz of a server whether everything works that consumers need, and prints what
+does not. The exit code is 1 if something does not work or the server does not answer.
+Use it as the health check of a container, or in a script that waits for a server to
+start; curl is not needed.
 
-Without URL it is the server on this machine: the address and TLS of rowfeed.yaml, where
-there are any, else http://127.0.0.1:8080. The certificate of a server on this machine
-has another name as a rule: --insecure does not look at it. A server that asks clients
-for certificates (--tls-client-ca) cannot be asked.`,
+Without URL the command asks the server on this machine, at the address of rowfeed.yaml,
+else http://127.0.0.1:8080. The certificate of such a server is usually made for another
+name: --insecure skips its verification. The command cannot ask a server that wants
+certificates of its clients (--tls-client-ca).`,
 		Example: `  rowfeed ready
   rowfeed ready https://feeds.example.com --timeout 2s
   until rowfeed ready; do sleep 1; done`,
@@ -48,8 +49,8 @@ for certificates (--tls-client-ca) cannot be asked.`,
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "wait for so long for an answer")
-	cmd.Flags().BoolVar(&o.insecure, "insecure", false, "do not look at the server's certificate")
+	cmd.Flags().DurationVar(&o.timeout, "timeout", 10*time.Second, "wait at most this long for an answer")
+	cmd.Flags().BoolVar(&o.insecure, "insecure", false, "do not verify the server's certificate")
 	return cmd
 }
 
@@ -59,7 +60,7 @@ func (o *readyOptions) run(ctx context.Context, a *cli.App) error {
 		if err != nil {
 			return err
 		}
-		o.url = hereAt(file)
+		o.url = localURL(file)
 	}
 	u, err := url.Parse(o.url)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -80,39 +81,39 @@ func (o *readyOptions) run(ctx context.Context, a *cli.App) error {
 	defer transport.CloseIdleConnections()
 	response, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		return fail(fmt.Sprintf("it does not answer: %v", err), "look whether it runs, and at its log")
+		return fail(fmt.Sprintf("it does not answer: %v", err), "check that the server runs, and read its log")
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	if err != nil {
-		return fail(fmt.Sprintf("it does not answer: %v", err), "look at its log")
+		return fail(fmt.Sprintf("it does not answer: %v", err), "read the log of the server")
 	}
 	var answer struct {
 		Ready   bool     `json:"ready"`
 		Reasons []string `json:"reasons"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return fail(fmt.Sprintf("it answers %s, and is no server of rowfeed's", response.Status), "check the URL")
+		return fail(fmt.Sprintf("it answers %s, and is not a rowfeed server", response.Status), "check the URL")
 	}
 	if response.StatusCode != http.StatusOK || !answer.Ready {
 		cause := "it is not ready"
 		if len(answer.Reasons) > 0 {
 			cause += ": " + strings.Join(answer.Reasons, "; ")
 		}
-		return fail(cause, "run `rowfeed status` where its database can be reached")
+		return fail(cause, "run `rowfeed status` on a machine that can reach the server's database")
 	}
 	return a.PrintLine("%s: ready", u.Redacted())
 }
 
-// hereAt is the URL of the server on this machine.
-func hereAt(file *config.File) string {
+// localURL returns the URL of the server on this machine.
+func localURL(file *config.File) string {
 	listen, scheme := config.First(config.DefaultListen, file.Listen), "http"
 	if file.TLSCert != nil && *file.TLSCert != "" {
 		scheme = "https"
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return scheme + "://" + listen // which will be refused
+		return scheme + "://" + listen // the server refuses such an address, too
 	}
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"

@@ -6,8 +6,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
 )
 
-// TestHereAt: where the server of this machine is, as rowfeed.yaml says.
-func TestHereAt(t *testing.T) {
+func TestLocalURLFollowsConfiguration(t *testing.T) {
 	text := func(s string) *string { return &s }
 	for _, c := range []struct {
 		file config.File
@@ -20,7 +19,7 @@ func TestHereAt(t *testing.T) {
 		{config.File{Listen: text("10.0.0.1:9000")}, "http://10.0.0.1:9000"},
 		{config.File{Listen: text("feeds:9000")}, "http://feeds:9000"},
 	} {
-		if got := hereAt(&c.file); got != c.want {
+		if got := localURL(&c.file); got != c.want {
 			t.Errorf("%v: %s, want %s", c.file.Listen, got, c.want)
 		}
 	}

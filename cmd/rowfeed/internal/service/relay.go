@@ -24,7 +24,7 @@ type relayOptions struct {
 	config.Relay
 	once bool
 	url  string
-	// keep is relay.Relay.KeepShardCount: it was started before.
+	// keep is relay.Relay.KeepShardCount: true once this process has run the relay.
 	keep    bool
 	metrics metricsFlag
 }
@@ -34,51 +34,55 @@ func newRelay(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "relay NAME --to URL",
 		Short: "Deliver a feed: webhooks, NATS, Kafka, another database's table, stdout",
-		Long: `Delivers a feed until it is interrupted. What it delivers to is the URL given with --to:
+		Long: `Delivers a feed until it is interrupted. --to is the URL of the receiver:
 
   stdout:                                entry lines, NDJSON
-  https://host/path                      webhook: POST of batches, signed as Standard
-                                         Webhooks has it; private addresses are refused
-                                         unless --allow-private
+  https://host/path                      webhook: POST of batches, signed according to
+                                         Standard Webhooks; private addresses need
+                                         --allow-private
   nats://host:4222/subject               NATS JetStream, de-duplicated by Msg-Id;
                                          ?creds=FILE, ?tls=true
   kafka://host:9092,host:9092/topic      Kafka, keyed by the row's key, a null for a
                                          delete; ?tls=true, ?mechanism=scram-sha-256
-  postgres://host/database?table=orders  a table of another database that follows the
-                                         feed (sqlite: and mysql: as well): it must be
-                                         there, with the same columns and primary key
+  postgres://host/database?table=orders  mirror: a table of another database that
+                                         follows the feed (sqlite: and mysql: as well);
+                                         the table must exist, with the same columns
+                                         and primary key
 
-Everything arrives at least once, the versions of a row in their order; in a mirror
-each takes effect exactly once, and rows that a new pass from the beginning does not
-bring are removed. How far a relay has come is kept under its --consumer name, in the
-feed's database, or in the mirror's: see "rowfeed consumer". Of several with one name
-one works, the others stand by, and say so; with --once, too.
+Every entry arrives at least once, and the versions of a row arrive in their order. In a
+mirror each entry takes effect exactly once. After a new pass from the beginning, the
+relay removes rows of the mirror that the pass did not deliver. The relay's cursor is
+stored under its --consumer name, in the feed's database or in the mirror's: see
+"rowfeed consumer". Of several relays with the same name one works. The others stand by,
+and log that; this is also true with --once.
 
-With --shard-count N, said once or the same for all of one name, they share the work:
-the feed's keys are divided into N shards (at most the feed's data shards), each with
-a cursor, a lease and a batch under way. Every process that runs, or comes, or goes,
-has its even share of them within three times --lease; "rowfeed status" and
-"rowfeed lease list" show who has which, and since when. The versions of a row keep
-their order, rows of different shards have none. A mirror and stdout have N = 1.
-Another N than before divides the keys anew, from the lowest cursors: some entries
-come again, and processes that were started with the former N end, also those that
-stand by. In "rowfeed serve" such a relay rests until the server is started again.
+With --shard-count N several relays of one name share the work. One of them has to give
+N, or all give the same. The feed's keys are divided into N shards (at most the feed's
+data shards). Each shard has a cursor, a lease and its own batches. After a process
+starts or ends, every process has its even share of the shards within three times
+--lease. "rowfeed status" and "rowfeed lease list" show which process has which shards,
+and since when. The versions of a row keep their order; rows of different shards have no
+order. A mirror and stdout have N = 1. A new N divides the keys again, from the lowest
+cursors: some entries are delivered again. Processes that were started with the former N
+end, including those that stand by. In "rowfeed serve" such a relay stops until the
+server is started again.
 
-Of a feed with ULIDs, each shard of which is a feed by itself, N is the number of
-workers that share the shards; another N moves no cursor. A mirror of one keeps rows
-that the feed has lost, and ends when a cursor is refused; a shard that has missed
-entries that were purged rests by itself.
+For a feed with ULIDs, N is the number of workers that share the feed's shards; each
+shard is a feed of its own, and a new N moves no cursor. A mirror of such a feed keeps
+rows that the feed has lost, and ends if a cursor is refused. A shard that has missed
+purged entries stops, and the other shards continue.
 
-A receiver that is away is waited for. An entry that it refuses ends the relay after
-some attempts, or with --set-aside becomes a dead letter: see "rowfeed dead". Of
-several shards only the entry's rests then, and is tried again now and then: "rowfeed
-consumer list" says why.
+If a receiver cannot be reached, the relay waits for it. If a receiver refuses an entry,
+the relay ends after some attempts; with --set-aside the entry becomes a dead letter
+instead: see "rowfeed dead". With several shards, only the shard of that entry stops,
+and the relay tries the entry again from time to time: "rowfeed consumer list" shows
+the reason.
 
-Secrets need not stand in the command line: --to and --secret take env:NAME and
-file:PATH in the place of a value. --metrics is as in "rowfeed publish".
+Keep secrets out of the command line: --to and --secret also accept env:NAME and
+file:PATH. --metrics works as in "rowfeed publish".
 
-Relays under the key relays of rowfeed.yaml are run by "rowfeed serve"; "rowfeed config
-reference" has their keys:
+"rowfeed serve" runs the relays under the key relays of rowfeed.yaml. "rowfeed config
+reference" explains their keys:
 
   relays:
     - feed: orders
@@ -113,27 +117,27 @@ reference" has their keys:
 func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.To, "to", "", "`URL` of the receiver, or env:NAME, or file:PATH")
 	flags.StringVar(&o.Consumer, "consumer", "",
-		"`name` under which it remembers how far it has come (default: one made of the URL)")
+		"`name` under which the relay stores its cursor (default: a name made from the URL)")
 	flags.StringVar(&o.After, "after", "",
 		`where a new relay begins: "now", or "at:" with an RFC 3339 time (default: the beginning)`)
-	flags.IntVar(&o.Limit, "limit", 0, "at most so many entries a batch (default 500)")
-	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into so many `shards`, "+
-		"which all processes of the name share (default: as many as it has, 1 if it is new)")
-	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and go on")
+	flags.IntVar(&o.Limit, "limit", 0, "maximum number of entries in a batch (default 500)")
+	flags.IntVar(&o.ShardCount, "shard-count", 0, "divide the feed into this number of `shards`, "+
+		"which all relays of the name share (default: the relay's present number, 1 for a new relay)")
+	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and continue")
 	flags.BoolVar(&o.Restart, "restart", false,
-		"begin again when the feed was set back, instead of stopping (mirrors always do, but of feeds with ULIDs)")
-	flags.DurationVar(&o.Lease, "lease", 0, "`time` that a claim on the lease, or on those of the shards, lasts "+
-		"without renewal; a relay that was killed is replaced so much later, and a moment (default 10s)")
+		"begin again if the feed was set back, instead of ending (mirrors always do, except of feeds with ULIDs)")
+	flags.DurationVar(&o.Lease, "lease", 0, "`time` that a claim on a lease lasts without renewal; "+
+		"a killed relay is replaced shortly after this time (default 10s)")
 	flags.StringSliceVar(&o.Secret, "secret", nil,
-		"sign a webhook's requests with this `secret`, env:NAME or file:PATH; several while they are exchanged")
-	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "let a webhook be on this machine or in a private network")
-	flags.Float64Var(&o.Rate, "rate", 0, "at most so many `requests` a second to a webhook")
-	flags.BoolVar(&o.once, "once", false, "deliver what is there, then end")
+		"sign a webhook's requests with this `secret`, env:NAME or file:PATH; give several to rotate secrets")
+	flags.BoolVar(&o.AllowPrivate, "allow-private", false, "allow a webhook on this machine or in a private network")
+	flags.Float64Var(&o.Rate, "rate", 0, "maximum `requests` per second to a webhook")
+	flags.BoolVar(&o.once, "once", false, "deliver the entries that there are, and end")
 	flags.StringVar(&o.url, "url", "", "read from the server at this `URL` instead of the database")
 }
 
-// resolve puts the values of variables and files in their places, and sees to it that no
-// message shows their passwords.
+// resolve replaces env:NAME and file:PATH by their values. It registers the URL of the receiver, so that no message
+// shows the password in it.
 func (o *relayOptions) resolve(a *cli.App) (err error) {
 	if o.To, err = sinks.Resolve("to", o.To, a.Getenv); err != nil {
 		return err
@@ -150,16 +154,16 @@ func (o *relayOptions) resolve(a *cli.App) (err error) {
 	refuse := func(cause string) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "shard-count",
 			Object: fmt.Sprintf("relay %q", o.Consumer),
-			Cause:  fmt.Sprintf("shard-count: %d: %s", o.ShardCount, cause), Next: "leave it at 1"}
+			Cause:  fmt.Sprintf("shard-count: %d: %s", o.ShardCount, cause), Next: "set it to 1"}
 	}
 	switch {
 	case o.ShardCount > 1 && sinks.IsMirror(o.To):
-		return refuse("what a pass from the beginning did not bring, and is to be removed, " +
-			"a mirror can tell of the whole feed only")
+		return refuse("a mirror cannot be divided: " +
+			"to remove rows that the feed no longer has, the relay has to read the whole feed")
 	case o.ShardCount == 0 && sinks.IsStdout(o.To):
 		o.ShardCount = 1
 	case o.ShardCount > 1 && sinks.IsStdout(o.To):
-		return refuse("lines of several shards would have no order")
+		return refuse("the lines of several shards would have no order")
 	}
 	return nil
 }
@@ -173,14 +177,14 @@ func (o *relayOptions) run(ctx context.Context, a *cli.App) error {
 	}
 	ctx, end := orHangup(ctx)
 	defer end()
-	if o.url != "" && sinks.IsMirror(o.To) { // its cursor is there, too
+	if o.url != "" && sinks.IsMirror(o.To) { // the mirror's database also has the cursor
 		cfg, file, err := a.Settings()
 		if err != nil {
 			return err
 		}
 		log := a.Logger(file, "info")
 		cfg.Observer = a.Observer(log)
-		stop, err := o.tell(ctx, a, &cli.Session{File: file, Log: log})
+		stop, err := o.serveMetrics(ctx, a, &cli.Session{File: file, Log: log})
 		if err != nil {
 			return err
 		}
@@ -192,24 +196,24 @@ func (o *relayOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer s.Close()
-	stop, err := o.tell(ctx, a, s)
+	stop, err := o.serveMetrics(ctx, a, s)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	return o.work(ctx, a, s)
+	return o.deliverFrom(ctx, a, s)
 }
 
-// tell tells metrics of a relay that stays.
-func (o *relayOptions) tell(ctx context.Context, a *cli.App, s *cli.Session) (stop func(), err error) {
+// serveMetrics serves metrics, unless the relay runs once.
+func (o *relayOptions) serveMetrics(ctx context.Context, a *cli.App, s *cli.Session) (stop func(), err error) {
 	if o.once {
 		return func() {}, nil
 	}
-	return o.metrics.tell(ctx, a, s)
+	return o.metrics.serve(ctx, a, s)
 }
 
-// work delivers from an open database.
-func (o *relayOptions) work(ctx context.Context, a *cli.App, s *cli.Session) error {
+// deliverFrom delivers from an open database.
+func (o *relayOptions) deliverFrom(ctx context.Context, a *cli.App, s *cli.Session) error {
 	cfg, err := a.LibraryConfig(s.File)
 	if err != nil {
 		return err
@@ -225,7 +229,8 @@ func (o *relayOptions) work(ctx context.Context, a *cli.App, s *cli.Session) err
 	if database, table := sinks.MirrorOf(o.To); database == a.URL &&
 		(table == f.Source().Name || table == f.Source().String()) {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "to", Object: fmt.Sprintf("feed %q", o.Feed),
-			Cause: "to: it is the feed's own table: writing it would change it, for ever", Next: "name another table"}
+			Cause: "to: it is the feed's own table: every delivery would be a new change of the feed",
+			Next:  "name another table"}
 	}
 	return o.deliver(ctx, a, f, s.DB, cfg, s.Log)
 }
@@ -252,8 +257,8 @@ func (o *relayOptions) deliver(
 	return open.Scrub(o.To, err)
 }
 
-// observe logs what happens to a relay of so many shards. Of what its consumer is in trouble
-// with, and of the shards that this process has, the database's observer is told already.
+// observe logs the events of a relay that has the given number of shards. It leaves out errors of the relay's consumer
+// and the shards of this process, because the database's observer logs them.
 func (o *relayOptions) observe(a *cli.App, log *slog.Logger, e relay.Event, shards int) {
 	switch e.Kind {
 	case relay.Working:
@@ -274,9 +279,9 @@ func (o *relayOptions) observe(a *cli.App, log *slog.Logger, e relay.Event, shar
 	}
 }
 
-// relayAgain is the pause before a relay of rowfeed.yaml that has ended is started again:
-// an operator may have mended what ended it.
-const relayAgain = time.Minute
+// relayRestartPause is the pause before a relay of rowfeed.yaml that has failed is started again. An operator may have
+// removed the cause in the meantime.
+const relayRestartPause = time.Minute
 
 // Relays returns the relays of rowfeed.yaml.
 func Relays(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
@@ -291,7 +296,7 @@ func Relays(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
 		if names[name] {
 			return nil, &config.Error{Path: s.File.Path,
 				Cause: fmt.Sprintf("two relays of feed %q have the consumer %q", o.Feed, o.Consumer),
-				Next:  "give each a name of its own"}
+				Next:  "give each relay another consumer name"}
 		}
 		names[name], all[i] = true, o
 	}
@@ -299,16 +304,16 @@ func Relays(a *cli.App, s *cli.Session) ([]*relayOptions, error) {
 }
 
 // StartRelays runs relays until ctx ends; wait returns after they have ended. A relay that fails is started again after
-// a pause, except if another process has changed the shard count of its cursors: that process was started later, and
-// its number counts.
+// a pause. A relay is not started again if another process has changed the shard count of its cursors: that process was
+// started later, and its shard count is valid.
 func StartRelays(
-	ctx context.Context, a *cli.App, s *cli.Session, all []*relayOptions, again time.Duration,
+	ctx context.Context, a *cli.App, s *cli.Session, all []*relayOptions, pause time.Duration,
 ) (wait func()) {
 	var running sync.WaitGroup
 	for _, o := range all {
 		running.Go(func() {
 			for ctx.Err() == nil {
-				err := o.work(ctx, a, s)
+				err := o.deliverFrom(ctx, a, s)
 				if ctx.Err() != nil {
 					return
 				}
@@ -318,8 +323,8 @@ func StartRelays(
 					return
 				}
 				s.Log.Error("a relay has ended and is started again",
-					"feed", o.Feed, "consumer", o.Consumer, "error", err, "pause", again)
-				t := time.NewTimer(again)
+					"feed", o.Feed, "consumer", o.Consumer, "error", err, "pause", pause)
+				t := time.NewTimer(pause)
 				select {
 				case <-ctx.Done():
 				case <-t.C:

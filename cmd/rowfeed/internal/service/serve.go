@@ -26,33 +26,38 @@ func newServe(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Publish all feeds, and serve them over HTTP",
-		Long: `Publishes all feeds, also those added meanwhile, and serves them over HTTP, with a
-console for people at /, until it is interrupted; then it finishes the requests that it
-has. Several servers on one database are safe; of their publishers one works at a time
-(see "rowfeed publish --help").
+		Long: `Publishes all feeds, including those that are added later, and serves them over HTTP,
+with a web console at /. The server runs until it is interrupted, and then finishes the
+requests in progress. Several servers on one database are safe: for each feed, only one
+of their publishers works at a time (see "rowfeed publish --help").
 
-The address comes from --listen, else from the key listen in rowfeed.yaml, else it is
-127.0.0.1:8080. With --no-publish somebody else publishes ("rowfeed publish", or
-another server). With --replica the database is a replica (a standby of PostgreSQL, a
-read-only replica of MariaDB or MySQL): nothing is published, and a cursor that is ahead
-of it is answered by an empty page until the replica has caught up.
+The address is that of --listen, else that of the key listen in rowfeed.yaml, else
+127.0.0.1:8080. With --no-publish the server does not publish: "rowfeed publish" or
+another server has to. With --replica the database is a replica (a PostgreSQL standby,
+or a read-only replica of MariaDB or MySQL). The server then publishes nothing. If a
+cursor is ahead of the replica, the server answers with an empty page until the replica
+has caught up.
 
-With --auth tokens whoever asks must send a token that "rowfeed token add" has made, and
-sees what it allows; /healthz stays open, and /readyz tells strangers no reasons. It is
-the default on an address that others than this machine can reach; --auth none says that
-everyone there may read every feed. On 127.0.0.1 it refuses requests for hosts of other
-names (--allow-host), as a page of a stranger in a browser here might send them.
+With --auth tokens every request needs a token made by "rowfeed token add", and may do
+what that token allows. /healthz needs no token. /readyz needs none either, but gives
+its reasons only to requests with a token. This is the default if other machines can
+reach the address. With --auth none, every client that can reach the address may read
+every feed. On 127.0.0.1 the server refuses requests for hosts of other names, because
+a web page of another site could send such requests through a browser on this machine.
+--allow-host allows a name.
 
-With --tls-cert and --tls-key it serves over TLS (1.2 and above, with HTTP/2). The files
-are read again when they change, and at SIGHUP; what cannot be used is logged, and what
-was there before still holds. With --tls-client-ca only clients with a certificate of
-these authorities get through.
+With --tls-cert and --tls-key the server uses TLS (1.2 or later, with HTTP/2). It reads
+the files again when they change, and at SIGHUP. If it cannot use the new files, it logs
+the reason and keeps the certificate that it has. With --tls-client-ca a client needs a
+certificate of one of these authorities.
 
-Clients are bounded: requests a second, connections, requests that wait. Whoever asks
-too often is answered 429 with Retry-After. What comes from this machine without a token
-may be a proxy that hands on what others ask, and has no bound of its own.
+Each client has limits: requests per second, connections, and waiting requests. A client
+that sends requests too often gets 429 with Retry-After. Requests from this machine
+without a token have no limit per client, because a proxy may send them for many
+clients.
 
-Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --help".`,
+The server also runs the relays listed under the key relays of rowfeed.yaml: see
+"rowfeed relay --help".`,
 		Example: `  rowfeed serve
   rowfeed serve --listen 127.0.0.1:9000 --db file:/run/secrets/database
   rowfeed serve --tls-cert cert.pem --tls-key key.pem --tls-client-ca clients.pem
@@ -63,10 +68,10 @@ Relays under the key relays of rowfeed.yaml are run, too: see "rowfeed relay --h
 	}
 	cmd.Flags().Var(&o.listen, "listen", "`address` to listen on (default "+config.DefaultListen+")")
 	cmd.Flags().Var(&o.auth, "auth",
-		"who may ask: `tokens` or none (default none where only this machine can, else tokens)")
+		"require `tokens`, or none (default none if only this machine can reach the address)")
 	o.network.flags(cmd)
 	cmd.Flags().BoolVar(&o.noCompression, "no-compression", false,
-		"send pages as they are, also to clients that take zstd or gzip")
+		"never compress pages, even for clients that accept zstd or gzip")
 	leaseFlag(a, cmd)
 	return cmd
 }
@@ -79,7 +84,7 @@ func (o *serveOptions) run(ctx context.Context, a *cli.App) error {
 	}
 	defer s.Close()
 	if _, err := s.Feeds(ctx); err != nil {
-		return err // said now rather than to every request
+		return err // reported once at the start, not for every request
 	}
 	cfg := server.Config{DB: s.DB, Listen: config.First(config.DefaultListen, o.listen.Value, s.File.Listen),
 		Log:     s.Log,
@@ -95,16 +100,16 @@ func (o *serveOptions) run(ctx context.Context, a *cli.App) error {
 	relaying, stop := context.WithCancel(ctx)
 	wait := func() {}
 	defer func() { stop(); wait() }()
-	hangups(relaying, &cfg)
-	// Not before it listens: a relay that is started may divide its consumer's cursors.
+	reloadOnHangup(relaying, &cfg)
+	// Relays start only once the server listens: a relay that starts may change the shard count of its consumer.
 	cfg.Ready = func(string) {
-		wait = StartRelays(relaying, a, s, relays, relayAgain)
+		wait = StartRelays(relaying, a, s, relays, relayRestartPause)
 		notify(ctx, s.Log)
 	}
 	return runServer(ctx, a, cfg)
 }
 
-// runServer runs the server until ctx ends; its Ready may be nil.
+// runServer runs the server until ctx ends. cfg.Ready may be nil.
 func runServer(ctx context.Context, a *cli.App, cfg server.Config) error {
 	ready := cfg.Ready
 	cfg.Metrics, cfg.Tracer = a.Metrics, a.Tracer
@@ -119,7 +124,7 @@ func runServer(ctx context.Context, a *cli.App, cfg server.Config) error {
 	return server.Run(ctx, cfg)
 }
 
-// authenticate decides who may ask a server.
+// authenticate sets whether requests to a server need tokens.
 func authenticate(ctx context.Context, s *cli.Session, auth string, cfg *server.Config) error {
 	if auth == "" {
 		if auth = "tokens"; server.IsLoopback(cfg.Listen) {
@@ -141,9 +146,9 @@ func authenticate(ctx context.Context, s *cli.Session, auth string, cfg *server.
 	}
 	if !slices.ContainsFunc(all, func(t *admin.Token) bool { return t.State == admin.TokenHolds }) {
 		return &rowfeed.Error{Code: rowfeed.Refused, Object: "address " + cfg.Listen,
-			Cause: "whoever asks there must have a token, and there is none that holds: nobody could read anything",
-			Next: "make one with `rowfeed token add NAME --feed '*' --right read`, or listen on 127.0.0.1; " +
-				"--auth none lets everyone read every feed who can reach the address"}
+			Cause: "requests to this address need a token, but no valid token exists: every request would be refused",
+			Next: "make a token with `rowfeed token add NAME --feed '*' --right read`, or listen on 127.0.0.1; " +
+				"with --auth none every client that can reach the address may read every feed"}
 	}
 	tokens := access.NewTokens(s.DB)
 	cfg.Access, cfg.Login = access.Identify(tokens), tokens.Of

@@ -7,8 +7,8 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// notify tells systemd, where it has started this process and wants to know (Type=notify),
-// that requests are taken, and then that they no longer are.
+// notify tells systemd that the server accepts requests, and, when ctx ends, that the server is stopping. It does
+// nothing unless systemd started this process with Type=notify.
 func notify(ctx context.Context, log *slog.Logger) {
 	tell := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
