@@ -10,12 +10,12 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// act is something that an operator does by a form.
-type act struct {
+// action is something that an operator does by a form.
+type action struct {
 	name  string // of the act in the audit
 	right access.Right
-	// all says that it is for who sees all rows: how it ends tells which there are.
-	all bool
+	// needsAllRows says that it is for who sees all rows: how it ends tells which there are.
+	needsAllRows bool
 	// confirm says what cannot be undone about it; nil where it can.
 	confirm func(formValues) string
 	button  string // what does it, on the page that asks
@@ -31,9 +31,9 @@ func formFeed(f formValues) string { return f.feed }
 
 func consumerPage(f formValues) string { return "consumers/" + url.PathEscape(f.consumer) }
 
-// moving makes an act that changes a consumer's cursors.
-func moving(verb, done string, change func(Actions, context.Context, rowfeed.ConsumerID) (int64, error)) act {
-	return act{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
+// cursorAction makes an act that changes a consumer's cursors.
+func cursorAction(verb, done string, change func(Actions, context.Context, rowfeed.ConsumerID) (int64, error)) action {
+	return action{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
 		back: consumerPage, check: needs("consumer", "feed"),
 		do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 			n, err := change(d, ctx, f.id())
@@ -41,9 +41,9 @@ func moving(verb, done string, change func(Actions, context.Context, rowfeed.Con
 		}}
 }
 
-// acts are all that there are, by the last part of their address.
-var acts = func() map[string]act {
-	seek := moving("seek", "", nil)
+// actions are all that there are, by the last part of their address.
+var actions = func() map[string]action {
+	seek := cursorAction("seek", "", nil)
 	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
 	seek.confirm = func(f formValues) string {
 		return "Its cursor is set to " + shorten(f.to) +
@@ -53,15 +53,15 @@ var acts = func() map[string]act {
 		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
 		return fmt.Sprintf("%s: %s set to %s.", f.id(), plural(n, "shard"), shorten(f.to)), err
 	}
-	reset := moving("reset", "set back to the beginning", Actions.ResetConsumer)
+	reset := cursorAction("reset", "set back to the beginning", Actions.ResetConsumer)
 	reset.button = "Set it back to the beginning"
 	reset.confirm = func(formValues) string {
 		return "It is handed the whole feed again, every row as it is then. " +
 			"Rows that are gone are not named in such a pass."
 	}
-	aside := act{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"), object: formValues.which,
-		back: func(formValues) string { return "dead-letters" }}
-	retry, drop := aside, aside
+	letterAction := action{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"),
+		object: formValues.which, back: func(formValues) string { return "dead-letters" }}
+	retry, drop := letterAction, letterAction
 	retry.name = "dead retry"
 	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.RetryDeadLetters(ctx, f.id(), f.letters())
@@ -77,11 +77,12 @@ var acts = func() map[string]act {
 		n, err := d.DropDeadLetters(ctx, f.id(), f.letters())
 		return fmt.Sprintf("%s: %s given up.", f.id(), plural(n, "dead letter")), err
 	}
-	return map[string]act{
-		"pause":  moving("pause", "paused", Actions.PauseConsumer),
-		"resume": moving("resume", "resumed", Actions.ResumeConsumer),
+	return map[string]action{
+		"pause":  cursorAction("pause", "paused", Actions.PauseConsumer),
+		"resume": cursorAction("resume", "resumed", Actions.ResumeConsumer),
 		"seek":   seek, "reset": reset, "retry": retry, "drop": drop,
-		"republish": {name: "republish", right: access.Publish, all: true, feed: formFeed, check: needs("feed", "key"),
+		"republish": {name: "republish", right: access.Publish, needsAllRows: true, feed: formFeed,
+			check:  needs("feed", "key"),
 			object: func(f formValues) string { return fmt.Sprintf("feed %q", f.feed) },
 			back:   func(f formValues) string { return "feeds/" + url.PathEscape(f.feed) },
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
@@ -108,7 +109,7 @@ var acts = func() map[string]act {
 }()
 
 // record is what the audit log has of it.
-func (a act) record(q *request, f formValues) admin.Act {
+func (a action) record(q *request, f formValues) admin.Act {
 	in := admin.Act{Actor: q.who.Name, Act: a.name, Object: a.object(f)}
 	switch {
 	case f.to != "":

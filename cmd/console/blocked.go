@@ -6,9 +6,9 @@ import (
 )
 
 type blockedView struct {
-	Feeds  []blockedFeed
-	Quiet  []string // feeds that nobody holds up
-	Unseen bool     // there are feeds that may not be looked at
+	Feeds      []blockedFeed
+	NotBlocked []string // feeds that nobody holds up
+	Hidden     bool     // there are feeds that may not be looked at
 }
 
 type blockedFeed struct {
@@ -17,7 +17,7 @@ type blockedFeed struct {
 	Hidden   *admin.Unseen       // of Blockers
 	Shards   []admin.ShardStatus // that somebody has, or waits for
 	Told     string
-	Trouble  string
+	Problem  string
 }
 
 type blockedPage struct {
@@ -34,7 +34,7 @@ func (p blockedPage) show(q *request) (*answer, error) {
 	var v blockedView
 	for _, name := range names {
 		if !q.who.May(access.Administer, name) {
-			v.Unseen = true
+			v.Hidden = true
 			continue
 		}
 		found, err := p.data.Blocked(q.Context(), name)
@@ -46,11 +46,11 @@ func (p blockedPage) show(q *request) (*answer, error) {
 		}
 		if err != nil {
 			s := feedState{Name: name}
-			p.states.note(q.Context(), &s, err)
-			f.Trouble = s.Problems[0]
+			p.states.addProblem(q.Context(), &s, err)
+			f.Problem = s.Problems[0]
 		}
-		if len(f.Blockers)+len(f.Shards) == 0 && f.Trouble == "" && f.Hidden == nil && f.Told != admin.HoldersNone {
-			v.Quiet = append(v.Quiet, name)
+		if len(f.Blockers)+len(f.Shards) == 0 && f.Problem == "" && f.Hidden == nil && f.Told != admin.HoldersNone {
+			v.NotBlocked = append(v.NotBlocked, name)
 			continue
 		}
 		v.Feeds = append(v.Feeds, f)

@@ -67,7 +67,7 @@ func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
 
 func routesOf(catalog feedhttp.Catalog, data Data, states states, cfg *Config) map[string]route {
 	consumers := consumerPages{data.Lists}
-	acts := actPages{data.Actions, &refusals{of: make(map[string]*rate.Limiter)}}
+	acts := actionPages{data.Actions, &refusals{of: make(map[string]*rate.Limiter)}}
 	login := loginPages{cfg.Login, cfg.Log}
 	return map[string]route{
 		"":             {get: feedsPage{states, consumers}.show},
@@ -80,7 +80,7 @@ func routesOf(catalog feedhttp.Catalog, data Data, states states, cfg *Config) m
 		"audit":        {get: auditPage{data.Lists}.show},
 		"confirm":      {get: acts.confirm},
 		"act/*":        {post: acts.act},
-		"login":        {get: login.show, post: login.takeToken, open: true},
+		"login":        {get: login.show, post: login.submit, open: true},
 		"logout":       {post: login.logout, open: true},
 	}
 }

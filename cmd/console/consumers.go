@@ -75,15 +75,15 @@ func (p consumerPages) all(q *request) (*answer, error) {
 }
 
 func (p consumerPages) one(q *request) (*answer, error) {
-	all, err := p.groups(q.Context(), q.who, rowfeed.ConsumerID{Consumer: q.rest})
+	all, err := p.groups(q.Context(), q.who, rowfeed.ConsumerID{Consumer: q.param})
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{template: "consumer", title: q.rest, nav: "consumers", content: consumersView{all, q.rest}}
+	a := &answer{template: "consumer", title: q.param, nav: "consumers", content: consumersView{all, q.param}}
 	if len(all) == 0 { // the same for one that may not be seen
-		a.template, a.title, a.status = "trouble", "Not found", http.StatusNotFound
-		a.content = trouble{"There is no such consumer",
-			"No consumer " + shorten(q.rest) + " has a cursor in this database, of a feed that you may see.",
+		a.template, a.title, a.status = "error", "Not found", http.StatusNotFound
+		a.content = errorView{"There is no such consumer",
+			"No consumer " + shorten(q.param) + " has a cursor in this database, of a feed that you may see.",
 			"A consumer is here from its first page on.", "consumers", "Show the consumers"}
 	}
 	return a, nil

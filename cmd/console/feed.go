@@ -58,7 +58,7 @@ type feedPage struct {
 }
 
 func (p feedPage) show(q *request) (*answer, error) {
-	name, query := q.rest, q.URL.Query()
+	name, query := q.param, q.URL.Query()
 	if !maySee(q.who, name) {
 		return nil, forbidden(access.Read, name) // the same whether there is one
 	}
@@ -69,24 +69,24 @@ func (p feedPage) show(q *request) (*answer, error) {
 		return nil, err
 	}
 	if err != nil {
-		p.states.note(q.Context(), &v.feedState, err)
+		p.states.addProblem(q.Context(), &v.feedState, err)
 	}
 	a := &answer{template: "feed", title: name, nav: "feeds"}
 	if v.Info != nil && v.Info.ShardIDs != nil {
 		v.OfULIDs, v.MayPublish = true, false // its rows keep their positions
 	}
 	if v.Info != nil && v.MayRead {
-		v.choose(query.Get("shard"))
+		v.chooseShard(query.Get("shard"))
 		if err := p.read(q.Context(), &v, query.Get("entry"), query.Get("position"), query.Get("key"),
 			query.Get("after"), query.Get("parts") != ""); err != nil {
-			p.states.note(q.Context(), &v.feedState, err)
+			p.states.addProblem(q.Context(), &v.feedState, err)
 		}
 	}
 	if v.Entry != nil || query.Has("entry") {
 		a.template = "entry"
 	}
 	if v.Consumers, err = p.consumers.groups(q.Context(), q.who, rowfeed.ConsumerID{Feed: name}); err != nil {
-		p.states.note(q.Context(), &v.feedState, err)
+		p.states.addProblem(q.Context(), &v.feedState, err)
 	}
 	if leases, err := p.data.CurrentLeases(q.Context()); err == nil {
 		if i := slices.IndexFunc(leases, func(l *rowfeed.LeaseStatus) bool {
@@ -105,9 +105,9 @@ func (p feedPage) known(ctx context.Context, name string) bool {
 	return err == nil && slices.Contains(names, name)
 }
 
-// choose says which part of the feed is shown: of one whose shards are feeds by
+// chooseShard says which part of the feed is shown: of one whose shards are feeds by
 // themselves the shard that is asked for, be it one that is not listed, else the first.
-func (v *feedView) choose(wanted string) {
+func (v *feedView) chooseShard(wanted string) {
 	ids := v.Info.ShardIDs
 	chosen, err := strconv.Atoi(wanted)
 	if err != nil && len(ids) > 0 {
@@ -122,7 +122,7 @@ func (v *feedView) choose(wanted string) {
 	}
 }
 
-func (v *feedView) part() rowfeed.Shards {
+func (v *feedView) shards() rowfeed.Shards {
 	if v.Shard == nil {
 		return rowfeed.Shards{}
 	}
@@ -140,7 +140,7 @@ func (p feedPage) read(ctx context.Context, v *feedView, entry, position, key, a
 	}
 	switch {
 	case entry != "" || position != "":
-		page, err := source.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(entry), Limit: 1, Shards: v.part()})
+		page, err := source.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(entry), Limit: 1, Shards: v.shards()})
 		if err == nil && len(page.Entries) > 0 && (position == "" || page.Entries[0].Position == position) {
 			found := viewOf(located{page.Entries[0], rowfeed.Cursor(entry)})
 			v.Entry = &found
@@ -151,7 +151,7 @@ func (p feedPage) read(ctx context.Context, v *feedView, entry, position, key, a
 		v.Search = &searchView{Key: key, Parts: parts, After: rowfeed.Cursor(after)}
 		return v.search(ctx, source)
 	}
-	recent, cursor, err := latest(ctx, source, v.part())
+	recent, cursor, err := latest(ctx, source, v.shards())
 	if v.Cursor = cursor; cursor == rowfeed.Beginning {
 		v.Cursor = v.Info.Head
 	}
@@ -166,7 +166,7 @@ func (p feedPage) read(ctx context.Context, v *feedView, entry, position, key, a
 func (v *feedView) search(ctx context.Context, source rowfeed.Source) error {
 	s, begun := v.Search, time.Now()
 	for {
-		page, err := source.Fetch(ctx, rowfeed.Request{After: s.After, Limit: walkPage, Shards: v.part()})
+		page, err := source.Fetch(ctx, rowfeed.Request{After: s.After, Limit: scanLimit, Shards: v.shards()})
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ type feedsPage struct {
 
 func (p feedsPage) show(q *request) (*answer, error) {
 	if name := q.URL.Query().Get("feed"); name != "" { // where feeds once were
-		return &answer{goTo: "feeds/" + strings.ReplaceAll(name, "/", "")}, nil
+		return &answer{redirect: "feeds/" + strings.ReplaceAll(name, "/", "")}, nil
 	}
 	a := &answer{template: "feeds", title: "Feeds", nav: "feeds"}
 	states, hidden, err := p.states.all(q.Context(), q.who)

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	shown    = 20  // entries on the page
-	probe    = 50  // entries that a look may bring; more is too many
-	looks    = 30  // how often the search looks
-	walkPage = 500 // entries read at once where time alone finds no place to start, and in a search
-	walks    = 10
+	shown      = 20  // entries on the page
+	probeLimit = 50  // entries that a look may bring; more is too many
+	maxProbes  = 30  // how often the search looks
+	scanLimit  = 500 // entries read at once where time alone finds no place to start, and in a search
+	maxScans   = 10
 
 	firstAge = 2 * time.Second
 )
@@ -25,21 +25,21 @@ const (
 // enough, then between the last two.
 func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) ([]located, rowfeed.Cursor, error) {
 	now := time.Now()
-	fetch := func(after rowfeed.Cursor, limit int) (stretch, error) {
+	fetch := func(after rowfeed.Cursor, limit int) (fetched, error) {
 		page, err := source.Fetch(ctx, rowfeed.Request{After: after, Limit: limit, Shards: shards})
 		if err != nil {
-			return stretch{}, err
+			return fetched{}, err
 		}
 		entries, err := locate(page, after)
-		return stretch{entries, page.Cursor, page.More}, err
+		return fetched{entries, page.Cursor, page.More}, err
 	}
-	since := func(age time.Duration, limit int) (stretch, error) { return fetch(rowfeed.At(now.Add(-age)), limit) }
+	since := func(age time.Duration, limit int) (fetched, error) { return fetch(rowfeed.At(now.Add(-age)), limit) }
 	everything := now.Sub(time.Unix(0, 0))
-	var best stretch
+	var best fetched
 	var fits, tooLong time.Duration // ages; 0: none known
 	age := firstAge
-	for range looks {
-		found, err := since(age, probe)
+	for range maxProbes {
+		found, err := since(age, probeLimit)
 		if err != nil {
 			return best.newest(), best.cursor, err
 		}
@@ -65,13 +65,13 @@ func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) (
 		}
 	}
 	// Very many entries have one time, as after a bulk load, or they come too fast.
-	found, err := since(tooLong, walkPage)
-	for range walks {
+	found, err := since(tooLong, scanLimit)
+	for range maxScans {
 		if err != nil || !found.more {
 			break
 		}
 		before := found.newest()
-		found, err = fetch(found.cursor, walkPage)
+		found, err = fetch(found.cursor, scanLimit)
 		found.entries = append(before[:len(before):len(before)], found.entries...)
 	}
 	if err != nil || found.more && len(best.entries) > 0 {
@@ -80,12 +80,12 @@ func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) (
 	return found.newest(), found.cursor, nil
 }
 
-// stretch is some entries, and what is behind them.
-type stretch struct {
+// fetched is some entries, and what is behind them.
+type fetched struct {
 	entries []located
 	cursor  rowfeed.Cursor
 	more    bool
 }
 
 // newest drops all but the last entries.
-func (s stretch) newest() []located { return s.entries[max(0, len(s.entries)-shown):] }
+func (s fetched) newest() []located { return s.entries[max(0, len(s.entries)-shown):] }

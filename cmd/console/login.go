@@ -25,17 +25,18 @@ type loginPages struct {
 
 func (p loginPages) show(q *request) (*answer, error) {
 	if p.login == nil {
-		return &answer{goTo: ""}, nil
+		return &answer{redirect: ""}, nil
 	}
-	return &answer{template: "login", title: "Log in", content: loginView{Next: local(q.URL.Query().Get("next"))}}, nil
+	return &answer{template: "login", title: "Log in",
+		content: loginView{Next: localPath(q.URL.Query().Get("next"))}}, nil
 }
 
-// takeToken checks a token, and has the browser keep it: where no script reads it, no other
+// submit checks a token, and has the browser keep it: where no script reads it, no other
 // site sends it, and without TLS only where there was none.
-func (p loginPages) takeToken(q *request) (*answer, error) {
-	next := local(q.PostForm.Get("next"))
+func (p loginPages) submit(q *request) (*answer, error) {
+	next := localPath(q.PostForm.Get("next"))
 	if p.login == nil {
-		return &answer{goTo: ""}, nil
+		return &answer{redirect: ""}, nil
 	}
 	token := strings.TrimSpace(q.PostForm.Get("token"))
 	who, err := p.login(q.Context(), token)
@@ -49,20 +50,20 @@ func (p loginPages) takeToken(q *request) (*answer, error) {
 	}
 	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Value: token, Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
-	return &answer{goTo: next}, nil
+	return &answer{redirect: next}, nil
 }
 
 func (p loginPages) logout(q *request) (*answer, error) {
 	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Path: "/", MaxAge: -1, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
 	if p.login == nil {
-		return &answer{goTo: ""}, nil
+		return &answer{redirect: ""}, nil
 	}
-	return &answer{goTo: "login"}, nil
+	return &answer{redirect: "login"}, nil
 }
 
-// local is where a login may lead: a page of the console, below its root, and nothing else.
-func local(next string) string {
+// localPath is where a login may lead: a page of the console, below its root, and nothing else.
+func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(next, "\\\r\n") ||
 		strings.HasPrefix(next, "/") || strings.Contains(u.Path, "..") ||

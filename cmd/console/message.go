@@ -16,17 +16,17 @@ const (
 	messageAge    = 60 // seconds
 )
 
-// leave keeps a message for the next page. It travels in a cookie rather than in the
+// setMessage keeps a message for the next page. It travels in a cookie rather than in the
 // address, where anybody who sends somebody a link could write one.
-func leave(w http.ResponseWriter, r *http.Request, text string) {
+func setMessage(w http.ResponseWriter, r *http.Request, text string) {
 	data, _ := json.Marshal(message{shorten(text)}) // a string
 	http.SetCookie(w, &http.Cookie{Name: messageCookie, Value: base64.RawURLEncoding.EncodeToString(data), Path: "/",
 		MaxAge:   messageAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
 }
 
-// takeMessage answers the message that is there, and forgets it.
-func takeMessage(w http.ResponseWriter, r *http.Request) *message {
+// popMessage answers the message that is there, and forgets it.
+func popMessage(w http.ResponseWriter, r *http.Request) *message {
 	c, err := r.Cookie(messageCookie)
 	if err != nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// lookTimeout bounds what a page or an action asks the database.
-	lookTimeout = 15 * time.Second
+	// pageTimeout bounds what a page or an action asks the database.
+	pageTimeout = 15 * time.Second
 	// maxForm bounds a form's bytes: keys may be long.
 	maxForm = 1 << 20
 )
@@ -32,9 +32,9 @@ type route struct {
 // request is one on its way through a page.
 type request struct {
 	*http.Request
-	w    http.ResponseWriter
-	who  access.Identity
-	rest string // what stands for "*"
+	w     http.ResponseWriter
+	who   access.Identity
+	param string // what stands for "*"
 }
 
 // answer is a page, or where to go instead.
@@ -43,7 +43,7 @@ type answer struct {
 	title    string
 	nav      string // the part of the console that it belongs to
 	content  any
-	goTo     string // from the console's root
+	redirect string // from the console's root
 	status   int    // 0: 200
 }
 
@@ -60,8 +60,8 @@ type frame struct {
 	Content            any
 }
 
-// trouble is the content of a page that could not be made.
-type trouble struct {
+// errorView is the content of a page that could not be made.
+type errorView struct {
 	Title, Detail, Next string
 	Back, BackTitle     string // from the console's root
 }
@@ -87,18 +87,18 @@ func (p *pages) find(urlPath string) (at route, rest string, ok bool) {
 
 // serve answers with a page, whatever comes: errors have one, too.
 func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), w: w, who: access.From(ctx)}
 	at, rest, ok := p.find(r.URL.Path)
-	q.rest = rest
+	q.param = rest
 	var a *answer
 	var err error
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
 	case !ok:
-		a = &answer{template: "trouble", title: "Not found", status: http.StatusNotFound,
-			content: trouble{"There is nothing here", "No page has this address.",
+		a = &answer{template: "error", title: "Not found", status: http.StatusNotFound,
+			content: errorView{"There is nothing here", "No page has this address.",
 				"The feeds are at the start; their entries are below /_feeds.", "", "Show the feeds"}}
 	case reads && at.get == nil, !reads && (at.post == nil || r.Method != http.MethodPost):
 		allow := make([]string, 0, 3)
@@ -115,9 +115,9 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 		err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "the form was sent from another site",
 			Next: "open the console itself, and do it there"}
 	case !at.open && p.needsLogin && q.who.Name == "":
-		a = &answer{goTo: "login?next=" + url.QueryEscape(strings.TrimPrefix(r.URL.RequestURI(), "/"))}
+		a = &answer{redirect: "login?next=" + url.QueryEscape(strings.TrimPrefix(r.URL.RequestURI(), "/"))}
 		if !reads {
-			a.goTo = "login"
+			a.redirect = "login"
 		}
 	case reads:
 		a, err = at.get(q)
@@ -135,10 +135,10 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 		err = gone // what was found may not be all
 	}
 	if err != nil {
-		a = p.troubled(q, a, err)
+		a = p.errorAnswer(q, a, err)
 	}
-	if a.goTo != "" || a.template == "" {
-		w.Header().Set("Location", base(r.URL.Path)+a.goTo)
+	if a.redirect != "" || a.template == "" {
+		w.Header().Set("Location", base(r.URL.Path)+a.redirect)
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusSeeOther)
 		return
@@ -146,8 +146,8 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 	p.render(q, a)
 }
 
-// troubled makes a page of an error; a may be a page that stands in part.
-func (p *pages) troubled(q *request, a *answer, err error) *answer {
+// errorAnswer makes a page of an error; a may be a page that stands in part.
+func (p *pages) errorAnswer(q *request, a *answer, err error) *answer {
 	problem := feedhttp.ProblemOf(err, "")
 	if feedhttp.Withheld(err) && !errors.Is(err, context.Canceled) {
 		p.log.ErrorContext(q.Context(), "the console cannot answer", "path", q.URL.Path, "error", err)
@@ -158,11 +158,11 @@ func (p *pages) troubled(q *request, a *answer, err error) *answer {
 	if errors.Is(err, rowfeed.InvalidRequest) {
 		problem.Title = "This cannot be done"
 	}
-	t := trouble{Title: problem.Title, Detail: problem.Detail, Next: problem.Next, BackTitle: "Show the feeds"}
+	t := errorView{Title: problem.Title, Detail: problem.Detail, Next: problem.Next, BackTitle: "Show the feeds"}
 	if a != nil {
-		t.Back, t.BackTitle = a.goTo, "Go back"
+		t.Back, t.BackTitle = a.redirect, "Go back"
 	}
-	return &answer{template: "trouble", title: problem.Title, content: t, status: problem.Status}
+	return &answer{template: "error", title: problem.Title, content: t, status: problem.Status}
 }
 
 func (p *pages) render(q *request, a *answer) {
@@ -173,7 +173,7 @@ func (p *pages) render(q *request, a *answer) {
 		f.Who, f.CanLogOut = q.who.Name, q.who.Name != ""
 	}
 	if q.Method == http.MethodGet {
-		f.Message = takeMessage(q.w, q.Request)
+		f.Message = popMessage(q.w, q.Request)
 	}
 	var body bytes.Buffer
 	if err := templates()[a.template].ExecuteTemplate(&body, "layout", f); err != nil {

@@ -21,9 +21,9 @@ func maySee(who access.Identity, feed string) bool {
 // seesAll tells whether no row is hidden from the identity, of the feeds that it may read.
 func seesAll(who access.Identity) bool { return len(who.View.Where) == 0 }
 
-// noted bounds how many refusals of one actor are in the audit log: whoever has any token could
+// maxRefusals bounds how many refusals of one actor are in the audit log: whoever has any token could
 // fill the database with them. The first of them say enough.
-const noted = 100
+const maxRefusals = 100
 
 // refusals count what each actor was refused, whom authentication knows: they are as many as
 // there are tokens.
@@ -32,12 +32,12 @@ type refusals struct {
 	of map[string]*rate.Limiter
 }
 
-// note tells whether another refusal goes into the log: one a minute does, beyond the first.
-func (r *refusals) note(actor string) bool {
+// allow tells whether another refusal goes into the log: one a minute does, beyond the first.
+func (r *refusals) allow(actor string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.of[actor] == nil {
-		r.of[actor] = rate.NewLimiter(rate.Every(time.Minute), noted)
+		r.of[actor] = rate.NewLimiter(rate.Every(time.Minute), maxRefusals)
 	}
 	return r.of[actor].Allow()
 }
@@ -58,13 +58,13 @@ func forbidden(right access.Right, feed string) error {
 		Next: "ask for a token with this right"}
 }
 
-// leaseOf finds the feed in the name of a lease that is a publisher's, a relay's or a
+// feedLease finds the feed in the name of a lease that is a publisher's, a relay's or a
 // consumer's; a program's own is of no one feed.
-var leaseOf = regexp.MustCompile(`^(?:publish:([a-z][a-z0-9_]*)|(?:relay|consumer):([a-z][a-z0-9_]*):.*)$`)
+var feedLease = regexp.MustCompile(`^(?:publish:([a-z][a-z0-9_]*)|(?:relay|consumer):([a-z][a-z0-9_]*):.*)$`)
 
 // leaseFeed is the feed on which the right to a lease is asked for.
 func leaseFeed(name string) string {
-	found := leaseOf.FindStringSubmatch(name)
+	found := feedLease.FindStringSubmatch(name)
 	if found == nil {
 		return access.EveryFeed
 	}

@@ -22,7 +22,7 @@ const (
 type sampler struct {
 	states     states
 	needsLogin bool          // there is no sample for who is not logged in
-	turn       chan struct{} // holds one: who looks; the others take what was found
+	lock       chan struct{} // holds one: who looks; the others take what was found
 	last       *samples
 }
 
@@ -40,7 +40,7 @@ type sampledFeed struct {
 }
 
 func newSampler(states states, needsLogin bool) *sampler {
-	return &sampler{states: states, needsLogin: needsLogin, turn: make(chan struct{}, 1)}
+	return &sampler{states: states, needsLogin: needsLogin, lock: make(chan struct{}, 1)}
 }
 
 // serve answers {"at":…,"feeds":[…]} of the feeds that may be seen.
@@ -51,12 +51,12 @@ func (s *sampler) serve(w http.ResponseWriter, r *http.Request) {
 	status, body := http.StatusOK, any(nil)
 	var all *samples
 	var err error
-	stranger := s.needsLogin && who.Name == ""
-	if !stranger { // for whom the database is not asked
+	anonymous := s.needsLogin && who.Name == ""
+	if !anonymous { // for whom the database is not asked
 		all, err = s.sampled(ctx)
 	}
 	switch {
-	case stranger:
+	case anonymous:
 		status, body = http.StatusUnauthorized, map[string]string{"detail": "log in again"}
 	case err != nil:
 		p := feedhttp.ProblemOf(err, "")
@@ -84,8 +84,8 @@ func (s *sampler) serve(w http.ResponseWriter, r *http.Request) {
 // work for the database than one.
 func (s *sampler) sampled(ctx context.Context) (*samples, error) {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.lock <- struct{}{}:
+		defer func() { <-s.lock }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -45,7 +45,7 @@ func (x states) all(ctx context.Context, who access.Identity) (all []feedState, 
 			continue // dropped meanwhile
 		}
 		if err != nil {
-			x.note(ctx, &s, err)
+			x.addProblem(ctx, &s, err)
 		}
 		all = append(all, s)
 	}
@@ -63,9 +63,9 @@ func (x states) of(ctx context.Context, name string) (s feedState, err error) {
 	return s, err
 }
 
-// note puts an error among the feed's problems, unless one of them tells of it, and
+// addProblem puts an error among the feed's problems, unless one of them tells of it, and
 // into the log what the page does not tell.
-func (x states) note(ctx context.Context, s *feedState, err error) {
+func (x states) addProblem(ctx context.Context, s *feedState, err error) {
 	if feedhttp.Withheld(err) {
 		x.log.ErrorContext(ctx, "feed cannot be shown", "feed", s.Name, "error", err)
 	}

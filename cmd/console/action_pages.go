@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// asked finds the act that a request is about, and whether it may be done.
-func asked(q *request, name string, values url.Values) (act, formValues, error) {
-	a, ok := acts[name]
+// parseAction finds the act that a request is about, and whether it may be done.
+func parseAction(q *request, name string, values url.Values) (action, formValues, error) {
+	a, ok := actions[name]
 	if !ok {
 		return a, formValues{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "act",
 			Cause: "act: there is none " + shorten(name), Next: "go back and take the form of the page"}
@@ -22,7 +22,7 @@ func asked(q *request, name string, values url.Values) (act, formValues, error) 
 	if err == nil && !q.who.May(a.right, a.feed(f)) {
 		err = forbidden(a.right, a.feed(f))
 	}
-	if err == nil && a.all && !seesAll(q.who) {
+	if err == nil && a.needsAllRows && !seesAll(q.who) {
 		err = &rowfeed.Error{Code: rowfeed.Forbidden, Object: `feed "` + a.feed(f) + `"`,
 			Cause: "your token sees a part of the rows, and this would tell of the others, too",
 			Next:  "ask somebody whose token sees all"}
@@ -30,27 +30,27 @@ func asked(q *request, name string, values url.Values) (act, formValues, error) 
 	return a, f, err
 }
 
-type actPages struct {
+type actionPages struct {
 	data     Actions
 	refusals *refusals
 }
 
 // act does it, says so, and leads back; without what confirms it where it cannot be undone,
 // it only asks.
-func (p actPages) act(q *request) (*answer, error) {
-	a, f, err := asked(q, q.rest, q.PostForm)
+func (p actionPages) act(q *request) (*answer, error) {
+	a, f, err := parseAction(q, q.param, q.PostForm)
 	if a.do == nil {
 		return nil, err
 	}
 	if err != nil {
-		if errors.Is(err, rowfeed.Forbidden) && p.refusals.note(q.who.Name) {
+		if errors.Is(err, rowfeed.Forbidden) && p.refusals.allow(q.who.Name) {
 			refused := err
 			err = p.data.Audited(q.Context(), a.record(q, f), func(context.Context) error { return refused })
 		}
-		return &answer{goTo: a.back(f)}, err
+		return &answer{redirect: a.back(f)}, err
 	}
 	if a.confirm != nil && q.PostForm.Get("confirmed") != "yes" {
-		return confirmation(q.rest, a, f), nil
+		return confirmation(q.param, a, f), nil
 	}
 	var done string
 	err = p.data.Audited(q.Context(), a.record(q, f), func(ctx context.Context) (err error) {
@@ -58,10 +58,10 @@ func (p actPages) act(q *request) (*answer, error) {
 		return err
 	})
 	if err != nil {
-		return &answer{goTo: a.back(f)}, err
+		return &answer{redirect: a.back(f)}, err
 	}
-	leave(q.w, q.Request, done)
-	return &answer{goTo: a.back(f)}, nil
+	setMessage(q.w, q.Request, done)
+	return &answer{redirect: a.back(f)}, nil
 }
 
 type confirmView struct {
@@ -72,22 +72,22 @@ type confirmView struct {
 type field struct{ Name, Value string }
 
 // confirm asks before what cannot be undone. It changes nothing: a link leads to it.
-func (p actPages) confirm(q *request) (*answer, error) {
+func (p actionPages) confirm(q *request) (*answer, error) {
 	name := q.URL.Query().Get("act")
-	a, f, err := asked(q, name, q.URL.Query())
+	a, f, err := parseAction(q, name, q.URL.Query())
 	if err != nil {
 		if a.back == nil {
 			return nil, err
 		}
-		return &answer{goTo: a.back(f)}, err
+		return &answer{redirect: a.back(f)}, err
 	}
 	if a.confirm == nil {
-		return &answer{goTo: a.back(f)}, nil
+		return &answer{redirect: a.back(f)}, nil
 	}
 	return confirmation(name, a, f), nil
 }
 
-func confirmation(name string, a act, f formValues) *answer {
+func confirmation(name string, a action, f formValues) *answer {
 	v := confirmView{Act: name, Object: a.object(f), Warning: a.confirm(f), Button: a.button, Back: a.back(f)}
 	for _, key := range []string{"consumer", "feed", "shard", "key", "to", "lease", "epoch"} {
 		if value := f.values.Get(key); value != "" {
