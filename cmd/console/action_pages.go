@@ -8,12 +8,12 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// parseAction finds the act that a request is about, and whether it may be done.
+// parseAction returns the action of a request with its values. It checks the values and the rights of the identity.
 func parseAction(q *request, name string, values url.Values) (action, formValues, error) {
 	a, ok := actions[name]
 	if !ok {
 		return a, formValues{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "act",
-			Cause: "act: there is none " + shorten(name), Next: "go back and take the form of the page"}
+			Cause: "act: there is no action " + shorten(name), Next: "go back and use the form of the page"}
 	}
 	f, err := parseForm(values)
 	if err == nil {
@@ -35,8 +35,8 @@ type actionPages struct {
 	refusals *refusals
 }
 
-// act does it, says so, and leads back; without what confirms it where it cannot be undone,
-// it only asks.
+// act runs an action, records it in the audit log and redirects to the page that the form is on. For an action that
+// cannot be undone, a form without a confirmation is answered with the page that asks for it.
 func (p actionPages) act(q *request) (*answer, error) {
 	a, f, err := parseAction(q, q.param, q.PostForm)
 	if a.do == nil {
@@ -71,7 +71,7 @@ type confirmView struct {
 
 type field struct{ Name, Value string }
 
-// confirm asks before what cannot be undone. It changes nothing: a link leads to it.
+// confirm shows the page that asks before an action that cannot be undone. A link leads to it: it changes nothing.
 func (p actionPages) confirm(q *request) (*answer, error) {
 	name := q.URL.Query().Get("act")
 	a, f, err := parseAction(q, name, q.URL.Query())

@@ -311,7 +311,7 @@ func TestRefusedActionsSayWhy(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"nope", form(), 400, "there is none nope"},
+		{"nope", form(), 400, "there is no action nope"},
 		{"pause", form("feed", "kv"), 400, "consumer: it is empty"},
 		{"pause", form("consumer", "billing"), 400, "feed: it is empty"},
 		{"pause", form("consumer", "<b>", "feed", "kv"), 404, "there is no such cursor"},

@@ -10,16 +10,18 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// action is something that an operator does by a form.
+// action is a change that an operator makes with a form.
 type action struct {
-	name  string // of the act in the audit
+	name  string // in the audit log
 	right access.Right
-	// needsAllRows says that it is for who sees all rows: how it ends tells which there are.
+	// needsAllRows is true if the result of the action shows whether a row exists. Such an action is refused if the
+	// view of a token hides rows.
 	needsAllRows bool
-	// confirm says what cannot be undone about it; nil where it can.
+	// confirm returns the warning about what cannot be undone. It is nil for an action that can be undone.
 	confirm func(formValues) string
-	button  string // what does it, on the page that asks
-	// object is what it is done to, feed whose right is asked for, back where it leads.
+	button  string // of the page that asks
+	// object names what the action changes, feed the feed that the right is needed for, and back the page that
+	// follows the action.
 	object, feed, back func(formValues) string
 	check              func(formValues) error
 	do                 func(context.Context, Actions, formValues) (done string, err error)
@@ -31,7 +33,7 @@ func formFeed(f formValues) string { return f.feed }
 
 func consumerPage(f formValues) string { return "consumers/" + url.PathEscape(f.consumer) }
 
-// cursorAction makes an act that changes a consumer's cursors.
+// cursorAction returns an action that changes a consumer's cursors.
 func cursorAction(verb, done string, change func(Actions, context.Context, rowfeed.ConsumerID) (int64, error)) action {
 	return action{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
 		back: consumerPage, check: needs("consumer", "feed"),
@@ -41,7 +43,7 @@ func cursorAction(verb, done string, change func(Actions, context.Context, rowfe
 		}}
 }
 
-// actions are all that there are, by the last part of their address.
+// actions has every action by the last part of its path.
 var actions = func() map[string]action {
 	seek := cursorAction("seek", "", nil)
 	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
@@ -108,7 +110,7 @@ var actions = func() map[string]action {
 	}
 }()
 
-// record is what the audit log has of it.
+// record returns the entry of the audit log.
 func (a action) record(q *request, f formValues) admin.Act {
 	in := admin.Act{Actor: q.who.Name, Act: a.name, Object: a.object(f)}
 	switch {

@@ -7,15 +7,15 @@ import (
 
 type blockedView struct {
 	Feeds      []blockedFeed
-	NotBlocked []string // feeds that nobody holds up
-	Hidden     bool     // there are feeds that may not be looked at
+	NotBlocked []string // names of feeds without blockers
+	Hidden     bool     // there are feeds that the identity does not administer
 }
 
 type blockedFeed struct {
 	Name     string
 	Blockers []admin.Blocker
-	Hidden   *admin.Unseen       // of Blockers
-	Shards   []admin.ShardStatus // that somebody has, or waits for
+	Hidden   *admin.Unseen       // why Blockers may be incomplete
+	Shards   []admin.ShardStatus // shards that a transaction holds or waits for
 	Told     string
 	Problem  string
 }
@@ -25,7 +25,8 @@ type blockedPage struct {
 	states states
 }
 
-// show shows statements of others, which hold values: for administrators alone.
+// show lists the feeds that the identity administers. Statements of other sessions contain values of rows, so the right
+// to read a feed is not enough.
 func (p blockedPage) show(q *request) (*answer, error) {
 	names, err := p.data.FeedNames(q.Context())
 	if err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// TokenCookie is the cookie that has the token of who is logged in.
+// TokenCookie is the name of the cookie that has the token of a browser that is logged in.
 const TokenCookie = "rowfeed_token"
 
 type loginView struct {
 	Next   string
-	Failed string // why the token was not taken
+	Failed string // why the token was refused
 }
 
 type loginPages struct {
@@ -31,8 +31,8 @@ func (p loginPages) show(q *request) (*answer, error) {
 		content: loginView{Next: localPath(q.URL.Query().Get("next"))}}, nil
 }
 
-// submit checks a token, and has the browser keep it: where no script reads it, no other
-// site sends it, and without TLS only where there was none.
+// submit checks a token and stores it in a cookie. Scripts cannot read the cookie, and other sites cannot send it. If
+// the login used TLS, the browser sends it only with TLS.
 func (p loginPages) submit(q *request) (*answer, error) {
 	next := localPath(q.PostForm.Get("next"))
 	if p.login == nil {
@@ -42,11 +42,11 @@ func (p loginPages) submit(q *request) (*answer, error) {
 	who, err := p.login(q.Context(), token)
 	if err != nil || who.Name == "" {
 		if err != nil {
-			p.log.WarnContext(q.Context(), "a token was not taken", "error", err)
+			p.log.WarnContext(q.Context(), "login with a token failed", "error", err)
 		}
 		return &answer{template: "login", title: "Log in", status: http.StatusUnauthorized,
 			content: loginView{next,
-				"This token is unknown, expired or revoked. `rowfeed token list` shows those there are."}}, nil
+				"This token is unknown, expired or revoked. `rowfeed token list` lists the tokens."}}, nil
 	}
 	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Value: token, Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
@@ -62,7 +62,7 @@ func (p loginPages) logout(q *request) (*answer, error) {
 	return &answer{redirect: "login"}, nil
 }
 
-// localPath is where a login may lead: a page of the console, below its root, and nothing else.
+// localPath returns next if it is the path of a page of the console, relative to the root. Otherwise it returns "".
 func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(next, "\\\r\n") ||
