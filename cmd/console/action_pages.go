@@ -24,8 +24,8 @@ func parseAction(q *request, name string, values url.Values) (action, formValues
 	}
 	if err == nil && a.needsAllRows && !seesAll(q.who) {
 		err = &rowfeed.Error{Code: rowfeed.Forbidden, Object: `feed "` + a.feed(f) + `"`,
-			Cause: "your token sees a part of the rows, and this would tell of the others, too",
-			Next:  "ask somebody whose token sees all"}
+			Cause: "your token hides some rows, and the result of this action would show whether a hidden row exists",
+			Next:  "use a token that sees all rows"}
 	}
 	return a, f, err
 }

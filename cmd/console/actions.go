@@ -48,18 +48,18 @@ var actions = func() map[string]action {
 	seek := cursorAction("seek", "", nil)
 	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
 	seek.confirm = func(f formValues) string {
-		return "Its cursor is set to " + shorten(f.to) +
-			". Set back, it is handed entries again; what lies between its cursor and a later one it is never told."
+		return "The cursor is set to " + shorten(f.to) + ". With an earlier cursor the consumer receives entries " +
+			"again. With a later cursor it never receives the entries in between."
 	}
 	seek.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
 		return fmt.Sprintf("%s: %s set to %s.", f.id(), plural(n, "shard"), shorten(f.to)), err
 	}
 	reset := cursorAction("reset", "set back to the beginning", Actions.ResetConsumer)
-	reset.button = "Set it back to the beginning"
+	reset.button = "Set back to the beginning"
 	reset.confirm = func(formValues) string {
-		return "It is handed the whole feed again, every row as it is then. " +
-			"Rows that are gone are not named in such a pass."
+		return "The consumer receives the whole feed again, with the current content of every row. " +
+			"It receives no entries for rows that are already deleted."
 	}
 	letterAction := action{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"),
 		object: formValues.which, back: func(formValues) string { return "dead-letters" }}
@@ -67,13 +67,13 @@ var actions = func() map[string]action {
 	retry.name = "dead retry"
 	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.RetryDeadLetters(ctx, f.id(), f.letters())
-		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it is started.",
+		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it starts.",
 			f.id(), plural(n, "dead letter")), err
 	}
-	drop.name, drop.button = "dead drop", "Give them up"
+	drop.name, drop.button = "dead drop", "Give up"
 	drop.confirm = func(formValues) string {
-		return "Their versions so far are never handed over. " +
-			"The next version of such a key is again; republishing the key brings one."
+		return "The consumer never receives the changes that were set aside. It receives the key again with its next " +
+			"change, or when the key is republished."
 	}
 	drop.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.DropDeadLetters(ctx, f.id(), f.letters())
@@ -88,24 +88,25 @@ var actions = func() map[string]action {
 			object: func(f formValues) string { return fmt.Sprintf("feed %q", f.feed) },
 			back:   func(f formValues) string { return "feeds/" + url.PathEscape(f.feed) },
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
-				return fmt.Sprintf("Key %s of feed %s gets a new position from its publisher: "+
+				return fmt.Sprintf("The publisher gives key %s of feed %s a new position: "+
 					"readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
 			}},
-		"release": {name: "lease release", right: access.Administer, button: "Take it from its holder",
+		"release": {name: "lease release", right: access.Administer, button: "Release",
 			check:  needs("lease", "epoch"),
 			object: func(f formValues) string { return fmt.Sprintf("lease %q", f.lease) },
 			feed:   func(f formValues) string { return leaseFeed(f.lease) },
 			back:   func(formValues) string { return "leases" },
 			confirm: func(formValues) string {
-				return "A holder that still lives learns of it when it next renews, and stops; what it does outside " +
-					"of the database until then is not fenced. A lease whose holder was killed frees itself in time."
+				return "A holder that still runs stops when it next renews the lease. Until then, the lease does " +
+					"not protect what it does outside of the database. " +
+					"The lease of a killed holder expires by itself."
 			},
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 				was, err := d.ReleaseLease(ctx, f.lease, f.epoch)
 				if err == nil && was.State == rowfeed.LeaseFree {
-					return "Lease " + f.lease + " is free already; nothing changed.", nil
+					return "Lease " + f.lease + " was free already. Nothing changed.", nil
 				}
-				return "Lease " + f.lease + " is free for the next one.", err
+				return "Lease " + f.lease + " is released.", err
 			}},
 	}
 }()

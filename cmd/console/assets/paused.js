@@ -1,12 +1,12 @@
-// Whether what moves is held. All that moves asks here.
-let held = false;
-const heard = [];
-export const isHeld = () => held || document.hidden;
-export const onChange = (f) => heard.push(f);
+// Tells whether updates of the page are paused: by the user, or because the tab is hidden.
+let paused = false;
+const listeners = [];
+export const isPaused = () => paused || document.hidden;
+export const onChange = (f) => listeners.push(f);
 export const toggle = () => {
-  held = !held;
+  paused = !paused;
   const button = document.querySelector("[data-pause]");
-  if (button) button.textContent = held ? "Go on" : "Hold";
-  for (const f of heard) f();
+  if (button) button.textContent = paused ? "Continue" : "Pause";
+  for (const f of listeners) f();
 };
-document.addEventListener("visibilitychange", () => { for (const f of heard) f(); });
+document.addEventListener("visibilitychange", () => { for (const f of listeners) f(); });
