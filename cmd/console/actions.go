@@ -10,16 +10,18 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// act is something that an operator does by a form.
-type act struct {
-	name  string // of the act in the audit
+// action is a change that an operator makes with a form.
+type action struct {
+	name  string // in the audit log
 	right access.Right
-	// all says that it is for who sees all rows: how it ends tells which there are.
-	all bool
-	// confirm says what cannot be undone about it; nil where it can.
+	// needsAllRows is true if the result of the action shows whether a row exists. Such an action is refused if the
+	// view of a token hides rows.
+	needsAllRows bool
+	// confirm returns the warning about what cannot be undone. It is nil for an action that can be undone.
 	confirm func(formValues) string
-	button  string // what does it, on the page that asks
-	// object is what it is done to, feed whose right is asked for, back where it leads.
+	button  string // of the page that asks
+	// object names what the action changes, feed the feed that the right is needed for, and back the page that
+	// follows the action.
 	object, feed, back func(formValues) string
 	check              func(formValues) error
 	do                 func(context.Context, Actions, formValues) (done string, err error)
@@ -31,9 +33,9 @@ func formFeed(f formValues) string { return f.feed }
 
 func consumerPage(f formValues) string { return "consumers/" + url.PathEscape(f.consumer) }
 
-// moving makes an act that changes a consumer's cursors.
-func moving(verb, done string, change func(Actions, context.Context, rowfeed.ConsumerID) (int64, error)) act {
-	return act{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
+// cursorAction returns an action that changes a consumer's cursors.
+func cursorAction(verb, done string, change func(Actions, context.Context, rowfeed.ConsumerID) (int64, error)) action {
+	return action{name: "consumer " + verb, right: access.Administer, object: consumerObject, feed: formFeed,
 		back: consumerPage, check: needs("consumer", "feed"),
 		do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 			n, err := change(d, ctx, f.id())
@@ -41,74 +43,76 @@ func moving(verb, done string, change func(Actions, context.Context, rowfeed.Con
 		}}
 }
 
-// acts are all that there are, by the last part of their address.
-var acts = func() map[string]act {
-	seek := moving("seek", "", nil)
+// actions has every action by the last part of its path.
+var actions = func() map[string]action {
+	seek := cursorAction("seek", "", nil)
 	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
 	seek.confirm = func(f formValues) string {
-		return "Its cursor is set to " + shorten(f.to) +
-			". Set back, it is handed entries again; what lies between its cursor and a later one it is never told."
+		return "The cursor is set to " + shorten(f.to) + ". With an earlier cursor the consumer receives entries " +
+			"again. With a later cursor it never receives the entries in between."
 	}
 	seek.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
 		return fmt.Sprintf("%s: %s set to %s.", f.id(), plural(n, "shard"), shorten(f.to)), err
 	}
-	reset := moving("reset", "set back to the beginning", Actions.ResetConsumer)
-	reset.button = "Set it back to the beginning"
+	reset := cursorAction("reset", "set back to the beginning", Actions.ResetConsumer)
+	reset.button = "Set back to the beginning"
 	reset.confirm = func(formValues) string {
-		return "It is handed the whole feed again, every row as it is then. " +
-			"Rows that are gone are not named in such a pass."
+		return "The consumer receives the whole feed again, with the current content of every row. " +
+			"It receives no entries for rows that are already deleted."
 	}
-	aside := act{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"), object: formValues.which,
-		back: func(formValues) string { return "dead-letters" }}
-	retry, drop := aside, aside
+	letterAction := action{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"),
+		object: formValues.which, back: func(formValues) string { return "dead-letters" }}
+	retry, drop := letterAction, letterAction
 	retry.name = "dead retry"
 	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.RetryDeadLetters(ctx, f.id(), f.letters())
-		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it is started.",
+		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it starts.",
 			f.id(), plural(n, "dead letter")), err
 	}
-	drop.name, drop.button = "dead drop", "Give them up"
+	drop.name, drop.button = "dead drop", "Give up"
 	drop.confirm = func(formValues) string {
-		return "Their versions so far are never handed over. " +
-			"The next version of such a key is again; republishing the key brings one."
+		return "The consumer never receives the changes that were set aside. It receives the key again with its next " +
+			"change, or when the key is republished."
 	}
 	drop.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.DropDeadLetters(ctx, f.id(), f.letters())
 		return fmt.Sprintf("%s: %s given up.", f.id(), plural(n, "dead letter")), err
 	}
-	return map[string]act{
-		"pause":  moving("pause", "paused", Actions.PauseConsumer),
-		"resume": moving("resume", "resumed", Actions.ResumeConsumer),
+	return map[string]action{
+		"pause":  cursorAction("pause", "paused", Actions.PauseConsumer),
+		"resume": cursorAction("resume", "resumed", Actions.ResumeConsumer),
 		"seek":   seek, "reset": reset, "retry": retry, "drop": drop,
-		"republish": {name: "republish", right: access.Publish, all: true, feed: formFeed, check: needs("feed", "key"),
+		"republish": {name: "republish", right: access.Publish, needsAllRows: true, feed: formFeed,
+			check:  needs("feed", "key"),
 			object: func(f formValues) string { return fmt.Sprintf("feed %q", f.feed) },
 			back:   func(f formValues) string { return "feeds/" + url.PathEscape(f.feed) },
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
-				return fmt.Sprintf("Key %s of feed %s gets a new position from its publisher: "+
+				return fmt.Sprintf("The publisher gives key %s of feed %s a new position: "+
 					"readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
 			}},
-		"release": {name: "lease release", right: access.Administer, button: "Take it from its holder",
+		"release": {name: "lease release", right: access.Administer, button: "Release",
 			check:  needs("lease", "epoch"),
 			object: func(f formValues) string { return fmt.Sprintf("lease %q", f.lease) },
 			feed:   func(f formValues) string { return leaseFeed(f.lease) },
 			back:   func(formValues) string { return "leases" },
 			confirm: func(formValues) string {
-				return "A holder that still lives learns of it when it next renews, and stops; what it does outside " +
-					"of the database until then is not fenced. A lease whose holder was killed frees itself in time."
+				return "A holder that still runs stops when it next renews the lease. Until then, the lease does " +
+					"not protect what it does outside of the database. " +
+					"The lease of a killed holder expires by itself."
 			},
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 				was, err := d.ReleaseLease(ctx, f.lease, f.epoch)
 				if err == nil && was.State == rowfeed.LeaseFree {
-					return "Lease " + f.lease + " is free already; nothing changed.", nil
+					return "Lease " + f.lease + " was free already. Nothing changed.", nil
 				}
-				return "Lease " + f.lease + " is free for the next one.", err
+				return "Lease " + f.lease + " is released.", err
 			}},
 	}
 }()
 
-// record is what the audit log has of it.
-func (a act) record(q *request, f formValues) admin.Act {
+// record returns the entry of the audit log.
+func (a action) record(q *request, f formValues) admin.Act {
 	in := admin.Act{Actor: q.who.Name, Act: a.name, Object: a.object(f)}
 	switch {
 	case f.to != "":

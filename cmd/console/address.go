@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// base leads from a path to the root: pages name each other relatively, so that they
-// work behind a proxy that puts them below a path of its own.
+// base returns the relative URL of the root from a path. Pages link to each other by relative URLs, so that they work
+// behind a proxy that adds a path prefix.
 func base(urlPath string) string {
 	deep := strings.Count(urlPath, "/") - 1
 	if deep <= 0 {
@@ -15,7 +15,7 @@ func base(urlPath string) string {
 	return strings.Repeat("../", deep)
 }
 
-// serverURL is where the browser found this server, for the commands to copy.
+// serverURL returns the URL by which the browser reached this server. The commands that pages show contain it.
 func serverURL(r *http.Request) string {
 	scheme := "http"
 	if secure(r) {
@@ -24,12 +24,12 @@ func serverURL(r *http.Request) string {
 	host := r.Host
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:[]"
 	if host == "" || strings.Trim(host, plain) != "" {
-		host = "127.0.0.1:8080" // nothing that a shell would read otherwise
+		host = "127.0.0.1:8080" // other characters could have a meaning in a shell
 	}
 	return scheme + "://" + host
 }
 
-// secure tells whether the browser speaks TLS, to this server or to a proxy before it.
+// secure tells whether the browser uses TLS, to this server or to a proxy in front of it.
 func secure(r *http.Request) bool {
 	return r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
 }

@@ -21,8 +21,8 @@ var mediaTypes = map[string]string{
 	".svg": "image/svg+xml",
 }
 
-// templates are one set for each page: the layout, what they share, and its main part. No
-// command that shows none waits for them.
+// templates returns a template for each page: the layout, the shared parts and the page's main part. They are parsed at
+// the first use, so that commands without a console start sooner.
 var templates = sync.OnceValue(func() map[string]*template.Template {
 	all := make(map[string]*template.Template)
 	shared := template.Must(template.New("").Funcs(functions).ParseFS(assets, "assets/layout.html",

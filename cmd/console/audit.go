@@ -7,13 +7,13 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// maxAudit bounds the acts on a page.
+// maxAudit is the maximum number of acts on a page.
 const maxAudit = 100
 
 type auditView struct {
 	Acts  []admin.Act
-	Older int64 // from which there may be more; 0: there are none
-	Later bool  // there are
+	Older int64 // the next page has the acts before this id; 0 if this page is the last
+	Later bool  // newer acts exist
 }
 
 type auditPage struct{ data Lists }
@@ -22,7 +22,7 @@ func (p auditPage) show(q *request) (*answer, error) {
 	if !q.who.May(access.Administer, access.EveryFeed) {
 		return nil, forbidden(access.Administer, access.EveryFeed)
 	}
-	before, _ := strconv.ParseInt(q.URL.Query().Get("before"), 10, 64) // what is no number is the newest
+	before, _ := strconv.ParseInt(q.URL.Query().Get("before"), 10, 64) // 0, if it is not a number, is the newest page
 	all, err := p.data.Acts(q.Context(), before, maxAudit)
 	v := auditView{Acts: all, Later: before > 0}
 	if len(all) == maxAudit {

@@ -6,18 +6,18 @@ import (
 )
 
 type blockedView struct {
-	Feeds  []blockedFeed
-	Quiet  []string // feeds that nobody holds up
-	Unseen bool     // there are feeds that may not be looked at
+	Feeds      []blockedFeed
+	NotBlocked []string // names of feeds without blockers
+	Hidden     bool     // there are feeds that the identity does not administer
 }
 
 type blockedFeed struct {
 	Name     string
 	Blockers []admin.Blocker
-	Hidden   *admin.Unseen       // of Blockers
-	Shards   []admin.ShardStatus // that somebody has, or waits for
+	Hidden   *admin.Unseen       // why Blockers may be incomplete
+	Shards   []admin.ShardStatus // shards that a transaction holds or waits for
 	Told     string
-	Trouble  string
+	Problem  string
 }
 
 type blockedPage struct {
@@ -25,7 +25,8 @@ type blockedPage struct {
 	states states
 }
 
-// show shows statements of others, which hold values: for administrators alone.
+// show lists the feeds that the identity administers. Statements of other sessions contain values of rows, so the right
+// to read a feed is not enough.
 func (p blockedPage) show(q *request) (*answer, error) {
 	names, err := p.data.FeedNames(q.Context())
 	if err != nil {
@@ -34,7 +35,7 @@ func (p blockedPage) show(q *request) (*answer, error) {
 	var v blockedView
 	for _, name := range names {
 		if !q.who.May(access.Administer, name) {
-			v.Unseen = true
+			v.Hidden = true
 			continue
 		}
 		found, err := p.data.Blocked(q.Context(), name)
@@ -46,11 +47,11 @@ func (p blockedPage) show(q *request) (*answer, error) {
 		}
 		if err != nil {
 			s := feedState{Name: name}
-			p.states.note(q.Context(), &s, err)
-			f.Trouble = s.Problems[0]
+			p.states.addProblem(q.Context(), &s, err)
+			f.Problem = s.Problems[0]
 		}
-		if len(f.Blockers)+len(f.Shards) == 0 && f.Trouble == "" && f.Hidden == nil && f.Told != admin.HoldersNone {
-			v.Quiet = append(v.Quiet, name)
+		if len(f.Blockers)+len(f.Shards) == 0 && f.Problem == "" && f.Hidden == nil && f.Told != admin.HoldersNone {
+			v.NotBlocked = append(v.NotBlocked, name)
 			continue
 		}
 		v.Feeds = append(v.Feeds, f)

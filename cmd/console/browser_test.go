@@ -301,7 +301,8 @@ func tail(b *tab) {
 		`[data-viewer]").textContent.includes("z".repeat(300))`)
 	b.do(chromedp.KeyEvent(kb.Escape))
 	b.click("[data-pause]")
-	b.wait(`document.querySelector("[data-status]").textContent === "Held" && !document.querySelector("#viewer[open]")`)
+	b.wait(`document.querySelector("[data-status]").textContent === "Paused" && ` +
+		`!document.querySelector("#viewer[open]")`)
 	insert(3002, "later")
 	b.click("[data-pause]")
 	b.wait(`document.querySelector(".entries tbody tr").textContent.includes("3002")`)
@@ -349,8 +350,8 @@ func clicking(b *tab) {
 	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 shard resumed")`)
 	b.open("/dead-letters")
 	b.click(`a[aria-label='Drop key {"id":2}']`)
-	b.wait(`document.querySelector("h1").textContent === "Give them up?"`)
-	b.click("Give them up")
+	b.wait(`document.querySelector("h1").textContent === "Give up?"`)
+	b.click("Give up")
 	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 dead letter given up") && ` +
 		`!document.querySelector("[id=letters]").textContent.includes('{"id":2}')`)
 }
@@ -359,7 +360,7 @@ func clicking(b *tab) {
 func scriptless(b *tab) {
 	b.do(with(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
 	b.open("/feeds/orders")
-	b.wait(`((t) => t.includes("customer") && t.includes("look again") && ` +
+	b.wait(`((t) => t.includes("customer") && t.includes("reload the page") && ` +
 		`!t.includes("Connecting"))(document.querySelector("main").innerText)`)
 	b.click("a.open")
 	b.wait(`document.querySelector("[data-entry] h1") && location.search.includes("entry=")`)
@@ -367,8 +368,8 @@ func scriptless(b *tab) {
 	b.click("Pause")
 	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 shard paused")`)
 	b.click("Reset…")
-	b.wait(`document.querySelector("h1").textContent === "Set it back to the beginning?"`)
-	b.click("Set it back to the beginning")
+	b.wait(`document.querySelector("h1").textContent === "Set back to the beginning?"`)
+	b.click("Set back to the beginning")
 	b.wait(`document.querySelector(".notice.good")?.textContent.includes("set back to the beginning")`)
 }
 

@@ -17,26 +17,27 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// Config holds the settings of a Handler. The zero value is good.
+// Config holds the settings of a Handler. The zero value has the defaults.
 type Config struct {
-	// Problems tells what is known to be wrong with a feed. Default: nothing is.
+	// Problems returns the known problems of a feed. Default: there are none.
 	Problems func(feed string) []string
-	// Login says whose token it is. Nil: nobody logs in, requests come with their identities.
+	// Login returns the identity that a token belongs to. If it is nil there is no login page, and each request has
+	// its identity in the context.
 	Login func(ctx context.Context, token string) (access.Identity, error)
-	// Log gets the errors behind what a page only names. Default: nobody.
+	// Log receives the full text of errors that a page shows only in part. Default: errors are not logged.
 	Log *slog.Logger
 }
 
-// Handler serves the pages at / and what they are made of below /_console/. They
-// expect a [feedhttp.Handler] at /_feeds beside them, under the same rights.
+// Handler serves the pages at / and their scripts, styles and samples below /_console/. The pages expect a
+// [feedhttp.Handler] at /_feeds of the same server, with the same rights.
 type Handler struct {
 	pages  *pages
 	files  map[string]file // by name
 	sample *sampler
 }
 
-// NewHandler makes a Handler of what shows rows, under its own rights, and what shows and
-// changes the rest, under those of the identity in each request's context; cfg may be nil.
+// NewHandler returns a Handler. It reads rows through catalog, which checks the rights on them. It reads and changes
+// everything else through data, and checks the rights of the identity in each request's context. cfg may be nil.
 func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
 	var set Config
 	if cfg != nil {
@@ -52,7 +53,7 @@ func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
 	h := &Handler{files: make(map[string]file), sample: newSampler(states, set.Login != nil),
 		pages: &pages{routesOf(catalog, data, states, &set), http.NewCrossOriginProtection(), set.Login != nil,
 			set.Log}}
-	entries, _ := assets.ReadDir("assets") // embedded: they are there
+	entries, _ := assets.ReadDir("assets") // embedded files: no error
 	for _, e := range entries {
 		mediaType, ok := mediaTypes[path.Ext(e.Name())]
 		if !ok {
@@ -67,7 +68,7 @@ func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
 
 func routesOf(catalog feedhttp.Catalog, data Data, states states, cfg *Config) map[string]route {
 	consumers := consumerPages{data.Lists}
-	acts := actPages{data.Actions, &refusals{of: make(map[string]*rate.Limiter)}}
+	acts := actionPages{data.Actions, &refusals{of: make(map[string]*rate.Limiter)}}
 	login := loginPages{cfg.Login, cfg.Log}
 	return map[string]route{
 		"":             {get: feedsPage{states, consumers}.show},
@@ -80,12 +81,12 @@ func routesOf(catalog feedhttp.Catalog, data Data, states states, cfg *Config) m
 		"audit":        {get: auditPage{data.Lists}.show},
 		"confirm":      {get: acts.confirm},
 		"act/*":        {post: acts.act},
-		"login":        {get: login.show, post: login.takeToken, open: true},
+		"login":        {get: login.show, post: login.submit, open: true},
 		"logout":       {post: login.logout, open: true},
 	}
 }
 
-// policy allows pages their own style, scripts, icon, requests and forms, and nothing else.
+// policy allows only styles, scripts, images, requests and forms of this server.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -107,7 +108,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.sample.serve(w, r)
 		default:
 			header.Set("Content-Type", f.mediaType)
-			header.Set("Cache-Control", "no-cache") // asks each time whether the tag is still the same
+			header.Set("Cache-Control", "no-cache") // the browser revalidates it with its ETag
 			header.Set("ETag", f.tag)
 			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.content))
 		}

@@ -16,21 +16,20 @@ type consumerView struct {
 	ShardCount    int
 	Shards        []cursorView
 	Paused        int // shards
-	Failing       int // shards that rest
-	Working       int // shards that somebody has
+	Failing       int // shards that wait after a failure
 	DeadLetters   int64
-	Behind        *int64  // of the shard that is furthest behind; nil where no shard tells
-	Seconds       float64 // likewise; -1 where no shard tells
+	Behind        *int64  // of the shard that is furthest behind; nil if unknown for all
+	Seconds       float64 // likewise; -1 if unknown for all
 	MayAdminister bool
 }
 
-// cursorView is a shard's.
+// cursorView is the state of a shard of a consumer.
 type cursorView struct {
 	admin.ConsumerStatus
-	Percent int // of the bar
+	Percent int // length of the bar
 }
 
-// State is what a consumer does, in a word, for a badge.
+// State returns the text of the consumer's badge.
 func (c consumerView) State() string {
 	switch {
 	case c.Paused > 0 && c.Paused == len(c.Shards):
@@ -49,7 +48,7 @@ func (c consumerView) State() string {
 	return "behind"
 }
 
-// BehindSeconds is nil where no shard tells.
+// BehindSeconds returns nil if it is unknown for all shards.
 func (c consumerView) BehindSeconds() *float64 {
 	if c.Seconds < 0 {
 		return nil
@@ -57,13 +56,14 @@ func (c consumerView) BehindSeconds() *float64 {
 	return &c.Seconds
 }
 
-// withheldFailure stands for why a shard rests, where a token sees a part of the feed: a handler's
-// words tell of any key and value.
-const withheldFailure = "Its next entry cannot be handled; why may tell of rows that your token does not show."
+// withheldFailure replaces the error of a handler if the token has a view: the error may contain keys and values that
+// the view hides.
+const withheldFailure = "The next entry cannot be handled. The error is hidden, because it may contain rows or " +
+	"columns that your token must not see."
 
 type consumersView struct {
 	Consumers []consumerView
-	One       string // its name, where the page is of one
+	One       string // the name, on the page of a single consumer
 }
 
 type consumerPages struct{ data Lists }
@@ -75,21 +75,21 @@ func (p consumerPages) all(q *request) (*answer, error) {
 }
 
 func (p consumerPages) one(q *request) (*answer, error) {
-	all, err := p.groups(q.Context(), q.who, rowfeed.ConsumerID{Consumer: q.rest})
+	all, err := p.groups(q.Context(), q.who, rowfeed.ConsumerID{Consumer: q.param})
 	if err != nil {
 		return nil, err
 	}
-	a := &answer{template: "consumer", title: q.rest, nav: "consumers", content: consumersView{all, q.rest}}
-	if len(all) == 0 { // the same for one that may not be seen
-		a.template, a.title, a.status = "trouble", "Not found", http.StatusNotFound
-		a.content = trouble{"There is no such consumer",
-			"No consumer " + shorten(q.rest) + " has a cursor in this database, of a feed that you may see.",
-			"A consumer is here from its first page on.", "consumers", "Show the consumers"}
+	a := &answer{template: "consumer", title: q.param, nav: "consumers", content: consumersView{all, q.param}}
+	if len(all) == 0 { // also if the identity may not see the consumer
+		a.template, a.title, a.status = "error", "Not found", http.StatusNotFound
+		a.content = errorView{"There is no such consumer",
+			"No consumer " + shorten(q.param) + " has a cursor in this database, of a feed that you may see.",
+			"A consumer appears here when it has read its first page.", "consumers", "Show the consumers"}
 	}
 	return a, nil
 }
 
-// groups are the consumers that who may see, each with its shards.
+// groups returns the consumers that the identity may see, each with its shards.
 func (p consumerPages) groups(ctx context.Context, who access.Identity, id rowfeed.ConsumerID) ([]consumerView, error) {
 	all, err := p.data.Consumers(ctx, id)
 	if err != nil {
@@ -126,9 +126,6 @@ func (c *consumerView) add(s admin.ConsumerStatus) {
 	if s.Failure != "" {
 		c.Failing++
 	}
-	if s.Lease != nil {
-		c.Working++
-	}
 	if s.Behind != nil && (c.Behind == nil || *s.Behind > *c.Behind) {
 		c.Behind = s.Behind
 	}
@@ -137,8 +134,8 @@ func (c *consumerView) add(s admin.ConsumerStatus) {
 	}
 }
 
-// draw gives every shard its part of the longest bar: that of entries, or of time where those
-// are not counted.
+// draw sets the length of each shard's bar in percent of the shard that is furthest behind. It compares entries, or
+// seconds if entries are not counted.
 func (c consumerView) draw() {
 	for i, s := range c.Shards {
 		part, all := 0.0, 0.0

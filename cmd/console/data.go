@@ -8,30 +8,30 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 )
 
-// Data is what pages show of a database and change in it, besides rows: those come through
-// the Catalog, under its rights. [Of] makes one of a DB, whose methods most of these are.
+// Data reads and changes what pages show of a database, except rows, which come from the catalog. [Of] returns the Data
+// of a DB.
 type Data struct {
 	Feeds   Feeds
 	Lists   Lists
 	Actions Actions
 }
 
-// Feeds tells about feeds.
+// Feeds reads the state of feeds.
 type Feeds interface {
-	// FeedNames lists all feeds, Info describes one, Backlog is what waits in it.
+	// FeedNames lists all feeds. Info describes a feed, and Backlog counts its changes that wait to be published.
 	FeedNames(ctx context.Context) ([]string, error)
 	Info(ctx context.Context, feed string) (*rowfeed.Info, error)
 	Backlog(ctx context.Context, feed string, limit int) (admin.Backlog, error)
-	// Blocked tells who holds a feed up.
+	// Blocked returns the transactions that block a feed.
 	Blocked(ctx context.Context, feed string) (Blocked, error)
 }
 
-// Lists tells about what else is in the database.
+// Lists reads consumers, leases, dead letters and the audit log.
 type Lists interface {
 	Consumers(ctx context.Context, id rowfeed.ConsumerID) ([]admin.ConsumerStatus, error)
 	CurrentLeases(ctx context.Context) ([]*rowfeed.LeaseStatus, error)
 	DeadLetters(ctx context.Context, id rowfeed.ConsumerID, key json.RawMessage) ([]rowfeed.DeadLetter, error)
-	// Acts are what the audit log has.
+	// Acts returns acts of the audit log, the newest first: those with an id below before, or all if before is 0.
 	Acts(ctx context.Context, before int64, limit int) ([]admin.Act, error)
 }
 
@@ -44,17 +44,17 @@ type Actions interface {
 	RetryDeadLetters(ctx context.Context, id rowfeed.ConsumerID, key json.RawMessage) (int64, error)
 	DropDeadLetters(ctx context.Context, id rowfeed.ConsumerID, key json.RawMessage) (int64, error)
 	ReleaseLease(ctx context.Context, name string, epoch int64) (*rowfeed.LeaseStatus, error)
-	// Audited does something in an operator's name, with the act in the audit log.
+	// Audited records act in the audit log, calls do and records the outcome.
 	Audited(ctx context.Context, act admin.Act, do func(context.Context) error) error
-	// Republish gives a key, as people write it, a new position.
+	// Republish gives a key a new position. The key is written as users type it.
 	Republish(ctx context.Context, feed, key string) error
 }
 
-// Blocked is who holds a feed up: open transactions, and for a feed with ULIDs the holders of
-// its shards with those who wait for them, of which Told says how much the database tells.
+// Blocked has the transactions that block a feed. For a feed with ULIDs Shards has the holder of each shard and the
+// sessions that wait for it. Told says which of them the database names: admin.HoldersAll, and so on.
 type Blocked struct {
 	Blockers []admin.Blocker
-	Unseen   *admin.Unseen // of Blockers
+	Unseen   *admin.Unseen // why Blockers may be incomplete
 	Shards   []admin.ShardStatus
 	Told     string
 }

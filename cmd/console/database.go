@@ -8,7 +8,7 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 )
 
-// Of makes Data of a DB.
+// Of returns the Data of a DB.
 func Of(db *rowfeed.DB) Data {
 	d := database{db, db.Admin()}
 	return Data{d, d, d}
@@ -28,7 +28,7 @@ func (d database) FeedNames(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// feed answers a feed. What cannot be a feed's name is, in an address, one that does not exist.
+// feed returns a feed. A name that no feed can have is reported as an unknown feed: it comes from the URL of a page.
 func (d database) feed(ctx context.Context, name string) (*rowfeed.Feed, error) {
 	f, err := d.Feed(ctx, name)
 	if errors.Is(err, rowfeed.InvalidRequest) {

@@ -1,12 +1,11 @@
-// Package console is rowfeed's web pages: the feeds and the entries of each as they come,
-// consumers, leases, dead letters, who blocks what, and what an operator does about them.
+// Package console serves rowfeed's web pages: feeds with their latest entries, consumers, leases, dead letters,
+// blocking transactions and the audit log. Their forms run an operator's actions.
 //
-// Every page is made on the server and can be read, and every action taken, without
-// JavaScript; with it, small modules keep pages up to date, draw plots and follow a feed
-// through the same HTTP protocol as everyone else. Nothing is loaded from anywhere else, and
-// the Content-Security-Policy allows nothing else.
+// The server renders every page. All pages can be read, and all actions be used, without JavaScript. With JavaScript,
+// small modules refresh pages, draw plots and follow a feed through the public HTTP protocol. The
+// Content-Security-Policy forbids to load anything from other servers.
 //
-// Who sees and does what is decided by package access: a feed, its consumers and leases are
-// shown to who may read or administer it, its rows to who may read it, dead letters and
-// other sessions' statements, which hold rows as well, to who administers it.
+// Package access decides what an identity sees and does. A feed, its consumers and its leases need the right to read or
+// to administer it. Rows need the right to read. Dead letters and statements of other sessions contain values of rows
+// and need the right to administer.
 package console

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxShards bounds the shards that a feed's page lists; any other is shown by its address.
+	// maxShards is the maximum number of shards that a feed's page links to. The URL can name any other shard.
 	maxShards = 50
-	// searchTime bounds a search for a key, which reads the feed; it can be gone on with.
+	// searchTime bounds a search for a key, which reads the feed. A link continues the search.
 	searchTime = 3 * time.Second
 	maxFound   = 50
 )
@@ -23,25 +23,25 @@ const (
 type feedView struct {
 	feedState
 	MayRead, MayPublish, MayAdminister bool
-	OfULIDs                            bool // its rows have no other positions, and heads are no numbers
+	OfULIDs                            bool // rows keep their positions, and heads are not numbers
 	Shards                             []shardView
-	Shard                              *int // the one whose entries are shown; nil: the whole feed's
+	Shard                              *int // the shard whose entries are shown; nil for the whole feed
 	Entries                            []entryView
 	Cursor                             rowfeed.Cursor
 	Consumers                          []consumerView
 	Publisher                          *rowfeed.LeaseStatus
 	Search                             *searchView
-	Entry                              *entryView // the only one that is shown
-	Moved                              bool       // the one that was asked for is at another position now
+	Entry                              *entryView // the entry that is shown in full
+	Moved                              bool       // the requested entry is at another position now
 }
 
-// shardView is a shard of the feed, where each is a feed by itself.
+// shardView is a shard of a feed with ULIDs, which is read shard by shard.
 type shardView struct {
 	Number  int
 	Current bool
 }
 
-// searchView is what a search has found, and whence it goes on.
+// searchView describes a search, and the cursor from which it continues.
 type searchView struct {
 	Key   string
 	Parts bool
@@ -58,9 +58,9 @@ type feedPage struct {
 }
 
 func (p feedPage) show(q *request) (*answer, error) {
-	name, query := q.rest, q.URL.Query()
+	name, query := q.param, q.URL.Query()
 	if !maySee(q.who, name) {
-		return nil, forbidden(access.Read, name) // the same whether there is one
+		return nil, forbidden(access.Read, name) // the same answer whether or not the feed exists
 	}
 	v := feedView{MayRead: q.who.May(access.Read, name), MayPublish: q.who.May(access.Publish, name) &&
 		seesAll(q.who), MayAdminister: q.who.May(access.Administer, name)}
@@ -69,24 +69,24 @@ func (p feedPage) show(q *request) (*answer, error) {
 		return nil, err
 	}
 	if err != nil {
-		p.states.note(q.Context(), &v.feedState, err)
+		p.states.addProblem(q.Context(), &v.feedState, err)
 	}
 	a := &answer{template: "feed", title: name, nav: "feeds"}
 	if v.Info != nil && v.Info.ShardIDs != nil {
-		v.OfULIDs, v.MayPublish = true, false // its rows keep their positions
+		v.OfULIDs, v.MayPublish = true, false // rows keep their positions
 	}
 	if v.Info != nil && v.MayRead {
-		v.choose(query.Get("shard"))
+		v.chooseShard(query.Get("shard"))
 		if err := p.read(q.Context(), &v, query.Get("entry"), query.Get("position"), query.Get("key"),
 			query.Get("after"), query.Get("parts") != ""); err != nil {
-			p.states.note(q.Context(), &v.feedState, err)
+			p.states.addProblem(q.Context(), &v.feedState, err)
 		}
 	}
 	if v.Entry != nil || query.Has("entry") {
 		a.template = "entry"
 	}
 	if v.Consumers, err = p.consumers.groups(q.Context(), q.who, rowfeed.ConsumerID{Feed: name}); err != nil {
-		p.states.note(q.Context(), &v.feedState, err)
+		p.states.addProblem(q.Context(), &v.feedState, err)
 	}
 	if leases, err := p.data.CurrentLeases(q.Context()); err == nil {
 		if i := slices.IndexFunc(leases, func(l *rowfeed.LeaseStatus) bool {
@@ -99,15 +99,15 @@ func (p feedPage) show(q *request) (*answer, error) {
 	return a, nil
 }
 
-// known tells whether there is a feed of the name, however it stands.
+// known tells whether a feed of the name exists, even if it cannot be described.
 func (p feedPage) known(ctx context.Context, name string) bool {
 	names, err := p.states.data.FeedNames(ctx)
 	return err == nil && slices.Contains(names, name)
 }
 
-// choose says which part of the feed is shown: of one whose shards are feeds by
-// themselves the shard that is asked for, be it one that is not listed, else the first.
-func (v *feedView) choose(wanted string) {
+// chooseShard sets the shard whose entries are shown, if the feed is read shard by shard. It is the wanted shard, even
+// if the feed does not list it, or the first shard if wanted is not a number.
+func (v *feedView) chooseShard(wanted string) {
 	ids := v.Info.ShardIDs
 	chosen, err := strconv.Atoi(wanted)
 	if err != nil && len(ids) > 0 {
@@ -122,25 +122,25 @@ func (v *feedView) choose(wanted string) {
 	}
 }
 
-func (v *feedView) part() rowfeed.Shards {
+func (v *feedView) shards() rowfeed.Shards {
 	if v.Shard == nil {
 		return rowfeed.Shards{}
 	}
 	return rowfeed.One(*v.Shard)
 }
 
-// read reads the rows that the page shows: one entry, those of a key, or the latest.
+// read reads the entries that the page shows: a single entry, those of a key, or the latest.
 func (p feedPage) read(ctx context.Context, v *feedView, entry, position, key, after string, parts bool) error {
 	source, err := p.catalog.Source(ctx, v.Name)
 	if err != nil {
 		return err
 	}
-	if v.Info, err = source.Info(ctx); err != nil { // the catalog may show fewer columns, or none
+	if v.Info, err = source.Info(ctx); err != nil { // the catalog may hide columns
 		return err
 	}
 	switch {
 	case entry != "" || position != "":
-		page, err := source.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(entry), Limit: 1, Shards: v.part()})
+		page, err := source.Fetch(ctx, rowfeed.Request{After: rowfeed.Cursor(entry), Limit: 1, Shards: v.shards()})
 		if err == nil && len(page.Entries) > 0 && (position == "" || page.Entries[0].Position == position) {
 			found := viewOf(located{page.Entries[0], rowfeed.Cursor(entry)})
 			v.Entry = &found
@@ -151,7 +151,7 @@ func (p feedPage) read(ctx context.Context, v *feedView, entry, position, key, a
 		v.Search = &searchView{Key: key, Parts: parts, After: rowfeed.Cursor(after)}
 		return v.search(ctx, source)
 	}
-	recent, cursor, err := latest(ctx, source, v.part())
+	recent, cursor, err := latest(ctx, source, v.shards())
 	if v.Cursor = cursor; cursor == rowfeed.Beginning {
 		v.Cursor = v.Info.Head
 	}
@@ -161,12 +161,12 @@ func (p feedPage) read(ctx context.Context, v *feedView, entry, position, key, a
 	return err
 }
 
-// search reads the feed for a key, as far as it comes in its time. A feed has no index for
-// what people type; read through the catalog it finds no row that may not be seen.
+// search reads the feed for at most searchTime, because a feed has no index for the text that a user types. It reads
+// through the catalog, and so finds only rows that the identity may see.
 func (v *feedView) search(ctx context.Context, source rowfeed.Source) error {
 	s, begun := v.Search, time.Now()
 	for {
-		page, err := source.Fetch(ctx, rowfeed.Request{After: s.After, Limit: walkPage, Shards: v.part()})
+		page, err := source.Fetch(ctx, rowfeed.Request{After: s.After, Limit: scanLimit, Shards: v.shards()})
 		if err != nil {
 			return err
 		}

@@ -141,10 +141,10 @@ func TestSearchFindsKeys(t *testing.T) {
 	addFeed(t, db, "one")
 	h := pages(db, nil)
 	for _, c := range []struct{ path, key, parts, want string }{
-		{"/feeds/kv", `{"ns":"a","k":"k777"}`, "", "1 entry found in 1,000 read"},
+		{"/feeds/kv", `{"ns":"a","k":"k777"}`, "", "1 entry found. 1,000 entries read"},
 		{"/feeds/kv", `{"k":"k777", "ns":"a"}`, "", "1 entry found"},
-		{"/feeds/kv", `k777`, "", "0 entries found in 1,200 read"},
-		{"/feeds/kv", `K777`, "yes", "1 entry found in 1,200 read"},
+		{"/feeds/kv", `k777`, "", "0 entries found. 1,200 entries read"},
+		{"/feeds/kv", `K777`, "yes", "1 entry found. 1,200 entries read"},
 		{"/feeds/kv", `k77`, "yes", "11 entries found"},
 		{"/feeds/one", `7`, "", "1 entry found"},
 		{"/feeds/one", `7`, "yes", "2 entries found"},

@@ -8,7 +8,7 @@ import (
 
 type feedsView struct {
 	Feeds     []feedRow
-	Hidden    bool // there are others
+	Hidden    bool // there are feeds that the identity may not see
 	Waiting   int64
 	ManyWait  bool
 	Consumers int
@@ -17,7 +17,7 @@ type feedsView struct {
 type feedRow struct {
 	feedState
 	Consumers []consumerView
-	Behind    *consumerView // who is furthest behind
+	Behind    *consumerView // the consumer that is furthest behind
 }
 
 type feedsPage struct {
@@ -26,8 +26,8 @@ type feedsPage struct {
 }
 
 func (p feedsPage) show(q *request) (*answer, error) {
-	if name := q.URL.Query().Get("feed"); name != "" { // where feeds once were
-		return &answer{goTo: "feeds/" + strings.ReplaceAll(name, "/", "")}, nil
+	if name := q.URL.Query().Get("feed"); name != "" { // an older URL of a feed's page
+		return &answer{redirect: "feeds/" + strings.ReplaceAll(name, "/", "")}, nil
 	}
 	a := &answer{template: "feeds", title: "Feeds", nav: "feeds"}
 	states, hidden, err := p.states.all(q.Context(), q.who)

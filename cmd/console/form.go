@@ -9,19 +9,19 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// formValues are what forms of actions have.
+// formValues has the fields of an action's form.
 type formValues struct {
 	consumer, feed, key, to, lease string
 	shard                          *int
 	epoch                          int64
-	values                         url.Values // as they came, for the form that confirms
+	values                         url.Values // unparsed, for the form of the confirmation
 }
 
 func (f formValues) id() rowfeed.ConsumerID {
 	return rowfeed.ConsumerID{Consumer: f.consumer, Feed: f.feed, Shard: f.shard}
 }
 
-// letters names dead letters: one, or all of the consumer's.
+// letters returns the key of a dead letter, or nil for all dead letters of the consumer.
 func (f formValues) letters() json.RawMessage {
 	if f.key == "" {
 		return nil
@@ -41,7 +41,7 @@ func parseForm(values url.Values) (formValues, error) {
 		to: strings.TrimSpace(values.Get("to")), lease: values.Get("lease"), values: values}
 	bad := func(name string) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " +
-			shorten(values.Get(name)) + " is no number", Next: "go back and take the form of the page"}
+			shorten(values.Get(name)) + " is no number", Next: "go back and use the form of the page"}
 	}
 	if text := values.Get("shard"); text != "" {
 		shard, err := strconv.Atoi(text)
@@ -59,7 +59,7 @@ func parseForm(values url.Values) (formValues, error) {
 	return f, nil
 }
 
-// needs asks for fields that must be there.
+// needs returns a check that the fields are not empty.
 func needs(names ...string) func(formValues) error {
 	return func(f formValues) error {
 		for _, name := range names {

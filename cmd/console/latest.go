@@ -9,37 +9,35 @@ import (
 )
 
 const (
-	shown    = 20  // entries on the page
-	probe    = 50  // entries that a look may bring; more is too many
-	looks    = 30  // how often the search looks
-	walkPage = 500 // entries read at once where time alone finds no place to start, and in a search
-	walks    = 10
+	shown      = 20  // entries on the page
+	probeLimit = 50  // maximum number of entries of a probe
+	maxProbes  = 30  // maximum number of probes
+	scanLimit  = 500 // entries of a page if no time gives few enough entries, and in a search
+	maxScans   = 10
 
 	firstAge = 2 * time.Second
 )
 
-// latest answers about the newest entries, oldest first, and the cursor from
-// which to go on. A feed cannot be read backwards, and cursors are opaque; what there
-// is for it is "at:": the entries published since a time. The search looks for a time
-// that brings neither too few entries nor too many: ever longer ago until there are
-// enough, then between the last two.
+// latest returns about the newest entries, the oldest first, and the cursor behind them. A feed cannot be read
+// backwards, and cursors are opaque. But a cursor "at:" reads the entries published since a time. latest tries longer
+// and longer ages until there are enough entries, and then searches between the last two ages for one without too many.
 func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) ([]located, rowfeed.Cursor, error) {
 	now := time.Now()
-	fetch := func(after rowfeed.Cursor, limit int) (stretch, error) {
+	fetch := func(after rowfeed.Cursor, limit int) (fetched, error) {
 		page, err := source.Fetch(ctx, rowfeed.Request{After: after, Limit: limit, Shards: shards})
 		if err != nil {
-			return stretch{}, err
+			return fetched{}, err
 		}
 		entries, err := locate(page, after)
-		return stretch{entries, page.Cursor, page.More}, err
+		return fetched{entries, page.Cursor, page.More}, err
 	}
-	since := func(age time.Duration, limit int) (stretch, error) { return fetch(rowfeed.At(now.Add(-age)), limit) }
+	since := func(age time.Duration, limit int) (fetched, error) { return fetch(rowfeed.At(now.Add(-age)), limit) }
 	everything := now.Sub(time.Unix(0, 0))
-	var best stretch
-	var fits, tooLong time.Duration // ages; 0: none known
+	var best fetched
+	var fits, tooLong time.Duration // ages; 0 if none is known
 	age := firstAge
-	for range looks {
-		found, err := since(age, probe)
+	for range maxProbes {
+		found, err := since(age, probeLimit)
 		if err != nil {
 			return best.newest(), best.cursor, err
 		}
@@ -58,20 +56,20 @@ func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) (
 		if tooLong-fits < 10*time.Millisecond {
 			break
 		}
-		// Between two ages of very different size the middle is that of their logarithms.
+		// The geometric mean, because the two ages may differ by orders of magnitude.
 		age = time.Duration(math.Sqrt(float64(max(fits, time.Millisecond)) * float64(tooLong)))
 		if age <= fits || age >= tooLong {
 			break
 		}
 	}
-	// Very many entries have one time, as after a bulk load, or they come too fast.
-	found, err := since(tooLong, walkPage)
-	for range walks {
+	// Very many entries have the same time, as after a bulk load, or they arrive too fast.
+	found, err := since(tooLong, scanLimit)
+	for range maxScans {
 		if err != nil || !found.more {
 			break
 		}
 		before := found.newest()
-		found, err = fetch(found.cursor, walkPage)
+		found, err = fetch(found.cursor, scanLimit)
 		found.entries = append(before[:len(before):len(before)], found.entries...)
 	}
 	if err != nil || found.more && len(best.entries) > 0 {
@@ -80,12 +78,12 @@ func latest(ctx context.Context, source rowfeed.Source, shards rowfeed.Shards) (
 	return found.newest(), found.cursor, nil
 }
 
-// stretch is some entries, and what is behind them.
-type stretch struct {
+// fetched has entries, and the cursor behind them.
+type fetched struct {
 	entries []located
 	cursor  rowfeed.Cursor
 	more    bool
 }
 
-// newest drops all but the last entries.
-func (s stretch) newest() []located { return s.entries[max(0, len(s.entries)-shown):] }
+// newest returns the last entries, as many as the page shows.
+func (s fetched) newest() []located { return s.entries[max(0, len(s.entries)-shown):] }

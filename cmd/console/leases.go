@@ -15,14 +15,14 @@ type leasesView struct {
 
 type leaseView struct {
 	*rowfeed.LeaseStatus
-	For        string // what it is for, in words
+	For        string // the purpose, for the page
 	MayRelease bool
 }
 
-// instanceView is a process, and what it does.
+// instanceView is a process that holds leases.
 type instanceView struct {
 	Host, Process string
-	Jobs          []string // names of the leases that it holds
+	Jobs          []string // names of its leases
 }
 
 type leasesPage struct{ data Lists }
@@ -54,7 +54,7 @@ func (p leasesPage) show(q *request) (*answer, error) {
 	return &answer{template: "leases", title: "Leases", nav: "leases", content: v}, nil
 }
 
-// purpose says what a lease is for.
+// purpose describes the job of a lease.
 func purpose(name, feed string) string {
 	kind, rest, _ := strings.Cut(name, ":")
 	rest = strings.TrimPrefix(rest, feed+":")

@@ -5,14 +5,14 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// maxLetters bounds the dead letters on a page; the rest is counted.
+// maxLetters is the maximum number of dead letters that the page lists. All are counted.
 const maxLetters = 200
 
 type lettersView struct {
 	Letters        []letterView
 	Total          int
 	Groups         []letterGroup
-	Consumer, Feed string // those of which the page is; "": of all
+	Consumer, Feed string // the filter of the page; "" for all
 }
 
 type letterView struct {

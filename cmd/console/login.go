@@ -10,12 +10,12 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 )
 
-// TokenCookie is the cookie that has the token of who is logged in.
+// TokenCookie is the name of the cookie that has the token of a browser that is logged in.
 const TokenCookie = "rowfeed_token"
 
 type loginView struct {
 	Next   string
-	Failed string // why the token was not taken
+	Failed string // why the token was refused
 }
 
 type loginPages struct {
@@ -25,44 +25,45 @@ type loginPages struct {
 
 func (p loginPages) show(q *request) (*answer, error) {
 	if p.login == nil {
-		return &answer{goTo: ""}, nil
+		return &answer{redirect: ""}, nil
 	}
-	return &answer{template: "login", title: "Log in", content: loginView{Next: local(q.URL.Query().Get("next"))}}, nil
+	return &answer{template: "login", title: "Log in",
+		content: loginView{Next: localPath(q.URL.Query().Get("next"))}}, nil
 }
 
-// takeToken checks a token, and has the browser keep it: where no script reads it, no other
-// site sends it, and without TLS only where there was none.
-func (p loginPages) takeToken(q *request) (*answer, error) {
-	next := local(q.PostForm.Get("next"))
+// submit checks a token and stores it in a cookie. Scripts cannot read the cookie, and other sites cannot send it. If
+// the login used TLS, the browser sends it only with TLS.
+func (p loginPages) submit(q *request) (*answer, error) {
+	next := localPath(q.PostForm.Get("next"))
 	if p.login == nil {
-		return &answer{goTo: ""}, nil
+		return &answer{redirect: ""}, nil
 	}
 	token := strings.TrimSpace(q.PostForm.Get("token"))
 	who, err := p.login(q.Context(), token)
 	if err != nil || who.Name == "" {
 		if err != nil {
-			p.log.WarnContext(q.Context(), "a token was not taken", "error", err)
+			p.log.WarnContext(q.Context(), "login with a token failed", "error", err)
 		}
 		return &answer{template: "login", title: "Log in", status: http.StatusUnauthorized,
 			content: loginView{next,
-				"This token is unknown, expired or revoked. `rowfeed token list` shows those there are."}}, nil
+				"This token is unknown, expired or revoked. `rowfeed token list` lists the tokens."}}, nil
 	}
 	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Value: token, Path: "/", HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
-	return &answer{goTo: next}, nil
+	return &answer{redirect: next}, nil
 }
 
 func (p loginPages) logout(q *request) (*answer, error) {
 	http.SetCookie(q.w, &http.Cookie{Name: TokenCookie, Path: "/", MaxAge: -1, HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: secure(q.Request)})
 	if p.login == nil {
-		return &answer{goTo: ""}, nil
+		return &answer{redirect: ""}, nil
 	}
-	return &answer{goTo: "login"}, nil
+	return &answer{redirect: "login"}, nil
 }
 
-// local is where a login may lead: a page of the console, below its root, and nothing else.
-func local(next string) string {
+// localPath returns next if it is the path of a page of the console, relative to the root. Otherwise it returns "".
+func localPath(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || strings.ContainsAny(next, "\\\r\n") ||
 		strings.HasPrefix(next, "/") || strings.Contains(u.Path, "..") ||

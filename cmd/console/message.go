@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// message is what an action has done, said once on the page that follows it.
+// message is the result of an action. The page that follows the action shows it once.
 type message struct {
 	Text string `json:"text"`
 }
@@ -16,17 +16,17 @@ const (
 	messageAge    = 60 // seconds
 )
 
-// leave keeps a message for the next page. It travels in a cookie rather than in the
-// address, where anybody who sends somebody a link could write one.
-func leave(w http.ResponseWriter, r *http.Request, text string) {
-	data, _ := json.Marshal(message{shorten(text)}) // a string
+// setMessage stores a message for the next page. It uses a cookie, because a message in the URL could be forged by a
+// link of another site.
+func setMessage(w http.ResponseWriter, r *http.Request, text string) {
+	data, _ := json.Marshal(message{shorten(text)}) // a string: no error
 	http.SetCookie(w, &http.Cookie{Name: messageCookie, Value: base64.RawURLEncoding.EncodeToString(data), Path: "/",
 		MaxAge:   messageAge,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: secure(r)})
 }
 
-// takeMessage answers the message that is there, and forgets it.
-func takeMessage(w http.ResponseWriter, r *http.Request) *message {
+// popMessage returns the stored message, or nil, and deletes the cookie.
+func popMessage(w http.ResponseWriter, r *http.Request) *message {
 	c, err := r.Cookie(messageCookie)
 	if err != nil {
 		return nil

@@ -17,64 +17,64 @@ import (
 )
 
 const (
-	// lookTimeout bounds what a page or an action asks the database.
-	lookTimeout = 15 * time.Second
-	// maxForm bounds a form's bytes: keys may be long.
+	// pageTimeout bounds the database work of a page or an action.
+	pageTimeout = 15 * time.Second
+	// maxForm is the maximum size of a form in bytes. Keys may be long.
 	maxForm = 1 << 20
 )
 
-// route says who answers at a path, by method; a path's last part may be any ("*").
+// route has the functions that answer a path, by method. "*" stands for any last part of a path.
 type route struct {
 	get, post func(*request) (*answer, error)
-	open      bool // also to who is nobody
+	open      bool // without a login
 }
 
-// request is one on its way through a page.
+// request is an HTTP request of a page, with its identity.
 type request struct {
 	*http.Request
-	w    http.ResponseWriter
-	who  access.Identity
-	rest string // what stands for "*"
+	w     http.ResponseWriter
+	who   access.Identity
+	param string // the part of the path that "*" matches
 }
 
-// answer is a page, or where to go instead.
+// answer is a page, or a redirect.
 type answer struct {
 	template string
 	title    string
-	nav      string // the part of the console that it belongs to
+	nav      string // the current entry of the navigation
 	content  any
-	goTo     string // from the console's root
-	status   int    // 0: 200
+	redirect string // relative to the console's root
+	status   int    // 0 means 200
 }
 
-// frame is what every page has around its content.
+// frame has the values of the layout that all pages share.
 type frame struct {
-	Base               string // from the page to the console's root: "./", "../"
+	Base               string // relative URL of the console's root: "./", "../"
 	Title, Nav, Server string
-	Who                string // "" where nobody says who they are
+	Who                string // name of the token; "" without login
 	CanLogOut          bool
-	Shown              bool // pages are: somebody has logged in, or nobody needs to
-	Administers        bool // some feed
+	Shown              bool // the navigation is shown: the user is logged in, or need not be
+	Administers        bool // at least one feed
 	AdministersAll     bool
 	Message            *message
 	Content            any
 }
 
-// trouble is the content of a page that could not be made.
-type trouble struct {
+// errorView is the content of an error page.
+type errorView struct {
 	Title, Detail, Next string
-	Back, BackTitle     string // from the console's root
+	Back, BackTitle     string // Back is relative to the console's root
 }
 
-// pages answers with the page of a path, or with one of the error.
+// pages serves the page of a path, or an error page.
 type pages struct {
 	routes     map[string]route
 	forms      *http.CrossOriginProtection
-	needsLogin bool // there is no page for who is not logged in
+	needsLogin bool // requests without a login are redirected to the login page
 	log        *slog.Logger
 }
 
-// find answers the route of a path.
+// find returns the route of a path, and the part that "*" matches.
 func (p *pages) find(urlPath string) (at route, rest string, ok bool) {
 	first, rest, several := strings.Cut(strings.TrimPrefix(urlPath, "/"), "/")
 	if !several {
@@ -85,21 +85,21 @@ func (p *pages) find(urlPath string) (at route, rest string, ok bool) {
 	return at, rest, ok && rest != "" && !strings.Contains(rest, "/")
 }
 
-// serve answers with a page, whatever comes: errors have one, too.
+// serve answers every request with a page, also in case of an error.
 func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), lookTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 	defer cancel()
 	q := &request{Request: r.WithContext(ctx), w: w, who: access.From(ctx)}
 	at, rest, ok := p.find(r.URL.Path)
-	q.rest = rest
+	q.param = rest
 	var a *answer
 	var err error
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
 	case !ok:
-		a = &answer{template: "trouble", title: "Not found", status: http.StatusNotFound,
-			content: trouble{"There is nothing here", "No page has this address.",
-				"The feeds are at the start; their entries are below /_feeds.", "", "Show the feeds"}}
+		a = &answer{template: "error", title: "Not found", status: http.StatusNotFound,
+			content: errorView{"Page not found", "No page has this address.",
+				"The first page lists the feeds. Their entries are served below /_feeds.", "", "Show the feeds"}}
 	case reads && at.get == nil, !reads && (at.post == nil || r.Method != http.MethodPost):
 		allow := make([]string, 0, 3)
 		if at.get != nil {
@@ -113,11 +113,11 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	case !reads && p.forms.Check(r) != nil:
 		err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "the form was sent from another site",
-			Next: "open the console itself, and do it there"}
+			Next: "open the console and use its own form"}
 	case !at.open && p.needsLogin && q.who.Name == "":
-		a = &answer{goTo: "login?next=" + url.QueryEscape(strings.TrimPrefix(r.URL.RequestURI(), "/"))}
+		a = &answer{redirect: "login?next=" + url.QueryEscape(strings.TrimPrefix(r.URL.RequestURI(), "/"))}
 		if !reads {
-			a.goTo = "login"
+			a.redirect = "login"
 		}
 	case reads:
 		a, err = at.get(q)
@@ -132,13 +132,13 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if gone := r.Context().Err(); gone != nil && err == nil {
-		err = gone // what was found may not be all
+		err = gone // the result may be incomplete
 	}
 	if err != nil {
-		a = p.troubled(q, a, err)
+		a = p.errorAnswer(q, a, err)
 	}
-	if a.goTo != "" || a.template == "" {
-		w.Header().Set("Location", base(r.URL.Path)+a.goTo)
+	if a.redirect != "" || a.template == "" {
+		w.Header().Set("Location", base(r.URL.Path)+a.redirect)
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusSeeOther)
 		return
@@ -146,8 +146,8 @@ func (p *pages) serve(w http.ResponseWriter, r *http.Request) {
 	p.render(q, a)
 }
 
-// troubled makes a page of an error; a may be a page that stands in part.
-func (p *pages) troubled(q *request, a *answer, err error) *answer {
+// errorAnswer returns the error page of err. If a is not nil, the page has a link to the redirect of a.
+func (p *pages) errorAnswer(q *request, a *answer, err error) *answer {
 	problem := feedhttp.ProblemOf(err, "")
 	if feedhttp.Withheld(err) && !errors.Is(err, context.Canceled) {
 		p.log.ErrorContext(q.Context(), "the console cannot answer", "path", q.URL.Path, "error", err)
@@ -158,11 +158,11 @@ func (p *pages) troubled(q *request, a *answer, err error) *answer {
 	if errors.Is(err, rowfeed.InvalidRequest) {
 		problem.Title = "This cannot be done"
 	}
-	t := trouble{Title: problem.Title, Detail: problem.Detail, Next: problem.Next, BackTitle: "Show the feeds"}
+	t := errorView{Title: problem.Title, Detail: problem.Detail, Next: problem.Next, BackTitle: "Show the feeds"}
 	if a != nil {
-		t.Back, t.BackTitle = a.goTo, "Go back"
+		t.Back, t.BackTitle = a.redirect, "Go back"
 	}
-	return &answer{template: "trouble", title: problem.Title, content: t, status: problem.Status}
+	return &answer{template: "error", title: problem.Title, content: t, status: problem.Status}
 }
 
 func (p *pages) render(q *request, a *answer) {
@@ -173,7 +173,7 @@ func (p *pages) render(q *request, a *answer) {
 		f.Who, f.CanLogOut = q.who.Name, q.who.Name != ""
 	}
 	if q.Method == http.MethodGet {
-		f.Message = takeMessage(q.w, q.Request)
+		f.Message = popMessage(q.w, q.Request)
 	}
 	var body bytes.Buffer
 	if err := templates()[a.template].ExecuteTemplate(&body, "layout", f); err != nil {

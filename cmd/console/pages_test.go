@@ -98,7 +98,7 @@ func TestForeignTextIsEscaped(t *testing.T) {
 	}
 	for path, want := range map[string][]string{
 		"/consumers": {"1,234,567", "1 d 2 h", "failing", "2 shards"},
-		"/consumers/%3Cscript%3E": {"<summary>All of it</summary>", `aria-label="100 % of the furthest behind"`,
+		"/consumers/%3Cscript%3E": {"<summary>Show all</summary>", `aria-label="100 % of the largest lag"`,
 			">paused<"},
 		"/leases":  {"4,321", "8 s"},
 		"/blocked": {">-5<", "3 s"},

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// sampleFor is for how long a sample serves all browsers that ask.
+	// sampleFor is how long a sample is reused for all browsers.
 	sampleFor     = time.Second
 	sampleTimeout = 5 * time.Second
 )
@@ -21,12 +21,12 @@ const (
 // sampler keeps the last sample of all feeds.
 type sampler struct {
 	states     states
-	needsLogin bool          // there is no sample for who is not logged in
-	turn       chan struct{} // holds one: who looks; the others take what was found
+	needsLogin bool          // requests without a login are refused
+	lock       chan struct{} // full while a request reads the database; the others wait
 	last       *samples
 }
 
-// samples are the numbers that plots are drawn of.
+// samples has the numbers that the plots show.
 type samples struct {
 	At    int64         `json:"at"` // Unix milliseconds
 	Feeds []sampledFeed `json:"feeds"`
@@ -34,16 +34,16 @@ type samples struct {
 
 type sampledFeed struct {
 	Name    string  `json:"name"`
-	Head    string  `json:"head"` // "" where it is no number that grows
+	Head    string  `json:"head"` // "" if the feed has no numeric head
 	Waiting int64   `json:"waiting"`
 	Oldest  float64 `json:"oldest_seconds"`
 }
 
 func newSampler(states states, needsLogin bool) *sampler {
-	return &sampler{states: states, needsLogin: needsLogin, turn: make(chan struct{}, 1)}
+	return &sampler{states: states, needsLogin: needsLogin, lock: make(chan struct{}, 1)}
 }
 
-// serve answers {"at":…,"feeds":[…]} of the feeds that may be seen.
+// serve answers {"at":…,"feeds":[…]} with the feeds that the identity may see.
 func (s *sampler) serve(w http.ResponseWriter, r *http.Request) {
 	who := access.From(r.Context())
 	ctx, cancel := context.WithTimeout(r.Context(), sampleTimeout)
@@ -51,12 +51,12 @@ func (s *sampler) serve(w http.ResponseWriter, r *http.Request) {
 	status, body := http.StatusOK, any(nil)
 	var all *samples
 	var err error
-	stranger := s.needsLogin && who.Name == ""
-	if !stranger { // for whom the database is not asked
+	anonymous := s.needsLogin && who.Name == ""
+	if !anonymous {
 		all, err = s.sampled(ctx)
 	}
 	switch {
-	case stranger:
+	case anonymous:
 		status, body = http.StatusUnauthorized, map[string]string{"detail": "log in again"}
 	case err != nil:
 		p := feedhttp.ProblemOf(err, "")
@@ -70,7 +70,7 @@ func (s *sampler) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		body = seen
 	}
-	data, _ := json.Marshal(body) // strings and numbers
+	data, _ := json.Marshal(body) // strings and numbers: no error
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.Header().Set("Cache-Control", "no-store")
@@ -80,12 +80,12 @@ func (s *sampler) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sampled looks at all feeds, unless somebody did a moment ago: many browsers are no more
-// work for the database than one.
+// sampled returns a sample of all feeds. It reuses the last sample for sampleFor, so that the number of browsers does
+// not matter to the database.
 func (s *sampler) sampled(ctx context.Context) (*samples, error) {
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.lock <- struct{}{}:
+		defer func() { <-s.lock }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -94,7 +94,7 @@ func (s *sampler) sampled(ctx context.Context) (*samples, error) {
 	}
 	states, _, err := s.states.all(ctx, access.Everyone())
 	if err == nil {
-		err = ctx.Err() // who asked has gone: what was found is not all, and not for others
+		err = ctx.Err() // the request was cancelled: the sample may be incomplete
 	}
 	if err != nil {
 		return nil, err

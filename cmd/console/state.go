@@ -13,26 +13,26 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// maxBacklog bounds the count of what waits: pages ask for it often.
+// maxBacklog bounds the count of waiting changes, because pages refresh it often.
 const maxBacklog = 100_000
 
-// feedState is how a feed stands.
+// feedState is the state of a feed.
 type feedState struct {
 	Name     string
-	Info     *rowfeed.Info // nil where the feed cannot be described
+	Info     *rowfeed.Info // nil if the feed cannot be described
 	Waits    admin.Backlog
-	ManyWait bool // at least so many
+	ManyWait bool // the count has reached maxBacklog
 	Problems []string
 }
 
-// states tells how feeds stand.
+// states reads the states of feeds.
 type states struct {
 	data     Feeds
 	problems func(feed string) []string
 	log      *slog.Logger
 }
 
-// all answers the states of the feeds that who may see; hidden tells that there are others.
+// all returns the states of the feeds that the identity may see. hidden is true if there are other feeds.
 func (x states) all(ctx context.Context, who access.Identity) (all []feedState, hidden bool, err error) {
 	names, err := x.data.FeedNames(ctx)
 	for _, name := range names {
@@ -42,17 +42,17 @@ func (x states) all(ctx context.Context, who access.Identity) (all []feedState, 
 		}
 		s, err := x.of(ctx, name)
 		if errors.Is(err, rowfeed.UnknownFeed) {
-			continue // dropped meanwhile
+			continue // dropped concurrently
 		}
 		if err != nil {
-			x.note(ctx, &s, err)
+			x.addProblem(ctx, &s, err)
 		}
 		all = append(all, s)
 	}
 	return all, hidden, err
 }
 
-// of answers the state of a feed. With an error it still has what could be found.
+// of returns the state of a feed. With an error, s has the parts that could be read.
 func (x states) of(ctx context.Context, name string) (s feedState, err error) {
 	s = feedState{Name: name, Problems: slices.Clone(x.problems(name))}
 	if s.Info, err = x.data.Info(ctx, name); err != nil {
@@ -63,9 +63,9 @@ func (x states) of(ctx context.Context, name string) (s feedState, err error) {
 	return s, err
 }
 
-// note puts an error among the feed's problems, unless one of them tells of it, and
-// into the log what the page does not tell.
-func (x states) note(ctx context.Context, s *feedState, err error) {
+// addProblem adds an error to the feed's problems, unless one of them contains it. It logs errors whose text the page
+// does not show.
+func (x states) addProblem(ctx context.Context, s *feedState, err error) {
 	if feedhttp.Withheld(err) {
 		x.log.ErrorContext(ctx, "feed cannot be shown", "feed", s.Name, "error", err)
 	}

@@ -13,11 +13,11 @@ import (
 // entryView is an entry on a page.
 type entryView struct {
 	Position string
-	Before   rowfeed.Cursor // from which it is the next
+	Before   rowfeed.Cursor // the cursor after which it is the next entry
 	Op       rowfeed.Op
 	Shard    int
 	Key, Row []valueView
-	JSON     string // the key, as people write it back
+	JSON     string // the key, as a form accepts it
 }
 
 type valueView struct {
@@ -25,13 +25,13 @@ type valueView struct {
 	Null, Binary      bool
 }
 
-// located is an entry, and the cursor from which it is the next.
+// located is an entry, and the cursor after which it is the next entry.
 type located struct {
 	rowfeed.Entry
 	before rowfeed.Cursor
 }
 
-// locate says where the entries of a page are that was asked for from after on.
+// locate returns the entries of a page with their cursors. after is the cursor of the page's request.
 func locate(p rowfeed.Page, after rowfeed.Cursor) ([]located, error) {
 	all := make([]located, len(p.Entries))
 	before := after
@@ -50,8 +50,8 @@ func viewOf(e located) entryView {
 		string(e.Key.AppendJSON(nil))}
 }
 
-// values lists a row's values as the script would show them, without those that are in key.
-// A row can spell its key otherwise than the entry does; then both are shown.
+// values lists a row's values as the script shows them, without those that are equal in key. A row can have another
+// text of its key than the entry; then both are shown.
 func values(row, key rowfeed.Row) []valueView {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(row.AppendJSON(nil), &members); err != nil {
@@ -72,7 +72,7 @@ func values(row, key rowfeed.Row) []valueView {
 	return all
 }
 
-// text is a JSON value without the quotes of a string.
+// text returns a JSON value, a string without its quotes.
 func text(value json.RawMessage) string {
 	var s string
 	if strings.HasPrefix(string(value), `"`) && json.Unmarshal(value, &s) == nil {
@@ -81,13 +81,13 @@ func text(value json.RawMessage) string {
 	return string(value)
 }
 
-// isKey tells whether an entry's key is the one that was typed: the object, or the value of its only
-// column; with parts, whether one of its values contains what was typed. The row's own spelling counts as well.
+// isKey tells whether the typed text is the key of an entry: a JSON object, or the value of the only key column. With
+// parts, it tells whether a value of the key contains the text. The key columns of the row are compared as well.
 func isKey(e rowfeed.Entry, typed string, parts bool) bool {
 	return typedAs(e.Key, e.Key, typed, parts) || respelled(e.Row, e.Key) && typedAs(e.Row, e.Key, typed, parts)
 }
 
-// respelled tells whether a row spells its key otherwise than the entry does.
+// respelled tells whether the key columns of a row differ from the entry's key.
 func respelled(row, key rowfeed.Row) bool {
 	for i := range key.Len() {
 		if v, ok := row.Get(key.Column(i).Name); ok && !reflect.DeepEqual(v, key.Value(i)) {
@@ -97,7 +97,7 @@ func respelled(row, key rowfeed.Row) bool {
 	return false
 }
 
-// typedAs is isKey for the key columns as a row has them.
+// typedAs is isKey for the key columns of row.
 func typedAs(row, key rowfeed.Row, typed string, parts bool) bool {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(row.AppendJSON(nil), &members); err != nil {

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxValue bounds the characters of a value in a table. The script has the same.
+// maxValue is the maximum number of characters of a value in a table. tail.js has the same limit.
 const maxValue = 160
 
-// functions are what templates call.
+// functions has the functions of the templates.
 var functions = template.FuncMap{
 	"ago": ago, "age": age, "group": group, "plural": plural, "segment": url.PathEscape, "process": process,
 	"shorten": shorten,
@@ -27,7 +27,7 @@ var functions = template.FuncMap{
 	"lower":   func(percent int) int { return 20 - percent/5 },
 }
 
-// dict makes a map of names and values, for a template that needs several.
+// dict makes a map of names and values: a template has a single argument.
 func dict(pairs ...any) map[string]any {
 	m := make(map[string]any, len(pairs)/2)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -36,7 +36,7 @@ func dict(pairs ...any) map[string]any {
 	return m
 }
 
-// group writes a number with its thousands apart: 1,204,311.
+// group formats a number with thousands separators: 1,204,311.
 func group(number any) string {
 	digits := fmt.Sprint(number)
 	if p, ok := number.(*int64); ok {
@@ -47,7 +47,7 @@ func group(number any) string {
 	}
 	unsigned := strings.TrimPrefix(digits, "-")
 	if strings.Trim(unsigned, "0123456789") != "" {
-		return digits // a ULID, or whatever else a cursor is
+		return digits // a ULID, or another kind of cursor
 	}
 	out := []byte(digits[:len(digits)-len(unsigned)])
 	for i, c := range []byte(unsigned) {
@@ -69,7 +69,7 @@ func plural(n any, noun string) string {
 	}
 }
 
-// ago says how long ago a time is. The script says it anew as time goes by.
+// ago formats the time since t. times.js updates it.
 func ago(t time.Time) string {
 	since := time.Since(t)
 	switch {
@@ -81,7 +81,7 @@ func ago(t time.Time) string {
 	return age(since.Seconds()) + " ago"
 }
 
-// age writes seconds as people say them, in its two greatest units. It takes what may be nil.
+// age formats seconds in their two largest units. seconds is a float64 or a *float64, which may be nil.
 func age(seconds any) string {
 	s, ok := seconds.(float64)
 	if p, is := seconds.(*float64); is {
@@ -116,7 +116,7 @@ func two(a int64, aUnit string, b int64, bUnit string) string {
 	return fmt.Sprintf("%d %s %d %s", a, aUnit, b, bUnit)
 }
 
-// shorten keeps what a table has room for.
+// shorten cuts a text after maxValue characters.
 func shorten(s string) string {
 	n := 0
 	for i := range s {

@@ -1,7 +1,6 @@
-// What pages do beyond standing still. Each module looks for what it is for, and does nothing
-// where that is not.
+// Loads the modules of all pages. Each module does nothing on a page without its elements.
 import { keep } from "./store.js";
-import * as held from "./held.js";
+import * as paused from "./paused.js";
 import "./times.js";
 import "./keys.js";
 import "./refresh.js";
@@ -26,4 +25,4 @@ button.addEventListener("click", () => {
 });
 show();
 document.querySelector("[data-help]").addEventListener("click", () => document.getElementById("help").showModal());
-document.querySelector("[data-pause]")?.addEventListener("click", held.toggle);
+document.querySelector("[data-pause]")?.addEventListener("click", paused.toggle);

@@ -1,15 +1,15 @@
-// Single keys, documented in the help that "?" opens, and off where somebody turns them off.
+// Keyboard shortcuts. "?" opens the help, which lists them and can turn them off.
 import { keep, kept } from "./store.js";
-import { toggle } from "./held.js";
+import { toggle } from "./paused.js";
 
 const pages = { f: "", c: "consumers", l: "leases", d: "dead-letters", b: "blocked", a: "audit" };
 const help = document.getElementById("help");
 const on = document.querySelector("[data-keys]");
-let going = 0; // when g was pressed
+let going = 0; // time at which g was pressed
 on.checked = kept("keys") !== "off";
 on.addEventListener("change", () => keep("keys", on.checked ? "on" : "off"));
 
-// step moves to the first link of the next row, or of the one before.
+// step moves the focus to the first link of the next or the previous row.
 const step = (by) => {
   const rows = [...document.querySelectorAll("main tbody tr")].filter((r) => r.querySelector("a, button"));
   if (!rows.length) return;

@@ -2,11 +2,11 @@
 const SPAN = 120000; // milliseconds
 const make = (svg, name) => svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", name));
 
-// keepRecent drops what no plot shows.
+// keepRecent drops points that are too old for a plot.
 export const keepRecent = (points) => {
   while (points.length > 1 && points[1].at < points[points.length - 1].at - SPAN) points.shift();
 };
-// draw draws [{at, value}] and answers the value at the top.
+// draw draws [{at, value}] and returns the value at the top of the plot.
 export const draw = (svg, points, least) => {
   const area = svg.querySelector(".area") || make(svg, "path");
   const line = svg.querySelector(".line") || make(svg, "path");

@@ -1,17 +1,17 @@
-// Asks how feeds stand, and shows their rates and what waits in them. A rate is what a feed's head
-// has moved by; a feed with several heads, or ULIDs, has none here.
-import { isHeld } from "./held.js";
+// Fetches samples of all feeds, and shows their rates and waiting changes. A rate is the progress of a feed's head. Feeds
+// with several heads or ULIDs have no rate.
+import { isPaused } from "./paused.js";
 import { draw, keepRecent } from "./plot.js";
 import { age } from "./times.js";
 
 const EVERY = 2000, RATE_OVER = 5; // samples
 const MANY = 100000;
-const history = new Map(); // a feed's name to its points
+const history = new Map(); // points by the name of the feed
 const base = document.body.dataset.base;
 const number = (n) => n.toLocaleString("en");
 export const rateText = (r) => (r === null ? "–" : r >= 100 ? number(Math.round(r)) : r.toFixed(1).replace(/\.0$/, ""));
 
-// positionOf is the number in a head: "12", or "2:12" in a second generation.
+// positionOf returns the number in a head: "12", or "2:12" in the second generation.
 const positionOf = (head) => (/^(\d+:)?\d{1,15}$/.test(head) ? Number(head.split(":").pop()) : NaN);
 const set = (row, name, text) => {
   const e = row.querySelector(`[data-${name}]`);
@@ -23,11 +23,11 @@ const plot = (row, name, points, least) => {
   const top = draw(svg, points, least);
   set(row, `top="${name}"`, `up to ${rateText(top)}`);
 };
-const take = (f, at) => {
+const addSample = (f, at) => {
   let h = history.get(f.name);
   if (!h) history.set(f.name, h = { heads: [], rates: [], waits: [], rate: null });
   const position = positionOf(f.head);
-  if (h.heads.length && position < h.heads[h.heads.length - 1].position) h.heads.length = 0; // begun anew
+  if (h.heads.length && position < h.heads[h.heads.length - 1].position) h.heads.length = 0; // a new generation
   if (Number.isFinite(position)) {
     h.heads.push({ at, position });
     while (h.heads.length > RATE_OVER) h.heads.shift();
@@ -57,7 +57,7 @@ const show = (f, h) => {
 };
 let lastAt = 0;
 const sample = async () => {
-  if (isHeld()) return;
+  if (isPaused()) return;
   try {
     const answer = await fetch(`${base}_console/sample`, { cache: "no-store", signal: AbortSignal.timeout(10000) });
     if (!answer.ok) return;
@@ -66,7 +66,7 @@ const sample = async () => {
     lastAt = at;
     let rate = null, waiting = 0, many = false;
     for (const f of feeds) {
-      const h = take(f, at);
+      const h = addSample(f, at);
       show(f, h);
       if (h.rate !== null) rate = (rate || 0) + h.rate;
       waiting += f.waiting;

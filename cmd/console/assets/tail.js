@@ -1,12 +1,11 @@
-// Follows the feed that the page shows, through the protocol that everyone uses, and puts new
-// entries on top.
-import { isHeld, onChange } from "./held.js";
+// Follows the feed of the page through the public HTTP protocol, and shows new entries at the top.
+import { isPaused, onChange } from "./paused.js";
 
 const list = document.querySelector("[data-entries]:not([data-still])");
 const base = document.body.dataset.base;
 const ROWS = 50, MAX_VALUE = 160;
 
-// Integers beyond 2^53 keep their digits where the browser can tell us its source.
+// Integers beyond 2^53 keep their digits if the browser supports JSON.rawJSON.
 const exact = (_, v, context) =>
   typeof v === "number" && context && context.source && JSON.rawJSON ? JSON.rawJSON(context.source) : v;
 const element = (tag, className, text) => {
@@ -22,7 +21,7 @@ const shorten = (s) => {
 const values = (row, without) => {
   const all = element("span", "values");
   for (const [name, v] of Object.entries(row || {})) {
-    if (without && JSON.stringify(without[name]) === JSON.stringify(v)) continue; // the row can have another text of its key
+    if (without && JSON.stringify(without[name]) === JSON.stringify(v)) continue; // a row can have another text of its key
     const pair = element("span", "pair");
     pair.append(element("span", "column", name),
       v === null || v === "" ? element("span", "null", v === null ? "NULL" : "empty")
@@ -51,7 +50,7 @@ if (list) {
     tr.append(...cells);
     return tr;
   };
-  // A table that moves faster than a screen can show draws only what is left of it.
+  // If more entries arrive than the screen can show, only the last ones are drawn.
   const drawAll = () => {
     drawing = 0;
     body.prepend(...waiting.map(({ data, before }) => line({ entry: JSON.parse(data, exact), before })).reverse());
@@ -85,12 +84,12 @@ if (list) {
     });
     source.addEventListener("error", () => {
       if (mine !== source) return;
-      if (mine.readyState === EventSource.CLOSED) stop("Stopped: the feed is not served to this browser any more. Reload the page.", "off");
-      else say("No answer. Trying again.", "off");
+      if (mine.readyState === EventSource.CLOSED) stop("Stopped: the server no longer serves this feed to this browser. Reload the page.", "off");
+      else say("No answer. Connecting again.", "off");
     });
   };
   onChange(() => {
-    if (isHeld()) { if (source) stop("Held"); } else if (!source) follow();
+    if (isPaused()) { if (source) stop("Paused"); } else if (!source) follow();
   });
   addEventListener("pagehide", () => source?.close());
   follow();

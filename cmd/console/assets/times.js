@@ -1,4 +1,4 @@
-// Says how long ago times are, as the server does, while they grow older.
+// Updates the ages of times on the page, in the format of the server (words.go).
 const two = (a, unit, b, smaller) => (b && a < 10 ? `${a} ${unit} ${b} ${smaller}` : `${a.toLocaleString("en")} ${unit}`);
 export const age = (seconds) => {
   const n = Math.floor(Math.max(seconds, 0));

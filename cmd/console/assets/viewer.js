@@ -1,4 +1,4 @@
-// Shows an entry in full over the page: what the address of the entry shows by itself.
+// Shows an entry in full in a dialog. Its content comes from the entry's own page.
 const viewer = document.getElementById("viewer");
 document.addEventListener("click", async (e) => {
   const link = e.target.closest("a.open");
@@ -11,6 +11,6 @@ document.addEventListener("click", async (e) => {
     viewer.querySelector("[data-viewer]").replaceChildren(...entry.childNodes);
     viewer.showModal();
   } catch {
-    location.href = link.href; // which says what is wrong
+    location.href = link.href; // the entry's page shows the error
   }
 });

@@ -130,7 +130,7 @@ func actions() []action {
 			form("feed", "kv", "key", "1"),
 			"publish kv",
 			false,
-			"gets a new position",
+			"a new position",
 			func(t *testing.T, db *rowfeed.DB) bool {
 				f, err := db.Feed(t.Context(), "kv")
 				if err != nil {
@@ -145,7 +145,7 @@ func actions() []action {
 			form("lease", "publish:kv", "epoch", "1"),
 			"administer kv",
 			true,
-			"is free for the next one",
+			"is released",
 			func(t *testing.T, db *rowfeed.DB) bool {
 				all, err := db.Admin().Leases(t.Context())
 				return err == nil && all[0].State == rowfeed.LeaseFree
@@ -311,7 +311,7 @@ func TestRefusedActionsSayWhy(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"nope", form(), 400, "there is none nope"},
+		{"nope", form(), 400, "there is no action nope"},
 		{"pause", form("feed", "kv"), 400, "consumer: it is empty"},
 		{"pause", form("consumer", "billing"), 400, "feed: it is empty"},
 		{"pause", form("consumer", "<b>", "feed", "kv"), 404, "there is no such cursor"},

@@ -8,12 +8,12 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// asked finds the act that a request is about, and whether it may be done.
-func asked(q *request, name string, values url.Values) (act, formValues, error) {
-	a, ok := acts[name]
+// parseAction returns the action of a request with its values. It checks the values and the rights of the identity.
+func parseAction(q *request, name string, values url.Values) (action, formValues, error) {
+	a, ok := actions[name]
 	if !ok {
 		return a, formValues{}, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "act",
-			Cause: "act: there is none " + shorten(name), Next: "go back and take the form of the page"}
+			Cause: "act: there is no action " + shorten(name), Next: "go back and use the form of the page"}
 	}
 	f, err := parseForm(values)
 	if err == nil {
@@ -22,35 +22,35 @@ func asked(q *request, name string, values url.Values) (act, formValues, error) 
 	if err == nil && !q.who.May(a.right, a.feed(f)) {
 		err = forbidden(a.right, a.feed(f))
 	}
-	if err == nil && a.all && !seesAll(q.who) {
+	if err == nil && a.needsAllRows && !seesAll(q.who) {
 		err = &rowfeed.Error{Code: rowfeed.Forbidden, Object: `feed "` + a.feed(f) + `"`,
-			Cause: "your token sees a part of the rows, and this would tell of the others, too",
-			Next:  "ask somebody whose token sees all"}
+			Cause: "your token hides some rows, and the result of this action would show whether a hidden row exists",
+			Next:  "use a token that sees all rows"}
 	}
 	return a, f, err
 }
 
-type actPages struct {
+type actionPages struct {
 	data     Actions
 	refusals *refusals
 }
 
-// act does it, says so, and leads back; without what confirms it where it cannot be undone,
-// it only asks.
-func (p actPages) act(q *request) (*answer, error) {
-	a, f, err := asked(q, q.rest, q.PostForm)
+// act runs an action, records it in the audit log and redirects to the page that the form is on. For an action that
+// cannot be undone, a form without a confirmation is answered with the page that asks for it.
+func (p actionPages) act(q *request) (*answer, error) {
+	a, f, err := parseAction(q, q.param, q.PostForm)
 	if a.do == nil {
 		return nil, err
 	}
 	if err != nil {
-		if errors.Is(err, rowfeed.Forbidden) && p.refusals.note(q.who.Name) {
+		if errors.Is(err, rowfeed.Forbidden) && p.refusals.allow(q.who.Name) {
 			refused := err
 			err = p.data.Audited(q.Context(), a.record(q, f), func(context.Context) error { return refused })
 		}
-		return &answer{goTo: a.back(f)}, err
+		return &answer{redirect: a.back(f)}, err
 	}
 	if a.confirm != nil && q.PostForm.Get("confirmed") != "yes" {
-		return confirmation(q.rest, a, f), nil
+		return confirmation(q.param, a, f), nil
 	}
 	var done string
 	err = p.data.Audited(q.Context(), a.record(q, f), func(ctx context.Context) (err error) {
@@ -58,10 +58,10 @@ func (p actPages) act(q *request) (*answer, error) {
 		return err
 	})
 	if err != nil {
-		return &answer{goTo: a.back(f)}, err
+		return &answer{redirect: a.back(f)}, err
 	}
-	leave(q.w, q.Request, done)
-	return &answer{goTo: a.back(f)}, nil
+	setMessage(q.w, q.Request, done)
+	return &answer{redirect: a.back(f)}, nil
 }
 
 type confirmView struct {
@@ -71,23 +71,23 @@ type confirmView struct {
 
 type field struct{ Name, Value string }
 
-// confirm asks before what cannot be undone. It changes nothing: a link leads to it.
-func (p actPages) confirm(q *request) (*answer, error) {
+// confirm shows the page that asks before an action that cannot be undone. A link leads to it: it changes nothing.
+func (p actionPages) confirm(q *request) (*answer, error) {
 	name := q.URL.Query().Get("act")
-	a, f, err := asked(q, name, q.URL.Query())
+	a, f, err := parseAction(q, name, q.URL.Query())
 	if err != nil {
 		if a.back == nil {
 			return nil, err
 		}
-		return &answer{goTo: a.back(f)}, err
+		return &answer{redirect: a.back(f)}, err
 	}
 	if a.confirm == nil {
-		return &answer{goTo: a.back(f)}, nil
+		return &answer{redirect: a.back(f)}, nil
 	}
 	return confirmation(name, a, f), nil
 }
 
-func confirmation(name string, a act, f formValues) *answer {
+func confirmation(name string, a action, f formValues) *answer {
 	v := confirmView{Act: name, Object: a.object(f), Warning: a.confirm(f), Button: a.button, Back: a.back(f)}
 	for _, key := range []string{"consumer", "feed", "shard", "key", "to", "lease", "epoch"} {
 		if value := f.values.Get(key); value != "" {
