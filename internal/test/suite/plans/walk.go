@@ -31,7 +31,14 @@ func (p *plans) described(capture feedtype.Capture) *dialect.Feed {
 		key[i] = *table.Column(c.Name)
 		key[i].Stored = c.Name
 	}
-	return &dialect.Feed{Name: "hot", Names: dialect.Names{Schema: schema, Prefix: "rowfeed_"}, Source: table.Name, Key: key, Capture: capture, Primary: true}
+	return &dialect.Feed{
+		Name:    "hot",
+		Names:   dialect.Names{Schema: schema, Prefix: "rowfeed_"},
+		Source:  table.Name,
+		Key:     key,
+		Capture: capture,
+		Primary: true,
+	}
 }
 
 // publishing is a transaction as publishers have them, and what was sent in it.
@@ -70,7 +77,8 @@ func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *di
 		var places []dialect.Sharded
 		for _, k := range keys {
 			if k.Position != nil {
-				places = append(places, dialect.Sharded{Position: *k.Position, Shard: (int(*k.Shard) + 1) % feed.DataShards})
+				places = append(places,
+					dialect.Sharded{Position: *k.Position, Shard: (int(*k.Shard) + 1) % feed.DataShards})
 			}
 		}
 		if len(places) > 0 {
@@ -103,7 +111,8 @@ func (p *plans) explainWalk(state string, sent []testdb.TapEvent, goesOn bool) {
 		}
 		seen = append(seen, ev.SQL)
 		for _, line := range p.sqlitePlan(ev) {
-			if strings.Contains(line, "TEMP B-TREE") || strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN json_each") && (!read || goesOn) {
+			if strings.Contains(line, "TEMP B-TREE") ||
+				strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN json_each") && (!read || goesOn) {
 				p.Errorf("%s: %s\n%s", state, line, ev.SQL)
 			}
 		}
