@@ -26,8 +26,8 @@ type Receiver struct {
 	Fail func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry) error
 }
 
-const CreateApplied = "CREATE TABLE applied (n INTEGER, generation BIGINT, position BIGINT, op VARCHAR(10), id " +
-	"BIGINT, v BIGINT)"
+const CreateApplied = "CREATE TABLE applied" +
+	" (n INTEGER, generation BIGINT, position BIGINT, op VARCHAR(10), id BIGINT, v BIGINT)"
 
 func (x *Env) Receiver() *Receiver {
 	x.Helper()
@@ -46,11 +46,8 @@ func (r *Receiver) Handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Ent
 		r.Mu.Lock()
 		r.Handed = append(r.Handed, fmt.Sprintf("%s %s %v", e.Position, e.Op, id))
 		r.Mu.Unlock()
-		_, err := tx.ExecContext(
-			ctx,
-			fmt.Sprintf("INSERT INTO applied VALUES (%d, %d, %s, '%s', %v, %v)", i, e.Generation, e.Position, e.Op, id,
-				v),
-		)
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("INSERT INTO applied VALUES (%d, %d, %s, '%s', %v, %v)",
+			i, e.Generation, e.Position, e.Op, id, v))
 		if err == nil && r.Fail != nil {
 			err = r.Fail(ctx, tx, e)
 		}
@@ -162,8 +159,8 @@ func (x *Env) Positions(consumer string) (positions []int64, count int) {
 
 func (x *Env) StoredCursor() (value string) {
 	x.Helper()
-	if err := x.DB.Admin().QueryRowContext(x.Ctx,
-		"SELECT value FROM rowfeed_cursors WHERE consumer = 'test'").Scan(&value); err != nil {
+	query := "SELECT value FROM rowfeed_cursors WHERE consumer = 'test'"
+	if err := x.DB.Admin().QueryRowContext(x.Ctx, query).Scan(&value); err != nil {
 		x.Fatal(err)
 	}
 	return value

@@ -15,16 +15,17 @@ func TestForcedPlansAreNotCompiled(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // the others have no compiler
 	suite.Each(t, func(x *suite.Env) {
-		for _, p := range []dialect.Purpose{dialect.ForPublish, dialect.ForRecord, dialect.ForRepair, dialect.ForRead,
-			dialect.ForCheck, dialect.ForConsume} {
+		for _, p := range []dialect.Purpose{
+			dialect.ForPublish, dialect.ForRecord, dialect.ForRepair,
+			dialect.ForRead, dialect.ForCheck, dialect.ForConsume,
+		} {
 			tx, err := x.Pool.BeginTx(x.Ctx, x.Dialect.TxOptions(p))
 			if err != nil {
 				x.Fatal(err)
 			}
 			x.In(tx, x.Dialect.Settings(p, dialect.Names{})...)
 			var scans, jit string
-			if err := tx.QueryRowContext(x.Ctx,
-				"SELECT current_setting('enable_seqscan'), current_setting('jit')").Scan(&scans, &jit); err != nil {
+			if err := tx.QueryRowContext(x.Ctx, x.Text("plans.forced_and_compiled")).Scan(&scans, &jit); err != nil {
 				x.Fatal(err)
 			}
 			if (scans == "off") != (jit == "off") {

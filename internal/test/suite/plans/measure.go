@@ -81,42 +81,38 @@ func newPlans(x *suite.Env, batch int) *plans {
 	x.Helper()
 	p := &plans{Env: x, batch: batch}
 	settings := map[int64][]string{}
-	rf, err := rowfeed.Open(
-		x.Ctx,
-		x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			switch {
-			case ev.Kind == testdb.Begin:
-				settings[ev.Conn] = nil
-			case ev.Kind == testdb.Exec && ev.InTx && len(ev.Args) == 0 && hotName(ev.SQL) == "" &&
-				!strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL,
-				"INSERT INTO \"public\".\"rowfeed_shards\""):
-				settings[ev.Conn] = append(settings[ev.Conn], ev.SQL)
-			case strings.HasPrefix(ev.SQL, "UPDATE") && (strings.Contains(ev.SQL, "SET value") ||
-				strings.Contains(ev.SQL, "SET time_ms")) && p.stop:
-				return testdb.ErrInjected
+	before := func(_ context.Context, ev testdb.TapEvent) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch {
+		case ev.Kind == testdb.Begin:
+			settings[ev.Conn] = nil
+		case ev.Kind == testdb.Exec && ev.InTx && len(ev.Args) == 0 && hotName(ev.SQL) == "" &&
+			!strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL, "INSERT"):
+			settings[ev.Conn] = append(settings[ev.Conn], ev.SQL)
+		case strings.HasPrefix(ev.SQL, "UPDATE") && p.stop &&
+			(strings.Contains(ev.SQL, "SET value") || strings.Contains(ev.SQL, "SET time_ms")):
+			return testdb.ErrInjected
+		}
+		if name := hotName(ev.SQL); name != "" {
+			h := hot{name: name, sql: ev.SQL}
+			if ev.InTx {
+				h.settings = slices.Clone(settings[ev.Conn])
+			} else if i := strings.LastIndex(ev.SQL, "; "); i > 0 { // settings in the same message
+				h.settings, h.sql = []string{ev.SQL[:i]}, ev.SQL[i+2:]
 			}
-			if name := hotName(ev.SQL); name != "" {
-				h := hot{name: name, sql: ev.SQL}
-				if ev.InTx {
-					h.settings = slices.Clone(settings[ev.Conn])
-				} else if i := strings.LastIndex(ev.SQL, "; "); i > 0 { // settings in the same message
-					h.settings, h.sql = []string{ev.SQL[:i]}, ev.SQL[i+2:]
-				}
-				for _, a := range ev.Args {
-					h.args = append(h.args, a.Value)
-				}
-				p.seen = append(p.seen, h)
-				if name == "publish alike" && p.stop {
-					return testdb.ErrInjected // it is the last one
-				}
+			for _, a := range ev.Args {
+				h.args = append(h.args, a.Value)
 			}
-			return nil
-		}}),
-		x.Dialect,
-		&rowfeed.Config{BatchSize: batch},
-	)
+			p.seen = append(p.seen, h)
+			if name == "publish alike" && p.stop {
+				return testdb.ErrInjected // it is the last one
+			}
+		}
+		return nil
+	}
+	pool := x.DB.OpenTapped(x.T, testdb.Hooks{Before: before})
+	rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, &rowfeed.Config{BatchSize: batch})
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -168,14 +164,24 @@ func (p *plans) measure(state string) map[string]cost {
 	note("", p.during(func() error { _, err := p.feed.Publish(p.Ctx); return err }))
 	var position int64
 	_, _ = fmt.Sscan(string(head.Cursor), &position)
-	for where, after := range map[string]int64{"at the start": 0, "in the middle": position / 2, "at the end": max(0,
-		position-10), "at the head": position} {
+	cursors := cursorsUpTo(position)
+	cursors["at the head"] = rowfeed.Cursor(fmt.Sprint(position))
+	for where, after := range cursors {
 		note(where, p.during(func() error {
-			_, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: rowfeed.Cursor(fmt.Sprint(after)), Limit: p.batch})
+			_, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: after, Limit: p.batch})
 			return err
 		}))
 	}
 	return costs
+}
+
+// cursorsUpTo returns three cursors below a position.
+func cursorsUpTo(position int64) map[string]rowfeed.Cursor {
+	return map[string]rowfeed.Cursor{
+		"at the start":  "0",
+		"in the middle": rowfeed.Cursor(fmt.Sprint(position / 2)),
+		"at the end":    rowfeed.Cursor(fmt.Sprint(max(0, position-10))),
+	}
 }
 
 // explain measures one statement by the means of the database.
@@ -229,8 +235,8 @@ func (n node) each(do func(node)) {
 }
 
 func (n node) text(indent string) string {
-	t := fmt.Sprintf("%s%s %s %s: %.0f rows %.0f times, %.0f filtered, %.0f not joined, %d pages\n", indent, n.Type,
-		n.Relation, n.Index, n.Rows, n.Loops, n.Filtered, n.Joined, n.Hit+n.Read)
+	t := fmt.Sprintf("%s%s %s %s: %.0f rows %.0f times, %.0f filtered, %.0f not joined, %d pages\n",
+		indent, n.Type, n.Relation, n.Index, n.Rows, n.Loops, n.Filtered, n.Joined, n.Hit+n.Read)
 	for _, child := range n.Plans {
 		t += child.text(indent + "  ")
 	}
@@ -274,8 +280,8 @@ func (p *plans) explainPostgres(what string, h hot, mode string) cost {
 	explained[0].Plan.each(func(n node) {
 		touched := int((n.Rows + n.Filtered + n.Joined) * n.Loops)
 		c.rows = max(c.rows, touched)
-		if n.Type == "Seq Scan" && (n.Relation == "hot" || strings.HasPrefix(n.Relation, "rowfeed_")) ||
-			strings.HasPrefix(n.Type, "Bitmap") {
+		tested := n.Relation == "hot" || strings.HasPrefix(n.Relation, "rowfeed_")
+		if n.Type == "Seq Scan" && tested || strings.HasPrefix(n.Type, "Bitmap") {
 			bad = n.Type + " on " + n.Relation
 		}
 	})
@@ -333,6 +339,15 @@ func (p *plans) explainMySQL(what string, h hot) cost {
 	return c
 }
 
+var (
+	// cutToLimit are the parts of SQLite's plan of a page that a LIMIT ends.
+	cutToLimit = []string{"MATERIALIZE p", "CO-ROUTINE p", "CO-ROUTINE own", "CO-ROUTINE placed"}
+	// endedByLimit are the statements whose scans a LIMIT ends.
+	endedByLimit = []string{"has changes", "take changes", "last key of a range", "last shard", "has records"}
+	// smallTables are the names of tables that a statement may read whole: they have the rows of a batch or a page.
+	smallTables = []string{"j", "json_each", "p", "sqlite_schema", "f", "s", "h", "own", "placed", "both_parts"}
+)
+
 // explainSQLite looks at the plan alone: SQLite counts nothing that could be read.
 func (p *plans) explainSQLite(what string, h hot) {
 	p.Helper()
@@ -351,28 +366,23 @@ func (p *plans) explainSQLite(what string, h hot) {
 			p.Fatal(err)
 		}
 		fmt.Fprintf(&text, "%d %d %s\n", id, parent, detail)
-		inside[id] = inside[parent] || detail == "MATERIALIZE p" || detail == "CO-ROUTINE p" ||
-			detail == "CO-ROUTINE own" ||
-			detail == "CO-ROUTINE placed"
+		inside[id] = inside[parent] || slices.Contains(cutToLimit, detail)
 		if detail == "CO-ROUTINE both_parts" { // each of which is cut: what is sorted is two pages at most
 			inside[id], inside[parent] = false, false
 		}
 		scan, isScan := strings.CutPrefix(detail, "SCAN ")
 		table, _, _ := strings.Cut(scan, " ")
-		ordered := h.name == "has changes" || h.name == "take changes" || h.name == "last key of a range" ||
-			h.name == "last shard" ||
-			h.name == "has records" // a LIMIT ends the scan
+		whole := isScan && !slices.Contains(smallTables, table) && !strings.HasPrefix(scan, "CONSTANT") &&
+			!slices.Contains(endedByLimit, h.name)
+		onRange := strings.HasPrefix(detail, "SEARCH t ") && strings.Contains(h.name, "range") &&
+			strings.Contains(h.sql, `t."ns"`)
 		switch {
-		case isScan && table != "j" && table != "json_each" && table != "p" &&
-			!slices.Contains([]string{"sqlite_schema", "f", "s", "h", "own", "placed", "both_parts"}, table) &&
-			!strings.HasPrefix(scan, "CONSTANT") && !ordered:
+		case whole:
 			bad = detail
-		case strings.HasPrefix(detail, "SEARCH t ") && strings.Contains(h.name, "range") && strings.Contains(h.sql,
-			`t."ns"`) && !strings.Contains(detail, "(ns,k)>(") && !strings.Contains(detail, "(ns,k)<("):
+		case onRange && !strings.Contains(detail, "(ns,k)>(") && !strings.Contains(detail, "(ns,k)<("):
 			bad = detail // begins again at the first key of its ns
-		// those sort a batch or a page
-		case strings.Contains(detail, "TEMP B-TREE") && h.name != "assign positions" && (h.name != "page" ||
-			inside[id]):
+		case strings.Contains(detail, "TEMP B-TREE") && h.name != "assign positions" &&
+			(h.name != "page" || inside[id]): // those sort a batch or a page
 			bad = detail
 		}
 	}

@@ -21,58 +21,31 @@ func TestOutboxesAreReadByIndex(t *testing.T) {
 		x.Exec("CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, data VARCHAR(100))")
 		x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot", Mode: rowfeed.ModeOutbox})
 		p := newPlans(x, batch)
-		numbers := x.By(map[string]string{
-			"sqlite": "WITH RECURSIVE n (i) AS (SELECT %[1]d UNION ALL SELECT i + 1 FROM n WHERE i < %[2]d) " +
-				"SELECT %[3]s FROM n",
-			"postgres": "SELECT %[3]s FROM generate_series(%[1]d::bigint, %[2]d) n (i)",
-			"mysql": "WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 199) SELECT " +
-				"%[3]s FROM (SELECT 1 + a.x + 200 * b.x AS i FROM d a JOIN d b) n WHERE i >= %[1]d AND i <= %[2]d",
-		})
-		analyze := x.By(
-			map[string]string{
-				"sqlite":   "ANALYZE",
-				"postgres": "ANALYZE",
-				"mysql":    "ANALYZE TABLE hot, rowfeed_outbox_hot, rowfeed_feed_hot, rowfeed_shards",
-			},
-		)
+		const tables = "hot, rowfeed_outbox_hot, rowfeed_feed_hot, rowfeed_shards"
 		fill := func(shard, first, last int) {
-			x.Exec(
-				"INSERT INTO hot "+fmt.Sprintf(numbers, first, last, "i, 'd'"),
-				"INSERT INTO rowfeed_outbox_hot (shard, id) "+fmt.Sprintf(numbers, first, last,
-					fmt.Sprint(shard, ", i")),
-			)
+			x.Exec("INSERT INTO hot "+numbered(first, last, "i, 'd'"),
+				"INSERT INTO rowfeed_outbox_hot (shard, id) "+numbered(first, last, fmt.Sprint(shard, ", i")))
+		}
+		fetch := func(req rowfeed.Request) func() error {
+			return func() error { _, err := p.feed.Fetch(x.Ctx, req); return err }
 		}
 		measure := func(state string) {
 			t.Helper()
 			// A move that is broken off at its last statement leaves all as it was.
 			found := map[string]bool{}
 			for what, do := range map[string]func() error{
-				"read a shard of few": func() error {
-					_, err := p.feed.Fetch(x.Ctx,
-						rowfeed.Request{Shards: rowfeed.One(7)})
-					return err
-				},
-				"read a shard of many": func() error {
-					_, err := p.feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0), Limit: batch})
-					return err
-				},
-				"read a shard of none": func() error {
-					_, err := p.feed.Fetch(x.Ctx,
-						rowfeed.Request{Shards: rowfeed.One(5)})
-					return err
-				},
-				"describe": func() error { _, err := p.feed.Info(x.Ctx); return err },
+				"read a shard of few":     fetch(rowfeed.Request{Shards: rowfeed.One(7)}),
+				"read a shard of many":    fetch(rowfeed.Request{Shards: rowfeed.One(0), Limit: batch}),
+				"read a shard of none":    fetch(rowfeed.Request{Shards: rowfeed.One(5)}),
+				"read a shard, committed": fetch(rowfeed.Request{Shards: rowfeed.One(7), Consistent: true}),
 				"read without a shard": func() error {
-					if _, err := p.feed.Fetch(x.Ctx, rowfeed.Request{}); !suite.IsCode(err, rowfeed.InvalidRequest) {
+					if err := fetch(rowfeed.Request{})(); !suite.IsCode(err, rowfeed.InvalidRequest) {
 						return fmt.Errorf("a page of two shards: %w", err)
 					}
 					return nil
 				},
-				"publish": func() error { _, err := p.feed.Publish(x.Ctx); return err },
-				"read a shard, committed": func() error {
-					_, err := p.feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(7), Consistent: true})
-					return err
-				},
+				"describe": func() error { _, err := p.feed.Info(x.Ctx); return err },
+				"publish":  func() error { _, err := p.feed.Publish(x.Ctx); return err },
 			} {
 				for _, h := range p.during(do) {
 					if !found[h.name] || h.name == "page" || h.name == "take records" {
@@ -90,11 +63,11 @@ func TestOutboxesAreReadByIndex(t *testing.T) {
 				t.Errorf("%s: nothing was moved: %v", state, found)
 			}
 		}
-		x.Exec(analyze)
+		analyze(x, tables)
 		fill(0, 1, many)
 		fill(7, many+1, many+3)
 		measure("with the statistics of an empty outbox")
-		x.Exec(analyze)
+		analyze(x, tables)
 		measure("analyzed")
 		f, err := x.RF.Feed(x.Ctx, "hot")
 		if err != nil {

@@ -18,31 +18,13 @@ func TestULIDPagesUseIndexes(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		const batch, many = 100, 20_000
-		x.Exec(
-			"CREATE TABLE hot (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, ulid "+x.ULIDType()+" NOT NULL, "+
-				"data VARCHAR(100))",
-			"CREATE UNIQUE INDEX hot_feed ON hot (shard, ulid)",
-		)
-		analyze := x.By(
-			map[string]string{"sqlite": "ANALYZE", "postgres": "ANALYZE", "mysql": "ANALYZE TABLE hot, rowfeed_shards"},
-		)
-		ulid := x.By(map[string]string{
-			"sqlite":   "unhex('0185733b2d08ffff' || printf('%016x', i))",
-			"postgres": "CAST('0185733b2d08ffff' || lpad(to_hex(i), 16, '0') AS uuid)",
-			"mysql":    "UNHEX(CONCAT('0185733b2d08ffff', LPAD(HEX(i), 16, '0')))",
-		})
-		numbers := x.By(map[string]string{
-			"sqlite": "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %[1]d) SELECT " +
-				"%[2]s FROM n",
-			"postgres": "SELECT %[2]s FROM generate_series(1::bigint, %[1]d) n (i)",
-			"mysql": "WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 199) SELECT " +
-				"%[2]s FROM (SELECT 1 + a.x + 200 * b.x AS i FROM d a JOIN d b) n WHERE i <= %[1]d",
-		})
-		x.Exec(analyze)
+		x.Exec(x.EventsTable("hot"), "CREATE UNIQUE INDEX hot_feed ON hot (shard, ulid)")
+		const tables = "hot, rowfeed_shards"
+		analyze(x, tables)
 		spec := suite.EventsSpec()
 		spec.Name, spec.Table = "hot", "hot"
-		fill := fmt.Sprintf(numbers, many, "i, i % 4, "+ulid+", 'd'")
-		x.Exec("INSERT INTO hot (id, shard, ulid, data) " + fill)
+		ulid := x.Text("ulid.ulid_of_halves", 0x0185733b2d08ffff, 0)
+		x.Exec("INSERT INTO hot (id, shard, ulid, data) " + numbered(1, many, "i, i % 4, "+ulid+", 'd'"))
 		x.Add(spec)
 		p := newPlans(x, batch)
 		now, err := p.feed.Fetch(x.Ctx, rowfeed.Request{After: rowfeed.Now, Shards: rowfeed.One(2)})
@@ -51,7 +33,7 @@ func TestULIDPagesUseIndexes(t *testing.T) {
 		}
 		for _, state := range []string{"analyzed when empty", "analyzed"} {
 			if state == "analyzed" {
-				x.Exec(analyze)
+				analyze(x, tables)
 			}
 			walk := slices.DeleteFunc(p.during(func() error { _, err := p.feed.Admin().Check(x.Ctx); return err }),
 				func(h hot) bool { return h.name != "last shard" })
@@ -63,8 +45,9 @@ func TestULIDPagesUseIndexes(t *testing.T) {
 					x.Errorf("%s, %s %d: %d rows touched", state, h.name, i, c.rows)
 				}
 			}
-			for where, after := range map[string]rowfeed.Cursor{"at the start": "",
-				"in the middle": "01GNSKPB88ZZZG0000000009RG", "at the head": now.Cursor} {
+			for where, after := range map[string]rowfeed.Cursor{
+				"at the start": "", "in the middle": "01GNSKPB88ZZZG0000000009RG", "at the head": now.Cursor,
+			} {
 				seen := p.during(func() error {
 					_, err := p.feed.Fetch(x.Ctx, rowfeed.Request{After: after, Limit: batch, Shards: rowfeed.One(2)})
 					return err
