@@ -11,10 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPositionsSurviveTheServer (G2, M6): a position that a reader has seen is
-// there after the server was killed, also where its commits are asynchronous by
-// default: readers' cursors stay valid, and no position is given to another key.
-func TestPositionsSurviveTheServer(t *testing.T) {
+// TestPositionsSurviveServerCrash (G2, M6): a position that a reader has seen exists after the server was killed, even
+// if commits are asynchronous by default. Readers' cursors stay valid, and no position is given to another key.
+func TestPositionsSurviveServerCrash(t *testing.T) {
 	testdb.Quick(t)
 	for _, c := range []struct {
 		engine   testdb.Engine

@@ -21,10 +21,10 @@ func inHouse(x *suite.Env, column string) {
 		"INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 7), (2, 'b', 2, 3), (3, 'c', 3, NULL)")
 }
 
-// TestAdopt (M28): a table that has positions keeps them, and the sequence goes on above
-// them, or above what the former sequence has given. Dropping the feed leaves the
-// user's own columns and what stands in them.
-func TestAdopt(t *testing.T) {
+// TestAdoptedTableKeepsItsPositions (M28): a table with positions keeps them. New positions are above them, or above
+// the number that the former sequence gave last. Dropping the feed leaves the columns that the user's table had, and
+// their values.
+func TestAdoptedTableKeepsItsPositions(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL")
 		before := x.DB.Dump(x.T)
@@ -82,9 +82,9 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptRefused (M28): what is not a position, was given twice, or leaves no higher one for what
-// comes is refused with the reason, and so are columns that cannot hold positions.
-func TestAdoptRefused(t *testing.T) {
+// TestUnfitPositionsAreNotAdopted (M28): adopting a table is refused with the reason if a value is no position, exists
+// twice, or leaves no higher position. Columns that cannot hold positions are refused, too.
+func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL, shard INT NULL")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
@@ -115,10 +115,10 @@ func TestAdoptRefused(t *testing.T) {
 	})
 }
 
-// TestAdoptCursors (M23): consumers of a former unsharded table of cursors go on
-// behind the position that they had stored, as shard 0 of 1; those that are known
-// already stay; a cursor that is ahead of the feed is refused.
-func TestAdoptCursors(t *testing.T) {
+// TestAdoptedConsumersResume (M23): consumers in a former table of cursors become shard 0 of 1, and resume behind the
+// positions stored there. A consumer that rowfeed already knows keeps its cursor. A cursor ahead of the feed is
+// refused.
+func TestAdoptedConsumersResume(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL")
 		x.Exec("CREATE TABLE cursors (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
@@ -189,12 +189,10 @@ func TestAdoptCursors(t *testing.T) {
 	})
 }
 
-// TestTriggersOnPublishing (H22): a trigger of the user's that fires when a
-// position is written is refused by name, unless accepted; one that is about other
-// columns is not, where triggers can be; one that takes the position away again stops
-// the publisher with the reason, instead of keeping it busy for ever; and one that is
-// made later is noticed.
-func TestTriggersOnPublishing(t *testing.T) {
+// TestTriggerThatFiresOnPublishingIsRefused (H22): a user's trigger that fires when a position is written is refused by
+// name, unless it is accepted. Verify finds one that is created later. A trigger for other columns is allowed, if the
+// database has such triggers. A trigger that resets the position stops the publisher with the reason.
+func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE TABLE log (n INT)")
 		trigger := func(name, columns, sqlite, postgres, mysql string) {
@@ -261,9 +259,9 @@ func TestTriggersOnPublishing(t *testing.T) {
 	})
 }
 
-// TestPartitionsWithPositions (H11): rows of a partitioned table, in whichever
-// partition, and a row that moves from one to another.
-func TestPartitionsWithPositions(t *testing.T) {
+// TestColumnCaptureOnPartitionedTable (H11): rows of all partitions are published, and so is a row that moves to
+// another partition.
+func TestColumnCaptureOnPartitionedTable(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		switch x.Family() {
 		case "sqlite":

@@ -14,11 +14,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestAdoptUnfitColumns (M28): a column that cannot hold positions is refused with the
-// reason: one that is too narrow; one with a value of its own, so that new rows would
-// never wait; and, on PostgreSQL, one that foreign keys may refer to, whose UPDATE
-// waits for those who refer to the row. Verify tells of what a column becomes later.
-func TestAdoptUnfitColumns(t *testing.T) {
+// TestUnfitPositionColumnIsNotAdopted (M28): adopting is refused with the reason if the position column is too narrow,
+// has a default, or is generated. PostgreSQL also refuses a column that foreign keys can refer to, because updating it
+// waits for transactions that refer to the row. Verify reports a column that becomes unfit later.
+func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachColumn(t, func(x *suite.Env) {
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
@@ -83,10 +82,10 @@ func TestAdoptUnfitColumns(t *testing.T) {
 	})
 }
 
-// TestColumnNamesInAnyCase (M28): on SQLite, MariaDB and MySQL Feed_Sync_Id is the column
-// feed_sync_id: it is refused without --adopt, with nothing half-made, and adopted with
-// it; on PostgreSQL it is another column.
-func TestColumnNamesInAnyCase(t *testing.T) {
+// TestColumnCaptureIgnoresCaseOfNames (M28): if a database ignores the case of names, Feed_Sync_Id is the column
+// feed_sync_id: it is refused without --adopt, with no trace left, and adopted with it. On other databases, it is an
+// ordinary column.
+func TestColumnCaptureIgnoresCaseOfNames(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		position, shard := x.Dialect.Quote("Feed_Sync_Id"), x.Dialect.Quote("Shard")
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, "+position+" BIGINT NULL, "+shard+" INT NULL)", "INSERT INTO kv VALUES (1, 2, 7, 3), (2, 3, NULL, NULL)")
@@ -117,9 +116,9 @@ func TestColumnNamesInAnyCase(t *testing.T) {
 	})
 }
 
-// TestTriggersOfPartitions (H22): a trigger that hangs on a partition fires for the
-// publisher's UPDATE, too.
-func TestTriggersOfPartitions(t *testing.T) {
+// TestTriggerOfPartitionIsRefused (H22): a trigger on a partition fires for the publisher's UPDATE, too. It is refused
+// by name, and Verify finds one that is created later.
+func TestTriggerOfPartitionIsRefused(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere partitions have no triggers
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
@@ -142,9 +141,9 @@ func TestTriggersOfPartitions(t *testing.T) {
 	})
 }
 
-// TestFormerPublisherStillRuns: rows that stand where the publisher is about to put
-// others stop it, with the reason and the way out.
-func TestFormerPublisherStillRuns(t *testing.T) {
+// TestForeignPositionsStopPublisher: another program writes positions that the publisher would give next. The publisher
+// stops and says why and what to do. Repair mends the feed, and both changes are published.
+func TestForeignPositionsStopPublisher(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(2)
@@ -167,9 +166,9 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 	})
 }
 
-// TestColumnAndTriggerFeed (H22): a table has a feed whose rows hold their positions and
-// another with triggers, made in either order; neither takes the other for trouble.
-func TestColumnAndTriggerFeed(t *testing.T) {
+// TestColumnAndTriggerFeedShareTable (H22): a table has a feed with column capture and another one with triggers,
+// created in either order. Both have every row, and publishing one makes no entries in the other.
+func TestColumnAndTriggerFeedShareTable(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		before := x.DB.Dump(x.T)
@@ -206,9 +205,9 @@ func TestColumnAndTriggerFeed(t *testing.T) {
 	})
 }
 
-// TestAdoptAgain (M28): adding the feed again with another former sequence, or other former
-// cursors, is a conflict that names the difference: nothing was taken over from there.
-func TestAdoptAgain(t *testing.T) {
+// TestAdoptingDifferentlyIsConflict (M28): adding an adopted feed again with another former sequence or other cursors
+// is a conflict that names the difference, because nothing was adopted from there.
+func TestAdoptingDifferentlyIsConflict(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL")
 		x.Exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)")
@@ -230,9 +229,9 @@ func TestAdoptAgain(t *testing.T) {
 	})
 }
 
-// TestIndexThatBrokeOff (M28): an index of the right name that no query can use, since its
-// CREATE INDEX CONCURRENTLY broke off, is made anew, by feed add and by upgrade.
-func TestIndexThatBrokeOff(t *testing.T) {
+// TestInvalidIndexIsRebuilt (M28): an interrupted CREATE INDEX CONCURRENTLY leaves an index that no query can use.
+// Upgrade and feed add rebuild it.
+func TestInvalidIndexIsRebuilt(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere an index is whole or not there
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -264,11 +263,10 @@ func TestIndexThatBrokeOff(t *testing.T) {
 	})
 }
 
-// TestTurnOfAnotherFeed: the key behind which the next batch begins is one of the feed as
-// it was. Dropped and added again with a longer key by another process, while a batch is
-// on its way and the new record has been read already, the feed is published from its
-// first key on.
-func TestTurnOfAnotherFeed(t *testing.T) {
+// TestRecreatedFeedIsPublishedFromFirstKey: another process drops the feed during a batch and adds it again with a
+// longer key, and the publisher has already read the new record. The publisher does not resume behind a key of the old
+// feed: it publishes every row.
+func TestRecreatedFeedIsPublishedFromFirstKey(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // in SQLite an open batch locks all others out
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec(x.Exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"), "CREATE UNIQUE INDEX kv_both ON kv (id, k)")
@@ -307,10 +305,10 @@ func TestTurnOfAnotherFeed(t *testing.T) {
 	})
 }
 
-// TestReadersWhileIndexesAreMade (H22): on PostgreSQL the columns, which keep everybody out, are
-// committed before the indexes are made, which read the whole table: readers read
-// meanwhile. What breaks off there goes on when the feed is added again, or is dropped.
-func TestReadersWhileIndexesAreMade(t *testing.T) {
+// TestReadersReadWhileIndexesAreBuilt (H22): feed add commits the new columns, whose lock excludes readers, before it
+// builds the indexes, which reads the whole table. Readers can read meanwhile. If building fails, adding the feed again
+// completes it, and dropping the feed cleans up.
+func TestReadersReadWhileIndexesAreBuilt(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 1)")

@@ -113,9 +113,9 @@ func schema(x *suite.Events) string {
 	return dump
 }
 
-// TestPrintBlocking (M28): the script that is printed without a server makes the feed that feed add
-// makes: the same schema, the same record, shards that go on above their rows (M28, M62).
-func TestPrintBlocking(t *testing.T) {
+// TestPrintedScriptMakesBlockingFeed (M28, M62): the script that is printed without a server makes the same feed as feed
+// add: the same schema, the same record, and shards whose ULIDs are above those of their rows.
+func TestPrintedScriptMakesBlockingFeed(t *testing.T) {
 	for _, bytes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bytes=%v", bytes), func(t *testing.T) {
 			suite.Each(t, func(e *suite.Env) {
@@ -166,9 +166,9 @@ func TestPrintBlocking(t *testing.T) {
 	}
 }
 
-// TestPrintOutbox (M28): the script leaves the feed to back-fill, which feed add with the same arguments
-// completes, or feed backfill; meanwhile nobody who begins misses a row (M28, M62).
-func TestPrintOutbox(t *testing.T) {
+// TestPrintedScriptMakesOutboxFeed (M28, M62): the script leaves the feed for back-fill, which feed add with the same
+// arguments or feed backfill completes. Until then, new readers are refused, so that they miss no row.
+func TestPrintedScriptMakesOutboxFeed(t *testing.T) {
 	for _, capture := range []feedtype.Capture{feedtype.CaptureApp, feedtype.CaptureTrigger} {
 		t.Run(string(capture), func(t *testing.T) {
 			suite.Each(t, func(e *suite.Env) {

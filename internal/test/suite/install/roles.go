@@ -38,10 +38,9 @@ func eachWithRoles(t *testing.T, f func(x *suite.Events)) {
 	})
 }
 
-// TestWriterRole (M29): a login that is the feed's writer, and has INSERT on its table, locks and
-// inserts, in Go and in SQL, and may do nothing else; before it was granted, and after that was
-// revoked, it may not do that either.
-func TestWriterRole(t *testing.T) {
+// TestWriterMayOnlyLockAndInsert (M29): a login that is a writer of the feed, with INSERT on its table, can lock and
+// insert, in Go and in SQL, and nothing else. Without the grant, and after it was revoked, it cannot do that either.
+func TestWriterMayOnlyLockAndInsert(t *testing.T) {
 	testdb.Quick(t)
 	eachWithRoles(t, func(x *suite.Events) {
 		w := x.NewLogin(`wri"t'er`, nil)
@@ -104,10 +103,9 @@ func TestWriterRole(t *testing.T) {
 	})
 }
 
-// TestReaderRole (M61): a login that is the feed's reader, and has SELECT on its table, fetches,
-// serves over HTTP, and consumes with cursors of its own; it may write nothing, lock nothing, and read of
-// other feeds no row.
-func TestReaderRole(t *testing.T) {
+// TestReaderMayOnlyRead (M61): a login that is a reader of the feed, with SELECT on its table, can fetch, serve HTTP,
+// and consume with cursors of its own. It cannot write, lock, or read rows of other feeds.
+func TestReaderMayOnlyRead(t *testing.T) {
 	testdb.Quick(t)
 	eachWithRoles(t, func(x *suite.Events) {
 		r := x.NewLogin("reader", nil)
@@ -166,11 +164,12 @@ func TestReaderRole(t *testing.T) {
 	})
 }
 
-// TestOutboxRoles (M29, M61): a writer of an outbox appends records, in Go and in SQL, but does not
-// say where in their order they stand; a reader reads what was moved, and is told who moves the rest.
-func TestOutboxRoles(t *testing.T) {
+// TestOutboxWriterMayOnlyAppend (M29, M61): a writer of an outbox can append records, in Go and in SQL, but cannot
+// choose their positions. A reader can read records that have been moved, and an error tells it to leave moving to
+// others.
+func TestOutboxWriterMayOnlyAppend(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.Servers...) // SQLite has no logins: TestWriterRole asserts the refusal
+	testdb.Only(t, testdb.Servers...) // SQLite has no logins: TestWriterMayOnlyLockAndInsert asserts the refusal
 	suite.EachOutbox(t, func(x *suite.Events) {
 		w, r := x.NewLogin("writer", nil), x.NewLogin("reader", nil)
 		x.RightsOn("events", "SELECT, INSERT", w)
@@ -207,9 +206,10 @@ func TestOutboxRoles(t *testing.T) {
 	})
 }
 
-// TestGrants (M29): logins that are none, groups of logins, and what a login keeps for other feeds (M29, M61,
-// M63).
-func TestGrants(t *testing.T) {
+// TestGrantsAndRevokesAreExact (M29, M61, M63): a grant to a login that does not exist changes nothing, even if other
+// logins of the grant exist. Members of a granted group get its rights. Dropping a feed keeps the rights that its logins
+// need for other feeds.
+func TestGrantsAndRevokesAreExact(t *testing.T) {
 	testdb.Quick(t)
 	eachWithRoles(t, func(x *suite.Events) {
 		before := x.DB.Dump(x.T)
@@ -299,9 +299,9 @@ func TestGrants(t *testing.T) {
 	})
 }
 
-// TestReaderVerifies (M61): a reader's and a writer's process, such as a server that is asked whether it is
-// ready, takes nothing for missing that its login is not shown; who has made the feed is told what is.
-func TestReaderVerifies(t *testing.T) {
+// TestVerifyNeedsNoRightsOfOwner (M61): Verify finds no problem if a reader's login may not see an object. With the
+// owner's login, it finds what is missing.
+func TestVerifyNeedsNoRightsOfOwner(t *testing.T) {
 	eachWithRoles(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE triggered (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
 		x.Add(rowfeed.FeedSpec{Name: "triggered", Table: "triggered", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"})

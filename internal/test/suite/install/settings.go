@@ -328,9 +328,9 @@ func settingsRefused(e testdb.Engine) map[string]surroundings {
 	return all
 }
 
-// TestSettingsRefused (V13): sessions in which an empty key, or one with blanks, would be another key say so,
-// whatever is asked of rowfeed first, and change nothing.
-func TestSettingsRefused(t *testing.T) {
+// TestUnsafeSessionSettingsAreRefused (V13): in some modes, an empty key, or one with blanks, would become another key.
+// On a pool whose sessions have such a mode, every operation is refused by name and changes nothing.
+func TestUnsafeSessionSettingsAreRefused(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for name, s := range settingsRefused(e) {
@@ -373,10 +373,10 @@ func TestSettingsRefused(t *testing.T) {
 	})
 }
 
-// TestSettingsChangeNothing (V6, V13): whatever is set for the sessions of writers and of rowfeed, the entries,
-// their keys, what check finds and what upgrade does are as without, and so they stay when the settings are
-// gone.
-func TestSettingsChangeNothing(t *testing.T) {
+// TestSessionSettingsChangeNothing (V6, V13): under any settings of the sessions of writers and of rowfeed, the
+// entries, their keys, and the results of check and upgrade are the same as without. They stay the same after the
+// settings are gone.
+func TestSessionSettingsChangeNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for _, capture := range suite.Captures {
 			t.Run(string(capture), func(t *testing.T) {

@@ -10,9 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestKeysAreComparedByTheirBytes (V6): whatever the writer's session makes of a value's text, a key that an
-// UPDATE changes is recorded with its former value, and one that it leaves alone is recorded once. Outboxes ask
-// the same.
+// TestKeysAreComparedByTheirBytes (V6): a changed key is recorded with its former value, and an unchanged key once,
+// whatever text the writer's session makes of the values. Outboxes compare keys in the same way.
 func TestKeysAreComparedByTheirBytes(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere keys are compared as values, see TestEqualValues and TestKeysOfEveryKind
@@ -62,8 +61,9 @@ func TestKeysAreComparedByTheirBytes(t *testing.T) {
 	})
 }
 
-// TestDomainsOverEnums (V6): PostgreSQL has no = for them, so that publishing would fail for ever.
-func TestDomainsOverEnums(t *testing.T) {
+// TestDomainOverEnumIsNoKey (V6): PostgreSQL has no = for domains over enums and ranges, so publishing would always
+// fail. Such a key is refused.
+func TestDomainOverEnumIsNoKey(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere there are no domains
 	suite.Each(t, func(x *suite.Env) {
@@ -78,9 +78,9 @@ func TestDomainsOverEnums(t *testing.T) {
 	})
 }
 
-// TestOperatorsElsewhere (V6): keys are compared by the operators of their type, wherever its schema is. When
-// they move to another schema, verification says so, and upgrade mends it.
-func TestOperatorsElsewhere(t *testing.T) {
+// TestKeyOperatorsMayBeInAnySchema (V6): keys are compared by the operators of their type, in any schema. If the
+// operators move to another schema, Verify reports it and upgrade mends it.
+func TestKeyOperatorsMayBeInAnySchema(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		if x.Family() != "postgres" || x.Scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 0 {

@@ -52,10 +52,10 @@ func storedFeeds(x *suite.Env) []stored {
 	}
 }
 
-// TestStored: a database that an earlier commit has made is read as it was left: pages go on behind a saved
-// cursor, consumers at theirs, dead letters, leases and tokens hold, and check finds nothing. With -update dumps
-// that are missing are made. A commit that changes the format of rowfeed's tables on purpose adds dumps of its own.
-func TestStored(t *testing.T) {
+// TestStoredDatabaseIsReadable: a database that an earlier commit made is read as it was left: pages and consumers
+// resume at their cursors, dead letters, leases and tokens are valid, and check finds nothing. -update makes dumps that
+// are missing. A commit that changes the format of rowfeed's tables on purpose adds new dumps.
+func TestStoredDatabaseIsReadable(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		file := filepath.Join(storedFolder, e.Name+".sql")

@@ -25,7 +25,7 @@ import (
 )
 
 // oldBinary makes the saved databases of testdata/upgrade anew: build rowfeed of an older commit,
-// and run go test ./cmd/internal/suite -run TestSuite/install/TestUpgradeSaved -args -old-binary FILE. What it
+// and run go test ./cmd/internal/suite -run TestSuite/install/TestOldDatabaseIsUpgraded -args -old-binary FILE. What it
 // writes is named after the version of that binary's tables.
 var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the databases that are upgraded")
 
@@ -33,10 +33,10 @@ var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the
 // MySQL's tables are upgraded by is what MariaDB's are.
 var savedOn = map[string]string{"sqlite": "sqlite", "postgres15": "postgres", "postgres18": "postgres", "mariadb": "mariadb"}
 
-// TestUpgradeSaved (M63, O7): databases that older rowfeeds have made and worked on, with pending
-// changes, deletes, consumers on their way, dead letters and leases, are refused with the next
-// step, then upgraded; nothing is lost, and consumers go on where they were.
-func TestUpgradeSaved(t *testing.T) {
+// TestOldDatabaseIsUpgraded (M63, O7): databases that older versions of rowfeed used are refused with the next step,
+// then upgraded. Nothing is lost, be it pending changes, deletes, dead letters or leases, and consumers resume at their
+// cursors.
+func TestOldDatabaseIsUpgraded(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		kind := savedOn[e.Name]

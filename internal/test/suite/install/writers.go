@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestWriterWithoutRights (H22): a session with rights on its own table only
-// writes it as before.
-func TestWriterWithoutRights(t *testing.T) {
+// TestWriterNeedsRightsOnItsTableOnly (H22): a session with rights on only its own table writes it as it did before the
+// feed existed.
+func TestWriterNeedsRightsOnItsTableOnly(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -46,9 +46,9 @@ func TestWriterWithoutRights(t *testing.T) {
 	})
 }
 
-// TestForeignOperators (H22): the trigger's function runs with the rights of
-// its owner, so a session cannot make it call an operator of the session's own.
-func TestForeignOperators(t *testing.T) {
+// TestTriggerIgnoresOperatorsOfSession (H22): the trigger's function runs with the rights of its owner. A session
+// cannot make it call an operator that the session created.
+func TestTriggerIgnoresOperatorsOfSession(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere operators cannot be replaced
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -73,10 +73,10 @@ func TestForeignOperators(t *testing.T) {
 	})
 }
 
-// TestForeignPath (H22): a domain's CHECK may call a function of the user's, and that finds names
-// by the session's search_path. The trigger's function runs with its owner's rights, and has a path
-// of its own there: PostgreSQL asks the CHECK when the table's key has another type than rowfeed's tables.
-func TestForeignPath(t *testing.T) {
+// TestTriggerIgnoresSearchPathOfSession (H22): a domain's CHECK can call a function that finds names by search_path.
+// The trigger's function runs with its owner's rights and sets a path of its own. PostgreSQL evaluates the CHECK if the
+// table's key has another type than rowfeed's tables.
+func TestTriggerIgnoresSearchPathOfSession(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere columns have no types of the user's
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE FUNCTION below(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN abs($1) < 100; END $$",
@@ -103,9 +103,9 @@ func TestForeignPath(t *testing.T) {
 	})
 }
 
-// TestLastInsertID (H22): the ids that sessions ask for after an INSERT are not those of
-// the change records, except for PostgreSQL's lastval(), which GUARANTEES.md names.
-func TestLastInsertID(t *testing.T) {
+// TestLastInsertIDIsOfUsersTable (H22): the id that a session asks for after an INSERT is that of its row, not of the
+// change record. GUARANTEES.md names the exception, PostgreSQL's lastval().
+func TestLastInsertIDIsOfUsersTable(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec(x.By(map[string]string{
