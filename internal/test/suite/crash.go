@@ -48,7 +48,10 @@ func (x *Env) Killed(child string, n int, more ...string) (before string) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Ctx, Patience())
 	defer cancel()
-	c := testdb.CrashChild(x.T, child, append(more, "URL="+x.DB.URL, "N="+strconv.Itoa(n), "CAPTURE="+string(x.Capture))...)
+	c := testdb.CrashChild(
+		x.T,
+		child,
+		append(more, "URL="+x.DB.URL, "N="+strconv.Itoa(n), "CAPTURE="+string(x.Capture))...)
 	blocked := c.WaitMarker(ctx)
 	c.Kill()
 	if !blocked {

@@ -26,7 +26,10 @@ func (x *Env) NewLogin(user string, cfg *rowfeed.Config) *Login {
 	create, drop := "", []string{}
 	if x.Family() == "postgres" {
 		l.SQL = x.Dialect.Quote(user)
-		create, drop = "CREATE ROLE "+l.SQL+" LOGIN PASSWORD '"+password+"'", []string{"DROP OWNED BY " + l.SQL, "DROP ROLE " + l.SQL}
+		create, drop = "CREATE ROLE "+l.SQL+" LOGIN PASSWORD '"+password+"'", []string{
+			"DROP OWNED BY " + l.SQL,
+			"DROP ROLE " + l.SQL,
+		}
 	} else {
 		l.Name += "@127.0.0.1"
 		l.SQL = x.Dialect.Literal(user) + "@'127.0.0.1'"

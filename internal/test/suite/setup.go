@@ -17,15 +17,21 @@ func (x *Env) AfterBatch(n int64) (held *testdb.Held, end chan error) {
 	held = testdb.Hold(func(ev testdb.TapEvent) bool {
 		return ev.Kind == testdb.Begin && made.Load() == 1 && batches.Load() == n
 	})
-	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
-		if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "INSERT INTO") && strings.Contains(ev.SQL, "changes_kv") {
-			batches.Add(1)
-		}
-		if ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "feeds") && strings.Contains(ev.SQL, "SET state") {
-			made.Store(1)
-		}
-		return held.Before(ctx, ev)
-	}}), x.Dialect, nil)
+	rf, err := rowfeed.Open(
+		x.Ctx,
+		x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "INSERT INTO") &&
+				strings.Contains(ev.SQL, "changes_kv") {
+				batches.Add(1)
+			}
+			if ev.Kind == testdb.Exec && strings.Contains(ev.SQL, "feeds") && strings.Contains(ev.SQL, "SET state") {
+				made.Store(1)
+			}
+			return held.Before(ctx, ev)
+		}}),
+		x.Dialect,
+		nil,
+	)
 	if err != nil {
 		x.Fatal(err)
 	}

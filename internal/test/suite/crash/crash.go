@@ -29,7 +29,8 @@ func init() {
 			return err
 		},
 		"add": func(ctx context.Context, rf *rowfeed.DB) error {
-			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.Capture(os.Getenv("CAPTURE"))}, nil)
+			capture := feedtype.Capture(os.Getenv("CAPTURE"))
+			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: capture}, nil)
 			return err
 		},
 		"reshard": func(ctx context.Context, rf *rowfeed.DB) error {
@@ -78,14 +79,30 @@ func TestKilledPublisherLosesNothing(t *testing.T) {
 			// Each change takes one position, the last ones those of a new row and a delete.
 			base := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
 			fresh := changes + round
-			x.Exec(fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 3", round), fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 1", round),
-				fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 2", round), fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', %d)", fresh, round),
-				fmt.Sprintf("DELETE FROM kv WHERE id = %d", fresh-1))
+			x.Exec(
+				fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 3", round),
+				fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 1", round),
+				fmt.Sprintf("UPDATE kv SET v = %d WHERE id = 2", round),
+				fmt.Sprintf("INSERT INTO kv VALUES (%d, 'new', %d)", fresh, round),
+				fmt.Sprintf("DELETE FROM kv WHERE id = %d", fresh-1),
+			)
 			want := []string{}
-			entries := []string{"upsert 3", "upsert 1", "upsert 2", fmt.Sprintf("upsert %d", fresh), fmt.Sprintf("delete %d", fresh-1)}
+			entries := []string{
+				"upsert 3",
+				"upsert 1",
+				"upsert 2",
+				fmt.Sprintf("upsert %d", fresh),
+				fmt.Sprintf("delete %d", fresh-1),
+			}
 			passes := []int64{2, 4, changes}
 			if x.Capture == feedtype.CaptureColumn { // up to two deletes and two rows
-				entries = []string{fmt.Sprintf("delete %d", fresh-1), "upsert 1", "upsert 2", "upsert 3", fmt.Sprintf("upsert %d", fresh)}
+				entries = []string{
+					fmt.Sprintf("delete %d", fresh-1),
+					"upsert 1",
+					"upsert 2",
+					"upsert 3",
+					fmt.Sprintf("upsert %d", fresh),
+				}
 				passes = []int64{3, changes}
 			}
 			for i, entry := range entries {
@@ -100,7 +117,8 @@ func TestKilledPublisherLosesNothing(t *testing.T) {
 			}
 			taken := changes - left
 			if taken != value-base || taken != given || taken != 0 && !slices.Contains(passes, taken) {
-				x.Fatalf("killed at n=%d (%s): %d changes taken, sequence advanced by %d, %d positions given", n, before, taken, value-base, given)
+				x.Fatalf("killed at n=%d (%s): %d changes taken, sequence advanced by %d, %d positions given", n,
+					before, taken, value-base, given)
 			}
 			x.WantSound(f)
 			got := k.Read()
@@ -109,7 +127,8 @@ func TestKilledPublisherLosesNothing(t *testing.T) {
 			}
 			x.Publish(f)
 			if got = append(got, k.Read()...); !slices.Equal(got, want) {
-				x.Fatalf("killed at n=%d (%s): entries\n%s\nwant\n%s", n, before, strings.Join(got, "\n"), strings.Join(want, "\n"))
+				x.Fatalf("killed at n=%d (%s): entries\n%s\nwant\n%s", n, before, strings.Join(got, "\n"),
+					strings.Join(want, "\n"))
 			}
 			if before == "" {
 				if taken != changes {
@@ -150,9 +169,14 @@ func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 			}
 			hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error { return fail(ev) }}
 			if committed {
-				hooks = testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error { return errors.Join(err, fail(ev)) }}
+				hooks = testdb.Hooks{
+					After: func(_ context.Context, ev testdb.TapEvent, err error) error {
+						return errors.Join(err, fail(ev))
+					},
+				}
 			}
-			x.Exec("INSERT INTO kv SELECT max(id) + 1, 'k', 1 FROM kv", "INSERT INTO kv SELECT max(id) + 1, 'k', 2 FROM kv")
+			x.Exec("INSERT INTO kv SELECT max(id) + 1, 'k', 1 FROM kv",
+				"INSERT INTO kv SELECT max(id) + 1, 'k', 2 FROM kv")
 			other := x.Tapped(hooks, &rowfeed.Config{PublisherLease: rowfeed.NoLease}) // whose COMMITs are not meant
 			if _, err := other.Publish(x.Ctx); !errors.Is(err, testdb.ErrInjected) {
 				x.Fatalf("COMMIT %s: error %v", name, err)

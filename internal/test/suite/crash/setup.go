@@ -23,7 +23,8 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 		write := func() {
 			rounds++
 			n := rounds
-			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", 10_000+n, n), fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (1, %d, 2099)", n),
+			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", 10_000+n, n),
+				fmt.Sprintf("UPDATE kv SET v = v + 1 WHERE id IN (1, %d, 2099)", n),
 				fmt.Sprintf("DELETE FROM kv WHERE id = %d", 10_000+n-1))
 		}
 		verify := func(f *rowfeed.Feed, when string) {
@@ -84,7 +85,8 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 		halfway := false
 		for m := 1; x.Killed("add", m) != ""; m += step {
 			write()
-			halfway = halfway || x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'filling' AND fill_after IS NOT NULL") == 1
+			halfway = halfway ||
+				x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'filling' AND fill_after IS NOT NULL") == 1
 		}
 		if fills && !halfway {
 			x.Error("it was never killed between two batches")
@@ -110,8 +112,9 @@ func TestFeedDropKilledAtEveryStatement(t *testing.T) {
 		for ; ; n += step {
 			x.Publish(x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"}))
 			before := x.Killed("drop", n)
-			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", 10+n, n), "UPDATE kv SET v = v + 1 WHERE id = 1",
-				"UPDATE kv SET id = -id WHERE id IN (2, -2)", fmt.Sprintf("DELETE FROM kv WHERE id = %d", 9+n))
+			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'live', %d)", 10+n, n),
+				"UPDATE kv SET v = v + 1 WHERE id = 1", "UPDATE kv SET id = -id WHERE id IN (2, -2)",
+				fmt.Sprintf("DELETE FROM kv WHERE id = %d", 9+n))
 			if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 				x.Fatalf("killed at n=%d (%s): %v", n, before, err)
 			}

@@ -15,10 +15,13 @@ import (
 // former publisher.
 func inHouse(x *suite.Env, column string) {
 	x.Helper()
-	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, "+column+")",
-		"CREATE TABLE sequences (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL, version BIGINT NOT NULL)",
+	x.Exec(
+		"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, "+column+")",
+		"CREATE TABLE sequences (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE,"+
+			" value BIGINT NOT NULL, version BIGINT NOT NULL)",
 		"INSERT INTO sequences VALUES (1, 'kv', 9, 123), (2, 'other', 70, 1), (3, 'bad', -1, 1)",
-		"INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 7), (2, 'b', 2, 3), (3, 'c', 3, NULL)")
+		"INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 7), (2, 'b', 2, 3), (3, 'c', 3, NULL)",
+	)
 }
 
 // TestAdoptedTableKeepsItsPositions (M28): a table with positions keeps them. New positions are above them, or above
@@ -88,7 +91,9 @@ func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL, shard INT NULL")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		for position, reason := range map[int64]string{0: "is not a position", -3: "is not a position", 3: "several rows", math.MaxInt64: "leaves no higher one"} {
+		for position, reason := range map[int64]string{
+			0: "is not a position", -3: "is not a position", 3: "several rows", math.MaxInt64: "leaves no higher one",
+		} {
 			x.Exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)
@@ -106,10 +111,12 @@ func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 		}
 		x.WantSound(f)
 
-		x.Exec("CREATE TABLE none (id BIGINT NOT NULL PRIMARY KEY)", "CREATE TABLE filled (id BIGINT NOT NULL PRIMARY KEY, feed_sync_id BIGINT NOT NULL)",
+		x.Exec("CREATE TABLE none (id BIGINT NOT NULL PRIMARY KEY)",
+			"CREATE TABLE filled (id BIGINT NOT NULL PRIMARY KEY, feed_sync_id BIGINT NOT NULL)",
 			"CREATE TABLE own (id BIGINT NOT NULL PRIMARY KEY, shard VARCHAR(10))")
 		for table, adopt := range map[string]bool{"none": true, "filled": true, "own": false} {
-			_, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "other", Table: table, Capture: feedtype.CaptureColumn, Adopt: adopt}, nil)
+			_, err := x.RF.AddFeed(x.Ctx,
+				rowfeed.FeedSpec{Name: "other", Table: table, Capture: feedtype.CaptureColumn, Adopt: adopt}, nil)
 			x.WantCode(err, rowfeed.Refused)
 		}
 	})
@@ -121,11 +128,21 @@ func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 func TestAdoptedConsumersResume(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL")
-		x.Exec("CREATE TABLE cursors (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
+		x.Exec(
+			"CREATE TABLE cursors"+
+				" (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
 			"INSERT INTO cursors VALUES (1, 'mailer', 3), (2, 'new', 0), (3, 'index', 8)",
-			"CREATE TABLE several (name VARCHAR(100) NOT NULL, feed VARCHAR(100) NOT NULL, position BIGINT NULL, PRIMARY KEY (name, feed))",
-			"INSERT INTO several VALUES ('report', 'kv', NULL), ('report', 'other', 70), ('mailer', 'kv', 9)")
-		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true, AdoptCursors: "cursors"}
+			"CREATE TABLE several (name VARCHAR(100) NOT NULL, feed VARCHAR(100) NOT NULL,"+
+				" position BIGINT NULL, PRIMARY KEY (name, feed))",
+			"INSERT INTO several VALUES ('report', 'kv', NULL), ('report', 'other', 70), ('mailer', 'kv', 9)",
+		)
+		spec := rowfeed.FeedSpec{
+			Name:         "kv",
+			Table:        "kv",
+			Capture:      feedtype.CaptureColumn,
+			Adopt:        true,
+			AdoptCursors: "cursors",
+		}
 		_, err := x.RF.AddFeed(x.Ctx, spec, nil) // the highest position is 7
 		x.WantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "index") {
@@ -201,8 +218,10 @@ func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 			case "sqlite":
 				x.Exec("CREATE TRIGGER " + name + " AFTER UPDATE " + columns + " ON kv BEGIN " + sqlite + "; END")
 			case "postgres":
-				x.Exec("CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "+postgres+"; RETURN NEW; END'",
-					"CREATE TRIGGER "+name+" BEFORE UPDATE "+columns+" ON kv FOR EACH ROW EXECUTE FUNCTION "+name+"()")
+				x.Exec(
+					"CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "+postgres+"; RETURN NEW; END'",
+					"CREATE TRIGGER "+name+" BEFORE UPDATE "+columns+" ON kv FOR EACH ROW EXECUTE FUNCTION "+name+"()",
+				)
 			case "mysql":
 				x.Exec("CREATE TRIGGER " + name + " BEFORE UPDATE ON kv FOR EACH ROW " + mysql)
 			}
@@ -245,7 +264,8 @@ func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 			x.Errorf("%d rows were published", n)
 		}
 		drop("later")
-		trigger("undoes", "", "UPDATE kv SET feed_sync_id = NULL WHERE id = NEW.id", "NEW.feed_sync_id = NULL", "SET NEW.feed_sync_id = NULL")
+		trigger("undoes", "", "UPDATE kv SET feed_sync_id = NULL WHERE id = NEW.id", "NEW.feed_sync_id = NULL",
+			"SET NEW.feed_sync_id = NULL")
 		x.Exec("INSERT INTO kv VALUES (2, 'b', 2)")
 		_, err = f.Publish(x.Bounded())
 		x.WantCode(err, rowfeed.Refused)
@@ -268,9 +288,12 @@ func TestColumnCaptureOnPartitionedTable(t *testing.T) {
 			return // has no partitions
 		case "postgres":
 			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
-				"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100)", "CREATE TABLE kv_high PARTITION OF kv FOR VALUES FROM (100) TO (200)")
+				"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100)",
+				"CREATE TABLE kv_high PARTITION OF kv FOR VALUES FROM (100) TO (200)")
 		case "mysql":
-			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (100), PARTITION high VALUES LESS THAN (200))")
+			x.Exec(
+				"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (100), PARTITION high VALUES LESS THAN (200))",
+			)
 		}
 		before := x.DB.Dump(x.T)
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
@@ -280,7 +303,8 @@ func TestColumnCaptureOnPartitionedTable(t *testing.T) {
 			x.Errorf("%d rows were published", n)
 		}
 		k.Read()
-		x.Exec("UPDATE kv SET id = 103 WHERE id = 1", "UPDATE kv SET v = 9 WHERE id = 2 OR id = 102", "DELETE FROM kv WHERE id = 101")
+		x.Exec("UPDATE kv SET id = 103 WHERE id = 1", "UPDATE kv SET v = 9 WHERE id = 2 OR id = 102",
+			"DELETE FROM kv WHERE id = 101")
 		if n := x.Publish(f); n != 5 {
 			x.Errorf("%d keys were published", n)
 		}

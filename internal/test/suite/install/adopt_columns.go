@@ -21,8 +21,14 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachColumn(t, func(x *suite.Env) {
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.By(map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"})
-		unfit := map[string]string{"BIGINT DEFAULT 0": "value of its own", "BIGINT NOT NULL": "may not be NULL", generated: ""}
+		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.By(
+			map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"},
+		)
+		unfit := map[string]string{
+			"BIGINT DEFAULT 0": "value of its own",
+			"BIGINT NOT NULL":  "may not be NULL",
+			generated:          "",
+		}
 		switch x.Family() {
 		case "sqlite":
 			unfit["TEXT"], unfit[""] = "INTEGER", "INTEGER"
@@ -54,13 +60,15 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 		wantProblem := func(reason string) {
 			x.Helper()
 			problems, err := f.Admin().Verify(x.Ctx)
-			if err != nil || (reason == "") != (len(problems) == 0) || !strings.Contains(strings.Join(problems, "; "), reason) {
+			if err != nil || (reason == "") != (len(problems) == 0) ||
+				!strings.Contains(strings.Join(problems, "; "), reason) {
 				x.Errorf("problems %q, %v, want %q", problems, err, reason)
 			}
 		}
 		wantProblem("")
 		if x.Family() == "sqlite" {
-			x.Exec("DROP INDEX rowfeed_kv_row_position", "DROP INDEX rowfeed_kv_row_waiting", "ALTER TABLE kv DROP COLUMN feed_sync_id", "ALTER TABLE kv ADD COLUMN feed_sync_id BIGINT DEFAULT 5")
+			x.Exec("DROP INDEX rowfeed_kv_row_position", "DROP INDEX rowfeed_kv_row_waiting",
+				"ALTER TABLE kv DROP COLUMN feed_sync_id", "ALTER TABLE kv ADD COLUMN feed_sync_id BIGINT DEFAULT 5")
 		} else {
 			x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id SET DEFAULT 5")
 		}
@@ -68,7 +76,8 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 		if x.Family() != "postgres" {
 			return
 		}
-		x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id DROP DEFAULT", "CREATE UNIQUE INDEX once ON kv (feed_sync_id) WHERE feed_sync_id IS NOT NULL")
+		x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id DROP DEFAULT",
+			"CREATE UNIQUE INDEX once ON kv (feed_sync_id) WHERE feed_sync_id IS NOT NULL")
 		wantProblem("")
 		x.Exec("INSERT INTO kv (id, v) VALUES (1, 1)")
 		child := x.Begin(sql.LevelReadCommitted) // as a foreign key has it
@@ -88,13 +97,17 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 func TestColumnCaptureIgnoresCaseOfNames(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		position, shard := x.Dialect.Quote("Feed_Sync_Id"), x.Dialect.Quote("Shard")
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, "+position+" BIGINT NULL, "+shard+" INT NULL)", "INSERT INTO kv VALUES (1, 2, 7, 3), (2, 3, NULL, NULL)")
+		x.Exec(
+			"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, "+position+" BIGINT NULL, "+shard+" INT NULL)",
+			"INSERT INTO kv VALUES (1, 2, 7, 3), (2, 3, NULL, NULL)",
+		)
 		before := x.DB.Dump(x.T)
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		if x.Family() == "postgres" {
 			f := x.Add(spec)
 			x.Publish(f)
-			x.WantPage(f, "", 5, `1 upsert {"id":1,"v":2,"Feed_Sync_Id":7,"Shard":3}`, `2 upsert {"id":2,"v":3,"Feed_Sync_Id":null,"Shard":null}`, "> 2")
+			x.WantPage(f, "", 5, `1 upsert {"id":1,"v":2,"Feed_Sync_Id":7,"Shard":3}`,
+				`2 upsert {"id":2,"v":3,"Feed_Sync_Id":null,"Shard":null}`, "> 2")
 			return
 		}
 		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
@@ -122,7 +135,8 @@ func TestTriggerOfPartitionIsRefused(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere partitions have no triggers
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
-			"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)", "CREATE TABLE kv_lowest PARTITION OF kv_low FOR VALUES FROM (0) TO (10)",
+			"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)",
+			"CREATE TABLE kv_lowest PARTITION OF kv_low FOR VALUES FROM (0) TO (10)",
 			"CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
 			"CREATE TRIGGER in_a_partition BEFORE UPDATE ON kv_lowest FOR EACH ROW EXECUTE FUNCTION logs()")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
@@ -152,7 +166,8 @@ func TestForeignPositionsStopPublisher(t *testing.T) {
 		x.Exec("UPDATE kv SET v = 9 WHERE id = 2")
 		_, err := f.Publish(x.Ctx)
 		x.WantCode(err, rowfeed.Refused)
-		if !strings.Contains(err.Error(), "a publisher that is not rowfeed's") || !strings.Contains(err.Error(), "repair kv") {
+		if !strings.Contains(err.Error(), "a publisher that is not rowfeed's") ||
+			!strings.Contains(err.Error(), "repair kv") {
 			x.Errorf("the error does not say why, or what to do: %v", err)
 		}
 		if _, err := f.Admin().Repair(x.Ctx); err != nil {
@@ -172,7 +187,10 @@ func TestColumnAndTriggerFeedShareTable(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		before := x.DB.Dump(x.T)
-		specs := []rowfeed.FeedSpec{{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, {Name: "noted", Table: "kv", Capture: feedtype.CaptureTrigger}}
+		specs := []rowfeed.FeedSpec{
+			{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn},
+			{Name: "noted", Table: "kv", Capture: feedtype.CaptureTrigger},
+		}
 		for range 2 {
 			feeds := map[string]*rowfeed.Feed{}
 			for _, spec := range specs {
@@ -182,7 +200,10 @@ func TestColumnAndTriggerFeedShareTable(t *testing.T) {
 			for _, name := range []string{"kv", "noted"} {
 				lines, _ := x.Drain(feeds[name], "")
 				for _, want := range []string{suite.KV(1, "a", 1), suite.KV(2, "b", 2)} {
-					if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, strings.TrimSuffix(want, "}")) }) {
+					if !slices.ContainsFunc(
+						lines,
+						func(line string) bool { return strings.HasPrefix(line, strings.TrimSuffix(want, "}")) },
+					) {
 						x.Errorf("%s: entries %q, want %s", name, lines, want)
 					}
 				}
@@ -237,7 +258,9 @@ func TestInvalidIndexIsRebuilt(t *testing.T) {
 		f := x.AddKV()
 		healthy := x.DB.Dump(x.T)
 		broken := func() {
-			x.Exec("UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('rowfeed_kv_row_position'::regclass, 'rowfeed_kv_row_waiting'::regclass)")
+			x.Exec(
+				"UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('rowfeed_kv_row_position'::regclass, 'rowfeed_kv_row_waiting'::regclass)",
+			)
 		}
 		invalid := func() int64 {
 			x.Helper()
@@ -253,7 +276,8 @@ func TestInvalidIndexIsRebuilt(t *testing.T) {
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
-		x.Exec("ALTER TABLE kv ADD COLUMN feed_sync_id bigint", "CREATE INDEX rowfeed_kv_row_position ON kv (feed_sync_id, id) WHERE feed_sync_id IS NOT NULL",
+		x.Exec("ALTER TABLE kv ADD COLUMN feed_sync_id bigint",
+			"CREATE INDEX rowfeed_kv_row_position ON kv (feed_sync_id, id) WHERE feed_sync_id IS NOT NULL",
 			"CREATE INDEX rowfeed_kv_row_waiting ON kv (id) WHERE feed_sync_id IS NULL")
 		broken()
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Adopt: true})
@@ -269,20 +293,25 @@ func TestInvalidIndexIsRebuilt(t *testing.T) {
 func TestRecreatedFeedIsPublishedFromFirstKey(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // in SQLite an open batch locks all others out
 	suite.EachColumn(t, func(x *suite.Env) {
-		x.Exec(x.Exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"), "CREATE UNIQUE INDEX kv_both ON kv (id, k)")
+		x.Exec(x.Exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"),
+			"CREATE UNIQUE INDEX kv_both ON kv (id, k)")
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		x.Fill(7)
 		changed := false
 		var f *rowfeed.Feed
 		f = x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if changed || !ev.InTx || !strings.Contains(ev.SQL, "_sequences") || !strings.Contains(ev.SQL, "FOR UPDATE") {
+			if changed || !ev.InTx || !strings.Contains(ev.SQL, "_sequences") ||
+				!strings.Contains(ev.SQL, "FOR UPDATE") {
 				return nil
 			}
 			changed = true
 			if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 				return err
 			}
-			if _, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"id", "k"}, Capture: feedtype.CaptureColumn}, nil); err != nil {
+			longer := rowfeed.FeedSpec{
+				Name: "kv", Table: "kv", Key: []string{"id", "k"}, Capture: feedtype.CaptureColumn,
+			}
+			if _, err := x.RF.AddFeed(x.Ctx, longer, nil); err != nil {
 				return err
 			}
 			_, err := f.Info(x.Ctx) // reads the record
@@ -309,9 +338,12 @@ func TestRecreatedFeedIsPublishedFromFirstKey(t *testing.T) {
 // builds the indexes, which reads the whole table. Readers can read meanwhile. If building fails, adding the feed again
 // completes it, and dropping the feed cleans up.
 func TestReadersReadWhileIndexesAreBuilt(t *testing.T) {
-	testdb.Only(t, testdb.PostgreSQL...) // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
+	testdb.Only(
+		t,
+		testdb.PostgreSQL...) // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
 	suite.EachColumn(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 1)")
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
+			"INSERT INTO kv VALUES (1, 'a', 1)")
 		before := x.DB.Dump(x.T)
 		reads, stop := 0, errors.New("the power fails")
 		rf := x.TappedDB(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {

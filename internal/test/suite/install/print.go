@@ -86,9 +86,17 @@ func joined(x *suite.Env, columns ...string) string {
 // records are what a feed's making leaves in rowfeed's tables, as far as a script can know it.
 func records(x *suite.Env) string {
 	x.Helper()
-	return lines(x, "SELECT "+joined(x, "mode", "capture", "state", "generation", "source_table", "data_shards", "shard_column", "tombstones_seconds", "database_identity")+" FROM rowfeed_feeds") + "\n" +
+	return lines(
+		x,
+		"SELECT "+joined(x, "mode", "capture", "state", "generation", "source_table", "data_shards", "shard_column",
+			"tombstones_seconds", "database_identity")+" FROM rowfeed_feeds",
+	) + "\n" +
 		lines(x, "SELECT "+joined(x, "name", "value", "version")+" FROM rowfeed_sequences") + "\n" +
-		lines(x, "SELECT "+joined(x, "feed", "shard", "time_ms", "ulid_high", "ulid_low", "below_high", "below_low", "witness", "live_from", "filled_by")+" FROM rowfeed_shards ORDER BY shard")
+		lines(
+			x,
+			"SELECT "+joined(x, "feed", "shard", "time_ms", "ulid_high", "ulid_low", "below_high", "below_low",
+				"witness", "live_from", "filled_by")+" FROM rowfeed_shards ORDER BY shard",
+		)
 }
 
 // forget drops the feed, and what is kept of it.
@@ -113,8 +121,8 @@ func schema(x *suite.Events) string {
 	return dump
 }
 
-// TestPrintedScriptMakesBlockingFeed (M28, M62): the script that is printed without a server makes the same feed as feed
-// add: the same schema, the same record, and shards whose ULIDs are above those of their rows.
+// TestPrintedScriptMakesBlockingFeed (M28, M62): the script that is printed without a server makes the same feed as
+// feed add: the same schema, the same record, and shards whose ULIDs are above those of their rows.
 func TestPrintedScriptMakesBlockingFeed(t *testing.T) {
 	for _, bytes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bytes=%v", bytes), func(t *testing.T) {
@@ -126,14 +134,26 @@ func TestPrintedScriptMakesBlockingFeed(t *testing.T) {
 					ulidType = "bytea"
 				}
 				x := &suite.Events{Env: e}
-				x.Exec(strings.Replace(x.EventsTable("events"), x.ULIDType(), ulidType, 1), "CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
+				x.Exec(strings.Replace(x.EventsTable("events"), x.ULIDType(), ulidType, 1),
+					"CREATE UNIQUE INDEX events_feed ON events (shard, ulid)")
 				for i, row := range []struct {
 					shard int
 					hex   string
-				}{{4, "01857302da88ffffbfffffffffffffff"}, {4, "01857302da87ffff3fffffffffffffff"}, {5, "018abcdef9f0ffffffffffffffffffff"}, {-6, "00000000000100000000000000000001"},
+				}{{4, "01857302da88ffffbfffffffffffffff"}, {4, "01857302da87ffff3fffffffffffffff"}, {5, "018abcdef9f0ffffffffffffffffffff"},
+					{-6, "00000000000100000000000000000001"},
 					{8, "019abcdef0123456ff00ff00ff00ff00"}} {
-					x.Exec(fmt.Sprintf("INSERT INTO events VALUES (%d, %d, %s, '')", i+1, row.shard,
-						x.By(map[string]string{"sqlite": "x'" + row.hex + "'", "postgres": map[bool]string{false: "'", true: `'\x`}[bytes] + row.hex + "'", "mysql": "x'" + row.hex + "'"})))
+					x.Exec(fmt.Sprintf(
+						"INSERT INTO events VALUES (%d, %d, %s, '')",
+						i+1,
+						row.shard,
+						x.By(
+							map[string]string{
+								"sqlite":   "x'" + row.hex + "'",
+								"postgres": map[bool]string{false: "'", true: `'\x`}[bytes] + row.hex + "'",
+								"mysql":    "x'" + row.hex + "'",
+							},
+						),
+					))
 				}
 				before := x.DB.Dump(x.T)
 				spec := suite.EventsSpec()
@@ -173,10 +193,20 @@ func TestPrintedScriptMakesOutboxFeed(t *testing.T) {
 		t.Run(string(capture), func(t *testing.T) {
 			suite.Each(t, func(e *suite.Env) {
 				x := &suite.Events{Env: e}
-				x.Exec("CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, made TIMESTAMP NULL)",
-					"INSERT INTO events VALUES (1, 3, '2024-01-02 03:04:06'), (2, 3, '2024-01-02 03:04:05'), (3, 4, NULL)")
+				x.Exec(
+					"CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, made TIMESTAMP NULL)",
+					"INSERT INTO events VALUES (1, 3, '2024-01-02 03:04:06'), (2, 3, '2024-01-02 03:04:05'), (3, 4, NULL)",
+				)
 				before := x.DB.Dump(x.T)
-				spec := rowfeed.FeedSpec{Name: "events", Table: "events", Mode: rowfeed.ModeOutbox, Capture: capture, Key: []string{"id:BIGINT"}, ShardColumn: "shard:int", TimeColumn: "made:timestamp"}
+				spec := rowfeed.FeedSpec{
+					Name:        "events",
+					Table:       "events",
+					Mode:        rowfeed.ModeOutbox,
+					Capture:     capture,
+					Key:         []string{"id:BIGINT"},
+					ShardColumn: "shard:int",
+					TimeColumn:  "made:timestamp",
+				}
 				x.Add(spec)
 				added := schema(x)
 				forget(x, before)
@@ -194,9 +224,8 @@ func TestPrintedScriptMakesOutboxFeed(t *testing.T) {
 					x.Exec("INSERT INTO events VALUES (9, 3, NULL)")
 					if capture == feedtype.CaptureApp {
 						tx := x.Begin(sql.LevelReadCommitted)
-						if err := x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: 3, Key: rowfeed.Key{int64(9)}}); err != nil {
-							x.Fatal(err)
-						}
+						record := rowfeed.OutboxRecord{Shard: 3, Key: rowfeed.Key{int64(9)}}
+						must(x.Env, x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), record))
 						x.Commit(tx)
 					}
 					if err := complete(); err != nil {

@@ -22,14 +22,18 @@ func eachWithRoles(t *testing.T, f func(x *suite.Events)) {
 	t.Helper()
 	suite.EachULID(t, func(x *suite.Events) {
 		if x.Family() == "sqlite" {
-			for _, err := range []error{x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{"w"}}), x.Feed.Admin().Revoke(x.Ctx, rowfeed.Grants{Readers: []string{"r"}})} {
+			for _, err := range []error{
+				x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{"w"}}),
+				x.Feed.Admin().Revoke(x.Ctx, rowfeed.Grants{Readers: []string{"r"}}),
+			} {
 				if x.WantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 					t.Error(err)
 				}
 			}
 			return
 		}
-		x.Exec(x.EventsTable("others"), "CREATE UNIQUE INDEX others_feed ON others (shard, ulid)", "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
+		x.Exec(x.EventsTable("others"), "CREATE UNIQUE INDEX others_feed ON others (shard, ulid)",
+			"CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
 		spec := suite.EventsSpec()
 		spec.Name, spec.Table = "others", "others"
 		x.Add(spec)
@@ -69,7 +73,11 @@ func TestWriterMayOnlyLockAndInsert(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.In(tx, fmt.Sprintf("INSERT INTO events (id, shard, ulid, data) SELECT %d, %d, %s, 'by SQL'", 10+i, shards[0], x.BySQL("3", shards[0])))
+			x.In(
+				tx,
+				fmt.Sprintf("INSERT INTO events (id, shard, ulid, data) SELECT %d, %d, %s, 'by SQL'", 10+i, shards[0],
+					x.BySQL("3", shards[0])),
+			)
 			if len(h.ULID) != 16 {
 				t.Errorf("%x", h.ULID)
 			}
@@ -98,7 +106,16 @@ func TestWriterMayOnlyLockAndInsert(t *testing.T) {
 		}
 		_, err = f.Lock(x.Ctx, rowfeed.InTx(w.BeginAs()), rowfeed.LockRequest{})
 		x.WantCode(err, rowfeed.Refused)
-		mayNot(w, "SELECT * FROM rowfeed_feeds", x.By(map[string]string{"postgres": "SELECT rowfeed_lock_events(1)", "mysql": "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)"}))
+		mayNot(
+			w,
+			"SELECT * FROM rowfeed_feeds",
+			x.By(
+				map[string]string{
+					"postgres": "SELECT rowfeed_lock_events(1)",
+					"mysql":    "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)",
+				},
+			),
+		)
 		x.SameDump(without, "after revoke")
 	})
 }
@@ -134,8 +151,18 @@ func TestReaderMayOnlyRead(t *testing.T) {
 				tx.Rollback()
 			}
 		}
-		mayNot(r, x.By(map[string]string{"postgres": "SELECT rowfeed_lock_events(1)", "mysql": "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)"}),
-			"INSERT INTO events (id, shard, ulid) SELECT 9, shard, ulid FROM events", "UPDATE events SET data = ''", "DELETE FROM events")
+		mayNot(
+			r,
+			x.By(
+				map[string]string{
+					"postgres": "SELECT rowfeed_lock_events(1)",
+					"mysql":    "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)",
+				},
+			),
+			"INSERT INTO events (id, shard, ulid) SELECT 9, shard, ulid FROM events",
+			"UPDATE events SET data = ''",
+			"DELETE FROM events",
+		)
 		_, err := f.Lock(x.Ctx, rowfeed.InTx(r.BeginAs()), rowfeed.LockRequest{Shards: []int{3}})
 		x.WantCode(err, rowfeed.Refused)
 		_, err = r.FeedOf("others").Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
@@ -155,7 +182,15 @@ func TestReaderMayOnlyRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		handled := 0
-		consumer := &rowfeed.Consumer{Name: "c", Source: f, DB: mine, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error { handled += len(entries); return nil }}
+		consumer := &rowfeed.Consumer{
+			Name:   "c",
+			Source: f,
+			DB:     mine,
+			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+				handled += len(entries)
+				return nil
+			},
+		}
 		if err := consumer.RunOnce(x.Ctx); err != nil || handled != 2 {
 			t.Errorf("%d entries, %v", handled, err)
 		}
@@ -176,10 +211,10 @@ func TestOutboxWriterMayOnlyAppend(t *testing.T) {
 		x.RightsOn("events", "SELECT", r)
 		x.Grant(x.Feed, rowfeed.Grants{Writers: []string{w.Name}, Readers: []string{r.Name}})
 		tx := w.BeginAs()
-		x.In(tx, "INSERT INTO events VALUES (1, ''), (2, '')", "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 1)")
-		if err := w.FeedOf("events").AppendOutbox(x.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}); err != nil {
-			t.Fatal(err)
-		}
+		x.In(tx, "INSERT INTO events VALUES (1, ''), (2, '')",
+			"INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 1)")
+		record := rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}
+		must(x.Env, w.FeedOf("events").AppendOutbox(x.Ctx, rowfeed.InTx(tx), record))
 		x.Commit(tx)
 		_, err := r.FeedOf("events").Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
 		if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "--no-publish") {
@@ -189,10 +224,17 @@ func TestOutboxWriterMayOnlyAppend(t *testing.T) {
 			t.Errorf("%d moved", n)
 		}
 		x.WantIDs(x.Page(r.FeedOf("events"), 0, "", 10), false, 1, 2)
-		own := x.By(map[string]string{"postgres": "(order_sequence, shard, id) OVERRIDING SYSTEM VALUE VALUES (1, 0, 3)", "mysql": "(order_sequence, shard, id) VALUES (1, 0, 3)"})
+		own := x.By(
+			map[string]string{
+				"postgres": "(order_sequence, shard, id) OVERRIDING SYSTEM VALUE VALUES (1, 0, 3)",
+				"mysql":    "(order_sequence, shard, id) VALUES (1, 0, 3)",
+			},
+		)
 		for _, l := range []*suite.Login{w, r} {
-			mayNot(l, "INSERT INTO rowfeed_outbox_events "+own, "UPDATE rowfeed_outbox_events SET shard = 1", "DELETE FROM rowfeed_outbox_events", "DELETE FROM rowfeed_feed_events",
-				"UPDATE rowfeed_feed_events SET shard = 1", "INSERT INTO rowfeed_feed_events (shard) VALUES (1)", "UPDATE rowfeed_shards SET ulid_low = 0", "UPDATE rowfeed_feeds SET generation = 7",
+			mayNot(l, "INSERT INTO rowfeed_outbox_events "+own, "UPDATE rowfeed_outbox_events SET shard = 1",
+				"DELETE FROM rowfeed_outbox_events", "DELETE FROM rowfeed_feed_events",
+				"UPDATE rowfeed_feed_events SET shard = 1", "INSERT INTO rowfeed_feed_events (shard) VALUES (1)",
+				"UPDATE rowfeed_shards SET ulid_low = 0", "UPDATE rowfeed_feeds SET generation = 7",
 				"SELECT * FROM rowfeed_cursors", "DROP TABLE rowfeed_outbox_events")
 			_, err := l.FeedOf("events").Publish(x.Ctx)
 			if err == nil && x.Scalar("SELECT count(*) FROM rowfeed_outbox_events") != 0 {
@@ -201,7 +243,8 @@ func TestOutboxWriterMayOnlyAppend(t *testing.T) {
 		}
 		mayNot(w, "SELECT * FROM rowfeed_outbox_events", "SELECT * FROM rowfeed_feed_events")
 		mayNot(r, "INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 1)")
-		err = r.FeedOf("events").AppendOutbox(x.Ctx, rowfeed.InTx(r.BeginAs()), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}})
+		err = r.FeedOf("events").
+			AppendOutbox(x.Ctx, rowfeed.InTx(r.BeginAs()), rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}})
 		x.WantCode(err, rowfeed.Refused)
 	})
 }
@@ -227,10 +270,12 @@ func TestGrantsAndRevokesAreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, b := x.NewLogin("a", nil), x.NewLogin("b", nil)
-		x.WantCode(plain.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name}}), rowfeed.Refused) // triggers record for it
+		x.WantCode(plain.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name}}),
+			rowfeed.Refused) // triggers record for it
 		// One that is there and one that is not: nobody gets anything.
 		before = x.DB.Dump(x.T)
-		x.WantCode(x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name, "zz nobody " + x.DB.Name}}), rowfeed.Refused)
+		x.WantCode(x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name, "zz nobody " + x.DB.Name}}),
+			rowfeed.Refused)
 		x.Info(x.Feed) // reads the record again
 		if g := x.Feed.Admin().Granted(); !g.IsZero() {
 			t.Errorf("granted: %+v", g)
@@ -304,7 +349,15 @@ func TestGrantsAndRevokesAreExact(t *testing.T) {
 func TestVerifyNeedsNoRightsOfOwner(t *testing.T) {
 	eachWithRoles(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE triggered (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
-		x.Add(rowfeed.FeedSpec{Name: "triggered", Table: "triggered", Mode: rowfeed.ModeOutbox, Capture: "trigger", ShardColumn: "shard"})
+		x.Add(
+			rowfeed.FeedSpec{
+				Name:        "triggered",
+				Table:       "triggered",
+				Mode:        rowfeed.ModeOutbox,
+				Capture:     "trigger",
+				ShardColumn: "shard",
+			},
+		)
 		a, group := x.NewLogin("a", nil), "group_"+x.DB.Name
 		x.Exec("CREATE ROLE " + group)
 		x.Cleanup(func() {

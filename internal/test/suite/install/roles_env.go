@@ -29,11 +29,25 @@ func outOfReach(x *suite.Env) []string {
 		"DROP TABLE rowfeed_shards", "ALTER TABLE rowfeed_shards ADD COLUMN mine INT", "CREATE INDEX mine ON rowfeed_shards (witness)", "TRUNCATE TABLE rowfeed_shards",
 	}
 	if x.Family() == "postgres" {
-		return append(all, "SELECT rowfeed_lock_others(1)", "SELECT rowfeed_ulid_others(1)", "DROP FUNCTION rowfeed_lock_events", "DROP FUNCTION rowfeed_lock_others",
-			"SELECT * FROM rowfeed_shards FOR UPDATE", "SELECT * FROM rowfeed_feeds FOR SHARE", "LOCK TABLE rowfeed_shards IN EXCLUSIVE MODE", "LOCK TABLE rowfeed_feeds IN SHARE MODE",
-			"CREATE OR REPLACE FUNCTION rowfeed_ulid_events(i bigint, shard bigint DEFAULT NULL) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'", "ALTER FUNCTION rowfeed_ulid_events RENAME TO mine")
+		return append(
+			all,
+			"SELECT rowfeed_lock_others(1)",
+			"SELECT rowfeed_ulid_others(1)",
+			"DROP FUNCTION rowfeed_lock_events",
+			"DROP FUNCTION rowfeed_lock_others",
+			"SELECT * FROM rowfeed_shards FOR UPDATE",
+			"SELECT * FROM rowfeed_feeds FOR SHARE",
+			"LOCK TABLE rowfeed_shards IN EXCLUSIVE MODE",
+			"LOCK TABLE rowfeed_feeds IN SHARE MODE",
+			"CREATE OR REPLACE FUNCTION rowfeed_ulid_events(i bigint, shard bigint DEFAULT NULL) RETURNS uuid LANGUAGE sql AS 'SELECT NULL::uuid'",
+			"ALTER FUNCTION rowfeed_ulid_events RENAME TO mine",
+		)
 	}
-	return append(all, "CALL rowfeed_lock_others(1, NULL, @a, @b, @c)", "CALL rowfeed_take_others(1, NULL, 'w', 1, FALSE)", "DO rowfeed_ulid_others(1, 1, 1)", "DROP PROCEDURE rowfeed_lock_events", "DROP PROCEDURE rowfeed_take_events",
-		"DROP PROCEDURE rowfeed_lock_others", "DROP FUNCTION rowfeed_ulid_events", "ALTER PROCEDURE rowfeed_lock_events COMMENT 'mine'", "CREATE TRIGGER mine BEFORE INSERT ON rowfeed_shards FOR EACH ROW SET NEW.shard = 1",
+	return append(all, "CALL rowfeed_lock_others(1, NULL, @a, @b, @c)",
+		"CALL rowfeed_take_others(1, NULL, 'w', 1, FALSE)", "DO rowfeed_ulid_others(1, 1, 1)",
+		"DROP PROCEDURE rowfeed_lock_events", "DROP PROCEDURE rowfeed_take_events",
+		"DROP PROCEDURE rowfeed_lock_others", "DROP FUNCTION rowfeed_ulid_events",
+		"ALTER PROCEDURE rowfeed_lock_events COMMENT 'mine'",
+		"CREATE TRIGGER mine BEFORE INSERT ON rowfeed_shards FOR EACH ROW SET NEW.shard = 1",
 		"LOCK TABLES rowfeed_shards WRITE", "CALL rowfeed_witness_others(1)")
 }

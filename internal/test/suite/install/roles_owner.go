@@ -137,7 +137,8 @@ func TestAccountIsKnownInAnySpelling(t *testing.T) {
 		}
 		for _, host := range []string{"%", "localhost"} {
 			grants := strings.Join(x.List("SHOW GRANTS FOR "+account+"@'"+host+"'"), "\n")
-			if !strings.Contains(grants, "rowfeed_feeds") || !strings.Contains(grants, "rowfeed_lock_others") || strings.Contains(grants, "rowfeed_lock_events") {
+			if !strings.Contains(grants, "rowfeed_feeds") || !strings.Contains(grants, "rowfeed_lock_others") ||
+				strings.Contains(grants, "rowfeed_lock_events") {
 				t.Errorf("of the other feed %s has:\n%s", host, grants)
 			}
 		}

@@ -103,8 +103,16 @@ func settingsTables(x *suite.Env) (names []string, statements []string) {
 		}),
 	}
 	if x.Capture == feedtype.CaptureColumn {
-		exact := strings.NewReplacer("PRIMARY KEY (mail, code, n, f, i, at,", "PRIMARY KEY (code, at,", "id types.small", "id bigint",
-			"code CHAR(5)", "code CHAR(5) COLLATE utf8mb4_bin", "name VARCHAR(10)", "name CHAR(10) COLLATE utf8mb4_bin")
+		exact := strings.NewReplacer(
+			"PRIMARY KEY (mail, code, n, f, i, at,",
+			"PRIMARY KEY (code, at,",
+			"id types.small",
+			"id bigint",
+			"code CHAR(5)",
+			"code CHAR(5) COLLATE utf8mb4_bin",
+			"name VARCHAR(10)",
+			"name CHAR(10) COLLATE utf8mb4_bin",
+		)
 		for i := range statements {
 			statements[i] = exact.Replace(statements[i])
 		}
@@ -151,10 +159,11 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 		told = append(told, strings.ReplaceAll(fmt.Sprintf(format, args...), x.DB.Name+".", ""))
 	}
 	if x.Family() == "postgres" {
-		x.Exec("CREATE SCHEMA types", "CREATE TYPE types.mood AS ENUM ('sad', 'happy')", "CREATE SEQUENCE numbers", "CREATE DOMAIN types.small AS bigint CHECK (VALUE < 1000)",
-			"CREATE DOMAIN types.mail AS text")
+		x.Exec("CREATE SCHEMA types", "CREATE TYPE types.mood AS ENUM ('sad', 'happy')", "CREATE SEQUENCE numbers",
+			"CREATE DOMAIN types.small AS bigint CHECK (VALUE < 1000)", "CREATE DOMAIN types.mail AS text")
 		if x.Scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 1 {
-			x.Exec("CREATE EXTENSION citext SCHEMA types", "DROP DOMAIN types.mail", "CREATE DOMAIN types.mail AS types.citext")
+			x.Exec("CREATE EXTENSION citext SCHEMA types", "DROP DOMAIN types.mail",
+				"CREATE DOMAIN types.mail AS types.citext")
 		}
 	}
 	names, tables := settingsTables(x)
@@ -179,7 +188,8 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 			types := fmt.Sprint(info.Key, info.Columns)
 			if x.Family() == "postgres" { // which may quote the names of users' types
 				types = strings.ReplaceAll(types, `"types"."`, `types."`)
-				types = strings.NewReplacer(`types."mail"`, "types.mail", `types."mood"`, "types.mood", `types."small"`, "types.small").Replace(types)
+				types = strings.NewReplacer(`types."mail"`, "types.mail", `types."mood"`, "types.mood", `types."small"`, "types.small").
+					Replace(types)
 			}
 			tell("%s, %s: %s", what, f.Name(), types)
 			for shard := range shards {
@@ -198,7 +208,8 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 			}
 			problems, verified := f.Admin().Verify(x.Ctx)
 			n, repaired := f.Admin().Repair(x.Ctx)
-			tell("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n, repaired)
+			tell("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n,
+				repaired)
 		}
 	}
 	republish := func(what string, f *rowfeed.Feed) {
@@ -260,30 +271,85 @@ func settingsThatMatter(e testdb.Engine) map[string]surroundings {
 	switch e.Family {
 	case "postgres":
 		return map[string]surroundings{
-			"formats": {"TimeZone = 'America/New_York'", "DateStyle = 'German, DMY'", "IntervalStyle = 'sql_standard'", "extra_float_digits = -12",
-				"bytea_output = 'escape'", "xmlbinary = 'hex'", "xmloption = 'document'", "lc_numeric = 'C'", "lc_monetary = 'C'"},
-			"parsing": {"standard_conforming_strings = off", "escape_string_warning = on", "backslash_quote = off", "array_nulls = off",
-				"transform_null_equals = on", "client_encoding = 'UTF8'"},
+			"formats": {
+				"TimeZone = 'America/New_York'",
+				"DateStyle = 'German, DMY'",
+				"IntervalStyle = 'sql_standard'",
+				"extra_float_digits = -12",
+				"bytea_output = 'escape'",
+				"xmlbinary = 'hex'",
+				"xmloption = 'document'",
+				"lc_numeric = 'C'",
+				"lc_monetary = 'C'",
+			},
+			"parsing": {
+				"standard_conforming_strings = off",
+				"escape_string_warning = on",
+				"backslash_quote = off",
+				"array_nulls = off",
+				"transform_null_equals = on",
+				"client_encoding = 'UTF8'",
+			},
 			"quote_all_identifiers": {"quote_all_identifiers = on", "search_path = public, types"},
-			"transactions": {"default_transaction_isolation = 'serializable'", "default_transaction_deferrable = on", "row_security = off",
-				"check_function_bodies = off", "default_table_access_method = 'heap'", "default_tablespace = 'pg_default'"},
-			"use_column":   {"plpgsql.variable_conflict = 'use_column'", "plpgsql.extra_errors = 'all'", "plan_cache_mode = 'force_generic_plan'"},
-			"use_variable": {"plpgsql.variable_conflict = 'use_variable'", "plpgsql.extra_warnings = 'all'", "search_path = public, types"},
+			"transactions": {
+				"default_transaction_isolation = 'serializable'",
+				"default_transaction_deferrable = on",
+				"row_security = off",
+				"check_function_bodies = off",
+				"default_table_access_method = 'heap'",
+				"default_tablespace = 'pg_default'",
+			},
+			"use_column": {
+				"plpgsql.variable_conflict = 'use_column'",
+				"plpgsql.extra_errors = 'all'",
+				"plan_cache_mode = 'force_generic_plan'",
+			},
+			"use_variable": {
+				"plpgsql.variable_conflict = 'use_variable'",
+				"plpgsql.extra_warnings = 'all'",
+				"search_path = public, types",
+			},
 		}
 	case "mysql":
 		modes := func(names ...string) surroundings {
 			return surroundings{"sql_mode = '" + strings.Join(names, ",") + "'"}
 		}
-		parsing := []string{"ANSI_QUOTES", "PIPES_AS_CONCAT", "IGNORE_SPACE", "REAL_AS_FLOAT", "NO_BACKSLASH_ESCAPES", "HIGH_NOT_PRECEDENCE",
-			"NO_UNSIGNED_SUBTRACTION", "NO_AUTO_VALUE_ON_ZERO"}
-		strict := []string{"ONLY_FULL_GROUP_BY", "STRICT_ALL_TABLES", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "ERROR_FOR_DIVISION_BY_ZERO"}
+		parsing := []string{
+			"ANSI_QUOTES",
+			"PIPES_AS_CONCAT",
+			"IGNORE_SPACE",
+			"REAL_AS_FLOAT",
+			"NO_BACKSLASH_ESCAPES",
+			"HIGH_NOT_PRECEDENCE",
+			"NO_UNSIGNED_SUBTRACTION",
+			"NO_AUTO_VALUE_ON_ZERO",
+		}
+		strict := []string{
+			"ONLY_FULL_GROUP_BY",
+			"STRICT_ALL_TABLES",
+			"NO_ZERO_DATE",
+			"NO_ZERO_IN_DATE",
+			"ERROR_FOR_DIVISION_BY_ZERO",
+		}
 		all := map[string]surroundings{
 			"parsing": modes(parsing...),
 			"strict":  modes(strict...),
 			"lax":     modes("ALLOW_INVALID_DATES"),
-			"limits": {"sql_select_limit = 1", "group_concat_max_len = 4", "div_precision_increment = 0", "foreign_key_checks = 0", "unique_checks = 0",
-				"explicit_defaults_for_timestamp = 0", "sql_auto_is_null = 1"},
-			"connection": {"character_set_client = latin1", "character_set_connection = latin1", "character_set_results = latin1", "time_zone = '+05:45'"},
+			"limits": {
+				"sql_select_limit = 1",
+				"group_concat_max_len = 4",
+				"div_precision_increment = 0",
+				"foreign_key_checks = 0",
+				"unique_checks = 0",
+				"explicit_defaults_for_timestamp = 0",
+				"sql_auto_is_null = 1",
+			},
+			"connection": {
+				"character_set_client = latin1",
+				"character_set_connection = latin1",
+				"character_set_results = latin1",
+				"time_zone = '+05:45'",
+			},
 		}
 		if e == testdb.MariaDB {
 			all["parsing"] = modes(append(parsing, "SIMULTANEOUS_ASSIGNMENT")...)
@@ -350,7 +416,8 @@ func TestUnsafeSessionSettingsAreRefused(t *testing.T) {
 			}
 			refused := func(doing string, err error) {
 				t.Helper()
-				if err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "open rowfeed's pool") {
+				if err == nil || !strings.Contains(err.Error(), name) ||
+					!strings.Contains(err.Error(), "open rowfeed's pool") {
 					t.Errorf("%s under %s: %v", doing, name, err)
 				}
 			}
@@ -393,7 +460,8 @@ func TestSessionSettingsChangeNothing(t *testing.T) {
 						got := life(fresh(t), all[name], refused[name] != nil)
 						for i, line := range want {
 							if i >= len(got) || got[i] != line {
-								t.Errorf("under %q:\n%s\nwant:\n%s", all[name], strings.Join(got[min(i, len(got)):min(i+1, len(got))], ""), line)
+								t.Errorf("under %q:\n%s\nwant:\n%s", all[name],
+									strings.Join(got[min(i, len(got)):min(i+1, len(got))], ""), line)
 							}
 						}
 					})

@@ -19,7 +19,8 @@ import (
 func TestLifeLeavesNoTrace(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachFresh(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
+		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
+			"INSERT INTO kv VALUES (1, 'a', 0), (2, 'b', 0)")
 		before := x.DB.Dump(x.T)
 		_, err := x.RF.Feeds(x.Ctx)
 		x.WantCode(err, rowfeed.NotInitialized)
@@ -31,7 +32,8 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		x.Exec("DELETE FROM kv WHERE id = 2")
 		x.Drain(f, "")
-		if err := x.RF.MigrateDown(x.Ctx); !suite.IsCode(err, rowfeed.Conflict) || !strings.Contains(err.Error(), "app, kv") {
+		if err := x.RF.MigrateDown(x.Ctx); !suite.IsCode(err, rowfeed.Conflict) ||
+			!strings.Contains(err.Error(), "app, kv") {
 			x.Errorf("migrate down under feeds: %v", err)
 		}
 		for range 2 {
@@ -91,7 +93,8 @@ func TestAddingAgainChangesNothing(t *testing.T) {
 		if n := x.Publish(f); n != 0 {
 			x.Errorf("adding again recorded %d keys", n)
 		}
-		_, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Columns: []string{"k"}, Tombstones: time.Hour}, nil)
+		_, err := x.RF.AddFeed(x.Ctx,
+			rowfeed.FeedSpec{Name: "kv", Table: "kv", Columns: []string{"k"}, Tombstones: time.Hour}, nil)
 		x.WantCode(err, rowfeed.Conflict)
 		for _, part := range []string{"columns", "tombstones", "720h0m0s", "1h0m0s"} {
 			if !strings.Contains(err.Error(), part) {
@@ -273,7 +276,9 @@ func TestTablesHavePrefixAndSchema(t *testing.T) {
 		cursor := x.WantDrain(f, "", suite.KV(1, "a", 0))
 		if e.Family == "postgres" {
 			// Whatever the session's search_path, and whoever the writer.
-			x.Exec(`CREATE SCHEMA elsewhere; SET search_path = elsewhere; UPDATE public.kv SET v = 1; SET search_path = public`)
+			x.Exec(
+				`CREATE SCHEMA elsewhere; SET search_path = elsewhere; UPDATE public.kv SET v = 1; SET search_path = public`,
+			)
 			x.WantDrain(f, cursor, suite.KV(1, "a", 1))
 			x.Scalar(`SELECT count(*) FROM "Feeds & ""more""".positions_kv`)
 			return
@@ -296,9 +301,14 @@ func TestRowSecurityIsRefused(t *testing.T) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)", "UPDATE kv SET v = 1")
 		role := "feeder_" + x.DB.Name
-		x.Exec("CREATE ROLE "+role+" LOGIN", "GRANT ALL ON ALL TABLES IN SCHEMA public TO "+role, "GRANT CREATE ON SCHEMA public TO "+role)
+		x.Exec("CREATE ROLE "+role+" LOGIN", "GRANT ALL ON ALL TABLES IN SCHEMA public TO "+role,
+			"GRANT CREATE ON SCHEMA public TO "+role)
 		x.Cleanup(func() { x.Exec("DROP OWNED BY "+role, "DROP ROLE "+role) })
-		other := &testdb.Database{Engine: x.Engine, URL: strings.Replace(x.DB.URL, "//postgres@", "//"+role+"@", 1), Name: x.DB.Name}
+		other := &testdb.Database{
+			Engine: x.Engine,
+			URL:    strings.Replace(x.DB.URL, "//postgres@", "//"+role+"@", 1),
+			Name:   x.DB.Name,
+		}
 		y := suite.OpenEnv(x.T, other, nil)
 		g, err := y.RF.Feed(x.Ctx, "kv")
 		if err != nil {

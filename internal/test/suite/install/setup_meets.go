@@ -41,19 +41,26 @@ func TestBackFillKeepsMarkOfDrop(t *testing.T) {
 		x.KVOf(30)
 		fresh := x.DB.Dump(x.T)
 		held, end := x.AfterBatch(0)
-		broken, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "DROP") {
-				return testdb.ErrInjected
-			}
-			return nil
-		}}), x.Dialect, nil)
+		broken, err := rowfeed.Open(
+			x.Ctx,
+			x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "DROP") {
+					return testdb.ErrInjected
+				}
+				return nil
+			}}),
+			x.Dialect,
+			nil,
+		)
 		if err != nil {
 			x.Fatal(err)
 		}
 		if err := broken.DropFeed(x.Ctx, "kv"); !errors.Is(err, testdb.ErrInjected) {
 			x.Fatalf("error %v", err)
 		}
-		dropping := x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'dropping'") // 0 where DDL is transactional
+		dropping := x.Scalar(
+			"SELECT count(*) FROM rowfeed_feeds WHERE state = 'dropping'",
+		) // 0 where DDL is transactional
 		held.Release()
 		if err := <-end; dropping == 1 {
 			x.WantCode(err, rowfeed.UnknownFeed)
@@ -100,7 +107,8 @@ func TestBatchTableNameMayBeTaken(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := suite.NewEnv(t, e, &rowfeed.Config{Prefix: rowfeed.NoPrefix})
 		x.Migrate()
-		x.Exec("CREATE TABLE batch_kv (n INT)", "INSERT INTO batch_kv VALUES (1)", "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY)")
+		x.Exec("CREATE TABLE batch_kv (n INT)", "INSERT INTO batch_kv VALUES (1)",
+			"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY)")
 		_, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}, nil)
 		x.WantCode(err, rowfeed.Conflict)
 		if n := x.Scalar("SELECT count(*) FROM batch_kv WHERE n = 1"); n != 1 {
@@ -116,12 +124,17 @@ func TestInterruptedAdoptReadsPositionsAgain(t *testing.T) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL)",
 			"INSERT INTO kv VALUES (1, 'k', 0, 100)")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		broken, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "CREATE TABLE") {
-				return testdb.ErrInjected
-			}
-			return nil
-		}}), x.Dialect, nil)
+		broken, err := rowfeed.Open(
+			x.Ctx,
+			x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+				if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "CREATE TABLE") {
+					return testdb.ErrInjected
+				}
+				return nil
+			}}),
+			x.Dialect,
+			nil,
+		)
 		if err != nil {
 			x.Fatal(err)
 		}

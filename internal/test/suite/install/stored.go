@@ -41,7 +41,8 @@ func storedFeeds(x *suite.Env) []stored {
 	return []stored{
 		{"single", one, rowfeed.FeedSpec{}, row, key},
 		{"composite", "(ns VARCHAR(50) NOT NULL, id VARCHAR(50) NOT NULL, v INT NOT NULL, PRIMARY KEY (ns, id))",
-			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)", func(id int) rowfeed.Key { return rowfeed.Key{"ü", fmt.Sprint(id)} }},
+			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)",
+			func(id int) rowfeed.Key { return rowfeed.Key{"ü", fmt.Sprint(id)} }},
 		{"columned", one, rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}, row, key},
 		{"sharded", one, rowfeed.FeedSpec{DataShards: 8}, row, key},
 		{"appended", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, row, key},
@@ -108,8 +109,10 @@ func store(x *suite.Env) {
 		}
 		storeRow(x, f, s, 5)
 		x.Publish(f)
-		x.Exec(fmt.Sprintf("UPDATE saved SET entries = '%s' WHERE feed = '%s'", // the page moves the records of an outbox
-			storedEntries(storedPage(x, f, rowfeed.Beginning)), s.name))
+		x.Exec(
+			fmt.Sprintf("UPDATE saved SET entries = '%s' WHERE feed = '%s'", // the page moves the records of an outbox
+				storedEntries(storedPage(x, f, rowfeed.Beginning)), s.name),
+		)
 		if s.name == "sharded" {
 			storeConsumers(x, f)
 		}

@@ -31,7 +31,12 @@ var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the
 
 // savedOn are the engines whose databases can be saved, by what the files are called. What
 // MySQL's tables are upgraded by is what MariaDB's are.
-var savedOn = map[string]string{"sqlite": "sqlite", "postgres15": "postgres", "postgres18": "postgres", "mariadb": "mariadb"}
+var savedOn = map[string]string{
+	"sqlite":     "sqlite",
+	"postgres15": "postgres",
+	"postgres18": "postgres",
+	"mariadb":    "mariadb",
+}
 
 // TestOldDatabaseIsUpgraded (M63, O7): databases that older versions of rowfeed used are refused with the next step,
 // then upgraded. Nothing is lost, be it pending changes, deletes, dead letters or leases, and consumers resume at their
@@ -46,7 +51,9 @@ func TestOldDatabaseIsUpgraded(t *testing.T) {
 		if *oldBinary != "" && e.Name != "postgres18" {
 			save(t, e, kind)
 		}
-		files, err := filepath.Glob(filepath.Join("../../../internal/test/suite/install/testdata/upgrade", kind+".*.sql"))
+		files, err := filepath.Glob(
+			filepath.Join("../../../internal/test/suite/install/testdata/upgrade", kind+".*.sql"),
+		)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no saved databases: %v", err)
 		}
@@ -74,7 +81,8 @@ func upgradeSaved(x *suite.Env) {
 	own := x.By(map[string]string{"sqlite": "main", "postgres": "public", "mysql": x.DB.Name})
 	for table, rows := range before {
 		for i := range rows {
-			if strings.HasPrefix(table, "rowfeed_feeds ") { // since version 9 a table beside rowfeed's own has no schema
+			if strings.HasPrefix(table,
+				"rowfeed_feeds ") { // since version 9 a table beside rowfeed's own has no schema
 				rows[i] = strings.Replace(rows[i], " ["+own+"] ", " [] ", 1)
 			}
 		}
@@ -155,7 +163,10 @@ func upgradeSaved(x *suite.Env) {
 func contents(x *suite.Env) map[string][]string {
 	x.Helper()
 	all := map[string][]string{}
-	for _, base := range []string{"sequences", "feeds", "cursors", "consumers", "dead_letters", "processed", "leases", "shards", "changes_kv", "positions_kv", "outbox_ev", "feed_ev"} {
+	for _, base := range []string{
+		"sequences", "feeds", "cursors", "consumers", "dead_letters", "processed", "leases", "shards",
+		"changes_kv", "positions_kv", "outbox_ev", "feed_ev",
+	} {
 		table := "rowfeed_" + base
 		columns, err := columnsOf(x, table)
 		if err != nil || len(columns) == 0 {
@@ -183,12 +194,17 @@ func columnsOf(x *suite.Env, table string) ([]string, error) {
 // consumes runs a consumer until the head, and answers the ids it was handed, in order.
 func consumes(x *suite.Env, f *rowfeed.Feed, name string) (ids []string) {
 	x.Helper()
-	c := &rowfeed.Consumer{Name: name, Source: f, DB: x.RF, Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
-		for _, e := range entries {
-			ids = append(ids, string(e.Key.AppendJSON(nil)))
-		}
-		return nil
-	}}
+	c := &rowfeed.Consumer{
+		Name:   name,
+		Source: f,
+		DB:     x.RF,
+		Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
+			for _, e := range entries {
+				ids = append(ids, string(e.Key.AppendJSON(nil)))
+			}
+			return nil
+		},
+	}
 	if err := c.RunOnce(x.Ctx); err != nil {
 		x.Fatal(err)
 	}
@@ -234,7 +250,11 @@ func save(t *testing.T, e testdb.Engine, kind string) {
 		t.Fatal("the old binary does not say which version its tables have")
 	}
 	old("feed", "add", "kv", "--table", "kv", "--data-shards", "8")
-	db.Exec(t, "INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e'), (6, 'f'), (7, 'g'), (8, NULL), (9, ''), (10, 'ü')")
+	db.Exec(
+		t,
+		"INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e'), (6, 'f'), (7, 'g'),"+
+			" (8, NULL), (9, ''), (10, 'ü')",
+	)
 	old("publish", "--once")
 	old("relay", "kv", "--to", "stdout:", "--consumer", "lines", "--once")
 	old("relay", "kv", "--to", hook.URL, "--allow-private", "--consumer", "hook", "--once", "--set-aside")
@@ -244,7 +264,8 @@ func save(t *testing.T, e testdb.Engine, kind string) {
 	old("publish", "--once")
 	db.Exec(t, "INSERT INTO kv VALUES (12, 'l')")
 	if made[1] >= "7" { // the first with feeds that have ULIDs
-		old("feed", "add", "ev", "--table", "ev", "--mode", "outbox", "--capture", "trigger", "--shard-column", "customer")
+		old("feed", "add", "ev", "--table", "ev", "--mode", "outbox", "--capture", "trigger", "--shard-column",
+			"customer")
 		db.Exec(t, "INSERT INTO ev VALUES (1, 1, 'a'), (1, 2, 'b'), (2, 3, 'c')")
 		old("publish", "ev", "--once")
 		old("relay", "ev", "--to", "stdout:", "--consumer", "evlines", "--once")

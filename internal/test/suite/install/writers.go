@@ -16,12 +16,18 @@ func TestWriterNeedsRightsOnItsTableOnly(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
-		write := []string{"INSERT INTO kv VALUES (1, 'a', 0)", "UPDATE kv SET v = 1", "UPDATE kv SET id = 2", "DELETE FROM kv WHERE id = 9"}
+		write := []string{
+			"INSERT INTO kv VALUES (1, 'a', 0)",
+			"UPDATE kv SET v = 1",
+			"UPDATE kv SET id = 2",
+			"DELETE FROM kv WHERE id = 9",
+		}
 		switch x.Family() {
 		case "sqlite":
 			return // has no users
 		case "postgres":
-			x.Exec("CREATE ROLE writer_"+x.DB.Name, "GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON kv TO writer_"+x.DB.Name)
+			x.Exec("CREATE ROLE writer_"+x.DB.Name,
+				"GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON kv TO writer_"+x.DB.Name)
 			x.Cleanup(func() {
 				x.Exec("DROP OWNED BY writer_"+x.DB.Name, "DROP ROLE writer_"+x.DB.Name)
 			})
@@ -29,7 +35,8 @@ func TestWriterNeedsRightsOnItsTableOnly(t *testing.T) {
 				x.Exec("SET ROLE writer_" + x.DB.Name + "; " + s + "; RESET ROLE")
 			}
 		case "mysql":
-			x.Exec("CREATE USER writer_"+x.DB.Name+"@'%' IDENTIFIED BY 'pw'", "GRANT SELECT, INSERT, UPDATE, DELETE ON "+x.DB.Name+".kv TO writer_"+x.DB.Name+"@'%'")
+			x.Exec("CREATE USER writer_"+x.DB.Name+"@'%' IDENTIFIED BY 'pw'",
+				"GRANT SELECT, INSERT, UPDATE, DELETE ON "+x.DB.Name+".kv TO writer_"+x.DB.Name+"@'%'")
 			x.Cleanup(func() { x.Exec("DROP USER writer_" + x.DB.Name + "@'%'") })
 			other, err := sql.Open("mysql", "writer_"+x.DB.Name+":pw@"+suite.HostOf(x.DB.URL))
 			if err != nil {
@@ -54,16 +61,20 @@ func TestTriggerIgnoresOperatorsOfSession(t *testing.T) {
 		f := x.AddKV()
 		x.Exec("CREATE SCHEMA evil")
 		for _, of := range []string{"bigint", "pg_catalog.text", "numeric"} {
-			x.Exec("CREATE FUNCTION evil.called("+of+", "+of+") RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called as %', current_user; END $$",
+			x.Exec(
+				"CREATE FUNCTION evil.called("+of+", "+of+") RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'called as %', current_user; END $$",
 				"CREATE OPERATOR evil.= (LEFTARG = "+of+", RIGHTARG = "+of+", FUNCTION = evil.called)",
-				"CREATE OPERATOR evil.<> (LEFTARG = "+of+", RIGHTARG = "+of+", FUNCTION = evil.called)")
+				"CREATE OPERATOR evil.<> (LEFTARG = "+of+", RIGHTARG = "+of+", FUNCTION = evil.called)",
+			)
 		}
 		x.Exec("CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false)",
 			"INSERT INTO kv VALUES (1, 'a', 0)",
 			"CREATE TABLE prices (amount numeric NOT NULL PRIMARY KEY)") // whose equal values have different texts
 		prices := x.Add(rowfeed.FeedSpec{Name: "prices", Table: "prices"})
-		x.Exec("SET search_path = evil, pg_catalog, public; INSERT INTO public.kv VALUES (3, 'b', 0), (4, 'c', 0); UPDATE public.kv SET id = 2 WHERE id OPERATOR(pg_catalog.=) 1; " +
-			"DELETE FROM public.kv WHERE id OPERATOR(pg_catalog.=) 3; INSERT INTO public.prices VALUES (1.0), (2); UPDATE public.prices SET amount = 1.00 WHERE amount OPERATOR(pg_catalog.<) 2; RESET search_path")
+		x.Exec(
+			"SET search_path = evil, pg_catalog, public; INSERT INTO public.kv VALUES (3, 'b', 0), (4, 'c', 0); UPDATE public.kv SET id = 2 WHERE id OPERATOR(pg_catalog.=) 1; " +
+				"DELETE FROM public.kv WHERE id OPERATOR(pg_catalog.=) 3; INSERT INTO public.prices VALUES (1.0), (2); UPDATE public.prices SET amount = 1.00 WHERE amount OPERATOR(pg_catalog.<) 2; RESET search_path",
+		)
 		x.WantDrain(f, "", suite.KV(4, "c", 0), suite.KV(2, "a", 0))
 		x.Publish(prices)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_prices"); n != 2 {
@@ -79,13 +90,17 @@ func TestTriggerIgnoresOperatorsOfSession(t *testing.T) {
 func TestTriggerIgnoresSearchPathOfSession(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere columns have no types of the user's
 	suite.Each(t, func(x *suite.Env) {
-		x.Exec("CREATE FUNCTION below(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN abs($1) < 100; END $$",
+		x.Exec(
+			"CREATE FUNCTION below(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN abs($1) < 100; END $$",
 			"CREATE DOMAIN small AS bigint CHECK (below(VALUE))",
 			"CREATE TABLE limited (id small NOT NULL PRIMARY KEY)",
 			"CREATE SCHEMA evil",
-			"CREATE FUNCTION evil.abs(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN IF pg_trigger_depth() > 0 THEN RAISE EXCEPTION 'called as %', current_user; END IF; RETURN $1; END $$")
+			"CREATE FUNCTION evil.abs(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN IF pg_trigger_depth() > 0 THEN RAISE EXCEPTION 'called as %', current_user; END IF; RETURN $1; END $$",
+		)
 		f := x.Add(rowfeed.FeedSpec{Name: "limited", Table: "limited"})
-		x.Exec("SET search_path = evil, pg_catalog, public; INSERT INTO public.limited VALUES (1); UPDATE public.limited SET id = 2; RESET search_path")
+		x.Exec(
+			"SET search_path = evil, pg_catalog, public; INSERT INTO public.limited VALUES (1); UPDATE public.limited SET id = 2; RESET search_path",
+		)
 		x.Publish(f)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_limited"); n != 1 {
 			x.Errorf("%d keys", n)
@@ -118,7 +133,8 @@ func TestLastInsertIDIsOfUsersTable(t *testing.T) {
 		if x.Family() == "postgres" {
 			x.Exec("SELECT setval('a_id_seq', 41)")
 			var id int64
-			if err := x.DB.Admin().QueryRow("INSERT INTO a (v) VALUES (1) RETURNING id").Scan(&id); err != nil || id != 42 {
+			if err := x.DB.Admin().QueryRow("INSERT INTO a (v) VALUES (1) RETURNING id").Scan(&id); err != nil ||
+				id != 42 {
 				x.Errorf("RETURNING id: %d %v", id, err)
 			}
 			conn, err := x.DB.Admin().Conn(x.Ctx)
