@@ -212,34 +212,25 @@ func TestAdoptedConsumersResume(t *testing.T) {
 func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE TABLE log (n INT)")
-		trigger := func(name, columns, sqlite, postgres, mysql string) {
+		trigger := func(name, columns, body string) {
 			x.Helper()
-			switch x.Family() {
-			case "sqlite":
-				x.Exec("CREATE TRIGGER " + name + " AFTER UPDATE " + columns + " ON kv BEGIN " + sqlite + "; END")
-			case "postgres":
-				x.Exec(
-					"CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "+postgres+"; RETURN NEW; END'",
-					"CREATE TRIGGER "+name+" BEFORE UPDATE "+columns+" ON kv FOR EACH ROW EXECUTE FUNCTION "+name+"()",
-				)
-			case "mysql":
-				x.Exec("CREATE TRIGGER " + name + " BEFORE UPDATE ON kv FOR EACH ROW " + mysql)
-			}
+			x.Exec(x.Statements("install.trigger", name, columns, body)...)
 		}
 		log := "INSERT INTO log VALUES (1)"
 		drop := func(name string) {
-			x.Exec("DROP TRIGGER " + name + x.By(map[string]string{"sqlite": "", "postgres": " ON kv", "mysql": ""}))
+			x.Helper()
+			x.Exec(x.Text("install.drop_trigger", name))
 		}
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
-		trigger("writes_a_log", "", log, log, log)
+		trigger("writes_a_log", "", log)
 		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 		x.WantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "writes_a_log") {
 			x.Errorf("the refusal does not name the trigger: %v", err)
 		}
 		drop("writes_a_log")
-		if x.Family() != "mysql" { // whose triggers know no columns
-			trigger("about_v", "OF v", log, log, log)
+		if x.Has.ColumnTriggers {
+			trigger("about_v", "OF v", log)
 		}
 		f := x.Add(spec)
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
@@ -247,7 +238,7 @@ func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 		if n := x.Scalar("SELECT count(*) FROM log"); n != 0 {
 			x.Error("publishing fired a trigger that is about another column")
 		}
-		trigger("later", "", log, log, log)
+		trigger("later", "", log)
 		problems, err := f.Admin().Verify(x.Ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
 			x.Errorf("problems %q, %v", problems, err)
@@ -264,8 +255,7 @@ func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 			x.Errorf("%d rows were published", n)
 		}
 		drop("later")
-		trigger("undoes", "", "UPDATE kv SET feed_sync_id = NULL WHERE id = NEW.id", "NEW.feed_sync_id = NULL",
-			"SET NEW.feed_sync_id = NULL")
+		trigger("undoes", "", x.Text("install.reset_position"))
 		x.Exec("INSERT INTO kv VALUES (2, 'b', 2)")
 		_, err = f.Publish(x.Bounded())
 		x.WantCode(err, rowfeed.Refused)
@@ -283,18 +273,10 @@ func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 // another partition.
 func TestColumnCaptureOnPartitionedTable(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		switch x.Family() {
-		case "sqlite":
-			return // has no partitions
-		case "postgres":
-			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
-				"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100)",
-				"CREATE TABLE kv_high PARTITION OF kv FOR VALUES FROM (100) TO (200)")
-		case "mysql":
-			x.Exec(
-				"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id) (PARTITION low VALUES LESS THAN (100), PARTITION high VALUES LESS THAN (200))",
-			)
+		if !x.Has.Partitions {
+			return
 		}
+		x.Exec(x.Statements("install.partitioned")...)
 		before := x.DB.Dump(x.T)
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		k := x.Keeper(f, 0)
@@ -311,12 +293,12 @@ func TestColumnCaptureOnPartitionedTable(t *testing.T) {
 		k.Read()
 		k.Judge(x.KVRows(), suite.ByID)
 		x.WantSound(f)
-		if x.Family() == "postgres" {
+		if x.Has.WritablePartitions {
 			held := x.Begin(0)
 			x.In(held, "INSERT INTO kv_low VALUES (3, 'held', 1)")
 			status, err := f.Admin().Status(x.Ctx)
 			if err != nil || len(status.Blockers) != 1 {
-				x.Errorf("who writes to a partition is no blocker: %+v, %v", status, err)
+				x.Errorf("a transaction that writes to a partition is no blocker: %+v, %v", status, err)
 			}
 			held.Rollback()
 		}

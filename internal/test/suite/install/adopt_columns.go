@@ -21,25 +21,10 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachColumn(t, func(x *suite.Env) {
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.By(
-			map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"},
-		)
-		unfit := map[string]string{
-			"BIGINT DEFAULT 0": "value of its own",
-			"BIGINT NOT NULL":  "may not be NULL",
-			generated:          "",
-		}
-		switch x.Family() {
-		case "sqlite":
-			unfit["TEXT"], unfit[""] = "INTEGER", "INTEGER"
-		case "postgres":
-			unfit["INTEGER"], unfit["SMALLINT"], unfit["NUMERIC"] = "bigint", "bigint", "bigint"
-			unfit["BIGINT UNIQUE"], unfit["BIGINT, UNIQUE (id, feed_sync_id)"], unfit["BIGINT, UNIQUE (feed_sync_id) DEFERRABLE"] = "partial", "partial", "partial"
-		case "mysql":
-			unfit["INT NULL"], unfit["SMALLINT NULL"], unfit["MEDIUMINT UNSIGNED NULL"] = "BIGINT", "BIGINT", "BIGINT"
-		}
 		before := ""
-		for decl, reason := range unfit {
+		for line := range strings.Lines(x.Text("install.unfit_position_columns")) {
+			decl, reason, _ := strings.Cut(line, "->")
+			decl, reason = strings.TrimSpace(decl), strings.TrimSpace(reason)
 			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, feed_sync_id " + decl + ")")
 			before = x.DB.Dump(x.T)
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
@@ -66,24 +51,18 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 			}
 		}
 		wantProblem("")
-		if x.Family() == "sqlite" {
-			x.Exec("DROP INDEX rowfeed_kv_row_position", "DROP INDEX rowfeed_kv_row_waiting",
-				"ALTER TABLE kv DROP COLUMN feed_sync_id", "ALTER TABLE kv ADD COLUMN feed_sync_id BIGINT DEFAULT 5")
-		} else {
-			x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id SET DEFAULT 5")
-		}
+		x.Exec(x.Statements("install.set_position_default")...)
 		wantProblem("value of its own")
-		if x.Family() != "postgres" {
+		if !x.Has.KeyShareLocks {
 			return
 		}
-		x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id DROP DEFAULT",
-			"CREATE UNIQUE INDEX once ON kv (feed_sync_id) WHERE feed_sync_id IS NOT NULL")
+		x.Exec(x.Statements("install.partial_unique_index")...)
 		wantProblem("")
 		x.Exec("INSERT INTO kv (id, v) VALUES (1, 1)")
-		child := x.Begin(sql.LevelReadCommitted) // as a foreign key has it
-		x.In(child, "SELECT 1 FROM kv WHERE id = 1 FOR KEY SHARE")
+		child := x.Begin(sql.LevelReadCommitted)
+		x.In(child, x.Text("install.refer_to_row"))
 		if n, err := f.Publish(x.Bounded()); n != 1 || err != nil {
-			x.Errorf("beside one who refers to the row %d rows were published: %v", n, err)
+			x.Errorf("while a transaction refers to the row, %d rows were published: %v", n, err)
 		}
 		x.Commit(child)
 		x.Exec("CREATE UNIQUE INDEX referred ON kv (feed_sync_id)")
@@ -103,7 +82,7 @@ func TestColumnCaptureIgnoresCaseOfNames(t *testing.T) {
 		)
 		before := x.DB.Dump(x.T)
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
-		if x.Family() == "postgres" {
+		if x.Has.CaseSensitiveNames {
 			f := x.Add(spec)
 			x.Publish(f)
 			x.WantPage(f, "", 5, `1 upsert {"id":1,"v":2,"Feed_Sync_Id":7,"Shard":3}`,
@@ -134,20 +113,16 @@ func TestColumnCaptureIgnoresCaseOfNames(t *testing.T) {
 func TestTriggerOfPartitionIsRefused(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere partitions have no triggers
 	suite.EachColumn(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
-			"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)",
-			"CREATE TABLE kv_lowest PARTITION OF kv_low FOR VALUES FROM (0) TO (10)",
-			"CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
-			"CREATE TRIGGER in_a_partition BEFORE UPDATE ON kv_lowest FOR EACH ROW EXECUTE FUNCTION logs()")
+		x.Exec(x.Statements("install.trigger_of_partition")...)
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 		x.WantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "in_a_partition") {
 			x.Errorf("the refusal does not name the trigger: %v", err)
 		}
-		x.Exec("DROP TRIGGER in_a_partition ON kv_lowest")
+		x.Exec(x.Text("install.drop_trigger_of_partition"))
 		f := x.Add(spec)
-		x.Exec("CREATE TRIGGER later BEFORE UPDATE ON kv FOR EACH ROW EXECUTE FUNCTION logs()")
+		x.Exec(x.Text("install.later_trigger"))
 		problems, err := f.Admin().Verify(x.Ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
 			x.Errorf("problems %q, %v", problems, err)
@@ -200,10 +175,9 @@ func TestColumnAndTriggerFeedShareTable(t *testing.T) {
 			for _, name := range []string{"kv", "noted"} {
 				lines, _ := x.Drain(feeds[name], "")
 				for _, want := range []string{suite.KV(1, "a", 1), suite.KV(2, "b", 2)} {
-					if !slices.ContainsFunc(
-						lines,
-						func(line string) bool { return strings.HasPrefix(line, strings.TrimSuffix(want, "}")) },
-					) {
+					if !slices.ContainsFunc(lines, func(line string) bool {
+						return strings.HasPrefix(line, strings.TrimSuffix(want, "}"))
+					}) {
 						x.Errorf("%s: entries %q, want %s", name, lines, want)
 					}
 				}
@@ -257,14 +231,10 @@ func TestInvalidIndexIsRebuilt(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		healthy := x.DB.Dump(x.T)
-		broken := func() {
-			x.Exec(
-				"UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('rowfeed_kv_row_position'::regclass, 'rowfeed_kv_row_waiting'::regclass)",
-			)
-		}
+		broken := func() { x.Exec(x.Text("install.invalidate_indexes")) }
 		invalid := func() int64 {
 			x.Helper()
-			return x.Scalar("SELECT count(*) FROM pg_index WHERE indrelid = 'kv'::regclass AND NOT indisvalid")
+			return x.Scalar(x.Text("install.count_invalid_indexes"))
 		}
 		broken()
 		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != 2 || invalid() != 0 {
@@ -276,9 +246,7 @@ func TestInvalidIndexIsRebuilt(t *testing.T) {
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
-		x.Exec("ALTER TABLE kv ADD COLUMN feed_sync_id bigint",
-			"CREATE INDEX rowfeed_kv_row_position ON kv (feed_sync_id, id) WHERE feed_sync_id IS NOT NULL",
-			"CREATE INDEX rowfeed_kv_row_waiting ON kv (id) WHERE feed_sync_id IS NULL")
+		x.Exec(x.Statements("install.indexes_of_former_add")...)
 		broken()
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Adopt: true})
 		if n := invalid(); n != 0 {
@@ -338,9 +306,8 @@ func TestRecreatedFeedIsPublishedFromFirstKey(t *testing.T) {
 // builds the indexes, which reads the whole table. Readers can read meanwhile. If building fails, adding the feed again
 // completes it, and dropping the feed cleans up.
 func TestReadersReadWhileIndexesAreBuilt(t *testing.T) {
-	testdb.Only(
-		t,
-		testdb.PostgreSQL...) // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
+	// In SQLite, readers do not wait for a writer. DDL of MariaDB and MySQL commits by itself.
+	testdb.Only(t, testdb.PostgreSQL...)
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
 			"INSERT INTO kv VALUES (1, 'a', 1)")
