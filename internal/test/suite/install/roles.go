@@ -142,7 +142,8 @@ func TestReaderMayOnlyRead(t *testing.T) {
 				tx.Rollback()
 			}
 		}
-		mayNot(r, x.Text("install.lock_events"), "INSERT INTO events (id, shard, ulid) SELECT 9, shard, ulid FROM events",
+		mayNot(r, x.Text("install.lock_events"),
+			"INSERT INTO events (id, shard, ulid) SELECT 9, shard, ulid FROM events",
 			"UPDATE events SET data = ''", "DELETE FROM events")
 		_, err := f.Lock(x.Ctx, rowfeed.InTx(r.BeginAs()), rowfeed.LockRequest{Shards: []int{3}})
 		x.WantCode(err, rowfeed.Refused)
@@ -225,8 +226,8 @@ func TestOutboxWriterMayOnlyAppend(t *testing.T) {
 }
 
 // TestGrantsAndRevokesAreExact (M29, M61, M63): a grant to a login that does not exist changes nothing, even if other
-// logins of the grant exist. Members of a granted group get its rights. Dropping a feed keeps the rights that its logins
-// need for other feeds.
+// logins of the grant exist. Members of a granted group get its rights. Dropping a feed keeps the rights that its
+// logins need for other feeds.
 func TestGrantsAndRevokesAreExact(t *testing.T) {
 	testdb.Quick(t)
 	eachWithRoles(t, func(x *suite.Events) {
@@ -333,7 +334,8 @@ func TestVerifyNeedsNoRightsOfOwner(t *testing.T) {
 		}
 		bs := suite.OpenEnv(x.T, b.DB, nil) // the grant is for new sessions
 		for _, rf := range []*rowfeed.DB{a.RF, bs.RF} {
-			for _, name := range []string{"events", "plain", "triggered", "others"} { // the logins have no grant for the last one
+			// The logins have no grant for the last feed.
+			for _, name := range []string{"events", "plain", "triggered", "others"} {
 				f, err := rf.Feed(x.Ctx, name)
 				if err != nil {
 					t.Fatal(err)

@@ -134,10 +134,7 @@ func TestUnfitTablesAreRefused(t *testing.T) {
 			{rowfeed.FeedSpec{Name: "f", Table: "good", Mode: "ordered"}, rowfeed.InvalidRequest, "sequence"},
 			{rowfeed.FeedSpec{Name: "f", Table: "good", Capture: "luck"}, rowfeed.InvalidRequest, "trigger, app"},
 		}
-		for _, system := range strings.Fields(x.By(map[string]string{
-			"sqlite": "sqlite_master sqlite_schema main.sqlite_master", "postgres": "pg_class pg_catalog.pg_class information_schema.sql_features information_schema.tables",
-			"mysql": "mysql.user mysql.time_zone information_schema.TABLES performance_schema.threads",
-		})) {
+		for _, system := range strings.Fields(x.Text("install.system_tables")) {
 			cases = append(cases, struct {
 				spec rowfeed.FeedSpec
 				code rowfeed.Code
@@ -277,7 +274,8 @@ func TestTablesHavePrefixAndSchema(t *testing.T) {
 		if e.Family == "postgres" {
 			// Whatever the session's search_path, and whoever the writer.
 			x.Exec(
-				`CREATE SCHEMA elsewhere; SET search_path = elsewhere; UPDATE public.kv SET v = 1; SET search_path = public`,
+				"CREATE SCHEMA elsewhere; SET search_path = elsewhere; UPDATE public.kv SET v = 1;" +
+					" SET search_path = public",
 			)
 			x.WantDrain(f, cursor, suite.KV(1, "a", 1))
 			x.Scalar(`SELECT count(*) FROM "Feeds & ""more""".positions_kv`)
