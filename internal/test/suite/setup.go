@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// AfterBatch starts a feed add of kv on a pool of its own and holds it after n batches of back-fill. The channel gets the
-// result of feed add.
+// AfterBatch starts a feed add of kv on a pool of its own and holds it after n batches of back-fill. The channel gets
+// the result of feed add.
 func (x *Env) AfterBatch(n int64) (held *testdb.Held, end chan error) {
 	x.Helper()
 	var made, batches atomic.Int64
