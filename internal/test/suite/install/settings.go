@@ -148,10 +148,8 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 				x.Fatal(err)
 			}
 			types := fmt.Sprint(info.Key, info.Columns)
-			if x.Family() == "postgres" { // which may quote the names of users' types
-				types = strings.ReplaceAll(types, `"types"."`, `types."`)
-				types = regexp.MustCompile(`types\."(mail|mood|small)"`).ReplaceAllString(types, "types.$1")
-			}
+			// PostgreSQL may quote the names of users' types.
+			types = regexp.MustCompile(`"?types"?\."?(mail|mood|small)"?`).ReplaceAllString(types, "types.$1")
 			tell("%s, %s: %s", what, f.Name(), types)
 			for shard := range shards {
 				entries, _ := x.Part(f, rowfeed.One(shard), "", 100)
