@@ -130,7 +130,7 @@ func (s *session) dest() []any { return []any{&s.unfit, &s.plain, &s.within} }
 // unfit is an expression that names a mode in the session's sql_mode under which keys would be read as other
 // keys. It is NULL if there is none. In MariaDB's ORACLE and EMPTY_STRING_IS_NULL an empty text is NULL. On
 // MySQL, PAD_CHAR_TO_FULL_LENGTH adds blanks to a CHAR, which under the default collations then equals no
-// parameter. Other modes change nothing (TestSettingsChangeNothing).
+// parameter. Other modes change nothing (TestSessionSettingsChangeNothing).
 const unfit = "CASE WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) > 0 THEN 'EMPTY_STRING_IS_NULL' " +
 	"WHEN FIND_IN_SET('ORACLE', @@SESSION.sql_mode) > 0 THEN 'ORACLE' " +
 	"/*!80000 WHEN FIND_IN_SET('PAD_CHAR_TO_FULL_LENGTH', @@SESSION.sql_mode) > 0 THEN 'PAD_CHAR_TO_FULL_LENGTH' */ END"

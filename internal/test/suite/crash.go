@@ -12,10 +12,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
+// Crashing runs a call of the library in a child process. The child blocks before its N-th statement, where the parent
+// kills it.
 func Crashing(call func(context.Context, *rowfeed.DB) error) error {
 	return CrashingOn(func(ctx context.Context, rf *rowfeed.DB, _ *sql.DB) error { return call(ctx, rf) })
 }
 
+// CrashingOn is Crashing for a call that needs the pool, too.
 func CrashingOn(call func(context.Context, *rowfeed.DB, *sql.DB) error) error {
 	n, err := strconv.ParseInt(os.Getenv("N"), 10, 64)
 	if err != nil {
@@ -42,8 +45,8 @@ func CrashingOn(call func(context.Context, *rowfeed.DB, *sql.DB) error) error {
 	return call(ctx, rf, pool)
 }
 
-// Killed runs a child and kills it before its n-th statement, which it answers (without
-// its number: the same statement may come again); "" when the child came to its end.
+// Killed runs a child, kills it before its n-th statement, and returns this statement without its number. It returns ""
+// if the child ended before.
 func (x *Env) Killed(child string, n int, more ...string) (before string) {
 	x.Helper()
 	ctx, cancel := context.WithTimeout(x.Ctx, Patience())
@@ -61,9 +64,9 @@ func (x *Env) Killed(child string, n int, more ...string) (before string) {
 	return statement
 }
 
-// Kills tells before which statements a crash test kills: from the first, every step.
-// Every one with ROWFEED_TEST_EVERY_KILL=1, as when mutants are tried; else one of four
-// from a start that the seed gives.
+// Kills returns the statements before which a crash test kills its child: number first, and then every step-th one.
+// With ROWFEED_TEST_EVERY_KILL=1, that is every statement. Without it, that is every fourth one, and the seed gives the
+// first.
 func (x *Env) Kills() (first, step int) {
 	if os.Getenv("ROWFEED_TEST_EVERY_KILL") == "1" {
 		return 1, 1
@@ -71,7 +74,7 @@ func (x *Env) Kills() (first, step int) {
 	return 1 + int(RaceSeed(x.T)%4), 4
 }
 
-// Tapped is the feed kv through a pool of its own that hooks watch.
+// Tapped opens the feed kv on a pool of its own, whose statements call the hooks.
 func (x *Env) Tapped(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.Feed {
 	x.Helper()
 	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, h), x.Dialect, cfg)
@@ -85,8 +88,8 @@ func (x *Env) Tapped(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.Feed {
 	return f
 }
 
-// Patience is how long a condition is waited for: long enough for a machine that does much else. Of
-// mutants, of which some make none come true, a minute shows it.
+// Patience is how long Eventually waits: long enough for a busy machine. With mutants, some conditions never become
+// true, so it is shorter.
 func Patience() time.Duration {
 	if os.Getenv("ROWFEED_TEST_EVERY_KILL") == "1" {
 		return time.Minute
@@ -100,7 +103,7 @@ func (x *Env) Eventually(what string, ok func() bool) {
 	begun := time.Now()
 	for !ok() {
 		if took := time.Since(begun); took > Patience() {
-			x.Fatalf("in vain after %s: %s", took.Round(time.Second), what)
+			x.Fatalf("not true after %s: %s", took.Round(time.Second), what)
 		}
 		Rest(x.Ctx, 2*time.Millisecond)
 	}

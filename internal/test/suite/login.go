@@ -17,7 +17,7 @@ type Login struct {
 	SQL  string // as statements spell it
 }
 
-// NewLogin makes a login that has no right at all, and opens rowfeed with it.
+// NewLogin creates a login without rights and opens rowfeed with it.
 func (x *Env) NewLogin(user string, cfg *rowfeed.Config) *Login {
 	x.Helper()
 	const password = "p:w/d@1"
@@ -38,7 +38,7 @@ func (x *Env) NewLogin(user string, cfg *rowfeed.Config) *Login {
 	x.Exec(create)
 	x.Cleanup(func() { x.Exec(drop...) })
 	if x.Family() == "mysql" {
-		// To connect to a database takes some right in it.
+		// A login needs some right in a database to connect to it.
 		x.Exec("CREATE TABLE IF NOT EXISTS lobby (id INT)", "GRANT SELECT ON lobby TO "+l.SQL)
 	}
 	u, err := url.Parse(x.DB.URL)
@@ -50,7 +50,7 @@ func (x *Env) NewLogin(user string, cfg *rowfeed.Config) *Login {
 	return l
 }
 
-// FeedOf is the feed as the login sees it.
+// FeedOf returns the feed, opened with the login.
 func (l *Login) FeedOf(name string) *rowfeed.Feed {
 	l.Helper()
 	f, err := l.RF.Feed(l.Ctx, name)
@@ -60,7 +60,7 @@ func (l *Login) FeedOf(name string) *rowfeed.Feed {
 	return f
 }
 
-// BeginAs opens a transaction of the login's.
+// BeginAs begins a transaction of the login.
 func (l *Login) BeginAs() *sql.Tx {
 	l.Helper()
 	tx, err := l.Pool.BeginTx(l.Ctx, nil)
@@ -71,7 +71,7 @@ func (l *Login) BeginAs() *sql.Tx {
 	return tx
 }
 
-// Grant lets the login use the feed.
+// Grant grants rights on the feed to logins.
 func (x *Env) Grant(f *rowfeed.Feed, g rowfeed.Grants) {
 	x.Helper()
 	if err := f.Admin().Grant(x.Ctx, g); err != nil {
@@ -79,13 +79,13 @@ func (x *Env) Grant(f *rowfeed.Feed, g rowfeed.Grants) {
 	}
 }
 
-// RightsOn gives a login rights on a table of the test's own.
+// RightsOn grants a login rights on a table that the test created.
 func (x *Env) RightsOn(table, rights string, l *Login) {
 	x.Helper()
 	x.Exec(fmt.Sprintf("GRANT %s ON %s TO %s", rights, table, l.SQL))
 }
 
-// SameDump asserts that the schema is as it was.
+// SameDump asserts that the schema did not change.
 func (x *Env) SameDump(before, when string) {
 	x.Helper()
 	after := x.DB.Dump(x.T)
@@ -101,5 +101,5 @@ func (x *Env) SameDump(before, when string) {
 			}
 		}
 	}
-	x.Errorf("%s: the schema is another:\n%s", when, strings.Join(lines, "\n"))
+	x.Errorf("%s: the schema has changed:\n%s", when, strings.Join(lines, "\n"))
 }

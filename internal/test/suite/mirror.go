@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// List is a table's, as text, in the order of their keys.
+// List returns the rows of a query as text, with a blank between their columns.
 func (x *Env) List(query string) (all []string) {
 	x.Helper()
 	rows, err := x.DB.Admin().QueryContext(x.Ctx, query)

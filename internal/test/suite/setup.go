@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// AfterBatch holds a `feed add` of kv after n batches of back-fill, on a pool of its
-// own; its end is what comes out of the channel.
+// AfterBatch starts a feed add of kv on a pool of its own and holds it after n batches of back-fill. The channel gets
+// the result of feed add.
 func (x *Env) AfterBatch(n int64) (held *testdb.Held, end chan error) {
 	x.Helper()
 	var made, batches atomic.Int64
@@ -44,6 +44,7 @@ func (x *Env) AfterBatch(n int64) (held *testdb.Held, end chan error) {
 	return held, end
 }
 
+// KVOf creates the table kv with so many rows.
 func (x *Env) KVOf(rows int) {
 	x.Helper()
 	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")

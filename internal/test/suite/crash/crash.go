@@ -29,8 +29,8 @@ func init() {
 			return err
 		},
 		"add": func(ctx context.Context, rf *rowfeed.DB) error {
-			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv",
-				Capture: feedtype.Capture(os.Getenv("CAPTURE"))}, nil)
+			capture := feedtype.Capture(os.Getenv("CAPTURE"))
+			_, err := rf.AddFeed(ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: capture}, nil)
 			return err
 		},
 		"reshard": func(ctx context.Context, rf *rowfeed.DB) error {
@@ -62,11 +62,10 @@ func init() {
 	}
 }
 
-// TestPublishKilledAtEveryStep (M8): a publisher is killed between any two of its
-// statements, in each of its passes. What it leaves is all of a pass or nothing of
-// it; another publisher completes the work; a reader who looked in between gets
-// every change exactly once, in order, and no position is used twice.
-func TestPublishKilledAtEveryStep(t *testing.T) {
+// TestKilledPublisherLosesNothing (M8): a publisher is killed before each of its statements, in each of its passes. A
+// pass has then happened completely or not at all, and another publisher completes the work. A reader gets every change
+// once, in order, and no position is used twice.
+func TestKilledPublisherLosesNothing(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		const changes = 5 // and crashing has a batch size of 2
@@ -146,10 +145,9 @@ func TestPublishKilledAtEveryStep(t *testing.T) {
 	})
 }
 
-// TestCommitOutcomeUnknown (M8): a COMMIT that fails, before or after it took effect,
-// is an error to the caller, who publishes again: nothing is lost, no position is
-// given twice, and RunPublisher does so by itself.
-func TestCommitOutcomeUnknown(t *testing.T) {
+// TestCommitWithUnknownOutcomeIsRetried (M8): a COMMIT that fails, before or after it took effect, is an error for the
+// caller, which publishes again. Nothing is lost and no position is given twice. RunPublisher retries by itself.
+func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -173,8 +171,7 @@ func TestCommitOutcomeUnknown(t *testing.T) {
 			if committed {
 				hooks = testdb.Hooks{
 					After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-						return errors.Join(err,
-							fail(ev))
+						return errors.Join(err, fail(ev))
 					},
 				}
 			}

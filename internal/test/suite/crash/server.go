@@ -11,27 +11,26 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPositionsSurviveTheServer (G2, M6): a position that a reader has seen is
-// there after the server was killed, also where its commits are asynchronous by
-// default: readers' cursors stay valid, and no position is given to another key.
-func TestPositionsSurviveTheServer(t *testing.T) {
+// TestPositionsSurviveServerCrash (G2, M6): a position that a reader has seen exists after the server was killed, even
+// if commits are asynchronous by default. Readers' cursors stay valid, and no position is given to another key.
+func TestPositionsSurviveServerCrash(t *testing.T) {
 	testdb.Quick(t)
+	// PostgreSQL writes nothing to the disk except for a commit that asks for it.
+	asynchronous := []testdb.Option{testdb.Setting("synchronous_commit=off"), testdb.Setting("wal_writer_delay=10s")}
+	binlog := []testdb.Option{
+		testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"), testdb.Setting("server_id=1"),
+	}
 	for _, c := range []struct {
 		engine   testdb.Engine
 		settings []testdb.Option
 		capture  feedtype.Capture
 	}{
-		// Nothing is written to the disk but for a commit that asks for it.
-		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"),
-			testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
-		{testdb.Postgres15, []testdb.Option{testdb.Setting("synchronous_commit=off"),
-			testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureColumn},
-		{testdb.Postgres18, []testdb.Option{testdb.Setting("synchronous_commit=off"),
-			testdb.Setting("wal_writer_delay=10s")}, feedtype.CaptureTrigger},
+		{testdb.Postgres15, asynchronous, feedtype.CaptureTrigger},
+		{testdb.Postgres15, asynchronous, feedtype.CaptureColumn},
+		{testdb.Postgres18, asynchronous, feedtype.CaptureTrigger},
 		{testdb.MariaDB, nil, feedtype.CaptureTrigger},
 		{testdb.MariaDB, nil, feedtype.CaptureColumn},
-		{testdb.MariaDB, []testdb.Option{testdb.Setting("log_bin=binlog"), testdb.Setting("sync_binlog=1"),
-			testdb.Setting("server_id=1")}, feedtype.CaptureTrigger},
+		{testdb.MariaDB, binlog, feedtype.CaptureTrigger},
 		{testdb.MySQL, nil, feedtype.CaptureTrigger},
 	} {
 		t.Run(c.engine.Name, func(t *testing.T) {

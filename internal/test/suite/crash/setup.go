@@ -9,10 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestFeedAddKilledAtEveryStatement (M28): `feed add` on a live table with rows is killed
-// before every one of its statements, and run again. Writers never notice, whatever
-// is half-made; in the end every row is in the feed, and the schema is that of an
-// undisturbed `feed add`.
+// TestFeedAddKilledAtEveryStatement (M28): feed add on a live table is killed before each of its statements, and run
+// again. Writers never fail. In the end the feed has every row, and the schema is that of an uninterrupted feed add.
 func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
@@ -103,8 +101,8 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 	})
 }
 
-// TestFeedDropKilledAtEveryStatement (M28): `feed drop` is killed before every one of its
-// statements, and run again. Writers never notice; in the end nothing is left.
+// TestFeedDropKilledAtEveryStatement (M28): feed drop is killed before each of its statements, and run again. Writers
+// never fail, and in the end nothing is left.
 func TestFeedDropKilledAtEveryStatement(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")

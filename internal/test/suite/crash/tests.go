@@ -6,9 +6,9 @@ import "testing"
 
 // Tests are the tests of this folder in the order in which they run.
 var Tests = []func(*testing.T){
-	TestPublishKilledAtEveryStep,
-	TestCommitOutcomeUnknown,
-	TestPositionsSurviveTheServer,
+	TestKilledPublisherLosesNothing,
+	TestCommitWithUnknownOutcomeIsRetried,
+	TestPositionsSurviveServerCrash,
 	TestFeedAddKilledAtEveryStatement,
 	TestFeedDropKilledAtEveryStatement,
 }

@@ -17,17 +17,17 @@ func inHouse(x *suite.Env, column string) {
 	x.Helper()
 	x.Exec(
 		"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, "+column+")",
-		"CREATE TABLE sequences (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT "+
-			"NULL, version BIGINT NOT NULL)",
+		"CREATE TABLE sequences (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE,"+
+			" value BIGINT NOT NULL, version BIGINT NOT NULL)",
 		"INSERT INTO sequences VALUES (1, 'kv', 9, 123), (2, 'other', 70, 1), (3, 'bad', -1, 1)",
 		"INSERT INTO kv (id, k, v, feed_sync_id) VALUES (1, 'a', 1, 7), (2, 'b', 2, 3), (3, 'c', 3, NULL)",
 	)
 }
 
-// TestAdopt (M28): a table that has positions keeps them, and the sequence goes on above
-// them, or above what the former sequence has given. Dropping the feed leaves the
-// user's own columns and what stands in them.
-func TestAdopt(t *testing.T) {
+// TestAdoptedTableKeepsItsPositions (M28): a table with positions keeps them. New positions are above them, or above
+// the number that the former sequence gave last. Dropping the feed leaves the columns that the user's table had, and
+// their values.
+func TestAdoptedTableKeepsItsPositions(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL")
 		before := x.DB.Dump(x.T)
@@ -85,14 +85,15 @@ func TestAdopt(t *testing.T) {
 	})
 }
 
-// TestAdoptRefused (M28): what is not a position, was given twice, or leaves no higher one for what
-// comes is refused with the reason, and so are columns that cannot hold positions.
-func TestAdoptRefused(t *testing.T) {
+// TestUnfitPositionsAreNotAdopted (M28): adopting a table is refused with the reason if a value is no position, exists
+// twice, or leaves no higher position. Columns that cannot hold positions are refused, too.
+func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL, shard INT NULL")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		for position, reason := range map[int64]string{0: "is not a position", -3: "is not a position",
-			3: "several rows", math.MaxInt64: "leaves no higher one"} {
+		for position, reason := range map[int64]string{
+			0: "is not a position", -3: "is not a position", 3: "several rows", math.MaxInt64: "leaves no higher one",
+		} {
 			x.Exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)
@@ -121,18 +122,18 @@ func TestAdoptRefused(t *testing.T) {
 	})
 }
 
-// TestAdoptCursors (M23): consumers of a former unsharded table of cursors go on
-// behind the position that they had stored, as shard 0 of 1; those that are known
-// already stay; a cursor that is ahead of the feed is refused.
-func TestAdoptCursors(t *testing.T) {
+// TestAdoptedConsumersResume (M23): consumers in a former table of cursors become shard 0 of 1, and resume behind the
+// positions stored there. A consumer that rowfeed already knows keeps its cursor. A cursor ahead of the feed is
+// refused.
+func TestAdoptedConsumersResume(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL")
 		x.Exec(
-			"CREATE TABLE cursors (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT "+
-				"NOT NULL)",
+			"CREATE TABLE cursors"+
+				" (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
 			"INSERT INTO cursors VALUES (1, 'mailer', 3), (2, 'new', 0), (3, 'index', 8)",
-			"CREATE TABLE several (name VARCHAR(100) NOT NULL, feed VARCHAR(100) NOT NULL, position BIGINT NULL, "+
-				"PRIMARY KEY (name, feed))",
+			"CREATE TABLE several (name VARCHAR(100) NOT NULL, feed VARCHAR(100) NOT NULL,"+
+				" position BIGINT NULL, PRIMARY KEY (name, feed))",
 			"INSERT INTO several VALUES ('report', 'kv', NULL), ('report', 'other', 70), ('mailer', 'kv', 9)",
 		)
 		spec := rowfeed.FeedSpec{
@@ -205,43 +206,31 @@ func TestAdoptCursors(t *testing.T) {
 	})
 }
 
-// TestTriggersOnPublishing (H22): a trigger of the user's that fires when a
-// position is written is refused by name, unless accepted; one that is about other
-// columns is not, where triggers can be; one that takes the position away again stops
-// the publisher with the reason, instead of keeping it busy for ever; and one that is
-// made later is noticed.
-func TestTriggersOnPublishing(t *testing.T) {
+// TestTriggerThatFiresOnPublishingIsRefused (H22): a user's trigger that fires when a position is written is refused by
+// name, unless it is accepted. Verify finds one that is created later. A trigger for other columns is allowed, if the
+// database has such triggers. A trigger that resets the position stops the publisher with the reason.
+func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)", "CREATE TABLE log (n INT)")
-		trigger := func(name, columns, sqlite, postgres, mysql string) {
+		trigger := func(name, columns, body string) {
 			x.Helper()
-			switch x.Family() {
-			case "sqlite":
-				x.Exec("CREATE TRIGGER " + name + " AFTER UPDATE " + columns + " ON kv BEGIN " + sqlite + "; END")
-			case "postgres":
-				x.Exec(
-					"CREATE FUNCTION "+name+"() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN "+postgres+"; RETURN "+
-						"NEW; END'",
-					"CREATE TRIGGER "+name+" BEFORE UPDATE "+columns+" ON kv FOR EACH ROW EXECUTE FUNCTION "+name+"()",
-				)
-			case "mysql":
-				x.Exec("CREATE TRIGGER " + name + " BEFORE UPDATE ON kv FOR EACH ROW " + mysql)
-			}
+			x.Exec(x.Statements("install.trigger", name, columns, body)...)
 		}
 		log := "INSERT INTO log VALUES (1)"
 		drop := func(name string) {
-			x.Exec("DROP TRIGGER " + name + x.By(map[string]string{"sqlite": "", "postgres": " ON kv", "mysql": ""}))
+			x.Helper()
+			x.Exec(x.Text("install.drop_trigger", name))
 		}
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
-		trigger("writes_a_log", "", log, log, log)
+		trigger("writes_a_log", "", log)
 		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 		x.WantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "writes_a_log") {
 			x.Errorf("the refusal does not name the trigger: %v", err)
 		}
 		drop("writes_a_log")
-		if x.Family() != "mysql" { // whose triggers know no columns
-			trigger("about_v", "OF v", log, log, log)
+		if x.Has.ColumnTriggers {
+			trigger("about_v", "OF v", log)
 		}
 		f := x.Add(spec)
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
@@ -249,7 +238,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 		if n := x.Scalar("SELECT count(*) FROM log"); n != 0 {
 			x.Error("publishing fired a trigger that is about another column")
 		}
-		trigger("later", "", log, log, log)
+		trigger("later", "", log)
 		problems, err := f.Admin().Verify(x.Ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
 			x.Errorf("problems %q, %v", problems, err)
@@ -266,8 +255,7 @@ func TestTriggersOnPublishing(t *testing.T) {
 			x.Errorf("%d rows were published", n)
 		}
 		drop("later")
-		trigger("undoes", "", "UPDATE kv SET feed_sync_id = NULL WHERE id = NEW.id", "NEW.feed_sync_id = NULL",
-			"SET NEW.feed_sync_id = NULL")
+		trigger("undoes", "", x.Text("install.reset_position"))
 		x.Exec("INSERT INTO kv VALUES (2, 'b', 2)")
 		_, err = f.Publish(x.Bounded())
 		x.WantCode(err, rowfeed.Refused)
@@ -281,23 +269,14 @@ func TestTriggersOnPublishing(t *testing.T) {
 	})
 }
 
-// TestPartitionsWithPositions (H11): rows of a partitioned table, in whichever
-// partition, and a row that moves from one to another.
-func TestPartitionsWithPositions(t *testing.T) {
+// TestColumnCaptureOnPartitionedTable (H11): rows of all partitions are published, and so is a row that moves to
+// another partition.
+func TestColumnCaptureOnPartitionedTable(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		switch x.Family() {
-		case "sqlite":
-			return // has no partitions
-		case "postgres":
-			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
-				"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100)",
-				"CREATE TABLE kv_high PARTITION OF kv FOR VALUES FROM (100) TO (200)")
-		case "mysql":
-			x.Exec(
-				"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE " +
-					"(id) (PARTITION low VALUES LESS THAN (100), PARTITION high VALUES LESS THAN (200))",
-			)
+		if !x.Has.Partitions {
+			return
 		}
+		x.Exec(x.Statements("install.partitioned")...)
 		before := x.DB.Dump(x.T)
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
 		k := x.Keeper(f, 0)
@@ -314,12 +293,12 @@ func TestPartitionsWithPositions(t *testing.T) {
 		k.Read()
 		k.Judge(x.KVRows(), suite.ByID)
 		x.WantSound(f)
-		if x.Family() == "postgres" {
+		if x.Has.WritablePartitions {
 			held := x.Begin(0)
 			x.In(held, "INSERT INTO kv_low VALUES (3, 'held', 1)")
 			status, err := f.Admin().Status(x.Ctx)
 			if err != nil || len(status.Blockers) != 1 {
-				x.Errorf("who writes to a partition is no blocker: %+v, %v", status, err)
+				x.Errorf("a transaction that writes to a partition is no blocker: %+v, %v", status, err)
 			}
 			held.Rollback()
 		}

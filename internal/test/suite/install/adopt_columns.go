@@ -14,34 +14,17 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestAdoptUnfitColumns (M28): a column that cannot hold positions is refused with the
-// reason: one that is too narrow; one with a value of its own, so that new rows would
-// never wait; and, on PostgreSQL, one that foreign keys may refer to, whose UPDATE
-// waits for those who refer to the row. Verify tells of what a column becomes later.
-func TestAdoptUnfitColumns(t *testing.T) {
+// TestUnfitPositionColumnIsNotAdopted (M28): adopting is refused with the reason if the position column is too narrow,
+// has a default, or is generated. PostgreSQL also refuses a column that foreign keys can refer to, because updating it
+// waits for transactions that refer to the row. Verify reports a column that becomes unfit later.
+func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachColumn(t, func(x *suite.Env) {
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		generated := "BIGINT GENERATED ALWAYS AS (v) " + x.By(
-			map[string]string{"sqlite": "VIRTUAL", "postgres": "STORED", "mysql": "STORED"},
-		)
-		unfit := map[string]string{
-			"BIGINT DEFAULT 0": "value of its own",
-			"BIGINT NOT NULL":  "may not be NULL",
-			generated:          "",
-		}
-		switch x.Family() {
-		case "sqlite":
-			unfit["TEXT"], unfit[""] = "INTEGER", "INTEGER"
-		case "postgres":
-			unfit["INTEGER"], unfit["SMALLINT"], unfit["NUMERIC"] = "bigint", "bigint", "bigint"
-			unfit["BIGINT UNIQUE"], unfit["BIGINT, UNIQUE (id, feed_sync_id)"],
-				unfit["BIGINT, UNIQUE (feed_sync_id) DEFERRABLE"] = "partial", "partial", "partial"
-		case "mysql":
-			unfit["INT NULL"], unfit["SMALLINT NULL"], unfit["MEDIUMINT UNSIGNED NULL"] = "BIGINT", "BIGINT", "BIGINT"
-		}
 		before := ""
-		for decl, reason := range unfit {
+		for line := range strings.Lines(x.Text("install.unfit_position_columns")) {
+			decl, reason, _ := strings.Cut(line, "->")
+			decl, reason = strings.TrimSpace(decl), strings.TrimSpace(reason)
 			x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v BIGINT, feed_sync_id " + decl + ")")
 			before = x.DB.Dump(x.T)
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
@@ -68,24 +51,18 @@ func TestAdoptUnfitColumns(t *testing.T) {
 			}
 		}
 		wantProblem("")
-		if x.Family() == "sqlite" {
-			x.Exec("DROP INDEX rowfeed_kv_row_position", "DROP INDEX rowfeed_kv_row_waiting",
-				"ALTER TABLE kv DROP COLUMN feed_sync_id", "ALTER TABLE kv ADD COLUMN feed_sync_id BIGINT DEFAULT 5")
-		} else {
-			x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id SET DEFAULT 5")
-		}
+		x.Exec(x.Statements("install.set_position_default")...)
 		wantProblem("value of its own")
-		if x.Family() != "postgres" {
+		if !x.Has.KeyShareLocks {
 			return
 		}
-		x.Exec("ALTER TABLE kv ALTER COLUMN feed_sync_id DROP DEFAULT",
-			"CREATE UNIQUE INDEX once ON kv (feed_sync_id) WHERE feed_sync_id IS NOT NULL")
+		x.Exec(x.Statements("install.partial_unique_index")...)
 		wantProblem("")
 		x.Exec("INSERT INTO kv (id, v) VALUES (1, 1)")
-		child := x.Begin(sql.LevelReadCommitted) // as a foreign key has it
-		x.In(child, "SELECT 1 FROM kv WHERE id = 1 FOR KEY SHARE")
+		child := x.Begin(sql.LevelReadCommitted)
+		x.In(child, x.Text("install.refer_to_row"))
 		if n, err := f.Publish(x.Bounded()); n != 1 || err != nil {
-			x.Errorf("beside one who refers to the row %d rows were published: %v", n, err)
+			x.Errorf("while a transaction refers to the row, %d rows were published: %v", n, err)
 		}
 		x.Commit(child)
 		x.Exec("CREATE UNIQUE INDEX referred ON kv (feed_sync_id)")
@@ -93,10 +70,10 @@ func TestAdoptUnfitColumns(t *testing.T) {
 	})
 }
 
-// TestColumnNamesInAnyCase (M28): on SQLite, MariaDB and MySQL Feed_Sync_Id is the column
-// feed_sync_id: it is refused without --adopt, with nothing half-made, and adopted with
-// it; on PostgreSQL it is another column.
-func TestColumnNamesInAnyCase(t *testing.T) {
+// TestColumnCaptureIgnoresCaseOfNames (M28): if a database ignores the case of names, Feed_Sync_Id is the column
+// feed_sync_id: it is refused without --adopt, with no trace left, and adopted with it. On other databases, it is an
+// ordinary column.
+func TestColumnCaptureIgnoresCaseOfNames(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		position, shard := x.Dialect.Quote("Feed_Sync_Id"), x.Dialect.Quote("Shard")
 		x.Exec(
@@ -105,7 +82,7 @@ func TestColumnNamesInAnyCase(t *testing.T) {
 		)
 		before := x.DB.Dump(x.T)
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
-		if x.Family() == "postgres" {
+		if x.Has.CaseSensitiveNames {
 			f := x.Add(spec)
 			x.Publish(f)
 			x.WantPage(f, "", 5, `1 upsert {"id":1,"v":2,"Feed_Sync_Id":7,"Shard":3}`,
@@ -131,25 +108,21 @@ func TestColumnNamesInAnyCase(t *testing.T) {
 	})
 }
 
-// TestTriggersOfPartitions (H22): a trigger that hangs on a partition fires for the
-// publisher's UPDATE, too.
-func TestTriggersOfPartitions(t *testing.T) {
+// TestTriggerOfPartitionIsRefused (H22): a trigger on a partition fires for the publisher's UPDATE, too. It is refused
+// by name, and Verify finds one that is created later.
+func TestTriggerOfPartitionIsRefused(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere partitions have no triggers
 	suite.EachColumn(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",
-			"CREATE TABLE kv_low PARTITION OF kv FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id)",
-			"CREATE TABLE kv_lowest PARTITION OF kv_low FOR VALUES FROM (0) TO (10)",
-			"CREATE FUNCTION logs() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
-			"CREATE TRIGGER in_a_partition BEFORE UPDATE ON kv_lowest FOR EACH ROW EXECUTE FUNCTION logs()")
+		x.Exec(x.Statements("install.trigger_of_partition")...)
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 		x.WantCode(err, rowfeed.Refused)
 		if !strings.Contains(err.Error(), "in_a_partition") {
 			x.Errorf("the refusal does not name the trigger: %v", err)
 		}
-		x.Exec("DROP TRIGGER in_a_partition ON kv_lowest")
+		x.Exec(x.Text("install.drop_trigger_of_partition"))
 		f := x.Add(spec)
-		x.Exec("CREATE TRIGGER later BEFORE UPDATE ON kv FOR EACH ROW EXECUTE FUNCTION logs()")
+		x.Exec(x.Text("install.later_trigger"))
 		problems, err := f.Admin().Verify(x.Ctx)
 		if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "later") {
 			x.Errorf("problems %q, %v", problems, err)
@@ -157,9 +130,9 @@ func TestTriggersOfPartitions(t *testing.T) {
 	})
 }
 
-// TestFormerPublisherStillRuns: rows that stand where the publisher is about to put
-// others stop it, with the reason and the way out.
-func TestFormerPublisherStillRuns(t *testing.T) {
+// TestForeignPositionsStopPublisher: another program writes positions that the publisher would give next. The publisher
+// stops and says why and what to do. Repair mends the feed, and both changes are published.
+func TestForeignPositionsStopPublisher(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(2)
@@ -183,9 +156,9 @@ func TestFormerPublisherStillRuns(t *testing.T) {
 	})
 }
 
-// TestColumnAndTriggerFeed (H22): a table has a feed whose rows hold their positions and
-// another with triggers, made in either order; neither takes the other for trouble.
-func TestColumnAndTriggerFeed(t *testing.T) {
+// TestColumnAndTriggerFeedShareTable (H22): a table has a feed with column capture and another one with triggers,
+// created in either order. Both have every row, and publishing one makes no entries in the other.
+func TestColumnAndTriggerFeedShareTable(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 		before := x.DB.Dump(x.T)
@@ -202,10 +175,9 @@ func TestColumnAndTriggerFeed(t *testing.T) {
 			for _, name := range []string{"kv", "noted"} {
 				lines, _ := x.Drain(feeds[name], "")
 				for _, want := range []string{suite.KV(1, "a", 1), suite.KV(2, "b", 2)} {
-					if !slices.ContainsFunc(
-						lines,
-						func(line string) bool { return strings.HasPrefix(line, strings.TrimSuffix(want, "}")) },
-					) {
+					if !slices.ContainsFunc(lines, func(line string) bool {
+						return strings.HasPrefix(line, strings.TrimSuffix(want, "}"))
+					}) {
 						x.Errorf("%s: entries %q, want %s", name, lines, want)
 					}
 				}
@@ -228,9 +200,9 @@ func TestColumnAndTriggerFeed(t *testing.T) {
 	})
 }
 
-// TestAdoptAgain (M28): adding the feed again with another former sequence, or other former
-// cursors, is a conflict that names the difference: nothing was taken over from there.
-func TestAdoptAgain(t *testing.T) {
+// TestAdoptingDifferentlyIsConflict (M28): adding an adopted feed again with another former sequence or other cursors
+// is a conflict that names the difference, because nothing was adopted from there.
+func TestAdoptingDifferentlyIsConflict(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		inHouse(x, "feed_sync_id BIGINT NULL")
 		x.Exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)")
@@ -252,22 +224,17 @@ func TestAdoptAgain(t *testing.T) {
 	})
 }
 
-// TestIndexThatBrokeOff (M28): an index of the right name that no query can use, since its
-// CREATE INDEX CONCURRENTLY broke off, is made anew, by feed add and by upgrade.
-func TestIndexThatBrokeOff(t *testing.T) {
+// TestInvalidIndexIsRebuilt (M28): an interrupted CREATE INDEX CONCURRENTLY leaves an index that no query can use.
+// Upgrade and feed add rebuild it.
+func TestInvalidIndexIsRebuilt(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere an index is whole or not there
 	suite.EachColumn(t, func(x *suite.Env) {
 		f := x.AddKV()
 		healthy := x.DB.Dump(x.T)
-		broken := func() {
-			x.Exec(
-				"UPDATE pg_index SET indisvalid = false WHERE indexrelid IN ('rowfeed_kv_row_position'::regclass, " +
-					"'rowfeed_kv_row_waiting'::regclass)",
-			)
-		}
+		broken := func() { x.Exec(x.Text("install.invalidate_indexes")) }
 		invalid := func() int64 {
 			x.Helper()
-			return x.Scalar("SELECT count(*) FROM pg_index WHERE indrelid = 'kv'::regclass AND NOT indisvalid")
+			return x.Scalar(x.Text("install.count_invalid_indexes"))
 		}
 		broken()
 		if mended, err := f.Admin().Upgrade(x.Ctx); err != nil || len(mended) != 2 || invalid() != 0 {
@@ -279,9 +246,7 @@ func TestIndexThatBrokeOff(t *testing.T) {
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 			x.Fatal(err)
 		}
-		x.Exec("ALTER TABLE kv ADD COLUMN feed_sync_id bigint",
-			"CREATE INDEX rowfeed_kv_row_position ON kv (feed_sync_id, id) WHERE feed_sync_id IS NOT NULL",
-			"CREATE INDEX rowfeed_kv_row_waiting ON kv (id) WHERE feed_sync_id IS NULL")
+		x.Exec(x.Statements("install.indexes_of_former_add")...)
 		broken()
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Adopt: true})
 		if n := invalid(); n != 0 {
@@ -290,11 +255,10 @@ func TestIndexThatBrokeOff(t *testing.T) {
 	})
 }
 
-// TestTurnOfAnotherFeed: the key behind which the next batch begins is one of the feed as
-// it was. Dropped and added again with a longer key by another process, while a batch is
-// on its way and the new record has been read already, the feed is published from its
-// first key on.
-func TestTurnOfAnotherFeed(t *testing.T) {
+// TestRecreatedFeedIsPublishedFromFirstKey: another process drops the feed during a batch and adds it again with a
+// longer key, and the publisher has already read the new record. The publisher does not resume behind a key of the old
+// feed: it publishes every row.
+func TestRecreatedFeedIsPublishedFromFirstKey(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // in SQLite an open batch locks all others out
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec(x.Exact("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(20) NOT NULL, v BIGINT)"),
@@ -312,8 +276,10 @@ func TestTurnOfAnotherFeed(t *testing.T) {
 			if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
 				return err
 			}
-			if _, err := x.RF.AddFeed(x.Ctx, rowfeed.FeedSpec{Name: "kv", Table: "kv", Key: []string{"id", "k"},
-				Capture: feedtype.CaptureColumn}, nil); err != nil {
+			longer := rowfeed.FeedSpec{
+				Name: "kv", Table: "kv", Key: []string{"id", "k"}, Capture: feedtype.CaptureColumn,
+			}
+			if _, err := x.RF.AddFeed(x.Ctx, longer, nil); err != nil {
 				return err
 			}
 			_, err := f.Info(x.Ctx) // reads the record
@@ -336,13 +302,12 @@ func TestTurnOfAnotherFeed(t *testing.T) {
 	})
 }
 
-// TestReadersWhileIndexesAreMade (H22): on PostgreSQL the columns, which keep everybody out, are
-// committed before the indexes are made, which read the whole table: readers read
-// meanwhile. What breaks off there goes on when the feed is added again, or is dropped.
-func TestReadersWhileIndexesAreMade(t *testing.T) {
-	testdb.Only(
-		t,
-		testdb.PostgreSQL...) // SQLite's readers read beside a writer; DDL of MariaDB and MySQL commits by itself
+// TestReadersReadWhileIndexesAreBuilt (H22): feed add commits the new columns, whose lock excludes readers, before it
+// builds the indexes, which reads the whole table. Readers can read meanwhile. If building fails, adding the feed again
+// completes it, and dropping the feed cleans up.
+func TestReadersReadWhileIndexesAreBuilt(t *testing.T) {
+	// In SQLite, readers do not wait for a writer. DDL of MariaDB and MySQL commits by itself.
+	testdb.Only(t, testdb.PostgreSQL...)
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
 			"INSERT INTO kv VALUES (1, 'a', 1)")

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
@@ -57,46 +56,16 @@ func linesThatDiffer(have, want string) string {
 	return out.String()
 }
 
-// lines are the rows of a query as text.
-func lines(x *suite.Env, query string) string {
-	x.Helper()
-	rows, err := dialect.QueryAll(x.Ctx, dialect.On(x.DB.Admin()), query, nil, func(rows dialect.Rows) (string, error) {
-		var line string
-		return line, rows.Scan(&line)
-	})
-	if err != nil {
-		x.Fatalf("%s: %v", query, err)
-	}
-	return strings.Join(rows, "\n")
-}
-
-// joined is an expression for columns as one text.
-func joined(x *suite.Env, columns ...string) string {
-	x.Helper()
-	text := x.By(map[string]string{"sqlite": "text", "postgres": "text", "mysql": "char"})
-	for i, c := range columns {
-		columns[i] = "COALESCE(CAST(" + c + " AS " + text + "), 'NULL')"
-	}
-	if x.Family() == "mysql" {
-		return "concat_ws(' ', " + strings.Join(columns, ", ") + ")"
-	}
-	return strings.Join(columns, " || ' ' || ")
-}
-
-// records are what a feed's making leaves in rowfeed's tables, as far as a script can know it.
+// records are the records that a new feed has in rowfeed's tables, except for what a script cannot know.
 func records(x *suite.Env) string {
 	x.Helper()
-	return lines(
-		x,
-		"SELECT "+joined(x, "mode", "capture", "state", "generation", "source_table", "data_shards", "shard_column",
-			"tombstones_seconds", "database_identity")+" FROM rowfeed_feeds",
-	) + "\n" +
-		lines(x, "SELECT "+joined(x, "name", "value", "version")+" FROM rowfeed_sequences") + "\n" +
-		lines(
-			x,
-			"SELECT "+joined(x, "feed", "shard", "time_ms", "ulid_high", "ulid_low", "below_high", "below_low",
-				"witness", "live_from", "filled_by")+" FROM rowfeed_shards ORDER BY shard",
-		)
+	return strings.Join(slices.Concat(
+		x.List("SELECT mode, capture, state, generation, source_table, data_shards, shard_column, tombstones_seconds,"+
+			" database_identity FROM rowfeed_feeds"),
+		x.List("SELECT name, value, version FROM rowfeed_sequences"),
+		x.List("SELECT feed, shard, time_ms, ulid_high, ulid_low, below_high, below_low, witness, live_from, filled_by"+
+			" FROM rowfeed_shards ORDER BY shard"),
+	), "\n")
 }
 
 // forget drops the feed, and what is kept of it.
@@ -111,27 +80,23 @@ func forget(x *suite.Events, before string) {
 	}
 }
 
-// schema is the dump, without the name of the database where triggers are named with it: MariaDB
-// keeps the words of their statements, and a script has no name to give them.
+// schema is the dump without the database's name. MariaDB keeps the text of the statements that make triggers, and a
+// script does not know the name.
 func schema(x *suite.Events) string {
-	dump := x.DB.Dump(x.T)
-	if x.Family() == "mysql" {
-		dump = strings.ReplaceAll(dump, "`"+x.DB.Name+"`.", "")
-	}
-	return dump
+	return strings.ReplaceAll(x.DB.Dump(x.T), x.Dialect.Quote(x.DB.Name)+".", "")
 }
 
-// TestPrintBlocking (M28): the script that is printed without a server makes the feed that feed add
-// makes: the same schema, the same record, shards that go on above their rows (M28, M62).
-func TestPrintBlocking(t *testing.T) {
+// TestPrintedScriptMakesBlockingFeed (M28, M62): the script that is printed without a server makes the same feed as
+// feed add: the same schema, the same record, and shards whose ULIDs are above those of their rows.
+func TestPrintedScriptMakesBlockingFeed(t *testing.T) {
 	for _, bytes := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bytes=%v", bytes), func(t *testing.T) {
 			suite.Each(t, func(e *suite.Env) {
-				ulidType := e.ULIDType()
-				if bytes && e.Family() != "postgres" {
-					return // they have one type
-				} else if bytes {
-					ulidType = "bytea"
+				ulidType, literal := e.ULIDType(), "install.ulid"
+				if bytes {
+					if ulidType, literal = e.Text("install.byte_ulid_type"), "install.byte_ulid"; ulidType == "" {
+						return // the database has only one type for ULIDs
+					}
 				}
 				x := &suite.Events{Env: e}
 				x.Exec(strings.Replace(x.EventsTable("events"), x.ULIDType(), ulidType, 1),
@@ -139,21 +104,13 @@ func TestPrintBlocking(t *testing.T) {
 				for i, row := range []struct {
 					shard int
 					hex   string
-				}{{4, "01857302da88ffffbfffffffffffffff"}, {4, "01857302da87ffff3fffffffffffffff"}, {5,
-					"018abcdef9f0ffffffffffffffffffff"}, {-6, "00000000000100000000000000000001"},
-					{8, "019abcdef0123456ff00ff00ff00ff00"}} {
-					x.Exec(fmt.Sprintf(
-						"INSERT INTO events VALUES (%d, %d, %s, '')",
-						i+1,
-						row.shard,
-						x.By(
-							map[string]string{
-								"sqlite":   "x'" + row.hex + "'",
-								"postgres": map[bool]string{false: "'", true: `'\x`}[bytes] + row.hex + "'",
-								"mysql":    "x'" + row.hex + "'",
-							},
-						),
-					))
+				}{
+					{4, "01857302da88ffffbfffffffffffffff"}, {4, "01857302da87ffff3fffffffffffffff"},
+					{5, "018abcdef9f0ffffffffffffffffffff"}, {-6, "00000000000100000000000000000001"},
+					{8, "019abcdef0123456ff00ff00ff00ff00"},
+				} {
+					x.Exec(fmt.Sprintf("INSERT INTO events VALUES (%d, %d, %s, '')", i+1, row.shard,
+						x.Text(literal, row.hex)))
 				}
 				before := x.DB.Dump(x.T)
 				spec := suite.EventsSpec()
@@ -186,17 +143,17 @@ func TestPrintBlocking(t *testing.T) {
 	}
 }
 
-// TestPrintOutbox (M28): the script leaves the feed to back-fill, which feed add with the same arguments
-// completes, or feed backfill; meanwhile nobody who begins misses a row (M28, M62).
-func TestPrintOutbox(t *testing.T) {
+// TestPrintedScriptMakesOutboxFeed (M28, M62): the script leaves the feed for back-fill, which feed add with the same
+// arguments or feed backfill completes. Until then, new readers are refused, so that they miss no row.
+func TestPrintedScriptMakesOutboxFeed(t *testing.T) {
 	for _, capture := range []feedtype.Capture{feedtype.CaptureApp, feedtype.CaptureTrigger} {
 		t.Run(string(capture), func(t *testing.T) {
 			suite.Each(t, func(e *suite.Env) {
 				x := &suite.Events{Env: e}
 				x.Exec(
 					"CREATE TABLE events (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, made TIMESTAMP NULL)",
-					"INSERT INTO events VALUES (1, 3, '2024-01-02 03:04:06'), (2, 3, '2024-01-02 03:04:05'), (3, "+
-						"4, NULL)",
+					"INSERT INTO events VALUES (1, 3, '2024-01-02 03:04:06'), (2, 3, '2024-01-02 03:04:05')",
+					"INSERT INTO events VALUES (3, 4, NULL)",
 				)
 				before := x.DB.Dump(x.T)
 				spec := rowfeed.FeedSpec{
@@ -225,10 +182,8 @@ func TestPrintOutbox(t *testing.T) {
 					x.Exec("INSERT INTO events VALUES (9, 3, NULL)")
 					if capture == feedtype.CaptureApp {
 						tx := x.Begin(sql.LevelReadCommitted)
-						if err := x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), rowfeed.OutboxRecord{Shard: 3,
-							Key: rowfeed.Key{int64(9)}}); err != nil {
-							x.Fatal(err)
-						}
+						record := rowfeed.OutboxRecord{Shard: 3, Key: rowfeed.Key{int64(9)}}
+						must(x.Env, x.Feed.AppendOutbox(x.Ctx, rowfeed.InTx(tx), record))
 						x.Commit(tx)
 					}
 					if err := complete(); err != nil {

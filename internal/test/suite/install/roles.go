@@ -21,9 +21,11 @@ import (
 func eachWithRoles(t *testing.T, f func(x *suite.Events)) {
 	t.Helper()
 	suite.EachULID(t, func(x *suite.Events) {
-		if x.Family() == "sqlite" {
-			for _, err := range []error{x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{"w"}}),
-				x.Feed.Admin().Revoke(x.Ctx, rowfeed.Grants{Readers: []string{"r"}})} {
+		if !x.Has.Logins {
+			for _, err := range []error{
+				x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{"w"}}),
+				x.Feed.Admin().Revoke(x.Ctx, rowfeed.Grants{Readers: []string{"r"}}),
+			} {
 				if x.WantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 					t.Error(err)
 				}
@@ -40,10 +42,9 @@ func eachWithRoles(t *testing.T, f func(x *suite.Events)) {
 	})
 }
 
-// TestWriterRole (M29): a login that is the feed's writer, and has INSERT on its table, locks and
-// inserts, in Go and in SQL, and may do nothing else; before it was granted, and after that was
-// revoked, it may not do that either.
-func TestWriterRole(t *testing.T) {
+// TestWriterMayOnlyLockAndInsert (M29): a login that is a writer of the feed, with INSERT on its table, can lock and
+// insert, in Go and in SQL, and nothing else. Without the grant, and after it was revoked, it cannot do that either.
+func TestWriterMayOnlyLockAndInsert(t *testing.T) {
 	testdb.Quick(t)
 	eachWithRoles(t, func(x *suite.Events) {
 		w := x.NewLogin(`wri"t'er`, nil)
@@ -105,24 +106,14 @@ func TestWriterRole(t *testing.T) {
 		}
 		_, err = f.Lock(x.Ctx, rowfeed.InTx(w.BeginAs()), rowfeed.LockRequest{})
 		x.WantCode(err, rowfeed.Refused)
-		mayNot(
-			w,
-			"SELECT * FROM rowfeed_feeds",
-			x.By(
-				map[string]string{
-					"postgres": "SELECT rowfeed_lock_events(1)",
-					"mysql":    "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)",
-				},
-			),
-		)
+		mayNot(w, "SELECT * FROM rowfeed_feeds", x.Text("install.lock_events"))
 		x.SameDump(without, "after revoke")
 	})
 }
 
-// TestReaderRole (M61): a login that is the feed's reader, and has SELECT on its table, fetches,
-// serves over HTTP, and consumes with cursors of its own; it may write nothing, lock nothing, and read of
-// other feeds no row.
-func TestReaderRole(t *testing.T) {
+// TestReaderMayOnlyRead (M61): a login that is a reader of the feed, with SELECT on its table, can fetch, serve HTTP,
+// and consume with cursors of its own. It cannot write, lock, or read rows of other feeds.
+func TestReaderMayOnlyRead(t *testing.T) {
 	testdb.Quick(t)
 	eachWithRoles(t, func(x *suite.Events) {
 		r := x.NewLogin("reader", nil)
@@ -143,26 +134,17 @@ func TestReaderRole(t *testing.T) {
 
 		mayNot(r, outOfReach(x.Env)...)
 		for _, table := range []string{"rowfeed_shards", "rowfeed_sequences", "rowfeed_feeds"} {
-			if lock := "SELECT * FROM " + table + " FOR UPDATE"; x.Engine != testdb.MariaDB {
+			if lock := "SELECT * FROM " + table + " FOR UPDATE"; !x.Has.ReadersLock {
 				mayNot(r, lock)
-			} else { // whoever may read a row may lock it there, as GUARANTEES.md says
+			} else { // GUARANTEES.md says so
 				tx := r.BeginAs()
 				x.In(tx, lock)
 				tx.Rollback()
 			}
 		}
-		mayNot(
-			r,
-			x.By(
-				map[string]string{
-					"postgres": "SELECT rowfeed_lock_events(1)",
-					"mysql":    "CALL rowfeed_lock_events(1, NULL, @a, @b, @c)",
-				},
-			),
+		mayNot(r, x.Text("install.lock_events"),
 			"INSERT INTO events (id, shard, ulid) SELECT 9, shard, ulid FROM events",
-			"UPDATE events SET data = ''",
-			"DELETE FROM events",
-		)
+			"UPDATE events SET data = ''", "DELETE FROM events")
 		_, err := f.Lock(x.Ctx, rowfeed.InTx(r.BeginAs()), rowfeed.LockRequest{Shards: []int{3}})
 		x.WantCode(err, rowfeed.Refused)
 		_, err = r.FeedOf("others").Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
@@ -170,7 +152,7 @@ func TestReaderRole(t *testing.T) {
 			t.Error("rows of another feed are fetched")
 		}
 
-		// Its cursors are in tables of its own, of another prefix.
+		// The reader keeps cursors in tables of another prefix.
 		x.Exec("DELETE FROM events WHERE shard = -4", "DELETE FROM rowfeed_shards WHERE shard = -4")
 		own := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Prefix: "mine_"})
 		own.Migrate()
@@ -186,8 +168,7 @@ func TestReaderRole(t *testing.T) {
 			Name:   "c",
 			Source: f,
 			DB:     mine,
-			Handle: func(_ context.Context, _ *sql.Tx,
-				entries []rowfeed.Entry) error {
+			Handle: func(_ context.Context, _ *sql.Tx, entries []rowfeed.Entry) error {
 				handled += len(entries)
 				return nil
 			},
@@ -200,11 +181,12 @@ func TestReaderRole(t *testing.T) {
 	})
 }
 
-// TestOutboxRoles (M29, M61): a writer of an outbox appends records, in Go and in SQL, but does not
-// say where in their order they stand; a reader reads what was moved, and is told who moves the rest.
-func TestOutboxRoles(t *testing.T) {
+// TestOutboxWriterMayOnlyAppend (M29, M61): a writer of an outbox can append records, in Go and in SQL, but cannot
+// choose their positions. A reader can read records that have been moved, and an error tells it to leave moving to
+// others.
+func TestOutboxWriterMayOnlyAppend(t *testing.T) {
 	testdb.Quick(t)
-	testdb.Only(t, testdb.Servers...) // SQLite has no logins: TestWriterRole asserts the refusal
+	testdb.Only(t, testdb.Servers...) // SQLite has no logins: TestWriterMayOnlyLockAndInsert asserts the refusal
 	suite.EachOutbox(t, func(x *suite.Events) {
 		w, r := x.NewLogin("writer", nil), x.NewLogin("reader", nil)
 		x.RightsOn("events", "SELECT, INSERT", w)
@@ -213,10 +195,8 @@ func TestOutboxRoles(t *testing.T) {
 		tx := w.BeginAs()
 		x.In(tx, "INSERT INTO events VALUES (1, ''), (2, '')",
 			"INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 1)")
-		if err := w.FeedOf("events").AppendOutbox(x.Ctx, rowfeed.InTx(tx),
-			rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}); err != nil {
-			t.Fatal(err)
-		}
+		record := rowfeed.OutboxRecord{Key: rowfeed.Key{int64(2)}}
+		must(x.Env, w.FeedOf("events").AppendOutbox(x.Ctx, rowfeed.InTx(tx), record))
 		x.Commit(tx)
 		_, err := r.FeedOf("events").Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.One(0)})
 		if x.WantCode(err, rowfeed.Refused); !strings.Contains(err.Error(), "--no-publish") {
@@ -226,14 +206,8 @@ func TestOutboxRoles(t *testing.T) {
 			t.Errorf("%d moved", n)
 		}
 		x.WantIDs(x.Page(r.FeedOf("events"), 0, "", 10), false, 1, 2)
-		own := x.By(
-			map[string]string{
-				"postgres": "(order_sequence, shard, id) OVERRIDING SYSTEM VALUE VALUES (1, 0, 3)",
-				"mysql":    "(order_sequence, shard, id) VALUES (1, 0, 3)",
-			},
-		)
 		for _, l := range []*suite.Login{w, r} {
-			mayNot(l, "INSERT INTO rowfeed_outbox_events "+own, "UPDATE rowfeed_outbox_events SET shard = 1",
+			mayNot(l, x.Text("install.insert_with_position"), "UPDATE rowfeed_outbox_events SET shard = 1",
 				"DELETE FROM rowfeed_outbox_events", "DELETE FROM rowfeed_feed_events",
 				"UPDATE rowfeed_feed_events SET shard = 1", "INSERT INTO rowfeed_feed_events (shard) VALUES (1)",
 				"UPDATE rowfeed_shards SET ulid_low = 0", "UPDATE rowfeed_feeds SET generation = 7",
@@ -251,9 +225,10 @@ func TestOutboxRoles(t *testing.T) {
 	})
 }
 
-// TestGrants (M29): logins that are none, groups of logins, and what a login keeps for other feeds (M29, M61,
-// M63).
-func TestGrants(t *testing.T) {
+// TestGrantsAndRevokesAreExact (M29, M61, M63): a grant to a login that does not exist changes nothing, even if other
+// logins of the grant exist. Members of a granted group get its rights. Dropping a feed keeps the rights that its
+// logins need for other feeds.
+func TestGrantsAndRevokesAreExact(t *testing.T) {
 	testdb.Quick(t)
 	eachWithRoles(t, func(x *suite.Events) {
 		before := x.DB.Dump(x.T)
@@ -271,9 +246,9 @@ func TestGrants(t *testing.T) {
 			t.Fatal(err)
 		}
 		a, b := x.NewLogin("a", nil), x.NewLogin("b", nil)
-		x.WantCode(plain.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name}}),
-			rowfeed.Refused) // triggers record for it
-		// One that is there and one that is not: nobody gets anything.
+		// Writers of a feed with triggers need no grant.
+		x.WantCode(plain.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name}}), rowfeed.Refused)
+		// If one login of a grant does not exist, no login gets a right.
 		before = x.DB.Dump(x.T)
 		x.WantCode(x.Feed.Admin().Grant(x.Ctx, rowfeed.Grants{Writers: []string{a.Name, "zz nobody " + x.DB.Name}}),
 			rowfeed.Refused)
@@ -283,21 +258,7 @@ func TestGrants(t *testing.T) {
 		}
 		x.SameDump(before, "refused")
 
-		// A group: whoever is in it.
-		group := "group_" + x.DB.Name
-		x.Exec("CREATE ROLE "+group, "GRANT "+group+" TO "+b.SQL)
-		x.Cleanup(func() {
-			if x.Family() == "postgres" {
-				x.Exec("DROP OWNED BY " + group)
-			}
-			x.Exec("DROP ROLE " + group)
-		})
-		switch x.Engine {
-		case testdb.MariaDB:
-			x.Exec("SET DEFAULT ROLE " + group + " FOR " + b.SQL)
-		case testdb.MySQL:
-			x.Exec("SET DEFAULT ROLE " + group + " TO " + b.SQL)
-		}
+		group := newGroup(x.Env, b)
 		before = x.DB.Dump(x.T)
 		others, err := x.RF.Feed(x.Ctx, "others")
 		if err != nil {
@@ -305,7 +266,7 @@ func TestGrants(t *testing.T) {
 		}
 		x.Grant(x.Feed, rowfeed.Grants{Writers: []string{a.Name, group}, Readers: []string{a.Name}})
 		x.Grant(others, rowfeed.Grants{Writers: []string{a.Name}})
-		c := suite.OpenEnv(x.T, b.DB, nil) // a session from after the grant
+		c := suite.OpenEnv(x.T, b.DB, nil) // the grant is for new sessions
 		f, err := c.RF.Feed(x.Ctx, "events")
 		if err != nil {
 			t.Fatal(err)
@@ -318,7 +279,7 @@ func TestGrants(t *testing.T) {
 			t.Error(err)
 		}
 		x.Commit(tx)
-		// What both feeds take stays for the one that is left.
+		// Rights that both feeds need stay for the remaining feed.
 		if err := x.RF.DropFeed(x.Ctx, "events"); err != nil {
 			t.Fatal(err)
 		}
@@ -345,9 +306,9 @@ func TestGrants(t *testing.T) {
 	})
 }
 
-// TestReaderVerifies (M61): a reader's and a writer's process, such as a server that is asked whether it is
-// ready, takes nothing for missing that its login is not shown; who has made the feed is told what is.
-func TestReaderVerifies(t *testing.T) {
+// TestVerifyNeedsNoRightsOfOwner (M61): Verify finds no problem if a reader's login may not see an object. With the
+// owner's login, it finds what is missing.
+func TestVerifyNeedsNoRightsOfOwner(t *testing.T) {
 	eachWithRoles(t, func(x *suite.Events) {
 		x.Exec("CREATE TABLE triggered (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
 		x.Add(
@@ -359,22 +320,8 @@ func TestReaderVerifies(t *testing.T) {
 				ShardColumn: "shard",
 			},
 		)
-		a, group := x.NewLogin("a", nil), "group_"+x.DB.Name
-		x.Exec("CREATE ROLE " + group)
-		x.Cleanup(func() {
-			if x.Family() == "postgres" {
-				x.Exec("DROP OWNED BY " + group)
-			}
-			x.Exec("DROP ROLE " + group)
-		})
-		b := x.NewLogin("b", nil)
-		x.Exec("GRANT " + group + " TO " + b.SQL)
-		switch x.Engine {
-		case testdb.MariaDB:
-			x.Exec("SET DEFAULT ROLE " + group + " FOR " + b.SQL)
-		case testdb.MySQL:
-			x.Exec("SET DEFAULT ROLE " + group + " TO " + b.SQL)
-		}
+		a, b := x.NewLogin("a", nil), x.NewLogin("b", nil)
+		group := newGroup(x.Env, b)
 		for _, name := range []string{"events", "plain", "triggered"} {
 			f, err := x.RF.Feed(x.Ctx, name)
 			if err != nil {
@@ -385,9 +332,10 @@ func TestReaderVerifies(t *testing.T) {
 			}
 			x.Grant(f, rowfeed.Grants{Readers: []string{a.Name, group}})
 		}
-		bs := suite.OpenEnv(x.T, b.DB, nil) // a session from after the grant
+		bs := suite.OpenEnv(x.T, b.DB, nil) // the grant is for new sessions
 		for _, rf := range []*rowfeed.DB{a.RF, bs.RF} {
-			for _, name := range []string{"events", "plain", "triggered", "others"} { // the last one it was not granted
+			// The logins have no grant for the last feed.
+			for _, name := range []string{"events", "plain", "triggered", "others"} {
 				f, err := rf.Feed(x.Ctx, name)
 				if err != nil {
 					t.Fatal(err)

@@ -31,9 +31,9 @@ func locks(l *suite.Login, feed string) error {
 	return err
 }
 
-// TestOwnersKeepTheirRights (M29, M63): PostgreSQL lists an owner's rights, and takes them away,
-// like anybody's. Who owns rowfeed's tables is granted nothing, and loses nothing when a login
-// that has become the owner is revoked, or a feed goes that it was granted.
+// TestOwnersKeepTheirRights (M29, M63): PostgreSQL lists an owner's rights, and revokes them, as those of any login.
+// The owner of rowfeed's tables is granted nothing. A login that became the owner after its grant keeps its rights if
+// it is revoked, or if the granted feed is dropped.
 func TestOwnersKeepTheirRights(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...)
@@ -92,8 +92,9 @@ func TestOwnersKeepTheirRights(t *testing.T) {
 	})
 }
 
-// TestGrantsPrinted (M29): a script that nobody has tried gives nothing to everybody.
-func TestGrantsPrinted(t *testing.T) {
+// TestPrintedGrantsNeedLogin (M29): grants for everybody (public) or for an empty name are not printed, because nothing
+// checks a printed script.
+func TestPrintedGrantsNeedLogin(t *testing.T) {
 	eachWithRoles(t, func(x *suite.Events) {
 		for _, login := range []string{"public", "PUBLIC", "none", ""} {
 			for _, revoke := range []bool{false, true} {
@@ -104,10 +105,10 @@ func TestGrantsPrinted(t *testing.T) {
 	})
 }
 
-// TestAccountsAreOne (M29, M63): an account of MariaDB or MySQL is one, however it is written: it keeps
-// what it needs for a feed that it was granted by another spelling, and is revoked by any. A role of MariaDB's
-// is none of them.
-func TestAccountsAreOne(t *testing.T) {
+// TestAccountIsKnownInAnySpelling (M29, M63): an account of MariaDB or MySQL is the same account in every spelling. It
+// keeps rights for a feed that was granted in another spelling, and any spelling revokes it. A role of MariaDB is no
+// account.
+func TestAccountIsKnownInAnySpelling(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...)
 	eachWithRoles(t, func(x *suite.Events) {

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -81,6 +83,37 @@ func reopen(x *suite.Env, s surroundings, own bool) {
 	x.RF = rf
 }
 
+// settingsTables are the names of the tables whose feeds are observed, and the statements that create them. Their keys
+// have every type whose values, texts or comparisons depend on a setting of the database. With column capture, they
+// have those of these types whose equal values have equal text.
+func settingsTables(x *suite.Env) (names []string, statements []string) {
+	names = []string{"s", "numbered"}
+	if x.Capture == feedtype.CaptureColumn {
+		return names, x.Statements("install.settings_tables_exact")
+	}
+	return names, x.Statements("install.settings_tables")
+}
+
+// settingsWrites are what writers do with these tables, in three parts. The first row is found by LIKE, since in some
+// modes MySQL finds no code = 'a': it reads blanks behind the value.
+func settingsWrites(x *suite.Env) [3][]string {
+	first := x.Text("install.first_setting_row")
+	return [3][]string{{
+		x.Text("install.insert_settings"),
+		"INSERT INTO numbered (k, v) VALUES ('a', '1'), ('b', '2'), ('c', '3'), ('d', '4'), ('e', '5')",
+	}, {
+		"UPDATE s SET v = 'changed' WHERE " + first,
+		x.Text("install.change_settings"),
+		"DELETE FROM numbered WHERE id = 2",
+		"INSERT INTO numbered (k, v) VALUES ('f', '6')",
+		"UPDATE numbered SET id = 12 WHERE id = 3",
+		"UPDATE numbered SET v = 'w' WHERE id = 4",
+	}, {
+		"DELETE FROM s WHERE " + first,
+		"UPDATE numbered SET v = 'u' WHERE id = 1",
+	}}
+}
+
 // life is what a reader and an operator see of two feeds from their beginning, under settings, and afterwards without.
 func life(x *suite.Env, s surroundings, own bool) (told []string) {
 	x.Helper()
@@ -115,12 +148,8 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 				x.Fatal(err)
 			}
 			types := fmt.Sprint(info.Key, info.Columns)
-			if x.Family() == "postgres" { // which may quote the names of users' types
-				types = strings.ReplaceAll(types, `"types"."`, `types."`)
-				types = strings.NewReplacer(`types."mail"`, "types.mail", `types."mood"`, "types.mood",
-					`types."small"`, "types.small").
-					Replace(types)
-			}
+			// PostgreSQL may quote the names of users' types.
+			types = regexp.MustCompile(`"?types"?\."?(mail|mood|small)"?`).ReplaceAllString(types, "types.$1")
 			tell("%s, %s: %s", what, f.Name(), types)
 			for shard := range shards {
 				entries, _ := x.Part(f, rowfeed.One(shard), "", 100)
@@ -171,11 +200,7 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 	}
 	look("republished", feeds)
 	for i, f := range feeds {
-		x.Exec(x.By(map[string]string{
-			"sqlite":   "DROP TRIGGER IF EXISTS rowfeed_" + names[i] + "_update",
-			"mysql":    "DROP TRIGGER IF EXISTS rowfeed_" + names[i] + "_update",
-			"postgres": "DROP TRIGGER IF EXISTS rowfeed_" + names[i] + "_capture ON " + names[i],
-		}))
+		x.Exec(x.Text("install.drop_capture_trigger", names[i]))
 		mended, err := f.Admin().Upgrade(x.Ctx)
 		tell("%s: upgraded, %q %v", f.Name(), mended, err)
 	}
@@ -324,9 +349,9 @@ func settingsRefused(e testdb.Engine) map[string]surroundings {
 	return all
 }
 
-// TestSettingsRefused (V13): sessions in which an empty key, or one with blanks, would be another key say so,
-// whatever is asked of rowfeed first, and change nothing.
-func TestSettingsRefused(t *testing.T) {
+// TestUnsafeSessionSettingsAreRefused (V13): in some modes, an empty key, or one with blanks, would become another key.
+// On a pool whose sessions have such a mode, every operation is refused by name and changes nothing.
+func TestUnsafeSessionSettingsAreRefused(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for name, s := range settingsRefused(e) {
@@ -370,10 +395,10 @@ func TestSettingsRefused(t *testing.T) {
 	})
 }
 
-// TestSettingsChangeNothing (V6, V13): whatever is set for the sessions of writers and of rowfeed, the entries,
-// their keys, what check finds and what upgrade does are as without, and so they stay when the settings are
-// gone.
-func TestSettingsChangeNothing(t *testing.T) {
+// TestSessionSettingsChangeNothing (V6, V13): under any settings of the sessions of writers and of rowfeed, the
+// entries, their keys, and the results of check and upgrade are the same as without. They stay the same after the
+// settings are gone.
+func TestSessionSettingsChangeNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		for _, capture := range suite.Captures {
 			t.Run(string(capture), func(t *testing.T) {

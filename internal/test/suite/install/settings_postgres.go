@@ -10,9 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestKeysAreComparedByTheirBytes (V6): whatever the writer's session makes of a value's text, a key that an
-// UPDATE changes is recorded with its former value, and one that it leaves alone is recorded once. Outboxes ask
-// the same.
+// TestKeysAreComparedByTheirBytes (V6): a changed key is recorded with its former value, and an unchanged key once,
+// whatever text the writer's session makes of the values. Outboxes compare keys in the same way.
 func TestKeysAreComparedByTheirBytes(t *testing.T) {
 	testdb.Quick(t)
 	// Other databases compare keys as values: see TestUpdateToEqualValueIsCaptured and TestCompositeKeysUnderOddNames.
@@ -26,18 +25,12 @@ func TestKeysAreComparedByTheirBytes(t *testing.T) {
 			{"double precision", "1.00001", "1.00002"}, {"real", "1.00001", "1.00002"}, {"rough", "1.00001", "1.00002"},
 			{"double precision", "0", "'-0'"}, {"numeric", "1.0", "1.00"}, {"numeric(20,2)", "1", "1.01"},
 			{"interval", "'1 day'", "'24:00'"}, {"money", "1.5", "1.51"}, {"text COLLATE ignoring", "'fred'", "'Fred'"},
-			{
-				"text COLLATE ignoring",
-				long + " || 'y'",
-				long + " || 'Y'",
-			}, {"char(5)", "'a'", "'b'"}, {"bpchar", "'a'", "'a '"},
+			{"text COLLATE ignoring", long + " || 'y'", long + " || 'Y'"},
+			{"char(5)", "'a'", "'b'"}, {"bpchar", "'a'", "'a '"},
 			{"bit(4)", "B'1010'", "B'1011'"}, {"varbit", "B'101'", "B'1010'"}, {"inet", "'10.0.0.1'", "'10.0.0.1/8'"},
 			{"time", "'12:00'", "'12:00:00.000001'"}, {"timetz", "'00:00+01'", "'01:00+02'"}, {"oid", "1", "2"},
-			{
-				"jsonb",
-				`'{"a": 1.0}'`,
-				`'{"a": 1.00}'`,
-			}, {"int4range", "'[1,5]'", "'[1,7)'"}, {"numrange", "'[1,2)'", "'[1.0,2)'"},
+			{"jsonb", `'{"a": 1.0}'`, `'{"a": 1.00}'`},
+			{"int4range", "'[1,5]'", "'[1,7)'"}, {"numrange", "'[1,2)'", "'[1.0,2)'"},
 			{"mood", "'sad'", "'happy'"}, {"tsvector", "'a'", "'b'"},
 		}
 		if x.Scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 1 {
@@ -46,11 +39,9 @@ func TestKeysAreComparedByTheirBytes(t *testing.T) {
 		}
 		for i, of := range types {
 			table := fmt.Sprint("k", i)
-			x.Exec(
-				"CREATE TABLE "+table+" (id "+of[0]+" NOT NULL, part date NOT NULL DEFAULT '2026-01-01', v int, "+
-					"PRIMARY KEY (id, part))",
-				"INSERT INTO "+table+" (id) VALUES ("+of[1]+")",
-			)
+			x.Exec("CREATE TABLE "+table+" (id "+of[0]+" NOT NULL, part date NOT NULL DEFAULT '2026-01-01', v int,"+
+				" PRIMARY KEY (id, part))",
+				"INSERT INTO "+table+" (id) VALUES ("+of[1]+")")
 			x.Add(rowfeed.FeedSpec{Name: table, Table: table})
 			outbox := rowfeed.FeedSpec{
 				Name:    table + "_outbox",
@@ -79,8 +70,9 @@ func TestKeysAreComparedByTheirBytes(t *testing.T) {
 	})
 }
 
-// TestDomainsOverEnums (V6): PostgreSQL has no = for them, so that publishing would fail for ever.
-func TestDomainsOverEnums(t *testing.T) {
+// TestDomainOverEnumIsNoKey (V6): PostgreSQL has no = for domains over enums and ranges, so publishing would always
+// fail. Such a key is refused.
+func TestDomainOverEnumIsNoKey(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere there are no domains
 	suite.Each(t, func(x *suite.Env) {
@@ -95,9 +87,9 @@ func TestDomainsOverEnums(t *testing.T) {
 	})
 }
 
-// TestOperatorsElsewhere (V6): keys are compared by the operators of their type, wherever its schema is. When
-// they move to another schema, verification says so, and upgrade mends it.
-func TestOperatorsElsewhere(t *testing.T) {
+// TestKeyOperatorsMayBeInAnySchema (V6): keys are compared by the operators of their type, in any schema. If the
+// operators move to another schema, Verify reports it and upgrade mends it.
+func TestKeyOperatorsMayBeInAnySchema(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		if x.Family() != "postgres" ||

@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLifeLeavesNoTrace (M28, M48, M63): after feed drop and migrate down a schema dump
-// equals the one before init, byte for byte; each of the steps can be done twice.
+// TestLifeLeavesNoTrace (M28, M48, M63): after feed drop and migrate down, a schema dump equals the one from before
+// init, byte for byte. Every step can be repeated.
 func TestLifeLeavesNoTrace(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachFresh(t, func(x *suite.Env) {
@@ -58,8 +58,9 @@ func TestLifeLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// TestDropAfterTable (M63): a feed whose table is gone says so, and can be dropped.
-func TestDropAfterTable(t *testing.T) {
+// TestFeedOfDroppedTableCanBeDropped (M63): a feed whose table was dropped refuses to be read, status reports a
+// problem, and the feed can be dropped.
+func TestFeedOfDroppedTableCanBeDropped(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		fresh := x.DB.Dump(x.T)
 		f := x.AddKV()
@@ -80,9 +81,9 @@ func TestDropAfterTable(t *testing.T) {
 	})
 }
 
-// TestFeedAddTwice (M28): with the same arguments nothing changes, with others nothing
-// changes either and the difference is named.
-func TestFeedAddTwice(t *testing.T) {
+// TestAddingAgainChangesNothing (M28): adding a feed again with the same arguments changes nothing. With other
+// arguments, it is a conflict that names the differences.
+func TestAddingAgainChangesNothing(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 0)")
@@ -106,9 +107,9 @@ func TestFeedAddTwice(t *testing.T) {
 	})
 }
 
-// TestRefused (M4, M28, H11, H22): tables that cannot be fed are refused with the reason and the next
-// step, and nothing is half-made.
-func TestRefused(t *testing.T) {
+// TestUnfitTablesAreRefused (M4, M28, H11, H22): tables that cannot have a feed, and invalid arguments, are refused
+// with the reason, and leave no trace.
+func TestUnfitTablesAreRefused(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE nokey (a INT)", "CREATE TABLE nullable (a INT, b INT NOT NULL, UNIQUE (a, b))",
@@ -133,28 +134,21 @@ func TestRefused(t *testing.T) {
 			{rowfeed.FeedSpec{Name: "f", Table: "good", Mode: "ordered"}, rowfeed.InvalidRequest, "sequence"},
 			{rowfeed.FeedSpec{Name: "f", Table: "good", Capture: "luck"}, rowfeed.InvalidRequest, "trigger, app"},
 		}
-		for _, system := range strings.Fields(x.By(map[string]string{
-			"sqlite": "sqlite_master sqlite_schema main.sqlite_master", "postgres": "pg_class pg_catalog.pg_class " +
-				"information_schema.sql_features information_schema.tables",
-			"mysql": "mysql.user mysql.time_zone information_schema.TABLES performance_schema.threads",
-		})) {
+		for _, system := range strings.Fields(x.Text("install.system_tables")) {
 			cases = append(cases, struct {
 				spec rowfeed.FeedSpec
 				code rowfeed.Code
 				says string
 			}{rowfeed.FeedSpec{Name: "f", Table: system}, rowfeed.Refused, "the database's own tables"})
 		}
-		if x.Family() == "postgres" {
-			x.Exec("CREATE UNLOGGED TABLE fleeting (id int PRIMARY KEY)",
-				"CREATE TABLE parent (id int PRIMARY KEY)", "CREATE TABLE heir () INHERITS (parent)",
-				"CREATE MATERIALIZED VIEW stale AS SELECT * FROM good")
-			for table, says := range map[string]string{"fleeting": "unlogged", "parent": "inherit", "stale": "view"} {
-				cases = append(cases, struct {
-					spec rowfeed.FeedSpec
-					code rowfeed.Code
-					says string
-				}{rowfeed.FeedSpec{Name: "f", Table: table}, rowfeed.Refused, says})
-			}
+		x.Exec(x.Statements("install.unfit_tables")...)
+		for line := range strings.Lines(x.Text("install.unfit_table_reasons")) {
+			table, says, _ := strings.Cut(strings.TrimSpace(line), " -> ")
+			cases = append(cases, struct {
+				spec rowfeed.FeedSpec
+				code rowfeed.Code
+				says string
+			}{rowfeed.FeedSpec{Name: "f", Table: table}, rowfeed.Refused, says})
 		}
 		before := x.DB.Dump(x.T)
 		for _, c := range cases {
@@ -172,9 +166,9 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestDottedName (M28): a name with a dot that is no schema's is told how to be written, and
-// means what it says when there is such a schema.
-func TestDottedName(t *testing.T) {
+// TestErrorTellsHowToQuoteDottedTable (M28): the error for a table name with a dot, whose first part is no schema, says
+// how to quote the name if such a table exists. The quoted name works.
+func TestErrorTellsHowToQuoteDottedTable(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		dotted := x.Dialect.Quote("odd.table")
 		x.Exec("CREATE TABLE " + dotted + " (id BIGINT NOT NULL PRIMARY KEY)")
@@ -194,8 +188,9 @@ func TestDottedName(t *testing.T) {
 	})
 }
 
-// TestMigrateTwoAtOnce (H20): several processes that create the tables at once take turns.
-func TestMigrateTwoAtOnce(t *testing.T) {
+// TestConcurrentMigrationsSucceed (H20): several processes run the migrations concurrently. All succeed, and each
+// migration runs once.
+func TestConcurrentMigrationsSucceed(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
@@ -220,9 +215,9 @@ func TestMigrateTwoAtOnce(t *testing.T) {
 	})
 }
 
-// TestMigrateUpgrades: tables of the version before are brought to the newest one;
-// a table of the user's own that has the name of a new one is left alone.
-func TestMigrateUpgrades(t *testing.T) {
+// TestMigrateBringsOldTablesUpToDate: tables of the first version are brought to the newest one. A user's table with
+// the name of a new table is a conflict, and stays untouched.
+func TestMigrateBringsOldTablesUpToDate(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := suite.NewEnv(t, e, nil)
@@ -253,8 +248,9 @@ func TestMigrateUpgrades(t *testing.T) {
 	})
 }
 
-// TestPrefixAndSchema: rowfeed's tables have the names and the place asked for.
-func TestPrefixAndSchema(t *testing.T) {
+// TestTablesHavePrefixAndSchema: rowfeed's tables have the configured prefix and schema. Writers need no search_path to
+// find them.
+func TestTablesHavePrefixAndSchema(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		cfg := &rowfeed.Config{Prefix: rowfeed.NoPrefix}
 		if e.Family == "postgres" {
@@ -275,8 +271,8 @@ func TestPrefixAndSchema(t *testing.T) {
 		if e.Family == "postgres" {
 			// Whatever the session's search_path, and whoever the writer.
 			x.Exec(
-				"CREATE SCHEMA elsewhere; SET search_path = elsewhere; UPDATE public.kv SET v = 1; " +
-					"SET search_path = public",
+				"CREATE SCHEMA elsewhere; SET search_path = elsewhere; UPDATE public.kv SET v = 1;" +
+					" SET search_path = public",
 			)
 			x.WantDrain(f, cursor, suite.KV(1, "a", 1))
 			x.Scalar(`SELECT count(*) FROM "Feeds & ""more""".positions_kv`)
@@ -291,9 +287,9 @@ func execOn(x *suite.Env, conn *sql.Conn, query string) error {
 	return err
 }
 
-// TestRefusesHiddenRows (H5, V7): row security that hides rows from rowfeed's user
-// is an error everywhere, never a delete.
-func TestRefusesHiddenRows(t *testing.T) {
+// TestRowSecurityIsRefused (H5, V7): row security that hides rows from rowfeed's login is an error of every operation,
+// and never looks like deletes.
+func TestRowSecurityIsRefused(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // the others have no row security
 	suite.Each(t, func(x *suite.Env) {
@@ -328,9 +324,9 @@ func TestRefusesHiddenRows(t *testing.T) {
 	})
 }
 
-// TestUnsafeDurability: a setting under which commits can be forgotten is refused,
-// or raised for the transaction.
-func TestUnsafeDurability(t *testing.T) {
+// TestUnsafeDurabilityIsRefused: a session whose commits can be lost may not publish, unless the configuration accepts
+// that.
+func TestUnsafeDurabilityIsRefused(t *testing.T) {
 	testdb.SQLite.Require(t)
 	x := suite.NewEnv(t, testdb.SQLite, nil)
 	x.Migrate()

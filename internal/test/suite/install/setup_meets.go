@@ -12,10 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestFeedAddTwiceAtOnce: two processes add the same feed of a live table at the same
-// time. They share the work; whoever comes second does no batch again, and does not
-// take a feed that is complete for one that is not.
-func TestFeedAddTwiceAtOnce(t *testing.T) {
+// TestConcurrentFeedAddsShareBackFill: two processes add the same feed of a live table concurrently. No batch is
+// recorded twice, and the second process does not mistake the complete feed for an incomplete one.
+func TestConcurrentFeedAddsShareBackFill(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.KVOf(2100) // two batches
 		held, end := x.AfterBatch(1)
@@ -35,10 +34,9 @@ func TestFeedAddTwiceAtOnce(t *testing.T) {
 	})
 }
 
-// TestDropMeetsFill: a feed is dropped while another process still fills it. Where
-// the drop breaks off half-way, back-fill must not wipe out its mark: the feed would
-// pass for one that is whole.
-func TestDropMeetsFill(t *testing.T) {
+// TestBackFillKeepsMarkOfDrop: a feed is dropped while another process back-fills it, and the drop fails half-way.
+// Back-fill keeps the state "dropping", so that the feed does not pass for a complete one.
+func TestBackFillKeepsMarkOfDrop(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.KVOf(30)
 		fresh := x.DB.Dump(x.T)
@@ -81,9 +79,9 @@ func TestDropMeetsFill(t *testing.T) {
 	})
 }
 
-// TestUpgradeAfterDrop: a feed that was dropped while `feed upgrade` waited for its turn
-// stays dropped: what is missing then is not to be mended.
-func TestUpgradeAfterDrop(t *testing.T) {
+// TestUpgradeDoesNotReviveDroppedFeed: a feed that was dropped before its upgrade gets the lock stays dropped: the
+// upgrade does not create the missing objects.
+func TestUpgradeDoesNotReviveDroppedFeed(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.KVOf(3)
 		fresh := x.DB.Dump(x.T)
@@ -103,9 +101,9 @@ func TestUpgradeAfterDrop(t *testing.T) {
 	})
 }
 
-// TestNamesOfBatches: without a prefix a table of the user's own may have the name of
-// any table that a feed needs.
-func TestNamesOfBatches(t *testing.T) {
+// TestBatchTableNameMayBeTaken: without a prefix, a user's table can have the name of any table that a feed needs.
+// Adding the feed is a conflict, and the table stays untouched.
+func TestBatchTableNameMayBeTaken(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := suite.NewEnv(t, e, &rowfeed.Config{Prefix: rowfeed.NoPrefix})
 		x.Migrate()
@@ -119,9 +117,9 @@ func TestNamesOfBatches(t *testing.T) {
 	})
 }
 
-// TestAdoptAgainLater: an add that adopts positions breaks off, the former publisher
-// goes on, and the add is run again. No position of the former's is given again.
-func TestAdoptAgainLater(t *testing.T) {
+// TestInterruptedAdoptReadsPositionsAgain: adding a feed that adopts positions fails, the former publisher continues,
+// and the feed is added again. No position of the former publisher is given again.
+func TestInterruptedAdoptReadsPositionsAgain(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL)",
 			"INSERT INTO kv VALUES (1, 'k', 0, 100)")

@@ -41,10 +41,8 @@ func storedFeeds(x *suite.Env) []stored {
 	return []stored{
 		{"single", one, rowfeed.FeedSpec{}, row, key},
 		{"composite", "(ns VARCHAR(50) NOT NULL, id VARCHAR(50) NOT NULL, v INT NOT NULL, PRIMARY KEY (ns, id))",
-			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)", func(id int) rowfeed.Key {
-				return rowfeed.Key{"ü",
-					fmt.Sprint(id)}
-			}},
+			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)",
+			func(id int) rowfeed.Key { return rowfeed.Key{"ü", fmt.Sprint(id)} }},
 		{"columned", one, rowfeed.FeedSpec{Capture: feedtype.CaptureColumn}, row, key},
 		{"sharded", one, rowfeed.FeedSpec{DataShards: 8}, row, key},
 		{"appended", one, rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, row, key},
@@ -55,10 +53,10 @@ func storedFeeds(x *suite.Env) []stored {
 	}
 }
 
-// TestStored: a database that an earlier commit has made is read as it was left: pages go on behind a saved
-// cursor, consumers at theirs, dead letters, leases and tokens hold, and check finds nothing. With -update dumps
-// that are missing are made. A commit that changes the format of rowfeed's tables on purpose adds dumps of its own.
-func TestStored(t *testing.T) {
+// TestStoredDatabaseIsReadable: a database that an earlier commit made is read as it was left: pages and consumers
+// resume at their cursors, dead letters, leases and tokens are valid, and check finds nothing. -update makes dumps that
+// are missing. A commit that changes the format of rowfeed's tables on purpose adds new dumps.
+func TestStoredDatabaseIsReadable(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		file := filepath.Join(storedFolder, e.Name+".sql")

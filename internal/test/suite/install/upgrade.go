@@ -25,7 +25,7 @@ import (
 )
 
 // oldBinary makes the saved databases of testdata/upgrade anew: build rowfeed of an older commit,
-// and run go test ./cmd/internal/suite -run TestSuite/install/TestUpgradeSaved -args -old-binary FILE. What it
+// and run go test ./cmd/internal/suite -run TestSuite/install/TestOldDatabaseIsUpgraded -args -old-binary FILE. What it
 // writes is named after the version of that binary's tables.
 var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the databases that are upgraded")
 
@@ -38,10 +38,10 @@ var savedOn = map[string]string{
 	"mariadb":    "mariadb",
 }
 
-// TestUpgradeSaved (M63, O7): databases that older rowfeeds have made and worked on, with pending
-// changes, deletes, consumers on their way, dead letters and leases, are refused with the next
-// step, then upgraded; nothing is lost, and consumers go on where they were.
-func TestUpgradeSaved(t *testing.T) {
+// TestOldDatabaseIsUpgraded (M63, O7): databases that older versions of rowfeed used are refused with the next step,
+// then upgraded. Nothing is lost, be it pending changes, deletes, dead letters or leases, and consumers resume at their
+// cursors.
+func TestOldDatabaseIsUpgraded(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		kind := savedOn[e.Name]
@@ -163,8 +163,10 @@ func upgradeSaved(x *suite.Env) {
 func contents(x *suite.Env) map[string][]string {
 	x.Helper()
 	all := map[string][]string{}
-	for _, base := range []string{"sequences", "feeds", "cursors", "consumers", "dead_letters", "processed", "leases",
-		"shards", "changes_kv", "positions_kv", "outbox_ev", "feed_ev"} {
+	for _, base := range []string{
+		"sequences", "feeds", "cursors", "consumers", "dead_letters", "processed", "leases", "shards",
+		"changes_kv", "positions_kv", "outbox_ev", "feed_ev",
+	} {
 		table := "rowfeed_" + base
 		columns, err := columnsOf(x, table)
 		if err != nil || len(columns) == 0 {
@@ -250,8 +252,8 @@ func save(t *testing.T, e testdb.Engine, kind string) {
 	old("feed", "add", "kv", "--table", "kv", "--data-shards", "8")
 	db.Exec(
 		t,
-		"INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e'), (6, 'f'), (7, 'g'), (8, NULL), "+
-			"(9, ''), (10, 'ü')",
+		"INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd'), (5, 'e'), (6, 'f'), (7, 'g'),"+
+			" (8, NULL), (9, ''), (10, 'ü')",
 	)
 	old("publish", "--once")
 	old("relay", "kv", "--to", "stdout:", "--consumer", "lines", "--once")

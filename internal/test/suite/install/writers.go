@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestWriterWithoutRights (H22): a session with rights on its own table only
-// writes it as before.
-func TestWriterWithoutRights(t *testing.T) {
+// TestWriterNeedsRightsOnItsTableOnly (H22): a session with rights on only its own table writes it as it did before the
+// feed existed.
+func TestWriterNeedsRightsOnItsTableOnly(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -53,32 +53,18 @@ func TestWriterWithoutRights(t *testing.T) {
 	})
 }
 
-// TestForeignOperators (H22): the trigger's function runs with the rights of
-// its owner, so a session cannot make it call an operator of the session's own.
-func TestForeignOperators(t *testing.T) {
+// TestTriggerIgnoresOperatorsOfSession (H22): the trigger's function runs with the rights of its owner. A session
+// cannot make it call an operator that the session created.
+func TestTriggerIgnoresOperatorsOfSession(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere operators cannot be replaced
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
-		x.Exec("CREATE SCHEMA evil")
 		for _, of := range []string{"bigint", "pg_catalog.text", "numeric"} {
-			x.Exec(
-				"CREATE FUNCTION evil.called("+of+", "+of+") RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE "+
-					"EXCEPTION 'called as %', current_user; END $$",
-				"CREATE OPERATOR evil.= (LEFTARG = "+of+", RIGHTARG = "+of+", FUNCTION = evil.called)",
-				"CREATE OPERATOR evil.<> (LEFTARG = "+of+", RIGHTARG = "+of+", FUNCTION = evil.called)",
-			)
+			x.Exec(x.Statements("install.own_operators", of)...)
 		}
-		x.Exec("CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false)",
-			"INSERT INTO kv VALUES (1, 'a', 0)",
-			"CREATE TABLE prices (amount numeric NOT NULL PRIMARY KEY)") // whose equal values have different texts
+		x.Exec(x.Statements("install.own_text")...)
 		prices := x.Add(rowfeed.FeedSpec{Name: "prices", Table: "prices"})
-		x.Exec(
-			"SET search_path = evil, pg_catalog, public; INSERT INTO public.kv VALUES (3, 'b', 0), (4, 'c', 0); " +
-				"UPDATE public.kv SET id = 2 WHERE id OPERATOR(pg_catalog.=) 1; " +
-				"DELETE FROM public.kv WHERE id OPERATOR(pg_catalog.=) 3; INSERT INTO public.prices VALUES (1.0), " +
-				"(2); UPDATE public.prices SET amount = 1.00 WHERE amount OPERATOR(pg_catalog.<) 2; RESET " +
-				"search_path",
-		)
+		x.Exec(x.Text("install.write_with_own_operators"))
 		x.WantDrain(f, "", suite.KV(4, "c", 0), suite.KV(2, "a", 0))
 		x.Publish(prices)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_prices"); n != 2 {
@@ -88,52 +74,39 @@ func TestForeignOperators(t *testing.T) {
 	})
 }
 
-// TestForeignPath (H22): a domain's CHECK may call a function of the user's, and that finds names
-// by the session's search_path. The trigger's function runs with its owner's rights, and has a path
-// of its own there: PostgreSQL asks the CHECK when the table's key has another type than rowfeed's tables.
-func TestForeignPath(t *testing.T) {
+// TestTriggerIgnoresSearchPathOfSession (H22): a domain's CHECK can call a function that finds names by search_path.
+// The trigger's function runs with its owner's rights and sets a path of its own. PostgreSQL evaluates the CHECK if the
+// table's key has another type than rowfeed's tables.
+func TestTriggerIgnoresSearchPathOfSession(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere columns have no types of the user's
 	suite.Each(t, func(x *suite.Env) {
-		x.Exec(
-			"CREATE FUNCTION below(bigint) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RETURN abs($1) < 100; END $$",
-			"CREATE DOMAIN small AS bigint CHECK (below(VALUE))",
-			"CREATE TABLE limited (id small NOT NULL PRIMARY KEY)",
-			"CREATE SCHEMA evil",
-			"CREATE FUNCTION evil.abs(bigint) RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN IF pg_trigger_depth() > "+
-				"0 THEN RAISE EXCEPTION 'called as %', current_user; END IF; RETURN $1; END $$",
-		)
+		x.Exec(x.Statements("install.key_of_domain")...)
 		f := x.Add(rowfeed.FeedSpec{Name: "limited", Table: "limited"})
-		x.Exec(
-			"SET search_path = evil, pg_catalog, public; INSERT INTO public.limited VALUES (1); UPDATE " +
-				"public.limited SET id = 2; RESET search_path",
-		)
+		x.Exec(x.Text("install.write_on_own_path",
+			"INSERT INTO public.limited VALUES (1); UPDATE public.limited SET id = 2"))
 		x.Publish(f)
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_positions_limited"); n != 1 {
 			x.Errorf("%d keys", n)
 		}
 		x.WantSound(f)
-		// Until the upgrade keys of another type are cast to the domain.
+		// Until the upgrade, keys of another type are cast to the domain.
 		x.Exec("ALTER TABLE limited ALTER COLUMN id TYPE bigint")
-		x.DB.Reconnect() // a session keeps the plan for the former type
-		x.Exec("SET search_path = evil, pg_catalog, public; UPDATE public.limited SET id = 3; RESET search_path",
-			"ALTER TABLE limited ALTER COLUMN id TYPE small")
-		x.Exec("ALTER FUNCTION rowfeed_limited_capture() RESET search_path")
+		x.DB.Reconnect() // an open session keeps the plan for the former type
+		x.Exec(x.Text("install.write_on_own_path", "UPDATE public.limited SET id = 3"),
+			"ALTER TABLE limited ALTER COLUMN id TYPE small",
+			"ALTER FUNCTION rowfeed_limited_capture() RESET search_path")
 		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) != 1 {
 			x.Errorf("%q, %v", problems, err)
 		}
 	})
 }
 
-// TestLastInsertID (H22): the ids that sessions ask for after an INSERT are not those of
-// the change records, except for PostgreSQL's lastval(), which GUARANTEES.md names.
-func TestLastInsertID(t *testing.T) {
+// TestLastInsertIDIsOfUsersTable (H22): the id that a session asks for after an INSERT is that of its row, not of the
+// change record. GUARANTEES.md names the exception, PostgreSQL's lastval().
+func TestLastInsertIDIsOfUsersTable(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
-		x.Exec(x.By(map[string]string{
-			"sqlite":   "CREATE TABLE a (id INTEGER PRIMARY KEY, v INT)",
-			"postgres": "CREATE TABLE a (id bigserial PRIMARY KEY, v int)",
-			"mysql":    "CREATE TABLE a (id BIGINT AUTO_INCREMENT PRIMARY KEY, v INT)",
-		}))
+		x.Exec(x.Text("install.generated_id"))
 		f := x.Add(rowfeed.FeedSpec{Name: "a", Table: "a"})
 		x.Exec("INSERT INTO a (id, v) VALUES (40, 0), (41, 0)")
 		if x.Family() == "postgres" {
@@ -148,12 +121,10 @@ func TestLastInsertID(t *testing.T) {
 				x.Fatal(err)
 			}
 			defer conn.Close()
-			if err := conn.QueryRowContext(x.Ctx,
-				"INSERT INTO a (v) VALUES (1); SELECT currval('a_id_seq')").Scan(&id); err != nil {
-				if err := errors.Join(execOn(x, conn, "INSERT INTO a (v) VALUES (1)"), conn.QueryRowContext(x.Ctx,
-					"SELECT currval('a_id_seq')").Scan(&id)); err != nil {
-					x.Fatal(err)
-				}
+			query := func(text string) error { return conn.QueryRowContext(x.Ctx, text).Scan(&id) }
+			insert := "INSERT INTO a (v) VALUES (1)"
+			if err := query(insert + "; SELECT currval('a_id_seq')"); err != nil {
+				must(x, errors.Join(execOn(x, conn, insert), query("SELECT currval('a_id_seq')")))
 			}
 			if id != 43 {
 				x.Errorf("currval: %d", id)
