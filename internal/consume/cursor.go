@@ -2,215 +2,130 @@ package consume
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Consumers runs the statements on the tables of consumers in one database.
-type Consumers struct {
-	Store  *store.Store
-	Tracer feedtype.Tracer
+// cursorState is what this run knows of its shard's cursor.
+type cursorState struct {
+	*assignment
+	// row is the cursor as this run last read or wrote it. It is nil if it has to be read, as after
+	// every error: only the database knows whether a failed COMMIT took effect.
+	row    *CursorRow
+	readAt time.Time // when row was read
+	// version is the version of row. It is kept when row becomes nil.
+	version int64
+	// releases means that an operator may have asked for the release of a dead letter. The query for
+	// the dead letters of a batch notices that too.
+	releases bool
 }
 
-func (db *Consumers) builder() *dialect.Builder { return dialect.NewBuilder(db.Store.Dialect) }
-
-func (db *Consumers) table(name string) string { return db.Store.Table(name) }
-
-// now is the database's time, as SQL.
-func (db *Consumers) now() string { return db.Store.Dialect.Now() }
-
-func consumerObject(name, feed string) string {
-	return fmt.Sprintf("consumer %q of feed %q", name, feed)
+// known notes a row that was read from the database.
+func (s *cursorState) known(row *CursorRow) {
+	s.row, s.version, s.readAt, s.releases = row, row.version, time.Now(), true
 }
 
-// CursorRow is a row of the table rowfeed_cursors.
-type CursorRow struct {
-	Consumer, Feed    string
-	Shard, ShardCount int
-	Value             feedtype.Cursor
-	Generation        int64 // of Value; 0 if it has none
-	Epoch             int64 // of the lease under which the row was claimed; 0 without a lease
-	Paused            bool
-	Aside             int64 // number of dead letters of this shard
-	UpdatedAt         int64
-	Failure           string // why the shard rests; else empty
-	version           int64  // incremented by every write
-}
-
-const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, " +
-	"version, failure"
-
-func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
-	r := &CursorRow{}
-	var paused int
-	var failure sql.NullString
-	err := rows.Scan(&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch, &paused,
-		&r.Aside, &r.UpdatedAt, &r.version, &failure)
-	r.Paused, r.Failure = paused != 0, failure.String
-	return r, err
-}
-
-// CursorsOf reads the cursors of a consumer of a feed, ordered by shard.
-func (db *Consumers) CursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*CursorRow, error) {
-	b := db.builder()
-	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), ScanCursor)
-}
-
-// cursorOf reads the cursor of one shard. It returns nil if there is none.
-func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string,
-	shard int) (*CursorRow, error) {
-	b := db.builder()
-	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(),
-		ScanCursor)
-	if err != nil || len(rows) == 0 {
-		return nil, err
+// stored notes the row that a committed transaction has left. With nil the database has to be asked.
+func (s *cursorState) stored(row *CursorRow) {
+	if s.row = row; row != nil {
+		s.version = row.version
 	}
-	return rows[0], nil
 }
 
-// ConsumerShardCount returns the number of shards of a consumer, and 1 for a new consumer. See Consumer.ShardCount.
-func (db *Consumers) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
-	n, err := db.countOf(ctx, consumer, feed)
-	return max(n, 1), db.Store.Fail(consumerObject(consumer, feed), "read its cursors", err)
+// load reads the cursor of the shard. A missing cursor means that the consumer was dropped, so it is created again.
+// Another shard count means that another instance has changed it, which is an error.
+func (s *cursorState) load(ctx context.Context) (*CursorRow, error) {
+	db := s.db
+	for made := false; ; made = true {
+		row, err := db.cursorOf(ctx, db.Store.On(), s.c.Name, s.feed, s.shard)
+		switch {
+		case err != nil:
+			return nil, err
+		case row != nil && row.ShardCount != s.count:
+			return nil, s.shardCountChanged(row.ShardCount)
+		case row != nil:
+			return row, nil
+		case made: // and dropped again
+			return nil, errOvertaken
+		}
+		if err := s.open(ctx, false); err != nil {
+			return nil, err
+		}
+	}
 }
 
-// countOf returns the number of shards of a consumer, and 0 for a new consumer.
-func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, error) {
-	whole, err := db.consumerRowOf(ctx, db.Store.On(), consumer, feed)
-	if err != nil || whole != nil {
-		return whole.count(), err
-	}
-	rows, err := db.CursorsOf(ctx, db.Store.On(), consumer, feed)
-	if err != nil || len(rows) == 0 {
-		return 0, err
-	}
-	return rows[0].ShardCount, nil
-}
-
-// WhereID returns the condition that selects the rows of the consumers, feeds and shards that id names.
-func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
-	conditions := []string{"1 = 1"}
-	if id.Consumer != "" {
-		conditions = append(conditions, "consumer = "+b.Arg(id.Consumer))
-	}
-	if id.Feed != "" {
-		conditions = append(conditions, "feed = "+b.Arg(id.Feed))
-	}
-	if id.Shard != nil {
-		conditions = append(conditions, "shard = "+b.Arg(*id.Shard))
-	}
-	return strings.Join(conditions, " AND ")
-}
-
-// knowsConsumer returns an error if no cursor matches id.
-func (db *Consumers) knowsConsumer(ctx context.Context, id feedtype.ConsumerID) error {
-	b := db.builder()
-	var n int64
-	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id),
-		b.Args(), &n)
-	if err == nil && n == 0 {
-		err = db.UnknownConsumer(ctx, db.Store.On(), id)
-	}
-	return db.Store.Fail(id.String(), "look for its cursors", err)
-}
-
-// UnknownConsumer returns the error for an unknown consumer. Its text names the feeds that this consumer does read.
-func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) error {
-	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor",
-		Next: "`rowfeed consumer list` shows the consumers"}
-	b := db.builder()
-	workers, failed := db.Workers(ctx, q, feedtype.ConsumerID{Consumer: id.Consumer})
-	if failed != nil {
-		return e
-	}
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+
-		" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
-		func(rows dialect.Rows) (feed string, err error) {
-			var shards int
-			err = rows.Scan(&feed, &shards)
-			switch {
-			case workers[[2]string{id.Consumer, feed}] != nil:
-			case id.Shard != nil && shards == 1:
-				feed += " (shard 0 alone)"
-			case id.Shard != nil:
-				feed += fmt.Sprintf(" (shards 0 to %d)", shards-1)
-			}
-			return feed, err
+// claim raises the epoch of the cursor to that of the lease before any page is read. From then on the holder of an
+// earlier lease cannot write the cursor.
+func (s *cursorState) claim(ctx context.Context, row *CursorRow) (*CursorRow, error) {
+	db, epoch := s.db, s.epoch
+	if epoch > row.Epoch {
+		err := db.Store.InTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
+			b := db.builder()
+			_, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(epoch)+
+				", version = version + 1, updated_at = "+db.now()+" WHERE consumer = "+b.Arg(row.Consumer)+
+				" AND feed = "+b.Arg(row.Feed)+" AND shard = "+b.Arg(row.Shard)+
+				" AND shard_count = "+b.Arg(row.ShardCount)+ // epochs of another shard count are of other leases
+				" AND epoch < "+b.Arg(epoch), b.Args()...)
+			return err
 		})
-	if err == nil && len(feeds) > 0 {
-		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
+		if err != nil {
+			return nil, err
+		}
+		if row, err = s.load(ctx); err != nil {
+			return nil, err
+		}
 	}
-	return e
-}
-
-func number(b bool) int {
-	if b {
-		return 1
+	if epoch != 0 && row.Epoch > epoch {
+		return nil, s.fail(feedtype.LeaseLost, fmt.Sprintf("the lease with epoch %d is over: the cursor is held "+
+			"under epoch %d", epoch, row.Epoch), "acquire the lease again")
 	}
-	return 0
+	return row, nil
 }
 
-// consumerRow is a row of the table rowfeed_consumers: what a consumer of a ULID feed has once for all its shards. A
-// transaction that creates, moves or claims a cursor locks this row first. So all cursors have the same number of
-// workers.
-type consumerRow struct {
-	shardCount int
-	Paused     bool // new shards are paused too
-}
-
-func (r *consumerRow) count() int {
-	if r == nil {
-		return 0
+// wasChanged reports whether an operator has moved or paused the cursor of a shard that rests, or asked for the
+// release of a dead letter. A changed shard count is an error: other instances wait for the leases of this one.
+func (s *cursorState) wasChanged(ctx context.Context) (bool, error) {
+	row, err := s.load(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case row.version != s.version:
+		return true, nil
+	case row.Aside == 0 || !row.Value.Settled():
+		return false, nil
 	}
-	return r.shardCount
-}
-
-func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer,
-	feed string) (*consumerRow, error) {
+	db := s.db
 	b := db.builder()
-	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.table("consumers")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(),
-		func(rows dialect.Rows) (*consumerRow, error) {
-			r, paused := &consumerRow{}, 0
-			err := rows.Scan(&r.shardCount, &paused)
-			r.Paused = paused != 0
-			return r, err
-		})
-	if err != nil || len(rows) == 0 {
-		return nil, err
+	var releases int
+	err = dialect.QueryRow(ctx, db.Store.On(), "SELECT COUNT(*) FROM "+s.db.table("dead_letters")+" WHERE consumer = "+
+		b.Arg(s.c.Name)+
+		" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.shard)+" AND state = "+b.Arg(feedtype.LetterRetry),
+		b.Args(), &releases)
+	return releases > 0, err
+}
+
+// noteFailure stores why a shard rests, for ConsumerStatus.Failure. It does so only if the cursor is unchanged, and
+// reports whether it was. Any later write of the cursor clears the failure.
+func (s *cursorState) noteFailure(ctx context.Context, why error) (noted bool, err error) {
+	db := s.db
+	err = db.Store.InTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
+		b := db.builder()
+		query := "UPDATE " + db.table("cursors") + " SET failure = " + b.Arg(letterText(why)) +
+			", version = version + 1" +
+			" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) + " AND shard = " + b.Arg(s.shard) +
+			" AND shard_count = " + b.Arg(s.count) + " AND version = " + b.Arg(s.version)
+		if s.epoch != 0 { // without a lease the cursor may still have an earlier epoch
+			query += " AND epoch = " + b.Arg(s.epoch)
+		}
+		n, err := tx.Exec(ctx, query, b.Args()...)
+		noted = n == 1
+		return err
+	})
+	if err == nil && noted {
+		s.version++
 	}
-	return rows[0], nil
-}
-
-// Workers returns the consumers of ULID feeds, by name and feed.
-func (db *Consumers) Workers(ctx context.Context, q dialect.Querier,
-	id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
-	b := db.builder()
-	found := map[[2]string]*consumerRow{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+
-		" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
-		func(rows dialect.Rows) (struct{}, error) {
-			var key [2]string
-			r, paused := &consumerRow{}, 0
-			err := rows.Scan(&key[0], &key[1], &r.shardCount, &paused)
-			r.Paused = paused != 0
-			found[key] = r
-			return struct{}{}, err
-		})
-	return found, err
-}
-
-// LockWhole locks the rows of the consumers that id names, and returns how many there are. It increments their
-// version, so that workers read their cursors again: see checkCursors.
-func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
-	b := db.builder()
-	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+
-		WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
+	return noted, err
 }

@@ -6,8 +6,8 @@
 //
 // It may use lease, store, dialect and feedtype. It knows of a feed only what a feedtype.Source tells.
 //
-// Begin reading with instance.go (which shards), then run.go (the loop of one shard), apply.go (how a batch is handled,
-// and a failing key set aside), and tx.go (the transaction, with the compare-and-set by which one of two workers wins).
-// Keys that are aside already are the matter of aside.go. ULID feeds replace the loop by a worker: ulid_worker.go.
+// Begin reading with instance.go (which shards), then run.go (the loop of one shard), apply.go (how a batch is handled)
+// and tx.go (its transaction). One of two workers wins a cursor in compare_and_set.go. A failing key is set aside in
+// set_aside.go, and handled again in release.go. ULID feeds replace the loop by a worker: ulid_worker.go.
 // DESIGN.md explains ordering and locking.
 package consume

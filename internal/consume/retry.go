@@ -149,14 +149,6 @@ func (r *retry) pause(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// oneRow returns errOvertaken unless a statement has changed exactly one row.
-func oneRow(n int64, err error) error {
-	if err == nil && n != 1 {
-		err = errOvertaken
-	}
-	return err
-}
-
 // letterText returns the text of an error as a dead letter stores it: valid UTF-8 of bounded length.
 func letterText(err error) string {
 	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")

@@ -2,6 +2,6 @@
 // how long to wait before that, how a database's error is explained, and what is refused when rowfeed's own tables
 // are missing or of another version. It uses dialect and feedtype.
 //
-// Begin with store.go. Which errors are tried again is in transaction.go, by the classes of dialect/errors.go; how an
-// error is explained is in fail.go.
+// Begin with store.go. retry.go decides which errors are tried again, by the classes of dialect/errors.go. errors.go
+// explains an error.
 package store

@@ -2,9 +2,11 @@ package consume
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -22,105 +24,63 @@ type letter struct {
 	dataShard  *int64 // of its entry; nil for letters from before schema version 5
 }
 
-// deadLetters reads and changes the dead letters of one shard.
-type deadLetters struct {
-	*assignment
-	cursor *cursorState
-}
-
-// where returns the condition that a dead letter belongs to this shard.
-func (d *deadLetters) where(b *dialect.Builder) string {
-	return "consumer = " + b.Arg(d.c.Name) + " AND feed = " + b.Arg(d.feed) + " AND shard = " +
-		b.Arg(d.cursor.row.Shard)
-}
-
-func (d *deadLetters) table() string { return d.db.table("dead_letters") }
-
-// indexesAside returns the indexes of the entries whose keys are set aside. It sends no statement if the shard has no
-// dead letters.
-func (d *deadLetters) indexesAside(ctx context.Context, entries []feedtype.Entry) (map[int]bool, error) {
-	if d.cursor.row.Aside == 0 {
-		return nil, nil
+// release handles the latest version of one key whose release an operator has asked for, and reports whether there was
+// one. It runs in the consumer's loop. The compare-and-set of the cursor makes sure that no newer version comes in
+// between.
+func (a *applier) release(ctx context.Context) (released bool, err error) {
+	b := a.db.builder()
+	var l letter
+	err = dialect.QueryRow(ctx, a.db.Store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard "+
+		"FROM "+a.dead.table()+
+		" WHERE "+a.dead.where(b)+" AND state = "+b.Arg(feedtype.LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1",
+		b.Args(), &l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
+	if errors.Is(err, sql.ErrNoRows) {
+		a.cursor.releases = false
+		return false, nil
 	}
-	digests := keyDigests(entries)
-	found, err := d.among(ctx, d.db.Store.On(), digests)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	aside := map[int]bool{}
-	for i, digest := range digests {
-		if found[digest] {
-			aside[i] = true
-		}
+	started := time.Now()
+	batch, err := a.dead.reread(ctx, l)
+	if isRefusal(err) {
+		return false, nil // the cursor is refused too: the next page handles that
 	}
-	return aside, nil
-}
-
-// collapse removes the entries of keys that are set aside from a batch, and records them in their dead letters. So no
-// version of a key overtakes another.
-func (d *deadLetters) collapse(ctx context.Context, q dialect.Querier,
-	entries []feedtype.Entry) ([]feedtype.Entry, error) {
-	digests := keyDigests(entries)
-	aside, err := d.among(ctx, q, digests)
+	if errors.Is(err, feedtype.Conflict) {
+		a.trouble(err)
+		return true, a.dead.keep(ctx, l, err)
+	}
 	if err != nil {
-		return nil, err
+		return true, err
 	}
-	if len(aside) == 0 {
-		return entries, nil
-	}
-	var rest []feedtype.Entry
-	for i, e := range entries {
-		if !aside[digests[i]] {
-			rest = append(rest, e)
-			continue
-		}
-		b := d.db.builder()
-		n, err := q.Exec(ctx, "UPDATE "+d.table()+" SET generation = "+b.Arg(e.Generation)+", position = "+
-			b.Arg(e.Position)+", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+
-			", collapsed = collapsed + 1, last_at = "+d.db.now()+" WHERE "+d.where(b)+" AND key_digest = "+
-			b.Arg(digests[i]), b.Args()...)
-		if err = oneRow(n, err); err != nil {
-			return nil, err // dropped meanwhile: the entry must be handed over
-		}
-	}
-	return rest, nil
-}
-
-// among returns which of the digests are of keys that are set aside. It also notes whether an operator has asked for a
-// release. It sends one statement, unless both keys and letters are many.
-func (d *deadLetters) among(ctx context.Context, q dialect.Querier, digests []string) (map[string]bool, error) {
-	const chunk = 500 // of letters, or of parameters, whose number databases limit
-	type found struct{ digest, state string }
-	aside := map[string]bool{}
-	for from := 0; from < len(digests); from += chunk {
-		b := d.db.builder()
-		query := "SELECT key_digest, state FROM " + d.table() + " WHERE " + d.where(b)
-		few := d.cursor.row.Aside <= chunk
-		if !few {
-			query += " AND (state = " + b.Arg(feedtype.LetterRetry) + " OR key_digest IN ("
-			for i, d := range digests[from:min(from+chunk, len(digests))] {
-				if i > 0 {
-					query += ", "
-				}
-				query += b.Arg(d)
+	at := a.cursor.row.Value
+	handled := func(tx *sql.Tx, t *batchTx) error {
+		if len(batch) > 0 && a.deliver == nil {
+			if err := t.handle(ctx, func() error { return a.c.Handle(ctx, tx, batch) }); err != nil {
+				return err
 			}
-			query += "))"
 		}
-		letters, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (f found, err error) {
-			return f, rows.Scan(&f.digest, &f.state)
-		})
-		if err != nil {
-			return nil, err
+		b := a.db.builder()
+		n, err := t.q.Exec(ctx, "DELETE FROM "+a.dead.table()+" WHERE "+a.dead.exactly(b, l), b.Args()...)
+		if err = oneRow(n, err); err != nil {
+			return err // a newer version has joined it
 		}
-		for _, l := range letters {
-			aside[l.digest] = true
-			d.cursor.releases = d.cursor.releases || l.state == feedtype.LetterRetry
-		}
-		if few {
-			break
-		}
+		return t.advance(ctx, at, -1)
 	}
-	return aside, nil
+	if err = a.deliverOne(ctx, batch); err == nil {
+		err = a.inTx(ctx, handled)
+	}
+	var failed *handlerError
+	switch {
+	case err == nil:
+		a.consumed(len(batch), 0, at, started)
+		return true, nil
+	case !errors.As(err, &failed):
+		return true, err
+	}
+	a.trouble(failed.err)
+	a.retry.denials = 0
+	return true, a.dead.keep(ctx, l, failed.err)
 }
 
 // exactly returns the condition that a dead letter is unchanged since it was read.

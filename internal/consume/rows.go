@@ -1,0 +1,216 @@
+package consume
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// Consumers runs the statements on the tables of consumers in one database.
+type Consumers struct {
+	Store  *store.Store
+	Tracer feedtype.Tracer
+}
+
+func (db *Consumers) builder() *dialect.Builder { return dialect.NewBuilder(db.Store.Dialect) }
+
+func (db *Consumers) table(name string) string { return db.Store.Table(name) }
+
+// now is the database's time, as SQL.
+func (db *Consumers) now() string { return db.Store.Dialect.Now() }
+
+func consumerObject(name, feed string) string {
+	return fmt.Sprintf("consumer %q of feed %q", name, feed)
+}
+
+// CursorRow is a row of the table rowfeed_cursors.
+type CursorRow struct {
+	Consumer, Feed    string
+	Shard, ShardCount int
+	Value             feedtype.Cursor
+	Generation        int64 // of Value; 0 if it has none
+	Epoch             int64 // of the lease under which the row was claimed; 0 without a lease
+	Paused            bool
+	Aside             int64 // number of dead letters of this shard
+	UpdatedAt         int64
+	Failure           string // why the shard rests; else empty
+	version           int64  // incremented by every write
+}
+
+const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, " +
+	"version, failure"
+
+func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
+	r := &CursorRow{}
+	var paused int
+	var failure sql.NullString
+	err := rows.Scan(&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch, &paused,
+		&r.Aside, &r.UpdatedAt, &r.version, &failure)
+	r.Paused, r.Failure = paused != 0, failure.String
+	return r, err
+}
+
+// CursorsOf reads the cursors of a consumer of a feed, ordered by shard.
+func (db *Consumers) CursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*CursorRow, error) {
+	b := db.builder()
+	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), ScanCursor)
+}
+
+// cursorOf reads the cursor of one shard. It returns nil if there is none.
+func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string,
+	shard int) (*CursorRow, error) {
+	b := db.builder()
+	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(),
+		ScanCursor)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// ConsumerShardCount returns the number of shards of a consumer, and 1 for a new consumer. See Consumer.ShardCount.
+func (db *Consumers) ConsumerShardCount(ctx context.Context, consumer, feed string) (int, error) {
+	n, err := db.countOf(ctx, consumer, feed)
+	return max(n, 1), db.Store.Fail(consumerObject(consumer, feed), "read its cursors", err)
+}
+
+// countOf returns the number of shards of a consumer, and 0 for a new consumer.
+func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, error) {
+	whole, err := db.consumerRowOf(ctx, db.Store.On(), consumer, feed)
+	if err != nil || whole != nil {
+		return whole.count(), err
+	}
+	rows, err := db.CursorsOf(ctx, db.Store.On(), consumer, feed)
+	if err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	return rows[0].ShardCount, nil
+}
+
+// WhereID returns the condition that selects the rows of the consumers, feeds and shards that id names.
+func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
+	conditions := []string{"1 = 1"}
+	if id.Consumer != "" {
+		conditions = append(conditions, "consumer = "+b.Arg(id.Consumer))
+	}
+	if id.Feed != "" {
+		conditions = append(conditions, "feed = "+b.Arg(id.Feed))
+	}
+	if id.Shard != nil {
+		conditions = append(conditions, "shard = "+b.Arg(*id.Shard))
+	}
+	return strings.Join(conditions, " AND ")
+}
+
+// knowsConsumer returns an error if no cursor matches id.
+func (db *Consumers) knowsConsumer(ctx context.Context, id feedtype.ConsumerID) error {
+	b := db.builder()
+	var n int64
+	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id),
+		b.Args(), &n)
+	if err == nil && n == 0 {
+		err = db.UnknownConsumer(ctx, db.Store.On(), id)
+	}
+	return db.Store.Fail(id.String(), "look for its cursors", err)
+}
+
+// UnknownConsumer returns the error for an unknown consumer. Its text names the feeds that this consumer does read.
+func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) error {
+	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor",
+		Next: "`rowfeed consumer list` shows the consumers"}
+	b := db.builder()
+	workers, failed := db.Workers(ctx, q, feedtype.ConsumerID{Consumer: id.Consumer})
+	if failed != nil {
+		return e
+	}
+	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+
+		" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+		func(rows dialect.Rows) (feed string, err error) {
+			var shards int
+			err = rows.Scan(&feed, &shards)
+			switch {
+			case workers[[2]string{id.Consumer, feed}] != nil:
+			case id.Shard != nil && shards == 1:
+				feed += " (shard 0 alone)"
+			case id.Shard != nil:
+				feed += fmt.Sprintf(" (shards 0 to %d)", shards-1)
+			}
+			return feed, err
+		})
+	if err == nil && len(feeds) > 0 {
+		e.Cause += ", but there are some of feed " + strings.Join(feeds, ", ")
+	}
+	return e
+}
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// consumerRow is a row of the table rowfeed_consumers: what a consumer of a ULID feed has once for all its shards. A
+// transaction that creates, moves or claims a cursor locks this row first. So all cursors have the same number of
+// workers.
+type consumerRow struct {
+	shardCount int
+	Paused     bool // new shards are paused too
+}
+
+func (r *consumerRow) count() int {
+	if r == nil {
+		return 0
+	}
+	return r.shardCount
+}
+
+func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer,
+	feed string) (*consumerRow, error) {
+	b := db.builder()
+	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.table("consumers")+
+		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(),
+		func(rows dialect.Rows) (*consumerRow, error) {
+			r, paused := &consumerRow{}, 0
+			err := rows.Scan(&r.shardCount, &paused)
+			r.Paused = paused != 0
+			return r, err
+		})
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// Workers returns the consumers of ULID feeds, by name and feed.
+func (db *Consumers) Workers(ctx context.Context, q dialect.Querier,
+	id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
+	b := db.builder()
+	found := map[[2]string]*consumerRow{}
+	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+
+		" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
+		func(rows dialect.Rows) (struct{}, error) {
+			var key [2]string
+			r, paused := &consumerRow{}, 0
+			err := rows.Scan(&key[0], &key[1], &r.shardCount, &paused)
+			r.Paused = paused != 0
+			found[key] = r
+			return struct{}{}, err
+		})
+	return found, err
+}
+
+// LockWhole locks the rows of the consumers that id names, and returns how many there are. It increments their
+// version, so that workers read their cursors again: see checkCursors.
+func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
+	b := db.builder()
+	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+
+		WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
+}

@@ -1,0 +1,137 @@
+package consume
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+)
+
+// setAside stores an entry as a dead letter and moves the cursor past it.
+func (a *applier) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cursor, attempts int, cause error) error {
+	err := a.inTx(ctx, func(tx *sql.Tx, t *batchTx) error {
+		key := e.Key.AppendJSON(nil)
+		now := a.db.now()
+		b := a.db.builder()
+		n, err := t.q.Exec(ctx, a.db.Store.Dialect.InsertNew(a.dead.table(),
+			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state",
+				"attempts", "collapsed", "error", "first_at", "last_at", "data_shard"},
+			[]string{b.Arg(a.c.Name), b.Arg(a.feed), b.Arg(a.cursor.row.Shard), b.Arg(keyDigest(key)),
+				b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
+				b.Arg(string(e.Op)), b.Arg(feedtype.LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now,
+				now, b.Arg(e.Shard)},
+			[]string{"consumer", "feed", "shard", "key_digest"}), b.Args()...)
+		if err = oneRow(n, err); err != nil {
+			return err
+		}
+		return t.finish(ctx, tx, to, 1, 1)
+	})
+	if err == nil {
+		a.complete = true
+		a.db.Store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: a.c.Name, Feed: a.feed, Shard: max(a.shard, 0),
+			ShardCount: a.count, Attempts: attempts})
+	}
+	return err
+}
+
+// collapse removes the entries of keys that are set aside from a batch, and records them in their dead letters. So no
+// version of a key overtakes another.
+func (d *deadLetters) collapse(ctx context.Context, q dialect.Querier,
+	entries []feedtype.Entry) ([]feedtype.Entry, error) {
+	digests := keyDigests(entries)
+	aside, err := d.among(ctx, q, digests)
+	if err != nil {
+		return nil, err
+	}
+	if len(aside) == 0 {
+		return entries, nil
+	}
+	var rest []feedtype.Entry
+	for i, e := range entries {
+		if !aside[digests[i]] {
+			rest = append(rest, e)
+			continue
+		}
+		b := d.db.builder()
+		n, err := q.Exec(ctx, "UPDATE "+d.table()+" SET generation = "+b.Arg(e.Generation)+", position = "+
+			b.Arg(e.Position)+", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+
+			", collapsed = collapsed + 1, last_at = "+d.db.now()+" WHERE "+d.where(b)+" AND key_digest = "+
+			b.Arg(digests[i]), b.Args()...)
+		if err = oneRow(n, err); err != nil {
+			return nil, err // dropped meanwhile: the entry must be handed over
+		}
+	}
+	return rest, nil
+}
+
+// indexesAside returns the indexes of the entries whose keys are set aside. It sends no statement if the shard has no
+// dead letters.
+func (d *deadLetters) indexesAside(ctx context.Context, entries []feedtype.Entry) (map[int]bool, error) {
+	if d.cursor.row.Aside == 0 {
+		return nil, nil
+	}
+	digests := keyDigests(entries)
+	found, err := d.among(ctx, d.db.Store.On(), digests)
+	if err != nil {
+		return nil, err
+	}
+	aside := map[int]bool{}
+	for i, digest := range digests {
+		if found[digest] {
+			aside[i] = true
+		}
+	}
+	return aside, nil
+}
+
+// among returns which of the digests are of keys that are set aside. It also notes whether an operator has asked for a
+// release. It sends one statement, unless both keys and letters are many.
+func (d *deadLetters) among(ctx context.Context, q dialect.Querier, digests []string) (map[string]bool, error) {
+	const chunk = 500 // of letters, or of parameters, whose number databases limit
+	type found struct{ digest, state string }
+	aside := map[string]bool{}
+	for from := 0; from < len(digests); from += chunk {
+		b := d.db.builder()
+		query := "SELECT key_digest, state FROM " + d.table() + " WHERE " + d.where(b)
+		few := d.cursor.row.Aside <= chunk
+		if !few {
+			query += " AND (state = " + b.Arg(feedtype.LetterRetry) + " OR key_digest IN ("
+			for i, d := range digests[from:min(from+chunk, len(digests))] {
+				if i > 0 {
+					query += ", "
+				}
+				query += b.Arg(d)
+			}
+			query += "))"
+		}
+		letters, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (f found, err error) {
+			return f, rows.Scan(&f.digest, &f.state)
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range letters {
+			aside[l.digest] = true
+			d.cursor.releases = d.cursor.releases || l.state == feedtype.LetterRetry
+		}
+		if few {
+			break
+		}
+	}
+	return aside, nil
+}
+
+// deadLetters reads and changes the dead letters of one shard.
+type deadLetters struct {
+	*assignment
+	cursor *cursorState
+}
+
+// where returns the condition that a dead letter belongs to this shard.
+func (d *deadLetters) where(b *dialect.Builder) string {
+	return "consumer = " + b.Arg(d.c.Name) + " AND feed = " + b.Arg(d.feed) + " AND shard = " +
+		b.Arg(d.cursor.row.Shard)
+}
+
+func (d *deadLetters) table() string { return d.db.table("dead_letters") }
