@@ -3,8 +3,6 @@ package consume
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -13,20 +11,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
-
-// keyDigest returns a digest of fixed length for a key of any length.
-func keyDigest(key []byte) string {
-	sum := sha256.Sum256(key)
-	return hex.EncodeToString(sum[:])
-}
-
-func keyDigests(entries []feedtype.Entry) []string {
-	digests := make([]string, len(entries))
-	for i, e := range entries {
-		digests[i] = keyDigest(e.Key.AppendJSON(nil))
-	}
-	return digests
-}
 
 // DeadLetters lists dead letters, the oldest first. An id without a consumer lists those of all consumers. A key that
 // is not nil selects one key, as a JSON object.

@@ -24,6 +24,7 @@ type pageReader struct {
 	slow    bool                // the last batch took at least staleAhead
 	next    *ahead              // the page that is read ahead, or nil
 	reading *feedtype.FirstSpan // span of the page that is handled; nil without a tracer
+	early   bool                // the source answered without waiting as long as it was asked to
 }
 
 // learn adapts the number of entries to ask for after a batch.
@@ -83,8 +84,10 @@ func (p *pageReader) fetch(after feedtype.Cursor, wait time.Duration) (page feed
 		}
 	}
 	p.drop()
+	started := time.Now()
 	page, p.reading, err = p.read(p.until, feedtype.Request{After: after, Limit: p.limit, Shards: p.shards(),
 		Wait: wait})
+	p.early = time.Since(started) < wait/2
 	return page, err
 }
 

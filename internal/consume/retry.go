@@ -3,7 +3,6 @@ package consume
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -147,14 +146,4 @@ func (r *retry) pause(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 	return nil
-}
-
-// letterText returns the text of an error as a dead letter stores it: valid UTF-8 of bounded length.
-func letterText(err error) string {
-	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
-	const most = 4000
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + " …"
-	}
-	return text
 }

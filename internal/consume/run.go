@@ -55,8 +55,7 @@ func (r *shardRun) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// step does one thing: it opens the feed, releases a dead letter, or handles a page. done reports that the head is
-// reached and nothing is left to do.
+// step does one thing: it opens the feed, releases a dead letter, or handles a page. See turn for done.
 func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 	if r.feed == "" {
 		return false, r.retry.survive(ctx, r.open(ctx, false))
@@ -90,36 +89,47 @@ func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 			return false, r.afterFailure(ctx, err)
 		}
 	}
-	return r.turn(ctx)
+	page, err := r.nextPage(ctx)
+	if err != nil || page == nil {
+		return false, err
+	}
+	return r.turn(ctx, *page)
 }
 
-// turn fetches a page outside any transaction and applies it.
-func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
-	after, wait := r.cursor.row.Value, r.wait()
-	started := time.Now()
-	page, err := r.pages.fetch(after, wait)
+// nextPage fetches a page outside any transaction. It returns nil if the shard is to be handed over, or if the cursor
+// has to be read again first.
+func (r *shardRun) nextPage(ctx context.Context) (*feedtype.Page, error) {
+	after := r.cursor.row.Value
+	page, err := r.pages.fetch(after, r.wait())
 	if r.until.Err() != nil && ctx.Err() == nil {
-		return false, nil
+		return nil, nil
 	}
 	if err == nil && r.count > 1 && !r.ulidShard && after.IsBeginning() {
 		err = r.leftBehind(ctx, page)
 	}
 	if err != nil {
 		if r.c.OnRefused != nil && isRefusal(err) {
-			return false, r.afterFailure(ctx, r.restart(ctx, err))
+			return nil, r.afterFailure(ctx, r.restart(ctx, err))
 		}
 		r.cursor.row = nil // an operator may pause the consumer meanwhile
-		return false, r.retry.survive(ctx, err)
+		return nil, r.retry.survive(ctx, err)
 	}
 	if g := page.Cursor.Generation(); r.count > 1 && !r.ulidShard && g != 0 && g != r.generation {
 		// Keys may belong to other data shards in a new generation: first reassign the dead letters.
-		if err := r.open(ctx, false); err != nil {
-			r.cursor.row = nil
-			return false, r.retry.survive(ctx, err)
+		err := r.open(ctx, false)
+		r.cursor.row = nil
+		if err != nil {
+			return nil, r.retry.survive(ctx, err)
 		}
-		r.cursor.row, r.generation = nil, g
-		return false, nil
+		r.generation = g
+		return nil, nil
 	}
+	return &page, nil
+}
+
+// turn applies a page. done reports that the head is reached and nothing is left to do.
+func (r *shardRun) turn(ctx context.Context, page feedtype.Page) (done bool, err error) {
+	after := r.cursor.row.Value
 	if len(page.Entries) == 0 {
 		r.cursor.releases = true // no batch has looked for releases
 	}
@@ -148,12 +158,11 @@ func (r *shardRun) turn(ctx context.Context) (done bool, err error) {
 		r.retry.outages, r.retry.failures = 0, 0
 		return !page.More && !held, nil // after a pass, releases are possible: not done yet
 	}
-	return r.nothingNew(ctx, page, started, wait)
+	return r.nothingNew(ctx, page)
 }
 
 // nothingNew ends a turn whose page has brought nothing. It pauses if the source did not wait by itself.
-func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started time.Time,
-	wait time.Duration) (done bool, err error) {
+func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page) (done bool, err error) {
 	r.retry.outages = 0
 	if time.Since(r.cursor.readAt) >= cursorPoll && !r.ulidShard {
 		r.cursor.row = nil // read it again: an operator may have moved it
@@ -163,8 +172,7 @@ func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page, started t
 		return false, nil // an empty page with more behind it
 	case r.once:
 		return true, nil
-	case time.Since(started) < wait/2:
-		// The source did not wait: pause here.
+	case r.pages.early:
 		idle := r.idle
 		r.idle = min(idle+idle/2+firstIdle, maxIdle)
 		return true, r.retry.pause(ctx, store.Jitter(idle))

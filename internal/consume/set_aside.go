@@ -2,7 +2,10 @@ package consume
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -135,3 +138,27 @@ func (d *deadLetters) where(b *dialect.Builder) string {
 }
 
 func (d *deadLetters) table() string { return d.db.table("dead_letters") }
+
+// keyDigest returns a digest of fixed length for a key of any length.
+func keyDigest(key []byte) string {
+	sum := sha256.Sum256(key)
+	return hex.EncodeToString(sum[:])
+}
+
+func keyDigests(entries []feedtype.Entry) []string {
+	digests := make([]string, len(entries))
+	for i, e := range entries {
+		digests[i] = keyDigest(e.Key.AppendJSON(nil))
+	}
+	return digests
+}
+
+// letterText returns the text of an error as a dead letter stores it: valid UTF-8 of bounded length.
+func letterText(err error) string {
+	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	const most = 4000
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + " …"
+	}
+	return text
+}
