@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/operate"
 	"github.com/rowfeed/rowfeed/internal/publish"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Admin returns the operations of operators on the feeds of this database.
@@ -26,7 +27,14 @@ func (db *DB) Admin() *admin.Admin {
 			}
 			return all, err
 		},
-		Waiting: db.watch.Waiting})
+		Waiting: db.watch.Waiting,
+		Quotas: func() []admin.ConnectionQuota {
+			return []admin.ConnectionQuota{quota("pages", s.Quotas.Pages), quota("publishing", s.Quotas.Publishing)}
+		}})
+}
+
+func quota(work string, q *store.Quota) admin.ConnectionQuota {
+	return admin.ConnectionQuota{Work: work, Limit: q.Limit(), InUse: q.InUse(), Refused: q.Refused()}
 }
 
 // Admin returns the operations of operators on the feed.

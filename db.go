@@ -42,6 +42,7 @@ func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB,
 	}
 	s := &store.Store{SQL: db, Dialect: d, Names: dialect.Names{Schema: full.Schema, Prefix: full.Prefix},
 		Observer: full.Observer, Tracer: full.Tracer,
+		Quotas:  store.NewQuotas(db.Stats().MaxOpenConnections, d),
 		Replica: full.Replica, NoPublish: full.NoPublish, UnsafeDurability: full.UnsafeDurability}
 	rf := &DB{store: s, flushes: &history.Flushes{Store: s}, cfg: full, feeds: make(map[string]*Feed),
 		consumers: &consume.Consumers{Store: s, Tracer: full.Tracer}}

@@ -136,9 +136,15 @@ func (f *Feed) RunPublisher(ctx context.Context) error { return f.publisher.RunP
 // that changed the table.
 func (f *Feed) Wake() { f.publisher.Wake() }
 
-// Problems returns what this process's publisher knows to be wrong with the feed. A server is ready if no feed has
-// problems.
-func (f *Feed) Problems() []string { return f.publisher.Problems() }
+// Problems returns what this process's publisher and readers know to be wrong with the feed. A server is ready if no
+// feed has problems.
+func (f *Feed) Problems() []string {
+	all := f.publisher.Problems()
+	if f.reader.Quota.Locked() != nil && len(all) == 0 {
+		return []string{"pages cannot be read: another session has locked the table; `rowfeed status` names the session"}
+	}
+	return all
+}
 
 // Record records, inside the caller's transaction, that the keys were written. It is for feeds with capture "app".
 // Call it in the transaction that writes the rows, for every key inserted, updated or deleted. If a row's key

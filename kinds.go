@@ -35,8 +35,9 @@ func (db *DB) newFeed(name string) *Feed {
 	positioner := func() (publish.Positioner, error) { k, err := f.kind(); return k.Positioner, err }
 
 	f.reader = &read.Reader{Feed: c, History: past, Watch: db.watch, Poller: db.poller, Pager: pager,
-		MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
+		Quota: db.store.Quotas.Pages.OfFeed(), MaxPageBytes: cfg.MaxPageBytes, TailBytes: cfg.TailBytes}
 	f.publisher = publish.New(c, db.watch, gaps, positioner)
+	f.publisher.Quota = db.store.Quotas.Publishing.OfFeed()
 	f.publisher.BatchSize, f.publisher.IdlePoll, f.publisher.Lease = cfg.BatchSize, cfg.IdlePoll, cfg.PublisherLease
 	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
 	f.locks = &ulidfeed.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}

@@ -18,6 +18,7 @@ type Admin struct {
 	feed      func(ctx context.Context, name string) (Source, error)
 	feeds     func(context.Context) ([]Source, error)
 	waiting   func() map[string]int
+	quotas    func() []ConnectionQuota
 }
 
 // Database is what New needs. Applications do not need it: they call rowfeed.DB.Admin.
@@ -31,6 +32,8 @@ type Database struct {
 	Feeds func(context.Context) ([]Source, error)
 	// Waiting counts the requests of this process that wait for an entry, by feed.
 	Waiting func() map[string]int
+	// Quotas returns how many connections this process uses for each kind of work that has a quota.
+	Quotas func() []ConnectionQuota
 }
 
 // Source is the part of a feed that consumers and tokens need.
@@ -54,12 +57,24 @@ func New(db Database) *Admin {
 		feed:      db.Feed,
 		feeds:     db.Feeds,
 		waiting:   db.Waiting,
+		quotas:    db.Quotas,
 	}
 }
 
 // Readers counts the requests of this process that wait for an entry now (Request.Wait), by the feed's name. Feeds
 // without such requests are left out.
 func (db *Admin) Readers() map[string]int { return db.waiting() }
+
+// ConnectionQuota is the number of connections that one kind of work of this process may use.
+type ConnectionQuota struct {
+	Work         string // "pages" or "publishing"
+	Limit, InUse int    // connections
+	// Refused counts the calls that were refused, without a connection, because a table stayed locked.
+	Refused int64
+}
+
+// Quotas returns how many connections this process uses now for reading pages and for publishing.
+func (db *Admin) Quotas() []ConnectionQuota { return db.quotas() }
 
 // Migrations lists every schema version of rowfeed's own tables, and whether the database has it.
 func (db *Admin) Migrations(ctx context.Context) ([]feedtype.MigrationStatus, error) {

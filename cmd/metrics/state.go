@@ -67,7 +67,12 @@ var (
 		"The feed's highest position. Missing for feeds with ULIDs, whose shards have one each.", "feed")
 	descSince   = desc("head_timestamp_seconds", "When the head last moved, in Unix time.", "feed")
 	descReaders = desc("waiting_readers", "Requests that wait for an entry at this process.", "feed")
-	descBehind  = desc("consumer_lag_entries",
+	descQuota   = desc("connections_limit", "Connections that this process may use for the work at the same time.",
+		"work")
+	descInUse   = desc("connections_in_use", "Connections that this process uses for the work now.", "work")
+	descRefused = desc("locked_table_refusals_total",
+		"Pages and publications that were refused without a connection, because their table stayed locked.", "work")
+	descBehind = desc("consumer_lag_entries",
 		"Positions between a consumer's cursor and the feed's head, "+
 			"an upper limit of its entries: positions of other shards count. Missing for feeds with ULIDs.",
 		"consumer", "feed", "shard")
@@ -86,6 +91,7 @@ var (
 	descFolded = desc("folded_series", "Consumers' shards without a series of their own, because there are too many.")
 
 	descs = []*prometheus.Desc{descUp, descAge, descTook, descPending, descOldest, descHead, descSince, descReaders,
+		descQuota, descInUse, descRefused,
 		descBehind, descSeconds,
 		descPaused, descRests, descLetters, descLeases, descEpochs, descFolded}
 )
@@ -143,6 +149,11 @@ func (s *state) Collect(ch chan<- prometheus.Metric) {
 	}
 	for feed, n := range waiting {
 		gauge(descReaders, n, feed)
+	}
+	for _, q := range db.Admin().Quotas() {
+		gauge(descQuota, float64(q.Limit), q.Work)
+		gauge(descInUse, float64(q.InUse), q.Work)
+		ch <- prometheus.MustNewConstMetric(descRefused, prometheus.CounterValue, float64(q.Refused), q.Work)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // trxAge is an expression for the age of a transaction in microseconds. The catalog shows trx_started in the
@@ -53,10 +54,29 @@ WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.perfo
 					"AND e.STATE = 'ACTIVE'")
 		}
 		if err == nil {
-			return found, nil, nil
+			lockers, err := locking(ctx, q, f.Source)
+			return append(lockers, found...), nil, err
 		}
 	}
 	return d.writers(ctx, q)
+}
+
+// locking returns the sessions that lock a table, or wait to lock it, against every other session; and those that have
+// used the table since a transaction began, if another session waits to lock it.
+func locking(ctx context.Context, q dialect.Querier, table feedtype.TableName) ([]dialect.Blocker, error) {
+	return blockers(ctx, q, `SELECT th.PROCESSLIST_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST,
+  th.PROCESSLIST_TIME * 1000000, COALESCE(`+lastStatement+`, ''),
+  IF(m.LOCK_TYPE IN ('EXCLUSIVE', 'SHARED_NO_READ_WRITE'), 'locks the feed''s table, or waits to lock it',
+    'has used the feed''s table, which another session waits to lock')
+FROM performance_schema.metadata_locks m
+JOIN performance_schema.threads th ON th.THREAD_ID = m.OWNER_THREAD_ID
+WHERE m.OBJECT_TYPE = 'TABLE' AND m.OBJECT_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND m.OBJECT_NAME = ?
+  AND th.PROCESSLIST_ID <> CONNECTION_ID()
+  AND (m.LOCK_TYPE IN ('EXCLUSIVE', 'SHARED_NO_READ_WRITE') OR m.LOCK_STATUS = 'GRANTED' AND EXISTS (
+    SELECT 1 FROM performance_schema.metadata_locks x
+    WHERE x.OBJECT_TYPE = 'TABLE' AND x.OBJECT_SCHEMA = m.OBJECT_SCHEMA AND x.OBJECT_NAME = m.OBJECT_NAME
+      AND x.LOCK_TYPE = 'EXCLUSIVE' AND x.LOCK_STATUS = 'PENDING' AND x.OWNER_THREAD_ID <> m.OWNER_THREAD_ID))
+ORDER BY 4 DESC`, table.Schema, table.Name)
 }
 
 // lastStatement is an expression for the current statement of the session th, or for its last one. A session
@@ -71,6 +91,10 @@ func (d Dialect) writers(ctx context.Context, q dialect.Querier) ([]dialect.Bloc
 FROM information_schema.INNODB_TRX x
 LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id
 WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID()
+UNION ALL
+SELECT p.ID, p.USER, p.HOST, p.TIME * 1000000, p.INFO, 'waits to lock a table'
+FROM information_schema.PROCESSLIST p
+WHERE p.STATE = 'Waiting for table metadata lock' AND p.INFO REGEXP '^(ALTER|CREATE|DROP|LOCK|OPTIMIZE|RENAME|TRUNCATE) '
 ORDER BY 4 DESC`)
 	switch {
 	case cannotShow(err):

@@ -60,9 +60,12 @@ var (
 	// bounds make a publisher that is paused or cut off release the sequence's row.
 	bounds = []setting{{"idle_in_transaction_session_timeout", "10s"}, {"lock_timeout", "30s"},
 		{"statement_timeout", "120s"}}
-	// moving makes a mover give up early, but after deadlock_timeout (one second by default). So PostgreSQL
-	// detects two movers that wait for each other before one of them gives up.
-	moving = []setting{bounds[0], {"lock_timeout", "2s"}, bounds[2]}
+	// reading makes a page give up early if another session has locked the table, so that other feeds get its
+	// connection.
+	reading = setting{"lock_timeout", "2s"}
+	// publishing does the same, but after deadlock_timeout (one second by default). So PostgreSQL detects two
+	// movers that wait for each other before one of them gives up.
+	publishing = []setting{bounds[0], reading, bounds[2]}
 	// atLeisure is for statements whose duration depends on the size of the user's table.
 	atLeisure = []setting{bounds[0], bounds[1], {"statement_timeout", "0"}}
 )
@@ -89,12 +92,12 @@ func atOnce(lists ...[]setting) string {
 
 // settings has one message for each purpose. A message without parameters can contain several statements.
 var settings = map[dialect.Purpose]string{
-	dialect.ForPublish: strings.Join([]string{writing, durable, oneByOne(formats, byKey, bounds)}, "; "),
-	dialect.ForMove:    strings.Join([]string{writing, durable, oneByOne(formats, byKey, moving)}, "; "),
+	dialect.ForPublish: strings.Join([]string{writing, durable, oneByOne(formats, byKey, publishing)}, "; "),
+	dialect.ForMove:    strings.Join([]string{writing, durable, oneByOne(formats, byKey, publishing)}, "; "),
 	dialect.ForRecord:  strings.Join([]string{writing, durable, atOnce(formats, inOrder, bounds)}, "; "),
 	dialect.ForRepair:  strings.Join([]string{writing, durable, atOnce(formats, inOrder, atLeisure)}, "; "),
 	dialect.ForConsume: strings.Join([]string{writing, durable}, "; "),
-	dialect.ForRead:    oneByOne(formats, byKey),
+	dialect.ForRead:    oneByOne(formats, byKey, []setting{reading}),
 	dialect.ForCheck:   oneByOne(formats), // without a query, because the first query determines the snapshot
 }
 

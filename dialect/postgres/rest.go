@@ -18,37 +18,49 @@ func (d Dialect) Blockers(ctx context.Context, q dialect.Querier,
 		found, err = d.mayHold(ctx, q, f)
 		return withUnseen(ctx, q, found, err)
 	}
-	found, err = dialect.QueryAll(ctx, q, `WITH held AS (
-  SELECT l.pid, l.virtualtransaction FROM pg_locks l
-  WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock'
-    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+	found, err = dialect.QueryAll(ctx, q, `WITH locks AS (
+  SELECT l.* FROM pg_locks l
+  WHERE l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+), held AS (
+  SELECT l.pid, l.virtualtransaction, 'wrote to the feed''s table' AS scope FROM locks l
+  WHERE l.granted AND l.mode = 'RowExclusiveLock'
     -- a writer may name a partition itself
     AND (l.relation = $1::text::regclass OR l.relation IN (SELECT relid FROM pg_partition_tree($1::text::regclass)))
     AND NOT EXISTS (SELECT 1 FROM pg_locks p WHERE p.locktype = 'relation' `+
 		`AND p.virtualtransaction = l.virtualtransaction
       AND p.relation = $2::text::regclass AND p.mode = 'RowExclusiveLock')
+), locking AS (
+  -- Pages and publishers wait for this mode alone, also while its session itself waits for others.
+  SELECT l.pid, l.granted FROM locks l WHERE l.mode = 'AccessExclusiveLock' AND l.relation = $3::text::regclass
+), found AS (
+  SELECT * FROM held
+  UNION ALL SELECT l.pid, '', 'locks the feed''s table, or waits to lock it' FROM locking l
+  UNION ALL SELECT b.pid, '', 'has used the feed''s table, which another session waits to lock' FROM (
+    SELECT DISTINCT unnest(pg_blocking_pids(l.pid)) AS pid FROM locking l WHERE NOT l.granted
+  ) b
 )
 SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
   COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', `+
-		`'') || left(a.query, 500), a.xact_start
+		`'') || left(a.query, 500), found.scope, a.xact_start
 -- of other roles' sessions only members of pg_read_all_stats are told the time, host and statement
-FROM held JOIN pg_stat_activity a ON a.pid = held.pid
+FROM found JOIN pg_stat_activity a ON a.pid = found.pid
 WHERE a.pid <> pg_backend_pid()
 UNION ALL
 SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * `+
 		`1000000)::bigint,
-  'waits for COMMIT PREPARED or ROLLBACK PREPARED', x.prepared
+  'waits for COMMIT PREPARED or ROLLBACK PREPARED', held.scope, x.prepared
 -- its locks go by the number that its session had for it, and by no session
 FROM held JOIN pg_locks i ON i.pid IS NULL AND i.virtualtransaction = held.virtualtransaction `+
 		`AND i.locktype = 'transactionid'
 JOIN pg_prepared_xacts x ON x.transaction = i.transactionid
 WHERE held.pid IS NULL
-ORDER BY 6`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Positions())},
+ORDER BY 7`, []any{dialect.Qualified(d, f.Written()), dialect.Qualified(d, f.Positions()),
+		dialect.Qualified(d, f.Source)},
 		func(rows dialect.Rows) (dialect.Blocker, error) {
-			b := dialect.Blocker{Scope: "wrote to the feed's table"}
+			var b dialect.Blocker
 			var started any
 			var statement *string
-			err := rows.Scan(&b.Session, &b.User, &b.Host, &b.AgeMicros, &statement, &started)
+			err := rows.Scan(&b.Session, &b.User, &b.Host, &b.AgeMicros, &statement, &b.Scope, &started)
 			if statement != nil {
 				b.Statement = *statement
 			}

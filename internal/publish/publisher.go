@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,7 @@ type Publisher struct {
 	// Positioner returns the Positioner of the feed's mode, or an error if this version cannot read the feed's record.
 	Positioner func() (Positioner, error)
 	Keeper     Keeper
+	Quota      *store.FeedQuota // of connections that publish
 	// BatchSize, IdlePoll and Lease are documented in rowfeed.Config.
 	BatchSize       int
 	IdlePoll, Lease time.Duration
@@ -113,12 +115,16 @@ func (f *Publisher) pass(ctx context.Context, limit int, full bool) (feedtype.Pu
 	if !f.Store.Publishes() {
 		return feedtype.PublishEvent{Feed: f.Name}, f.refusePublishing()
 	}
-	return passOfCurrentFeed(f.Feed, func() (feedtype.PublishEvent, error) {
+	return passOfCurrentFeed(f.Feed, func() (e feedtype.PublishEvent, err error) {
+		e.Feed = f.Name
 		p, err := f.positioner(ctx) // The mode may have changed since the last try.
-		if err != nil {
-			return feedtype.PublishEvent{Feed: f.Name}, err
+		if err == nil {
+			err = f.Quota.Use(ctx, func() (err error) {
+				e, err = p.Pass(ctx, limit, full)
+				return err
+			})
 		}
-		return p.Pass(ctx, limit, full)
+		return e, err
 	})
 }
 
@@ -149,6 +155,9 @@ func passOfCurrentFeed(f *catalog.Feed, pass func() (feedtype.PublishEvent, erro
 		}
 	}
 }
+
+// lockedPause is the maximum pause after a lock timeout, which has taken its time already.
+const lockedPause = 500 * time.Millisecond
 
 // VerifyEvery is how often a publisher verifies its triggers and purges tombstones.
 const VerifyEvery = time.Minute
@@ -230,10 +239,15 @@ func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 			failures++
 			batch.shrink()
 			idle = store.Outage(failures)
+			if errors.Is(err, feedtype.Locked) {
+				err = f.nameBlockers(ctx, err)
+				idle = min(idle, lockedPause)
+			}
 			f.SetProblems([]string{withoutDriverText(err)})
 			verified = time.Time{}
 			f.Trouble(err)
-			if failures == maxFailures && !errors.Is(err, feedtype.DatabaseChanged) { // changed for every publisher
+			everyPublisher := errors.Is(err, feedtype.DatabaseChanged) || errors.Is(err, feedtype.Locked)
+			if failures == maxFailures && !everyPublisher {
 				return errCannotPublish
 			}
 		}
@@ -245,6 +259,22 @@ func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 		}
 	}
 	return nil
+}
+
+// nameBlockers adds to a lock timeout which sessions may have caused it.
+func (f *Publisher) nameBlockers(ctx context.Context, err error) error {
+	found, _, failed := f.Store.Dialect.Blockers(ctx, f.Store.On(), f.DialectFeed())
+	var e *feedtype.Error
+	if failed != nil || len(found) == 0 || !errors.As(err, &e) {
+		return err
+	}
+	named := *e
+	named.Cause += ": a lock was not free"
+	for _, b := range found[:min(len(found), 3)] {
+		named.Cause += fmt.Sprintf("; session %s %s", b.Session, b.Scope)
+	}
+	named.Next = "wait until that session ends its transaction, or end the session; `rowfeed status` shows its user and statement"
+	return &named
 }
 
 // Wake makes this process's publisher of the feed poll at once. Call it after the commit of a transaction that changed

@@ -41,7 +41,7 @@ func (f *Reader) ReadPage(ctx context.Context, q dialect.PageQuery, shards feedt
 		}
 		try, reloaded = try+1, false
 		floor := f.History.Highest(asked.Shard)
-		rows, err := f.Store.Dialect.ReadPage(ctx, f.Store.SQL, l.Feed, asked)
+		rows, err := f.queryPage(ctx, l, asked)
 		switch {
 		case err == nil && rows.Generation == l.Generation && rows.Signature == l.Table.Signature:
 			if err := f.History.NotSetBack(floor, rows.Generation, rows.Given); err != nil {
@@ -70,6 +70,16 @@ func (f *Reader) ReadPage(ctx context.Context, q dialect.PageQuery, shards feedt
 			}
 		}
 	}
+}
+
+// queryPage reads a page within the quota of connections that the feed has.
+func (f *Reader) queryPage(ctx context.Context, l *catalog.Layout, q dialect.PageQuery) (*dialect.PageRows, error) {
+	var rows *dialect.PageRows
+	err := f.Quota.Use(ctx, func() (err error) {
+		rows, err = f.Store.Dialect.ReadPage(ctx, f.Store.SQL, l.Feed, q)
+		return err
+	})
+	return rows, err
 }
 
 // explainPage returns why the last try of ReadPage failed: with an error of the database, or, where err is nil, with

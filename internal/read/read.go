@@ -24,6 +24,7 @@ type Reader struct {
 	Poller  *watch.Poller
 	// Pager returns the Pager of the feed's mode. It fails if this version cannot read the feed's record.
 	Pager func() (Pager, error)
+	Quota *store.FeedQuota // of connections that read pages
 	// MaxPageBytes and TailBytes are those of rowfeed.Config.
 	MaxPageBytes, TailBytes int
 

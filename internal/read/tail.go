@@ -159,7 +159,7 @@ func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error
 		q.Unserved = catalog.Unplaced // some ask is for a part of this page
 	}
 	floor := f.History.Highest(q.Shard)
-	if r.rows, err = f.Store.Dialect.ReadPage(ctx, f.Store.SQL, l.Feed, q); err != nil {
+	if r.rows, err = f.queryPage(ctx, l, q); err != nil {
 		return nil, err
 	}
 	if r.rows.Generation != l.Generation || r.rows.Signature != l.Table.Signature {

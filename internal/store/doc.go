@@ -3,5 +3,5 @@
 // are missing or of another version. It uses dialect and feedtype.
 //
 // Begin with store.go. retry.go decides which errors are tried again, by the classes of dialect/errors.go. errors.go
-// explains an error.
+// explains an error. quota.go leaves connections to other feeds when a table is locked: see DESIGN.md.
 package store

@@ -17,6 +17,7 @@ type Store struct {
 	Home     string // the schema of the connection, which holds sources named without a schema
 	Observer *feedtype.Observer
 	Tracer   feedtype.Tracer
+	Quotas   Quotas
 	// Replica, NoPublish and UnsafeDurability are documented in rowfeed.Config.
 	Replica, NoPublish, UnsafeDurability bool
 }

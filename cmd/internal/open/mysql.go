@@ -87,9 +87,11 @@ func mysqlConfig(rawURL string) (*mysqldriver.Config, error) {
 		config.Params = map[string]string{}
 	}
 	for name, value := range map[string]string{
-		"wait_timeout":     mysqlWaitTimeout,
-		"autocommit":       "1",                    // rowfeed begins transactions explicitly
-		"sql_select_limit": "18446744073709551615", // no limit: a list of triggers must not be cut short
+		"wait_timeout": mysqlWaitTimeout,
+		// Bounds the wait for the metadata lock of a table that ALTER TABLE has locked. The default is a day or more.
+		"lock_wait_timeout": "5",
+		"autocommit":        "1",                    // rowfeed begins transactions explicitly
+		"sql_select_limit":  "18446744073709551615", // no limit: a list of triggers must not be cut short
 		// A page must not be refused because of the planner's estimate, if max_join_size is set.
 		"sql_big_selects":  "1",
 		"sql_safe_updates": "0", // rows are updated by a join with a list of their keys

@@ -18,6 +18,8 @@ var Tests = []func(*testing.T){
 	TestPagesAreNotSorted,
 	TestPagesOfWideRowsAreSorted,
 	TestDisorderedPageIsReadAgain,
+	TestSlowPagesLeaveConnectionsToOtherFeeds,
+	TestLockedTableIsRefusedAndReadLater,
 	TestPageHasNoHoles,
 	TestPageShowsNothingAboveItsHead,
 	TestReadersMoveBetweenPrimaryAndReplica,

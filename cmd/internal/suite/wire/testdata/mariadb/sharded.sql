@@ -28,7 +28,7 @@ CREATE TRIGGER `rowfeed_kv_update` AFTER UPDATE ON `kv` FOR EACH ROW BEGIN IF NO
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_delete`
 CREATE TRIGGER `rowfeed_kv_delete` AFTER DELETE ON `kv` FOR EACH ROW INSERT INTO `rowfeed_changes_kv` (`id`) VALUES (OLD.`id`)
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'filling', fill_after = NULL WHERE name = 'kv'
-SET SESSION lock_wait_timeout = 86400, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
+SET SESSION lock_wait_timeout = 5, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
 DO RELEASE_LOCK('rowfeed.DIGEST')
 BEGIN -- isolation: Read Committed
@@ -276,7 +276,7 @@ SELECT value, updated_at FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv'
 SELECT (SELECT count(*) FROM (SELECT 1 FROM `DATABASE`.`rowfeed_changes_kv` LIMIT 1000000) x), (SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - CAST(UNIX_TIMESTAMP(changed_at) * 1000000 AS SIGNED) FROM `DATABASE`.`rowfeed_changes_kv` ORDER BY seq LIMIT 1)
 SELECT count(*) FROM `DATABASE`.`rowfeed_positions_kv` p LEFT JOIN `DATABASE`.`kv` t ON p.`id` = t.`id` LEFT JOIN (SELECT DISTINCT `id` FROM `DATABASE`.`rowfeed_changes_kv`) c ON c.`id` = p.`id` WHERE p.deleted = 0 AND t.`id` IS NULL AND c.`id` IS NULL
 SELECT COUNT(*) FROM performance_schema.setup_instruments WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES' AND @@GLOBAL.performance_schema = 1
-SELECT x.trx_mysql_thread_id, p.USER, p.HOST, TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTAMP(6), '+00:00', 'SYSTEM')), COALESCE(x.trx_query, ''), 'wrote to some table' FROM information_schema.INNODB_TRX x LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID() ORDER BY 4 DESC LIMIT NUMBER
+SELECT x.trx_mysql_thread_id, p.USER, p.HOST, TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTAMP(6), '+00:00', 'SYSTEM')), COALESCE(x.trx_query, ''), 'wrote to some table' FROM information_schema.INNODB_TRX x LEFT JOIN information_schema.PROCESSLIST p ON p.ID = x.trx_mysql_thread_id WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID() UNION ALL SELECT p.ID, p.USER, p.HOST, p.TIME * 1000000, p.INFO, 'waits to lock a table' FROM information_schema.PROCESSLIST p WHERE p.STATE = 'Waiting for table metadata lock' AND p.INFO REGEXP '^(ALTER|CREATE|DROP|LOCK|OPTIMIZE|RENAME|TRUNCATE) ' ORDER BY 4 DESC LIMIT NUMBER
 SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM `DATABASE`.`rowfeed_cursors` WHERE 1 = 1 AND feed = 'kv' ORDER BY consumer, feed, shard
 SELECT consumer, feed, shard_count, paused FROM `DATABASE`.`rowfeed_consumers` WHERE 1 = 1 AND feed = 'kv'
 SELECT (SELECT count(*) FROM (SELECT 1 FROM `DATABASE`.`rowfeed_changes_kv` LIMIT 10) x), (SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - CAST(UNIX_TIMESTAMP(changed_at) * 1000000 AS SIGNED) FROM `DATABASE`.`rowfeed_changes_kv` ORDER BY seq LIMIT 1)
