@@ -9,8 +9,9 @@ import (
 )
 
 // Holders implements [dialect.Rest]. It returns nothing: SQLite does not tell which session has the lock.
-func (Dialect) Holders(context.Context, dialect.Querier, *dialect.Feed) ([]dialect.Holding, dialect.Told, error) {
-	return nil, dialect.ToldNothing, nil
+func (Dialect) Holders(context.Context, dialect.Querier,
+	*dialect.Feed) ([]dialect.Holding, dialect.NamedHolders, error) {
+	return nil, dialect.HoldersNone, nil
 }
 
 // EndHolder implements [dialect.Rest]. It always fails: no server knows SQLite's sessions.
