@@ -1,9 +1,6 @@
 package plans
 
 import (
-	"database/sql"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +8,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
-	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // TestRowPositionsUseIndexes (H17): TestHotStatementsUseIndexes for feeds
@@ -85,61 +81,11 @@ func (p *plans) place(state string) {
 		if touched := p.touched(tx) - before; touched > 2*p.bound() {
 			p.Errorf("%s, placing rows %s: %d rows touched for a batch of %d", state, where, touched, n)
 		}
-		if p.Family() == "sqlite" {
-			for _, ev := range *sent {
-				p.explainPlacing(state, ev)
-			}
-		}
+		p.explainPlacing(state, *sent)
 		after = last
 		if n > 0 {
 			p.In(tx, "UPDATE hot SET feed_sync_id = NULL WHERE feed_sync_id > 1000000")
 		}
 	}
 	p.walk(state, tx, sent, feed, true)
-}
-
-// touched counts the rows that the session's statements have read, where the database
-// counts.
-func (p *plans) touched(tx *sql.Tx) (n int) {
-	p.Helper()
-	var err error
-	switch p.Family() {
-	case "postgres":
-		err = tx.QueryRow(p.Text("plans.rows_read")).Scan(&n)
-	case "mysql":
-		rows, e := tx.Query(p.Text("plans.rows_read"))
-		if e != nil {
-			p.Fatal(e)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var name string
-			var count int
-			if e := rows.Scan(&name, &count); e != nil {
-				p.Fatal(e)
-			}
-			n += count
-		}
-		err = rows.Err()
-	}
-	if err != nil {
-		p.Fatal(err)
-	}
-	return n
-}
-
-// explainPlacing looks at SQLite's plan: neither the table nor the positions are read
-// whole, and nothing but the batch is sorted.
-func (p *plans) explainPlacing(state string, ev testdb.TapEvent) {
-	p.Helper()
-	if !strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL, "DELETE") {
-		return
-	}
-	lines := p.sqlitePlan(ev)
-	whole := regexp.MustCompile(`^SCAN (r|t|p$)`)
-	if slices.ContainsFunc(lines, func(l string) bool {
-		return whole.MatchString(l) && !strings.Contains(l, "rowfeed_hot_row_waiting")
-	}) {
-		p.Errorf("%s: %s\n%s", state, strings.Join(lines, "\n"), ev.SQL)
-	}
 }

@@ -36,7 +36,7 @@ func TestULIDPagesUseIndexes(t *testing.T) {
 				analyze(x, tables)
 			}
 			walk := slices.DeleteFunc(p.during(func() error { _, err := p.feed.Admin().Check(x.Ctx); return err }),
-				func(h hot) bool { return h.name != "last shard" })
+				func(h statement) bool { return h.name != "last shard" })
 			if len(walk) != 5 {
 				x.Errorf("%d statements found 4 shards and the end", len(walk))
 			}

@@ -3,8 +3,6 @@ package plans
 import (
 	"context"
 	"database/sql"
-	"slices"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -89,58 +87,10 @@ func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *di
 		if touched := p.touched(tx) - before; touched > 2*p.bound() {
 			p.Errorf("%s, giving shards: %d rows touched for a batch of %d", state, touched, len(keys))
 		}
-		if p.Family() == "sqlite" {
-			p.explainWalk(state, *sent, batch > 0)
-		}
+		p.explainWalk(state, *sent, batch > 0)
 		if len(keys) < p.batch {
 			return
 		}
 		after = keys[len(keys)-1].Key
 	}
-}
-
-// explainWalk looks at SQLite's plans, each once: keys are read in the order of an index,
-// from where the batch begins, and are written where their positions are.
-func (p *plans) explainWalk(state string, sent []testdb.TapEvent, goesOn bool) {
-	p.Helper()
-	var seen []string
-	for _, ev := range sent {
-		read := strings.HasPrefix(ev.SQL, "SELECT t.feed_sync_id")
-		if slices.Contains(seen, ev.SQL) || !read && !strings.HasPrefix(ev.SQL, "UPDATE") {
-			continue
-		}
-		seen = append(seen, ev.SQL)
-		for _, line := range p.sqlitePlan(ev) {
-			if strings.Contains(line, "TEMP B-TREE") ||
-				strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN json_each") && (!read || goesOn) {
-				p.Errorf("%s: %s\n%s", state, line, ev.SQL)
-			}
-		}
-	}
-}
-
-// sqlitePlan are the lines of a statement's plan.
-func (p *plans) sqlitePlan(ev testdb.TapEvent) (lines []string) {
-	p.Helper()
-	var args []any
-	for _, a := range ev.Args {
-		args = append(args, a.Value)
-	}
-	rows, err := p.DB.Admin().QueryContext(p.Ctx, "EXPLAIN QUERY PLAN "+ev.SQL, args...)
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			p.Fatal(err)
-		}
-		lines = append(lines, detail)
-	}
-	if err := rows.Err(); err != nil {
-		p.Fatal(err)
-	}
-	return lines
 }
