@@ -28,7 +28,7 @@ func nameOf(text string) string {
 	}
 	switch {
 	case strings.HasPrefix(text, "WITH batch"):
-		return "publish alike"
+		return "publish batch"
 	case has("SELECT seq FROM", "LIMIT 1"):
 		return "has changes"
 	case has("SELECT seq, kind"):
@@ -61,6 +61,10 @@ func nameOf(text string) string {
 		return "record a range"
 	case strings.HasPrefix(text, "DELETE") && has("changes_hot"):
 		return "delete changes"
+	case strings.HasPrefix(text, "UPDATE") && has("SET value"):
+		return "advance sequence"
+	case strings.HasPrefix(text, "UPDATE") && has("SET time_ms"):
+		return "advance shard"
 	}
 	return ""
 }
@@ -72,7 +76,7 @@ type plans struct {
 	batch int
 	mu    sync.Mutex
 	seen  []statement
-	stop  bool // fail a publication at its last statement, so that nothing changes
+	stop  bool // make a publication's commit fail, so that nothing changes
 	feed  *rowfeed.Feed
 }
 
@@ -81,17 +85,17 @@ func newPlans(x *suite.Env, batch int) *plans {
 	p := &plans{Env: x, batch: batch}
 	p.explainer = newExplainer(p)
 	settings := map[int64][]string{}
+	published := map[int64]bool{} // the connections whose transaction has published
 	before := func(_ context.Context, ev testdb.TapEvent) error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		switch {
 		case ev.Kind == testdb.Begin:
-			settings[ev.Conn] = nil
+			settings[ev.Conn], published[ev.Conn] = nil, false
 		case ev.Kind == testdb.Exec && ev.InTx && len(ev.Args) == 0 && nameOf(ev.SQL) == "" &&
 			!strings.HasPrefix(ev.SQL, "UPDATE") && !strings.HasPrefix(ev.SQL, "INSERT"):
 			settings[ev.Conn] = append(settings[ev.Conn], ev.SQL)
-		case strings.HasPrefix(ev.SQL, "UPDATE") && p.stop &&
-			(strings.Contains(ev.SQL, "SET value") || strings.Contains(ev.SQL, "SET time_ms")):
+		case ev.Kind == testdb.Commit && published[ev.Conn] && p.stop:
 			return testdb.ErrInjected
 		}
 		if name := nameOf(ev.SQL); name != "" {
@@ -103,8 +107,9 @@ func newPlans(x *suite.Env, batch int) *plans {
 			}
 			h.args = values(ev)
 			p.seen = append(p.seen, h)
-			if name == "publish alike" && p.stop {
-				return testdb.ErrInjected // it is the last one
+			published[ev.Conn] = published[ev.Conn] || name == "advance sequence" || name == "advance shard"
+			if name == "publish batch" && p.stop {
+				return testdb.ErrInjected // it is the only statement, and commits
 			}
 		}
 		return nil
