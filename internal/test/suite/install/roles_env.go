@@ -11,10 +11,16 @@ func mayNot(l *suite.Login, statements ...string) {
 	for _, s := range statements {
 		tx := l.BeginAs()
 		_, err := tx.ExecContext(l.Ctx, s)
-		if l.Dialect.Classify(err) != dialect.ClassPermission {
-			l.Errorf("%s may %s (%v)", l.Name, s, err)
-		}
+		wantDenied(l, s, err)
 		tx.Rollback()
+	}
+}
+
+// wantDenied asserts that the database refused what the login tried, because the login lacks a right.
+func wantDenied(l *suite.Login, tried string, err error) {
+	l.Helper()
+	if l.Dialect.Classify(err) != dialect.ClassPermission {
+		l.Errorf("login %s tried to %s: error %v, want permission denied", l.Name, tried, err)
 	}
 }
 
