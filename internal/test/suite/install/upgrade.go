@@ -20,6 +20,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -78,7 +79,8 @@ func upgradeSaved(x *suite.Env) {
 		x.Errorf("tables of an older version: %v", err)
 	}
 	before := contents(x)
-	own := x.By(map[string]string{"sqlite": "main", "postgres": "public", "mysql": x.DB.Name})
+	own, err := x.Dialect.CurrentSchema(x.Ctx, dialect.On(x.DB.Admin()))
+	must(x, err)
 	for table, rows := range before {
 		for i := range rows {
 			if strings.HasPrefix(table,
