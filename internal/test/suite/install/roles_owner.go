@@ -147,7 +147,7 @@ func TestAccountIsKnownInAnySpelling(t *testing.T) {
 		}
 		x.SameDump(before, "all revoked")
 
-		if x.Engine == testdb.MariaDB {
+		if x.Has.HostlessRoles {
 			role := "role_" + x.DB.Name
 			x.Exec("CREATE ROLE " + role)
 			x.Cleanup(func() { x.Exec("DROP ROLE " + role) })

@@ -15,6 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -59,10 +60,9 @@ func storedFeeds(x *suite.Env) []stored {
 func TestStoredDatabaseIsReadable(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		file := filepath.Join(storedFolder, e.Name+".sql")
-		if e == testdb.Postgres18 { // reads what the other version has written
-			file = filepath.Join(storedFolder, testdb.Postgres15.Name+".sql")
-		} else if _, err := os.Stat(file); golden.Update() && os.IsNotExist(err) {
+		savedBy := fixture.Of(e).Text(t, "install.saved_by")
+		file := filepath.Join(storedFolder, savedBy+".sql")
+		if _, err := os.Stat(file); e.Name == savedBy && golden.Update() && os.IsNotExist(err) {
 			x := suite.NewEnv(t, e, nil)
 			x.Migrate()
 			store(x)

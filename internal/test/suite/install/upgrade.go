@@ -21,6 +21,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -30,30 +31,20 @@ import (
 // writes is named after the version of that binary's tables.
 var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the databases that are upgraded")
 
-// savedOn are the engines whose databases can be saved, by what the files are called. What
-// MySQL's tables are upgraded by is what MariaDB's are.
-var savedOn = map[string]string{
-	"sqlite":     "sqlite",
-	"postgres15": "postgres",
-	"postgres18": "postgres",
-	"mariadb":    "mariadb",
-}
-
 // TestOldDatabaseIsUpgraded (M63, O7): databases that older versions of rowfeed used are refused with the next step,
 // then upgraded. Nothing is lost, be it pending changes, deletes, dead letters or leases, and consumers resume at their
 // cursors.
 func TestOldDatabaseIsUpgraded(t *testing.T) {
 	testdb.Quick(t)
+	// MySQL's tables are upgraded as MariaDB's are.
+	testdb.Only(t, testdb.SQLite, testdb.Postgres15, testdb.Postgres18, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		kind := savedOn[e.Name]
-		if kind == "" {
-			return
-		}
-		if *oldBinary != "" && e.Name != "postgres18" {
-			save(t, e, kind)
+		savedBy := fixture.Of(e).Text(t, "install.saved_by")
+		if *oldBinary != "" && e.Name == savedBy {
+			save(t, e)
 		}
 		files, err := filepath.Glob(
-			filepath.Join("../../../internal/test/suite/install/testdata/upgrade", kind+".*.sql"),
+			filepath.Join("../../../internal/test/suite/install/testdata/upgrade", savedBy+".*.sql"),
 		)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no saved databases: %v", err)
@@ -225,8 +216,8 @@ func wantIDs(x *suite.Env, what string, got []string, want ...int) {
 	}
 }
 
-// save has the old binary make a database and work on it, and writes it down.
-func save(t *testing.T, e testdb.Engine, kind string) {
+// save lets the old binary make a database and work on it, and writes the database's dump.
+func save(t *testing.T, e testdb.Engine) {
 	db := e.New(t)
 	folder := t.TempDir()
 	old := func(args ...string) string {
@@ -273,7 +264,7 @@ func save(t *testing.T, e testdb.Engine, kind string) {
 		old("relay", "ev", "--to", "stdout:", "--consumer", "evlines", "--once")
 		db.Exec(t, "INSERT INTO ev VALUES (2, 4, 'd')")
 	}
-	path := filepath.Join("../../../internal/test/suite/install/testdata/upgrade", kind+"."+made[1]+".sql")
+	path := filepath.Join("../../../internal/test/suite/install/testdata/upgrade", e.Name+"."+made[1]+".sql")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
