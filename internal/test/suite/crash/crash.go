@@ -71,7 +71,7 @@ func TestKilledPublisherLosesNothing(t *testing.T) {
 		const changes = 5 // and crashing has a batch size of 2
 		f := x.AddKV()
 		x.Fill(changes)
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		x.Publish(f)
 		k.Read()
 		n, step := x.Kills()
@@ -140,7 +140,7 @@ func TestKilledPublisherLosesNothing(t *testing.T) {
 		if n <= 3*5 {
 			x.Errorf("it ended before statement %d: three passes have more", n)
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(f)
 	})
 }
@@ -151,7 +151,7 @@ func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		x.Fill(1)
 		x.Publish(f)
 		k.Read()
@@ -215,7 +215,7 @@ func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 		if head := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"); head != 7 || len(k.Log) != 7 {
 			x.Errorf("head %d and %d entries for 7 changes", head, len(k.Log))
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(f)
 	})
 }

@@ -35,10 +35,10 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 			if f.State() != "active" {
 				x.Errorf("%s: the feed is %s", when, f.State())
 			}
-			k := x.Keeper(f, 10_000)
+			k := x.Recorder(f, 10_000)
 			x.Publish(f)
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 			x.WantSound(f)
 			if x.Failed() {
 				x.Fatal(when)

@@ -205,7 +205,7 @@ func TestColumnAndTriggerFeedShareTable(t *testing.T) {
 // is a conflict that names the difference, because nothing was adopted from there.
 func TestAdoptingDifferentlyIsConflict(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		inHouse(x, "feed_sync_id BIGINT NULL")
+		createPositioned(x, "feed_sync_id BIGINT NULL")
 		x.Exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
 		x.Add(spec)

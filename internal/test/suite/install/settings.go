@@ -116,11 +116,12 @@ func settingsWrites(x *suite.Env) [3][]string {
 	}}
 }
 
-// life is what a reader and an operator see of two feeds from their beginning, under settings, and afterwards without.
-func life(x *suite.Env, s settings, own bool) (told []string) {
+// observed returns what a reader and an operator see of two feeds: from adding the feeds on with the settings, and
+// afterwards without them.
+func observed(x *suite.Env, s settings, own bool) (notes []string) {
 	x.Helper()
-	tell := func(format string, args ...any) {
-		told = append(told, strings.ReplaceAll(fmt.Sprintf(format, args...), x.DB.Name+".", ""))
+	note := func(format string, args ...any) {
+		notes = append(notes, strings.ReplaceAll(fmt.Sprintf(format, args...), x.DB.Name+".", ""))
 	}
 	x.Exec(x.Statements("install.settings_types")...)
 	names, tables := settingsTables(x)
@@ -132,12 +133,12 @@ func life(x *suite.Env, s settings, own bool) (told []string) {
 	x.Migrate()
 	cursors := make([]rowfeed.Cursor, len(names))
 	const shards = 4
-	look := func(what string, feeds []*rowfeed.Feed) {
+	observe := func(what string, feeds []*rowfeed.Feed) {
 		x.Helper()
 		for i, f := range feeds {
 			var lines []string
 			lines, cursors[i] = x.Drain(f, cursors[i])
-			tell("%s, %s: %q", what, f.Name(), lines)
+			note("%s, %s: %q", what, f.Name(), lines)
 			info, err := f.Info(x.Ctx)
 			if err != nil {
 				x.Fatal(err)
@@ -145,11 +146,11 @@ func life(x *suite.Env, s settings, own bool) (told []string) {
 			types := fmt.Sprint(info.Key, info.Columns)
 			// PostgreSQL may quote the names of users' types.
 			types = regexp.MustCompile(`"?types"?\."?(mail|mood|small)"?`).ReplaceAllString(types, "types.$1")
-			tell("%s, %s: %s", what, f.Name(), types)
+			note("%s, %s: %s", what, f.Name(), types)
 			for shard := range shards {
 				entries, _ := x.Part(f, rowfeed.One(shard), "", 100)
 				for _, e := range entries {
-					tell("%s, %s, shard %d: %s", what, f.Name(), shard, suite.Line(e))
+					note("%s, %s, shard %d: %s", what, f.Name(), shard, suite.Line(e))
 				}
 			}
 			findings, err := f.Admin().Check(x.Ctx)
@@ -158,11 +159,11 @@ func life(x *suite.Env, s settings, own bool) (told []string) {
 				if finding.Key != nil {
 					key = string(finding.Key.AppendJSON(nil))
 				}
-				tell("%s, %s: %s %s", what, f.Name(), finding.Problem, key)
+				note("%s, %s: %s %s", what, f.Name(), finding.Problem, key)
 			}
 			problems, verified := f.Admin().Verify(x.Ctx)
 			n, repaired := f.Admin().Repair(x.Ctx)
-			tell("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n,
+			note("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n,
 				repaired)
 		}
 	}
@@ -177,27 +178,27 @@ func life(x *suite.Env, s settings, own bool) (told []string) {
 			keys = append(keys, key)
 		}
 		unknown, err := f.Admin().UnknownKeys(x.Ctx, keys...)
-		tell("%s, %s: of %d keys unknown are %v %v", what, f.Name(), len(keys), unknown, err)
+		note("%s, %s: of %d keys unknown are %v %v", what, f.Name(), len(keys), unknown, err)
 		err = f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Republish(x.Ctx, tx, keys...) })
-		tell("%s, %s: republished, %v", what, f.Name(), err)
+		note("%s, %s: republished, %v", what, f.Name(), err)
 		n, err := f.Admin().RepublishWhere(x.Ctx, "", 1, nil)
-		tell("%s, %s: republished %d, %v", what, f.Name(), n, err)
+		note("%s, %s: republished %d, %v", what, f.Name(), n, err)
 	}
 	var feeds []*rowfeed.Feed
 	for _, name := range names {
 		feeds = append(feeds, x.Add(rowfeed.FeedSpec{Name: name, Table: name, DataShards: shards}))
 	}
-	look("added", feeds)
+	observe("added", feeds)
 	x.Exec(writes[1]...)
-	look("written", feeds)
+	observe("written", feeds)
 	for _, f := range feeds {
 		republish("read", f)
 	}
-	look("republished", feeds)
+	observe("republished", feeds)
 	for i, f := range feeds {
 		x.Exec(x.Text("install.drop_capture_trigger", names[i]))
 		mended, err := f.Admin().Upgrade(x.Ctx)
-		tell("%s: upgraded, %q %v", f.Name(), mended, err)
+		note("%s: upgraded, %q %v", f.Name(), mended, err)
 	}
 	undo()
 	reopen(x, nil, own)
@@ -210,10 +211,10 @@ func life(x *suite.Env, s settings, own bool) (told []string) {
 		republish("without", f)
 		cursors[i] = ""
 	}
-	look("without", feeds)
+	observe("without", feeds)
 	x.Exec(writes[2]...)
-	look("at last", feeds)
-	return told
+	observe("at last", feeds)
+	return notes
 }
 
 // TestUnsafeSessionSettingsAreRefused (V13): in some modes, an empty key, or one with blanks, would become another key.
@@ -274,13 +275,13 @@ func TestSessionSettingsChangeNothing(t *testing.T) {
 					x.Capture = capture
 					return x
 				}
-				want := life(fresh(t), nil, false)
+				want := observed(fresh(t), nil, false)
 				all := settingsOf(t, fixture.Of(e), "install.settings")
 				refused := settingsOf(t, fixture.Of(e), "install.refused_settings")
 				maps.Copy(all, refused)
 				for _, name := range slices.Sorted(maps.Keys(all)) {
 					t.Run(name, func(t *testing.T) {
-						got := life(fresh(t), all[name], refused[name] != nil)
+						got := observed(fresh(t), all[name], refused[name] != nil)
 						for i, line := range want {
 							if i >= len(got) || got[i] != line {
 								t.Errorf("under %q:\n%s\nwant:\n%s", all[name],

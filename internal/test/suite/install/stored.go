@@ -25,21 +25,21 @@ import (
 // until the format of the tables is changed on purpose.
 const storedFolder = "../../../internal/test/suite/install/testdata/stored"
 
-// stored is a feed of a dump: the table of its name has rows 1 to 6, of which the consumer app has seen
+// storedFeed is a feed of a dump: the table of its name has rows 1 to 6, of which the consumer app has seen
 // 1 to 4 and could not handle 2; row 3 was deleted, where the feed tells of deletes. Row 5 is published,
 // row 6 is not.
-type stored struct {
+type storedFeed struct {
 	name, create string
 	spec         rowfeed.FeedSpec
 	insert       string // with the row's number in place of %d
 	key          func(id int) rowfeed.Key
 }
 
-func storedFeeds(x *suite.Env) []stored {
+func storedFeeds(x *suite.Env) []storedFeed {
 	key := func(id int) rowfeed.Key { return rowfeed.Key{int64(id)} }
 	one := "(id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL)"
 	row := "VALUES (%d, 1)"
-	return []stored{
+	return []storedFeed{
 		{"single", one, rowfeed.FeedSpec{}, row, key},
 		{"composite", "(ns VARCHAR(50) NOT NULL, id VARCHAR(50) NOT NULL, v INT NOT NULL, PRIMARY KEY (ns, id))",
 			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)",
@@ -135,7 +135,7 @@ func must(x *suite.Env, err error) {
 }
 
 // storeRow inserts a row as the feed's writers do.
-func storeRow(x *suite.Env, f *rowfeed.Feed, s stored, id int) {
+func storeRow(x *suite.Env, f *rowfeed.Feed, s storedFeed, id int) {
 	x.Helper()
 	insert := "INSERT INTO " + s.name + " " + fmt.Sprintf(s.insert, id)
 	if s.spec.Mode == "" || s.spec.Capture == feedtype.CaptureTrigger {

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/checker/feedlog"
 )
 
-// Keeper is a consumer that keeps its cursor and all it received, for the judge.
-type Keeper struct {
+// Recorder is a consumer that keeps its cursor and all it received, for the judge.
+type Recorder struct {
 	x      *Env
 	Source rowfeed.Source
 	limit  int
@@ -21,12 +21,12 @@ type Keeper struct {
 	Log    []feedlog.Entry
 }
 
-func (x *Env) Keeper(source rowfeed.Source, limit int) *Keeper {
-	return &Keeper{x: x, Source: source, limit: limit}
+func (x *Env) Recorder(source rowfeed.Source, limit int) *Recorder {
+	return &Recorder{x: x, Source: source, limit: limit}
 }
 
 // Page reads one page and answers whether the feed has more.
-func (k *Keeper) Page() (got []feedlog.Entry, more bool) {
+func (k *Recorder) Page() (got []feedlog.Entry, more bool) {
 	k.x.Helper()
 	page := k.x.Fetch(k.Source, k.Cursor, k.limit)
 	for _, e := range page.Entries {
@@ -41,7 +41,7 @@ func (k *Keeper) Page() (got []feedlog.Entry, more bool) {
 }
 
 // Read reads to the head and answers what was new: "3 upsert 7" a line.
-func (k *Keeper) Read() (lines []string) {
+func (k *Recorder) Read() (lines []string) {
 	k.x.Helper()
 	for more := true; more; {
 		var got []feedlog.Entry
@@ -57,8 +57,8 @@ func (k *Keeper) Read() (lines []string) {
 	return lines
 }
 
-// Judge compares all that was received with the table's rows.
-func (k *Keeper) Judge(rows []json.RawMessage, rules feedlog.Rules) {
+// Check compares all that was received with the table's rows.
+func (k *Recorder) Check(rows []json.RawMessage, rules feedlog.Rules) {
 	k.x.Helper()
 	Report(k.x.T, feedlog.Check(k.Log, rows, rules))
 }
