@@ -69,7 +69,7 @@ func nameOf(text string) string {
 	return ""
 }
 
-// plans watches the feed "hot" and measures what its statements do.
+// plans records and explains the statements of the feed "hot".
 type plans struct {
 	*suite.Env
 	explainer
@@ -125,7 +125,7 @@ func newPlans(x *suite.Env, batch int) *plans {
 	return p
 }
 
-// during collects the hot statements that do sends.
+// during returns the statements with a name that do sends. Publications change nothing.
 func (p *plans) during(do func() error) []statement {
 	p.Helper()
 	p.mu.Lock()
@@ -140,11 +140,10 @@ func (p *plans) during(do func() error) []statement {
 	return p.seen
 }
 
-// cost is what one statement did: rows touched, and pages where the database tells.
+// cost is how many rows and pages a statement read, as far as the database counts them.
 type cost struct{ rows, pages int }
 
-// measure runs everything that happens all day and answers what each statement
-// cost, having asserted that none of them reads a table whole.
+// measure publishes and reads pages, asserts that no statement reads a table whole, and returns what each one cost.
 func (p *plans) measure(state string) map[string]cost {
 	p.Helper()
 	head, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: rowfeed.Now})

@@ -10,10 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestRowPositionsUseIndexes (H17): TestHotStatementsUseIndexes for feeds
-// whose rows hold their positions. Taking rows that wait, writing their positions and
-// reading pages costs the same in a table of 20,000 rows whatever part of it waits,
-// whether or not it was ever analyzed, and whatever it was like when it was.
+// TestRowPositionsUseIndexes (H17): TestHotStatementsUseIndexes for feeds with capture "column". In a table of 20,000
+// rows, finding rows without a position, giving them positions and reading pages costs the same, however many rows
+// wait. It also costs the same before the first ANALYZE, and with statistics of a former state of the table.
 func TestRowPositionsUseIndexes(t *testing.T) {
 	for _, s := range shapes {
 		t.Run(s.name, func(t *testing.T) {
@@ -21,7 +20,7 @@ func TestRowPositionsUseIndexes(t *testing.T) {
 				const batch, many = 100, 20_000
 				x.Exec(x.Exact(s.create()))
 				publisher := x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot"})
-				x.Columns = nil // the statements here say themselves what is NULL
+				x.Columns = nil // the statements of this test set feed_sync_id themselves
 				p := newPlans(x, batch)
 				measure := func(state string) {
 					x.Helper()
@@ -55,8 +54,7 @@ func TestRowPositionsUseIndexes(t *testing.T) {
 	}
 }
 
-// place asserts what giving positions to a batch of rows costs: from the beginning,
-// and going on from a key.
+// place asserts what it costs to give positions to a batch of rows, at the beginning and behind a key.
 func (p *plans) place(state string) {
 	p.Helper()
 	feed := p.described(feedtype.CaptureColumn)
@@ -65,7 +63,7 @@ func (p *plans) place(state string) {
 	q := dialect.On(tx)
 	var after []any
 	for _, where := range []string{
-		"from the beginning", "going on", "by shard from the beginning", "by shard going on",
+		"at the beginning", "behind a key", "by shard at the beginning", "by shard behind a key",
 	} {
 		if feed.DataShards == 0 && strings.HasPrefix(where, "by shard") {
 			feed.DataShards, after = 7, nil
@@ -77,9 +75,9 @@ func (p *plans) place(state string) {
 		if err != nil {
 			p.Fatal(err)
 		}
-		// These are several statements; what one may touch is never a table of 20,000 rows.
+		// These are several statements. Twice the bound of one is still far less than 20,000 rows.
 		if touched := p.touched(tx) - before; touched > 2*p.bound() {
-			p.Errorf("%s, placing rows %s: %d rows touched for a batch of %d", state, where, touched, n)
+			p.Errorf("%s, giving positions %s: %d rows were touched for a batch of %d", state, where, touched, n)
 		}
 		p.explainPlacing(state, *sent)
 		after = last

@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// described is the feed hot as the dialects see it.
+// described returns the feed hot as dialects need it.
 func (p *plans) described(capture feedtype.Capture) *dialect.Feed {
 	p.Helper()
 	info, err := p.feed.Info(p.Ctx)
@@ -39,7 +39,7 @@ func (p *plans) described(capture feedtype.Capture) *dialect.Feed {
 	}
 }
 
-// publishing is a transaction as publishers have them, and what was sent in it.
+// publishing begins a transaction with the settings of a publisher, and returns the statements that are sent in it.
 func (p *plans) publishing(feed *dialect.Feed) (*sql.Tx, *[]testdb.TapEvent) {
 	p.Helper()
 	sent := new([]testdb.TapEvent)
@@ -60,8 +60,8 @@ func (p *plans) publishing(feed *dialect.Feed) (*sql.Tx, *[]testdb.TapEvent) {
 	return tx, sent
 }
 
-// walk asserts what two batches of the walk cost that gives keys other shards: those of
-// the table of positions or, with rows, those of the source.
+// walk asserts what it costs to give other shards to two batches of keys: to those of the table of positions or, with
+// rows, to those of the feed's table.
 func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *dialect.Feed, rows bool) {
 	p.Helper()
 	q := dialect.On(tx)
@@ -81,11 +81,11 @@ func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *di
 		}
 		if len(places) > 0 {
 			if n, err := p.Dialect.SetShards(p.Ctx, q, feed, rows, places); err != nil || n != int64(len(places)) {
-				p.Fatalf("%d of %d keys were given shards: %v", n, len(places), err)
+				p.Fatalf("%d keys of %d were given other shards: %v", n, len(places), err)
 			}
 		}
 		if touched := p.touched(tx) - before; touched > 2*p.bound() {
-			p.Errorf("%s, giving shards: %d rows touched for a batch of %d", state, touched, len(keys))
+			p.Errorf("%s, giving other shards: %d rows were touched for a batch of %d", state, touched, len(keys))
 		}
 		p.explainWalk(state, *sent, batch > 0)
 		if len(keys) < p.batch {
