@@ -102,7 +102,7 @@ func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 				x.Errorf("position %d: %v, want %q", position, err, reason)
 			}
 		}
-		// Put right, the same line goes on where it stopped.
+		// With valid positions, the same feed add succeeds.
 		x.Exec("UPDATE kv SET feed_sync_id = NULL WHERE id = 1", "UPDATE kv SET shard = 5 WHERE id = 2")
 		f := x.Add(spec)
 		x.Publish(f)

@@ -16,8 +16,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// eachWithRoles is a feed events of mode blocking, a second one of a table others, and one in
-// mode sequence; on SQLite, which has no logins, it asserts the refusal.
+// eachWithRoles runs f with the feeds events and others of mode blocking and plain of mode sequence. If the database
+// has no logins, it asserts that grants are refused instead.
 func eachWithRoles(t *testing.T, f func(x *suite.Events)) {
 	t.Helper()
 	suite.EachULID(t, func(x *suite.Events) {

@@ -26,9 +26,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// oldBinary makes the saved databases of testdata/upgrade anew: build rowfeed of an older commit,
-// and run go test ./cmd/internal/suite -run TestSuite/install/TestOldDatabaseIsUpgraded -args -old-binary FILE. What it
-// writes is named after the version of that binary's tables.
+// oldBinary writes new dumps to testdata/upgrade. Build rowfeed of an older commit, and run
+//
+//	go test ./cmd/internal/suite -run TestSuite/install/TestOldDatabaseIsUpgraded -args -old-binary FILE
+//
+// Dumps are named after the version of that binary's tables.
 var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the databases that are upgraded")
 
 // TestOldDatabaseIsUpgraded (M63, O7): databases that older versions of rowfeed used are refused with the next step,
@@ -152,7 +154,7 @@ func upgradeSaved(x *suite.Env) {
 	}
 }
 
-// contents are the rows of rowfeed's tables, but for the one that says the version.
+// contents returns the rows of rowfeed's tables, except for schema_version.
 func contents(x *suite.Env) map[string][]string {
 	x.Helper()
 	all := map[string][]string{}
@@ -163,7 +165,7 @@ func contents(x *suite.Env) map[string][]string {
 		table := "rowfeed_" + base
 		columns, err := columnsOf(x, table)
 		if err != nil || len(columns) == 0 {
-			continue // of a later version, or of a feed that there is not
+			continue // the version or its feeds do not have the table
 		}
 		slices.Sort(columns)
 		list := strings.Join(columns, ", ")
@@ -174,7 +176,7 @@ func contents(x *suite.Env) map[string][]string {
 	return all
 }
 
-// columnsOf names a table's columns; none where it is not there.
+// columnsOf returns the names of a table's columns. The error says that there is no such table.
 func columnsOf(x *suite.Env, table string) ([]string, error) {
 	rows, err := x.DB.Admin().QueryContext(x.Ctx, "SELECT * FROM "+table+" WHERE 1 = 0")
 	if err != nil {
@@ -184,7 +186,7 @@ func columnsOf(x *suite.Env, table string) ([]string, error) {
 	return rows.Columns()
 }
 
-// consumes runs a consumer until the head, and answers the ids it was handed, in order.
+// consumes runs a consumer up to the head, and returns the keys that its handler got.
 func consumes(x *suite.Env, f *rowfeed.Feed, name string) (ids []string) {
 	x.Helper()
 	c := &rowfeed.Consumer{
