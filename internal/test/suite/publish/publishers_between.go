@@ -135,10 +135,10 @@ func TestWritersAndPublisherDoNotBlock(t *testing.T) {
 				x.Errorf("published %s and %d entries, want %s and 3", got, len(page.Entries), want)
 			}
 			x.Commit(writer)
-			k := x.Keeper(f, 0)
+			k := x.Recorder(f, 0)
 			x.Publish(f)
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 			x.Exec("DELETE FROM kv")
 			x.Fill(3)
 			x.Publish(f)
