@@ -16,5 +16,5 @@ func (Dialect) Holders(context.Context, dialect.Querier,
 
 // EndHolder implements [dialect.Rest]. It always fails: no server knows SQLite's sessions.
 func (Dialect) EndHolder(context.Context, dialect.Querier, *dialect.Feed, dialect.Holding) (bool, error) {
-	return false, fmt.Errorf("SQLite has no sessions that somebody else could end: %w", errors.ErrUnsupported)
+	return false, fmt.Errorf("SQLite has no sessions that another process could end: %w", errors.ErrUnsupported)
 }
