@@ -124,9 +124,9 @@ type Session struct {
 
 // Values of Status.HoldersTold.
 const (
-	HoldersAll       = string(dialect.ToldAll)       // every holder is named
-	HoldersWaitedFor = string(dialect.ToldWaitedFor) // a holder is named while others wait for its shard
-	HoldersNone      = string(dialect.ToldNothing)   // no holder is named, for want of rights or by this database
+	HoldersAll       = string(dialect.HoldersAll)       // every holder is named
+	HoldersWaitedFor = string(dialect.HoldersWaitedFor) // a holder is named while others wait for its shard
+	HoldersNone      = string(dialect.HoldersNone)      // no holder is named, for want of rights or by this database
 )
 
 // MaxShardStatus is the maximum number of shards in a Status. Shards that are held or waited for are always among them.

@@ -18,7 +18,7 @@ func UnreadyShards(s Spelling, b *Builder, f *Feed, rows func(*Builder) []string
 
 // PlaceBehind returns the INSERT that places rows. All that it reads comes from one snapshot. once is the end
 // of the statement: it makes the statement ignore a key that has got a place since.
-func PlaceBehind(s Dialect, b *Builder, f *Feed, p Behind, once string) string {
+func PlaceBehind(s Dialect, b *Builder, f *Feed, p BackfillBatch, once string) string {
 	run := strconv.FormatInt(p.Run, 10)
 	inner, outer := make([]string, len(f.Key)), make([]string, len(f.Key))
 	for i, ref := range KeyRefs(s, f, "t") {

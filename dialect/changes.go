@@ -55,12 +55,12 @@ func HasChanges(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs) 
 // of each range that [Publish].Which gives. If rows hold their positions, a row that waits for one counts as a
 // change, with seq 0.
 func FirstChange(d Dialect, f *Feed, among Seqs) string {
-	var looks []string
-	for i, which := range d.Which("seq", among) {
-		looks = append(looks, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+
+	var queries []string
+	for i, which := range d.ScanRanges("seq", among) {
+		queries = append(queries, "SELECT seq FROM (SELECT seq FROM "+Qualified(d, f.Changes())+which+
 			" ORDER BY seq LIMIT 1) c"+strconv.Itoa(i))
 	}
-	first := strings.Join(looks, " UNION ALL ")
+	first := strings.Join(queries, " UNION ALL ")
 	if !f.InRows() {
 		return first
 	}
@@ -71,16 +71,16 @@ func FirstChange(d Dialect, f *Feed, among Seqs) string {
 // Assignments are the assignments of one statement, at least one. Their positions are consecutive, so only Base
 // is sent to the database. Shards and kinds are sent only if some key needs them.
 type Assignments struct {
-	List    []Assignment
-	Base    int64 // the position below the first one
-	Wish    bool  // at least one kind is not [Changed]
-	Triples bool  // shards and kinds are sent together with the seqs
+	List       []Assignment
+	Base       int64 // the position below the first one
+	OtherKinds bool  // at least one kind is not [Changed]
+	Triples    bool  // shards and kinds are sent together with the seqs
 }
 
 // Assigned finds out what a statement for these assignments has to send. There must be at least one.
 func Assigned(f *Feed, as []Assignment) *Assignments {
-	wish := slices.ContainsFunc(as, func(a Assignment) bool { return a.Kind != Changed })
-	return &Assignments{List: as, Base: as[0].Position - 1, Wish: wish, Triples: wish || f.Sharded()}
+	otherKinds := slices.ContainsFunc(as, func(a Assignment) bool { return a.Kind != Changed })
+	return &Assignments{List: as, Base: as[0].Position - 1, OtherKinds: otherKinds, Triples: otherKinds || f.Sharded()}
 }
 
 // Seqs returns the seqs of the changes, in the order of the list, which is ascending.
@@ -105,15 +105,15 @@ func (as *Assignments) JSON() string {
 }
 
 // Upserted holds what an upsert writes for an assigned key. Position, Hidden and PublishedAt are expressions
-// over the assignment (alias j) and the key's former row (alias old). Only assignments with a Wish use old. Set
+// over the assignment (alias j) and the key's former row (alias old). They use old only if there are OtherKinds. Set
 // is the SET clause for databases with ON CONFLICT: it names the former row p and the new one excluded.
 type Upserted struct{ Position, Hidden, PublishedAt, Set string }
 
-// Upsert returns what is written for each key. position and publishedAt are expressions. Without a Wish, a
+// Upsert returns what is written for each key. position and publishedAt are expressions. Without OtherKinds, a
 // hidden key keeps its position and stays hidden. The conflicting row tells that it is hidden, so no lookup for
 // each key is needed.
 func (as *Assignments) Upsert(position, publishedAt string) Upserted {
-	if !as.Wish {
+	if !as.OtherKinds {
 		stays := func(column string) string {
 			return column + " = CASE WHEN p.hidden = 1 THEN p." + column + " ELSE excluded." + column + " END"
 		}
@@ -126,9 +126,9 @@ func (as *Assignments) Upsert(position, publishedAt string) Upserted {
 			"hidden = excluded.hidden"}
 }
 
-// UpsertAlike is Upsert for changes that all have the same kind, which is an expression. It reads the former
+// UpsertOneKind is Upsert for changes that all have the same kind, which is an expression. It reads the former
 // state from the conflicting row.
-func UpsertAlike(kind, position, publishedAt string) Upserted {
+func UpsertOneKind(kind, position, publishedAt string) Upserted {
 	return Upserted{position, hidden(kind, "0"), publishedAt,
 		"feed_sync_id = " + kept("p", kind, "feed_sync_id", "excluded.feed_sync_id") + ", published_at = " +
 			kept("p", kind, "published_at", "excluded.published_at") +
@@ -158,8 +158,8 @@ func Advance(s Spelling, b *Builder, f *Feed, seq Sequence, generation int64, he
 		" AND generation = " + b.Arg(generation) + ")"
 }
 
-// Known returns the condition that the key of a change (alias c) is in the feed's table of positions.
-func Known(s Spelling, f *Feed, hint string) string {
+// HasPosition returns the condition that the key of a change (alias c) is in the feed's table of positions.
+func HasPosition(s Spelling, f *Feed, hint string) string {
 	return "EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " old" + hint + " WHERE " +
 		StoredJoin(s, f, "old", "c") + ")"
 }

@@ -16,9 +16,9 @@ func (f *Feed) keptColumns() []string {
 	return []string{PositionColumn, ShardColumn}
 }
 
-// Kept returns the column of this name, compared as the database compares names. It is nil if the table has no
+// FindColumn returns the column of this name, compared as the database compares names. It is nil if the table has no
 // such column.
-func (t *Table) Kept(name string) *Column {
+func (t *Table) FindColumn(name string) *Column {
 	for i, c := range t.Columns {
 		if c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name) {
 			return &t.Columns[i]
@@ -65,21 +65,21 @@ func (f *Feed) Delivered(t *Table) []Column {
 	})
 }
 
-// Lacking returns the names of the columns that FeedUp has to add to the user's table.
-func (f *Feed) Lacking(t *Table) []string {
-	return slices.DeleteFunc(f.keptColumns(), func(name string) bool { return t.Kept(name) != nil })
+// MissingColumns returns the names of the columns that FeedUp has to add to the user's table.
+func (f *Feed) MissingColumns(t *Table) []string {
+	return slices.DeleteFunc(f.keptColumns(), func(name string) bool { return t.FindColumn(name) != nil })
 }
 
 // RowProblems says which columns and indexes the table lacks that capture "column" needs.
 func (f *Feed) RowProblems(t *Table, indexes ...string) []string {
 	var problems []string
-	for _, name := range f.Lacking(t) {
+	for _, name := range f.MissingColumns(t) {
 		problems = append(problems, fmt.Sprintf("table %s has no column %s", t.Name, name))
 	}
 	if !f.InRows() {
 		return problems
 	}
-	if c := t.Kept(PositionColumn); c != nil && c.PositionProblem() != "" {
+	if c := t.FindColumn(PositionColumn); c != nil && c.PositionProblem() != "" {
 		problems = append(problems, fmt.Sprintf("column %s of table %s %s", c.Name, t.Name, c.PositionProblem()))
 	}
 	for _, name := range indexes {
@@ -172,10 +172,10 @@ func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string,
 	return key, nil
 }
 
-// Seen returns the condition under which AssignPositions gives a key a position: the key has a row or, as the
+// GetsPosition returns the condition under which AssignPositions gives a key a position: the key has a row or, as the
 // condition known says, a position. If rows hold their positions, the database does not know whether a key
 // without a row was ever shown. Such a key always gets a tombstone.
-func (f *Feed) Seen(row, known string) string {
+func (f *Feed) GetsPosition(row, known string) string {
 	if f.InRows() {
 		return "1 = 1"
 	}

@@ -192,7 +192,7 @@ type Feed struct {
 	Added []string
 	// DataShards is the number of data shards; 0 means 1.
 	DataShards int
-	// ULIDs are the columns of ULID and shard in the table that [Feed.Held] names. In blocking mode writers
+	// ULIDs are the columns of ULID and shard in the table that [Feed.ULIDTable] names. In blocking mode writers
 	// insert them with their rows. Nil if a publisher gives positions from a sequence.
 	ULIDs *ULIDColumns
 	// RecordShard is the source's column that holds the outbox shard of a row, for the records of triggers and
@@ -253,8 +253,8 @@ func (f *Feed) Records() feedtype.TableName { return f.Names.Table("outbox_" + f
 // Placed is the table with the places of an outbox feed. A place is the shard and the ULID of a key.
 func (f *Feed) Placed() feedtype.TableName { return f.Names.Table("feed_" + f.Name) }
 
-// Held is the table whose rows hold the feed's ULIDs.
-func (f *Feed) Held() feedtype.TableName {
+// ULIDTable is the table whose rows hold the feed's ULIDs.
+func (f *Feed) ULIDTable() feedtype.TableName {
 	if f.Outbox {
 		return f.Placed()
 	}

@@ -16,7 +16,7 @@ type Rest interface {
 	// Holders returns the shards of a feed with ULIDs that transactions have locked or wait for, in ascending
 	// order, and which locks the database tells. If the login may not see them, there are none, and the error
 	// is of class [ClassPermission] and names the missing right.
-	Holders(ctx context.Context, q Querier, f *Feed) ([]Holding, Told, error)
+	Holders(ctx context.Context, q Querier, f *Feed) ([]Holding, NamedHolders, error)
 	// EndHolder ends the session of the holder that Holders has returned. It returns false if the holder's
 	// transaction has ended by itself. The error wraps errors.ErrUnsupported on databases without sessions. It
 	// is of class [ClassPermission], and names the missing right, if the login may not end the session.
@@ -69,16 +69,16 @@ type Session struct {
 	Statement     string // the current or the last statement; empty if it is unknown
 }
 
-// Told says of which shard locks a database tells the holder.
-type Told string
+// NamedHolders says of which shard locks a database tells the holder.
+type NamedHolders string
 
 const (
-	// ToldAll means every lock.
-	ToldAll Told = "all"
-	// ToldWaitedFor means only locks that another transaction waits for.
-	ToldWaitedFor Told = "waited-for"
-	// ToldNothing means none.
-	ToldNothing Told = "none"
+	// HoldersAll means every lock.
+	HoldersAll NamedHolders = "all"
+	// HoldersWaitedFor means only locks that another transaction waits for.
+	HoldersWaitedFor NamedHolders = "waited-for"
+	// HoldersNone means none.
+	HoldersNone NamedHolders = "none"
 )
 
 // AddSession adds a session that has locked a shard, or waits for it. It keeps the shards in ascending order,

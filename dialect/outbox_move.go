@@ -126,7 +126,7 @@ func FirstRecords(d Dialect, f *Feed, among Seqs, shards ...int) string {
 // limit records, by the primary key.
 func oldestRecords(d Dialect, f *Feed, among Seqs, limit int) string {
 	var looks []string
-	for i, which := range d.Which("order_sequence", among) {
+	for i, which := range d.ScanRanges("order_sequence", among) {
 		looks = append(looks,
 			fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s ORDER BY order_sequence LIMIT %d) c%d",
 				Qualified(d, f.Records()), which, limit, i))

@@ -34,10 +34,10 @@ type Publish interface {
 	// HasChanges tells whether a change waits among some seqs. It takes one round trip and no locks. A
 	// publisher asks it before it opens a transaction.
 	HasChanges(ctx context.Context, q Querier, f *Feed, among Seqs) (bool, error)
-	// Which returns the ranges of a primary-key column that a scan for changes or records has to read. Each of
+	// ScanRanges returns the ranges of a primary-key column that a scan for changes or records has to read. Each of
 	// them follows the table's name in a query of its own. Together these queries find every number that is
 	// among the given ones.
-	Which(column string, among Seqs) []string
+	ScanRanges(column string, among Seqs) []string
 	// Stamp returns a query for a text that changes with every commit to the database, of any session and to
 	// any table. It is "" if the database has nothing that is cheap enough. The text is empty if this server
 	// cannot tell.
@@ -45,11 +45,11 @@ type Publish interface {
 	// LockSequence locks the feed's row of the sequences table until the transaction ends. This row lock makes
 	// positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
-	// PublishAlike does all of the following in one statement, on databases where that is faster: it publishes
+	// PublishBatch does all of the following in one statement, on databases where that is faster: it publishes
 	// up to limit changes among some seqs, and advances the sequence. If the database does not do so, or the
 	// changes have different kinds, OK is false in the result, and nothing was written.
-	PublishAlike(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs,
-		limit int) (Alike, error)
+	PublishBatch(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs,
+		limit int) (BatchResult, error)
 	// TakeChanges reads up to limit changes among some seqs, in the order of their seqs, from one snapshot and
 	// without locks.
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, among Seqs, limit int) ([]Change, error)
@@ -151,8 +151,8 @@ type Change struct {
 	Key []any
 }
 
-// Alike is the result of [Publish].PublishAlike.
-type Alike struct {
+// BatchResult is the result of [Publish].PublishBatch.
+type BatchResult struct {
 	OK       bool
 	Changes  int     // how many were read
 	Deleted  int     // how many of these were still present and were deleted

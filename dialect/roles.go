@@ -18,10 +18,10 @@ type Roles interface {
 	// Owns tells whether the login owns the object of the right. An owner needs no GRANT, and a REVOKE would
 	// take away a right that it has without one.
 	Owns(ctx context.Context, q Querier, login string, r Right) (bool, error)
-	// Shown tells whether this login can see the parts of a feed, if the feed's rights were granted to these
+	// PartsVisible tells whether this login can see the parts of a feed, if the feed's rights were granted to these
 	// accounts. Some catalogs hide what a login has no right on. To a reader, functions and triggers then look
 	// as if they were missing.
-	Shown(ctx context.Context, q Querier, granted []string) (bool, error)
+	PartsVisible(ctx context.Context, q Querier, granted []string) (bool, error)
 	// LockRights are the rights that a login needs to take a feed's ULIDs with the feed's functions.
 	// FlushRights are those that it needs for [Read].Flush.
 	LockRights(f *Feed) []Right

@@ -58,9 +58,9 @@ type Schema interface {
 	// Moved searches for the feed's table, which is not where the feed's record says. ok says that it was found
 	// in another schema.
 	Moved(ctx context.Context, q Querier, f *Feed) (now feedtype.TableName, ok bool, err error)
-	// Homes returns the other schemas that have rowfeed's tables with this prefix, on databases where a schema
+	// OtherSchemas returns the other schemas that have rowfeed's tables with this prefix, on databases where a schema
 	// can be renamed.
-	Homes(ctx context.Context, q Querier, n Names) ([]string, error)
+	OtherSchemas(ctx context.Context, q Querier, n Names) ([]string, error)
 	// BucketIndex returns the statements that make the index by bucket on the feed's table of positions if the
 	// feed needs it ([Feed.ByBucket]), or remove it if the feed does not. There are none if nothing is to be
 	// changed.

@@ -21,7 +21,7 @@ type ULID interface {
 	// Usable returns nil in a transaction that can continue. It changes nothing.
 	Usable(ctx context.Context, tx Querier) error
 	// TakeShard locks a shard as LockShard does, takes ULIDsPerLock of its ULIDs, and adds the nonce word to
-	// the shard's row, where Witness finds it. The ULIDs are above the shard's state and above the greatest
+	// the shard's row, where LockNonces finds it. The ULIDs are above the shard's state and above the greatest
 	// ULID of its rows, as far as the transaction sees them. On databases with functions, one function does all
 	// of this, so a writer needs no right on the table of shards. hintMillis is Unix time in milliseconds; 0
 	// means the database's clock.
@@ -34,12 +34,12 @@ type ULID interface {
 	// and under which a crash could undo the commit.
 	TakeShard(ctx context.Context, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64,
 		word string) (first ULIDState, forgetful, err error)
-	// Witness returns the nonces that the last TakeShards have added to the shard's row, as the transaction
+	// LockNonces returns the nonces that the last TakeShards have added to the shard's row, as the transaction
 	// sees it: the newest first, separated by spaces. It is empty if the shard has no row. The error is
 	// [ErrNoTransaction] if the database can tell.
-	Witness(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)
+	LockNonces(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)
 	// AdvanceShard writes the state and the nonces of a shard that LockShard has locked.
-	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, witness string) error
+	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, nonces string) error
 	// ULIDUp returns the statements that make or replace the routines with which writers without this library
 	// take ULIDs. There are none on databases without routines. ULIDDown removes them. ULIDProblems says which
 	// of them are missing, and which differ from those of ULIDUp.
@@ -49,7 +49,7 @@ type ULID interface {
 	// OwnULID returns the column for ULIDs in a table of the feed's own.
 	OwnULID() Column
 	// PlaceBehind gives rows places behind the head, and returns how many.
-	PlaceBehind(ctx context.Context, tx Querier, f *Feed, p Behind) (int64, error)
+	PlaceBehind(ctx context.Context, tx Querier, f *Feed, p BackfillBatch) (int64, error)
 	// MakeULID returns an expression for a ULID, of the type of OwnULID. high and low are expressions of type
 	// bigint for its first and last eight bytes. Millis returns an expression for the time in a column, in
 	// milliseconds of Unix time. It is NULL for a value that is not a time. Millis is empty for a type without
@@ -79,8 +79,8 @@ const ULIDsPerLock = 100_000_000_000
 // MaxHintAhead is how far a time hint may be ahead of the database's clock.
 const MaxHintAhead = time.Minute
 
-// Witnesses is how many nonces of Locks a shard's row keeps: the last ones.
-const Witnesses = 8
+// MaxNonces is how many nonces of Locks a shard's row keeps: the last ones.
+const MaxNonces = 8
 
 // MaxULIDs is how many ULIDs can be taken at once.
 const MaxULIDs = 1 << 62
@@ -169,7 +169,7 @@ func (s ULIDState) Given() feedtype.Position {
 	return s.Position().Before()
 }
 
-// Behind says which rows back-fill places behind the head of an outbox feed. These are rows with neither an
+// BackfillBatch says which rows back-fill places behind the head of an outbox feed. These are rows with neither an
 // outbox record nor a place (see [Feed.Placed]). Their ULIDs are below the live part of the shard, which begins
 // at shards.live_from. The shard must have been prepared by a run of back-fill: shards.filled_by is not 0. From
 // the highest bits to the lowest, such a ULID consists of
@@ -181,7 +181,7 @@ func (s ULIDState) Given() feedtype.Position {
 //
 // So no two rows get the same ULID. In a shard that an earlier run has prepared, the rows of a later run are
 // above all rows of the earlier one.
-type Behind struct {
+type BackfillBatch struct {
 	Run, Batch int64
 	Time       *Column // of the source; if nil, all rows get the latest time
 	// Rows returns conditions on the rows of the source (alias t).
@@ -218,9 +218,9 @@ type LockBounds struct {
 // Shard is a row of the table of shards, as LockShard has read it.
 type Shard struct {
 	ULIDState
-	Shard   int
-	Witness string // the nonces, newest first, as AdvanceShard or TakeShard wrote them
-	Now     int64  // the time of the database's clock, in microseconds since the Unix epoch
+	Shard  int
+	Nonces string // the column witness: lock nonces, newest first, as AdvanceShard or TakeShard wrote them
+	Now    int64  // the time of the database's clock, in microseconds since the Unix epoch
 	// Transaction identifies this transaction, on databases that can.
 	Transaction string
 }

@@ -20,13 +20,13 @@ func ReadShard(s Spelling, b *Builder, f *Feed, shard int, more ...string) strin
 // ScanShard runs a query of ReadShard. The error is sql.ErrNoRows if the shard has no row.
 func ScanShard(ctx context.Context, q Querier, shard int, query string, args []any, more ...any) (Shard, error) {
 	row := Shard{Shard: shard}
-	err := QueryRow(ctx, q, query, args, append([]any{&row.TimeMillis, &row.High, &row.Low, &row.Witness, &row.Now},
+	err := QueryRow(ctx, q, query, args, append([]any{&row.TimeMillis, &row.High, &row.Low, &row.Nonces, &row.Now},
 		more...)...)
 	return row, err
 }
 
-// ReadWitness returns a query for the nonces in a shard's row.
-func ReadWitness(s Spelling, b *Builder, f *Feed, shard int) string {
+// ReadNonces returns a query for the nonces in a shard's row.
+func ReadNonces(s Spelling, b *Builder, f *Feed, shard int) string {
 	return "SELECT witness FROM " + Qualified(s, f.Names.Table("shards")) + " WHERE feed = " + b.Arg(f.Name) +
 		" AND shard = " + b.Arg(shard)
 }
@@ -39,10 +39,10 @@ func NewShard(s Spelling, b *Builder, f *Feed, shard int) string {
 }
 
 // WriteShard returns an UPDATE of a shard's row.
-func WriteShard(s Spelling, b *Builder, f *Feed, shard int, next ULIDState, witness string) string {
+func WriteShard(s Spelling, b *Builder, f *Feed, shard int, next ULIDState, nonces string) string {
 	return "UPDATE " + Qualified(s, f.Names.Table("shards")) + " SET time_ms = " + b.Arg(next.TimeMillis) +
 		", ulid_high = " + b.Arg(next.High) +
-		", ulid_low = " + b.Arg(next.Low) + ", witness = " + b.Arg(witness) + " WHERE feed = " + b.Arg(f.Name) +
+		", ulid_low = " + b.Arg(next.Low) + ", witness = " + b.Arg(nonces) + " WHERE feed = " + b.Arg(f.Name) +
 		" AND shard = " + b.Arg(shard)
 }
 
@@ -85,6 +85,6 @@ func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, 
 	if err != nil {
 		return first, err
 	}
-	words := strings.Fields(word + " " + row.Witness)
-	return first, d.AdvanceShard(ctx, tx, f, row, next, strings.Join(words[:min(len(words), Witnesses)], " "))
+	words := strings.Fields(word + " " + row.Nonces)
+	return first, d.AdvanceShard(ctx, tx, f, row, next, strings.Join(words[:min(len(words), MaxNonces)], " "))
 }

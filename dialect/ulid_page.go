@@ -20,7 +20,7 @@ func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) 
 		held, rows = "g", " LEFT JOIN "+Qualified(s, f.Source)+" t ON "+SourceJoin(s, f, "t", "g")
 		present = "CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END"
 	}
-	from := Qualified(s, f.Held()) + " " + held + p.Hint + rows
+	from := Qualified(s, f.ULIDTable()) + " " + held + p.Hint + rows
 	ref := Ref(s, held, position.Name)
 	// The rows are ordered by the bare column: s.Value may be text, whose collation has another order.
 	values := []string{ref + " AS ordered", s.Value(position, ref) + " AS place", present + " AS present"}
@@ -91,7 +91,8 @@ func (u *ULIDColumns) ShardArg(s Spelling, b *Builder, shard int) string {
 // of the unique index.
 func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
 	shard, position := Ref(s, "g", f.ULIDs.Shard.Name), Ref(s, "g", f.ULIDs.Position.Name)
-	query := "SELECT " + shard + ", " + s.Value(f.ULIDs.Position, position) + " FROM " + Qualified(s, f.Held()) + " g"
+	query := "SELECT " + shard + ", " + s.Value(f.ULIDs.Position, position) + " FROM " +
+		Qualified(s, f.ULIDTable()) + " g"
 	if below != nil {
 		query += " WHERE " + shard + " < " + b.Arg(*below)
 	}
@@ -102,14 +103,14 @@ func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
 // answers NULL or no row if the shard has none.
 func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
 	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.ULIDTable()) + " g WHERE " +
 		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + " DESC LIMIT 1"
 }
 
 // PassedULID returns the same query for the greatest ULID up to a position.
 func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at feedtype.Position) string {
 	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.Held()) + " g WHERE " +
+	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.ULIDTable()) + " g WHERE " +
 		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
 		" AND " + ref + " <= " + f.ULIDs.Arg(s, b, at) + " ORDER BY " + ref + " DESC LIMIT 1"
 }

@@ -41,9 +41,9 @@ func (f *Feed) ULIDRoutine() feedtype.TableName { return f.Names.Table("ulid_" +
 // call LockRoutine.
 func (f *Feed) TakeRoutine() feedtype.TableName { return f.Names.Table("take_" + f.Name) }
 
-// WitnessRoutine is the name of the procedure behind [ULID].Witness, on databases where writers may not read
+// NonceRoutine is the name of the procedure behind [ULID].LockNonces, on databases where writers may not read
 // the table of shards.
-func (f *Feed) WitnessRoutine() feedtype.TableName { return f.Names.Table("witness_" + f.Name) }
+func (f *Feed) NonceRoutine() feedtype.TableName { return f.Names.Table("witness_" + f.Name) }
 
 // RoutineMissing says that a function or procedure is missing.
 func RoutineMissing(kind, name string) string { return kind + " " + name + " is missing" }

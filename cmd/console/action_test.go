@@ -23,11 +23,11 @@ func form(pairs ...string) url.Values {
 	return v
 }
 
-// follow takes a browser from an action to the page that it leads to.
+// follow returns the page to which the answer of an action redirects.
 func follow(t *testing.T, h http.Handler, r *http.Response) string {
 	t.Helper()
 	if r.StatusCode != http.StatusSeeOther {
-		t.Fatalf("%s leads nowhere", r.Status)
+		t.Fatalf("%s is no redirect", r.Status)
 	}
 	path := strings.TrimLeft(r.Header.Get("Location"), "./")
 	var cookies []string
@@ -48,13 +48,13 @@ func lease(t *testing.T, db *rowfeed.DB, name string) {
 	}
 }
 
-// action is one with all that it needs, and what it changes.
+// action is an action with its form, and a function that tells whether it was done.
 type action struct {
 	name  string
 	form  url.Values
 	right string
-	asks  bool   // it cannot be undone
-	says  string // afterwards
+	asks  bool   // it asks for a confirmation
+	says  string // the message after it
 	has   func(*testing.T, *rowfeed.DB) bool
 }
 
@@ -154,20 +154,21 @@ func actions() []action {
 	}
 }
 
-// audited is the audit log, the oldest act first.
-func audited(t *testing.T, db *rowfeed.DB) (told []string) {
+// audited returns the audit log, the oldest act first.
+func audited(t *testing.T, db *rowfeed.DB) (log []string) {
 	t.Helper()
 	all, err := db.Admin().Acts(t.Context(), 0, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range slices.Backward(all) {
-		told = append(told, strings.Join([]string{a.Actor, a.Act, a.Object, a.Detail, a.Outcome}, "|"))
+		log = append(log, strings.Join([]string{a.Actor, a.Act, a.Object, a.Detail, a.Outcome}, "|"))
 	}
-	return told
+	return log
 }
 
-// TestActionsAreDoneAndAudited (O3): every action does what it says, says it once, and is in the audit.
+// TestActionsAreDoneAndAudited (O3): every action does what its button says, is confirmed by a message, and is in the
+// audit log.
 func TestActionsAreDoneAndAudited(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")
@@ -196,7 +197,7 @@ func TestActionsAreDoneAndAudited(t *testing.T) {
 			t.Fatalf("%s: %s %s", a.name, r.Status, body)
 		}
 		if body = follow(t, h, r); !strings.Contains(body, a.says) || !strings.Contains(body, `role="status"`) {
-			t.Errorf("%s is not said (%q): %s", a.name, a.says, body)
+			t.Errorf("%s shows no message %q: %s", a.name, a.says, body)
 		}
 		if !a.has(t, db) {
 			t.Errorf("%s did nothing", a.name)
@@ -215,8 +216,8 @@ everyone|lease release|lease "publish:kv"|epoch 1|done`
 	}
 }
 
-// TestActionsNeedRights: without the right an action is refused, does nothing, is in the audit,
-// and no page has its button; with that right alone it is done.
+// TestActionsNeedRights: without its right an action is refused and changes nothing, the audit log has the refusal, and
+// no page has the button. With only that right it is done.
 func TestActionsNeedRights(t *testing.T) {
 	for _, a := range actions() {
 		t.Run(a.name, func(t *testing.T) {
@@ -239,9 +240,9 @@ func TestActionsNeedRights(t *testing.T) {
 					a.has(t, db) {
 					t.Errorf("%+v: %s %s", who.Grants, r.Status, body)
 				}
-				if told := audited(t, db); len(told) != before+1 || !strings.HasPrefix(told[before], who.Name+"|") ||
-					!strings.HasSuffix(told[before], "|refused: forbidden") {
-					t.Errorf("%+v: the audit has %q", who.Grants, told)
+				if log := audited(t, db); len(log) != before+1 || !strings.HasPrefix(log[before], who.Name+"|") ||
+					!strings.HasSuffix(log[before], "|refused: forbidden") {
+					t.Errorf("%+v: the audit has %q", who.Grants, log)
 				}
 				for _, path := range []string{"/feeds/kv", "/consumers/billing", "/leases", "/dead-letters"} {
 					if _, body := get(t, as(who, h), path); strings.Contains(body, `act/`+a.name+`"`) ||
@@ -259,11 +260,11 @@ func TestActionsNeedRights(t *testing.T) {
 	}
 }
 
-// TestFormsOfOtherSitesAreRefused: no other site's form does anything, nor one whose origin is another.
+// TestFormsOfOtherSitesAreRefused: a form that a page of another site sends is refused.
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")
-	h := pages(db, &console.Config{Login: nobody})
+	h := pages(db, &console.Config{Login: noToken})
 	for _, forged := range [][]string{
 		{"Sec-Fetch-Site", "cross-site"},
 		{"Sec-Fetch-Site", "same-site"},
@@ -273,7 +274,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		for _, a := range actions() {
 			a.form.Set("confirmed", "yes")
 			if a.name == "resume" {
-				continue // it is not paused
+				continue // the consumer is not paused
 			}
 			if r, body := post(t, h, "/act/"+a.name, a.form, forged...); r.StatusCode != http.StatusForbidden ||
 				!strings.Contains(body, "another site") ||
@@ -288,7 +289,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			}
 		}
 	}
-	// Nothing is done by a link.
+	// A link changes nothing.
 	for _, a := range actions() {
 		a.form.Set("confirmed", "yes")
 		a.form.Set("act", a.name)
@@ -300,7 +301,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedActionsSayWhy: what cannot be done is answered with why, and what to do.
+// TestRefusedActionsSayWhy: the answer to a refused action names the cause.
 func TestRefusedActionsSayWhy(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")

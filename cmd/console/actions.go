@@ -97,8 +97,8 @@ var actions = func() map[string]action {
 			feed:   func(f formValues) string { return leaseFeed(f.lease) },
 			back:   func(formValues) string { return "leases" },
 			confirm: func(formValues) string {
-				return "A holder that still runs stops when it next renews the lease. Until then, the lease does " +
-					"not protect what it does outside of the database. " +
+				return "Another process can acquire the lease at once. A holder that still runs stops when it next " +
+					"renews the lease. Until then both may work outside of the database. " +
 					"The lease of a killed holder expires by itself."
 			},
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {

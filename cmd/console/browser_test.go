@@ -42,7 +42,7 @@ const (
 	waitTimeout    = 3 * time.Minute
 )
 
-// site is a server of feeds and console on this machine, with what it serves.
+// site is a server of feeds and console, and its database.
 type site struct {
 	*httptest.Server
 	sql  *sql.DB
@@ -50,7 +50,7 @@ type site struct {
 	feed *rowfeed.Feed
 }
 
-// newSite serves a database that has something on every page. With tokens everybody must have one.
+// newSite serves a database that fills every page. With tokens, every request needs one.
 func newSite(t *testing.T, tokens bool) *site {
 	t.Helper()
 	pool, db := open(t)
@@ -115,7 +115,7 @@ func newSite(t *testing.T, tokens bool) *site {
 	return x
 }
 
-// busy is a database in which transactions are open, which SQLite does not tell of.
+// busy adds an open transaction, because SQLite does not list transactions.
 type busy struct{ console.Feeds }
 
 func (b busy) Blocked(ctx context.Context, feed string) (found console.Blocked, err error) {
@@ -137,7 +137,7 @@ func (b busy) Blocked(ctx context.Context, feed string) (found console.Blocked, 
 	return found, err
 }
 
-// tab is a page in the browser that all tests share, and what went wrong in it.
+// tab is a page in the browser that all tests share. trouble has its errors.
 type tab struct {
 	context.Context
 	t       *testing.T
@@ -146,7 +146,7 @@ type tab struct {
 	trouble []string
 }
 
-// newTab opens a tab of its own, with nothing of the others' storage.
+// newTab opens a tab with a storage of its own.
 func newTab(t *testing.T, browser context.Context, x *site) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser, chromedp.WithNewBrowserContext())
@@ -172,7 +172,7 @@ func newTab(t *testing.T, browser context.Context, x *site) *tab {
 	}
 	b.do(size(1600))
 	t.Cleanup(func() {
-		b.asked(503, "/_console/sample") // which a machine that is busy has no time for: the page asks again
+		b.asked(503, "/_console/sample") // a busy machine may refuse a sample; the page asks again
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, trouble := range b.trouble {
@@ -191,7 +191,7 @@ func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 
 func (b *tab) open(path string) { b.t.Helper(); b.do(chromedp.Navigate(b.site.URL + path)) }
 
-// wait waits until an expression is true, on whatever page is there by then.
+// wait waits until an expression is true, also on a page that is loaded meanwhile.
 func (b *tab) wait(expression string) {
 	b.t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -212,8 +212,7 @@ func (b *tab) wait(expression string) {
 	}
 }
 
-// click clicks, as a mouse does, on the first link or button of the page that is it by its selector
-// or its text.
+// click clicks with the mouse on the first link or button that has the selector or the text.
 func (b *tab) click(which string) {
 	b.t.Helper()
 	found := fmt.Sprintf(`[...document.querySelectorAll("main a, main button, header button")].find((e) => `+
@@ -269,7 +268,7 @@ func fromEngines(t *testing.T, name string) string {
 	return string(data)
 }
 
-// TestBrowser (O3): the console as people use it, all in one browser.
+// TestBrowser (O3): the console works in a browser.
 func TestBrowser(t *testing.T) {
 	bounded, cancel := context.WithTimeout(t.Context(), browserTimeout)
 	defer cancel()
@@ -283,7 +282,7 @@ func TestBrowser(t *testing.T) {
 	t.Run("login", func(t *testing.T) { loggingIn(t, browser) })
 }
 
-// tail: rows written meanwhile appear, one is shown in full, and what is held does not move.
+// tail: new rows appear, an entry can be shown in full, and a paused list does not change.
 func tail(b *tab) {
 	b.open("/feeds/orders")
 	b.wait(`document.querySelector("[data-status]").textContent === "Live"`)
@@ -310,7 +309,7 @@ func tail(b *tab) {
 		`Number(document.querySelector("[data-head]").textContent.replaceAll(",", "")) >= 1208`)
 }
 
-// keyboard: everything can be reached and done without a mouse.
+// keyboard: every function works without a mouse.
 func keyboard(b *tab) {
 	b.open("/")
 	b.wait(`document.readyState === "complete"`)
@@ -326,7 +325,7 @@ func keyboard(b *tab) {
 	b.wait(`location.pathname === "/feeds/kv" && document.readyState === "complete"`)
 	b.do(chromedp.KeyEvent("/"))
 	b.wait(`document.activeElement.id === "key"`)
-	// a key that is made up types, even where the page has taken it
+	// the simulated key also types into the field
 	b.wait(`(document.activeElement.value = "") === ""`)
 	b.do(chromedp.KeyEvent("colour" + kb.Enter))
 	b.wait(`document.querySelector(".found")?.textContent.includes("1 entry found") && document.readyState === ` +
@@ -341,7 +340,7 @@ func keyboard(b *tab) {
 		`document.documentElement.dataset.theme === "dark"`)
 }
 
-// clicking: what cannot be undone asks, what is done is said.
+// clicking: an action that cannot be undone asks, and each action shows a message.
 func clicking(b *tab) {
 	b.open("/consumers/search")
 	b.click("Pause")
@@ -356,7 +355,7 @@ func clicking(b *tab) {
 		`!document.querySelector("[id=letters]").textContent.includes('{"id":2}')`)
 }
 
-// scriptless: pages are read, and actions taken, without JavaScript.
+// scriptless: pages and actions work without JavaScript.
 func scriptless(b *tab) {
 	b.do(with(emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}))
 	b.open("/feeds/orders")
@@ -373,7 +372,7 @@ func scriptless(b *tab) {
 	b.wait(`document.querySelector(".notice.good")?.textContent.includes("set back to the beginning")`)
 }
 
-// loggingIn: with a token pages and streams are there, without none, and what it may not do has no button.
+// loggingIn: pages and streams need a token. Actions that the token does not allow have no button.
 func loggingIn(t *testing.T, browser context.Context) {
 	x := newSite(t, true)
 	token, _, err := x.db.Admin().
@@ -395,10 +394,10 @@ func loggingIn(t *testing.T, browser context.Context) {
 	b.wait(`location.pathname === "/login"`)
 	b.open("/consumers")
 	b.wait(`location.pathname === "/login"`)
-	b.asked(401, "/_console/sample") // the page that was left may have asked once more, and is refused
+	b.asked(401, "/_console/sample") // the page before may have sent one more request
 }
 
-// views are all pages as they are looked at.
+// views are the pages of which pictures are taken.
 var views = []struct{ name, path string }{
 	{"feeds", "/"}, {"feed", "/feeds/orders"}, {"feed-of-shards", "/feeds/ev"}, {"search", "/feeds/orders?key=2001"},
 	{"entry", "/feeds/orders?entry=1204&position=1205"},
@@ -411,7 +410,7 @@ var views = []struct{ name, path string }{
 // committed are the pictures in docs/console.
 var committed = []string{"feeds-1600-light", "feed-1600-dark", "feed-360-light", "consumer-900-light"}
 
-// serious is what axe finds.
+// serious runs axe and returns the serious violations.
 const serious = `axe.run({resultTypes: ["violations"]}).then((r) => r.violations
 	.filter((v) => v.impact === "serious" || v.impact === "critical")
 	.map((v) => v.id + ": " + v.nodes
@@ -452,7 +451,7 @@ func looks(b *tab) {
 	b.asked(404, "/nope")
 }
 
-// asked takes answers of a status, at a path, for what was to be expected.
+// asked ignores errors of the browser about answers with this status at this path.
 func (b *tab) asked(status int, path string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -462,7 +461,7 @@ func (b *tab) asked(status int, path string) {
 	})
 }
 
-// move has a feed move for a while, so that a picture has something to show.
+// move publishes changes for a while, so that a picture shows a plot.
 func (b *tab) move() {
 	for i := range 12 {
 		exec(b.t, b.site.sql, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) UPDATE `+
@@ -473,7 +472,7 @@ func (b *tab) move() {
 	}
 }
 
-// picture takes one where it was asked for.
+// picture takes a picture if a flag asks for it.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	var folders []string

@@ -50,8 +50,8 @@ func TestAssetsAreCached(t *testing.T) {
 	}
 }
 
-// TestPagesReportUnavailableDatabase: while the database is away every page says so, and what to do, and nothing of
-// what the driver says.
+// TestPagesReportUnavailableDatabase: while the database is unavailable every page says so and what to do. No page
+// shows the error of the driver.
 func TestPagesReportUnavailableDatabase(t *testing.T) {
 	var away atomic.Bool
 	pool := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
@@ -81,10 +81,10 @@ func TestPagesReportUnavailableDatabase(t *testing.T) {
 	}
 }
 
-// Every page answers GET and HEAD, and refuses all else with what it takes.
+// TestPathsAllowOnlyTheirMethods: a page answers GET and HEAD. It refuses other methods and lists the allowed ones.
 func TestPathsAllowOnlyTheirMethods(t *testing.T) {
 	_, db := consumed(t)
-	h := pages(db, &console.Config{Login: nobody})
+	h := pages(db, &console.Config{Login: noToken})
 	for path, allow := range map[string]string{
 		"/": "GET, HEAD", "/feeds/kv": "GET, HEAD", "/consumers": "GET, HEAD", "/consumers/billing": "GET, HEAD",
 		"/leases": "GET, HEAD", "/dead-letters": "GET, HEAD", "/blocked": "GET, HEAD", "/audit": "GET, HEAD",
@@ -110,7 +110,7 @@ func TestPathsAllowOnlyTheirMethods(t *testing.T) {
 	}
 }
 
-// A page's links lead to where they say, at every depth, whatever a proxy puts before them.
+// TestLinksAreRelative: links work at every depth of path, also behind a proxy that adds a prefix.
 func TestLinksAreRelative(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, nil)

@@ -70,14 +70,14 @@ func TestFeedPageEscapesRows(t *testing.T) {
 	if _, body = get(t, h, "/"); !strings.Contains(body, "&lt;i&gt;trigger&lt;/i&gt; is missing") ||
 		!strings.Contains(body, "1 problem<") ||
 		!strings.Contains(body, `href="./feeds/kv"`) {
-		t.Error("the feeds, and a feed's problem, are not told")
+		t.Error("the page does not show the feeds with their problems")
 	}
 	if _, body = get(t, h, "/feeds/kv", "Host", "x';rm -rf;'", "X-Forwarded-Proto", "https"); !strings.Contains(body,
 		"curl 'https://127.0.0.1:8080/") {
 		t.Error("a host with quotes is in a command")
 	}
 	if r, _ = get(t, h, "/?feed=kv"); r.StatusCode != 303 || r.Header.Get("Location") != "./feeds/kv" {
-		t.Errorf("where it once was: %s %v", r.Status, r.Header)
+		t.Errorf("the old address of a feed: %s %v", r.Status, r.Header)
 	}
 
 	for _, path := range []string{"/feeds/%3Cb%3E", "/feeds/nope", "/feeds/", "/feeds", "/feeds/kv/more"} {
@@ -95,7 +95,7 @@ func TestFeedPageEscapesRows(t *testing.T) {
 	}
 }
 
-// One entry is shown in full, however long it is, and the page says so when it has moved on.
+// TestEntryIsShownInFull: a long entry is shown in full. The page says so if the entry has a later position.
 func TestEntryIsShownInFull(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT, n TEXT)`)
@@ -158,7 +158,7 @@ func TestSearchFindsKeys(t *testing.T) {
 	blind := as(may("administer one"), console.NewHandler(feedhttp.Of(db), console.Of(db), nil))
 	if _, body := get(t, blind, "/feeds/one?key=7"); strings.Contains(body, "found") ||
 		!strings.Contains(body, "Its rows are not for you") {
-		t.Error("rows are shown to who may not read them")
+		t.Error("the page shows rows without the right to read them")
 	}
 }
 
@@ -282,7 +282,7 @@ func TestULIDFeedIsShownByShard(t *testing.T) {
 		[]string{`>40<`, `data-head>`},
 	)
 	show("/feeds/ev?shard=77", []string{`data-shard="77"`, `>40<`}, nil)
-	show("/feeds/ev?shard=1000", []string{`data-shard="1000"`, "No entry yet"}, nil) // any number is a shard
+	show("/feeds/ev?shard=1000", []string{`data-shard="1000"`, "No entry yet"}, nil) // a shard is any integer
 	show("/feeds/ev?shard=%3Cb%3E", []string{`data-shard="-5"`}, []string{"<b>"})
 }
 
@@ -303,6 +303,6 @@ func TestSearchFindsBothTextsOfAKey(t *testing.T) {
 		}
 	}
 	if _, body := get(t, h, "/feeds/kv?key=fred"); !strings.Contains(body, ">FRED<") {
-		t.Error("the text that the row has is not shown")
+		t.Error("the page does not show the text of the row")
 	}
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-func nobody(context.Context, string) (access.Identity, error) {
+func noToken(context.Context, string) (access.Identity, error) {
 	return access.Identity{}, &rowfeed.Error{Code: rowfeed.Unauthorized, Cause: "it is unknown"}
 }
 
-// oneToken knows "good".
+// oneToken accepts the token "good".
 func oneToken(ctx context.Context, token string) (access.Identity, error) {
 	if token == "good" {
 		return may("read kv"), nil
 	}
-	return nobody(ctx, "")
+	return noToken(ctx, "")
 }
 
-// TestPagesNeedALogin: a token that is good goes into a cookie that no script reads and no other site sends,
-// and without it there is nothing but the login.
+// TestPagesNeedALogin: a valid token is kept in a cookie that scripts cannot read and other sites cannot send.
+// Without it the console shows only the login page.
 func TestPagesNeedALogin(t *testing.T) {
 	_, db := consumed(t)
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), &console.Config{Login: oneToken})
@@ -82,17 +82,17 @@ func TestPagesNeedALogin(t *testing.T) {
 	}
 	if _, body = get(t, as(may("read kv"), h), "/"); !strings.Contains(body, "Log out") ||
 		!strings.Contains(body, "someone") {
-		t.Error("it does not say who is logged in")
+		t.Error("the page does not name the user")
 	}
 	if _, body = get(t, pages(db, nil), "/"); strings.Contains(body, "Log out") {
-		t.Error("where nobody logs in there is a logout")
+		t.Error("without a login the page has a logout")
 	}
 	if r, _ = get(t, pages(db, nil), "/login"); r.StatusCode != 303 {
-		t.Errorf("where nobody logs in: %s", r.Status)
+		t.Errorf("without a login, /login answers %s", r.Status)
 	}
 }
 
-// TestLoginRedirectsOnlyToThisSite: a login leads to a page of the console, wherever a link says.
+// TestLoginRedirectsOnlyToThisSite: a login redirects to a page of the console, also if the link names another site.
 func TestLoginRedirectsOnlyToThisSite(t *testing.T) {
 	_, db := open(t)
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), &console.Config{Login: oneToken})

@@ -66,14 +66,14 @@ func publish(t *testing.T, f *rowfeed.Feed) {
 	}
 }
 
-// as hands a handler requests of somebody.
+// as returns a handler whose requests come from the user who.
 func as(who access.Identity, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r.WithContext(access.With(r.Context(), who)))
 	})
 }
 
-// may is somebody with the rights that are named: "read kv", "administer *".
+// may returns a user with these rights, such as "read kv" or "administer *".
 func may(rights ...string) access.Identity {
 	who := access.Identity{Name: "someone"}
 	for _, r := range rights {
@@ -83,7 +83,7 @@ func may(rights ...string) access.Identity {
 	return who
 }
 
-// pages is a console for everyone.
+// pages returns a console in which every user may do everything.
 func pages(db *rowfeed.DB, cfg *console.Config) http.Handler {
 	return as(access.Everyone(), console.NewHandler(feedhttp.Of(db), console.Of(db), cfg))
 }
@@ -93,7 +93,7 @@ func get(t *testing.T, h http.Handler, path string, header ...string) (*http.Res
 	return send(t, h, httptest.NewRequestWithContext(t.Context(), "GET", path, nil), header...)
 }
 
-// post sends a form, as a browser does from the console's own pages unless header says else.
+// post sends a form, with the headers of a browser on a page of the console, unless header has others.
 func post(t *testing.T, h http.Handler, path string, form url.Values, header ...string) (*http.Response, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(form.Encode()))
@@ -116,7 +116,7 @@ func send(t *testing.T, h http.Handler, r *http.Request, header ...string) (*htt
 	return w.Result(), string(body)
 }
 
-// consumed is a feed kv of three rows, and consumer "billing" of it that has set key 2 aside.
+// consumed returns a database with a feed kv of three rows, whose consumer "billing" has set key 2 aside.
 func consumed(t *testing.T) (*sql.DB, *rowfeed.DB) {
 	t.Helper()
 	pool, db := open(t)
@@ -126,7 +126,7 @@ func consumed(t *testing.T) (*sql.DB, *rowfeed.DB) {
 	return pool, db
 }
 
-// consume has a consumer read a feed, and set the keys aside.
+// consume runs a consumer to the end of a feed. It sets the given keys aside.
 func consume(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed, name string, aside ...int64) {
 	t.Helper()
 	c := &rowfeed.Consumer{Name: name, Source: f, DB: db, OnFailure: rowfeed.SetAside,

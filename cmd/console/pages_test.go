@@ -79,7 +79,7 @@ func (hostile) Blocked(context.Context, string) (console.Blocked, error) {
 	}, nil
 }
 
-// TestForeignTextIsEscaped: nothing that others have written becomes part of a page.
+// TestForeignTextIsEscaped: no text of the database becomes markup of a page.
 func TestForeignTextIsEscaped(t *testing.T) {
 	_, db := consumed(t)
 	data := console.Of(db)
@@ -93,7 +93,7 @@ func TestForeignTextIsEscaped(t *testing.T) {
 		r, body := get(t, h, path)
 		if strings.Contains(body, "<script>") || strings.Contains(body, "<b>") || !strings.Contains(body, "</html>") ||
 			r.StatusCode >= 500 {
-			t.Errorf("%s: %s has it as it stands: %s", path, r.Status, body)
+			t.Errorf("%s: %s has markup of the database: %s", path, r.Status, body)
 		}
 	}
 	for path, want := range map[string][]string{
@@ -114,7 +114,7 @@ func TestForeignTextIsEscaped(t *testing.T) {
 	}
 }
 
-// Where there is nothing, a page says what to do next.
+// TestEmptyPagesSayWhatToDo: an empty page names a command.
 func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	_, db := open(t)
 	for path, want := range map[string]string{"/": "rowfeed feed add", "/consumers": "rowfeed relay",
@@ -126,7 +126,7 @@ func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	}
 }
 
-// A message is said once, is nothing that a link can say, and no markup.
+// TestMessageIsShownOnce: a message is shown once. Its cookie cannot add markup to the page.
 func TestMessageIsShownOnce(t *testing.T) {
 	_, db := consumed(t)
 	h := pages(db, nil)
@@ -138,7 +138,7 @@ func TestMessageIsShownOnce(t *testing.T) {
 	}
 	for _, value := range []string{"eyJ0ZXh0IjoiPGI-In0", "x", "e30", ""} { // {"text":"<b>"}
 		if _, body = get(t, h, "/", "Cookie", cookie.Name+"="+value); strings.Contains(body, "<b>") {
-			t.Errorf("%q is written as it stands", value)
+			t.Errorf("%q is not escaped", value)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestPagesShowOnlyWhatRightsAllow: feeds, rows, consumers, leases, dead letters and statements are shown to whom
-// access allows, and their names are nowhere else.
+// TestPagesShowOnlyWhatRightsAllow: feeds, rows, consumers, leases, dead letters and statements are shown only to
+// users with the right. Other users see not even the names.
 func TestPagesShowOnlyWhatRightsAllow(t *testing.T) {
 	pool, db := consumed(t)
 	exec(t, pool, `CREATE TABLE payroll (id INTEGER PRIMARY KEY, v TEXT)`)
@@ -39,15 +39,15 @@ func TestPagesShowOnlyWhatRightsAllow(t *testing.T) {
 		var b strings.Builder
 		for _, path := range paths {
 			_, body := get(t, as(who, h), path)
-			// What was asked for may be said back.
+			// A page may repeat the name that the request contains.
 			b.WriteString(said.ReplaceAllString(body, ""))
 		}
 		return b.String()
 	}
 	none, salaries := []string{"payroll", "wages", "salary", "bank", "nightly", "an old act"}, []string{"salary"}
 	for _, c := range []struct {
-		who        access.Identity
-		sees, does []string // does not
+		who         access.Identity
+		sees, lacks []string
 	}{
 		{access.Identity{}, nil, append(none, "kv", "billing")},
 		{may("read kv"), []string{"kv", "billing"}, append(none, "no such customer")},
@@ -67,13 +67,13 @@ func TestPagesShowOnlyWhatRightsAllow(t *testing.T) {
 				t.Errorf("%+v does not see %q", c.who.Grants, want)
 			}
 		}
-		for _, not := range c.does {
+		for _, not := range c.lacks {
 			if i := strings.Index(shown, not); i >= 0 {
 				t.Errorf("%+v sees %q: …%s…", c.who.Grants, not, shown[max(0, i-80):i+len(not)+20])
 			}
 		}
 	}
-	// Whether there is a feed is no answer to who has no right on it.
+	// The answer does not tell a user without rights whether a feed exists.
 	for _, name := range []string{"payroll", "nope", "%3Cb%3E"} {
 		if r, _ := get(t, as(may("read kv"), h), "/feeds/"+name); r.StatusCode != 403 {
 			t.Errorf("%s: %s", name, r.Status)
@@ -81,7 +81,7 @@ func TestPagesShowOnlyWhatRightsAllow(t *testing.T) {
 	}
 }
 
-// A feed of another database is no feed of this one by its name alone.
+// TestLeasesNeedTheRightOnTheirFeed: the name of a lease tells its feed only if rowfeed made the lease.
 func TestLeasesNeedTheRightOnTheirFeed(t *testing.T) {
 	_, db := open(t)
 	names := []string{"publish:kv", "relay:kv:a:b", "consumer:kv:c/2/1", "publish:kv2", "publish", "kv", "publish:KV",
@@ -98,13 +98,13 @@ func TestLeasesNeedTheRightOnTheirFeed(t *testing.T) {
 		}
 	}
 	if _, body = get(t, as(access.Everyone(), h), "/leases"); strings.Count(body, "act=release") != len(names) {
-		t.Error("not all leases are shown to who administers all feeds")
+		t.Error("an administrator of all feeds does not see all leases")
 	}
 	if _, err := db.Admin().ReleaseLease(t.Context(), "kv", 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, body = get(t, as(access.Everyone(), h), "/leases"); strings.Count(body, "act=release") != len(names)-1 ||
 		!strings.Contains(body, rowfeed.LeaseFree) {
-		t.Error("a free lease can be released")
+		t.Error("a free lease has a button to release it")
 	}
 }

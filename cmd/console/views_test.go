@@ -15,7 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// partly sees the rows of acme, in a console of db.
+// partly returns a user who sees only the rows of acme, and a console.
 func partly(t *testing.T, db *rowfeed.DB, mask ...string) (access.Identity, *console.Handler) {
 	t.Helper()
 	who := may("read kv", "publish kv")
@@ -23,7 +23,7 @@ func partly(t *testing.T, db *rowfeed.DB, mask ...string) (access.Identity, *con
 	return who, console.NewHandler(access.Over(feedhttp.Of(db)), console.Of(db), nil)
 }
 
-// fails has consumer "billing" come upon entries that it cannot handle.
+// fails runs consumer "billing" on entries that it cannot handle, until both shards have failed.
 func fails(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -52,8 +52,8 @@ func fails(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed) {
 	}
 }
 
-// TestViewHidesOtherRows: who sees a part of the rows is told nothing of the others: neither by the words
-// of a handler that met one, nor by asking for one to be republished.
+// TestViewHidesOtherRows: a user who sees a part of the rows learns nothing of the others, neither from the error of a
+// handler nor by republishing a key.
 func TestViewHidesOtherRows(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
@@ -66,7 +66,7 @@ func TestViewHidesOtherRows(t *testing.T) {
 	fails(t, db, f)
 	who, h := partly(t, db)
 	if _, body := get(t, as(may("read kv"), h), "/consumers/billing"); !strings.Contains(body, "plans") {
-		t.Fatalf("who sees all is not told why: %s", body)
+		t.Fatalf("a user who sees all rows does not see the error: %s", body)
 	}
 	for _, path := range []string{
 		"/", "/consumers", "/consumers/billing", "/feeds/kv", "/feeds/kv?key=plans&parts=yes",
@@ -77,16 +77,16 @@ func TestViewHidesOtherRows(t *testing.T) {
 			t.Errorf("%s: %s", path, body)
 		}
 	}
-	var told []string
+	var answers []string
 	for _, key := range []string{`{"ns":"evil","k":"plans"}`, `{"ns":"evil","k":"none"}`} {
 		r, body := post(t, as(who, h), "/act/republish", form("feed", "kv", "key", key))
 		if r.StatusCode != 403 {
 			t.Errorf("%s: %s", key, r.Status)
 		}
-		told = append(told, body)
+		answers = append(answers, body)
 	}
-	if told[0] != told[1] {
-		t.Errorf("there is a difference: %s\n%s", told[0], told[1])
+	if answers[0] != answers[1] {
+		t.Errorf("the answers differ: %s\n%s", answers[0], answers[1])
 	}
 	if log := audited(t, db); len(log) != 2 || !strings.HasSuffix(log[1], "|refused: forbidden") {
 		t.Errorf("%q", log)
@@ -95,11 +95,11 @@ func TestViewHidesOtherRows(t *testing.T) {
 	masked.View = feedtype.View{Mask: []string{"v"}}
 	if r, body := post(t, as(masked, h), "/act/republish",
 		form("feed", "kv", "key", `{"ns":"evil","k":"plans"}`)); r.StatusCode != 303 {
-		t.Errorf("who sees all rows: %s %s", r.Status, body)
+		t.Errorf("a user who sees all rows: %s %s", r.Status, body)
 	}
 }
 
-// TestViewThatDoesNotFitShowsNothing: a view that its feed has no columns for any more shows nothing of it.
+// TestViewThatDoesNotFitShowsNothing: if a column of a view no longer exists, the console shows nothing of the feed.
 func TestViewThatDoesNotFitShowsNothing(t *testing.T) {
 	pool, db := open(t)
 	exec(t, pool, `CREATE TABLE kv (ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, PRIMARY KEY (ns, k))`)
@@ -111,8 +111,8 @@ func TestViewThatDoesNotFitShowsNothing(t *testing.T) {
 	}
 }
 
-// TestFewRefusalsAreAudited: whoever may do nothing cannot fill the audit log by trying, and what
-// others are refused is in it all the same.
+// TestFewRefusalsAreAudited: a user without rights cannot fill the audit log. Refusals of other users are still
+// in it.
 func TestFewRefusalsAreAudited(t *testing.T) {
 	_, db := open(t)
 	h := console.NewHandler(feedhttp.Of(db), console.Of(db), nil)

@@ -11,15 +11,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// harmlessCommands change nothing that an operator answers for: they read, or do a feed's
-// daily work.
+// harmlessCommands are not in the audit log: they read, or publish and deliver.
 var harmlessCommands = []string{
 	"demo", "version", "bench", "docs man", "docs markdown", "config check", "config reference", "config schema",
 	"completion", "migrate status", "feed list", "feed show", "check", "status", "fetch", "tail", "publish", "serve",
 	"relay", "conform", "ready", "consumer list", "dead list", "dead show", "lease list", "token list", "audit list",
 }
 
-// TestEveryCommandIsRecordedOrHarmless: a command that is new has to be one or the other.
+// TestEveryCommandIsRecordedOrHarmless: each command is in exactly one of the two lists. The author of a new command
+// has to choose one.
 func TestEveryCommandIsRecordedOrHarmless(t *testing.T) {
 	a, _ := quietApp(t)
 	var walk func(cmd *cobra.Command)
@@ -39,7 +39,7 @@ func TestEveryCommandIsRecordedOrHarmless(t *testing.T) {
 	walk(newRoot(a))
 }
 
-// acts is the audit log, the oldest first, as "act object detail outcome".
+// acts returns the audit log, the oldest act first, as "act|object|detail|outcome".
 func (s *shell) acts() (all []string) {
 	s.t.Helper()
 	var log []admin.Act
@@ -48,16 +48,16 @@ func (s *shell) acts() (all []string) {
 	}
 	for _, a := range slices.Backward(log) {
 		if !strings.Contains(a.Actor, "@") {
-			s.t.Errorf("%q has done it", a.Actor)
+			s.t.Errorf("the actor is %q, without a host", a.Actor)
 		}
 		all = append(all, strings.Join([]string{a.Act, a.Object, a.Detail, a.Outcome}, "|"))
 	}
 	return all
 }
 
-// TestAudit: what administers is recorded, with what was given and how it ended; what
-// is refused, too; what only shows what it would do, and what reads, is not.
-func TestAudit(t *testing.T) {
+// TestAuditLogHasChangesAndRefusals: the audit log has each change of an operator, with its arguments and its outcome,
+// also if the change was refused. It does not have commands that only read or only print.
+func TestAuditLogHasChangesAndRefusals(t *testing.T) {
 	s := newShell(t)
 	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'a', 'b')")
 	s.ok("init")
@@ -91,15 +91,15 @@ func TestAudit(t *testing.T) {
 	if got := s.acts(); got[0] != want[1] || got[len(got)-1] != "audit purge|||done" {
 		t.Errorf("%s", strings.Join(got, "\n"))
 	}
-	s.ok("migrate down") // the log goes with the tables
+	s.ok("migrate down") // this removes the audit log as well
 	if err := s.fails(cli.ExitFailed, "audit list"); !strings.Contains(err, "rowfeed init") {
 		t.Error(err)
 	}
 }
 
-// TestUnrecorded: what cannot be recorded is done all the same, and says so: whoever has the
-// database's password needs no rowfeed for it.
-func TestUnrecorded(t *testing.T) {
+// TestCommandRunsIfAuditLogCannotBeWritten: the command runs and says so on stderr. A user with the database's password
+// could make the change without rowfeed.
+func TestCommandRunsIfAuditLogCannotBeWritten(t *testing.T) {
 	s := withFeed(t)
 	s.sql("CREATE TRIGGER full BEFORE INSERT ON rowfeed_audit BEGIN SELECT RAISE(ABORT, 'nothing can be written'); END")
 	r := s.run("republish", "kv", "--key", "1")

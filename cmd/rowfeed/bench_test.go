@@ -15,8 +15,7 @@ import (
 
 const quickBench = "--rows 300 --writers 2 --seconds 0.01 --repetitions 1 --rate 500/s --payload 10"
 
-// keysOf are the keys of a JSON value, and of those in it, as "a.b"; of a list those of its
-// first element.
+// keysOf returns the keys of a JSON value and of the values in it, as "a.b". Of a list it reads the first element.
 func keysOf(value any, path string) (keys []string) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -32,7 +31,7 @@ func keysOf(value any, path string) (keys []string) {
 	return keys
 }
 
-// benchKeys are a contract: programs read them.
+// benchKeys are the keys of a report. Programs rely on them.
 const benchKeys = `began consume consume.entries consume.entries_per_second
 database database.durable database.kind database.settings database.version
 drain drain.again_keys_per_second drain.batch drain.keys drain.new_keys_per_second
@@ -45,9 +44,9 @@ rowfeed rows rows.positions rows.read rows.written took_seconds
 writers writers.capture writers.commits_per_second writers.longest_ms writers.ratio writers.ratio_high writers.ratio_low
 writers.retries writers.write`
 
-// TestBenchJSON: on every database the report has the same keys, and its rows add up; a
-// measure that was left out is null. rowfeed's tables need not be there.
-func TestBenchJSON(t *testing.T) {
+// TestBenchReportHasSameKeysOnEachDatabase: a measure that was left out is null. The bench needs no tables of rowfeed,
+// and leaves none.
+func TestBenchReportHasSameKeysOnEachDatabase(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		db.Exec(t, "CREATE TABLE t (id int)")
@@ -85,13 +84,14 @@ func TestBenchJSON(t *testing.T) {
 			}
 		}
 		if after := db.Dump(t); after != before {
-			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+			t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 		}
 	})
 }
 
-// TestBench prints what a person reads, and keeps and cleans.
-func TestBench(t *testing.T) {
+// TestBenchPrintsKeepsAndCleans: the report has its tables, --keep leaves the tables of the bench, and --clean removes
+// them.
+func TestBenchPrintsKeepsAndCleans(t *testing.T) {
 	s := withFeed(t)
 	before := s.ok("status")
 	r := s.run(strings.Fields("bench --keep " + quickBench)...)
@@ -122,12 +122,12 @@ func TestBench(t *testing.T) {
 	s.prints("bench --clean", "sqlite:rowfeed.db: no bench has left anything\n")
 	s.prints("bench --clean --json", "{\n  \"removed\": [],\n  \"at_work\": []\n}\n")
 	if after := s.ok("status"); after != before {
-		t.Errorf("the user's feed\nbefore: %s\n after: %s", before, after)
+		t.Errorf("the user's feed has changed\nbefore: %s\n after: %s", before, after)
 	}
 }
 
-// TestBenchInterrupted says that nothing is left.
-func TestBenchInterrupted(t *testing.T) {
+// TestInterruptedBenchLeavesNothing: the bench removes its tables and says so.
+func TestInterruptedBenchLeavesNothing(t *testing.T) {
 	s := withFeed(t)
 	a, errs := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())

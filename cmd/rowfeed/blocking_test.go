@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestBlockingLife (M43, M63) is the life of a feed whose rows hold ULIDs, command by command. The
-// rows stand for those of writers that took their ULIDs with Feed.Lock.
-func TestBlockingLife(t *testing.T) {
+// TestBlockingFeedFromAddToDrop (M43, M63): each command works on a feed whose rows hold ULIDs. The rows are inserted
+// as by writers that took their ULIDs with Feed.Lock.
+func TestBlockingFeedFromAddToDrop(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL, ulid BLOB NOT NULL)")
 	before := s.schema()
@@ -39,18 +39,18 @@ func TestBlockingLife(t *testing.T) {
 	}
 	if r := s.ok("feed show ev"); !strings.Contains(r, "1 shard by shard: 0") ||
 		!strings.Contains(r, "position column") || strings.Contains(r, "DELETE") {
-		t.Errorf("shown:\n%s", r)
+		t.Errorf("feed show:\n%s", r)
 	}
 	if r := s.ok("feed show ev --json"); !strings.Contains(r, `"shard_ids": [`) ||
 		!strings.Contains(r, `"position_column": "ulid"`) || !strings.Contains(r, `"delete": []`) {
-		t.Errorf("shown:\n%s", r)
+		t.Errorf("feed show:\n%s", r)
 	}
 	if r := s.ok("status ev"); !strings.Contains(r, "01GNSG5PM8ZZZW000000000033") || strings.Contains(r, "never") {
 		t.Errorf("status:\n%s", r)
 	}
 	if r := s.run(strings.Fields("feed upgrade ev --data-shards 2")...); r.out != "" ||
 		strings.Contains(r.err, "unsupported") {
-		t.Errorf("announced: %+v", r)
+		t.Errorf("feed upgrade --data-shards: %+v", r)
 	}
 	s.prints("feed add ev --table ev --mode blocking --position-column ULID --shard-column SHARD",
 		"ev: is a feed of table ev already, nothing changed\n")
@@ -67,15 +67,15 @@ func TestBlockingLife(t *testing.T) {
 			"1672671845000, 109620228044972031, -4611686018427387903, '')")
 	if r := s.ok("feed show ev"); !strings.Contains(r, "2 shards by shard: 0, 7") ||
 		!strings.Contains(r, "see `rowfeed status ev`") {
-		t.Errorf("shown:\n%s", r)
+		t.Errorf("feed show:\n%s", r)
 	}
 	lines := s.ok("relay ev --to stdout: --once --consumer out")
 	if strings.Count(lines, "\n") != 3 || !strings.Contains(lines, `"shard":7,`) {
-		t.Errorf("relayed:\n%s", lines)
+		t.Errorf("relay:\n%s", lines)
 	}
 	if r := s.ok("consumer list out"); !strings.Contains(r, "01GNSG5PM8ZZZVZZZZZZZZZZZZ") ||
 		strings.Contains(r, "7 of 1") {
-		t.Errorf("listed:\n%s", r)
+		t.Errorf("consumer list:\n%s", r)
 	}
 	s.prints("consumer pause out --feed ev --shard 7", "out of ev, shard 7: paused\n")
 	s.prints("consumer seek out --feed ev --to now", "out of ev: set to now\n")
@@ -83,15 +83,15 @@ func TestBlockingLife(t *testing.T) {
 	s.prints("consumer resume out", "out: resumed\n")
 	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 2 ||
 		strings.Contains(lines, `"shard":7,`) {
-		t.Errorf("relayed again:\n%s", lines)
+		t.Errorf("relay again:\n%s", lines)
 	}
-	// A shard is any number, to all that take one.
+	// A shard is any integer, also a negative one.
 	s.sql("INSERT INTO ev VALUES (4, -5, x'01857302da88ffffbfffffffffffffff')",
 		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('ev', -5, "+
 			"1672671845000, 109620228044972031, -4611686018427387903, '')")
 	if lines = s.ok("relay ev --to stdout: --once --consumer out"); strings.Count(lines, "\n") != 1 ||
 		!strings.Contains(lines, `"shard":-5,`) {
-		t.Errorf("relayed:\n%s", lines)
+		t.Errorf("relay:\n%s", lines)
 	}
 	s.prints("consumer pause out --feed ev --shard=-5", "out of ev, shard -5: paused\n")
 	s.prints("consumer seek out --feed ev --shard -5 --to now", "out of ev, shard -5: set to now\n")
@@ -105,6 +105,6 @@ func TestBlockingLife(t *testing.T) {
 	s.ok("migrate down")
 	s.sql("DROP INDEX ev_feed")
 	if after := s.schema(); after != before {
-		t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+		t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestColumnLife is the life of a feed whose rows hold their positions, command by
-// command; the deletes are made by the statements that feed show prints.
-func TestColumnLife(t *testing.T) {
+// TestColumnFeedFromAddToDrop: each command works on a feed whose rows hold their positions. Rows are deleted by the
+// statements that `feed show` prints.
+func TestColumnFeedFromAddToDrop(t *testing.T) {
 	s := newShell(t)
 	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim'), (2, 'a', 'b', NULL)")
 	before := s.schema()
@@ -53,12 +53,12 @@ func TestColumnLife(t *testing.T) {
 	s.prints("feed drop kv", "kv: dropped\n")
 	s.ok("migrate down")
 	if after := s.schema(); after != before {
-		t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+		t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 	}
 }
 
-// TestPrintColumn: the script makes a feed whose rows hold their positions.
-func TestPrintColumn(t *testing.T) {
+// TestPrintedScriptMakesColumnFeed: the script of --print makes a feed whose rows hold their positions.
+func TestPrintedScriptMakesColumnFeed(t *testing.T) {
 	s := newShell(t)
 	out := s.ok("feed add kv --table kv --key id:integer --capture column --print --db sqlite:absent.db")
 	if strings.Contains(out, "TRIGGER") {
@@ -83,9 +83,8 @@ func TestPrintColumn(t *testing.T) {
 	}
 }
 
-// TestAdoptAgainByCommand: what is to be taken over is taken over when the feed is added;
-// asked for later it is refused, not ignored.
-func TestAdoptAgainByCommand(t *testing.T) {
+// TestLaterAdoptionIsRefused: a feed adopts positions only when it is added. A later request is refused, not ignored.
+func TestLaterAdoptionIsRefused(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)",
 		"CREATE TABLE sequences (name TEXT, value INTEGER)", "INSERT INTO sequences VALUES ('own', 9)")
@@ -94,6 +93,6 @@ func TestAdoptAgainByCommand(t *testing.T) {
 	if got := s.fails(
 		cli.ExitFailed, "feed add own --table own --capture column --adopt --adopt-sequence sequences",
 	); !strings.Contains(got, `adopt-sequence is "", not "sequences"`) {
-		t.Errorf("it says %q", got)
+		t.Errorf("feed add --adopt of an existing feed says %q", got)
 	}
 }

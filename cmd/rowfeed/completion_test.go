@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// completes answers what a shell is told for a line whose last word is being typed: the
-// words, and cobra's directive. The database may take as long as within says; 0 is what a shell gives it.
+// completes returns the words that a shell offers for the last word of a command line, and cobra's directive. The
+// database may take as long as within; 0 means the limit of a shell.
 func (s *shell) completes(
 	ctx context.Context, within time.Duration, args ...string,
 ) (words []string, directive string) {
@@ -32,7 +32,7 @@ func (s *shell) completes(
 	}
 	if said := strings.TrimSpace(errs.String()); strings.Contains(said, "\n") ||
 		!strings.HasPrefix(said, "Completion ended with directive") {
-		s.t.Errorf("rowfeed __complete %q wrote into the line: %s", args, said)
+		s.t.Errorf("rowfeed __complete %q wrote to stderr: %s", args, said)
 	}
 	words = strings.Split(strings.TrimSpace(out.String()), "\n")
 	last := len(words) - 1
@@ -45,8 +45,8 @@ func (s *shell) completes(
 // noFiles is cobra's ShellCompDirectiveNoFileComp.
 const noFiles = ":4"
 
-// TestCompletion: names of feeds, consumers and leases come from the database.
-func TestCompletion(t *testing.T) {
+// TestCompletionKnowsNamesOfDatabase: names of feeds, consumers, leases and tokens come from the database.
+func TestCompletionKnowsNamesOfDatabase(t *testing.T) {
 	s := withFeed(t)
 	s.sql("CREATE TABLE other (id INTEGER PRIMARY KEY)")
 	s.ok("feed add other --table other")
@@ -60,7 +60,7 @@ func TestCompletion(t *testing.T) {
 		{"token revoke |", "reader"},
 		{"token add |", ""},
 		{"fetch |", "kv other"},
-		{"fetch o|", "kv other"}, // a shell leaves out what does not match
+		{"fetch o|", "kv other"}, // the shell filters
 		{"fetch kv |", ""},
 		{"publish kv |", "other"},
 		{"feed show |", "kv other"},
@@ -91,9 +91,9 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletionIsSilent: a database that is not there, has no tables of rowfeed's, or
-// never answers, has no names, and nothing is written into the line.
-func TestCompletionIsSilent(t *testing.T) {
+// TestCompletionIsSilentWithoutDatabase: completion offers no names and prints no error if the database does not exist,
+// has no tables of rowfeed, or does not answer.
+func TestCompletionIsSilentWithoutDatabase(t *testing.T) {
 	s := newShell(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -102,7 +102,7 @@ func TestCompletionIsSilent(t *testing.T) {
 	defer listener.Close()
 	s.sql(createKV)
 	writeFile(t, "bad.yaml", "colour: red\n")
-	ctx, stop := context.WithTimeout(t.Context(), 60*completionTime) // less than drivers are told to wait
+	ctx, stop := context.WithTimeout(t.Context(), 60*completionTime) // less than the timeouts in the URLs
 	defer stop()
 	for _, from := range []string{"--db=sqlite:absent.db", "--db=sqlite:rowfeed.db", "--db=nonsense",
 		"--config=bad.yaml", "--db=mysql://me:hunter2@" + listener.Addr().String() + "/shop?timeout=1h",
@@ -116,8 +116,8 @@ func TestCompletionIsSilent(t *testing.T) {
 	}
 }
 
-// TestCompletionScripts: the scripts are there for all shells, and bash takes its own.
-func TestCompletionScripts(t *testing.T) {
+// TestCompletionHasScriptForEachShell: bash accepts its script.
+func TestCompletionHasScriptForEachShell(t *testing.T) {
 	s := newShell(t)
 	for _, shell := range shellNames {
 		if script := s.ok("completion " + shell); !strings.Contains(script, "__complete") {

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestConfig: a file is checked as every command that reads it does, and the schema that is
-// printed is the one.
-func TestConfig(t *testing.T) {
+// TestConfigCheckFindsWhatCommandsRefuse: `config check` reports the same errors as the commands that read the file,
+// and `config schema` prints the schema that they use.
+func TestConfigCheckFindsWhatCommandsRefuse(t *testing.T) {
 	s := newShell(t)
 	if text := s.fails(cli.ExitFailed, "config check"); !strings.Contains(text, "there is no such file") {
 		t.Errorf("without a file: %s", text)
@@ -33,13 +33,13 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestRelayKeysAreFlags: what a relay takes in the file it takes in the command line.
+// TestRelayKeysAreFlags: each key of a relay in rowfeed.yaml is also a flag of `rowfeed relay`.
 func TestRelayKeysAreFlags(t *testing.T) {
 	reference, err := config.Reference()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// of the command line
+	// These flags exist only on the command line.
 	only := map[string]bool{"metrics": true, "once": true, "url": true, "help": true, "shard": true}
 	relay, _, err := newRoot(&cli.App{}).Find([]string{"relay"})
 	if err != nil {
@@ -48,7 +48,7 @@ func TestRelayKeysAreFlags(t *testing.T) {
 	relay.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		key := "`relays[]." + strings.ReplaceAll(f.Name, "-", "_") + "`"
 		if strings.Contains(reference, key) == only[f.Name] {
-			t.Errorf("--%s: %s is in the file: %v", f.Name, key, !only[f.Name])
+			t.Errorf("--%s: the reference has the key %s: %v", f.Name, key, !only[f.Name])
 		}
 	})
 }

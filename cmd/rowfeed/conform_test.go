@@ -12,8 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestConform: our own server conforms; one that does not is told apart by the exit code.
-func TestConform(t *testing.T) {
+// TestConformFindsBrokenServer: rowfeed's server passes, and for a server that ignores queries the command exits with
+// an error.
+func TestConformFindsBrokenServer(t *testing.T) {
 	s := withFeed(t)
 	url, end := s.serves()
 	defer end()
@@ -31,7 +32,7 @@ func TestConform(t *testing.T) {
 	}
 	broken := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(behind)
-		r.Out.URL.RawQuery = "" // whatever is asked for
+		r.Out.URL.RawQuery = "" // this server ignores the query
 	}})
 	defer broken.Close()
 	got := s.run("conform", broken.URL)

@@ -16,7 +16,7 @@ import (
 // consume runs the consumer "mail" of the feed kv once; it cannot handle the key bad.
 func (s *shell) consume(bad int64) { s.consumeBy(1, bad) }
 
-// consumeBy is consume with a number of shards.
+// consumeBy runs consume with a number of shards.
 func (s *shell) consumeBy(shards int, bad int64) {
 	s.t.Helper()
 	pool := s.pool()
@@ -44,13 +44,13 @@ func (s *shell) consumeBy(shards int, bad int64) {
 	}
 }
 
-// Moments and ages in an output become the same ones.
+// times and ages match what differs between two runs of a command.
 var (
 	times = regexp.MustCompile(`20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 	ages  = regexp.MustCompile(`("behind_seconds": )[0-9.e-]+`)
 )
 
-// shows runs a line whose output, but for moments, must be this.
+// shows runs a command whose output must be want, apart from times and ages.
 func (s *shell) shows(line, want string) {
 	s.t.Helper()
 	got := times.ReplaceAllString(s.ok(line), "2026-01-31T12:00:00Z")
@@ -59,8 +59,8 @@ func (s *shell) shows(line, want string) {
 	}
 }
 
-// TestConsumerCommands (M72) is a consumer's life as operators see it.
-func TestConsumerCommands(t *testing.T) {
+// TestConsumerCommandsShowAndMoveCursors (M72): an operator lists, pauses, resumes, moves and drops a consumer.
+func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
 	s := withFeed(t)
 	s.prints("consumer list",
 		"there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer\n")
@@ -114,8 +114,8 @@ func TestConsumerCommands(t *testing.T) {
 	s.prints("consumer list mail", "there is no consumer mail\n")
 }
 
-// TestDeadCommands (M72): dead letters as operators see them.
-func TestDeadCommands(t *testing.T) {
+// TestDeadCommandsShowRetryAndDropLetters (M72): an operator lists dead letters, has them tried again, and drops them.
+func TestDeadCommandsShowRetryAndDropLetters(t *testing.T) {
 	s := withFeed(t)
 	s.prints("dead list", "there are no dead letters\n")
 	s.prints("dead list --json", "[]\n")
@@ -161,7 +161,7 @@ func TestDeadCommands(t *testing.T) {
 ]
 `)
 	s.prints(`dead retry mail --key {"id":2}`, "mail: 1 dead letter to be tried again by the consumer\n")
-	s.consume(2) // it fails again
+	s.consume(2) // the consumer fails again
 	if out := s.ok("dead list --json"); !strings.Contains(out, `"attempts": 3`) ||
 		!strings.Contains(out, `"state": "aside"`) {
 		t.Errorf("after a retry that failed: %s", out)
@@ -174,7 +174,7 @@ func TestDeadCommands(t *testing.T) {
 	s.consume(3)
 	s.prints("dead drop mail --key 3", "mail: 1 dead letter given up\n")
 	s.prints("dead drop mail --all", "mail: 0 dead letters given up\n")
-	for _, verb := range []string{"retry", "drop"} { // somebody mistypes the name
+	for _, verb := range []string{"retry", "drop"} { // of a mistyped consumer
 		for _, keys := range []string{"--all", "--key 3"} {
 			if out := s.fails(1, "dead "+verb+" male "+keys); !strings.Contains(out, "rowfeed consumer list") &&
 				!strings.Contains(out, "rowfeed dead list") {
@@ -184,12 +184,12 @@ func TestDeadCommands(t *testing.T) {
 	}
 }
 
-// TestShardCommands (M22, M72): shards as operators see them, one by one and together.
-func TestShardCommands(t *testing.T) {
+// TestConsumerCommandsSelectShards (M22, M72): the commands work on one shard of a consumer and on all.
+func TestConsumerCommandsSelectShards(t *testing.T) {
 	s := newShell(t)
 	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim'), (2, 'a', 'b', NULL), (3, 'a', 'c', 'x')")
 	s.ok("init")
-	s.ok("feed add kv --table kv --data-shards 8") // of which 1 is in data shard 7, 2 in 5, 3 in 3
+	s.ok("feed add kv --table kv --data-shards 8") // row 1 is in data shard 7, row 2 in 5, row 3 in 3
 	s.ok("publish --once")
 	s.consumeBy(2, 2)
 	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")

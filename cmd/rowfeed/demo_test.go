@@ -17,13 +17,13 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
-// TestDemo runs until so much was written, is asked over HTTP, interrupted, and
-// leaves nothing behind.
-func TestDemo(t *testing.T) {
+// TestDemoServesAndRemovesItsFile: the demo writes, answers over HTTP until it is interrupted, and removes its
+// database.
+func TestDemoServesAndRemovesItsFile(t *testing.T) {
 	t.Chdir(t.TempDir())
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)
-	// As signal.NotifyContext does it: with a cause that is not the context's error.
+	// signal.NotifyContext, too, cancels with a cause that is not the error of the context.
 	ctx, cancel := context.WithCancelCause(t.Context())
 	interrupt := func() { cancel(errors.New("interrupt signal received")) }
 	defer interrupt()
@@ -66,15 +66,15 @@ func TestDemo(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v (%v)", left, err)
+		t.Errorf("the demo left files: %v (%v)", left, err)
 	}
 	if errs.Len() > 0 {
 		t.Errorf("stderr: %s", &errs)
 	}
 }
 
-// TestDemoGoesOn runs twice on one database file, which stays.
-func TestDemoGoesOn(t *testing.T) {
+// TestDemoContinuesOnGivenFile: the demo runs twice on one database file and keeps it.
+func TestDemoContinuesOnGivenFile(t *testing.T) {
 	s := newShell(t)
 	for range 2 {
 		r := s.run("demo", "--db", "sqlite:demo.db", "--listen", "127.0.0.1:0", "--duration", "100ms", "--rate",
@@ -88,8 +88,8 @@ func TestDemoGoesOn(t *testing.T) {
 	}
 }
 
-// TestUsedPort names the address and the flag.
-func TestUsedPort(t *testing.T) {
+// TestUsedAddressIsNamed: the error names the address and the flag.
+func TestUsedAddressIsNamed(t *testing.T) {
 	s := withFeed(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -106,8 +106,8 @@ func TestUsedPort(t *testing.T) {
 	}
 }
 
-// TestServe answers until it is interrupted.
-func TestServe(t *testing.T) {
+// TestServeAnswersUntilInterrupted: the server answers a fetch, and ends without an error.
+func TestServeAnswersUntilInterrupted(t *testing.T) {
 	withFeed(t)
 	writeFile(t, "rowfeed.yaml", "listen: 127.0.0.1:0\n")
 	a, _ := quietApp(t)

@@ -14,15 +14,15 @@ import (
 
 const deploy = "../../deploy"
 
-// TestUnit (O11): systemd takes the unit, and finds it well closed.
-func TestUnit(t *testing.T) {
+// TestSystemdAcceptsUnit (O11): systemd finds no error in the unit and rates its protection as good.
+func TestSystemdAcceptsUnit(t *testing.T) {
 	unit, err := os.ReadFile(filepath.Join(deploy, "rowfeed.service"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The binary is not installed here.
+	// On this machine the binary is not installed: /bin/true replaces it.
 	if strings.Count(string(unit), "/usr/bin/rowfeed") != 1 {
-		t.Error("the unit names the binary not just once")
+		t.Error("the unit does not name the binary exactly once")
 	}
 	here := filepath.Join(t.TempDir(), "rowfeed.service")
 	if err := os.WriteFile(here, []byte(strings.Replace(string(unit), "/usr/bin/rowfeed", "/bin/true", 1)),
@@ -40,9 +40,9 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestConfiguration: the file that goes with the unit is in order, also what stands in it as a
-// proposal.
-func TestConfiguration(t *testing.T) {
+// TestPackagedConfigurationIsValid: rowfeed.yaml of the package is valid, also with each proposed line that it has as a
+// comment.
+func TestPackagedConfigurationIsValid(t *testing.T) {
 	path := filepath.Join(deploy, "rowfeed.yaml")
 	if _, err := config.Load(path); err != nil {
 		t.Error(err)
@@ -61,9 +61,9 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// TestDockerfile (O11): nothing but the binary and certificates is in the image, and it runs as
-// nobody. No container engine runs it here.
-func TestDockerfile(t *testing.T) {
+// TestImageHasOnlyBinaryAndCertificates (O11): the image runs as a user without rights. The test reads the Dockerfile
+// only: no container engine builds it.
+func TestImageHasOnlyBinaryAndCertificates(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(deploy, "Dockerfile"))
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +99,9 @@ func TestDockerfile(t *testing.T) {
 	}
 }
 
-// TestChangelog: it has the form that docs/VERSIONING.md says, newest version first.
-func TestChangelog(t *testing.T) {
+// TestChangelogHasDocumentedForm: CHANGELOG.md has the form that docs/VERSIONING.md describes, the newest version
+// first.
+func TestChangelogHasDocumentedForm(t *testing.T) {
 	data, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {
 		t.Fatal(err)

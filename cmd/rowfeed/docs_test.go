@@ -11,15 +11,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestDocumentedCommands: every command line of a document, run or not, is one that this binary
-// takes: its command is there, and so are its flags; in a block also the number and kind of its arguments.
-func TestDocumentedCommands(t *testing.T) {
+// TestDocumentedCommandLinesAreValid: each command line of a document has a command and flags that exist. In a block of
+// code its arguments are valid, too.
+func TestDocumentedCommandLinesAreValid(t *testing.T) {
 	documents, err := docs.Documents("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	span := regexp.MustCompile("`(rowfeed [^`]+)`")
-	traces := regexp.MustCompile(`(?m)^\| span \|.*\n(\|.*\n)*`) // the names of spans are no commands
+	traces := regexp.MustCompile(`(?m)^\| span \|.*\n(\|.*\n)*`) // the table has names of spans, not commands
 	found := 0
 	for _, document := range documents {
 		blocks, prose, err := docs.Read("../..", document)
@@ -51,8 +51,8 @@ func TestDocumentedCommands(t *testing.T) {
 	}
 }
 
-// documented looks a command line up in the tree of commands. In prose words may stand for arguments,
-// and arguments may be missing.
+// documented returns an error unless the command line is valid. A line in prose is not whole: arguments may be missing
+// or be placeholders.
 func documented(words []string, whole bool) error {
 	root := newRoot(&cli.App{Getenv: func(string) string { return "" }})
 	root.InitDefaultHelpCmd()
@@ -79,7 +79,7 @@ func documented(words []string, whole bool) error {
 	return cmd.ValidateArgs(cmd.Flags().Args())
 }
 
-// flagsOf looks up the flags alone.
+// flagsOf checks only the flags.
 func flagsOf(cmd *cobra.Command, words []string) error {
 	for _, w := range words {
 		name, _, _ := strings.Cut(strings.TrimPrefix(w, "--"), "=")
@@ -90,9 +90,9 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	return nil
 }
 
-// TestPrivilegesOfAllCommands: docs/PRIVILEGES.md says for every command which login runs it, or that the command needs
-// no database.
-func TestPrivilegesOfAllCommands(t *testing.T) {
+// TestPrivilegesAreDocumentedForEachCommand: docs/PRIVILEGES.md says for each command which login runs it, or that the
+// command needs no database.
+func TestPrivilegesAreDocumentedForEachCommand(t *testing.T) {
 	_, prose, err := docs.Read("../..", "docs/PRIVILEGES.md")
 	if err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFetchConsistent: what was written is published first, by the command itself.
-func TestFetchConsistent(t *testing.T) {
+// TestConsistentFetchPublishesFirst: `fetch --consistent` publishes the changes that were committed before it.
+func TestConsistentFetchPublishesFirst(t *testing.T) {
 	s := withFeed(t)
 	s.sql("DELETE FROM kv WHERE id = 2")
 	if out := s.ok("fetch kv --after 3"); !strings.HasPrefix(out, `{"cursor":"3","more":false`) {
@@ -19,8 +19,8 @@ func TestFetchConsistent(t *testing.T) {
 	}
 }
 
-// TestFetchWaits for an entry, and for no longer than it is told to.
-func TestFetchWaits(t *testing.T) {
+// TestFetchWaitsForEntry: `fetch --wait` returns when there is an entry, or after the given time.
+func TestFetchWaitsForEntry(t *testing.T) {
 	s := withFeed(t)
 	if out := s.ok("fetch kv --after 3 --wait 10ms"); !strings.HasPrefix(out, `{"cursor":"3","more":false`) {
 		t.Errorf("nothing came: %s", out)

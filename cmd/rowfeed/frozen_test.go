@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// frozen has what commands print: of --help in frozen/help, of whole sessions in frozen/sessions.
+// frozen is the folder of expected outputs: frozen/help and frozen/sessions.
 const frozen = "testdata/frozen"
 
-// TestFrozenHelp: what --help says of each command is what the files of testdata/frozen/help say.
+// TestFrozenHelp: --help of each command prints the text of its file in testdata/frozen/help.
 func TestFrozenHelp(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join(frozen, "help"))
 	if err != nil {
@@ -44,8 +44,8 @@ func TestFrozenHelp(t *testing.T) {
 	golden.Compare(t, folder, texts)
 }
 
-// TestFrozenSessions: what commands print on a small database is what the files of testdata/frozen/sessions
-// say. Each file has a session, of which every line is run and followed by its output.
+// TestFrozenSessions: commands on a small database print the text of the files in testdata/frozen/sessions. Each file
+// has one session: its lines, each with its output.
 func TestFrozenSessions(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join(frozen, "sessions"))
 	if err != nil {
@@ -66,8 +66,8 @@ func TestFrozenSessions(t *testing.T) {
 	golden.Compare(t, folder, texts)
 }
 
-// frozen runs a line of a session and writes down what comes of it: SQL behind "sql", a consumer that sets
-// row 2 aside for "consume", else a command line.
+// frozen runs a line of a session and appends its output to b. A line is "sql" with a statement, "consume" for a
+// consumer that sets row 2 aside, or a command line.
 func (s *shell) frozen(b *strings.Builder, line string) {
 	s.t.Helper()
 	verb, rest, _ := strings.Cut(line, " ")
@@ -123,7 +123,7 @@ func (s *shell) setAside() {
 	}
 }
 
-// varying is what differs between two runs, with what stands in its place.
+// varying has patterns of text that differs between two runs, and the replacement of each.
 var varying = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -139,7 +139,7 @@ var varying = []struct {
 
 var padding, rule = regexp.MustCompile(` *(│)(?: +|\b)`), regexp.MustCompile(`─+`)
 
-// steady is an output without what differs between two runs.
+// steady returns an output in which text that differs between two runs is replaced.
 func steady(out string) string {
 	if folder, err := os.Getwd(); err == nil {
 		out = strings.ReplaceAll(out, folder, "FOLDER")

@@ -8,12 +8,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestGrant (M29): feed grant and revoke as operators use them, and the script that --print makes of
-// them, run by hand (M29, M61).
-func TestGrant(t *testing.T) {
+// TestRevokeUndoesGrant (M29, M61): `feed grant` gives rights, `feed revoke` removes them all, and the scripts of
+// --print do the same.
+func TestRevokeUndoesGrant(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
-		db.Admin().SetMaxIdleConns(0) // the shell looks whether its own are left
+		db.Admin().SetMaxIdleConns(0) // newShell checks that no goroutine is left
 		s := newShell(t)
 		s.env["ROWFEED_DB"] = db.URL
 		ulid := map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "BINARY(16)"}[e.Family]

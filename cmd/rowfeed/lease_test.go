@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestLease lists leases, takes one from its holder, and shows who publishes.
-func TestLease(t *testing.T) {
+// TestLeaseIsListedAndReleased: an operator lists leases, sees which process publishes, and releases a lease.
+func TestLeaseIsListedAndReleased(t *testing.T) {
 	s := withFeed(t)
 	s.prints("lease list", "there are no leases; a publisher acquires one for its feed\n")
 	s.prints("lease list --json", "[]\n")
@@ -29,7 +29,7 @@ func TestLease(t *testing.T) {
 	}
 	for len(list) == 0 {
 		if ctx.Err() != nil {
-			t.Fatal("no publisher has the lease")
+			t.Fatal("no publisher has acquired the lease")
 		}
 		s.decode(s.ok("lease list --json"), &list)
 	}
@@ -38,12 +38,12 @@ func TestLease(t *testing.T) {
 		strings.Count(l.Owner, "/") != 2 {
 		t.Errorf("lease list --json: %+v", l)
 	}
-	who := hostAndPID(l.Owner)
-	if out := s.ok("lease list"); !strings.Contains(out, "publish:kv") || !strings.Contains(out, who+" ") ||
+	holder := hostAndPID(l.Owner)
+	if out := s.ok("lease list"); !strings.Contains(out, "publish:kv") || !strings.Contains(out, holder+" ") ||
 		strings.Contains(out, l.Owner) {
 		t.Errorf("lease list: %s", out)
 	}
-	if out := s.ok("status kv"); !strings.Contains(out, "kv: published by "+who+" since ") {
+	if out := s.ok("status kv"); !strings.Contains(out, "kv: published by "+holder+" since ") {
 		t.Errorf("status: %s", out)
 	}
 	var status struct{ Publisher json.RawMessage }
@@ -58,25 +58,25 @@ func TestLease(t *testing.T) {
 	}
 	s.fails(cli.ExitUsage, "lease release publish:kv --epoch 0")
 	if out := s.ok("lease release publish:kv --epoch 1"); !strings.HasPrefix(out,
-		"publish:kv: released; "+who+" had it since ") {
+		"publish:kv: released; "+holder+" had it since ") {
 		t.Errorf("release: %s", out)
 	}
 	interrupt()
 	if err := <-ended; err != nil {
 		t.Errorf("publish ended with %v", err)
 	}
-	s.ok("lease release publish:kv") // whatever the publisher did meanwhile
+	s.ok("lease release publish:kv") // the publisher may have acquired it again
 	s.prints("lease release publish:kv", "publish:kv: is free already, nothing changed\n")
 	s.decode(s.ok("status kv --json"), &status)
 	if string(status.Publisher) != "null" {
 		t.Errorf("status --json without a publisher: %s", status.Publisher)
 	}
 	if log := errs.String(); !strings.Contains(log, "this process publishes the feed") {
-		t.Errorf("the log does not tell whose turn it is: %s", log)
+		t.Errorf("the log does not say that this process publishes: %s", log)
 	}
 }
 
-// hostAndPID is the part of a lease's owner that commands show.
+// hostAndPID returns the part of a lease's owner that commands show.
 func hostAndPID(owner string) string {
 	parts := strings.Split(owner, "/")
 	return parts[0] + "/" + parts[1]

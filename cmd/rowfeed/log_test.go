@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// The log's form and the least that is logged come from flags, else from rowfeed.yaml.
-func TestLogFormat(t *testing.T) {
+// TestLogFormatAndLevelAreSettings: format and level of the log come from flags, else from rowfeed.yaml.
+func TestLogFormatAndLevelAreSettings(t *testing.T) {
 	s := withFeed(t)
 	change := func() { s.sql("UPDATE kv SET v = v || 'x'") }
 	change()

@@ -16,13 +16,13 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// shell is a working directory with a database, in which command lines run.
+// shell runs commands in a folder with a database.
 type shell struct {
 	t   *testing.T
 	env map[string]string
 }
 
-// newShell changes into a new folder, in which sqlite:rowfeed.db is the database.
+// newShell changes to a new folder, whose database is sqlite:rowfeed.db.
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	testleaks.None(t)
@@ -43,7 +43,7 @@ func (s *shell) run(args ...string) result {
 	return result{out.String(), errs.String(), code}
 }
 
-// ok runs a line of words that must succeed and say nothing on stderr.
+// ok runs a command that must succeed and print nothing to stderr. It returns stdout.
 func (s *shell) ok(line string) string {
 	s.t.Helper()
 	r := s.run(strings.Fields(line)...)
@@ -53,7 +53,7 @@ func (s *shell) ok(line string) string {
 	return r.out
 }
 
-// fails runs a line of words that must fail with the code, and answers its stderr.
+// fails runs a command that must fail with the code. It returns stderr.
 func (s *shell) fails(code int, line string) string {
 	s.t.Helper()
 	r := s.run(strings.Fields(line)...)
@@ -63,7 +63,7 @@ func (s *shell) fails(code int, line string) string {
 	return r.err
 }
 
-// prints runs a line that must succeed and print just this.
+// prints runs a command that must succeed and print exactly want.
 func (s *shell) prints(line, want string) {
 	s.t.Helper()
 	if got := s.ok(line); got != want {
@@ -71,7 +71,7 @@ func (s *shell) prints(line, want string) {
 	}
 }
 
-// pool opens the database; the file is created where it is missing.
+// pool opens the database and creates the file if it does not exist.
 func (s *shell) pool() *sql.DB {
 	s.t.Helper()
 	pool, _, err := open.Open(s.t.Context(), "sqlite:rowfeed.db", open.Options{})
@@ -96,7 +96,7 @@ func (s *shell) sql(statements ...string) {
 
 const createKV = "CREATE TABLE kv (id INTEGER PRIMARY KEY, ns TEXT NOT NULL, k TEXT NOT NULL, v TEXT, UNIQUE (ns, k))"
 
-// withFeed prepares a feed kv of three rows, published.
+// withFeed returns a shell whose database has a feed kv with three published rows.
 func withFeed(t *testing.T) *shell {
 	t.Helper()
 	s := newShell(t)
@@ -114,7 +114,7 @@ func execute(ctx context.Context, a *cli.App, line string) error {
 	return root.ExecuteContext(ctx)
 }
 
-// quietApp is an App that prints nothing. Its errors are in the buffer.
+// quietApp returns an App whose errors are written to the buffer.
 func quietApp(t *testing.T) (*cli.App, *bytes.Buffer) {
 	t.Helper()
 	var errs bytes.Buffer
@@ -128,7 +128,7 @@ func writeFile(t *testing.T, name, text string) {
 	}
 }
 
-// lines is a Writer that hands on every line; a reader must take them.
+// lines is a Writer that sends each line to a channel. A test must receive them.
 type lines struct {
 	ctx  context.Context
 	rest []byte
@@ -152,7 +152,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
-// next is the next line that was written.
+// next returns the next line.
 func (l *lines) next(t *testing.T) string {
 	t.Helper()
 	select {

@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestPublishOnceShards: a feed that has several shards, or is being filled, does not prevent the publishing of other
-// feeds.
-func TestPublishOnceShards(t *testing.T) {
+// TestPublishOnceCoversFeedsOfAllStates: a feed that has several shards, or is being filled, does not prevent the
+// publishing of other feeds.
+func TestPublishOnceCoversFeedsOfAllStates(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)",
 		"CREATE TABLE fi (id INTEGER PRIMARY KEY)", "CREATE TABLE kv (id INTEGER PRIMARY KEY)")
@@ -27,8 +27,8 @@ func TestPublishOnceShards(t *testing.T) {
 	}
 }
 
-// TestOutboxLife (M63) is the life of a feed with an outbox, command by command.
-func TestOutboxLife(t *testing.T) {
+// TestOutboxFeedFromAddToDrop (M63): each command works on a feed with an outbox.
+func TestOutboxFeedFromAddToDrop(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, at TEXT)",
 		"INSERT INTO ev VALUES (1, '2023-01-02T15:04:05Z'), (2, '2023-01-02T15:04:06Z')")
@@ -68,7 +68,7 @@ func TestOutboxLife(t *testing.T) {
 			t.Errorf("%s: %+v", command, r)
 		}
 	}
-	// What check cannot look for it notes; that is no reason to fail.
+	// Check notes what it cannot examine, and does not fail.
 	s.sql("UPDATE rowfeed_shards SET below_high = 1")
 	if out := s.ok("check ev"); !strings.Contains(out, "note: row-has-place") {
 		t.Errorf("check: %s", out)
@@ -83,9 +83,9 @@ func TestOutboxLife(t *testing.T) {
 	s.prints("feed drop ev", "ev: dropped\n")
 	s.prints("feed drop ev", "ev: is dropped already, nothing changed\n")
 	s.ok("migrate down")
-	// SQLite makes sqlite_sequence with the first AUTOINCREMENT, and lets nobody drop it.
+	// SQLite makes sqlite_sequence with the first AUTOINCREMENT. That table cannot be dropped.
 	if after := strings.ReplaceAll(s.schema(), "table sqlite_sequence: CREATE TABLE sqlite_sequence(name,seq)\n",
 		""); after != before {
-		t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+		t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// byClient gives a script to the database's own client.
+// byClient runs a script in the database's own client.
 func byClient(t *testing.T, db *testdb.Database, script string) {
 	t.Helper()
 	var client *exec.Cmd
@@ -37,7 +37,7 @@ func byClient(t *testing.T, db *testdb.Database, script string) {
 	}
 }
 
-// TestPrintedScriptRuns (M28) gives the script of --print to the database's own client.
+// TestPrintedScriptRuns (M28): the script of --print runs in the database's own client and makes the feed.
 func TestPrintedScriptRuns(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
@@ -53,7 +53,7 @@ func TestPrintedScriptRuns(t *testing.T) {
 			t.Errorf("fetch: %s", out)
 		}
 		if e == testdb.SQLite {
-			s.ok("feed upgrade kv") // adds what only the table itself tells: its hidden rowid
+			s.ok("feed upgrade kv") // adds what the script cannot know: the hidden rowid
 		}
 		s.prints("check kv", "kv: in order\n")
 		s.ok("feed drop kv")
@@ -61,9 +61,9 @@ func TestPrintedScriptRuns(t *testing.T) {
 	})
 }
 
-// TestPrintedULIDScripts (M28) does so for feeds with ULIDs. The same line without --print finds the
-// feed, and completes it where there is something to complete.
-func TestPrintedULIDScripts(t *testing.T) {
+// TestPrintedScriptsOfULIDFeedsRun (M28): so do the scripts of feeds with ULIDs. Afterwards `feed add` without --print
+// finds the feed, and completes it.
+func TestPrintedScriptsOfULIDFeedsRun(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		ulidType := map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "binary(16)"}[e.Family]
@@ -73,7 +73,7 @@ func TestPrintedULIDScripts(t *testing.T) {
 		db.Exec(t, "INSERT INTO ev VALUES (1, 7, "+quote+"01857302da88ffffbfffffffffffffff')")
 		db.Exec(t, createServerKV)
 		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim'), (2, 'joe')")
-		db.Dump(t) // whose connections stay: those of the shell must not
+		db.Dump(t) // opens connections before newShell counts goroutines
 		s := newShell(t)
 		s.env["ROWFEED_DB"] = db.URL
 		s.ok("init")
@@ -110,7 +110,7 @@ func TestPrintedULIDScripts(t *testing.T) {
 		s.ok("feed drop ev")
 		s.ok("feed drop kv")
 		if after := db.Dump(t); after != before {
-			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+			t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 		}
 	})
 }

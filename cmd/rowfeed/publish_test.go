@@ -16,9 +16,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/service"
 )
 
-// TestPublishUntilSignal publishes what is written, and feeds that are added
-// meanwhile, and ends without an error.
-func TestPublishUntilSignal(t *testing.T) {
+// TestPublishCoversFeedsAddedLater: the publisher also publishes feeds that are added while it runs, and ends without
+// an error.
+func TestPublishCoversFeedsAddedLater(t *testing.T) {
 	s := withFeed(t)
 	a, errs := quietApp(t)
 	events := make(chan rowfeed.PublishEvent, 100)
@@ -50,12 +50,12 @@ func TestPublishUntilSignal(t *testing.T) {
 		t.Errorf("ended with %v", err)
 	}
 	if log := errs.String(); !strings.Contains(log, "feed=more") {
-		t.Errorf("the log does not tell of the new feed: %s", log)
+		t.Errorf("the log does not mention the new feed: %s", log)
 	}
 }
 
-// TestPublishNamedFeedDropped ends: going on makes no sense.
-func TestPublishNamedFeedDropped(t *testing.T) {
+// TestPublishEndsIfItsFeedIsDropped: a publisher of one named feed ends with an error after the feed was dropped.
+func TestPublishEndsIfItsFeedIsDropped(t *testing.T) {
 	s := withFeed(t)
 	a, _ := quietApp(t)
 	events := make(chan rowfeed.PublishEvent, 100)
@@ -70,9 +70,9 @@ func TestPublishNamedFeedDropped(t *testing.T) {
 	}
 }
 
-// TestMetricsBesideServers: processes that serve no feeds tell how they go where they are told to, on this machine
-// alone unless an address says otherwise, and nowhere else.
-func TestMetricsBesideServers(t *testing.T) {
+// TestPublisherAndRelayServeMetrics: publishers and relays serve metrics only with --metrics. Without a host in the
+// address, only this machine can reach them.
+func TestPublisherAndRelayServeMetrics(t *testing.T) {
 	s := withFeed(t)
 	scrape := func(line, want string) {
 		t.Helper()
@@ -89,7 +89,7 @@ func TestMetricsBesideServers(t *testing.T) {
 			t.Fatalf("ended: %v", err)
 		}
 		if !strings.HasPrefix(address, "127.0.0.1:") {
-			t.Errorf("it listens on %s", address)
+			t.Errorf("the process listens on %s", address)
 		}
 		get := func(path, host string) (int, string) {
 			req, err := http.NewRequestWithContext(ctx, "GET", "http://"+address+path, nil)
@@ -138,11 +138,11 @@ func TestMetricsBesideServers(t *testing.T) {
 	if err := s.fails(cli.ExitUsage, "publish"); !strings.Contains(err, `metrics: "nowhere" is no address`) {
 		t.Error(err)
 	}
-	s.ok("publish --once") // which tells none
+	s.ok("publish --once") // with --once the invalid address is not used
 }
 
-// TestHangupWithoutFiles: a server that has no files to read again goes on when it is asked to.
-func TestHangupWithoutFiles(t *testing.T) {
+// TestServeSurvivesHangupWithoutFiles: a server without TLS files keeps running after SIGHUP.
+func TestServeSurvivesHangupWithoutFiles(t *testing.T) {
 	withFeed(t)
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -169,8 +169,8 @@ func TestHangupWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestHangupOfAPublisher: one whose terminal goes gives its lease back, as with any other signal.
-func TestHangupOfAPublisher(t *testing.T) {
+// TestHangupEndsPublisher: SIGHUP ends a publisher like any other signal: it releases its lease.
+func TestHangupEndsPublisher(t *testing.T) {
 	s := withFeed(t)
 	a, _ := quietApp(t)
 	published := make(chan struct{}, 1)

@@ -14,7 +14,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// serves runs `rowfeed serve` until the test ends it, and answers its URL.
+// serves runs `rowfeed serve` until end is called. It returns the URL of the server.
 func (s *shell) serves(args ...string) (url string, end func()) {
 	s.t.Helper()
 	ctx, cancel := context.WithCancel(s.t.Context())
@@ -40,16 +40,16 @@ func (s *shell) serves(args ...string) (url string, end func()) {
 	}
 }
 
-// TestReady: exit 0 where a server is ready, 1 where it is not, is none of rowfeed's, or
-// nobody answers.
-func TestReady(t *testing.T) {
+// TestReadyExitCodeTellsReadiness: the exit code is 0 for a ready server. It is 1 if the server is not ready, is no
+// rowfeed server, or does not answer.
+func TestReadyExitCodeTellsReadiness(t *testing.T) {
 	s := withFeed(t)
 	url, end := s.serves()
 	s.prints("ready "+url, url+": ready\n")
 	end()
 	if text := s.fails(cli.ExitFailed, "ready "+url); !strings.Contains(text, "it does not answer") ||
 		!strings.Contains(text, "Next: ") {
-		t.Errorf("nobody there: %s", text)
+		t.Errorf("after the end of the server: %s", text)
 	}
 	s.sql("DROP TRIGGER " + trigger(t, s))
 	url, end = s.serves("--no-publish")
@@ -73,11 +73,11 @@ func TestReady(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"ready":true,"reasons":[]}`)
 	}))
-	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // of a handshake that is refused
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // hides the error of the refused handshake
 	secure.StartTLS()
 	defer secure.Close()
 	if text := s.fails(cli.ExitFailed, "ready "+secure.URL); !strings.Contains(text, "certificate") {
-		t.Errorf("a certificate of nobody: %s", text)
+		t.Errorf("an unknown certificate: %s", text)
 	}
 	s.prints("ready --insecure "+secure.URL, secure.URL+": ready\n")
 	if text := s.fails(cli.ExitUsage, "ready 127.0.0.1:8080"); !strings.Contains(text, "http://127.0.0.1:8080") {
@@ -85,7 +85,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// trigger is the name of one of feed kv's.
+// trigger returns the name of one of the triggers of feed kv.
 func trigger(t *testing.T, s *shell) (name string) {
 	t.Helper()
 	if err := s.pool().QueryRow("SELECT name FROM sqlite_master WHERE type = 'trigger' ORDER BY name").
@@ -95,8 +95,8 @@ func trigger(t *testing.T, s *shell) (name string) {
 	return name
 }
 
-// TestNotify: systemd is told when requests are taken, and when they no longer are.
-func TestNotify(t *testing.T) {
+// TestSystemdIsNotified: systemd is told when the server accepts requests, and when it stops.
+func TestSystemdIsNotified(t *testing.T) {
 	s := withFeed(t)
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: "notify", Net: "unixgram"})
 	if err != nil {
@@ -104,25 +104,25 @@ func TestNotify(t *testing.T) {
 	}
 	defer socket.Close()
 	t.Setenv("NOTIFY_SOCKET", "notify")
-	told := func() string {
+	message := func() string {
 		t.Helper()
 		if err := socket.SetReadDeadline(time.Now().Add(5 * time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		said := make([]byte, 100)
-		n, err := socket.Read(said)
+		text := make([]byte, 100)
+		n, err := socket.Read(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(said[:n])
+		return string(text[:n])
 	}
 	url, end := s.serves()
-	if got := told(); got != "READY=1" {
-		t.Errorf("systemd is told %q", got)
+	if got := message(); got != "READY=1" {
+		t.Errorf("systemd gets %q", got)
 	}
 	s.prints("ready "+url, url+": ready\n")
 	end()
-	if got := told(); got != "STOPPING=1" {
-		t.Errorf("at the end systemd is told %q", got)
+	if got := message(); got != "STOPPING=1" {
+		t.Errorf("at the end systemd gets %q", got)
 	}
 }

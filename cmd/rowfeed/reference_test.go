@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestReference: each command that --help lists has a Markdown page, and no other command has one.
-func TestReference(t *testing.T) {
+// TestEachListedCommandHasPage: each command that --help lists has a Markdown page, and no other command has one.
+func TestEachListedCommandHasPage(t *testing.T) {
 	s := newShell(t)
 	s.ok("docs markdown made")
 	want := map[string]bool{}
@@ -51,9 +51,8 @@ func pages(t *testing.T, folder string) map[string]string {
 	return all
 }
 
-// TestManPages: every command has one, with all that --help says, and nothing of it is
-// taken for markup.
-func TestManPages(t *testing.T) {
+// TestManPagesHaveHelpText: the man page of each command has all lines of its help. No part of them is read as markup.
+func TestManPagesHaveHelpText(t *testing.T) {
 	s := newShell(t)
 	s.ok("docs man made")
 	made := pages(t, "made")
@@ -77,13 +76,13 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// visible are a tree's commands that --help shows.
+// visible returns the commands that --help lists.
 func visible(root *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(commands(root), func(c *cobra.Command) bool { return c.Hidden })
 }
 
-// TestHelp has every command teach: what it does, a line that works, what each flag is for.
-func TestHelp(t *testing.T) {
+// TestHelpIsComplete: each command has a description, an example, and a text for each flag.
+func TestHelpIsComplete(t *testing.T) {
 	for _, c := range visible(newRoot(&cli.App{})) {
 		for what, text := range map[string]string{"short": c.Short, "long": c.Long, "example": c.Example} {
 			if strings.TrimSpace(text) == "" {
@@ -110,9 +109,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestExamplesParse: what the examples show is taken by the commands as they are, and each
-// command's own show it.
-func TestExamplesParse(t *testing.T) {
+// TestExamplesAreValid: each command accepts the arguments of its examples, and has an example of itself.
+func TestExamplesAreValid(t *testing.T) {
 	parsed := 0
 	for _, c := range visible(newRoot(&cli.App{})) {
 		own := false
@@ -133,8 +131,8 @@ func TestExamplesParse(t *testing.T) {
 	}
 }
 
-// TestHelpIsTheSource: --help, the reference and the man page say the same text.
-func TestHelpIsTheSource(t *testing.T) {
+// TestHelpAndReferenceHaveSameText: --help and the Markdown page have the same texts.
+func TestHelpAndReferenceHaveSameText(t *testing.T) {
 	s := newShell(t)
 	help := s.ok("consumer seek --help")
 	s.ok("docs markdown made")

@@ -21,9 +21,9 @@ import (
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// TestRelayOnce (S7) delivers to stdout, to a webhook and to a mirror, from the database and
-// from a server, each under a name of its own.
-func TestRelayOnce(t *testing.T) {
+// TestRelayOnceDeliversToEachKindOfReceiver (S7): `relay --once` delivers to stdout, a webhook and a mirror, each with
+// a cursor of its own.
+func TestRelayOnceDeliversToEachKindOfReceiver(t *testing.T) {
 	s := withFeed(t)
 	const first = `{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"jim"}}`
 	if out := s.ok("relay kv --to stdout: --once"); !strings.HasPrefix(out, first+"\n") ||
@@ -53,7 +53,7 @@ func TestRelayOnce(t *testing.T) {
 	s.env["HOOK"], s.env["SECRET"] = hook.URL+"/hunter2", secret
 	got := s.fails(cli.ExitFailed, "relay kv --to env:HOOK --secret env:SECRET --once")
 	if !strings.Contains(got, "--allow-private") || strings.Contains(got, "hunter2") {
-		t.Errorf("a private address: %s", got)
+		t.Errorf("without --allow-private: %s", got)
 	}
 	s.prints("relay kv --to env:HOOK --secret env:SECRET --allow-private --consumer hook --once", "")
 	if len(bodies) != 1 || !strings.Contains(bodies[0], first) {
@@ -66,7 +66,7 @@ func TestRelayOnce(t *testing.T) {
 	if got := s.fails(cli.ExitFailed, once); !strings.Contains(got, `key {"id":2} was refused 5 times`) {
 		t.Errorf("refused: %s", got)
 	}
-	// Told of on stderr as well.
+	// Stderr also has the error.
 	if r := s.run(strings.Fields(once + " --set-aside")...); r.code != cli.ExitDone || !strings.Contains(r.err, "422") {
 		t.Errorf("set aside: %+v", r)
 	}
@@ -88,7 +88,7 @@ func TestRelayOnce(t *testing.T) {
 	}
 }
 
-// openCopy makes the database of a mirror, and answers a function for its first value.
+// openCopy makes the database of a mirror. It returns a function that reads the first value of a query.
 func (s *shell) openCopy() (func(query string) string, error) {
 	s.t.Helper()
 	pool, _, err := open.Open(s.t.Context(), "sqlite:copy.db", open.Options{})
@@ -107,8 +107,8 @@ func (s *shell) openCopy() (func(query string) string, error) {
 	}, nil
 }
 
-// TestRelayUsage (S7): what is wrong is named, and no secret with it.
-func TestRelayUsage(t *testing.T) {
+// TestRelayErrorsShowNoSecret (S7): each wrong option is named, and no message shows a secret.
+func TestRelayErrorsShowNoSecret(t *testing.T) {
 	s := withFeed(t)
 	for line, want := range map[string]string{
 		"relay kv":                                          "--to is missing",
@@ -137,8 +137,8 @@ func TestRelayUsage(t *testing.T) {
 	s.fails(cli.ExitFailed, "relay nosuch --to stdout: --once")
 }
 
-// TestRelayLease (S7): a claim on the relay's lease lasts as long as --lease asks for.
-func TestRelayLease(t *testing.T) {
+// TestRelayClaimLastsAsFlagSays (S7): a claim on the relay's lease lasts as long as --lease says.
+func TestRelayClaimLastsAsFlagSays(t *testing.T) {
 	s := withFeed(t)
 	pool := s.pool()
 	var ttl int64
@@ -156,8 +156,8 @@ func TestRelayLease(t *testing.T) {
 	}
 }
 
-// TestRelayShardCount (S7): a relay of several shards has a lease and a cursor for each.
-func TestRelayShardCount(t *testing.T) {
+// TestRelayShardsHaveOwnLeasesAndCursors (S7): a relay of several shards has a lease and a cursor for each.
+func TestRelayShardsHaveOwnLeasesAndCursors(t *testing.T) {
 	s := withFeed(t)
 	s.ok("feed upgrade kv --data-shards 16")
 	var mu sync.Mutex
@@ -201,8 +201,8 @@ func TestRelayShardCount(t *testing.T) {
 	}
 }
 
-// TestServeRelays (S7) runs the relays of the configuration file beside the server.
-func TestServeRelays(t *testing.T) {
+// TestServeRunsRelaysOfConfigurationFile (S7): the server runs the relays of rowfeed.yaml.
+func TestServeRunsRelaysOfConfigurationFile(t *testing.T) {
 	s := withFeed(t)
 	got := make(chan string, 10)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -257,9 +257,9 @@ func TestServeRelays(t *testing.T) {
 	}
 }
 
-// TestServeOutbox: serve moves the records of an outbox, and relays of the configuration file deliver them, each shard
-// in its order.
-func TestServeOutbox(t *testing.T) {
+// TestServeDeliversOutboxRecords: the server moves outbox records, and a relay of rowfeed.yaml delivers them, each
+// shard in its order.
+func TestServeDeliversOutboxRecords(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE ev (id INTEGER PRIMARY KEY, customer INTEGER NOT NULL, v TEXT)")
 	s.ok("init")
@@ -296,9 +296,9 @@ func TestServeOutbox(t *testing.T) {
 	}
 }
 
-// TestServeRelayOfFormerShards (H2, S7): a relay of the configuration file is not started again when
-// somebody who was started later has divided its cursors anew: they would take turns.
-func TestServeRelayOfFormerShards(t *testing.T) {
+// TestServeDoesNotRestartRelayOfOldShardCount (H2, S7): if another process has changed the shard count of a relay, the
+// server does not start its own relay again. Otherwise both would change the count by turns.
+func TestServeDoesNotRestartRelayOfOldShardCount(t *testing.T) {
 	s := withFeed(t)
 	s.ok("feed upgrade kv --data-shards 16")
 	got := make(chan struct{}, 100)
@@ -327,7 +327,7 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 		return n, err
 	}
 	changed := make(chan error, 1)
-	go func() { // something to deliver: an idle relay looks at its cursor every ten seconds only
+	go func() { // gives the relay an entry: an idle relay reads its cursor only every ten seconds
 		for {
 			if n, err := divided(); err != nil || n == 4 {
 				if err == nil {
@@ -368,9 +368,9 @@ func TestServeRelayOfFormerShards(t *testing.T) {
 	}
 }
 
-// TestRelayStandsBy (S7): who is to deliver once, and waits for what another process has, says
-// for whom, and does not wait where it is paused.
-func TestRelayStandsBy(t *testing.T) {
+// TestWaitingRelayNamesHolder (S7): `relay --once` names the process that it waits for, and does not wait for a paused
+// relay.
+func TestWaitingRelayNamesHolder(t *testing.T) {
 	s := withFeed(t)
 	s.ok("feed upgrade kv --data-shards 16")
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -397,7 +397,7 @@ func TestRelayStandsBy(t *testing.T) {
 			t.Errorf("the holder is not listed: %s", out)
 		}
 		if out := s.ok("status kv"); !strings.Contains(out, ", at "+holder+" since ") {
-			t.Errorf("status does not tell the holder: %s", out)
+			t.Errorf("status does not name the holder: %s", out)
 		}
 		s.ok("consumer pause hook")
 		got := s.fails(cli.ExitFailed, once)

@@ -8,9 +8,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestShards (M18, M19, M20, M21): a feed with data shards is made, shown, read and followed by
-// shard.
-func TestShards(t *testing.T) {
+// TestFeedIsReadByDataShard (M18, M19, M20, M21): a feed with data shards is made, shown, read and followed by shard.
+func TestFeedIsReadByDataShard(t *testing.T) {
 	s := withFeed(t)
 	s.sql("CREATE TABLE line (orders INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (orders, n))",
 		"INSERT INTO line VALUES (9, 1), (-1, 1), (9, 2), (4, 1)")

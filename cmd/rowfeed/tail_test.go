@@ -16,8 +16,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestTail follows a feed in the database, and ends without an error.
-func TestTail(t *testing.T) {
+// TestTailFollowsFeed: `tail` prints the entries of the database as they come, and ends without an error.
+func TestTailFollowsFeed(t *testing.T) {
 	s := withFeed(t)
 	a, errs := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -48,8 +48,8 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestTailNow starts at the head, which it tells.
-func TestTailNow(t *testing.T) {
+// TestTailStartsAtHead: with --after now, `tail` prints the head first.
+func TestTailStartsAtHead(t *testing.T) {
 	s := withFeed(t)
 	a, _ := quietApp(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestTailNow(t *testing.T) {
 	s.ok("republish kv --key 1")
 	s.ok("publish --once")
 	if line := out.next(t); !strings.HasPrefix(line, `{"position":"4"`) {
-		t.Errorf("goes on with %s", line)
+		t.Errorf("continues with %s", line)
 	}
 	interrupt()
 	if err := <-ended; err != nil {
@@ -71,8 +71,8 @@ func TestTailNow(t *testing.T) {
 	}
 }
 
-// TestTailURL reads a server.
-func TestTailURL(t *testing.T) {
+// TestTailReadsServer: with --url, `tail` reads from a server.
+func TestTailReadsServer(t *testing.T) {
 	withFeed(t)
 	pool, d, err := open.Open(t.Context(), "sqlite:rowfeed.db", open.Options{})
 	if err != nil {
@@ -101,7 +101,7 @@ func TestTailURL(t *testing.T) {
 	}
 }
 
-// script is a Source that answers page by page.
+// script is a Source with prepared answers.
 type script struct {
 	rowfeed.Source
 	steps []func() (rowfeed.Page, error)
@@ -115,9 +115,8 @@ func (s *script) Fetch(_ context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return step()
 }
 
-// TestTailOutlivesItsSource goes on where it was, says so, and gives up where
-// waiting does not help.
-func TestTailOutlivesItsSource(t *testing.T) {
+// TestTailContinuesAfterOutage: `tail` reports an outage and continues at its cursor. It ends if the error cannot pass.
+func TestTailContinuesAfterOutage(t *testing.T) {
 	page := func(cursor rowfeed.Cursor) func() (rowfeed.Page, error) {
 		return func() (rowfeed.Page, error) { return rowfeed.Page{Cursor: cursor}, nil }
 	}
@@ -151,7 +150,7 @@ rowfeed: it is back
 	}
 }
 
-// held is a source that answers when it is told to.
+// held is a Source that answers when the test sends a page.
 type held struct {
 	rowfeed.Source
 	answer chan rowfeed.Page
@@ -166,9 +165,8 @@ func (h *held) Fetch(ctx context.Context, _ rowfeed.Request) (rowfeed.Page, erro
 	}
 }
 
-// TestTailSilence: whoever watches is told that a server does not answer, and gets the
-// answer when it comes.
-func TestTailSilence(t *testing.T) {
+// TestTailReportsSilentServer: `tail` reports that the server does not answer, and prints the answer when it comes.
+func TestTailReportsSilentServer(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	a, _ := quietApp(t)
@@ -202,9 +200,8 @@ func texts(cursors []rowfeed.Cursor) []string {
 	return all
 }
 
-// TestTailReaderGone ends when nobody reads its output, also when there is nothing
-// to write.
-func TestTailReaderGone(t *testing.T) {
+// TestTailEndsIfOutputIsClosed: `tail` ends also if it has nothing to write.
+func TestTailEndsIfOutputIsClosed(t *testing.T) {
 	withFeed(t)
 	a, _ := quietApp(t)
 	r, w, err := os.Pipe()

@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestToken: a token's text is alone on stdout, once, and in no list, error or log.
-func TestToken(t *testing.T) {
+// TestTokenTextIsPrintedOnce: the text of a token is alone on stdout, and in no list, error or log.
+func TestTokenTextIsPrintedOnce(t *testing.T) {
 	s := withFeed(t)
 	s.prints("token list", "there are no tokens; `rowfeed token add` makes one\n")
 	r := s.run("token", "add", "shop", "--feed", "kv", "--right", "read,publish", "--expires", "90d")
@@ -47,9 +47,9 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestServeAuth: a server that others can reach asks for tokens unless told otherwise, and one
-// that would let nobody in does not begin.
-func TestServeAuth(t *testing.T) {
+// TestReachableServerNeedsTokens: a server that other machines can reach requires tokens by default, and does not start
+// without any.
+func TestReachableServerNeedsTokens(t *testing.T) {
 	s := withFeed(t)
 	for _, line := range []string{
 		"serve --listen 127.0.0.1:0 --auth tokens", "serve --listen :0", "serve --listen 0.0.0.0:0",
@@ -69,9 +69,9 @@ func TestServeAuth(t *testing.T) {
 	}
 }
 
-// TestTokenOfTail: a token comes from a variable or a file, never from the command line, which
-// others can read; and it is in no message.
-func TestTokenOfTail(t *testing.T) {
+// TestTailTokenComesFromVariableOrFile: a token comes from a variable or a file, never from the command line, which
+// other users can read. No message shows it.
+func TestTailTokenComesFromVariableOrFile(t *testing.T) {
 	s := withFeed(t)
 	text := strings.TrimSpace(s.run("token", "add", "shop", "--feed", "kv", "--right", "read").out)
 	revoked := strings.TrimSpace(s.run("token", "add", "gone", "--feed", "kv", "--right", "read").out)

@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestUnblockOnServers (M44): status and unblock of a feed whose shard 5 a forgotten session has.
-func TestUnblockOnServers(t *testing.T) {
+// TestUnblockEndsHolderOfShard (M44): `status` names the session that holds shard 5, and `unblock` ends it.
+func TestUnblockEndsHolderOfShard(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		db.Exec(t, "CREATE TABLE ev (id BIGINT NOT NULL PRIMARY KEY, shard BIGINT NOT NULL, u "+
@@ -34,7 +34,7 @@ func TestUnblockOnServers(t *testing.T) {
 		}
 		if e.Family == "sqlite" {
 			if got := s.fails(cli.ExitFailed,
-				"unblock ev --shard 5"); !strings.Contains(got, "SQLite has no sessions that somebody else could end") {
+				"unblock ev --shard 5"); !strings.Contains(got, "no sessions that another process could end") {
 				t.Error(got)
 			}
 			return
@@ -82,14 +82,14 @@ func TestUnblockOnServers(t *testing.T) {
 			t.Errorf("%+v", ended)
 		}
 		if err := tx.Commit(); err == nil {
-			t.Error("its transaction was committed")
+			t.Error("the ended transaction was committed")
 		}
-		// What the database tells may be a moment old, and so may those who waited with --dry-run.
+		// The database may report the ended session for a moment.
 		deadline := time.Now().Add(time.Minute)
 		free := "ev: no transaction has shard 5, nothing changed\n"
 		for s.run("unblock", "ev", "--shard", "5", "--dry-run").out != free {
 			if time.Now().After(deadline) {
-				t.Fatal("in vain after a minute: nobody has the shard")
+				t.Fatal("after a minute, unblock still reports a holder of the shard")
 			}
 		}
 		pool.Close()

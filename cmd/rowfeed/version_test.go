@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestVersion: what a build says of itself, with version control around it, with a stamp
-// in its place, and with neither.
-func TestVersion(t *testing.T) {
+// TestVersionDescribesBuild: the version comes from version control, else from the stamp of the build.
+func TestVersionDescribesBuild(t *testing.T) {
 	info := &debug.BuildInfo{GoVersion: "go1.26.8", Main: debug.Module{Version: "v1.2.3"},
 		Settings: []debug.BuildSetting{
 			{Key: "GOOS", Value: "linux"}, {Key: "GOARCH", Value: "arm64"}, {Key: "vcs.revision", Value: "91486ca"},

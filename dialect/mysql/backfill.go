@@ -11,7 +11,7 @@ import (
 // PlaceBehind implements [dialect.ULID]. In READ COMMITTED the rows are read without locks. The sql_mode of the
 // statement accepts a zero date, in the key or as a time.
 func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
-	p dialect.Behind) (int64, error) {
+	p dialect.BackfillBatch) (int64, error) {
 	b := dialect.NewBuilder(d)
 	query := dialect.PlaceBehind(d, b, f, p, " ON DUPLICATE KEY UPDATE shard = "+dialect.Qualified(d, f.Placed())+
 		".shard")

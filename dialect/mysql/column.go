@@ -33,7 +33,7 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	source := dialect.Qualified(d, t.Name)
 	decls := map[string]string{dialect.PositionColumn: "bigint NULL", dialect.ShardColumn: "int NOT NULL DEFAULT 0"}
 	var adds []string
-	for _, name := range f.Lacking(t) {
+	for _, name := range f.MissingColumns(t) {
 		adds = append(adds, "ADD COLUMN "+d.Quote(name)+" "+decls[name]+invisible)
 	}
 	var steps []dialect.Step

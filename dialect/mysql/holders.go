@@ -14,7 +14,7 @@ import (
 // other transactions wait for, and renews this list only if it was not read for 100 ms. MySQL's INNODB_TRX
 // cannot be used: see errCannotShow.
 func (d Dialect) Holders(ctx context.Context, q dialect.Querier,
-	f *dialect.Feed) ([]dialect.Holding, dialect.Told, error) {
+	f *dialect.Feed) ([]dialect.Holding, dialect.NamedHolders, error) {
 	all, err := d.holders(ctx, q, f, `SELECT l.LOCK_DATA, l.LOCK_STATUS = 'WAITING', th.PROCESSLIST_ID, `+
 		`l.ENGINE_TRANSACTION_ID, th.PROCESSLIST_USER, th.PROCESSLIST_HOST,
   (SELECT c.ATTR_VALUE FROM performance_schema.session_account_connect_attrs c `+
@@ -30,15 +30,15 @@ ORDER BY 2, 8 DESC, 3`)
 	if err == nil && len(all) == 0 { // a performance schema that is switched off lists nothing
 		var on bool
 		if err := dialect.QueryRow(ctx, q, "SELECT @@GLOBAL.performance_schema", nil, &on); err != nil || !on {
-			return nil, dialect.ToldNothing, err
+			return nil, dialect.HoldersNone, err
 		}
 	}
 	if err == nil {
-		return all, dialect.ToldAll, nil
+		return all, dialect.HoldersAll, nil
 	}
 	// MariaDB tells some logins that there is no such table, and others that they may not read it.
 	if class := d.Classify(err); class != dialect.ClassUndefined && class != dialect.ClassPermission {
-		return nil, dialect.ToldNothing, err
+		return nil, dialect.HoldersNone, err
 	}
 	missed := err
 	all, err = d.holders(ctx, q, f, `SELECT l.lock_data, x.trx_requested_lock_id <=> l.lock_id, `+
@@ -53,11 +53,11 @@ WHERE l.lock_table = CONCAT('`+"`', REPLACE(COALESCE(NULLIF(?, ''), DATABASE()),
 ORDER BY 2, 8 DESC, 3`)
 	switch {
 	case err == nil:
-		return all, dialect.ToldWaitedFor, nil
+		return all, dialect.HoldersWaitedFor, nil
 	case d.Classify(err) == dialect.ClassPermission:
-		return nil, dialect.ToldNothing, missing(d, "PROCESS", err)
+		return nil, dialect.HoldersNone, missing(d, "PROCESS", err)
 	}
-	return nil, dialect.ToldNothing, missing(d, "PROCESS, or SELECT on performance_schema,", missed)
+	return nil, dialect.HoldersNone, missing(d, "PROCESS, or SELECT on performance_schema,", missed)
 }
 
 // missing adds the name of the missing right to an error, if the error is about a missing right.
@@ -105,8 +105,8 @@ func micros(text string) int64 {
 // list of locks may be 100 ms old. Before the second read of that list, EndHolder waits longer than that
 // without reading it.
 func (d Dialect) EndHolder(ctx context.Context, q dialect.Querier, f *dialect.Feed, h dialect.Holding) (bool, error) {
-	all, told, err := d.Holders(ctx, q, f)
-	if err == nil && told == dialect.ToldWaitedFor {
+	all, named, err := d.Holders(ctx, q, f)
+	if err == nil && named == dialect.HoldersWaitedFor {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()

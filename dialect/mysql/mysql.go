@@ -1,5 +1,8 @@
 // Package mysql is the dialect of MariaDB (10.6 and later) and MySQL (8.0 and later), for any database/sql
 // driver that supports them. DESIGN.md has the reasons for what is locked and read in which order.
+//
+// capture.go has the triggers, publish.go what a publisher locks, read.go the statement of a page, seqs.go the open
+// sequence numbers.
 package mysql
 
 import (

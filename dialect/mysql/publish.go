@@ -63,10 +63,10 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	return s, err
 }
 
-// PublishAlike implements [dialect.Publish]: the other operations do the work.
-func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
-	int) (dialect.Alike, error) {
-	return dialect.Alike{}, nil
+// PublishBatch implements [dialect.Publish]: the other operations do the work.
+func (Dialect) PublishBatch(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
+	int) (dialect.BatchResult, error) {
+	return dialect.BatchResult{}, nil
 }
 
 // TakeChanges implements [dialect.Publish] by a consistent read. A locking read has no snapshot, and would wait
@@ -130,7 +130,8 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		from.position, from.shard, f.Bucket(from.shard, "DIV"), row, from.hides, publishedAt)
 	q.WriteString("FROM " + from.changes + "\nLEFT JOIN " + dialect.Qualified(d, f.Source) + " t" + byKey(f) + " ON " +
 		dialect.SourceJoin(d, f, "t", "c"))
-	q.WriteString("\nWHERE " + from.where + "(" + f.Seen(row, dialect.Known(d, f, " FORCE INDEX (PRIMARY)")) + ")\n")
+	known := dialect.HasPosition(d, f, " FORCE INDEX (PRIMARY)")
+	q.WriteString("\nWHERE " + from.where + "(" + f.GetsPosition(row, known) + ")\n")
 	if !f.ExactKey() {
 		q.WriteString("ORDER BY " + from.order + "\n")
 	}
@@ -143,7 +144,7 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 			column + ")), ")
 	}
 	q.WriteString("deleted = VALUES(deleted)")
-	if assigned.Wish {
+	if assigned.OtherKinds {
 		q.WriteString(", hidden = (j.kind = 2 OR " + own("hidden") + " = 1 AND j.kind <> 1)")
 	}
 	_, err := tx.Exec(ctx, q.String())
@@ -179,7 +180,7 @@ func (d Dialect) assigned(f *dialect.Feed, as *dialect.Assignments) source {
 		list, s.shard, s.hides =
 			"seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind = 2"
 	}
-	if as.Wish {
+	if as.OtherKinds {
 		s.keeps = " AND j.kind = 0"
 	}
 	s.changes = "JSON_TABLE('" + as.JSON() + "', '$[*]' COLUMNS (place FOR ORDINALITY, " + list +

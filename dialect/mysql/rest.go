@@ -23,7 +23,7 @@ const trxAge = "TIMESTAMPDIFF(MICROSECOND, x.trx_started, CONVERT_TZ(UTC_TIMESTA
 func (d Dialect) Blockers(ctx context.Context, q dialect.Querier,
 	f *dialect.Feed) ([]dialect.Blocker, *dialect.Unseen, error) {
 	if f.ULIDs != nil {
-		if _, told, err := d.Holders(ctx, q, f); err == nil && told == dialect.ToldAll {
+		if _, named, err := d.Holders(ctx, q, f); err == nil && named == dialect.HoldersAll {
 			return nil, nil, nil
 		}
 		return d.writers(ctx, q)

@@ -73,10 +73,10 @@ func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bo
 	return false, nil
 }
 
-// Shown implements [dialect.Roles]. It returns false for a login that has only rights of a reader or writer: it
+// PartsVisible implements [dialect.Roles]. It returns false for a login that has only rights of a reader or writer: it
 // is one of the granted accounts, or has one of them as a role, and may neither make tables in the database nor
 // see triggers.
-func (d Dialect) Shown(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
+func (d Dialect) PartsVisible(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
 	if len(granted) == 0 {
 		return true, nil
 	}
@@ -120,7 +120,7 @@ func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
 		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.LockRoutine()},
 		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.TakeRoutine()},
-		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.WitnessRoutine()},
+		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.NonceRoutine()},
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULIDRoutine()},
 	}
 }

@@ -189,7 +189,7 @@ func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedt
 	return now, false, nil
 }
 
-// Homes implements [dialect.Schema]: no database can be renamed.
-func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
+// OtherSchemas implements [dialect.Schema]: no database can be renamed.
+func (Dialect) OtherSchemas(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
 	return nil, nil
 }

@@ -25,8 +25,8 @@ func which(column string, among dialect.Seqs) string {
 	return " FORCE INDEX (PRIMARY) WHERE " + among.OneByOne(column)
 }
 
-// Which implements [dialect.Publish].
-func (Dialect) Which(column string, among dialect.Seqs) []string {
+// ScanRanges implements [dialect.Publish].
+func (Dialect) ScanRanges(column string, among dialect.Seqs) []string {
 	return []string{which(column, among)}
 }
 

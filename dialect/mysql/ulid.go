@@ -171,22 +171,22 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return first, forgetful, err
 }
 
-// Witness implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
+// LockNonces implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
 // snapshot, and no other transaction writes its nonces.
-func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
-	shard int) (witness string, err error) {
-	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.WitnessRoutine())+"(?)", []any{shard}, &witness)
+func (d Dialect) LockNonces(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	shard int) (nonces string, err error) {
+	err = dialect.QueryRow(ctx, tx, "CALL "+dialect.Qualified(d, f.NonceRoutine())+"(?)", []any{shard}, &nonces)
 	if number, _ := dialect.CodeField(err, "Number"); number == errSignalled {
 		err = dialect.ErrNoTransaction
 	}
-	return witness, err
+	return nonces, err
 }
 
 // AdvanceShard implements [dialect.ULID].
 func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
-	next dialect.ULIDState, witness string) error {
+	next dialect.ULIDState, nonces string) error {
 	b := dialect.NewBuilder(d)
-	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, witness), b.Args()...)
+	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, nonces), b.Args()...)
 	return err
 }
 

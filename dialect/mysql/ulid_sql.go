@@ -49,10 +49,10 @@ MODIFIES SQL DATA SQL SECURITY DEFINER
 			`IN p_tighter bool)
 MODIFIES SQL DATA SQL SECURITY DEFINER
 ` + d.takeBody(f, "p_wait > 0 AND NOT (p_tighter AND v_own <= p_wait)", "p_hint",
-			fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.Witnesses),
+			fmt.Sprintf("SUBSTRING_INDEX(CONCAT_WS(' ', p_word, NULLIF(witness, '')), ' ', %d)", dialect.MaxNonces),
 			"SELECT v_first_time, v_first_high, v_low, "+commitVariables+";")},
 		dialect.Step{Note: "the words that the library has left with a shard",
-			SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.WitnessRoutine()) +
+			SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.NonceRoutine()) +
 				`(IN p_shard bigint)
 READS SQL DATA SQL SECURITY DEFINER
 BEGIN
@@ -173,7 +173,7 @@ func (d Dialect) ULIDDown(f *dialect.Feed) []dialect.Step {
 	return []dialect.Step{
 		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.LockRoutine())},
 		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.TakeRoutine())},
-		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.WitnessRoutine())},
+		{Note: "its procedure", SQL: "DROP PROCEDURE IF EXISTS " + dialect.Qualified(d, f.NonceRoutine())},
 		{Note: "its function", SQL: "DROP FUNCTION IF EXISTS " + dialect.Qualified(d, f.ULIDRoutine())},
 	}
 }
@@ -188,7 +188,7 @@ type routine struct {
 // routines returns the feed's routines in the order in which ULIDUp makes them.
 func routines(f *dialect.Feed) []routine {
 	return []routine{{"procedure", f.LockRoutine(), false}, {"procedure", f.TakeRoutine(), false},
-		{"procedure", f.WitnessRoutine(), false}, {"function", f.ULIDRoutine(), true}}
+		{"procedure", f.NonceRoutine(), false}, {"function", f.ULIDRoutine(), true}}
 }
 
 // routine returns the account with whose rights a routine runs, and the routine's body. The body is NULL if

@@ -10,7 +10,7 @@ import (
 
 // PlaceBehind implements [dialect.ULID] by one statement.
 func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
-	p dialect.Behind) (int64, error) {
+	p dialect.BackfillBatch) (int64, error) {
 	b := dialect.NewBuilder(d)
 	query := dialect.PlaceBehind(d, b, f, p, " ON CONFLICT ("+strings.Join(dialect.StoredRefs(d, f, ""), ", ")+
 		") DO NOTHING")

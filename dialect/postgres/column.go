@@ -27,7 +27,7 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	}
 	source := dialect.Qualified(d, f.Source)
 	var steps []dialect.Step
-	for _, name := range f.Lacking(t) {
+	for _, name := range f.MissingColumns(t) {
 		step := dialect.Step{Note: "each row's position; NULL while it waits for one",
 			SQL: "ALTER TABLE " + source + " ADD COLUMN IF NOT EXISTS feed_sync_id bigint"}
 		if name == dialect.ShardColumn {

@@ -40,7 +40,7 @@ const held = `mine AS MATERIALIZED (
 // Holders implements [dialect.Rest]. Every login may see the locks. Only a member of pg_read_all_stats, or of
 // the session's own role, sees what a session does.
 func (d Dialect) Holders(ctx context.Context, q dialect.Querier,
-	f *dialect.Feed) ([]dialect.Holding, dialect.Told, error) {
+	f *dialect.Feed) ([]dialect.Holding, dialect.NamedHolders, error) {
 	shards := dialect.Qualified(d, f.Names.Table("shards"))
 	var all []dialect.Holding
 	_, err := dialect.QueryAll(ctx, q, "WITH "+fmt.Sprintf(held, shards)+`, sessions AS (
@@ -66,7 +66,7 @@ ORDER BY b.shard, b.waits, b.since, b.pid`, []any{f.Name, shards}, func(rows dia
 		all = dialect.AddSession(all, shard, waits == 1, s)
 		return struct{}{}, err
 	})
-	return all, dialect.ToldAll, err
+	return all, dialect.HoldersAll, err
 }
 
 // EndHolder implements [dialect.Rest]. One statement finds the transaction and ends its session. Between these

@@ -31,9 +31,9 @@ WHERE c.relname = $1::text AND c.relkind IN ('r', 'p') AND n.nspname <> $2::text
 	return feedtype.TableName{Schema: found[0], Name: f.Source.Name}, true, nil
 }
 
-// Homes implements [dialect.Schema]. It wants to see two of rowfeed's tables in a schema, so that it does not
+// OtherSchemas implements [dialect.Schema]. It wants to see two of rowfeed's tables in a schema, so that it does not
 // mistake a user's table for one of them.
-func (d Dialect) Homes(ctx context.Context, q dialect.Querier, n dialect.Names) ([]string, error) {
+func (d Dialect) OtherSchemas(ctx context.Context, q dialect.Querier, n dialect.Names) ([]string, error) {
 	return dialect.QueryAll(ctx, q, `SELECT s.nspname::text FROM pg_namespace s WHERE s.nspname <> $1::text
   AND 2 = (SELECT count(*) FROM pg_class c
     WHERE c.relnamespace = s.oid AND c.relkind = 'r' AND c.relname IN ($2::text, $3::text))

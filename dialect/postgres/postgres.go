@@ -3,6 +3,9 @@
 //
 // Values are read as text, in formats that rowfeed sets for the transaction. So neither the session's time zone
 // nor its DateStyle changes what consumers get. DESIGN.md has the reasons for locks and plans.
+//
+// capture.go has the triggers, publish.go what a publisher locks, read.go the statement of a page, seqs.go the open
+// sequence numbers.
 package postgres
 
 import (

@@ -151,7 +151,7 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	return s, err
 }
 
-// PublishAlike implements [dialect.Publish] by one statement, with one snapshot that is taken after the lock.
+// PublishBatch implements [dialect.Publish] by one statement, with one snapshot that is taken after the lock.
 // Neither changes nor seqs are sent to the client, except the seqs that were deleted. The statement finds rows
 // by keys: the CTEs, the arrays and the LATERAL joins leave the planner no other way. See AssignPositions.
 //
@@ -160,9 +160,9 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 //
 // Three kinds of feeds are left to the other operations. For data shards the client computes each key's shard;
 // then there are keys with different texts, and rows with positions.
-func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence,
-	generation int64, among dialect.Seqs, limit int) (dialect.Alike, error) {
-	var done dialect.Alike
+func (d Dialect) PublishBatch(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence,
+	generation int64, among dialect.Seqs, limit int) (dialect.BatchResult, error) {
+	var done dialect.BatchResult
 	if f.Sharded() || f.InRows() || !f.ExactKey() {
 		return done, nil
 	}
@@ -170,7 +170,7 @@ func (d Dialect) PublishAlike(ctx context.Context, tx dialect.Querier, f *dialec
 	stored, row := strings.Join(dialect.StoredRefs(d, f, ""), ", "), dialect.Ref(d, "t", f.Key[0].Name)
 	b := dialect.NewBuilder(d)
 	base := "CAST(" + b.Arg(seq.Value) + " AS bigint)"
-	u := dialect.UpsertAlike("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+
+	u := dialect.UpsertOneKind("(SELECT kind FROM asked)", base+" + row_number() OVER (ORDER BY c.seq)", "CAST("+
 		b.Arg(max(seq.Now, seq.UpdatedAt))+" AS bigint)")
 	query := `WITH batch AS MATERIALIZED (` + d.oldest(b, f, among, "seq, kind", strconv.Itoa(limit)) + `),
 asked AS MATERIALIZED (SELECT min(kind) AS kind FROM batch HAVING min(kind) = max(kind)),
@@ -184,7 +184,7 @@ SELECT ` + strings.Join(dialect.StoredRefs(d, f, "c"), ", ") + `, ` + u.Position
 FROM keys c
 LEFT JOIN LATERAL (SELECT ` + row + ` FROM ` + dialect.Qualified(d, f.Source) + ` t WHERE ` +
 		dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true
-WHERE ` + f.Seen(row, d.known(f)) + `
+WHERE ` + f.GetsPosition(row, d.known(f)) + `
 ON CONFLICT (` + stored + `) DO UPDATE SET ` + u.Set + `),
 advanced AS (` + dialect.Advance(d, b, f, seq, generation, base+" + (SELECT count(*) FROM keys)") +
 		` AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
@@ -266,7 +266,7 @@ CROSS JOIN LATERAL (SELECT ` + changed + " FROM " + dialect.Qualified(d, f.Chang
 LEFT JOIN LATERAL (SELECT ` + row + " FROM " + dialect.Qualified(d, f.Source) + " t WHERE " +
 		dialect.SourceJoin(d, f, "t", "c") + ` OFFSET 0) t ON true`
 	known := d.known(f)
-	if assigned.Wish {
+	if assigned.OtherKinds {
 		from += `
 LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.published_at FROM " + positions +
 			" old WHERE " + dialect.StoredJoin(d, f, "old", "c") + ` OFFSET 0) old ON true`
@@ -276,7 +276,7 @@ LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.publi
 		", feed_sync_id, shard, bucket, deleted, hidden, published_at)\nSELECT " +
 		distinct + changed + ", " + u.Position + ", " + shard + ", " + f.Bucket(shard, "/") + ", CASE WHEN " + row +
 		" IS NULL THEN 1 ELSE 0 END, " + u.Hidden + ", " + u.PublishedAt +
-		"\nFROM " + from + "\nWHERE " + f.Seen(row, known) + order +
+		"\nFROM " + from + "\nWHERE " + f.GetsPosition(row, known) + order +
 		"\nON CONFLICT (" + strings.Join(stored, ", ") + ") DO UPDATE SET " + u.Set
 	_, err := tx.Exec(ctx, query, b.Args()...)
 	return err
@@ -285,7 +285,7 @@ LEFT JOIN LATERAL (SELECT ` + first + ", old.feed_sync_id, old.hidden, old.publi
 // known is dialect.Known as one lookup for each key. Without OFFSET, the planner may read all positions into a
 // hash table if the statistics say that there are few.
 func (d Dialect) known(f *dialect.Feed) string {
-	return strings.TrimSuffix(dialect.Known(d, f, ""), ")") + " OFFSET 0)"
+	return strings.TrimSuffix(dialect.HasPosition(d, f, ""), ")") + " OFFSET 0)"
 }
 
 // maxRuns is the number of runs up to which one DELETE for each run is faster than one DELETE by a list of

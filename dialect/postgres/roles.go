@@ -34,15 +34,17 @@ func (d Dialect) Owns(ctx context.Context, q dialect.Querier, login string, r di
 	return owns, err
 }
 
-// Shown implements [dialect.Roles]: every role can read the catalogs.
-func (Dialect) Shown(context.Context, dialect.Querier, []string) (bool, error) { return true, nil }
+// PartsVisible implements [dialect.Roles]: every role can read the catalogs.
+func (Dialect) PartsVisible(context.Context, dialect.Querier, []string) (bool, error) {
+	return true, nil
+}
 
 // LockRights implements [dialect.Roles].
 func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.LockRoutine(), Arguments: lockArguments},
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULIDRoutine(), Arguments: ulidArguments},
-		dialect.May("SELECT", f.Names.Table("shards")), // for Witness
+		dialect.May("SELECT", f.Names.Table("shards")), // for LockNonces
 	}
 }
 

@@ -170,7 +170,7 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_r
 	if table.Unfinished, err = indexNames(ctx, q, oid, false); err != nil {
 		return nil, err
 	}
-	if c := table.Kept(dialect.PositionColumn); c != nil {
+	if c := table.FindColumn(dialect.PositionColumn); c != nil {
 		if c.NoPosition, err = noPosition(ctx, q, oid); err != nil {
 			return nil, err
 		}

@@ -10,8 +10,8 @@ import (
 // it below a number that was committed.
 func (Dialect) SeqsGrow() bool { return true }
 
-// Which implements [dialect.Publish] with one query for each range.
-func (Dialect) Which(column string, among dialect.Seqs) []string {
+// ScanRanges implements [dialect.Publish] with one query for each range.
+func (Dialect) ScanRanges(column string, among dialect.Seqs) []string {
 	return among.Ranges(column, dialect.Digits)
 }
 

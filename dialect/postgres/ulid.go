@@ -156,23 +156,23 @@ func (Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	return err
 }
 
-// Witness implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
+// LockNonces implements [dialect.ULID]. It needs no lock: a transaction sees what it has written, whatever its
 // snapshot, and no other transaction writes its nonces.
-func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
-	shard int) (witness string, err error) {
+func (d Dialect) LockNonces(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	shard int) (nonces string, err error) {
 	b := dialect.NewBuilder(d)
-	err = dialect.QueryRow(ctx, tx, dialect.ReadWitness(d, b, f, shard), b.Args(), &witness)
+	err = dialect.QueryRow(ctx, tx, dialect.ReadNonces(d, b, f, shard), b.Args(), &nonces)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}
-	return witness, err
+	return nonces, err
 }
 
 // AdvanceShard implements [dialect.ULID]. In another transaction than LockShard's it changes nothing and fails.
 func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
-	next dialect.ULIDState, witness string) error {
+	next dialect.ULIDState, nonces string) error {
 	b := dialect.NewBuilder(d)
-	query := dialect.WriteShard(d, b, f, locked.Shard, next, witness) + " AND pg_current_xact_id()::text = CAST(" +
+	query := dialect.WriteShard(d, b, f, locked.Shard, next, nonces) + " AND pg_current_xact_id()::text = CAST(" +
 		b.Arg(locked.Transaction) + " AS text)"
 	n, err := tx.Exec(ctx, query, b.Args()...)
 	if err == nil && n != 1 {

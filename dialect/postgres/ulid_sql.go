@@ -151,7 +151,7 @@ BEGIN
   UPDATE ` + shards + ` s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + ` +
 		fmt.Sprint(int64(dialect.ULIDsPerLock)) + `,
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', ` +
-		`left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.Witnesses) +
+		`left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:` + fmt.Sprint(dialect.MaxNonces) +
 		`], ' ') END
     WHERE ` + where + `;
   ulid := ` + ulidOf(f, "v_high", "v_low") + `;

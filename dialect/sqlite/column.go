@@ -25,7 +25,7 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	source := dialect.Qualified(d, f.Source)
 	decls := map[string]string{dialect.PositionColumn: "INTEGER", dialect.ShardColumn: "INTEGER NOT NULL DEFAULT 0"}
 	var steps []dialect.Step
-	for _, name := range f.Lacking(t) {
+	for _, name := range f.MissingColumns(t) {
 		steps = append(steps, dialect.Step{Note: "each row's " +
 			map[string]string{dialect.PositionColumn: "position; NULL while it waits for one",
 				dialect.ShardColumn: "shard"}[name],

@@ -43,8 +43,8 @@ func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 // deleted changes, so no range has to be left out.
 func (Dialect) SeqsGrow() bool { return false }
 
-// Which implements [dialect.Publish]. It returns the whole table: see SeqsGrow.
-func (Dialect) Which(string, dialect.Seqs) []string { return []string{""} }
+// ScanRanges implements [dialect.Publish]. It returns the whole table: see SeqsGrow.
+func (Dialect) ScanRanges(string, dialect.Seqs) []string { return []string{""} }
 
 // Writers implements [dialect.Publish]. It tells nothing: see SeqsGrow.
 func (Dialect) Writers(context.Context, dialect.Querier, *dialect.Feed) ([]dialect.Writer, bool, error) {
@@ -70,10 +70,10 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	return s, err
 }
 
-// PublishAlike implements [dialect.Publish]: the other operations do the work.
-func (Dialect) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
-	int) (dialect.Alike, error) {
-	return dialect.Alike{}, nil
+// PublishBatch implements [dialect.Publish]: the other operations do the work.
+func (Dialect) PublishBatch(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
+	int) (dialect.BatchResult, error) {
+	return dialect.BatchResult{}, nil
 }
 
 // TakeChanges implements [dialect.Publish].
@@ -107,19 +107,19 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 			"\nFROM "+from.changes+"\n"+join+"\nWHERE "+from.where+" AND ("+where+")"+order+
 			"\nON CONFLICT ("+strings.Join(stored, ", ")+") DO UPDATE SET "+u.Set, from.args...)
 	}
-	source, is, known := dialect.Qualified(d, f.Source)+" t", dialect.SourceJoin(d, f, "t", "c"), dialect.Known(
+	source, is, known := dialect.Qualified(d, f.Source)+" t", dialect.SourceJoin(d, f, "t", "c"), dialect.HasPosition(
 		d, f, "")
-	if assigned.Wish {
+	if assigned.OtherKinds {
 		_, err := upsert(row+" IS NULL",
 			"LEFT JOIN "+source+" ON "+is+"\nLEFT JOIN "+positions+" old ON "+dialect.StoredJoin(d, f, "old", "c"),
-			f.Seen(row, dialect.Ref(d, "old", f.Key[0].Stored)+" IS NOT NULL"))
+			f.GetsPosition(row, dialect.Ref(d, "old", f.Key[0].Stored)+" IS NOT NULL"))
 		return err
 	}
 	// EXISTS, not a join. If the key's index was dropped, two rows may have the same key. A join would count
 	// both, and so hide a key without a row.
 	n, err := upsert("0", "", "EXISTS (SELECT 1 FROM "+source+" WHERE "+is+")")
 	if err == nil && n < int64(len(as)) {
-		_, err = upsert("1", "LEFT JOIN "+source+" ON "+is, row+" IS NULL AND ("+f.Seen(row, known)+")")
+		_, err = upsert("1", "LEFT JOIN "+source+" ON "+is, row+" IS NULL AND ("+f.GetsPosition(row, known)+")")
 	}
 	return err
 }

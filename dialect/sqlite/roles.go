@@ -20,8 +20,10 @@ func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bo
 	return false, errors.ErrUnsupported
 }
 
-// Shown implements [dialect.Roles]: a process that can open the file can read all of it.
-func (Dialect) Shown(context.Context, dialect.Querier, []string) (bool, error) { return true, nil }
+// PartsVisible implements [dialect.Roles]: a process that can open the file can read all of it.
+func (Dialect) PartsVisible(context.Context, dialect.Querier, []string) (bool, error) {
+	return true, nil
+}
 
 // LockRights implements [dialect.Roles].
 func (Dialect) LockRights(*dialect.Feed) []dialect.Right { return nil }

@@ -313,7 +313,7 @@ func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedt
 	return now, false, nil
 }
 
-// Homes implements [dialect.Schema]: there is only one schema.
-func (Dialect) Homes(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
+// OtherSchemas implements [dialect.Schema]: there is only one schema.
+func (Dialect) OtherSchemas(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
 	return nil, nil
 }

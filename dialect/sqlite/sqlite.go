@@ -5,6 +5,8 @@
 // In SQLite values have types, and columns do not. So every column except a BLOB one is delivered with the type
 // of each value. SQLite has one writer at a time, which makes publishing simple, and it has no server.
 // DESIGN.md has the reasons.
+//
+// capture.go has the triggers, publish.go what a publisher locks, read.go the statement of a page.
 package sqlite
 
 import (

@@ -151,17 +151,17 @@ func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	return first, d.Durability(ctx, tx), err
 }
 
-// Witness implements [dialect.ULID]. It locks the shard, which tells whether there is a transaction.
-func (d Dialect) Witness(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (string, error) {
+// LockNonces implements [dialect.ULID]. It locks the shard, which tells whether there is a transaction.
+func (d Dialect) LockNonces(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (string, error) {
 	row, err := d.LockShard(ctx, tx, f, shard, dialect.LockBounds{})
-	return row.Witness, err
+	return row.Nonces, err
 }
 
 // AdvanceShard implements [dialect.ULID].
 func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
-	next dialect.ULIDState, witness string) error {
+	next dialect.ULIDState, nonces string) error {
 	b := dialect.NewBuilder(d)
-	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, witness), b.Args()...)
+	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, nonces), b.Args()...)
 	return err
 }
 

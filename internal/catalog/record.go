@@ -240,7 +240,7 @@ func (r *FeedRecord) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error 
 		columns = len(feed.Delivered(table))
 	}
 	answered, declared := d.MaxColumns()
-	most, lacking := answered-dialect.PageColumns(feed), len(feed.Lacking(table))
+	most, lacking := answered-dialect.PageColumns(feed), len(feed.MissingColumns(table))
 	cause, next := "", ""
 	switch {
 	case columns > most:

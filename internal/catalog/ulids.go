@@ -19,7 +19,7 @@ func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 	problem := func(next, format string, args ...any) {
 		problems = append(problems, Problem{fmt.Sprintf(format, args...), next})
 	}
-	p, s := table.Kept(position), table.Kept(shard)
+	p, s := table.FindColumn(position), table.FindColumn(shard)
 	switch {
 	case p == nil:
 		problem("--position-column takes the column that holds a row's ULID", "it has no column %q", position)
@@ -91,7 +91,7 @@ func ShardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *Problem
 // UlidsAgain returns a feed's columns as its table has them now.
 func UlidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumns) (*dialect.ULIDColumns, []Problem) {
 	for _, name := range []string{was.Position.Name, was.Shard.Name} {
-		if table.Kept(name) == nil {
+		if table.FindColumn(name) == nil {
 			return nil, []Problem{{fmt.Sprintf("it has no column %q any more", name),
 				"give the column its name back, or drop the feed and add it again"}}
 		}

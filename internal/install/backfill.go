@@ -180,7 +180,7 @@ func (f *Filler) placeBatch(ctx context.Context, r *catalog.FeedRecord) (n int64
 	if err != nil {
 		return 0, err
 	}
-	feed, behind := f.DialectFeed(), dialect.Behind{Run: r.Runs, Batch: 1}
+	feed, behind := f.DialectFeed(), dialect.BackfillBatch{Run: r.Runs, Batch: 1}
 	if r.TimeColumn != "" {
 		if problem := timeColumnProblem(f.Store.Dialect, l.Table, r.TimeColumn); problem != nil {
 			return 0, feedError(feedtype.Refused, f.Name, "restore the name and type of the column",
@@ -264,7 +264,7 @@ func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dial
 		if err != nil {
 			return err
 		}
-		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Witness); err != nil {
+		if err := d.AdvanceShard(ctx, tx, feed, row, next, row.Nonces); err != nil {
 			return err
 		}
 		if err := f.Rows.Outbox.LivesFrom(ctx, tx, shard, first.Position()); err != nil {

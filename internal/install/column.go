@@ -27,8 +27,8 @@ func planColumns(r *catalog.FeedRecord, table *dialect.Table) error {
 			strings.Join(table.OnUpdate, ", "))
 	}
 	feed := r.Feed(dialect.Names{})
-	r.Added = feed.Lacking(table)
-	position, shard := table.Kept(dialect.PositionColumn), table.Kept(dialect.ShardColumn)
+	r.Added = feed.MissingColumns(table)
+	position, shard := table.FindColumn(dialect.PositionColumn), table.FindColumn(dialect.ShardColumn)
 	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
 	switch {
 	case !r.Adopt && position != nil:
@@ -93,7 +93,7 @@ func holdsShards(r *catalog.FeedRecord, table *dialect.Table) error {
 	refuse := func(next, format string, args ...any) error {
 		return tableError(feedtype.Refused, table.Name, next, format, args...)
 	}
-	shard := table.Kept(dialect.ShardColumn)
+	shard := table.FindColumn(dialect.ShardColumn)
 	if shard == nil {
 		return nil // rowfeed adds the column
 	}

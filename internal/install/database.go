@@ -72,11 +72,11 @@ func (db *Database) readsOthers(ctx context.Context) bool {
 	for _, r := range all {
 		granted = append(append(granted, r.Grants.Writers...), r.Grants.Readers...)
 	}
-	shown := true
+	visible := true
 	if err == nil {
-		shown, err = db.Dialect.Shown(ctx, db.On(), granted)
+		visible, err = db.Dialect.PartsVisible(ctx, db.On(), granted)
 	}
-	return err == nil && !shown
+	return err == nil && !visible
 }
 
 // wrongDatabase reports a database whose identity is not the one in the feed's record. It is for modes in which no

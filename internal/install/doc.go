@@ -5,5 +5,6 @@
 //
 // Begin with Database.Create in create.go for a new feed, and with Upgrader.Upgrade in upgrade.go for an existing one.
 // Feed in feed.go lists the tasks for one feed. The interface kind in kind.go has what differs between the modes:
-// sequence.go, outbox.go and blocking.go implement it. DESIGN.md says why the steps have their order.
+// sequence.go, outbox.go and blocking.go implement it. verify.go compares a feed's triggers with what create.go would
+// make. DESIGN.md says why the steps have their order.
 package install

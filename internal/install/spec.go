@@ -23,7 +23,7 @@ func withoutTypes(s feedtype.FeedSpec, table *dialect.Table) feedtype.FeedSpec {
 		names = append(names, &s.Key[i])
 	}
 	for _, name := range names {
-		if table.Kept(*name) == nil {
+		if table.FindColumn(*name) == nil {
 			*name, _, _ = strings.Cut(*name, ":")
 		}
 	}

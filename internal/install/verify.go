@@ -52,7 +52,8 @@ func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string,
 // add would refuse. It finds nothing if this login cannot see all objects: publishers find it.
 func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
-	if shown, err := db.Dialect.Shown(ctx, q, slices.Concat(r.Grants.Writers, r.Grants.Readers)); err != nil || !shown {
+	accounts := slices.Concat(r.Grants.Writers, r.Grants.Readers)
+	if visible, err := db.Dialect.PartsVisible(ctx, q, accounts); err != nil || !visible {
 		return nil, err
 	}
 	kind, err := kindOf(r)

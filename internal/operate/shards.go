@@ -90,7 +90,7 @@ func (f *Inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]sh
 	b := dialect.NewBuilder(d)
 	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)
 	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " +
-		dialect.Qualified(d, feed.Held()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) +
+		dialect.Qualified(d, feed.ULIDTable()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) +
 		" = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
 		" FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name)
 	named := make([]string, 0, len(holdings))

@@ -95,7 +95,7 @@ func (f *Checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 	if err != nil {
 		return nil, err
 	}
-	position, shard := table.Kept(r.ULIDs.Position.Name), table.Kept(r.ULIDs.Shard.Name)
+	position, shard := table.FindColumn(r.ULIDs.Position.Name), table.FindColumn(r.ULIDs.Shard.Name)
 	if position == nil || shard == nil || !catalog.HoldsIntegers(shard) || f.Store.Dialect.ULIDProblem(position) != "" {
 		return nil, nil
 	}

@@ -31,11 +31,11 @@ func (f *Inspector) Unblock(ctx context.Context, req admin.UnblockRequest) (*adm
 			Next:   "`rowfeed status` names the transactions that delay the feed",
 		}
 	}
-	holdings, told, err := f.Store.Dialect.Holders(ctx, f.Store.On(), feed)
+	holdings, named, err := f.Store.Dialect.Holders(ctx, f.Store.On(), feed)
 	if err != nil {
 		return nil, f.Store.Fail(object, "list the holders of its shards", err)
 	}
-	if told == dialect.ToldNothing {
+	if named == dialect.HoldersNone {
 		_, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), feed, dialect.Holding{})
 		return nil, &feedtype.Error{
 			Code:   feedtype.Refused,
@@ -45,7 +45,7 @@ func (f *Inspector) Unblock(ctx context.Context, req admin.UnblockRequest) (*adm
 			Next:   "end the process whose transaction is open",
 		}
 	}
-	shard, err := f.toUnblock(holdings, told, req.Shard)
+	shard, err := f.toUnblock(holdings, named, req.Shard)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func holdingOf(all []dialect.Holding, shard int) dialect.Holding {
 }
 
 // toUnblock returns the requested shard, or the only one that can be meant.
-func (f *Inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, shard *int) (int, error) {
+func (f *Inspector) toUnblock(holdings []dialect.Holding, named dialect.NamedHolders, shard *int) (int, error) {
 	if shard != nil {
 		return *shard, nil
 	}
@@ -94,7 +94,7 @@ func (f *Inspector) toUnblock(holdings []dialect.Holding, told dialect.Told, sha
 			Cause:  "unblock: transactions hold several shards: " + strings.Trim(fmt.Sprint(waited), "[]"),
 			Next:   "name one of them (--shard)",
 		}
-	case told == dialect.ToldAll:
+	case named == dialect.HoldersAll:
 		return 0, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: feedtype.FeedObject(f.Name),

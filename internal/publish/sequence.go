@@ -131,7 +131,7 @@ func (f *Sequence) publishBatch(
 		return e, nil, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
-		all, err := d.PublishAlike(ctx, tx, feed, seq, r.Generation, scan.In(r.Generation), limit)
+		all, err := d.PublishBatch(ctx, tx, feed, seq, r.Generation, scan.In(r.Generation), limit)
 		if err != nil || all.OK {
 			e.Changes, e.Keys, e.Head = all.Changes, all.Keys, seq.Value+int64(all.Keys)
 			return e, all.Seqs, cmp.Or(err, checkPublished(feed, all))
@@ -205,7 +205,7 @@ func checkDeleted(feed *dialect.Feed, n, of int) error {
 }
 
 // checkPublished checks that the one statement has done everything that a pass has to do.
-func checkPublished(feed *dialect.Feed, all dialect.Alike) error {
+func checkPublished(feed *dialect.Feed, all dialect.BatchResult) error {
 	switch {
 	case all.Changes == 0:
 		return store.ErrNothing

@@ -219,7 +219,7 @@ func (u *ULIDs) of(shard int) (ulidRange, error) {
 // Verify is rowfeed.ULIDs.Verify.
 func (u *ULIDs) Verify(ctx context.Context) error {
 	for _, r := range u.ranges {
-		nonces, err := u.feed.Store.Dialect.Witness(ctx, u.tx, u.feed.DialectFeed(), r.shard)
+		nonces, err := u.feed.Store.Dialect.LockNonces(ctx, u.tx, u.feed.DialectFeed(), r.shard)
 		if err != nil {
 			return u.feed.lockError(ctx, u.tx, r.shard, err)
 		}
@@ -229,7 +229,7 @@ func (u *ULIDs) Verify(ctx context.Context) error {
 				Object: shardObject(u.feed.Name, r.shard),
 				Cause: fmt.Sprintf("the ULIDs of this Lock may not be used: "+
 					"a savepoint from before the Lock was rolled back, "+
-					"or the transaction has locked the shard %d times since", dialect.Witnesses),
+					"or the transaction has locked the shard %d times since", dialect.MaxNonces),
 				Next: "roll the transaction back. Lock once, and outside of savepoints: " +
 					"the ULIDs of one Lock are enough for any transaction",
 			}

@@ -229,7 +229,7 @@ func (f *Outbox) moveBatch(
 		err = f.LivesFrom(ctx, tx, shard, places[0].Position)
 	}
 	if err == nil {
-		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Witness)
+		err = d.AdvanceShard(ctx, tx, feed, state, next, state.Nonces)
 	}
 	return moveResult{
 		records:    len(places),

@@ -37,7 +37,7 @@ func (f *Shards) wholeShards(ctx context.Context, after feedtype.Position) ([]in
 	d := f.Store.Dialect
 	b := dialect.NewBuilder(d)
 	query := "SELECT s.shard FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name) +
-		" AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.Held()) + " g WHERE " +
+		" AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.ULIDTable()) + " g WHERE " +
 		dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard) ORDER BY s.shard LIMIT 2"
 	with, err := dialect.QueryAll(ctx, f.Store.On(), query, b.Args(), scanShardID)
 	if err != nil || len(with) != 1 {

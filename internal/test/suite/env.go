@@ -98,9 +98,6 @@ func (x *Env) Seconds(variable string, usual float64) time.Duration {
 	return time.Duration(x.Number(variable, usual) * float64(time.Second))
 }
 
-// Family returns the engine's SQL dialect: sqlite, postgres or mysql. Tests use x.Has and x.Text instead.
-func (x *Env) Family() string { return x.Engine.Family }
-
 // Exec runs statements of the test, each as a writer of the feed would.
 func (x *Env) Exec(statements ...string) {
 	x.Helper()
@@ -126,16 +123,6 @@ func (x *Env) MustFail(statement string) {
 	if _, err := x.DB.Admin().ExecContext(x.Ctx, statement); err == nil {
 		x.Fatalf("no error from %s", statement)
 	}
-}
-
-// By returns the text for the engine's family. Tests use x.Text instead.
-func (x *Env) By(texts map[string]string) string {
-	x.Helper()
-	text, ok := texts[x.Family()]
-	if !ok {
-		x.Fatalf("no text for %s", x.Family())
-	}
-	return text
 }
 
 // Text returns the named text of the database's fixture, with its verbs replaced by the arguments.

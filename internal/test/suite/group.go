@@ -143,7 +143,7 @@ func (x *Env) AwaitBalance(group string, jobs, members int, since Standing) Stan
 // Leasing runs work on the database that the environment of a child process names.
 func Leasing(work func(context.Context, *sql.DB, *rowfeed.DB) error) error {
 	url := os.Getenv("URL")
-	pool, err := testdb.OpenURL(url, (&quiet{file: os.Getenv("QUIET")}).hooks())
+	pool, err := testdb.OpenURL(url, (&pause{file: os.Getenv("PAUSE")}).hooks())
 	if err != nil {
 		return err
 	}

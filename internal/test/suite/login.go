@@ -22,25 +22,12 @@ func (x *Env) NewLogin(user string, cfg *rowfeed.Config) *Login {
 	x.Helper()
 	const password = "p:w/d@1"
 	user += " " + x.DB.Name
-	l := &Login{Name: user}
-	create, drop := "", []string{}
-	if x.Family() == "postgres" {
-		l.SQL = x.Dialect.Quote(user)
-		create, drop = "CREATE ROLE "+l.SQL+" LOGIN PASSWORD '"+password+"'", []string{
-			"DROP OWNED BY " + l.SQL,
-			"DROP ROLE " + l.SQL,
-		}
-	} else {
-		l.Name += "@127.0.0.1"
-		l.SQL = x.Dialect.Literal(user) + "@'127.0.0.1'"
-		create, drop = "CREATE USER "+l.SQL+" IDENTIFIED BY '"+password+"'", []string{"DROP USER " + l.SQL}
+	l := &Login{
+		Name: x.Text("suite.login_name", user),
+		SQL:  x.Text("suite.quoted_login", x.Dialect.Quote(user), x.Dialect.Literal(user)),
 	}
-	x.Exec(create)
-	x.Cleanup(func() { x.Exec(drop...) })
-	if x.Family() == "mysql" {
-		// A login needs some right in a database to connect to it.
-		x.Exec("CREATE TABLE IF NOT EXISTS lobby (id INT)", "GRANT SELECT ON lobby TO "+l.SQL)
-	}
+	x.Exec(x.Statements("suite.create_login", l.SQL, password)...)
+	x.Cleanup(func() { x.Exec(x.Statements("suite.drop_login", l.SQL)...) })
 	u, err := url.Parse(x.DB.URL)
 	if err != nil {
 		x.Fatal(err)

@@ -15,27 +15,28 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// Receiver is what a consumer's handler does in these tests: a row in the table
-// applied for every entry, in the consumer's transaction. Whatever is done twice
-// stands there twice.
+// Receiver has the handler of consumers in tests. The handler inserts a row into the table applied for every entry, in
+// the consumer's transaction. An entry that is handled twice has two rows.
 type Receiver struct {
 	*Env
 	Mu     sync.Mutex
 	Handed []string // "3 upsert 7" for every entry, in every attempt
-	// fail, when set, decides about an entry after its effect.
+	// Fail is called for every entry after its row was inserted, unless it is nil. Its error is the handler's.
 	Fail func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry) error
 }
 
+// CreateApplied creates the table applied.
 const CreateApplied = "CREATE TABLE applied" +
 	" (n INTEGER, generation BIGINT, position BIGINT, op VARCHAR(10), id BIGINT, v BIGINT)"
 
+// Receiver creates the table applied and its Receiver.
 func (x *Env) Receiver() *Receiver {
 	x.Helper()
 	x.Exec(CreateApplied)
 	return &Receiver{Env: x}
 }
 
-// Handle is the handler. It runs in child processes too, without an env.
+// Handle is the handler. It also runs in child processes, where there is no Env.
 func (r *Receiver) Handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry) error {
 	for i, e := range entries {
 		id, _ := e.Key.Get("id")
@@ -58,7 +59,7 @@ func (r *Receiver) Handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Ent
 	return nil
 }
 
-// Consumer reads the feed into the receiver, with its cursor in rf.
+// Consumer returns a consumer of the source that calls r.Handle and stores its cursor in rf.
 func (r *Receiver) Consumer(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Consumer {
 	return &rowfeed.Consumer{Name: "test", Source: source, DB: rf, Handle: r.Handle,
 		Options: rowfeed.ConsumerOptions{
@@ -67,7 +68,7 @@ func (r *Receiver) Consumer(source rowfeed.Source, rf *rowfeed.DB) *rowfeed.Cons
 		}}
 }
 
-// Once consumes to the head.
+// Once consumes up to the head.
 func (r *Receiver) Once(c *rowfeed.Consumer) {
 	r.Helper()
 	if err := c.RunOnce(r.Ctx); err != nil {
@@ -75,7 +76,7 @@ func (r *Receiver) Once(c *rowfeed.Consumer) {
 	}
 }
 
-// Applied are the effects that were committed, in the order of their positions.
+// Applied returns the committed rows of the table applied, in the order of their positions.
 func (r *Receiver) Applied() (lines []string) {
 	r.Helper()
 	rows, err := r.DB.Admin().QueryContext(r.Ctx, "SELECT position, op, id FROM applied ORDER BY generation, position")
@@ -97,7 +98,7 @@ func (r *Receiver) Applied() (lines []string) {
 	return lines
 }
 
-// Upserts are the effects of rows from to to, at positions from to to.
+// Upserts returns the lines of Applied for upserts of the rows from..to, each at the position of its id.
 func Upserts(from, to int) (lines []string) {
 	for id := from; id <= to; id++ {
 		lines = append(lines, fmt.Sprintf("%d upsert %d", id, id))
@@ -105,7 +106,7 @@ func Upserts(from, to int) (lines []string) {
 	return lines
 }
 
-// TappedDB is rowfeed on a pool of its own whose statements the test sees.
+// TappedDB opens rowfeed on a pool of its own, whose statements call the hooks.
 func (x *Env) TappedDB(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.DB {
 	x.Helper()
 	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, h), x.Dialect, cfg)
@@ -115,7 +116,7 @@ func (x *Env) TappedDB(h testdb.Hooks, cfg *rowfeed.Config) *rowfeed.DB {
 	return rf
 }
 
-// FillFrom inserts the rows from to to into kv.
+// FillFrom inserts the rows from..to into kv, one by one.
 func (x *Env) FillFrom(from, to int) {
 	x.Helper()
 	for id := from; id <= to; id++ {
@@ -123,18 +124,20 @@ func (x *Env) FillFrom(from, to int) {
 	}
 }
 
+// TestGroup is the group of the consumer "test" of the feed kv.
 var TestGroup = admin.ConsumerGroup("test", "kv")
 
+// TestConsumer is the consumer "test" of the feed kv.
 var TestConsumer = rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}
 
-// ShardsOf makes a consumer of a number of shards.
+// ShardsOf returns a Consumer with count shards.
 func (r *Receiver) ShardsOf(source rowfeed.Source, rf *rowfeed.DB, count int) *rowfeed.Consumer {
 	c := r.Consumer(source, rf)
 	c.ShardCount = count
 	return c
 }
 
-// Positions are the cursors' positions, by shard, and their count.
+// Positions returns the positions of a consumer's cursors, by shard, and the number of its shards.
 func (x *Env) Positions(consumer string) (positions []int64, count int) {
 	x.Helper()
 	all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: consumer})
@@ -152,11 +155,12 @@ func (x *Env) Positions(consumer string) (positions []int64, count int) {
 		positions, count = append(positions, n), c.ShardCount
 	}
 	if len(positions) != count {
-		x.Fatalf("%d cursors of %d shards", len(positions), count)
+		x.Fatalf("consumer %s has %d cursors for %d shards", consumer, len(positions), count)
 	}
 	return positions, count
 }
 
+// StoredCursor returns the cursor of the consumer "test".
 func (x *Env) StoredCursor() (value string) {
 	x.Helper()
 	query := "SELECT value FROM rowfeed_cursors WHERE consumer = 'test'"

@@ -50,10 +50,3 @@ func (x *Env) KVOf(rows int) {
 	x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")
 	x.Fill(rows)
 }
-
-// HostOf turns mysql://root@127.0.0.1:1/db into the driver's tcp(127.0.0.1:1)/db.
-func HostOf(url string) string {
-	rest := url[strings.Index(url, "@")+1:]
-	host, db, _ := strings.Cut(rest, "/")
-	return "tcp(" + host + ")/" + db
-}

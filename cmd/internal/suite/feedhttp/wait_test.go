@@ -70,7 +70,7 @@ func (x pollFixture) await(t *testing.T, n int64) {
 	t.Helper()
 	for until, give := x.polls.Load()+n, time.Now().Add(time.Minute); x.polls.Load() < until; {
 		if runtime.Gosched(); time.Now().After(give) {
-			t.Fatal("nobody waits")
+			t.Fatal("the watcher does not poll within a minute")
 		}
 	}
 }

@@ -29,12 +29,7 @@ type relayOptions struct {
 	metrics metricsFlag
 }
 
-func newRelay(a *cli.App) *cobra.Command {
-	o := &relayOptions{}
-	cmd := &cobra.Command{
-		Use:   "relay NAME --to URL",
-		Short: "Deliver a feed: webhooks, NATS, Kafka, another database's table, stdout",
-		Long: `Delivers a feed until it is interrupted. --to is the URL of the receiver:
+const relayHelp = `Delivers a feed until it is interrupted. --to is the URL of the receiver:
 
   stdout:                                entry lines, NDJSON
   https://host/path                      webhook: POST of batches, signed according to
@@ -88,7 +83,14 @@ reference" explains their keys:
     - feed: orders
       to: https://example.com/hook
       secret: [file:/run/secrets/hook]
-      set_aside: true`,
+      set_aside: true`
+
+func newRelay(a *cli.App) *cobra.Command {
+	o := &relayOptions{}
+	cmd := &cobra.Command{
+		Use:   "relay NAME --to URL",
+		Short: "Deliver a feed: webhooks, NATS, Kafka, another database's table, stdout",
+		Long:  relayHelp,
 		Example: `  rowfeed relay kv --to stdout: --once
   rowfeed relay kv --to https://example.com/hook --secret env:HOOK_SECRET
   rowfeed relay kv --to 'postgres://me@localhost/copy?table=kv'

@@ -51,10 +51,11 @@ the files again when they change, and at SIGHUP. If it cannot use the new files,
 the reason and keeps the certificate that it has. With --tls-client-ca a client needs a
 certificate of one of these authorities.
 
-Each client has limits: requests per second, connections, and waiting requests. A client
-that sends requests too often gets 429 with Retry-After. Requests from this machine
-without a token have no limit per client, because a proxy may send them for many
-clients.
+Each client has limits: requests per second, and requests that wait for entries. A
+client is a token or, without one, an address. A request above a limit gets 429. Each
+address has a limit of connections, and the server closes further ones. Connections
+from this machine, and its requests without a token, have no such limits, because a
+proxy may pass them on for many clients.
 
 The server also runs the relays listed under the key relays of rowfeed.yaml: see
 "rowfeed relay --help".`,

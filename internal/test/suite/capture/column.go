@@ -117,9 +117,9 @@ func TestHeldRowsDelayNoOthers(t *testing.T) {
 			if n, err := f.Publish(x.Bounded()); n != 7 || err != nil {
 				x.Fatalf("after the writer in %v %d keys were published, want 7: %v", isolation, n, err)
 			}
-			k := x.Keeper(f, 0)
+			k := x.Recorder(f, 0)
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 			x.WantSound(f)
 			x.Exec("DELETE FROM kv")
 			x.Fill(40)
@@ -197,10 +197,10 @@ func TestPausedPublisherHoldsOnlyItsRows(t *testing.T) {
 		if err := <-result; err != nil {
 			x.Fatal(err)
 		}
-		k := x.Keeper(plain, 0)
+		k := x.Recorder(plain, 0)
 		x.Publish(plain)
 		k.Read()
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 	})
 }
 
@@ -272,8 +272,8 @@ func TestHotRowsDelayNoOthers(t *testing.T) {
 		if _, err := f.Publish(x.Ctx); err != nil {
 			x.Fatal(err)
 		}
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		k.Read()
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 	})
 }

@@ -21,14 +21,14 @@ func TestReinsertedKeyEndsAsItsRow(t *testing.T) {
 		plain := x.AddKV()
 		x.Fill(4)
 		x.Publish(plain)
-		k := x.Keeper(plain, 0)
+		k := x.Recorder(plain, 0)
 		k.Read()
 		one := &rowfeed.Config{BatchSize: 1}
 		judge := func(when string) {
 			x.Helper()
 			x.Publish(plain)
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 			x.WantSound(plain)
 			if x.Failed() {
 				x.Fatal(when)
@@ -221,12 +221,12 @@ func TestUpgradeMakesDroppedIndexesAndColumns(t *testing.T) {
 			x.Error("Publish does not fail without the column")
 		}
 		mended("feed_sync_id")
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		x.Publish(f)
 		if k.Read(); len(k.Log) != 3 {
 			x.Errorf("%d entries were published, want 3", len(k.Log))
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(f)
 	})
 }

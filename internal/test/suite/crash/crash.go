@@ -17,8 +17,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// What the child processes run: one call of the library each, killed before the
-// statement that the parent names.
+// Each child process runs one call of the library, and is killed before the statement that its parent names.
 func init() {
 	for name, call := range map[string]func(context.Context, *rowfeed.DB) error{
 		"publish": func(ctx context.Context, rf *rowfeed.DB) error {
@@ -68,10 +67,10 @@ func init() {
 func TestKilledPublisherLosesNothing(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
-		const changes = 5 // and crashing has a batch size of 2
+		const changes = 5 // suite.Crashing has batches of 2
 		f := x.AddKV()
 		x.Fill(changes)
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		x.Publish(f)
 		k.Read()
 		n, step := x.Kills()
@@ -117,13 +116,13 @@ func TestKilledPublisherLosesNothing(t *testing.T) {
 			}
 			taken := changes - left
 			if taken != value-base || taken != given || taken != 0 && !slices.Contains(passes, taken) {
-				x.Fatalf("killed at n=%d (%s): %d changes taken, sequence advanced by %d, %d positions given", n,
+				x.Fatalf("killed at n=%d (%s): %d changes published, sequence advanced by %d, %d new positions", n,
 					before, taken, value-base, given)
 			}
 			x.WantSound(f)
 			got := k.Read()
 			if len(got) != int(taken) {
-				x.Errorf("killed at n=%d (%s): %d changes taken, %d entries", n, before, taken, len(got))
+				x.Errorf("killed at n=%d (%s): %d changes published, but %d entries read", n, before, taken, len(got))
 			}
 			x.Publish(f)
 			if got = append(got, k.Read()...); !slices.Equal(got, want) {
@@ -132,15 +131,15 @@ func TestKilledPublisherLosesNothing(t *testing.T) {
 			}
 			if before == "" {
 				if taken != changes {
-					x.Errorf("the publisher came to its end with %d of %d changes published", taken, changes)
+					x.Errorf("the publisher was not killed, and published %d of %d changes", taken, changes)
 				}
 				break
 			}
 		}
 		if n <= 3*5 {
-			x.Errorf("it ended before statement %d: three passes have more", n)
+			x.Errorf("the publisher sent fewer than %d statements, want more than 15 for three passes", n)
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(f)
 	})
 }
@@ -151,12 +150,12 @@ func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		x.Fill(1)
 		x.Publish(f)
 		k.Read()
 		for _, committed := range []bool{false, true} {
-			name := map[bool]string{false: "lost", true: "done, its answer lost"}[committed]
+			name := map[bool]string{false: "that fails", true: "that succeeds without an answer"}[committed]
 			k.Read()
 			commits := 0
 			fail := func(ev testdb.TapEvent) error {
@@ -177,7 +176,7 @@ func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 			}
 			x.Exec("INSERT INTO kv SELECT max(id) + 1, 'k', 1 FROM kv",
 				"INSERT INTO kv SELECT max(id) + 1, 'k', 2 FROM kv")
-			other := x.Tapped(hooks, &rowfeed.Config{PublisherLease: rowfeed.NoLease}) // whose COMMITs are not meant
+			other := x.Tapped(hooks, &rowfeed.Config{PublisherLease: rowfeed.NoLease}) // a lease has COMMITs of its own
 			if _, err := other.Publish(x.Ctx); !errors.Is(err, testdb.ErrInjected) {
 				x.Fatalf("COMMIT %s: error %v", name, err)
 			}
@@ -202,7 +201,7 @@ func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 			var ended atomic.Bool
 			result := make(chan error, 1)
 			go func() { result <- other.RunPublisher(ctx); ended.Store(true) }()
-			x.Eventually("RunPublisher goes on", func() bool {
+			x.Eventually("RunPublisher has published after the failed COMMIT", func() bool {
 				return ended.Load() || x.Unpublished() == 0
 			})
 			early := ended.Load()
@@ -213,9 +212,9 @@ func TestCommitWithUnknownOutcomeIsRetried(t *testing.T) {
 		}
 		k.Read()
 		if head := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"); head != 7 || len(k.Log) != 7 {
-			x.Errorf("head %d and %d entries for 7 changes", head, len(k.Log))
+			x.Errorf("the head is %d and a reader got %d entries, want 7 of both", head, len(k.Log))
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(f)
 	})
 }

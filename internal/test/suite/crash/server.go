@@ -41,7 +41,7 @@ func TestPositionsSurviveServerCrash(t *testing.T) {
 			x.Migrate()
 			f := x.AddKV()
 			x.Stays("kv")
-			k := x.Keeper(f, 0)
+			k := x.Recorder(f, 0)
 			for id := 1; id <= 3; id++ {
 				x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id))
 				x.Publish(f)
@@ -65,7 +65,7 @@ func TestPositionsSurviveServerCrash(t *testing.T) {
 				x.WantSound(f)
 			}
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 		})
 	}
 }

@@ -35,10 +35,10 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 			if f.State() != "active" {
 				x.Errorf("%s: the feed is %s", when, f.State())
 			}
-			k := x.Keeper(f, 10_000)
+			k := x.Recorder(f, 10_000)
 			x.Publish(f)
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 			x.WantSound(f)
 			if x.Failed() {
 				x.Fatal(when)
@@ -54,7 +54,7 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 			}
 		}
 
-		// Killed once, then completed.
+		// Feed add is killed once, and the next one completes it.
 		drop()
 		n, step := x.Kills()
 		for ; ; n += step {
@@ -67,18 +67,18 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 			drop()
 		}
 		if n < 15 {
-			x.Errorf("it ended before statement %d", n)
+			x.Errorf("feed add sent fewer than %d statements, want at least 15", n)
 		}
 
-		fills := x.Capture != feedtype.CaptureColumn // rows without a position wait already
-		// Killed again and again, each time a statement later: first until everything is
-		// made, then on through back-fill, with so many rows that it takes two batches.
+		fills := x.Capture != feedtype.CaptureColumn // with capture "column", rows need no back-fill
+		// Feed add is killed several times, each time later: first until all objects exist, then during back-fill. The
+		// table has enough rows for two batches.
 		drop()
 		x.Exec("DELETE FROM kv WHERE id <= 30")
 		x.Fill(2100)
 		for m := 1; fills && x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'filling'") == 0; m += step {
 			if x.Killed("add", m) == "" {
-				x.Fatal("feed add ended before it had anything to fill")
+				x.Fatal("feed add was not killed before back-fill")
 			}
 			write()
 		}
@@ -89,14 +89,14 @@ func TestFeedAddKilledAtEveryStatement(t *testing.T) {
 				x.Scalar("SELECT count(*) FROM rowfeed_feeds WHERE state = 'filling' AND fill_after IS NOT NULL") == 1
 		}
 		if fills && !halfway {
-			x.Error("it was never killed between two batches")
+			x.Error("feed add was never killed between two batches of back-fill")
 		}
 		write()
 		f, err := x.RF.Feed(x.Ctx, "kv")
 		if err != nil {
 			x.Fatal(err)
 		}
-		verify(f, "killed again and again")
+		verify(f, "killed several times")
 		drop()
 	})
 }
@@ -126,7 +126,7 @@ func TestFeedDropKilledAtEveryStatement(t *testing.T) {
 			}
 		}
 		if n < 5 {
-			x.Errorf("it ended before statement %d", n)
+			x.Errorf("feed drop sent fewer than %d statements, want at least 5", n)
 		}
 	})
 }

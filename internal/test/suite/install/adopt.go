@@ -9,11 +9,12 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// inHouse makes a table that has positions of its own, and the sequences of its
+// createPositioned makes a table that has positions of its own, and the sequences of its
 // former publisher.
-func inHouse(x *suite.Env, column string) {
+func createPositioned(x *suite.Env, column string) {
 	x.Helper()
 	x.Exec(
 		"CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, "+column+")",
@@ -29,7 +30,7 @@ func inHouse(x *suite.Env, column string) {
 // their values.
 func TestAdoptedTableKeepsItsPositions(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		inHouse(x, "feed_sync_id BIGINT NULL")
+		createPositioned(x, "feed_sync_id BIGINT NULL")
 		before := x.DB.Dump(x.T)
 		plain := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn}
 		_, err := x.RF.AddFeed(x.Ctx, plain, nil)
@@ -89,7 +90,7 @@ func TestAdoptedTableKeepsItsPositions(t *testing.T) {
 // twice, or leaves no higher position. Columns that cannot hold positions are refused, too.
 func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		inHouse(x, "feed_sync_id BIGINT NULL, shard INT NULL")
+		createPositioned(x, "feed_sync_id BIGINT NULL, shard INT NULL")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
 		for position, reason := range map[int64]string{
 			0: "is not a position", -3: "is not a position", 3: "several rows", math.MaxInt64: "leaves no higher one",
@@ -101,7 +102,7 @@ func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 				x.Errorf("position %d: %v, want %q", position, err, reason)
 			}
 		}
-		// Put right, the same line goes on where it stopped.
+		// With valid positions, the same feed add succeeds.
 		x.Exec("UPDATE kv SET feed_sync_id = NULL WHERE id = 1", "UPDATE kv SET shard = 5 WHERE id = 2")
 		f := x.Add(spec)
 		x.Publish(f)
@@ -127,7 +128,7 @@ func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 // refused.
 func TestAdoptedConsumersResume(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		inHouse(x, "feed_sync_id BIGINT NULL")
+		createPositioned(x, "feed_sync_id BIGINT NULL")
 		x.Exec(
 			"CREATE TABLE cursors"+
 				" (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
@@ -154,7 +155,7 @@ func TestAdoptedConsumersResume(t *testing.T) {
 		spec.AdoptSequence = "sequences"
 		f := x.Add(spec)
 		generation := f.Generation()
-		stand := func() string {
+		consumers := func() string {
 			x.Helper()
 			all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{})
 			if err != nil {
@@ -173,7 +174,7 @@ func TestAdoptedConsumersResume(t *testing.T) {
 			}
 			return strings.Join(text, ", ")
 		}
-		if got, want := stand(), "index 8, mailer 3, new "; got != want {
+		if got, want := consumers(), "index 8, mailer 3, new "; got != want {
 			x.Errorf("consumers: %s, want %s", got, want)
 		}
 		x.Publish(f)
@@ -192,7 +193,7 @@ func TestAdoptedConsumersResume(t *testing.T) {
 		}
 		spec.AdoptCursors = "several"
 		generation = x.Add(spec).Generation()
-		if got, want := stand(), "mailer 9, report "; got != want {
+		if got, want := consumers(), "mailer 9, report "; got != want {
 			x.Errorf("consumers: %s, want %s", got, want)
 		}
 		if err := x.RF.DropFeed(x.Ctx, "kv"); err != nil {
@@ -272,14 +273,12 @@ func TestTriggerThatFiresOnPublishingIsRefused(t *testing.T) {
 // TestColumnCaptureOnPartitionedTable (H11): rows of all partitions are published, and so is a row that moves to
 // another partition.
 func TestColumnCaptureOnPartitionedTable(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite has no partitions
 	suite.EachColumn(t, func(x *suite.Env) {
-		if !x.Has.Partitions {
-			return
-		}
 		x.Exec(x.Statements("install.partitioned")...)
 		before := x.DB.Dump(x.T)
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv"})
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		x.Exec("INSERT INTO kv VALUES (1, 'a', 1), (2, 'b', 2), (101, 'c', 3), (102, 'd', 4)")
 		if n := x.Publish(f); n != 4 {
 			x.Errorf("%d rows were published", n)
@@ -291,7 +290,7 @@ func TestColumnCaptureOnPartitionedTable(t *testing.T) {
 			x.Errorf("%d keys were published", n)
 		}
 		k.Read()
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(f)
 		if x.Has.WritablePartitions {
 			held := x.Begin(0)

@@ -5,16 +5,22 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// mayNot asserts that the database itself refuses each statement because the login lacks a right.
-func mayNot(l *suite.Login, statements ...string) {
+// wantDenials asserts that the database itself refuses each statement because the login lacks a right.
+func wantDenials(l *suite.Login, statements ...string) {
 	l.Helper()
 	for _, s := range statements {
 		tx := l.BeginAs()
 		_, err := tx.ExecContext(l.Ctx, s)
-		if l.Dialect.Classify(err) != dialect.ClassPermission {
-			l.Errorf("%s may %s (%v)", l.Name, s, err)
-		}
+		wantDenied(l, s, err)
 		tx.Rollback()
+	}
+}
+
+// wantDenied asserts that the database refused what the login tried, because the login lacks a right.
+func wantDenied(l *suite.Login, tried string, err error) {
+	l.Helper()
+	if l.Dialect.Classify(err) != dialect.ClassPermission {
+		l.Errorf("login %s tried to %s: error %v, want permission denied", l.Name, tried, err)
 	}
 }
 
@@ -27,9 +33,9 @@ func newGroup(x *suite.Env, member *suite.Login) string {
 	return group
 }
 
-// outOfReach are statements that neither a writer nor a reader of the feed events may run. The table others has a
-// feed, too.
-func outOfReach(x *suite.Env) []string {
+// forbiddenStatements returns statements that neither a writer nor a reader of the feed events may run. The table
+// others has a feed, too.
+func forbiddenStatements(x *suite.Env) []string {
 	return append([]string{
 		"UPDATE rowfeed_shards SET ulid_low = 0, time_ms = 1", "DELETE FROM rowfeed_shards",
 		"INSERT INTO rowfeed_shards (feed, shard, time_ms, ulid_high, ulid_low, witness)" +

@@ -11,7 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// locks tells whether a login may write to a feed as a Go writer does, from its start on.
+// locks opens rowfeed as a writer of the login does, and locks a shard of the feed.
 func locks(l *suite.Login, feed string) error {
 	l.Helper()
 	rf, err := rowfeed.Open(l.Ctx, l.Pool, l.Dialect, nil)
@@ -67,7 +67,7 @@ func TestOwnersKeepTheirRights(t *testing.T) {
 			x.WantCode(err, rowfeed.Refused)
 			x.SameDump(before, "refused")
 		}
-		// The record of events has it from before. A function is made anew, with its rights.
+		// The login had its grant for events before it became the owner. Upgrade creates the function and grants it.
 		x.Exec("DROP FUNCTION rowfeed_ulid_events")
 		if _, err := owner.FeedOf("events").Admin().Upgrade(x.Ctx); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestOwnersKeepTheirRights(t *testing.T) {
 		}
 		for _, s := range steps {
 			if strings.HasPrefix(s.SQL, "REVOKE") {
-				t.Errorf("the script takes an owner's rights: %s", s.SQL)
+				t.Errorf("the script revokes rights of the owner: %s", s.SQL)
 			}
 		}
 		if err := owner.FeedOf("events").Admin().Revoke(x.Ctx, rowfeed.Grants{Writers: both.Writers}); err != nil {
@@ -147,7 +147,7 @@ func TestAccountIsKnownInAnySpelling(t *testing.T) {
 		}
 		x.SameDump(before, "all revoked")
 
-		if x.Engine == testdb.MariaDB {
+		if x.Has.HostlessRoles {
 			role := "role_" + x.DB.Name
 			x.Exec("CREATE ROLE " + role)
 			x.Cleanup(func() { x.Exec("DROP ROLE " + role) })

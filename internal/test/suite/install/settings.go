@@ -3,7 +3,6 @@ package install
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,68 +10,64 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// surroundings are settings that an administrator or an application may have made: of the database on PostgreSQL,
-// of the server on MariaDB and MySQL, of every connection on SQLite. All sessions have them, the writers' too.
-type surroundings []string
+// settings are settings that an administrator or an application may have made. On PostgreSQL the database has them, on
+// MariaDB and MySQL the server, on SQLite each connection. All sessions have them, also those of writers.
+type settings []string
 
-// make makes them for sessions that begin from now on, until undo is called.
-func (s surroundings) make(x *suite.Env) (undo func()) {
+// settingsOf returns the groups of settings in a text of the fixture, by their names.
+func settingsOf(t *testing.T, has *fixture.Fixture, text string) map[string]settings {
+	t.Helper()
+	groups := map[string]settings{}
+	for line := range strings.Lines(has.Text(t, text)) {
+		group, setting, _ := strings.Cut(strings.TrimSpace(line), " -> ")
+		groups[group] = append(groups[group], setting)
+	}
+	return groups
+}
+
+// make gives the settings to all sessions that begin before undo is called.
+func (s settings) make(x *suite.Env) (undo func()) {
 	x.Helper()
-	var takeBack func()
-	switch x.Family() {
-	case "postgres":
-		for _, setting := range s {
-			x.DB.Exec(x.T, "ALTER DATABASE "+x.DB.Name+" SET "+setting)
-		}
-		takeBack = func() { x.DB.Exec(x.T, "ALTER DATABASE "+x.DB.Name+" RESET ALL") }
-	case "mysql":
-		var back []string
-		for _, setting := range s {
-			name, _, _ := strings.Cut(setting, " = ")
-			var value string
-			if err := x.DB.Admin().QueryRowContext(x.Ctx, "SELECT @@GLOBAL."+name).Scan(&value); err != nil {
-				x.Fatal(err)
-			}
-			if strings.Trim(value, "-0123456789") != "" || value == "" {
-				value = "'" + value + "'"
-			}
-			back = append(back, "SET GLOBAL "+name+" = "+value)
-			x.DB.Exec(x.T, "SET GLOBAL "+setting)
-		}
-		takeBack = func() {
-			for _, set := range back {
-				x.DB.Exec(x.T, set)
-			}
-		}
-	default:
+	if x.Has.ConnectionSettings {
 		x.DB.Admin().SetMaxOpenConns(1)
 		for _, setting := range s {
-			x.DB.Exec(x.T, "PRAGMA "+setting)
+			x.DB.Exec(x.T, x.Text("install.set", setting))
 		}
 		return func() {}
 	}
-	x.DB.Reconnect() // the sessions of before do not have them
-	x.Cleanup(takeBack)
-	return func() { takeBack(); x.DB.Reconnect() }
+	var former []string
+	for _, setting := range s {
+		name, _, _ := strings.Cut(setting, " = ")
+		former = append(former, x.List(x.Text("install.set_former", x.DB.Name, name))...)
+		x.DB.Exec(x.T, x.Text("install.set", setting, x.DB.Name))
+	}
+	restore := func() {
+		for _, statement := range former {
+			x.DB.Exec(x.T, statement)
+		}
+	}
+	x.DB.Reconnect() // open sessions do not have the settings
+	x.Cleanup(restore)
+	return func() { restore(); x.DB.Reconnect() }
 }
 
-// reopen opens rowfeed on new sessions: on a pool as a program may have it, or on one that rowfeed's own commands open.
-func reopen(x *suite.Env, s surroundings, own bool) {
+// reopen opens rowfeed on new sessions: on a pool of an application, or on one that rowfeed's commands would open.
+func reopen(x *suite.Env, s settings, ofCommands bool) {
 	x.Helper()
-	if own {
+	if ofCommands {
 		y := suite.OpenEnv(x.T, x.DB, nil)
 		x.Pool, x.RF = y.Pool, y.RF
 		return
 	}
 	var params []string
-	if x.Family() == "sqlite" {
+	if x.Has.ConnectionSettings {
 		for _, setting := range s {
-			name, value, _ := strings.Cut(setting, " = ")
-			params = append(params, "_pragma="+name+"("+value+")")
+			params = append(params, parameter(x, setting))
 		}
 	}
 	x.Pool = x.DB.OpenTapped(x.T, testdb.Hooks{}, params...)
@@ -81,6 +76,13 @@ func reopen(x *suite.Env, s surroundings, own bool) {
 		x.Fatal(err)
 	}
 	x.RF = rf
+}
+
+// parameter returns the parameter of a database's URL that gives a setting to all sessions of a pool.
+func parameter(x *suite.Env, setting string) string {
+	x.Helper()
+	name, value, _ := strings.Cut(setting, " = ")
+	return x.Text("install.setting_parameter", name, value)
 }
 
 // settingsTables are the names of the tables whose feeds are observed, and the statements that create them. Their keys
@@ -114,20 +116,14 @@ func settingsWrites(x *suite.Env) [3][]string {
 	}}
 }
 
-// life is what a reader and an operator see of two feeds from their beginning, under settings, and afterwards without.
-func life(x *suite.Env, s surroundings, own bool) (told []string) {
+// observed returns what a reader and an operator see of two feeds: from adding the feeds on with the settings, and
+// afterwards without them.
+func observed(x *suite.Env, s settings, own bool) (notes []string) {
 	x.Helper()
-	tell := func(format string, args ...any) {
-		told = append(told, strings.ReplaceAll(fmt.Sprintf(format, args...), x.DB.Name+".", ""))
+	note := func(format string, args ...any) {
+		notes = append(notes, strings.ReplaceAll(fmt.Sprintf(format, args...), x.DB.Name+".", ""))
 	}
-	if x.Family() == "postgres" {
-		x.Exec("CREATE SCHEMA types", "CREATE TYPE types.mood AS ENUM ('sad', 'happy')", "CREATE SEQUENCE numbers",
-			"CREATE DOMAIN types.small AS bigint CHECK (VALUE < 1000)", "CREATE DOMAIN types.mail AS text")
-		if x.Scalar("SELECT count(*) FROM pg_available_extensions WHERE name = 'citext'") == 1 {
-			x.Exec("CREATE EXTENSION citext SCHEMA types", "DROP DOMAIN types.mail",
-				"CREATE DOMAIN types.mail AS types.citext")
-		}
-	}
+	x.Exec(x.Statements("install.settings_types")...)
 	names, tables := settingsTables(x)
 	x.Exec(tables...)
 	writes := settingsWrites(x)
@@ -137,12 +133,12 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 	x.Migrate()
 	cursors := make([]rowfeed.Cursor, len(names))
 	const shards = 4
-	look := func(what string, feeds []*rowfeed.Feed) {
+	observe := func(what string, feeds []*rowfeed.Feed) {
 		x.Helper()
 		for i, f := range feeds {
 			var lines []string
 			lines, cursors[i] = x.Drain(f, cursors[i])
-			tell("%s, %s: %q", what, f.Name(), lines)
+			note("%s, %s: %q", what, f.Name(), lines)
 			info, err := f.Info(x.Ctx)
 			if err != nil {
 				x.Fatal(err)
@@ -150,11 +146,11 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 			types := fmt.Sprint(info.Key, info.Columns)
 			// PostgreSQL may quote the names of users' types.
 			types = regexp.MustCompile(`"?types"?\."?(mail|mood|small)"?`).ReplaceAllString(types, "types.$1")
-			tell("%s, %s: %s", what, f.Name(), types)
+			note("%s, %s: %s", what, f.Name(), types)
 			for shard := range shards {
 				entries, _ := x.Part(f, rowfeed.One(shard), "", 100)
 				for _, e := range entries {
-					tell("%s, %s, shard %d: %s", what, f.Name(), shard, suite.Line(e))
+					note("%s, %s, shard %d: %s", what, f.Name(), shard, suite.Line(e))
 				}
 			}
 			findings, err := f.Admin().Check(x.Ctx)
@@ -163,11 +159,11 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 				if finding.Key != nil {
 					key = string(finding.Key.AppendJSON(nil))
 				}
-				tell("%s, %s: %s %s", what, f.Name(), finding.Problem, key)
+				note("%s, %s: %s %s", what, f.Name(), finding.Problem, key)
 			}
 			problems, verified := f.Admin().Verify(x.Ctx)
 			n, repaired := f.Admin().Repair(x.Ctx)
-			tell("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n,
+			note("%s, %s: checked %v, verified %q %v, repaired %d %v", what, f.Name(), err, problems, verified, n,
 				repaired)
 		}
 	}
@@ -182,27 +178,27 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 			keys = append(keys, key)
 		}
 		unknown, err := f.Admin().UnknownKeys(x.Ctx, keys...)
-		tell("%s, %s: of %d keys unknown are %v %v", what, f.Name(), len(keys), unknown, err)
+		note("%s, %s: of %d keys unknown are %v %v", what, f.Name(), len(keys), unknown, err)
 		err = f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Republish(x.Ctx, tx, keys...) })
-		tell("%s, %s: republished, %v", what, f.Name(), err)
+		note("%s, %s: republished, %v", what, f.Name(), err)
 		n, err := f.Admin().RepublishWhere(x.Ctx, "", 1, nil)
-		tell("%s, %s: republished %d, %v", what, f.Name(), n, err)
+		note("%s, %s: republished %d, %v", what, f.Name(), n, err)
 	}
 	var feeds []*rowfeed.Feed
 	for _, name := range names {
 		feeds = append(feeds, x.Add(rowfeed.FeedSpec{Name: name, Table: name, DataShards: shards}))
 	}
-	look("added", feeds)
+	observe("added", feeds)
 	x.Exec(writes[1]...)
-	look("written", feeds)
+	observe("written", feeds)
 	for _, f := range feeds {
 		republish("read", f)
 	}
-	look("republished", feeds)
+	observe("republished", feeds)
 	for i, f := range feeds {
 		x.Exec(x.Text("install.drop_capture_trigger", names[i]))
 		mended, err := f.Admin().Upgrade(x.Ctx)
-		tell("%s: upgraded, %q %v", f.Name(), mended, err)
+		note("%s: upgraded, %q %v", f.Name(), mended, err)
 	}
 	undo()
 	reopen(x, nil, own)
@@ -215,146 +211,19 @@ func life(x *suite.Env, s surroundings, own bool) (told []string) {
 		republish("without", f)
 		cursors[i] = ""
 	}
-	look("without", feeds)
+	observe("without", feeds)
 	x.Exec(writes[2]...)
-	look("at last", feeds)
-	return told
-}
-
-// settingsThatMatter could each change what triggers record, or what rowfeed's sessions write, compare or read.
-func settingsThatMatter(e testdb.Engine) map[string]surroundings {
-	switch e.Family {
-	case "postgres":
-		return map[string]surroundings{
-			"formats": {
-				"TimeZone = 'America/New_York'",
-				"DateStyle = 'German, DMY'",
-				"IntervalStyle = 'sql_standard'",
-				"extra_float_digits = -12",
-				"bytea_output = 'escape'",
-				"xmlbinary = 'hex'",
-				"xmloption = 'document'",
-				"lc_numeric = 'C'",
-				"lc_monetary = 'C'",
-			},
-			"parsing": {
-				"standard_conforming_strings = off",
-				"escape_string_warning = on",
-				"backslash_quote = off",
-				"array_nulls = off",
-				"transform_null_equals = on",
-				"client_encoding = 'UTF8'",
-			},
-			"quote_all_identifiers": {"quote_all_identifiers = on", "search_path = public, types"},
-			"transactions": {
-				"default_transaction_isolation = 'serializable'",
-				"default_transaction_deferrable = on",
-				"row_security = off",
-				"check_function_bodies = off",
-				"default_table_access_method = 'heap'",
-				"default_tablespace = 'pg_default'",
-			},
-			"use_column": {
-				"plpgsql.variable_conflict = 'use_column'",
-				"plpgsql.extra_errors = 'all'",
-				"plan_cache_mode = 'force_generic_plan'",
-			},
-			"use_variable": {
-				"plpgsql.variable_conflict = 'use_variable'",
-				"plpgsql.extra_warnings = 'all'",
-				"search_path = public, types",
-			},
-		}
-	case "mysql":
-		modes := func(names ...string) surroundings {
-			return surroundings{"sql_mode = '" + strings.Join(names, ",") + "'"}
-		}
-		parsing := []string{
-			"ANSI_QUOTES",
-			"PIPES_AS_CONCAT",
-			"IGNORE_SPACE",
-			"REAL_AS_FLOAT",
-			"NO_BACKSLASH_ESCAPES",
-			"HIGH_NOT_PRECEDENCE",
-			"NO_UNSIGNED_SUBTRACTION",
-			"NO_AUTO_VALUE_ON_ZERO",
-		}
-		strict := []string{
-			"ONLY_FULL_GROUP_BY",
-			"STRICT_ALL_TABLES",
-			"NO_ZERO_DATE",
-			"NO_ZERO_IN_DATE",
-			"ERROR_FOR_DIVISION_BY_ZERO",
-		}
-		all := map[string]surroundings{
-			"parsing": modes(parsing...),
-			"strict":  modes(strict...),
-			"lax":     modes("ALLOW_INVALID_DATES"),
-			"limits": {
-				"sql_select_limit = 1",
-				"group_concat_max_len = 4",
-				"div_precision_increment = 0",
-				"foreign_key_checks = 0",
-				"unique_checks = 0",
-				"explicit_defaults_for_timestamp = 0",
-				"sql_auto_is_null = 1",
-			},
-			"connection": {
-				"character_set_client = latin1",
-				"character_set_connection = latin1",
-				"character_set_results = latin1",
-				"time_zone = '+05:45'",
-			},
-		}
-		if e == testdb.MariaDB {
-			all["parsing"] = modes(append(parsing, "SIMULTANEOUS_ASSIGNMENT")...)
-			all["strict"] = modes(append(strict, "TIME_ROUND_FRACTIONAL")...)
-			all["lax"] = append(modes(), "old_mode = 'NO_DUP_KEY_WARNINGS_WITH_IGNORE,ZERO_DATE_TIME_CAST'",
-				"optimizer_switch = 'derived_merge=off,condition_pushdown_for_derived=off,split_materialized=off'")
-			all["MSSQL"] = modes("MSSQL")
-			all["PAD_CHAR_TO_FULL_LENGTH"] = modes("PAD_CHAR_TO_FULL_LENGTH")
-		} else {
-			all["lax"] = append(modes("TIME_TRUNCATE_FRACTIONAL"), "sql_require_primary_key = 1",
-				"optimizer_switch = 'derived_merge=off,derived_condition_pushdown=off,prefer_ordering_index=off'")
-		}
-		return all
-	}
-	return map[string]surroundings{
-		"recursive_triggers":        {"recursive_triggers = 1"},
-		"case_sensitive_like":       {"case_sensitive_like = 1"},
-		"foreign_keys":              {"foreign_keys = 1", "defer_foreign_keys = 1"},
-		"legacy_alter_table":        {"legacy_alter_table = 1"},
-		"trusted_schema":            {"trusted_schema = 0"},
-		"reverse_unordered_selects": {"reverse_unordered_selects = 1"},
-		"ignore_check_constraints":  {"ignore_check_constraints = 1"},
-		"automatic_index":           {"automatic_index = 0"},
-		"encoding":                  {"encoding = 'UTF-16'"},
-		"cell_size_check":           {"cell_size_check = 1", "count_changes = 1", "empty_result_callbacks = 1"},
-	}
-}
-
-// settingsRefused are settings under which rowfeed's sessions cannot work. Pools that its commands open do not have
-// them, and others are refused.
-func settingsRefused(e testdb.Engine) map[string]surroundings {
-	if e.Family != "mysql" {
-		return nil
-	}
-	all := map[string]surroundings{"max_join_size": {"max_join_size = 1"}, "sql_safe_updates": {"sql_safe_updates = 1"}}
-	if e == testdb.MySQL {
-		all["PAD_CHAR_TO_FULL_LENGTH"] = surroundings{"sql_mode = 'PAD_CHAR_TO_FULL_LENGTH'"}
-		return all
-	}
-	all["EMPTY_STRING_IS_NULL"] = surroundings{"sql_mode = 'STRICT_ALL_TABLES,EMPTY_STRING_IS_NULL'"}
-	all["ORACLE"] = surroundings{"sql_mode = 'ORACLE'"}
-	return all
+	observe("at last", feeds)
+	return notes
 }
 
 // TestUnsafeSessionSettingsAreRefused (V13): in some modes, an empty key, or one with blanks, would become another key.
 // On a pool whose sessions have such a mode, every operation is refused by name and changes nothing.
 func TestUnsafeSessionSettingsAreRefused(t *testing.T) {
 	testdb.Quick(t)
+	testdb.Only(t, testdb.InnoDB...) // the others have no such modes
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		for name, s := range settingsRefused(e) {
+		for name, s := range settingsOf(t, fixture.Of(e), "install.refused_settings") {
 			if !strings.HasPrefix(s[0], "sql_mode") {
 				continue // the server itself refuses
 			}
@@ -363,8 +232,7 @@ func TestUnsafeSessionSettingsAreRefused(t *testing.T) {
 			x.AddKV()
 			x.Exec("INSERT INTO kv VALUES (1, 'a', 1)")
 			before := x.DB.Dump(t)
-			_, mode, _ := strings.Cut(s[0], " = ")
-			pool := x.DB.OpenTapped(t, testdb.Hooks{}, "sql_mode="+url.QueryEscape(mode))
+			pool := x.DB.OpenTapped(t, testdb.Hooks{}, parameter(x, s[0]))
 			rf, err := rowfeed.Open(x.Ctx, pool, x.Dialect, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -407,12 +275,13 @@ func TestSessionSettingsChangeNothing(t *testing.T) {
 					x.Capture = capture
 					return x
 				}
-				want := life(fresh(t), nil, false)
-				all, refused := settingsThatMatter(e), settingsRefused(e)
+				want := observed(fresh(t), nil, false)
+				all := settingsOf(t, fixture.Of(e), "install.settings")
+				refused := settingsOf(t, fixture.Of(e), "install.refused_settings")
 				maps.Copy(all, refused)
 				for _, name := range slices.Sorted(maps.Keys(all)) {
 					t.Run(name, func(t *testing.T) {
-						got := life(fresh(t), all[name], refused[name] != nil)
+						got := observed(fresh(t), all[name], refused[name] != nil)
 						for i, line := range want {
 							if i >= len(got) || got[i] != line {
 								t.Errorf("under %q:\n%s\nwant:\n%s", all[name],

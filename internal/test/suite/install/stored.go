@@ -15,30 +15,30 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// storedFolder has a dump for each database, with a feed of every kind, which every later commit reads
-// until the format of the tables is changed on purpose.
+// storedFolder has a dump for each database, with a feed of every kind. Later commits must be able to read it, until
+// one changes the format of rowfeed's tables on purpose.
 const storedFolder = "../../../internal/test/suite/install/testdata/stored"
 
-// stored is a feed of a dump: the table of its name has rows 1 to 6, of which the consumer app has seen
-// 1 to 4 and could not handle 2; row 3 was deleted, where the feed tells of deletes. Row 5 is published,
-// row 6 is not.
-type stored struct {
+// storedFeed is a feed of a dump. Its table has the rows 1 to 6. The consumer app has handled 1 to 4, except for 2,
+// which is a dead letter. Row 3 was deleted if the feed has deletes. Row 5 is published, row 6 is not.
+type storedFeed struct {
 	name, create string
 	spec         rowfeed.FeedSpec
-	insert       string // with the row's number in place of %d
+	insert       string // %d is the row's number
 	key          func(id int) rowfeed.Key
 }
 
-func storedFeeds(x *suite.Env) []stored {
+func storedFeeds(x *suite.Env) []storedFeed {
 	key := func(id int) rowfeed.Key { return rowfeed.Key{int64(id)} }
 	one := "(id BIGINT NOT NULL PRIMARY KEY, v INT NOT NULL)"
 	row := "VALUES (%d, 1)"
-	return []stored{
+	return []storedFeed{
 		{"single", one, rowfeed.FeedSpec{}, row, key},
 		{"composite", "(ns VARCHAR(50) NOT NULL, id VARCHAR(50) NOT NULL, v INT NOT NULL, PRIMARY KEY (ns, id))",
 			rowfeed.FeedSpec{}, "VALUES ('ü', '%d', 1)",
@@ -59,10 +59,9 @@ func storedFeeds(x *suite.Env) []stored {
 func TestStoredDatabaseIsReadable(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		file := filepath.Join(storedFolder, e.Name+".sql")
-		if e == testdb.Postgres18 { // reads what the other version has written
-			file = filepath.Join(storedFolder, testdb.Postgres15.Name+".sql")
-		} else if _, err := os.Stat(file); golden.Update() && os.IsNotExist(err) {
+		savedBy := fixture.Of(e).Text(t, "install.saved_by")
+		file := filepath.Join(storedFolder, savedBy+".sql")
+		if _, err := os.Stat(file); e.Name == savedBy && golden.Update() && os.IsNotExist(err) {
 			x := suite.NewEnv(t, e, nil)
 			x.Migrate()
 			store(x)
@@ -102,7 +101,7 @@ func store(x *suite.Env) {
 		page := storedPage(x, f, rowfeed.Beginning)
 		x.Exec(fmt.Sprintf("INSERT INTO saved VALUES ('%s', '%s', NULL)", s.name, page.Cursor))
 		if got := storedConsume(x, f, 2); len(got) != 4 {
-			x.Fatalf("%s: the consumer is handed %q", s.name, got)
+			x.Fatalf("%s: the consumer got %q", s.name, got)
 		}
 		if s.spec.Mode == "" {
 			must(x, f.InOwnTx(x.Ctx, func(tx rowfeed.Tx) error { return f.Delete(x.Ctx, tx, s.key(3)) }))
@@ -135,7 +134,7 @@ func must(x *suite.Env, err error) {
 }
 
 // storeRow inserts a row as the feed's writers do.
-func storeRow(x *suite.Env, f *rowfeed.Feed, s stored, id int) {
+func storeRow(x *suite.Env, f *rowfeed.Feed, s storedFeed, id int) {
 	x.Helper()
 	insert := "INSERT INTO " + s.name + " " + fmt.Sprintf(s.insert, id)
 	if s.spec.Mode == "" || s.spec.Capture == feedtype.CaptureTrigger {
@@ -159,7 +158,7 @@ func storeRow(x *suite.Env, f *rowfeed.Feed, s stored, id int) {
 	x.Commit(tx)
 }
 
-// storedPage is what the feed has behind a cursor.
+// storedPage returns the page behind a cursor.
 func storedPage(x *suite.Env, f *rowfeed.Feed, after rowfeed.Cursor) rowfeed.Page {
 	x.Helper()
 	req := rowfeed.Request{After: after}
@@ -173,8 +172,8 @@ func storedPage(x *suite.Env, f *rowfeed.Feed, after rowfeed.Cursor) rowfeed.Pag
 	return page
 }
 
-// storedConsume runs the consumer app, which cannot handle the row failing, and answers the rows that it is
-// handed: "5", or "-3" of a delete.
+// storedConsume runs the consumer app, whose handler fails for the row failing. It returns the rows that the handler
+// got: "5" for an upsert, "-3" for a delete.
 func storedConsume(x *suite.Env, f *rowfeed.Feed, failing int) (ids []string) {
 	x.Helper()
 	c := &rowfeed.Consumer{Name: "app", Source: f, DB: x.RF, OnFailure: rowfeed.SetAside,
@@ -186,7 +185,7 @@ func storedConsume(x *suite.Env, f *rowfeed.Feed, failing int) (ids []string) {
 					ids = append(ids, id)
 				}
 				if id == fmt.Sprint(failing) {
-					return errors.New("this row is not wanted")
+					return errors.New("the handler fails for this row")
 				}
 			}
 			return nil
@@ -204,7 +203,7 @@ func storedID(e rowfeed.Entry) string {
 	return fmt.Sprint(id)
 }
 
-// readStored reads what store has made.
+// readStored asserts that the database is as store has left it.
 func readStored(x *suite.Env) {
 	x.Helper()
 	feeds, err := x.RF.Feeds(x.Ctx)
@@ -248,12 +247,12 @@ func readStored(x *suite.Env) {
 			x.Errorf("%s: dead letters %+v %v", s.name, letters, err)
 		}
 		if got := storedConsume(x, f, 0); !slices.Equal(got, want) {
-			x.Errorf("%s: the consumer is handed %q, want %q", s.name, got, want)
+			x.Errorf("%s: the consumer got %q, want %q", s.name, got, want)
 		}
 		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, id, nil)
 		must(x, err)
 		if got := storedConsume(x, f, 0); !slices.Equal(got, []string{"2"}) {
-			x.Errorf("%s: of the dead letter the consumer is handed %q", s.name, got)
+			x.Errorf("%s: of the dead letter the consumer got %q", s.name, got)
 		}
 		x.WantSound(f)
 	}
@@ -276,7 +275,7 @@ func readStored(x *suite.Env) {
 // storedAct is in the audit log.
 var storedAct = admin.Act{Actor: "ü@stored", Act: "consumer pause", Object: "consumer paused", Detail: "one feed"}
 
-// storedEntries are the entries of a page as JSON, one a line.
+// storedEntries returns the entries of a page as lines of JSON.
 func storedEntries(page rowfeed.Page) string {
 	var lines []string
 	for _, e := range page.Entries {
@@ -285,7 +284,7 @@ func storedEntries(page rowfeed.Page) string {
 	return strings.Join(lines, "\n")
 }
 
-// storedHalves is a consumer with two shards.
+// storedHalves runs a consumer with two shards, and returns the rows that its handler got.
 func storedHalves(x *suite.Env, f *rowfeed.Feed) (ids []string) {
 	x.Helper()
 	c := &rowfeed.Consumer{Name: "halves", Source: f, DB: x.RF, ShardCount: 2,
@@ -300,18 +299,18 @@ func storedHalves(x *suite.Env, f *rowfeed.Feed) (ids []string) {
 	return ids
 }
 
-// storedPaused runs a consumer that is paused afterwards.
+// storedPaused runs the consumer that storeConsumers pauses.
 func storedPaused(x *suite.Env, f *rowfeed.Feed) error {
 	return (&rowfeed.Consumer{Name: "paused", Source: f, DB: x.RF, Options: rowfeed.ConsumerOptions{Limit: 1},
 		Handle: func(context.Context, *sql.Tx, []rowfeed.Entry) error { return nil }}).RunOnce(x.Ctx)
 }
 
-// storeConsumers makes a consumer with two shards and one that is paused, both behind row 5, and marks the
-// first entry as processed.
+// storeConsumers creates a consumer with two shards and a paused one. Both have read up to row 5. It marks the first
+// entry as processed.
 func storeConsumers(x *suite.Env, f *rowfeed.Feed) {
 	x.Helper()
 	if got := storedHalves(x, f); !slices.Equal(got, []string{"1", "2", "4", "5"}) {
-		x.Fatalf("two shards are handed %q", got)
+		x.Fatalf("two shards got %q", got)
 	}
 	must(x, storedPaused(x, f))
 	_, err := x.RF.Admin().PauseConsumer(x.Ctx, rowfeed.ConsumerID{Consumer: "paused"})
@@ -319,7 +318,7 @@ func storeConsumers(x *suite.Env, f *rowfeed.Feed) {
 	storedMark(x, f, 0, true)
 }
 
-// storedMark marks an entry as processed, and wants it to be the first time or not.
+// storedMark marks an entry as processed, and asserts whether this was the first time.
 func storedMark(x *suite.Env, f *rowfeed.Feed, i int, want bool) {
 	x.Helper()
 	tx := x.Begin(sql.LevelReadCommitted)
@@ -331,11 +330,11 @@ func storedMark(x *suite.Env, f *rowfeed.Feed, i int, want bool) {
 	x.Commit(tx)
 }
 
-// readConsumers reads what storeConsumers has made. Row 6 is published.
+// readConsumers asserts that consumers resume as storeConsumers has left them. Row 6 is published.
 func readConsumers(x *suite.Env, f *rowfeed.Feed) {
 	x.Helper()
 	if got := storedHalves(x, f); !slices.Equal(got, []string{"6"}) {
-		x.Errorf("two shards are handed %q, want row 6", got)
+		x.Errorf("two shards got %q, want row 6", got)
 	}
 	if n, err := x.RF.Admin().ConsumerShardCount(x.Ctx, "halves", f.Name()); err != nil || n != 2 {
 		x.Errorf("the consumer has %d shards, want 2: %v", n, err)

@@ -20,39 +20,33 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// oldBinary makes the saved databases of testdata/upgrade anew: build rowfeed of an older commit,
-// and run go test ./cmd/internal/suite -run TestSuite/install/TestOldDatabaseIsUpgraded -args -old-binary FILE. What it
-// writes is named after the version of that binary's tables.
+// oldBinary writes new dumps to testdata/upgrade. Build rowfeed of an older commit, and run
+//
+//	go test ./cmd/internal/suite -run TestSuite/install/TestOldDatabaseIsUpgraded -args -old-binary FILE
+//
+// Dumps are named after the version of that binary's tables.
 var oldBinary = flag.String("old-binary", "", "an older rowfeed, which makes the databases that are upgraded")
-
-// savedOn are the engines whose databases can be saved, by what the files are called. What
-// MySQL's tables are upgraded by is what MariaDB's are.
-var savedOn = map[string]string{
-	"sqlite":     "sqlite",
-	"postgres15": "postgres",
-	"postgres18": "postgres",
-	"mariadb":    "mariadb",
-}
 
 // TestOldDatabaseIsUpgraded (M63, O7): databases that older versions of rowfeed used are refused with the next step,
 // then upgraded. Nothing is lost, be it pending changes, deletes, dead letters or leases, and consumers resume at their
 // cursors.
 func TestOldDatabaseIsUpgraded(t *testing.T) {
 	testdb.Quick(t)
+	// MySQL's tables are upgraded as MariaDB's are.
+	testdb.Only(t, testdb.SQLite, testdb.Postgres15, testdb.Postgres18, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
-		kind := savedOn[e.Name]
-		if kind == "" {
-			return
-		}
-		if *oldBinary != "" && e.Name != "postgres18" {
-			save(t, e, kind)
+		savedBy := fixture.Of(e).Text(t, "install.saved_by")
+		if *oldBinary != "" && e.Name == savedBy {
+			save(t, e)
 		}
 		files, err := filepath.Glob(
-			filepath.Join("../../../internal/test/suite/install/testdata/upgrade", kind+".*.sql"),
+			filepath.Join("../../../internal/test/suite/install/testdata/upgrade", savedBy+".*.sql"),
 		)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no saved databases: %v", err)
@@ -78,7 +72,8 @@ func upgradeSaved(x *suite.Env) {
 		x.Errorf("tables of an older version: %v", err)
 	}
 	before := contents(x)
-	own := x.By(map[string]string{"sqlite": "main", "postgres": "public", "mysql": x.DB.Name})
+	own, err := x.Dialect.CurrentSchema(x.Ctx, dialect.On(x.DB.Admin()))
+	must(x, err)
 	for table, rows := range before {
 		for i := range rows {
 			if strings.HasPrefix(table,
@@ -159,7 +154,7 @@ func upgradeSaved(x *suite.Env) {
 	}
 }
 
-// contents are the rows of rowfeed's tables, but for the one that says the version.
+// contents returns the rows of rowfeed's tables, except for schema_version.
 func contents(x *suite.Env) map[string][]string {
 	x.Helper()
 	all := map[string][]string{}
@@ -170,7 +165,7 @@ func contents(x *suite.Env) map[string][]string {
 		table := "rowfeed_" + base
 		columns, err := columnsOf(x, table)
 		if err != nil || len(columns) == 0 {
-			continue // of a later version, or of a feed that there is not
+			continue // the version or its feeds do not have the table
 		}
 		slices.Sort(columns)
 		list := strings.Join(columns, ", ")
@@ -181,7 +176,7 @@ func contents(x *suite.Env) map[string][]string {
 	return all
 }
 
-// columnsOf names a table's columns; none where it is not there.
+// columnsOf returns the names of a table's columns. The error says that there is no such table.
 func columnsOf(x *suite.Env, table string) ([]string, error) {
 	rows, err := x.DB.Admin().QueryContext(x.Ctx, "SELECT * FROM "+table+" WHERE 1 = 0")
 	if err != nil {
@@ -191,7 +186,7 @@ func columnsOf(x *suite.Env, table string) ([]string, error) {
 	return rows.Columns()
 }
 
-// consumes runs a consumer until the head, and answers the ids it was handed, in order.
+// consumes runs a consumer up to the head, and returns the keys that its handler got.
 func consumes(x *suite.Env, f *rowfeed.Feed, name string) (ids []string) {
 	x.Helper()
 	c := &rowfeed.Consumer{
@@ -223,8 +218,8 @@ func wantIDs(x *suite.Env, what string, got []string, want ...int) {
 	}
 }
 
-// save has the old binary make a database and work on it, and writes it down.
-func save(t *testing.T, e testdb.Engine, kind string) {
+// save lets the old binary make a database and work on it, and writes the database's dump.
+func save(t *testing.T, e testdb.Engine) {
 	db := e.New(t)
 	folder := t.TempDir()
 	old := func(args ...string) string {
@@ -271,7 +266,7 @@ func save(t *testing.T, e testdb.Engine, kind string) {
 		old("relay", "ev", "--to", "stdout:", "--consumer", "evlines", "--once")
 		db.Exec(t, "INSERT INTO ev VALUES (2, 4, 'd')")
 	}
-	path := filepath.Join("../../../internal/test/suite/install/testdata/upgrade", kind+"."+made[1]+".sql")
+	path := filepath.Join("../../../internal/test/suite/install/testdata/upgrade", e.Name+"."+made[1]+".sql")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}

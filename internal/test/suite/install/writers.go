@@ -1,8 +1,6 @@
 package install
 
 import (
-	"database/sql"
-	"errors"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
@@ -14,39 +12,25 @@ import (
 // feed existed.
 func TestWriterNeedsRightsOnItsTableOnly(t *testing.T) {
 	testdb.Quick(t)
+	testdb.Only(t, testdb.Servers...) // SQLite has no logins
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
-		write := []string{
+		rights := "SELECT, INSERT, UPDATE, DELETE"
+		writes := []string{
 			"INSERT INTO kv VALUES (1, 'a', 0)",
 			"UPDATE kv SET v = 1",
 			"UPDATE kv SET id = 2",
 			"DELETE FROM kv WHERE id = 9",
 		}
-		switch x.Family() {
-		case "sqlite":
-			return // has no users
-		case "postgres":
-			x.Exec("CREATE ROLE writer_"+x.DB.Name,
-				"GRANT SELECT, INSERT, UPDATE, DELETE, TRUNCATE ON kv TO writer_"+x.DB.Name)
-			x.Cleanup(func() {
-				x.Exec("DROP OWNED BY writer_"+x.DB.Name, "DROP ROLE writer_"+x.DB.Name)
-			})
-			for _, s := range append(write, "TRUNCATE kv", "INSERT INTO kv VALUES (2, 'a', 1)") {
-				x.Exec("SET ROLE writer_" + x.DB.Name + "; " + s + "; RESET ROLE")
-			}
-		case "mysql":
-			x.Exec("CREATE USER writer_"+x.DB.Name+"@'%' IDENTIFIED BY 'pw'",
-				"GRANT SELECT, INSERT, UPDATE, DELETE ON "+x.DB.Name+".kv TO writer_"+x.DB.Name+"@'%'")
-			x.Cleanup(func() { x.Exec("DROP USER writer_" + x.DB.Name + "@'%'") })
-			other, err := sql.Open("mysql", "writer_"+x.DB.Name+":pw@"+suite.HostOf(x.DB.URL))
-			if err != nil {
-				x.Fatal(err)
-			}
-			defer other.Close()
-			for _, s := range write {
-				if _, err := other.ExecContext(x.Ctx, s); err != nil {
-					x.Fatalf("%s: %v", s, err)
-				}
+		if x.Has.TruncateTriggers {
+			rights += ", TRUNCATE"
+			writes = append(writes, "TRUNCATE kv", "INSERT INTO kv VALUES (2, 'a', 1)")
+		}
+		w := x.NewLogin("writer", nil)
+		x.RightsOn("kv", rights, w)
+		for _, s := range writes {
+			if _, err := w.Pool.ExecContext(x.Ctx, s); err != nil {
+				x.Fatalf("%s: %v", s, err)
 			}
 		}
 		x.WantDrain(f, "", suite.KV(2, "a", 1))
@@ -109,37 +93,33 @@ func TestLastInsertIDIsOfUsersTable(t *testing.T) {
 		x.Exec(x.Text("install.generated_id"))
 		f := x.Add(rowfeed.FeedSpec{Name: "a", Table: "a"})
 		x.Exec("INSERT INTO a (id, v) VALUES (40, 0), (41, 0)")
-		if x.Family() == "postgres" {
-			x.Exec("SELECT setval('a_id_seq', 41)")
+		x.Exec(x.Statements("install.next_id_is_42")...)
+		conn, err := x.DB.Admin().Conn(x.Ctx)
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer conn.Close()
+		insert := "INSERT INTO a (v) VALUES (1)"
+		res, err := conn.ExecContext(x.Ctx, insert)
+		if err != nil {
+			x.Fatal(err)
+		}
+		if n, err := res.RowsAffected(); err != nil || n != 1 {
+			x.Errorf("the driver reports %d rows affected, %v, want 1", n, err)
+		}
+		if id, err := res.LastInsertId(); x.Has.LastInsertID && (err != nil || id != 42) {
+			x.Errorf("the driver reports the last insert id %d, %v, want 42", id, err)
+		}
+		wantID := func(query string, want int64) {
+			x.Helper()
 			var id int64
-			if err := x.DB.Admin().QueryRow("INSERT INTO a (v) VALUES (1) RETURNING id").Scan(&id); err != nil ||
-				id != 42 {
-				x.Errorf("RETURNING id: %d %v", id, err)
+			if err := conn.QueryRowContext(x.Ctx, query).Scan(&id); err != nil || id != want {
+				x.Errorf("%s: id %d, %v, want %d", query, id, err, want)
 			}
-			conn, err := x.DB.Admin().Conn(x.Ctx)
-			if err != nil {
-				x.Fatal(err)
-			}
-			defer conn.Close()
-			query := func(text string) error { return conn.QueryRowContext(x.Ctx, text).Scan(&id) }
-			insert := "INSERT INTO a (v) VALUES (1)"
-			if err := query(insert + "; SELECT currval('a_id_seq')"); err != nil {
-				must(x, errors.Join(execOn(x, conn, insert), query("SELECT currval('a_id_seq')")))
-			}
-			if id != 43 {
-				x.Errorf("currval: %d", id)
-			}
-		} else {
-			res, err := x.DB.Admin().Exec("INSERT INTO a (v) VALUES (1)")
-			if err != nil {
-				x.Fatal(err)
-			}
-			if id, err := res.LastInsertId(); err != nil || id != 42 {
-				x.Errorf("last insert id %d %v", id, err)
-			}
-			if n, _ := res.RowsAffected(); n != 1 {
-				x.Errorf("%d rows affected", n)
-			}
+		}
+		wantID(x.Text("install.last_id"), 42)
+		if x.Has.Returning {
+			wantID(insert+" RETURNING id", 43)
 		}
 		x.Publish(f)
 	})

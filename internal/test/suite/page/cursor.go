@@ -366,10 +366,10 @@ func TestCursorAtTimeEqualsModel(t *testing.T) {
 
 // TestVanishedRowIsNoDelete (G1, H5, H21): a row that was deleted without its trigger is left out of pages and not
 // shown as deleted. The cursor passes it. Page events and status count such rows, check finds them, and after repair
-// consumers get their deletes.
+// consumers get their deletes. With capture "column" a row's position is in the row and vanishes with it.
 func TestVanishedRowIsNoDelete(t *testing.T) {
 	testdb.Quick(t)
-	suite.EachCapture(t, func(x *suite.Env) {
+	suite.Each(t, func(x *suite.Env) {
 		var vanished int
 		observer := &rowfeed.Observer{Fetched: func(e rowfeed.FetchEvent) { vanished = e.Vanished }}
 		x = suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Observer: observer})

@@ -17,7 +17,7 @@ func TestReadersMoveBetweenPrimaryAndReplica(t *testing.T) {
 	suite.EachReplicated(t, func(x *suite.Replicated) {
 		y, there := x.On(rowfeed.Config{Replica: true})
 		x.RunPublisher()
-		steady, roaming := y.Keeper(there, 20), x.Keeper(x.Feed, 20)
+		steady, roaming := y.Recorder(there, 20), x.Recorder(x.Feed, 20)
 		const rows = 300
 		done := make(chan struct{})
 		go func() {
@@ -46,10 +46,10 @@ func TestReadersMoveBetweenPrimaryAndReplica(t *testing.T) {
 		}
 		x.Publish(x.Feed)
 		x.Reaches(there, x.Fetch(x.Feed, rowfeed.Now, 1).Cursor)
-		for _, k := range []*suite.Keeper{steady, roaming} {
+		for _, k := range []*suite.Recorder{steady, roaming} {
 			k.Source = there
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 		}
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestForcedPlansAreNotCompiled (M53): where plans are forced their cost means nothing, and
-// must not have PostgreSQL compile them: renewing the leases of a group took a second of
-// a core each time.
+// TestForcedPlansAreNotCompiled (M53): rowfeed forbids PostgreSQL some plans by making them seem expensive. PostgreSQL
+// would compile statements that seem so expensive, so rowfeed forbids that, too. Without it, each renewal of a group's
+// leases took a second of a core.
 func TestForcedPlansAreNotCompiled(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.PostgreSQL...) // the others have no compiler
@@ -29,7 +29,7 @@ func TestForcedPlansAreNotCompiled(t *testing.T) {
 				x.Fatal(err)
 			}
 			if (scans == "off") != (jit == "off") {
-				x.Errorf("purpose %d: enable_seqscan is %s and jit is %s", p, scans, jit)
+				x.Errorf("purpose %d: enable_seqscan is %s and jit is %s, want the same of both", p, scans, jit)
 			}
 			if err := tx.Rollback(); err != nil {
 				x.Fatal(err)

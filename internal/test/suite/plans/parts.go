@@ -10,11 +10,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPartsAreReadByIndex (M25): TestHotStatementsUseIndexes for a feed of 1024
-// data shards. A page of a part reads the entries of its buckets and few others, however
-// many buckets it has, before the first ANALYZE and after it, and with statistics of when
-// the feed was empty or all of it was in one bucket. Publishing costs what it costs
-// without shards, and a batch of keys is given other shards for the cost of that batch.
+// TestPartsAreReadByIndex (M25): TestHotStatementsUseIndexes for a feed of 1024 data shards. A page of a part reads the
+// entries of its buckets and few others, however many buckets the part has. That holds before the first ANALYZE, after
+// it, and with statistics of a feed that was empty or had all entries in one bucket. Publishing costs the same as
+// without shards. Giving other shards to a batch of keys costs no more than that batch.
 func TestPartsAreReadByIndex(t *testing.T) {
 	testdb.Quick(t)
 	for _, s := range shapes {
@@ -57,7 +56,7 @@ func TestPartsAreReadByIndex(t *testing.T) {
 	}
 }
 
-// walkPositions is walk along the positions.
+// walkPositions is walk for the table of positions.
 func (p *plans) walkPositions(state string) {
 	p.Helper()
 	feed := p.described(feedtype.CaptureTrigger)
@@ -67,8 +66,8 @@ func (p *plans) walkPositions(state string) {
 	p.walk(state, tx, sent, feed, false)
 }
 
-// parts measures pages of parts of several sizes: that of one bucket, of several, some of
-// which it shares with others, and one data shard.
+// parts explains pages of parts of several sizes: of one bucket, of several buckets, of buckets that several parts
+// share, and of one data shard.
 func (p *plans) parts(state string) {
 	p.Helper()
 	head, err := p.feed.Fetch(p.Ctx, rowfeed.Request{After: rowfeed.Now})

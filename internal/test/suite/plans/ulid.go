@@ -10,10 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestULIDPagesUseIndexes (M46, H17): a page of a shard reads its rows by the unique index of shard and ULID, and
-// no others, wherever the cursor is: before the first ANALYZE and after it, and with statistics
-// of when the table was empty. Nor does what looks for the shards that a table has, when a feed is
-// made of it or checked: one entry of the index for each, and the ones that there are not.
+// TestULIDPagesUseIndexes (M46, H17): a page of a shard reads only its own rows, by the unique index of shard and ULID,
+// wherever the cursor is. That holds before the first ANALYZE, after it, and with statistics of an empty table. Feed
+// add and check find the shards of a table by one lookup in this index for each shard.
 func TestULIDPagesUseIndexes(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
@@ -36,13 +35,13 @@ func TestULIDPagesUseIndexes(t *testing.T) {
 				analyze(x, tables)
 			}
 			walk := slices.DeleteFunc(p.during(func() error { _, err := p.feed.Admin().Check(x.Ctx); return err }),
-				func(h hot) bool { return h.name != "last shard" })
+				func(h statement) bool { return h.name != "last shard" })
 			if len(walk) != 5 {
-				x.Errorf("%d statements found 4 shards and the end", len(walk))
+				x.Errorf("check sent %d statements to find 4 shards, want one for each and one for the end", len(walk))
 			}
 			for i, h := range walk {
 				if c := p.explain(fmt.Sprintf("%s, %s %d", state, h.name, i), h); c.rows > 30 {
-					x.Errorf("%s, %s %d: %d rows touched", state, h.name, i, c.rows)
+					x.Errorf("%s, %s %d: %d rows were touched, want at most 30", state, h.name, i, c.rows)
 				}
 			}
 			for where, after := range map[string]rowfeed.Cursor{

@@ -3,15 +3,13 @@ package plans
 import (
 	"context"
 	"database/sql"
-	"slices"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// described is the feed hot as the dialects see it.
+// described returns the feed hot as dialects need it.
 func (p *plans) described(capture feedtype.Capture) *dialect.Feed {
 	p.Helper()
 	info, err := p.feed.Info(p.Ctx)
@@ -41,7 +39,7 @@ func (p *plans) described(capture feedtype.Capture) *dialect.Feed {
 	}
 }
 
-// publishing is a transaction as publishers have them, and what was sent in it.
+// publishing begins a transaction with the settings of a publisher, and returns the statements that are sent in it.
 func (p *plans) publishing(feed *dialect.Feed) (*sql.Tx, *[]testdb.TapEvent) {
 	p.Helper()
 	sent := new([]testdb.TapEvent)
@@ -62,8 +60,8 @@ func (p *plans) publishing(feed *dialect.Feed) (*sql.Tx, *[]testdb.TapEvent) {
 	return tx, sent
 }
 
-// walk asserts what two batches of the walk cost that gives keys other shards: those of
-// the table of positions or, with rows, those of the source.
+// walk asserts what it costs to give other shards to two batches of keys: to those of the table of positions or, with
+// rows, to those of the feed's table.
 func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *dialect.Feed, rows bool) {
 	p.Helper()
 	q := dialect.On(tx)
@@ -83,64 +81,16 @@ func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *di
 		}
 		if len(places) > 0 {
 			if n, err := p.Dialect.SetShards(p.Ctx, q, feed, rows, places); err != nil || n != int64(len(places)) {
-				p.Fatalf("%d of %d keys were given shards: %v", n, len(places), err)
+				p.Fatalf("%d keys of %d were given other shards: %v", n, len(places), err)
 			}
 		}
 		if touched := p.touched(tx) - before; touched > 2*p.bound() {
-			p.Errorf("%s, giving shards: %d rows touched for a batch of %d", state, touched, len(keys))
+			p.Errorf("%s, giving other shards: %d rows were touched for a batch of %d", state, touched, len(keys))
 		}
-		if p.Family() == "sqlite" {
-			p.explainWalk(state, *sent, batch > 0)
-		}
+		p.explainWalk(state, *sent, batch > 0)
 		if len(keys) < p.batch {
 			return
 		}
 		after = keys[len(keys)-1].Key
 	}
-}
-
-// explainWalk looks at SQLite's plans, each once: keys are read in the order of an index,
-// from where the batch begins, and are written where their positions are.
-func (p *plans) explainWalk(state string, sent []testdb.TapEvent, goesOn bool) {
-	p.Helper()
-	var seen []string
-	for _, ev := range sent {
-		read := strings.HasPrefix(ev.SQL, "SELECT t.feed_sync_id")
-		if slices.Contains(seen, ev.SQL) || !read && !strings.HasPrefix(ev.SQL, "UPDATE") {
-			continue
-		}
-		seen = append(seen, ev.SQL)
-		for _, line := range p.sqlitePlan(ev) {
-			if strings.Contains(line, "TEMP B-TREE") ||
-				strings.HasPrefix(line, "SCAN") && !strings.HasPrefix(line, "SCAN json_each") && (!read || goesOn) {
-				p.Errorf("%s: %s\n%s", state, line, ev.SQL)
-			}
-		}
-	}
-}
-
-// sqlitePlan are the lines of a statement's plan.
-func (p *plans) sqlitePlan(ev testdb.TapEvent) (lines []string) {
-	p.Helper()
-	var args []any
-	for _, a := range ev.Args {
-		args = append(args, a.Value)
-	}
-	rows, err := p.DB.Admin().QueryContext(p.Ctx, "EXPLAIN QUERY PLAN "+ev.SQL, args...)
-	if err != nil {
-		p.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id, parent, unused int
-		var detail string
-		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-			p.Fatal(err)
-		}
-		lines = append(lines, detail)
-	}
-	if err := rows.Err(); err != nil {
-		p.Fatal(err)
-	}
-	return lines
 }

@@ -67,7 +67,7 @@ func TestUnflushedIsNotShown(t *testing.T) {
 	testdb.Quick(t)
 	eachUnflushed(t, func(x *suite.Env, f *rowfeed.Feed) {
 		unsafe, publisher := unsafeFeed(x)
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		k.Read()
 		withoutFlush(x, func() {
 			x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
@@ -82,7 +82,7 @@ func TestUnflushedIsNotShown(t *testing.T) {
 		if got := k.Read(); len(got) != 1 || got[0] != "2 upsert 2" {
 			x.Fatalf("entries %q after the crash; position 1 was shown before it", got)
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 	})
 }
 

@@ -33,7 +33,7 @@ func TestFeedLivesBehindPooler(t *testing.T) {
 		name := "by_" + string(capture)
 		x.Exec(x.Statements("publish.fifty_rows", name)...)
 		f := x.Add(rowfeed.FeedSpec{Name: name, Table: name, Capture: capture})
-		k := x.Keeper(f, 7)
+		k := x.Recorder(f, 7)
 		x.Publish(f)
 		for more := true; more; {
 			_, more = k.Page()
@@ -158,7 +158,7 @@ func TestRacingBehindPooler(t *testing.T) {
 	}
 	written := make(chan struct{})
 	go func() { writers.Wait(); close(written) }()
-	k := x.Keeper(f, 50)
+	k := x.Recorder(f, 50)
 	for running := true; running; {
 		select {
 		case <-written:
@@ -169,7 +169,7 @@ func TestRacingBehindPooler(t *testing.T) {
 	}
 	x.Publish(f)
 	k.Read()
-	k.Judge(x.KVRows(), suite.ByID)
+	k.Check(x.KVRows(), suite.ByID)
 	x.WantSound(f)
 	r := x.Receiver()
 	r.Once(r.Consumer(f, x.RF))

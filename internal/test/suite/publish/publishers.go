@@ -145,7 +145,7 @@ func manyPublishers(x *suite.Env, isolation string, params []string) {
 	}
 	written := make(chan struct{})
 	go func() { writing.Wait(); close(written) }()
-	k := x.Keeper(feeds[0], 10)
+	k := x.Recorder(feeds[0], 10)
 	for reading := true; reading; {
 		select {
 		case <-written:
@@ -158,7 +158,7 @@ func manyPublishers(x *suite.Env, isolation string, params []string) {
 	stopped.Store(true)
 	publishing.Wait()
 	k.Read()
-	k.Judge(x.KVRows(), suite.ByID)
+	k.Check(x.KVRows(), suite.ByID)
 	// A key that was inserted and deleted between two passes has used a position that no row has.
 	ledger.wantSeamless(x.T, x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"))
 	if isolation != "" {
@@ -243,11 +243,11 @@ func TestPublishersTakeTurns(t *testing.T) {
 		}
 		head := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
 		ledger.wantSeamless(x.T, head)
-		k := x.Keeper(second, 0)
+		k := x.Recorder(second, 0)
 		if got := k.Read(); head != want || len(got) != int(want) {
 			x.Errorf("head %d, entries %q, want %d", head, got, want)
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 	})
 }
 

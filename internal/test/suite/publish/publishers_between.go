@@ -135,10 +135,10 @@ func TestWritersAndPublisherDoNotBlock(t *testing.T) {
 				x.Errorf("published %s and %d entries, want %s and 3", got, len(page.Entries), want)
 			}
 			x.Commit(writer)
-			k := x.Keeper(f, 0)
+			k := x.Recorder(f, 0)
 			x.Publish(f)
 			k.Read()
-			k.Judge(x.KVRows(), suite.ByID)
+			k.Check(x.KVRows(), suite.ByID)
 			x.Exec("DELETE FROM kv")
 			x.Fill(3)
 			x.Publish(f)
@@ -192,9 +192,9 @@ func TestForeignDeleteFailsPass(t *testing.T) {
 // piecemeal is a dialect that publishes every batch with several statements, for tests that act between two of them.
 type piecemeal struct{ dialect.Dialect }
 
-func (piecemeal) PublishAlike(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
-	int) (dialect.Alike, error) {
-	return dialect.Alike{}, nil
+func (piecemeal) PublishBatch(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
+	int) (dialect.BatchResult, error) {
+	return dialect.BatchResult{}, nil
 }
 
 // makePiecemeal makes feeds piecemeal that are opened after the call.

@@ -57,7 +57,7 @@ func TestConflictIsRetried(t *testing.T) {
 		plain := x.AddKV()
 		x.Fill(2)
 		x.Publish(plain)
-		k := x.Keeper(plain, 0)
+		k := x.Recorder(plain, 0)
 		k.Read()
 		conflict := realConflict(x)
 		if class := x.Dialect.Classify(conflict); class != dialect.ClassRetry {
@@ -102,7 +102,7 @@ func TestConflictIsRetried(t *testing.T) {
 		if !atCommit {
 			x.Error("COMMIT was not among the statements that failed")
 		}
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(plain)
 	})
 }

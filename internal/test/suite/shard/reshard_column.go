@@ -184,9 +184,9 @@ func TestColumnCaptureShardsUnderLoad(t *testing.T) {
 		}
 		x.Publish(f)
 		wantParts(x, f, 6)
-		k := x.Keeper(f, 0)
+		k := x.Recorder(f, 0)
 		k.Read()
-		k.Judge(x.KVRows(), suite.ByID)
+		k.Check(x.KVRows(), suite.ByID)
 		x.WantSound(f)
 	})
 }

@@ -237,7 +237,7 @@ func (m *misuse) later() string {
 		return "refused by `Verify`"
 	}
 	m.Commit(tx)
-	return "not told: halves are numbers"
+	return "not detected: the procedure returns plain numbers"
 }
 
 func (m *misuse) savepoint() string {
@@ -259,7 +259,7 @@ func (m *misuse) savepoint() string {
 	}
 	m.Commit(tx)
 	m.wantFinding("shard 3")
-	return "not told; `check` finds a row above its shard's state"
+	return "not detected; `check` finds a row above its shard's state"
 }
 
 // wantFinding asserts that check reports one row.
@@ -322,7 +322,7 @@ func (m *misuse) twice() string {
 	ulids := m.locked(tx, 3)
 	m.must(ulids.insert(tx, 1, 3, 5))
 	if err := ulids.insert(tx, 2, 3, 5); err == nil {
-		return "not told"
+		return "not detected"
 	}
 	m.must(tx.Rollback())
 	return "refused by the index"
@@ -340,7 +340,7 @@ func (m *misuse) made() string {
 		m.wantFinding(fmt.Sprint("shard ", shard, " "))
 		m.Exec(fmt.Sprintf("DELETE FROM events WHERE id = %d", id))
 	}
-	return "not told; `check` finds one above its shard's state"
+	return "not detected; `check` finds one above its shard's state"
 }
 
 // other inserts a row into a shard with the ULID of another shard, which is above the shard's state.
@@ -367,7 +367,7 @@ func (m *misuse) other() string {
 	m.must(ulids.insert(tx, 2, 8, 0))
 	m.Commit(tx)
 	m.WantIDs(m.Page(m.Feed, 8, cursor, 10), false, 2)
-	return "not told; the next lock goes on above it"
+	return "not detected; the next lock continues above it"
 }
 
 func (m *misuse) changed() string {
@@ -379,5 +379,5 @@ func (m *misuse) changed() string {
 		return fmt.Sprintf("readers get %+v", page)
 	}
 	m.WantIDs(m.Page(m.Feed, 3, "", 10), false, 1, 3)
-	return "readers are not told"
+	return "readers get no entry"
 }

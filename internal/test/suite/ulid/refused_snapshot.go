@@ -25,7 +25,7 @@ func (m *misuse) snapshot() string {
 		m.must(err)
 		_, err = m.conn.ExecContext(m.Ctx, m.Text("ulid.set_snapshot_setting", "ON"))
 		m.must(err)
-		if with := m.fromSnapshot(101); with != "READ COMMITTED: good; above: refused (`locked`)" {
+		if with := m.fromSnapshot(101); with != "READ COMMITTED: works; above: refused (`locked`)" {
 			m.Errorf("with %s: %s", name, with)
 		}
 		_, err = m.conn.ExecContext(m.Ctx, m.Text("ulid.set_snapshot_setting", value))
@@ -67,14 +67,14 @@ func (m *misuse) fromSnapshot(first int) string {
 			m.Errorf("%v: the last row of the page is %v, want %d", level, id, first+20+i)
 		}
 	}
-	good, refused := outcomes[true], outcomes[false]
+	works, refused := outcomes[true], outcomes[false]
 	switch {
 	case len(refused) == 0:
-		return "good"
-	case len(good) == 0:
+		return "works"
+	case len(works) == 0:
 		return "refused (`locked`): begin IMMEDIATE"
-	case len(good) == 1 && good[0] == sql.LevelReadCommitted:
-		return "READ COMMITTED: good; above: refused (`locked`)"
+	case len(works) == 1 && works[0] == sql.LevelReadCommitted:
+		return "READ COMMITTED: works; above: refused (`locked`)"
 	}
-	return fmt.Sprintf("good in %v, refused in %v", good, refused)
+	return fmt.Sprintf("works in %v, refused in %v", works, refused)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/checker/feedlog"
 )
 
-// Keeper is a consumer that keeps its cursor and all it received, for the judge.
-type Keeper struct {
+// Recorder reads a feed, and keeps its cursor and all entries, for Check.
+type Recorder struct {
 	x      *Env
 	Source rowfeed.Source
 	limit  int
@@ -21,12 +21,13 @@ type Keeper struct {
 	Log    []feedlog.Entry
 }
 
-func (x *Env) Keeper(source rowfeed.Source, limit int) *Keeper {
-	return &Keeper{x: x, Source: source, limit: limit}
+// Recorder returns a Recorder that has read nothing. Its pages have at most limit entries.
+func (x *Env) Recorder(source rowfeed.Source, limit int) *Recorder {
+	return &Recorder{x: x, Source: source, limit: limit}
 }
 
-// Page reads one page and answers whether the feed has more.
-func (k *Keeper) Page() (got []feedlog.Entry, more bool) {
+// Page reads one page, and returns its entries and whether the feed has more.
+func (k *Recorder) Page() (got []feedlog.Entry, more bool) {
 	k.x.Helper()
 	page := k.x.Fetch(k.Source, k.Cursor, k.limit)
 	for _, e := range page.Entries {
@@ -40,8 +41,8 @@ func (k *Keeper) Page() (got []feedlog.Entry, more bool) {
 	return got, page.More
 }
 
-// Read reads to the head and answers what was new: "3 upsert 7" a line.
-func (k *Keeper) Read() (lines []string) {
+// Read reads up to the head, and returns the new entries as lines: "3 upsert 7" for position 3 and the key 7.
+func (k *Recorder) Read() (lines []string) {
 	k.x.Helper()
 	for more := true; more; {
 		var got []feedlog.Entry
@@ -57,12 +58,13 @@ func (k *Keeper) Read() (lines []string) {
 	return lines
 }
 
-// Judge compares all that was received with the table's rows.
-func (k *Keeper) Judge(rows []json.RawMessage, rules feedlog.Rules) {
+// Check compares all entries that were read with the table's rows.
+func (k *Recorder) Check(rows []json.RawMessage, rules feedlog.Rules) {
 	k.x.Helper()
 	Report(k.x.T, feedlog.Check(k.Log, rows, rules))
 }
 
+// Report reports the faults of a verdict, at most 20 of them.
 func Report(t *testing.T, v feedlog.Verdict) {
 	t.Helper()
 	for i, fault := range v.Faults {
@@ -73,14 +75,14 @@ func Report(t *testing.T, v feedlog.Verdict) {
 		t.Error(fault)
 	}
 	if v.Entries == 0 {
-		t.Error("nothing was received")
+		t.Error("no entry was read")
 	}
 }
 
-// ByID is how the judge reads tables with the key id.
+// ByID are the rules for tables with the key id.
 var ByID = feedlog.Rules{Key: []string{"id"}}
 
-// Rows reads a table as JSON objects. Columns are integers but for those in text.
+// Rows returns the rows of a query as JSON objects. The named columns have text, the others integers.
 func (x *Env) Rows(query string, text ...string) []json.RawMessage {
 	x.Helper()
 	rows, err := x.DB.Admin().QueryContext(x.Ctx, query)
@@ -124,7 +126,7 @@ func (x *Env) Rows(query string, text ...string) []json.RawMessage {
 	return all
 }
 
-// KVRows are the rows of the table that addKV makes.
+// KVRows returns the rows of the table kv.
 func (x *Env) KVRows() []json.RawMessage {
 	x.Helper()
 	return x.Rows("SELECT id, k, v FROM kv", "k")

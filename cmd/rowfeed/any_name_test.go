@@ -17,8 +17,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// oddNames are names of tables, columns and schemas that text can be taken apart by in which they stand: quotes of any
-// kind, ends of statements, comments, and what format(), the clients and shells read.
+// oddNames are names of tables, columns and schemas that could break out of a statement or script: they have quotes,
+// ends of statements, comments, and sequences with a meaning for format(), clients and shells.
 var oddNames = []string{
 	"$rowfeed$ $body$ $$ $1",
 	"per%cent %I %s %% %1$L",
@@ -30,7 +30,7 @@ var oddNames = []string{
 	"größe 表",
 }
 
-// oddTable is a table of an odd name, with odd columns, that a feed is made of.
+// oddTable is the table of a feed. The names of table and columns are odd.
 type oddTable struct {
 	*testing.T
 	db   *testdb.Database
@@ -45,9 +45,9 @@ type oddTable struct {
 
 var ulidTypes = map[string]string{"sqlite": "BLOB", "postgres": "uuid", "mysql": "binary(16)"}
 
-// TestOddNames (V12): whatever a table, its columns and its schema are called, a feed of every mode and capture
-// is added, also by the printed script and the database's own client, written, read, upgraded and dropped.
-func TestOddNames(t *testing.T) {
+// TestAnyNameOfTableOrColumnWorks (V12): whatever the names of schema, table and columns are, a feed of each mode and
+// capture is added, written, read, upgraded and dropped. The printed script works in the database's own client.
+func TestAnyNameOfTableOrColumnWorks(t *testing.T) {
 	specs := []rowfeed.FeedSpec{
 		{
 			Capture: feedtype.CaptureTrigger,
@@ -80,7 +80,7 @@ func TestOddNames(t *testing.T) {
 						fmt.Sprintf("%q %s %s %d printed=%v", name, spec.Mode, spec.Capture, spec.DataShards, printed),
 						func(t *testing.T) {
 							plain, types := name, []string{"", "", ""}
-							if printed { // without the table a colon ends a name
+							if printed { // in --key a colon ends the name
 								plain = strings.ReplaceAll(name, ":", "")
 								types = []string{":bigint", ":int", ":" + ulidTypes[e.Family]}
 							}
@@ -116,7 +116,7 @@ func (x *oddTable) exec(statement string, args ...any) {
 	x.db.Exec(x.T, statement, args...)
 }
 
-// run is a feed's life.
+// run adds, writes, reads, upgrades and drops a feed.
 func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool) {
 	ctx, q := x.Context(), x.d.Quote
 	family := x.db.Family
@@ -180,7 +180,7 @@ func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool)
 		x.Fatal(err)
 	}
 	if printed && family == "sqlite" {
-		_, err = f.Admin().Upgrade(ctx) // adds what only the table itself tells
+		_, err = f.Admin().Upgrade(ctx) // adds what the script cannot know
 	}
 	if err != nil {
 		x.Fatal(err)
@@ -242,7 +242,7 @@ func (x *oddTable) inOrder(f *rowfeed.Feed, when string) {
 	}
 }
 
-// write inserts a row as a writer of the feed does.
+// write inserts a row in the way that the feed's capture requires.
 func (x *oddTable) write(f *rowfeed.Feed, source string, spec rowfeed.FeedSpec, id int64) {
 	x.Helper()
 	ctx := x.Context()
@@ -281,7 +281,7 @@ func (x *oddTable) write(f *rowfeed.Feed, source string, spec rowfeed.FeedSpec, 
 	}
 }
 
-// wantRows publishes and reads the feed.
+// wantRows publishes, and checks the ids of the rows in the feed.
 func (x *oddTable) wantRows(f *rowfeed.Feed, ids ...int64) {
 	x.Helper()
 	ctx := context.WithoutCancel(x.Context())
@@ -305,8 +305,9 @@ func (x *oddTable) wantRows(f *rowfeed.Feed, ids ...int64) {
 	}
 }
 
-// TestNotesStayComments (V12): the name of a login, which a note may have, ends no comment of a script.
-func TestNotesStayComments(t *testing.T) {
+// TestScriptNotesStayComments (V12): a note of a script may contain the name of a login. A line break in it does not
+// end the comment.
+func TestScriptNotesStayComments(t *testing.T) {
 	var script bytes.Buffer
 	d, err := open.Dialect("postgres:")
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// createServerKV is a table that every database takes.
+// createServerKV creates a table on every database.
 const createServerKV = "CREATE TABLE kv (id bigint NOT NULL PRIMARY KEY, v varchar(100))"
 
-// TestLifeOnServers (M72) is a short life on every database, given by ROWFEED_DB.
-func TestLifeOnServers(t *testing.T) {
+// TestFeedFromAddToDropOnEachDatabase (M72): the main commands work on each database, whose URL is in ROWFEED_DB.
+func TestFeedFromAddToDropOnEachDatabase(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		db.Exec(t, createServerKV)
@@ -38,7 +38,7 @@ func TestLifeOnServers(t *testing.T) {
 		if got := s.fails(cli.ExitFailed, "fetch kv --after 3"); !strings.Contains(got, "ahead") {
 			t.Errorf("ahead: %s", got)
 		}
-		if e.Family != "sqlite" { // whose columns take any value
+		if e.Family != "sqlite" { // SQLite stores any value in a column
 			if got := s.fails(cli.ExitUsage,
 				"republish kv --key one"); !strings.Contains(got, `"one" is no key of (id bigint`) {
 				t.Errorf("a bad key: %s", got)
@@ -70,12 +70,12 @@ func TestLifeOnServers(t *testing.T) {
 		s.ok("feed drop kv")
 		s.ok("migrate down")
 		if after := db.Dump(t); after != before {
-			t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+			t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 		}
 	})
 }
 
-// bump has a look at feed bump in all its forms, on a feed whose head is 4.
+// bump checks all forms of `feed bump` on a feed whose head is 4.
 func bump(s *shell, db *testdb.Database) {
 	s.t.Helper()
 	var before, after struct {
@@ -85,7 +85,7 @@ func bump(s *shell, db *testdb.Database) {
 	s.decode(s.ok("feed bump kv --json"), &before)
 	if got := s.fails(cli.ExitFailed, "fetch kv --after 2"); !strings.Contains(got, "generation 1") ||
 		!strings.Contains(got, `after=""`) {
-		s.t.Errorf("a cursor of before: %s", got)
+		s.t.Errorf("a cursor of the old generation: %s", got)
 	}
 	if got := s.ok("feed bump kv"); !strings.HasPrefix(got, "kv: generation ") {
 		s.t.Errorf("feed bump: %s", got)
@@ -111,8 +111,8 @@ func bump(s *shell, db *testdb.Database) {
 	}
 }
 
-// TestDemoOnServers has the demo's writers on every database.
-func TestDemoOnServers(t *testing.T) {
+// TestDemoRunsOnEachDatabase: the demo ends with feed and table in agreement.
+func TestDemoRunsOnEachDatabase(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		s := newShell(t)
@@ -123,9 +123,9 @@ func TestDemoOnServers(t *testing.T) {
 	})
 }
 
-// TestSurvivesTheDatabase has publish and tail run while the server is killed and
-// started again.
-func TestSurvivesTheDatabase(t *testing.T) {
+// TestPublishAndTailSurviveRestartOfDatabase: `publish` and `tail` continue after the server was killed and started
+// again.
+func TestPublishAndTailSurviveRestartOfDatabase(t *testing.T) {
 	testdb.Only(t, testdb.Servers...)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		server := e.Dedicated(t)
@@ -133,7 +133,7 @@ func TestSurvivesTheDatabase(t *testing.T) {
 		db.Exec(t, createServerKV)
 		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
 		t.Chdir(t.TempDir())
-		// leaks are not looked for: a server's goroutines come and go
+		// Without newShell: a server starts and ends goroutines.
 		s := &shell{t: t, env: map[string]string{"ROWFEED_DB": db.URL}}
 		s.ok("init")
 		s.ok("feed add kv --table kv")

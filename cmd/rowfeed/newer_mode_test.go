@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestUnreadableFeedCommands (M63): with a feed of a mode that came later the commands go on with the
-// others, and say of this one what is the matter.
-func TestUnreadableFeedCommands(t *testing.T) {
+// TestFeedOfNewerModeIsReported (M63): commands report a feed whose mode a newer rowfeed has added, and work on the
+// other feeds.
+func TestFeedOfNewerModeIsReported(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE kv (id INTEGER PRIMARY KEY, v TEXT)")
 	s.ok("init")
@@ -18,14 +18,14 @@ func TestUnreadableFeedCommands(t *testing.T) {
 	s.sql("INSERT INTO kv VALUES (1, 'a')", "UPDATE rowfeed_feeds SET mode = 'later' WHERE name = 'late'")
 	const words = `feed "late": its mode is "later": this rowfeed cannot read its record. Next: use a newer rowfeed`
 	if out := s.ok("feed list"); !strings.Contains(out, "later") || !strings.Contains(out, "sequence") {
-		t.Errorf("listed:\n%s", out)
+		t.Errorf("feed list:\n%s", out)
 	}
 	if out := s.ok("status"); !strings.Contains(out, "late: problem: "+words) {
 		t.Errorf("status:\n%s", out)
 	}
 	if r := s.run("publish", "--once"); r.code != cli.ExitFailed ||
 		!strings.Contains(r.out, "kv: 1 key published, head 1\n") || !strings.Contains(r.err, words) {
-		t.Errorf("published: %+v", r)
+		t.Errorf("publish: %+v", r)
 	}
 	for _, command := range []string{
 		"feed show late", "status late", "fetch late", "check late", "repair late", "feed upgrade late",

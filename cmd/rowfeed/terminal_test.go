@@ -7,9 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestTerminalsObeyNobody: what others have named or written is shown, also where it would have a
-// terminal do something.
-func TestTerminalsObeyNobody(t *testing.T) {
+// TestControlCharactersAreEscaped: control characters in names of other users do not reach the terminal.
+func TestControlCharactersAreEscaped(t *testing.T) {
 	s := withFeed(t)
 	evil := "a\x1b]0;owned\a\u009b2J\u202e\x7f\r"
 	if r := s.run("token", "add", "shop", "--feed", "kv", "--right", "read", "--where", "id=1", "--mask",

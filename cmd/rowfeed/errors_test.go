@@ -7,8 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestBadInput asserts that messages name the object, the cause and the next step.
-func TestBadInput(t *testing.T) {
+// TestErrorNamesObjectCauseAndNextStep: each wrong command line ends with one line on stderr that names the object, the
+// cause and the next step.
+func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 	s := withFeed(t)
 	s.sql("CREATE TABLE nokey (a TEXT)", "CREATE TABLE nullkey (a TEXT UNIQUE)", "CREATE VIEW view1 AS SELECT 1 AS a",
 		"CREATE TABLE stamped (id INTEGER PRIMARY KEY)",
@@ -188,8 +189,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestNotInitialized has a database without rowfeed's tables.
-func TestNotInitialized(t *testing.T) {
+// TestCommandsAskForInit: without rowfeed's tables each command says to run `rowfeed init`.
+func TestCommandsAskForInit(t *testing.T) {
 	s := newShell(t)
 	s.sql(createKV)
 	for _, line := range []string{"feed add kv --table kv", "feed list", "feed drop kv", "publish", "publish --once kv",

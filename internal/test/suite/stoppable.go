@@ -13,18 +13,18 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// quiet keeps a process from starting transactions and statements as long as a file exists. It prints "quiet" when
+// pause keeps a process from starting transactions and statements as long as a file exists. It prints "paused" when
 // none is in progress. A process that is stopped then holds no lock for which others would wait: the test is about its
 // leases, not about its locks.
-type quiet struct {
+type pause struct {
 	file string // empty for a process that is never stopped
 
-	mu       sync.Mutex
-	underWay int // transactions, and statements outside of them
+	mu   sync.Mutex
+	open int // transactions, and statements outside of them
 }
 
-func (q *quiet) hooks() testdb.Hooks {
-	if q.file == "" {
+func (p *pause) hooks() testdb.Hooks {
+	if p.file == "" {
 		return testdb.Hooks{}
 	}
 	begins := func(ev testdb.TapEvent) bool { return ev.Kind == testdb.Begin || ev.SQL != "" && !ev.InTx }
@@ -33,39 +33,39 @@ func (q *quiet) hooks() testdb.Hooks {
 			if !begins(ev) {
 				return nil
 			}
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			for said := false; q.underWay == 0 && q.wanted(); Rest(context.WithoutCancel(ctx), time.Millisecond) {
-				if !said {
-					fmt.Println("quiet")
-					said = true
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for printed := false; p.open == 0 && p.wanted(); Rest(context.WithoutCancel(ctx), time.Millisecond) {
+				if !printed {
+					fmt.Println("paused")
+					printed = true
 				}
 			}
-			q.underWay++
+			p.open++
 			return nil
 		},
 		After: func(_ context.Context, ev testdb.TapEvent, err error) error {
 			ended := ev.Kind == testdb.Commit || ev.Kind == testdb.Rollback
 			if ended || begins(ev) && (ev.Kind != testdb.Begin || err != nil) {
-				q.mu.Lock()
-				defer q.mu.Unlock()
-				q.underWay--
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				p.open--
 			}
 			return err
 		},
 	}
 }
 
-func (q *quiet) wanted() bool {
-	_, err := os.Stat(q.file)
+func (p *pause) wanted() bool {
+	_, err := os.Stat(p.file)
 	return err == nil
 }
 
 // Stoppable starts a process that can be stopped between its transactions. stop sends it SIGSTOP, goOn SIGCONT.
 func (x *Env) Stoppable(child string) (p *Program, stop, goOn func()) {
 	x.Helper()
-	file := filepath.Join(x.TempDir(), "quiet")
-	p = &Program{testdb.CrashChild(x.T, child, "URL="+x.DB.URL, "QUIET="+file), []string{"", child}}
+	file := filepath.Join(x.TempDir(), "paused")
+	p = &Program{testdb.CrashChild(x.T, child, "URL="+x.DB.URL, "PAUSE="+file), []string{"", child}}
 	send := func(s syscall.Signal) {
 		x.Helper()
 		if err := syscall.Kill(p.PID(), s); err != nil {
@@ -77,7 +77,7 @@ func (x *Env) Stoppable(child string) (p *Program, stop, goOn func()) {
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
 				x.Fatal(err)
 			}
-			x.WaitFor(p, regexp.MustCompile("quiet\n"))
+			x.WaitFor(p, regexp.MustCompile("paused\n"))
 			send(syscall.SIGSTOP)
 		}, func() {
 			x.Helper()

@@ -12,9 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestServeReplica (H26): the server of a standby publishes nothing, is ready, and refuses no
-// cursor for being ahead of it; without --replica the commands say what the matter is.
-func TestServeReplica(t *testing.T) {
+// TestReplicaServesAndPublishesNothing (H26): with --replica the server of a standby is ready, publishes nothing, and
+// refuses no cursor that is ahead of it. Without --replica the commands name the flag.
+func TestReplicaServesAndPublishesNothing(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	primary := testdb.Postgres15.Primary(t)
 	replica := primary.Replica(t)

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestDatabaseFromElsewhere: the database's URL may stand in a variable or a file, wherever
-// it is asked for.
-func TestDatabaseFromElsewhere(t *testing.T) {
+// TestDatabaseURLComesFromVariableOrFile: env:NAME and file:PATH work in each place that accepts the URL of the
+// database.
+func TestDatabaseURLComesFromVariableOrFile(t *testing.T) {
 	s := withFeed(t)
 	s.env["WHERE"] = "sqlite:rowfeed.db"
 	writeFile(t, "url", "sqlite:rowfeed.db\n")
@@ -33,7 +33,7 @@ func TestDatabaseFromElsewhere(t *testing.T) {
 	}
 }
 
-// leaves are the commands that do something.
+// leaves returns the commands that do something.
 func leaves(c *cobra.Command) (all []*cobra.Command) {
 	for _, child := range c.Commands() {
 		if child.HasSubCommands() {
@@ -45,9 +45,9 @@ func leaves(c *cobra.Command) (all []*cobra.Command) {
 	return all
 }
 
-// TestNoPasswordAnywhere: no command shows the database's password when something fails,
-// however the URL was given and whatever is wrong with it.
-func TestNoPasswordAnywhere(t *testing.T) {
+// TestNoErrorShowsPassword: no command shows the database's password in an error, however the URL was given and
+// whatever is wrong with it.
+func TestNoErrorShowsPassword(t *testing.T) {
 	s := newShell(t)
 	urls := []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d",
 		"postgres://u:hunter22@h/d?sslmode=perhaps", "mysql://u:p@hunter22:x@h/d", "postgres://u:hunter22%@h/d"}
@@ -55,7 +55,7 @@ func TestNoPasswordAnywhere(t *testing.T) {
 	for _, c := range leaves(newRoot(&cli.App{})) {
 		for i, rawURL := range urls {
 			if i > 0 && c.Name() != "status" && c.Name() != "init" {
-				break // what is wrong with a URL is found at one place
+				break // the same code checks the URL for all commands
 			}
 			for _, given := range []string{"flag", "variable"} {
 				arguments := append(strings.Fields(c.CommandPath())[1:], "kv", "--verbose")
@@ -66,10 +66,10 @@ func TestNoPasswordAnywhere(t *testing.T) {
 					s.env["ROWFEED_DB"] = rawURL
 				}
 				if c.Name() == "demo" && given != "flag" {
-					continue // which looks at no variable, and runs
+					continue // it does not read the variable
 				}
 				for _, without := range []bool{false, true} {
-					if without { // the feed's name, where there is none to give
+					if without { // without the name of a feed, for commands without arguments
 						arguments = append(arguments[:len(strings.Fields(c.CommandPath()))-1],
 							arguments[len(strings.Fields(c.CommandPath())):]...)
 					}
@@ -82,13 +82,12 @@ func TestNoPasswordAnywhere(t *testing.T) {
 		}
 	}
 	if ran < 100 {
-		t.Errorf("%d command lines are not all", ran)
+		t.Errorf("only %d command lines were run", ran)
 	}
 }
 
-// TestSQLInNames: names of feeds, consumers, tables and columns, keys and cursors with SQL in
-// them are names, or are refused; and a table and columns that are called so are followed.
-func TestSQLInNames(t *testing.T) {
+// TestSQLInNamesIsNotRun: SQL in names, keys and cursors is refused or treated as a name.
+func TestSQLInNamesIsNotRun(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		db := e.New(t)
 		db.Exec(t, createServerKV)
@@ -109,7 +108,7 @@ func TestSQLInNames(t *testing.T) {
 					"--feed", "kv", "--to", text}, {"consumer", "reset", text, "--feed", text},
 				{"dead", "retry", text, "--key", text}, {"status", "--prefix", text}, {"status", "--schema", text},
 			} {
-				// where it may be a key that there is not
+				// republish may take the text as a key without a row
 				if r := s.run(arguments...); r.code == cli.ExitDone && arguments[0] != "republish" {
 					t.Errorf("rowfeed %q: %s", arguments, r.out)
 				}
@@ -119,7 +118,7 @@ func TestSQLInNames(t *testing.T) {
 				{"consumer", "drop", text},
 				{"lease", "release", text},
 			} {
-				s.run(arguments...) // a name like any other, of nothing
+				s.run(arguments...) // these names are valid, and no object has them
 			}
 		}
 		s.ok("publish --once")

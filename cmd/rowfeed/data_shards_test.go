@@ -7,9 +7,9 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestUpgradeDataShards (M18): the command says what it means before it begins, and what it has
-// done; the same number again changes nothing; what cannot be is refused with a way out.
-func TestUpgradeDataShards(t *testing.T) {
+// TestUpgradeChangesDataShards (M18): the command says what it does before and after. The same number again changes
+// nothing, and an impossible one is refused with a next step.
+func TestUpgradeChangesDataShards(t *testing.T) {
 	s := withFeed(t)
 	s.ok("publish --once")
 	out := s.ok("feed upgrade kv --data-shards 8")
@@ -24,7 +24,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	s.prints("feed upgrade kv --data-shards 8", "kv: in order, nothing changed\n")
 	s.prints("feed upgrade kv", "kv: in order, nothing changed\n")
 	if out := s.fails(cli.ExitFailed, "fetch kv --after 1"); !strings.Contains(out, "generation") {
-		t.Errorf("an old cursor: %s", out)
+		t.Errorf("a cursor of the old generation: %s", out)
 	}
 	if out := s.ok("fetch kv --shard 0 --shard-count 1"); !strings.Contains(out, `"more":false`) {
 		t.Errorf("a part: %s", out)
@@ -38,14 +38,14 @@ func TestUpgradeDataShards(t *testing.T) {
 			t.Errorf("%s: %s", line, out)
 		}
 	}
-	// Without the index by bucket no change was missed.
+	// A missing index by bucket is made again.
 	s.sql("DROP INDEX rowfeed_kv_bucket")
 	s.prints("feed upgrade kv", "kv: mended: table rowfeed_positions_kv has no index by bucket: "+
 		"parts of the feed cannot be read, or only slowly\n")
-	// Killed in the midst: plain upgrade says how to go on, another number is refused.
+	// The upgrade was killed: `feed upgrade` alone says how to continue it, and another number is refused.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
 	if out := s.ok("feed upgrade kv"); !strings.Contains(out, "`rowfeed feed upgrade kv --data-shards 8` continues") {
-		t.Errorf("half done: %s", out)
+		t.Errorf("a killed upgrade: %s", out)
 	}
 	if got := s.run("feed", "upgrade", "kv", "--data-shards", "4"); got.code != cli.ExitFailed ||
 		!strings.Contains(got.err, "8 data shards") || got.out != "" {
@@ -53,7 +53,7 @@ func TestUpgradeDataShards(t *testing.T) {
 	}
 	if out := s.fails(cli.ExitFailed, "fetch kv --shard 1"); !strings.Contains(out, "Next:") ||
 		!strings.Contains(out, "are being assigned to 8 data shards") {
-		t.Errorf("a part of a feed half done: %s", out)
+		t.Errorf("a part of a feed whose upgrade was killed: %s", out)
 	}
 	if out := s.run("status", "kv").out; !strings.Contains(out, "feed upgrade kv --data-shards 8") {
 		t.Errorf("status: %s", out)
@@ -71,18 +71,18 @@ func TestUpgradeDataShards(t *testing.T) {
 	s.ok("fetch kv")
 	if out := s.ok("feed upgrade kv --data-shards 8"); !strings.Contains(out,
 		"kv: continues to assign keys to 8 data shards\n") {
-		t.Errorf("it does not say that it goes on: %s", out)
+		t.Errorf("feed upgrade does not say that it continues: %s", out)
 	}
 	s.ok("fetch kv --shard 1")
-	// So does the line that makes the feed, and says what it has done.
+	// `feed add` also continues the upgrade.
 	s.sql("UPDATE rowfeed_feeds SET state = 'sharding', fill_after = NULL")
 	s.prints("feed add kv --table kv --data-shards 8",
 		"kv: follows table kv by key (id), capture trigger, 8 data shards, keys given their shards\n")
 	s.ok("fetch kv --shard 1")
 }
 
-// TestAdoptSaysWhatItDid: positions that are kept are not recorded.
-func TestAdoptSaysWhatItDid(t *testing.T) {
+// TestAdoptionReportsKeptPositions: a feed that adopts positions records no rows.
+func TestAdoptionReportsKeptPositions(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)", "INSERT INTO own VALUES (1, 1), (2, 2)")
 	s.ok("init")
@@ -91,7 +91,7 @@ func TestAdoptSaysWhatItDid(t *testing.T) {
 	s.ok("feed drop own")
 	if out := s.ok("feed add own --table own --capture column --adopt --data-shards 8 --json"); !strings.Contains(out,
 		`"rows": 0`) {
-		t.Errorf("it says %s", out)
+		t.Errorf("feed add: %s", out)
 	}
 	s.ok("feed drop own")
 	s.prints("feed add own --table own --capture column --adopt",

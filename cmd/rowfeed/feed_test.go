@@ -9,8 +9,8 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 )
 
-// TestLife is a feed's whole life, command by command.
-func TestLife(t *testing.T) {
+// TestFeedFromAddToDrop: each command works on a feed with triggers, and afterwards the schema is as before.
+func TestFeedFromAddToDrop(t *testing.T) {
 	s := newShell(t)
 	s.sql(createKV)
 	before := s.schema()
@@ -36,7 +36,7 @@ func TestLife(t *testing.T) {
 `)
 	if got := s.fails(cli.ExitFailed, "feed add kv --table kv --columns k,v --tombstones 7d"); !strings.Contains(got,
 		"columns is [], not [k v]; tombstones is 720h0m0s, not 168h0m0s") {
-		t.Errorf("the differences are not named: %s", got)
+		t.Errorf("the message does not name the differences: %s", got)
 	}
 	s.sql("INSERT INTO kv VALUES (2, 'a', 'b', NULL), (3, 'a', 'c', x'00ff')", "UPDATE kv SET v = 'joe' WHERE id = 1")
 	s.prints("publish --once", "kv: 3 keys published, head 3\n")
@@ -106,7 +106,7 @@ func TestLife(t *testing.T) {
 	s.prints("migrate down", "sqlite:rowfeed.db: rowfeed's tables removed\n")
 	s.prints("migrate down", "sqlite:rowfeed.db: rowfeed's tables are not there, nothing changed\n")
 	if after := s.schema(); after != before {
-		t.Errorf("the schema is not as it was\nbefore: %s\n after: %s", before, after)
+		t.Errorf("the schema has changed\nbefore: %s\n after: %s", before, after)
 	}
 }
 
@@ -117,7 +117,7 @@ func (s *shell) decode(text string, into any) {
 	}
 }
 
-// schema is what the database holds of tables, indexes and triggers.
+// schema returns the tables, indexes and triggers of the database.
 func (s *shell) schema() string {
 	s.t.Helper()
 	pool := s.pool()
@@ -139,8 +139,9 @@ func (s *shell) schema() string {
 	return b.String()
 }
 
-// TestCheckFindsAndRepairMends has a trigger dropped behind rowfeed's back.
-func TestCheckFindsAndRepairMends(t *testing.T) {
+// TestRepairCorrectsWhatCheckFinds: after the triggers were dropped, `check` finds the missed changes and `repair`
+// records them.
+func TestRepairCorrectsWhatCheckFinds(t *testing.T) {
 	s := withFeed(t)
 	pool := s.pool()
 	triggers, err := pool.Query("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
@@ -183,15 +184,15 @@ func TestCheckFindsAndRepairMends(t *testing.T) {
 	s.prints("check kv", "kv: in order\n")
 }
 
-// TestPrefixAndConfig has rowfeed's tables under other names, from flag and file.
-func TestPrefixAndConfig(t *testing.T) {
+// TestFlagWinsOverVariableAndFile: the order is flag, environment variable, rowfeed.yaml.
+func TestFlagWinsOverVariableAndFile(t *testing.T) {
 	s := newShell(t)
 	s.sql(createKV)
 	if r := s.run("init", "--prefix", ""); r.code != cli.ExitDone {
 		t.Fatalf("init without a prefix: %+v", r)
 	}
 	if !strings.Contains(s.schema(), "table sequences:") {
-		t.Errorf("no table has the bare name: %s", s.schema())
+		t.Errorf("no table has a name without prefix: %s", s.schema())
 	}
 	writeFile(t, "rowfeed.yaml", "prefix: \"\"\n")
 	s.ok("feed add kv --table kv")
@@ -211,8 +212,8 @@ func TestPrefixAndConfig(t *testing.T) {
 	}
 }
 
-// TestPrint needs no database, and prints a script that makes the feed.
-func TestPrint(t *testing.T) {
+// TestPrintNeedsNoDatabase: --print needs no database, and its script makes the feed.
+func TestPrintNeedsNoDatabase(t *testing.T) {
 	s := newShell(t)
 	out := s.ok("feed add kv --table kv --key id:integer --print --db sqlite:absent.db")
 	if !strings.HasPrefix(out, "-- ") || !strings.Contains(out, "CREATE TRIGGER") {
@@ -220,7 +221,7 @@ func TestPrint(t *testing.T) {
 	}
 	for statement := range strings.SplitSeq(strings.TrimSpace(out), "\n\n") {
 		if !strings.HasPrefix(statement, "-- ") || !strings.HasSuffix(statement, ";") {
-			t.Errorf("a statement without note or end: %s", statement)
+			t.Errorf("a statement has no note or no semicolon: %s", statement)
 		}
 	}
 	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim')")
