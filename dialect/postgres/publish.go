@@ -32,9 +32,12 @@ const (
 	// stays.
 	durable = `SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ` +
 		`('off', 'local')`
-	// askFirst has those settings of byKey that a query for one row of one table needs. It is one statement
-	// instead of five, because it is sent many times a second.
-	askFirst = `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
+	// askFirst begins a message with a query for one row of one table. It has those settings of byKey that such a
+	// query needs, in one statement instead of five, because it is sent many times a second. If the session's default
+	// is SERIALIZABLE, the query would take part in predicate locking. PostgreSQL would then fail a writer that
+	// records a change after the query, and the query itself.
+	askFirst = `SET TRANSACTION ISOLATION LEVEL READ COMMITTED; ` +
+		`SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), ` +
 		`set_config('jit', 'off', true); `
 )
 

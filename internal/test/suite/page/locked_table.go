@@ -121,7 +121,9 @@ func TestLockedTableIsRefusedAndReadLater(t *testing.T) {
 			}
 		}
 		run("page.lock_table")
-		_, err = f.Fetch(x.Ctx, rowfeed.Request{})
+		bounded, cancel := context.WithTimeout(x.Ctx, suite.Patience())
+		defer cancel()
+		_, err = f.Fetch(bounded, rowfeed.Request{})
 		x.WantCode(err, rowfeed.Locked)
 		_, err = f.Publish(x.Ctx)
 		x.WantCode(err, rowfeed.Locked)

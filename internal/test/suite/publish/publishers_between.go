@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect"
@@ -144,6 +145,53 @@ func TestWritersAndPublisherDoNotBlock(t *testing.T) {
 			x.Publish(f)
 		}
 	})
+}
+
+// TestPublisherTakesNoPartInPredicateLocking (H12): a SERIALIZABLE writer has read what a second one then changed. The
+// two can be put in an order, and both commit. A publisher whose sessions have SERIALIZABLE as their default looks for
+// changes in between. If PostgreSQL counted it as a third transaction, the three could not be put in an order.
+func TestPublisherTakesNoPartInPredicateLocking(t *testing.T) {
+	t.Run(rowfeed.ModeSequence, func(t *testing.T) {
+		suite.Each(t, func(x *suite.Env) {
+			x.AddKV()
+			insert := func(tx *sql.Tx, id int) { x.In(tx, fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", id)) }
+			strictWriters(x, "kv", insert)
+		})
+	})
+	t.Run(rowfeed.ModeOutbox, func(t *testing.T) {
+		suite.EachOutbox(t, func(x *suite.Events) {
+			strictWriters(x.Env, "events", func(tx *sql.Tx, id int) {
+				if err := x.Append(tx, id, 0, time.Time{}); err != nil {
+					x.Fatal(err)
+				}
+			})
+		})
+	})
+}
+
+func strictWriters(x *suite.Env, feed string, insert func(tx *sql.Tx, id int)) {
+	if !x.Has.PredicateLocks {
+		return // a SERIALIZABLE reader locks rows, and the second writer would wait for the first
+	}
+	x.Exec(x.Statements("publish.serializable_database", x.DB.Name)...)
+	f, err := x.TappedDB(testdb.Hooks{}, nil).Feed(x.Ctx, feed) // its sessions begin with the new default
+	if err != nil {
+		x.Fatal(err)
+	}
+	for id := 10; id < 30; id += 10 {
+		first, second := x.Begin(sql.LevelSerializable), x.Begin(sql.LevelSerializable)
+		x.In(first, fmt.Sprintf("SELECT id FROM %s WHERE id = %d", feed, id+1))
+		insert(second, id+1)
+		x.Commit(second)
+		if n := x.Publish(f); n != 1 {
+			x.Errorf("%d keys were published, want 1", n)
+		}
+		insert(first, id)
+		x.Commit(first)
+		if n := x.Publish(f); n != 1 {
+			x.Errorf("after the first writer's commit, %d keys were published, want 1", n)
+		}
+	}
 }
 
 // TestForeignDeleteFailsPass: if another session deletes changes that a publisher has read, the publisher's pass fails

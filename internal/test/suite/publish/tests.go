@@ -37,6 +37,7 @@ var Tests = []func(*testing.T){
 	TestPublishersTakeTurns,
 	TestPassDeletesOnlyWhatItRead,
 	TestWritersAndPublisherDoNotBlock,
+	TestPublisherTakesNoPartInPredicateLocking,
 	TestForeignDeleteFailsPass,
 	TestStaleSequenceIsRetried,
 	TestConflictIsRetried,
