@@ -167,7 +167,8 @@ func audited(t *testing.T, db *rowfeed.DB) (log []string) {
 	return log
 }
 
-// TestActionsAreDoneAndAudited (O3): every action does what its button says, is confirmed by a message, and is in the audit log.
+// TestActionsAreDoneAndAudited (O3): every action does what its button says, is confirmed by a message, and is in the
+// audit log.
 func TestActionsAreDoneAndAudited(t *testing.T) {
 	_, db := consumed(t)
 	lease(t, db, "publish:kv")

@@ -50,8 +50,8 @@ func TestAssetsAreCached(t *testing.T) {
 	}
 }
 
-// TestPagesReportUnavailableDatabase: while the database is unavailable every page says so and what to do. No page shows
-// the error of the driver.
+// TestPagesReportUnavailableDatabase: while the database is unavailable every page says so and what to do. No page
+// shows the error of the driver.
 func TestPagesReportUnavailableDatabase(t *testing.T) {
 	var away atomic.Bool
 	pool := testdb.SQLite.New(t).OpenTapped(t, testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
