@@ -141,7 +141,8 @@ func (f *Feed) Wake() { f.publisher.Wake() }
 func (f *Feed) Problems() []string {
 	all := f.publisher.Problems()
 	if f.reader.Quota.Locked() != nil && len(all) == 0 {
-		return []string{"pages cannot be read: another session has locked the table; `rowfeed status` names the session"}
+		return []string{
+			"pages cannot be read: another session has locked the table; `rowfeed status` names the session"}
 	}
 	return all
 }

@@ -94,7 +94,8 @@ WHERE x.trx_rows_modified > 0 AND x.trx_mysql_thread_id <> CONNECTION_ID()
 UNION ALL
 SELECT p.ID, p.USER, p.HOST, p.TIME * 1000000, p.INFO, 'waits to lock a table'
 FROM information_schema.PROCESSLIST p
-WHERE p.STATE = 'Waiting for table metadata lock' AND p.INFO REGEXP '^(ALTER|CREATE|DROP|LOCK|OPTIMIZE|RENAME|TRUNCATE) '
+WHERE p.STATE = 'Waiting for table metadata lock'
+  AND p.INFO REGEXP '^(ALTER|CREATE|DROP|LOCK|OPTIMIZE|RENAME|TRUNCATE) '
 ORDER BY 4 DESC`)
 	switch {
 	case cannotShow(err):

@@ -273,7 +273,8 @@ func (f *Publisher) nameBlockers(ctx context.Context, err error) error {
 	for _, b := range found[:min(len(found), 3)] {
 		named.Cause += fmt.Sprintf("; session %s %s", b.Session, b.Scope)
 	}
-	named.Next = "wait until that session ends its transaction, or end the session; `rowfeed status` shows its user and statement"
+	named.Next = "wait until that session ends its transaction, or end the session; `rowfeed status` shows its user " +
+		"and statement"
 	return &named
 }
 
