@@ -31,7 +31,7 @@ CREATE PROCEDURE `DATABASE`.`rowfeed_take_kv`(IN p_shard bigint, IN p_hint bigin
 CREATE PROCEDURE `DATABASE`.`rowfeed_witness_kv`(IN p_shard bigint) READS SQL DATA SQL SECURITY DEFINER BEGIN DECLARE EXIT HANDLER FOR 1305 SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: no transaction is open: begin one, lock, insert, commit'; SAVEPOINT rowfeed_lock; RELEASE SAVEPOINT rowfeed_lock; SELECT COALESCE((SELECT witness FROM `rowfeed_shards` WHERE feed = 'kv' AND shard = p_shard), ''); END
 CREATE FUNCTION `DATABASE`.`rowfeed_ulid_kv`(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16) DETERMINISTIC NO SQL SQL SECURITY INVOKER BEGIN IF p_ulid_high IS NULL OR p_ulid_low IS NULL OR i IS NULL OR i < 0 OR i >= 100000000000 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'rowfeed: give both halves of a lock, and a number below 100000000000; lock again for more'; END IF; RETURN UNHEX(CONCAT(LPAD(HEX(p_ulid_high), 16, '0'), LPAD(HEX((p_ulid_low + i)), 16, '0'))); END
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv'
-SET SESSION lock_wait_timeout = 31536000, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
+SET SESSION lock_wait_timeout = 5, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
 DO RELEASE_LOCK('rowfeed.DIGEST')
 

@@ -28,7 +28,7 @@ CREATE TRIGGER `rowfeed_kv_insert` AFTER INSERT ON `kv` FOR EACH ROW INSERT INTO
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_update`
 CREATE TRIGGER `rowfeed_kv_update` AFTER UPDATE ON `kv` FOR EACH ROW BEGIN IF NOT (OLD.`id` <=> NEW.`id`) THEN INSERT INTO `rowfeed_outbox_kv` (shard, `id`) VALUES (NEW.`v`, NEW.`id`); END IF; END
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'filling', fill_after = NULL WHERE name = 'kv'
-SET SESSION lock_wait_timeout = 31536000, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
+SET SESSION lock_wait_timeout = 5, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
 DO RELEASE_LOCK('rowfeed.DIGEST')
 SELECT shard FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX (shard) ORDER BY shard LIMIT 1

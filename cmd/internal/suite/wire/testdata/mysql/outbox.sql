@@ -22,7 +22,7 @@ INSERT INTO `DATABASE`.`rowfeed_sequences` (name, value, version, updated_at) VA
 CREATE TABLE IF NOT EXISTS `DATABASE`.`rowfeed_outbox_kv` ( order_sequence bigint NOT NULL AUTO_INCREMENT PRIMARY KEY, shard bigint NOT NULL DEFAULT 0, time_hint bigint NULL, appended_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6), `id` bigint NOT NULL, KEY shard (shard, order_sequence) ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 CREATE TABLE IF NOT EXISTS `DATABASE`.`rowfeed_feed_kv` ( shard bigint NOT NULL, ulid binary(16) NOT NULL, `id` bigint NOT NULL, PRIMARY KEY (`id`), UNIQUE KEY place (shard, ulid) ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'filling', fill_after = NULL WHERE name = 'kv'
-SET SESSION lock_wait_timeout = 31536000, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
+SET SESSION lock_wait_timeout = 5, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
 DO RELEASE_LOCK('rowfeed.DIGEST')
 SELECT shard FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX (shard) ORDER BY shard LIMIT 1
