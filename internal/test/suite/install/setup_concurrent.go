@@ -34,6 +34,22 @@ func TestConcurrentFeedAddsShareBackFill(t *testing.T) {
 	})
 }
 
+// failing opens rowfeed on a pool whose statements that begin with a text fail.
+func failing(x *suite.Env, begin string) *rowfeed.DB {
+	x.Helper()
+	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, testdb.Hooks{
+		Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, begin) {
+				return testdb.ErrInjected
+			}
+			return nil
+		}}), x.Dialect, nil)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return rf
+}
+
 // TestBackFillKeepsMarkOfDrop: a feed is dropped while another process back-fills it, and the drop fails half-way.
 // Back-fill keeps the state "dropping", so that the feed does not pass for a complete one.
 func TestBackFillKeepsMarkOfDrop(t *testing.T) {
@@ -41,20 +57,7 @@ func TestBackFillKeepsMarkOfDrop(t *testing.T) {
 		x.KVOf(30)
 		fresh := x.DB.Dump(x.T)
 		held, end := x.AfterBatch(0)
-		broken, err := rowfeed.Open(
-			x.Ctx,
-			x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "DROP") {
-					return testdb.ErrInjected
-				}
-				return nil
-			}}),
-			x.Dialect,
-			nil,
-		)
-		if err != nil {
-			x.Fatal(err)
-		}
+		broken := failing(x, "DROP")
 		if err := broken.DropFeed(x.Ctx, "kv"); !errors.Is(err, testdb.ErrInjected) {
 			x.Fatalf("error %v", err)
 		}
@@ -124,20 +127,7 @@ func TestInterruptedAdoptReadsPositionsAgain(t *testing.T) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL)",
 			"INSERT INTO kv VALUES (1, 'k', 0, 100)")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		broken, err := rowfeed.Open(
-			x.Ctx,
-			x.DB.OpenTapped(x.T, testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
-				if ev.Kind == testdb.Exec && strings.HasPrefix(ev.SQL, "CREATE TABLE") {
-					return testdb.ErrInjected
-				}
-				return nil
-			}}),
-			x.Dialect,
-			nil,
-		)
-		if err != nil {
-			x.Fatal(err)
-		}
+		broken := failing(x, "CREATE TABLE")
 		if _, err := broken.AddFeed(x.Ctx, spec, nil); !errors.Is(err, testdb.ErrInjected) {
 			x.Fatalf("error %v", err)
 		}
