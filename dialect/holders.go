@@ -8,10 +8,10 @@ import (
 
 // Rest classifies errors, and tells operators what waits and for whom.
 type Rest interface {
-	// Blockers returns the open transactions that may hold back changes of the feed, oldest first: those that
-	// wrote to it, as far as the database tells. For a feed with ULIDs they are those that may have locked a
-	// shard without being known to Holders. unseen says what the database, or this login, cannot see of them.
-	// It is nil if nothing is missing.
+	// Blockers returns the open transactions that may hold back changes of the feed, as far as the database tells:
+	// those that wrote to it, and those that lock its table against reading or make such a session wait. For a feed
+	// with ULIDs they are those that may have locked a shard without being known to Holders. unseen says what the
+	// database, or this login, cannot see of them. It is nil if nothing is missing.
 	Blockers(ctx context.Context, q Querier, f *Feed) (found []Blocker, unseen *Unseen, err error)
 	// Holders returns the shards of a feed with ULIDs that transactions have locked or wait for, in ascending
 	// order, and which locks the database tells. If the login may not see them, there are none, and the error

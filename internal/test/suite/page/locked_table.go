@@ -20,8 +20,8 @@ func readsPage(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.Contains(ev.SQL, "positions_kv")
 }
 
-// TestSlowPagesLeaveConnectionsToOtherFeeds (G5): more readers of a feed than the pool has connections wait for their
-// pages. Another feed is published and read meanwhile.
+// TestSlowPagesLeaveConnectionsToOtherFeeds (G5, V2): more readers of a feed than the pool has connections wait for
+// their pages. Another feed is published and read meanwhile.
 func TestSlowPagesLeaveConnectionsToOtherFeeds(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		const connections = 8
@@ -77,8 +77,9 @@ func TestSlowPagesLeaveConnectionsToOtherFeeds(t *testing.T) {
 	})
 }
 
-// TestLockedTableIsRefusedAndReadLater (G5): readers of a table that another session has locked are refused with the
-// code Locked. Most of them use no connection. After the lock they get the page, and the feed is published.
+// TestLockedTableIsRefusedAndReadLater (G5, V2): readers of a table that another session has locked are refused
+// with the code Locked. Most of them use no connection. The publisher names that session. After the lock the feed
+// is published and read.
 func TestLockedTableIsRefusedAndReadLater(t *testing.T) {
 	t.Parallel()
 	testdb.Only(t, testdb.Servers...) // SQLite locks no single tables
@@ -144,7 +145,22 @@ func TestLockedTableIsRefusedAndReadLater(t *testing.T) {
 		if n := asked.Load(); n > 4 {
 			x.Errorf("%d of %d readers have asked for the locked table", n, manyReaders)
 		}
+		var id string
+		if err := session.QueryRowContext(x.Ctx, x.Text("suite.connection")).Scan(&id); err != nil {
+			x.Fatal(err)
+		}
+		publisher, problem := x.RunPublisher(), ""
+		x.Eventually("the publisher reports the lock", func() bool {
+			problem = strings.Join(publisher.Feed.Problems(), "; ")
+			return strings.Contains(problem, "publish")
+		})
+		holder := "session " + x.Text("admin.session", id) + " locks the feed's table"
+		if strings.Contains(problem, holder) != x.Has.ShowsTableLocks {
+			x.Errorf("the publisher reports %q; %s", problem, holder)
+		}
 		run("page.unlock_table")
+		x.Eventually("the publisher continues", x.AllPublished)
+		publisher.Stop()
 		x.Publish(f)
 		x.WantPage(f, "", 10, `1 upsert {"id":1,"k":"a","v":1}`, `2 upsert {"id":2,"k":"b","v":2}`, "> 2")
 	})
