@@ -50,12 +50,14 @@ func (db *Admin) LetterRow(ctx context.Context, l feedtype.DeadLetter) (*feedtyp
 	if err != nil {
 		return nil, err
 	}
-	// Deletes up to Mark are not asked for. So the feed does not refuse the cursor if it has purged them.
-	before := feedtype.CursorState{Generation: l.Generation, Position: position.Before(), Mark: position}
-	req := feedtype.Request{After: before.Cursor(), Limit: 1}
+	before := feedtype.CursorState{Generation: l.Generation, Position: position.Before()}
+	var req feedtype.Request
 	if f.ShardsAreFeeds() && l.DataShard != nil {
 		req.Shards = feedtype.One(int(*l.DataShard))
+	} else {
+		before.Mark = position // does not ask for deletes, which the feed may have purged
 	}
+	req.After, req.Limit = before.Cursor(), 1
 	page, err := f.Fetch(ctx, req)
 	if err != nil || len(page.Entries) == 0 || page.Entries[0].Position != l.Position {
 		return nil, err

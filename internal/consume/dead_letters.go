@@ -175,8 +175,8 @@ func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, 
 	switch {
 	case found:
 	case q.Key != "":
-		return 0, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: q.String(), Cause: "there is no dead letter " +
-			"with key " + q.Key, Next: "`rowfeed dead list` shows those there are"}
+		return 0, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: q.String(),
+			Cause: "there is no dead letter with key " + q.Key, Next: "`rowfeed dead list` shows those there are"}
 	case q.Consumer != "":
 		return 0, db.knowsConsumer(ctx, q.ConsumerID)
 	}

@@ -252,14 +252,15 @@ func readStored(x *suite.Env) {
 			x.Errorf("%s: behind the saved cursor %q, want %q", s.name, got, want)
 		}
 		id := rowfeed.ConsumerID{Consumer: "app", Feed: s.name}
-		letters, err := x.RF.Admin().DeadLetters(x.Ctx, id, nil)
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(id, ""))
+		letters := page.Letters
 		if err != nil || len(letters) != 1 || !strings.Contains(string(letters[0].Key), "2") {
 			x.Errorf("%s: dead letters %+v %v", s.name, letters, err)
 		}
 		if got := storedConsume(x, f, 0); !slices.Equal(got, want) {
 			x.Errorf("%s: the consumer got %q, want %q", s.name, got, want)
 		}
-		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, id, nil)
+		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, suite.Letters(id, ""), nil)
 		must(x, err)
 		if got := storedConsume(x, f, 0); !slices.Equal(got, []string{"2"}) {
 			x.Errorf("%s: of the dead letter the consumer got %q", s.name, got)
