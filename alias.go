@@ -191,6 +191,8 @@ type (
 	Refusal = feedtype.Refusal
 	// DeadLetter is a key that a consumer has set aside.
 	DeadLetter = feedtype.DeadLetter
+	// LetterQuery selects dead letters.
+	LetterQuery = feedtype.LetterQuery
 )
 
 const (

@@ -113,3 +113,33 @@ func OwnSchema(s Spelling, n Names) Migration {
 		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 9"},
 	}
 }
+
+// Failures is version 10: what fails, since when, how often and when it is tried again, of a consumer with its cursor
+// and of a publisher with its feed. The index is for reading dead letters in pages, the oldest first. once returns the
+// statements that run ddl, which adds a "column" or an "index" with this name to a table.
+func Failures(s Spelling, n Names, once func(kind, table, name, ddl string) []string) Migration {
+	table := func(base string) string { return Qualified(s, n.Table(base)) }
+	if once == nil {
+		once = func(_, _, _, ddl string) []string { return []string{ddl} }
+	}
+	m := Migration{
+		Version: 10,
+		Title:   "failures of consumers and publishers",
+		// the tables are dropped, too
+		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 10"},
+	}
+	for _, c := range []struct{ table, name, kind string }{
+		{"cursors", "failing_since", "bigint"}, {"cursors", "attempts", "bigint"}, {"cursors", "next_try", "bigint"},
+		{"cursors", "target", "text"},
+		{"feeds", "failure", "text"}, {"feeds", "failing_since", "bigint"}, {"feeds", "attempts", "bigint"},
+		{"feeds", "next_try", "bigint"},
+	} {
+		m.Up = append(m.Up, once("column", c.table, c.name,
+			"ALTER TABLE "+table(c.table)+" ADD COLUMN "+c.name+" "+c.kind)...)
+	}
+	first := n.Table("dead_letters_first").Name
+	m.Up = append(m.Up, once("index", "dead_letters", first, "CREATE INDEX "+s.Quote(first)+" ON "+
+		table("dead_letters")+" (consumer, feed, shard, first_at, key_digest)")...)
+	m.Up = append(m.Up, "INSERT INTO "+table("schema_version")+" (version, applied_at) VALUES (10, "+s.Now()+")")
+	return m
+}

@@ -1,7 +1,6 @@
 package feedtype
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"time"
@@ -65,32 +64,6 @@ func (id ConsumerID) String() string {
 		s += fmt.Sprintf(", shard %d", *id.Shard)
 	}
 	return s
-}
-
-// The states of a dead letter.
-const (
-	// LetterAside is the state of a dead letter that waits for an operator.
-	LetterAside = "aside"
-	// LetterRetry is the state of a dead letter that its consumer will retry.
-	LetterRetry = "retry"
-)
-
-// DeadLetter is a key that a consumer has set aside.
-type DeadLetter struct {
-	Consumer   string          `json:"consumer"`
-	Feed       string          `json:"feed"`
-	Shard      int             `json:"shard"`      // of the consumer
-	DataShard  *int64          `json:"data_shard"` // of the feed; nil for letters from before version 5 of the tables
-	Key        json.RawMessage `json:"key"`
-	Generation int64           `json:"generation"` // 0: the consumer has restarted, and the key has not come again
-	Position   string          `json:"position"`   // of the latest version
-	Op         Op              `json:"op"`         // also Delete if a complete new pass came without the key
-	State      string          `json:"state"`      // LetterAside or LetterRetry
-	Attempts   int64           `json:"attempts"`   // number of attempts so far
-	Collapsed  int64           `json:"collapsed"`  // number of later versions that have joined it
-	Error      string          `json:"error"`      // of the last attempt
-	FirstAt    time.Time       `json:"first_at"`
-	LastAt     time.Time       `json:"last_at"`
 }
 
 // Refusal is an entry that the receiver of a Consumer's Deliver rejected.

@@ -70,7 +70,8 @@ func actions() []action {
 		return all[0]
 	}
 	letters := func(t *testing.T, db *rowfeed.DB) []rowfeed.DeadLetter {
-		all, err := db.Admin().DeadLetters(t.Context(), rowfeed.ConsumerID{}, nil)
+		page, err := db.Admin().DeadLetters(t.Context(), rowfeed.LetterQuery{})
+		all := page.Letters
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ var actions = func() map[string]action {
 	retry, drop := letterAction, letterAction
 	retry.name = "dead retry"
 	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
-		n, err := d.RetryDeadLetters(ctx, f.id(), f.letters())
+		n, err := d.RetryDeadLetters(ctx, f.letters(), nil)
 		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it starts.",
 			f.id(), plural(n, "dead letter")), err
 	}
@@ -76,7 +76,7 @@ var actions = func() map[string]action {
 			"change, or when the key is republished."
 	}
 	drop.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
-		n, err := d.DropDeadLetters(ctx, f.id(), f.letters())
+		n, err := d.DropDeadLetters(ctx, f.letters(), nil)
 		return fmt.Sprintf("%s: %s given up.", f.id(), plural(n, "dead letter")), err
 	}
 	return map[string]action{

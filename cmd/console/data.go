@@ -2,10 +2,10 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Data reads and changes what pages show of a database, except rows, which come from the catalog. [Of] returns the Data
@@ -30,7 +30,7 @@ type Feeds interface {
 type Lists interface {
 	Consumers(ctx context.Context, id rowfeed.ConsumerID) ([]admin.ConsumerStatus, error)
 	CurrentLeases(ctx context.Context) ([]*rowfeed.LeaseStatus, error)
-	DeadLetters(ctx context.Context, id rowfeed.ConsumerID, key json.RawMessage) ([]rowfeed.DeadLetter, error)
+	DeadLetters(ctx context.Context, q rowfeed.LetterQuery) (feedtype.LetterPage, error)
 	// Acts returns acts of the audit log, the newest first: those with an id below before, or all if before is 0.
 	Acts(ctx context.Context, before int64, limit int) ([]admin.Act, error)
 }
@@ -41,8 +41,8 @@ type Actions interface {
 	ResumeConsumer(ctx context.Context, id rowfeed.ConsumerID) (int64, error)
 	SeekConsumer(ctx context.Context, id rowfeed.ConsumerID, to rowfeed.Cursor) (int64, error)
 	ResetConsumer(ctx context.Context, id rowfeed.ConsumerID) (int64, error)
-	RetryDeadLetters(ctx context.Context, id rowfeed.ConsumerID, key json.RawMessage) (int64, error)
-	DropDeadLetters(ctx context.Context, id rowfeed.ConsumerID, key json.RawMessage) (int64, error)
+	RetryDeadLetters(ctx context.Context, q rowfeed.LetterQuery, progress func(int64)) (int64, error)
+	DropDeadLetters(ctx context.Context, q rowfeed.LetterQuery, progress func(int64)) (int64, error)
 	ReleaseLease(ctx context.Context, name string, epoch int64) (*rowfeed.LeaseStatus, error)
 	// Audited records act in the audit log, calls do and records the outcome.
 	Audited(ctx context.Context, act admin.Act, do func(context.Context) error) error

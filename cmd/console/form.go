@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"net/url"
 	"strconv"
 	"strings"
@@ -21,12 +20,9 @@ func (f formValues) id() rowfeed.ConsumerID {
 	return rowfeed.ConsumerID{Consumer: f.consumer, Feed: f.feed, Shard: f.shard}
 }
 
-// letters returns the key of a dead letter, or nil for all dead letters of the consumer.
-func (f formValues) letters() json.RawMessage {
-	if f.key == "" {
-		return nil
-	}
-	return json.RawMessage(f.key)
+// letters selects the dead letter of a key, or all dead letters of the consumer.
+func (f formValues) letters() rowfeed.LetterQuery {
+	return rowfeed.LetterQuery{ConsumerID: f.id(), Key: f.key}
 }
 
 func (f formValues) which() string {

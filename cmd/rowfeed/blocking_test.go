@@ -97,7 +97,7 @@ func TestBlockingFeedFromAddToDrop(t *testing.T) {
 	s.prints("consumer seek out --feed ev --shard -5 --to now", "out of ev, shard -5: set to now\n")
 	s.prints("consumer reset out --feed ev --shard=-5", "out of ev, shard -5: set back to the beginning\n")
 	s.prints("consumer resume out --shard=-5", "out, shard -5: resumed\n")
-	if r := s.ok("dead list out --shard=-5 --json"); strings.TrimSpace(r) != "[]" {
+	if r := s.ok("dead list out --shard=-5 --json"); !strings.Contains(r, `"letters": []`) {
 		t.Errorf("dead letters: %s", r)
 	}
 	s.prints("feed drop ev", "ev: dropped\n")

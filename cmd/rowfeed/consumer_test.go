@@ -114,11 +114,14 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
 	s.prints("consumer list mail", "there is no consumer mail\n")
 }
 
+const noLetters = "there are no dead letters in this database; a consumer has its dead letters in the database " +
+	"of its cursor, see --db\n"
+
 // TestDeadCommandsShowRetryAndDropLetters (M72): an operator lists dead letters, has them tried again, and drops them.
 func TestDeadCommandsShowRetryAndDropLetters(t *testing.T) {
 	s := withFeed(t)
-	s.prints("dead list", "there are no dead letters\n")
-	s.prints("dead list --json", "[]\n")
+	s.prints("dead list", noLetters)
+	s.prints("dead list --json", "{\n  \"letters\": [],\n  \"next\": \"\"\n}\n")
 	s.consume(2)
 	s.shows("dead list mail", ""+
 		`┌──────────┬──────┬───────┬──────────┬────────┬──────────`+
@@ -138,27 +141,37 @@ func TestDeadCommandsShowRetryAndDropLetters(t *testing.T) {
   set aside 2026-01-31T12:00:00Z, last tried or joined 2026-01-31T12:00:00Z, 2 attempts, 0 later versions joined
   no such address
   in two lines
+  row: {"id":2,"ns":"a","k":"b","v":null}
 `)
-	s.shows("dead show mail --json", `[
-  {
-    "consumer": "mail",
-    "feed": "kv",
-    "shard": 0,
-    "data_shard": 0,
-    "key": {
-      "id": 2
-    },
-    "generation": 1,
-    "position": "2",
-    "op": "upsert",
-    "state": "aside",
-    "attempts": 2,
-    "collapsed": 0,
-    "error": "no such address\nin two lines",
-    "first_at": "2026-01-31T12:00:00Z",
-    "last_at": "2026-01-31T12:00:00Z"
-  }
-]
+	s.shows("dead show mail --json", `{
+  "letters": [
+    {
+      "consumer": "mail",
+      "feed": "kv",
+      "shard": 0,
+      "data_shard": 0,
+      "key": {
+        "id": 2
+      },
+      "generation": 1,
+      "position": "2",
+      "op": "upsert",
+      "state": "aside",
+      "attempts": 2,
+      "collapsed": 0,
+      "error": "no such address\nin two lines",
+      "first_at": "2026-01-31T12:00:00Z",
+      "last_at": "2026-01-31T12:00:00Z",
+      "row": {
+        "id": 2,
+        "ns": "a",
+        "k": "b",
+        "v": null
+      }
+    }
+  ],
+  "next": ""
+}
 `)
 	s.prints(`dead retry mail --key {"id":2}`, "mail: 1 dead letter to be tried again by the consumer\n")
 	s.consume(2) // the consumer fails again
@@ -166,9 +179,9 @@ func TestDeadCommandsShowRetryAndDropLetters(t *testing.T) {
 		!strings.Contains(out, `"state": "aside"`) {
 		t.Errorf("after a retry that failed: %s", out)
 	}
-	s.prints("dead retry mail --all", "mail: 1 dead letter to be tried again by the consumer\n")
+	s.prints("dead retry mail --all --yes", "mail: 1 dead letter to be tried again by the consumer\n")
 	s.consume(0)
-	s.prints("dead list", "there are no dead letters\n")
+	s.prints("dead list", noLetters)
 	s.ok("republish kv --all")
 	s.ok("publish --once")
 	s.consume(3)
@@ -214,14 +227,14 @@ func TestConsumerCommandsSelectShards(t *testing.T) {
 		!strings.Contains(out, `"data_shard": 5,`) {
 		t.Errorf("dead list: %s", out)
 	}
-	s.prints("dead list mail --shard 0", "there are no dead letters\n")
+	s.prints("dead list mail --shard 0", noLetters)
 	s.prints("dead retry mail --shard 0 --all", "mail: 0 dead letters to be tried again by the consumer\n")
 	s.prints("dead drop mail --shard 1 --key 2", "mail: 1 dead letter given up\n")
 	s.prints("consumer resume mail", "mail: resumed\n")
 	s.prints("consumer reset mail --shard 1", "mail, shard 1: set back to the beginning\n")
 	for _, line := range []string{
 		"consumer pause mail --shard 2", "consumer seek mail --feed kv --shard 2 --to 1",
-		"dead drop mail --shard 2 --all",
+		"dead drop mail --shard 2 --all --yes",
 	} {
 		if out := s.fails(1, line); !strings.Contains(out,
 			"shard 2: there is no such cursor, but there are some of feed kv (shards 0 to 1)") ||

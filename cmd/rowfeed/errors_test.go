@@ -53,7 +53,7 @@ func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 			[]string{`consumer "mail" of feed "kv"`, "there is no such cursor"}},
 		{"consumer purge mail", cli.ExitUsage, []string{"give --feed"}},
 		{"consumer lsit", cli.ExitUsage, []string{`"rowfeed consumer lsit"`, "list", "rowfeed consumer --help"}},
-		{"dead retry mail", cli.ExitUsage, []string{"which keys? Give --key or --all"}},
+		{"dead retry mail", cli.ExitUsage, []string{"which keys? Give --key, --error or --all"}},
 		{"dead retry mail --all --key 1", cli.ExitUsage, []string{"which keys?"}},
 		{"dead retry mail --key 1", cli.ExitFailed,
 			[]string{`consumer "mail"`, "no dead letter with key 1", "rowfeed dead list mail"}},

@@ -52,7 +52,10 @@ var sessions = map[string]string{
 		dead retry app --key 2
 		consume
 		dead retry app --key 7
+		dead list app --group
+		dead drop app --all --dry-run
 		dead drop app --all
+		dead drop app --all --yes
 		consumer pause app
 		consumer list app
 		consumer resume app

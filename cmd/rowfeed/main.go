@@ -28,7 +28,7 @@ func main() {
 
 // run is the whole program. It returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
-	a := &cli.App{Stdout: stdout, Stderr: stderr, Getenv: getenv}
+	a := &cli.App{Stdout: stdout, Stderr: stderr, Getenv: getenv, Ask: cli.AskOn(os.Stdin, stderr)}
 	root := newRoot(a)
 	root.SetArgs(args)
 	var sendSpans func()

@@ -72,31 +72,39 @@ func (d Dialect) cursorFailures(n dialect.Names, table func(base string) string)
 	return d.addsColumn(n, table, 6, "why a consumer's shard rests", "cursors", "failure", "longtext NULL")
 }
 
-// addsColumn returns a version that adds a column. The statements must be repeatable, but MySQL has no ADD
-// COLUMN IF NOT EXISTS. So they prepare the ALTER TABLE only if the catalog does not have the column.
+// addsColumn returns a version that adds a column.
 func (d Dialect) addsColumn(n dialect.Names, table func(base string) string, version int, title, to, column,
 	definition string) dialect.Migration {
-	schema := "DATABASE()"
-	if n.Schema != "" {
-		schema = d.Literal(n.Schema)
-	}
 	add := "ALTER TABLE " + table(to) + " ADD COLUMN " + column + " " + definition
 	return dialect.Migration{
 		Version: version,
 		Title:   title,
-		Up: []string{
-			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(add) +
-				", 'DO 0') FROM information_schema.columns WHERE table_schema = " + schema +
-				" AND table_name = " + d.Literal(n.Table(to).Name) + " AND column_name = " + d.Literal(column) + ")",
+		Up: append(d.once(n)("column", to, column, add), "INSERT IGNORE INTO "+table("schema_version")+
+			" (version, applied_at) VALUES ("+strconv.Itoa(version)+", "+d.Now()+")"),
+		// the column is dropped with its table
+		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = " + strconv.Itoa(version)},
+	}
+}
+
+// once returns statements that add a column or an index. They must be repeatable, but MySQL has no ADD COLUMN IF NOT
+// EXISTS. So they prepare the statement only if the catalog does not have the object.
+func (d Dialect) once(n dialect.Names) func(kind, to, name, ddl string) []string {
+	schema := "DATABASE()"
+	if n.Schema != "" {
+		schema = d.Literal(n.Schema)
+	}
+	return func(kind, to, name, ddl string) []string {
+		view := map[string]string{"column": "columns", "index": "statistics"}[kind]
+		return []string{
+			"SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, " + d.Literal(ddl) +
+				", 'DO 0') FROM information_schema." + view + " WHERE table_schema = " + schema +
+				" AND table_name = " + d.Literal(n.Table(to).Name) +
+				" AND " + kind + "_name = " + d.Literal(name) + ")",
 			"PREPARE rowfeed_add FROM @rowfeed_add",
 			"EXECUTE rowfeed_add",
 			"DEALLOCATE PREPARE rowfeed_add",
 			"SET @rowfeed_add = NULL",
-			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (" +
-				strconv.Itoa(version) + ", " + d.Now() + ")",
-		},
-		// the column is dropped with its table
-		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = " + strconv.Itoa(version)},
+		}
 	}
 }
 

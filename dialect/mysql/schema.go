@@ -79,7 +79,7 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 		},
 	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table),
 		d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
-		dialect.OwnSchema(d, n)}
+		dialect.OwnSchema(d, n), dialect.Failures(d, n, d.once(n))}
 }
 
 // SchemaVersion implements [dialect.Schema].

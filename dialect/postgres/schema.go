@@ -69,7 +69,7 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 		},
 	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
 		d.shardTable(name), d.accessTables(name),
-		dialect.OwnSchema(d, n)}
+		dialect.OwnSchema(d, n), dialect.Failures(d, n, nil)}
 }
 
 // SchemaVersion implements [dialect.Schema].

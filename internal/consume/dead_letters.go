@@ -1,123 +1,298 @@
 package consume
 
 import (
-	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
-	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// DeadLetters lists dead letters, the oldest first. An id without a consumer lists those of all consumers. A key that
-// is not nil selects one key, as a JSON object.
-func (db *Consumers) DeadLetters(ctx context.Context, id feedtype.ConsumerID,
-	key json.RawMessage) ([]feedtype.DeadLetter, error) {
-	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
-		return nil, err
-	}
-	b := db.builder()
-	all, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT consumer, feed, shard, data_shard, key_json, "+
-		"generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "+
-		db.table("dead_letters")+" WHERE "+WhereID(b, id)+" ORDER BY consumer, feed, shard, first_at, key_digest",
-		b.Args(), func(rows dialect.Rows) (l feedtype.DeadLetter, err error) {
-			var text string
-			var first, last int64
-			err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op,
-				&l.State, &l.Attempts, &l.Collapsed, &l.Error, &first, &last)
-			l.Generation = max(l.Generation, 0)
-			l.Key, l.FirstAt, l.LastAt = json.RawMessage(text), time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
-			return l, err
-		})
+// letterOrder are the columns by which dead letters are listed. An index has them in this order.
+var letterOrder = []string{"consumer", "feed", "shard", "first_at", "key_digest"}
+
+// lettersAtOnce is the maximum number of letters that one transaction changes: a running consumer waits for it.
+const lettersAtOnce = 200
+
+// listed is a dead letter with its key in the list.
+type listed struct {
+	feedtype.DeadLetter
+	digest string
+}
+
+func (l listed) place() [5]any {
+	return [5]any{l.Consumer, l.Feed, int64(l.Shard), l.FirstAt.UnixMicro(), l.digest}
+}
+
+// DeadLetters returns a page of dead letters.
+func (db *Consumers) DeadLetters(ctx context.Context, q feedtype.LetterQuery) (feedtype.LetterPage, error) {
+	s, err := db.selection(ctx, q)
 	if err != nil {
-		return nil, db.Store.Fail(id.String(), "read its dead letters", err)
+		return feedtype.LetterPage{}, err
 	}
-	all = slices.DeleteFunc(all, func(l feedtype.DeadLetter) bool { return key != nil && !SameKey(l.Key, key) })
-	if key != nil && len(all) == 0 {
-		return nil, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(),
-			Cause: "there is no dead letter with key " + string(key), Next: "`rowfeed dead list` shows those there are"}
+	letters, next, err := s.page(ctx, q.After, letterLimit(q.Limit))
+	page := feedtype.LetterPage{Letters: make([]feedtype.DeadLetter, len(letters)), Next: next}
+	for i, l := range letters {
+		page.Letters[i] = l.DeadLetter
 	}
-	return all, nil
+	return page, err
 }
 
-// SameKey reports whether two JSON objects are the same key, independent of order and white space.
-func SameKey(a, b json.RawMessage) bool {
-	read := func(text json.RawMessage) (members map[string]any) {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		if err := d.Decode(&members); err != nil {
-			return nil
-		}
-		return members
+func letterLimit(limit int) int {
+	if limit <= 0 {
+		return 100
 	}
-	x := read(a)
-	return x != nil && reflect.DeepEqual(x, read(b))
+	return min(limit, 1000)
 }
 
-// RetryDeadLetters asks the consumer to handle one key again, or all keys if key is nil. The consumer does so in its
-// own loop, with the current row. A key that fails again stays set aside. It returns the number of dead letters to
-// retry.
-func (db *Consumers) RetryDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
-	return db.changeLetters(ctx, id, key, "retry", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
-		b := db.builder()
-		return tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+
-			", last_at = "+db.now()+" WHERE "+whereLetter(b, l), b.Args()...)
-	})
-}
-
-// DropDeadLetters deletes the dead letter of one key, or of all keys if key is nil. The versions so far are never
-// handed over. The next version is.
-func (db *Consumers) DropDeadLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage) (int64, error) {
-	return db.changeLetters(ctx, id, key, "drop", func(tx dialect.Querier, l feedtype.DeadLetter) (int64, error) {
-		b := db.builder()
-		n, err := tx.Exec(ctx, "DELETE FROM "+db.table("dead_letters")+" WHERE "+whereLetter(b, l), b.Args()...)
-		if err != nil || n == 0 {
-			return n, err
-		}
-		// Dead letter first, then cursor, as in the consumer: this order prevents deadlocks.
-		b = db.builder()
-		_, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET aside = aside - 1, version = version + 1 WHERE "+
-			"consumer = "+b.Arg(l.Consumer)+" AND feed = "+b.Arg(l.Feed)+" AND shard = "+b.Arg(l.Shard), b.Args()...)
-		return n, err
-	})
-}
-
-func whereLetter(b *dialect.Builder, l feedtype.DeadLetter) string {
-	return "consumer = " + b.Arg(l.Consumer) + " AND feed = " + b.Arg(l.Feed) + " AND shard = " + b.Arg(l.Shard) +
-		" AND key_digest = " + b.Arg(keyDigest(l.Key))
-}
-
-// changeLetters changes dead letters, each in a transaction of its own, so that it delays a running consumer by at
-// most one of them.
-func (db *Consumers) changeLetters(ctx context.Context, id feedtype.ConsumerID, key json.RawMessage, doing string,
-	fn func(dialect.Querier, feedtype.DeadLetter) (int64, error)) (total int64, err error) {
-	if id.Consumer == "" {
-		return 0, feedtype.Invalid("consumer", "name the consumer")
-	}
-	letters, err := db.DeadLetters(ctx, id, key)
-	if err == nil && len(letters) == 0 {
-		err = db.knowsConsumer(ctx, id)
-	}
+// CountDeadLetters returns the number of dead letters that a query selects on all its pages.
+func (db *Consumers) CountDeadLetters(ctx context.Context, q feedtype.LetterQuery) (n int64, err error) {
+	s, err := db.selection(ctx, q)
 	if err != nil {
 		return 0, err
 	}
-	for _, l := range letters {
-		var n int64
-		err := db.Store.InTx(ctx, dialect.ForRecord, doing+" a dead letter", func(tx dialect.Querier) (err error) {
-			if _, err = db.LockWhole(ctx, tx, feedtype.ConsumerID{Consumer: l.Consumer, Feed: l.Feed}); err == nil {
-				n, err = fn(tx, l)
-			}
-			return err
+	b := db.builder()
+	err = dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("dead_letters")+" WHERE "+s.where(b),
+		b.Args(), &n)
+	return n, db.Store.Fail(q.String(), "count its dead letters", err)
+}
+
+// GroupDeadLetters counts dead letters by consumer, feed and kind of error. The largest groups come first.
+func (db *Consumers) GroupDeadLetters(ctx context.Context, q feedtype.LetterQuery) ([]feedtype.LetterGroup, error) {
+	s, err := db.selection(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	b := db.builder()
+	groups, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT consumer, feed, kind, count(*), min(first_at), "+
+		"max(last_at) FROM (SELECT consumer, feed, "+errorGroup+" AS kind, first_at, last_at FROM "+
+		db.table("dead_letters")+" WHERE "+s.where(b)+") g GROUP BY consumer, feed, kind "+
+		"ORDER BY count(*) DESC, consumer, feed, kind LIMIT "+b.Arg(int64(letterLimit(q.Limit))), b.Args(),
+		func(rows dialect.Rows) (g feedtype.LetterGroup, err error) {
+			var first, last int64
+			err = rows.Scan(&g.Consumer, &g.Feed, &g.Error, &g.Letters, &first, &last)
+			g.FirstAt, g.LastAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
+			return g, err
 		})
-		if err != nil {
-			return total, db.Store.Fail(id.String(), doing+" a dead letter", err)
+	return groups, db.Store.Fail(q.String(), "count its dead letters", err)
+}
+
+// errorGroup is the SQL expression for LetterGroup.Error. Not every database has regular expressions, but all have
+// replace(). The last replacements shorten up to 200 "#" in a row to one.
+var errorGroup = func() string {
+	text := "substr(error, 1, 200)"
+	for _, digit := range "0123456789" {
+		text = "replace(" + text + ", '" + string(digit) + "', '#')"
+	}
+	for _, n := range []int{16, 4, 2, 2, 2} {
+		text = "replace(" + text + ", '" + strings.Repeat("#", n) + "', '#')"
+	}
+	return text
+}()
+
+// RetryDeadLetters asks consumers to handle the selected keys again. A consumer does so in its own loop, with the
+// current row. A key that fails again stays set aside. It returns the number of dead letters to retry. progress may
+// be nil; it is called with the number so far.
+func (db *Consumers) RetryDeadLetters(ctx context.Context, q feedtype.LetterQuery,
+	progress func(int64)) (int64, error) {
+	return db.changeLetters(ctx, q, "retry", progress,
+		func(tx dialect.Querier, _ listed, where func(*dialect.Builder) string) (int64, error) {
+			b := db.builder()
+			return tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+
+				", last_at = "+db.now()+" WHERE "+where(b), b.Args()...)
+		})
+}
+
+// DropDeadLetters deletes the selected dead letters. The versions of their keys so far are never handed over. The next
+// version is.
+func (db *Consumers) DropDeadLetters(ctx context.Context, q feedtype.LetterQuery,
+	progress func(int64)) (int64, error) {
+	return db.changeLetters(ctx, q, "drop", progress,
+		func(tx dialect.Querier, of listed, where func(*dialect.Builder) string) (int64, error) {
+			b := db.builder()
+			n, err := tx.Exec(ctx, "DELETE FROM "+db.table("dead_letters")+" WHERE "+where(b), b.Args()...)
+			if err != nil || n == 0 {
+				return n, err
+			}
+			// Dead letters first, then the cursor, as in the consumer: this order prevents deadlocks.
+			b = db.builder()
+			_, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET aside = aside - "+b.Arg(n)+
+				", version = version + 1 WHERE consumer = "+b.Arg(of.Consumer)+" AND feed = "+b.Arg(of.Feed)+
+				" AND shard = "+b.Arg(of.Shard), b.Args()...)
+			return n, err
+		})
+}
+
+// changeLetters changes dead letters in batches. A batch has letters of one shard, and a transaction of its own. fn
+// gets the first letter of the batch, and the condition of the batch. The condition contains the query's, since a
+// consumer may change a letter between the read and the change.
+func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, doing string, progress func(int64),
+	fn func(dialect.Querier, listed, func(*dialect.Builder) string) (int64, error)) (total int64, err error) {
+	s, err := db.selection(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	found := false
+	for more, after := true, q.After; more; more = after != "" {
+		var letters []listed
+		if letters, after, err = s.page(ctx, after, lettersAtOnce); err != nil {
+			return total, err
 		}
-		total += n
+		for len(letters) > 0 {
+			found = true
+			of := letters[0]
+			n := slices.IndexFunc(letters, func(l listed) bool {
+				return l.Consumer != of.Consumer || l.Feed != of.Feed || l.Shard != of.Shard
+			})
+			if n < 0 {
+				n = len(letters)
+			}
+			batch := letterSelection{db, q, make([]string, n)}
+			batch.q.ConsumerID = feedtype.ConsumerID{Consumer: of.Consumer, Feed: of.Feed, Shard: &of.Shard}
+			for i, l := range letters[:n] {
+				batch.digests[i] = l.digest
+			}
+			letters = letters[n:]
+			var changed int64
+			err := db.Store.InTx(ctx, dialect.ForRecord, doing+" dead letters", func(tx dialect.Querier) (err error) {
+				if _, err = db.LockWhole(ctx, tx, batch.q.ConsumerID); err == nil {
+					changed, err = fn(tx, of, batch.where)
+				}
+				return err
+			})
+			if err != nil {
+				return total, db.Store.Fail(q.String(), doing+" its dead letters", err)
+			}
+			if total += changed; progress != nil {
+				progress(total)
+			}
+		}
+	}
+	switch {
+	case found:
+	case q.Key != "":
+		return 0, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: q.String(),
+			Cause: "there is no dead letter with key " + q.Key, Next: "`rowfeed dead list` shows those there are"}
+	case q.Consumer != "":
+		return 0, db.knowsConsumer(ctx, q.ConsumerID)
 	}
 	return total, nil
+}
+
+// letterSelection is a query whose key is resolved.
+type letterSelection struct {
+	db      *Consumers
+	q       feedtype.LetterQuery
+	digests []string // of the keys that are selected; nil selects all keys
+}
+
+func (db *Consumers) selection(ctx context.Context, q feedtype.LetterQuery) (*letterSelection, error) {
+	if err := db.Store.RequireSchema(ctx, db.Store.On()); err != nil {
+		return nil, err
+	}
+	digests, err := db.letterDigests(ctx, q)
+	return &letterSelection{db, q, digests}, db.Store.Fail(q.String(), "look for the columns of its keys", err)
+}
+
+// where returns the condition that selects the letters.
+func (s *letterSelection) where(b *dialect.Builder) string {
+	where := WhereID(b, s.q.ConsumerID)
+	if s.q.Key != "" && len(s.digests) == 0 {
+		where += " AND 1 = 0"
+	}
+	for i, digest := range s.digests {
+		where += map[bool]string{true: " AND key_digest IN (", false: ", "}[i == 0] + b.Arg(digest)
+		if i == len(s.digests)-1 {
+			where += ")"
+		}
+	}
+	if s.q.Error != "" {
+		contains := func(text string) string {
+			part := "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s.q.Error) + "%"
+			return "lower(" + text + ") LIKE lower(" + b.Arg(part) + ") ESCAPE '!'"
+		}
+		if where += " AND (" + contains("error"); strings.Contains(s.q.Error, "#") {
+			where += " OR " + contains(errorGroup)
+		}
+		where += ")"
+	}
+	if s.q.Group != "" {
+		where += " AND " + errorGroup + " = " + b.Arg(s.q.Group)
+	}
+	return where
+}
+
+// page reads the letters behind a place in the list. First come those that are equal in all columns of the order but
+// the last, then those that are equal in fewer. So each statement reads a range of the index: not every database does
+// so if a statement compares all columns.
+func (s *letterSelection) page(ctx context.Context, after string, limit int) (all []listed, next string, err error) {
+	var at [5]any
+	from := len(letterOrder) // the number of leading columns that are equal, plus 1
+	if after == "" {
+		from = 0
+	} else if at, err = parsePlace(after); err != nil {
+		return nil, "", err
+	}
+	fixed := []bool{s.q.Consumer != "", s.q.Feed != "", s.q.Shard != nil, false, false}
+	for ; from >= 0 && len(all) <= limit; from-- {
+		b := s.db.builder()
+		where := s.where(b)
+		if after != "" {
+			if from == 0 {
+				break
+			}
+			if fixed[from-1] {
+				continue
+			}
+			for i, column := range letterOrder[:from] {
+				where += " AND " + column + map[bool]string{true: " > ", false: " = "}[i == from-1] + b.Arg(at[i])
+			}
+		}
+		some, err := dialect.QueryAll(ctx, s.db.Store.On(), "SELECT "+listedColumns+" FROM "+
+			s.db.table("dead_letters")+" WHERE "+where+" ORDER BY "+strings.Join(letterOrder, ", ")+" LIMIT "+
+			b.Arg(int64(limit+1-len(all))), b.Args(), scanLetter)
+		if err != nil {
+			return nil, "", s.db.Store.Fail(s.q.String(), "read its dead letters", err)
+		}
+		all = append(all, some...)
+	}
+	if len(all) > limit {
+		all = all[:limit]
+		text, err := json.Marshal(all[limit-1].place())
+		return all, base64.RawURLEncoding.EncodeToString(text), err
+	}
+	return all, "", nil
+}
+
+// parsePlace reads a place in the list. It is the JSON of the columns of the order, as Base64.
+func parsePlace(text string) (at [5]any, err error) {
+	var consumer, feed, digest string
+	var shard, first int64
+	plain, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(plain, &[]any{&consumer, &feed, &shard, &first, &digest})
+	}
+	if err != nil {
+		return at, feedtype.Invalid("after", "%q is not the end of a page of dead letters", text)
+	}
+	return [5]any{consumer, feed, shard, first, digest}, nil
+}
+
+const listedColumns = "consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, " +
+	"collapsed, error, first_at, last_at, key_digest"
+
+func scanLetter(rows dialect.Rows) (l listed, err error) {
+	var text string
+	var first, last int64
+	err = rows.Scan(&l.Consumer, &l.Feed, &l.Shard, &l.DataShard, &text, &l.Generation, &l.Position, &l.Op, &l.State,
+		&l.Attempts, &l.Collapsed, &l.Error, &first, &last, &l.digest)
+	l.Generation = max(l.Generation, 0)
+	l.Key, l.FirstAt, l.LastAt = json.RawMessage(text), time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC()
+	return l, err
 }
 
 // ForgetLetterPositions marks the positions of dead letters as positions of an earlier pass. The next pass delivers

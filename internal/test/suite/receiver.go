@@ -130,6 +130,11 @@ var TestGroup = admin.ConsumerGroup("test", "kv")
 // TestConsumer is the consumer "test" of the feed kv.
 var TestConsumer = rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}
 
+// Letters selects the dead letters of a consumer: all, or that of one key.
+func Letters(id rowfeed.ConsumerID, key string) rowfeed.LetterQuery {
+	return rowfeed.LetterQuery{ConsumerID: id, Key: key}
+}
+
 // ShardsOf returns a Consumer with count shards.
 func (r *Receiver) ShardsOf(source rowfeed.Source, rf *rowfeed.DB, count int) *rowfeed.Consumer {
 	c := r.Consumer(source, rf)

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rowfeed/rowfeed"
 	relays "github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/cmd/sink/webhook"
@@ -59,7 +58,8 @@ func TestUnavailableSinkUsesNoAttempts(t *testing.T) {
 		if troubles != 20 {
 			x.Errorf("%d failed batches were told of", troubles)
 		}
-		all, err := x.RF.Admin().DeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}, nil)
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(suite.TestConsumer, ""))
+		all := page.Letters
 		if err != nil || len(all) > 0 {
 			x.Errorf("dead letters: %v, %v", all, err)
 		}

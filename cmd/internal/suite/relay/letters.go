@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/sink"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -32,8 +31,9 @@ func TestRefusedKeyIsSetAside(t *testing.T) {
 		s.run(r)
 		s.wantTaken("2 upsert 2", "4 upsert 4")
 		letters := func() (keys string) {
-			id := rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}
-			all, err := x.RF.Admin().DeadLetters(x.Ctx, id, nil)
+			id := suite.TestConsumer
+			page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(id, ""))
+			all := page.Letters
 			if err != nil {
 				x.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestRefusedKeyIsSetAside(t *testing.T) {
 			x.Errorf("dead letters: %s", got)
 		}
 		bad = map[int64]bool{5: true}
-		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, nil); err != nil {
+		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.Letters(suite.TestConsumer, ""), nil); err != nil {
 			x.Fatal(err)
 		}
 		s.run(r)
@@ -111,7 +111,7 @@ func TestLettersCostOneStatementPerBatch(t *testing.T) {
 		s.decide = nil
 		s.before = func([]sink.Entry) {
 			s.before = nil
-			if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, nil); err != nil {
+			if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.Letters(suite.TestConsumer, ""), nil); err != nil {
 				x.Error(err)
 			}
 		}
@@ -132,7 +132,7 @@ func TestManyLettersAreDelivered(t *testing.T) {
 		r := s.relay(f)
 		r.Limit, r.SetAside, r.Retry.MaxAttempts = 1000, true, 1
 		s.run(r)
-		id := rowfeed.ConsumerID{Consumer: "test", Feed: "kv"}
+		id := suite.TestConsumer
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_dead_letters"); n != many {
 			x.Fatalf("%d dead letters", n)
 		}
@@ -150,7 +150,8 @@ func TestManyLettersAreDelivered(t *testing.T) {
 		r.Limit = 1
 		s.before = func([]sink.Entry) {
 			s.before = nil
-			if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, id, []byte(`{"id":7}`)); err != nil || n != 1 {
+			if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx,
+				suite.Letters(id, `{"id":7}`), nil); err != nil || n != 1 {
 				x.Errorf("%d letters are to be released, %v", n, err)
 			}
 		}

@@ -199,18 +199,19 @@ func (w *recording) consume(f *rowfeed.Feed, l layout) {
 	w.must(c.RunOnce(w.Ctx))
 	_, err := w.RF.Admin().Consumers(w.Ctx, id)
 	w.must(err)
-	letters, err := w.RF.Admin().DeadLetters(w.Ctx, id, nil)
+	list, err := w.RF.Admin().DeadLetters(w.Ctx, suite.Letters(id, ""))
 	w.must(err)
-	if len(letters) != 1 {
-		w.Fatalf("%d dead letters", len(letters))
+	if len(list.Letters) != 1 {
+		w.Fatalf("%d dead letters", len(list.Letters))
 	}
-	_, err = w.RF.Admin().DeadLetters(w.Ctx, rowfeed.ConsumerID{}, letters[0].Key)
+	key := string(list.Letters[0].Key)
+	_, err = w.RF.Admin().DeadLetters(w.Ctx, rowfeed.LetterQuery{Key: key})
 	w.must(err)
 	failing = false
-	n(w.RF.Admin().RetryDeadLetters(w.Ctx, id, letters[0].Key))
+	n(w.RF.Admin().RetryDeadLetters(w.Ctx, suite.Letters(id, key), nil))
 	w.must(c.RunOnce(w.Ctx))
 	w.step("drop dead letters")
-	n(w.RF.Admin().DropDeadLetters(w.Ctx, id, nil))
+	n(w.RF.Admin().DropDeadLetters(w.Ctx, suite.Letters(id, ""), nil))
 	w.step("pause, resume, seek and reset the consumer")
 	n(w.RF.Admin().PauseConsumer(w.Ctx, id))
 	_, err = w.RF.Admin().PausedShards(w.Ctx, id)

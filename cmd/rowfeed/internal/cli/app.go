@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 type App struct {
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
+	// Ask shows a question and returns the line with which the user answers. It is nil if there is no terminal.
+	Ask func(ctx context.Context, question string) (answer string, err error)
 
 	DB, prefix, schema OptionalText
 	ConfigPath         string

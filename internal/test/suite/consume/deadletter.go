@@ -3,7 +3,6 @@ package consume
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +27,8 @@ func failsOn(ids ...int64) func(context.Context, *sql.Tx, rowfeed.Entry) error {
 // letters lists the dead letters, each like "2 upsert {"id":2} aside".
 func letters(r *suite.Receiver) (lines []string) {
 	r.Helper()
-	all, err := r.RF.Admin().DeadLetters(r.Ctx, suite.TestConsumer, nil)
+	page, err := r.RF.Admin().DeadLetters(r.Ctx, suite.Letters(suite.TestConsumer, ""))
+	all := page.Letters
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -56,11 +56,8 @@ func wantLetters(r *suite.Receiver, want ...string) {
 
 func retry(r *suite.Receiver, key string) {
 	r.Helper()
-	var one json.RawMessage
-	if key != "" {
-		one = json.RawMessage(key)
-	}
-	if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, suite.TestConsumer, one); err != nil || n == 0 {
+	if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx,
+		suite.Letters(suite.TestConsumer, key), nil); err != nil || n == 0 {
 		r.Fatalf("retry: %d %v", n, err)
 	}
 }
@@ -199,7 +196,8 @@ func TestOnlyFailingKeyIsSetAside(t *testing.T) {
 		r.Once(c)
 		wantApplied(r, "1 upsert 1", "4 upsert 4")
 		wantLetters(r, `2 upsert {"id":2} aside`, `3 upsert {"id":3} aside`)
-		all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(`{ "id" : 3 }`))
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(suite.TestConsumer, `{ "id" : 3 }`))
+		all := page.Letters
 		if err != nil || len(all) != 1 || all[0].Attempts != 3 || all[0].Error != "id 3 cannot be handled" ||
 			all[0].FirstAt.IsZero() || all[0].Generation != 1 {
 			x.Errorf("the letter of 3: %+v %v", all, err)
@@ -250,7 +248,8 @@ func TestReleasedKeyThatFailsStaysAside(t *testing.T) {
 		r.Once(c)
 		retry(r, `{"id":1}`)
 		r.Once(c)
-		all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(`{"id":1}`))
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(suite.TestConsumer, `{"id":1}`))
+		all := page.Letters
 		if err != nil || len(all) != 1 || all[0].Attempts != 4 || all[0].State != rowfeed.LetterAside {
 			x.Fatalf("after a retry that failed: %+v %v", all, err)
 		}
@@ -266,7 +265,8 @@ func TestReleasedKeyThatFailsStaysAside(t *testing.T) {
 		wantApplied(r, "3 upsert 1")
 		wantLetters(r, `2 upsert {"id":2} aside`)
 
-		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, suite.TestConsumer, nil); n != 1 || err != nil {
+		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx,
+			suite.Letters(suite.TestConsumer, ""), nil); n != 1 || err != nil {
 			x.Errorf("drop: %d %v", n, err)
 		}
 		wantLetters(r)
@@ -275,7 +275,7 @@ func TestReleasedKeyThatFailsStaysAside(t *testing.T) {
 		x.Publish(f)
 		r.Once(c)
 		wantApplied(r, "3 upsert 1", "4 upsert 2")
-		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(`{"id":2}`))
+		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, suite.Letters(suite.TestConsumer, `{"id":2}`), nil)
 		x.WantCode(err, rowfeed.UnknownConsumer)
 	})
 }
@@ -326,7 +326,8 @@ func TestLetterReadWhileItChanges(t *testing.T) {
 		held = testdb.Hold(begins)
 		go func() { ended <- slow.Consumer(f, x.TappedDB(testdb.Hooks{Before: held.Before}, nil)).RunOnce(x.Ctx) }()
 		<-held.Reached
-		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, suite.TestConsumer, nil); n != 1 || err != nil {
+		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx,
+			suite.Letters(suite.TestConsumer, ""), nil); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		held.Release()

@@ -99,7 +99,8 @@ func TestLetterIsNoDeleteBeforePassEnds(t *testing.T) {
 			x.Errorf("handed over %q", got)
 		}
 		wantLetters(r, `6 upsert {"id":4} aside`)
-		all, err := x.RF.Admin().DeadLetters(x.Ctx, suite.TestConsumer, nil)
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(suite.TestConsumer, ""))
+		all := page.Letters
 		if err != nil || all[0].Generation != 0 || !strings.Contains(all[0].Error, "rowfeed republish") {
 			x.Errorf("the letter: %+v %v", all, err)
 		}

@@ -35,7 +35,8 @@ func init() {
 // the letters.
 func wantLettersWithTheirKeys(r *suite.Receiver, dataShards, count int, ids ...int64) {
 	r.Helper()
-	all, err := r.RF.Admin().DeadLetters(r.Ctx, suite.TestConsumer, nil)
+	page, err := r.RF.Admin().DeadLetters(r.Ctx, suite.Letters(suite.TestConsumer, ""))
+	all := page.Letters
 	if err != nil {
 		r.Fatal(err)
 	}

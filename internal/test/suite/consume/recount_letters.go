@@ -3,7 +3,6 @@ package consume
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -47,8 +46,9 @@ func TestLettersFollowTheirKeys(t *testing.T) {
 			}
 			wantLettersWithTheirKeys(r, dataShards, count, ids...)
 			// A new letter is in the shard of its key, too, and is released there.
-			all, err := x.RF.Admin().
-				DeadLetters(x.Ctx, suite.TestConsumer, json.RawMessage(fmt.Sprintf(`{"id":%d}`, ids[0])))
+			page, err := x.RF.Admin().DeadLetters(x.Ctx,
+				suite.Letters(suite.TestConsumer, fmt.Sprintf(`{"id":%d}`, ids[0])))
+			all := page.Letters
 			if err != nil || len(all) != 1 || all[0].Collapsed == 0 {
 				x.Fatalf("of %d shards: the letter of %d: %+v %v", count, ids[0], all, err)
 			}
@@ -68,11 +68,12 @@ func TestLettersFollowTheirKeys(t *testing.T) {
 			r.Fail = nil
 			wantLettersWithTheirKeys(r, dataShards, count, ids...)
 		}
-		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, shardID(0), nil); err != nil || n == 0 ||
+		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, suite.Letters(shardID(0), ""), nil); err != nil || n == 0 ||
 			n == int64(len(ids)) {
 			x.Errorf("those of shard 0: %d dropped, %v", n, err)
 		}
-		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx, suite.TestConsumer, nil); err != nil || n == 0 {
+		if n, err := x.RF.Admin().DropDeadLetters(x.Ctx,
+			suite.Letters(suite.TestConsumer, ""), nil); err != nil || n == 0 {
 			x.Errorf("the others: %d dropped, %v", n, err)
 		}
 		wantLettersWithTheirKeys(r, dataShards, 5)

@@ -221,7 +221,8 @@ func TestRestingShardReleasesLetters(t *testing.T) {
 		m := resting(r, f, deliver).start()
 		x.Eventually("a shard rests", func() bool { return failure(x, 1) != "" })
 		released.Store(true)
-		if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.TestConsumer, nil); n != 1 || err != nil {
+		if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx,
+			suite.Letters(suite.TestConsumer, ""), nil); n != 1 || err != nil {
 			x.Fatal(n, err)
 		}
 		x.Eventually("the letter is delivered", func() bool {

@@ -21,8 +21,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// storedFolder has a dump for each database, with a feed of every kind. Later commits must be able to read it, until
-// one changes the format of rowfeed's tables on purpose.
+// storedFolder has a dump for each database and version of rowfeed's tables, with a feed of every kind.
 const storedFolder = "../../../internal/test/suite/install/testdata/stored"
 
 // storedFeed is a feed of a dump. Its table has the rows 1 to 6. The consumer app has handled 1 to 4, except for 2,
@@ -53,32 +52,43 @@ func storedFeeds(x *suite.Env) []storedFeed {
 	}
 }
 
-// TestStoredDatabaseIsReadable: a database that an earlier commit made is read as it was left: pages and consumers
-// resume at their cursors, dead letters, leases and tokens are valid, and check finds nothing. -update makes dumps that
-// are missing. A commit that changes the format of rowfeed's tables on purpose adds new dumps.
+// TestStoredDatabaseIsReadable: a database that an earlier commit made is migrated and read as it was left: pages and
+// consumers resume at their cursors, dead letters, leases and tokens are valid, and check finds nothing. -update makes
+// the dump of the newest version if it is missing. A commit that changes the format of rowfeed's tables adds one.
 func TestStoredDatabaseIsReadable(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		savedBy := fixture.Of(e).Text(t, "install.saved_by")
-		file := filepath.Join(storedFolder, savedBy+".sql")
+		x := suite.NewEnv(t, e, nil)
+		all, err := x.RF.Admin().Migrations(x.Ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(storedFolder, fmt.Sprintf("%s.%d.sql", savedBy, all[len(all)-1].Version))
 		if _, err := os.Stat(file); e.Name == savedBy && golden.Update() && os.IsNotExist(err) {
-			x := suite.NewEnv(t, e, nil)
 			x.Migrate()
 			store(x)
-			if err := os.MkdirAll(storedFolder, 0o755); err != nil {
-				t.Fatal(err)
-			}
 			if err := os.WriteFile(file, []byte(x.DB.Save(t)), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+		files, err := filepath.Glob(filepath.Join(storedFolder, savedBy+".*.sql"))
+		if err != nil || !slices.Contains(files, file) {
+			t.Fatalf("%s is missing: %v", file, err)
 		}
-		db := e.New(t)
-		db.Load(t, string(text))
-		readStored(suite.OpenEnv(t, db, nil))
+		for _, file := range files {
+			t.Run(filepath.Base(file), func(t *testing.T) {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				db := e.New(t)
+				db.Load(t, string(text))
+				x := suite.OpenEnv(t, db, nil)
+				x.Migrate()
+				readStored(x)
+			})
+		}
 	})
 }
 
@@ -242,14 +252,15 @@ func readStored(x *suite.Env) {
 			x.Errorf("%s: behind the saved cursor %q, want %q", s.name, got, want)
 		}
 		id := rowfeed.ConsumerID{Consumer: "app", Feed: s.name}
-		letters, err := x.RF.Admin().DeadLetters(x.Ctx, id, nil)
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(id, ""))
+		letters := page.Letters
 		if err != nil || len(letters) != 1 || !strings.Contains(string(letters[0].Key), "2") {
 			x.Errorf("%s: dead letters %+v %v", s.name, letters, err)
 		}
 		if got := storedConsume(x, f, 0); !slices.Equal(got, want) {
 			x.Errorf("%s: the consumer got %q, want %q", s.name, got, want)
 		}
-		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, id, nil)
+		_, err = x.RF.Admin().RetryDeadLetters(x.Ctx, suite.Letters(id, ""), nil)
 		must(x, err)
 		if got := storedConsume(x, f, 0); !slices.Equal(got, []string{"2"}) {
 			x.Errorf("%s: of the dead letter the consumer got %q", s.name, got)

@@ -114,12 +114,14 @@ func upgradeSaved(x *suite.Env) {
 
 	// Row 3 was deleted, 5 updated and 11 inserted behind the consumers; 12 was not published.
 	wantIDs(x, "lines", consumes(x, kv, "lines"), 3, 5, 11, 12)
-	letters, err := x.RF.Admin().DeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "hook"}, nil)
+	page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(rowfeed.ConsumerID{Consumer: "hook"}, ""))
+	letters := page.Letters
 	if err != nil || len(letters) != 1 || !admin.SameKey(letters[0].Key, json.RawMessage(`{"id":4}`)) {
 		x.Fatalf("dead letters: %+v %v", letters, err)
 	}
 	wantIDs(x, "hook", consumes(x, kv, "hook"), 3, 5, 11, 12)
-	if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "hook"}, nil); err != nil || n != 1 {
+	if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx,
+		suite.Letters(rowfeed.ConsumerID{Consumer: "hook"}, ""), nil); err != nil || n != 1 {
 		x.Fatalf("%d to be tried again: %v", n, err)
 	}
 	wantIDs(x, "hook, the dead letter", consumes(x, kv, "hook"), 4)

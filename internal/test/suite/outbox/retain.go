@@ -309,13 +309,15 @@ func TestConsumerBehindPurgeStops(t *testing.T) {
 		}
 		x.Retain(rowfeed.Retention{Count: 1})
 		x.Purged(1) // the entry of the dead letter 8
-		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, nil); err != nil {
+		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx,
+			suite.Letters(rowfeed.ConsumerID{Consumer: "test"}, ""), nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := run(); err != nil {
 			t.Fatal(err)
 		}
-		letters, err := x.RF.Admin().DeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(rowfeed.ConsumerID{Consumer: "test"}, ""))
+		letters := page.Letters
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,11 +82,13 @@ func TestULIDCanBePrimaryKey(t *testing.T) {
 			t.Errorf("applied %q of %q", got, want)
 		}
 		failing.Store(false)
-		letters, err := x.RF.Admin().DeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, nil)
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(rowfeed.ConsumerID{Consumer: "test"}, ""))
+		letters := page.Letters
 		if err != nil || len(letters) != 1 {
 			t.Fatalf("dead letters: %+v, %v", letters, err)
 		}
-		n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, letters[0].Key)
+		n, err := x.RF.Admin().RetryDeadLetters(x.Ctx,
+			suite.Letters(rowfeed.ConsumerID{Consumer: "test"}, string(letters[0].Key)), nil)
 		if n != 1 || err != nil {
 			t.Errorf("%d dead letters are retried, want 1; %v", n, err)
 		}

@@ -165,7 +165,8 @@ func TestConsumerStoresULIDs(t *testing.T) {
 			t.Errorf("the consumer's cursor is %q, and the shard's %q", got, head.Cursor)
 		}
 		failing.Store(false)
-		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, rowfeed.ConsumerID{Consumer: "test"}, nil); err != nil {
+		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx,
+			suite.Letters(rowfeed.ConsumerID{Consumer: "test"}, ""), nil); err != nil {
 			t.Fatal(err)
 		}
 		x.Write(3, 6, 6)

@@ -153,22 +153,23 @@ func TestDeadLettersBelongToTheirShard(t *testing.T) {
 		c.OnFailure = rowfeed.SetAside
 		r.Once(c)
 		r.WantApplied("-5: 1 3", "3: 21 23", "77: 11 13")
-		letters, err := r.RF.Admin().DeadLetters(r.Ctx, eventID(77), nil)
+		page, err := r.RF.Admin().DeadLetters(r.Ctx, suite.Letters(eventID(77), ""))
+		letters := page.Letters
 		if err != nil || len(letters) != 1 || letters[0].Shard != 77 || string(letters[0].Key) != `{"id":12}` ||
 			*letters[0].DataShard != 77 {
 			t.Fatalf("dead letters of shard 77: %+v, %v", letters, err)
 		}
-		if n, err := r.RF.Admin().DropDeadLetters(r.Ctx, eventID(3), nil); n != 1 || err != nil {
+		if n, err := r.RF.Admin().DropDeadLetters(r.Ctx, suite.Letters(eventID(3), ""), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		repaired.Store(true)
-		if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, eventID(-5), nil); n != 1 || err != nil {
+		if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, suite.Letters(eventID(-5), ""), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		r.Once(c)
 		r.WantApplied("-5: 1 2 3", "3: 21 23", "77: 11 13")
 		stop := r.Run(c)
-		if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, eventID(77), nil); n != 1 || err != nil {
+		if n, err := r.RF.Admin().RetryDeadLetters(r.Ctx, suite.Letters(eventID(77), ""), nil); n != 1 || err != nil {
 			t.Fatal(n, err)
 		}
 		r.AwaitApplied("the consumer retries the dead letter", "-5: 1 2 3", "3: 21 23", "77: 11 12 13")

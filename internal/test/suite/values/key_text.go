@@ -252,11 +252,12 @@ func TestDeadLetterKeepsChangedKey(t *testing.T) {
 		step("INSERT INTO users VALUES ('fred', 1)")
 		failing = false
 		step("UPDATE users SET k = 'FRED', v = 2")
-		letters, err := x.RF.Admin().DeadLetters(x.Ctx, id, nil)
+		page, err := x.RF.Admin().DeadLetters(x.Ctx, suite.Letters(id, ""))
+		letters := page.Letters
 		if err != nil || len(letters) != 1 || letters[0].Collapsed != 1 || len(handled) != 0 {
 			x.Fatalf("the dead letters are %+v, %v, and the consumer has handled %q", letters, err, handled)
 		}
-		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, id, nil); err != nil {
+		if _, err := x.RF.Admin().RetryDeadLetters(x.Ctx, suite.Letters(id, ""), nil); err != nil {
 			x.Fatal(err)
 		}
 		step("INSERT INTO users VALUES ('ann', 3)")
