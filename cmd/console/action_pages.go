@@ -49,8 +49,10 @@ func (p actionPages) act(q *request) (*answer, error) {
 		}
 		return &answer{redirect: a.back(f)}, err
 	}
-	if a.confirm != nil && q.PostForm.Get("confirmed") != "yes" {
-		return confirmation(q.param, a, f), nil
+	if q.PostForm.Get("confirmed") != "yes" {
+		if asks, err := p.confirmation(q.Context(), q.param, a, f); asks != nil || err != nil {
+			return asks, err
+		}
 	}
 	var done string
 	err = p.data.Audited(q.Context(), a.record(q, f), func(ctx context.Context) (err error) {
@@ -81,18 +83,27 @@ func (p actionPages) confirm(q *request) (*answer, error) {
 		}
 		return &answer{redirect: a.back(f)}, err
 	}
-	if a.confirm == nil {
-		return &answer{redirect: a.back(f)}, nil
+	asks, err := p.confirmation(q.Context(), name, a, f)
+	if asks == nil {
+		return &answer{redirect: a.back(f)}, err
 	}
-	return confirmation(name, a, f), nil
+	return asks, nil
 }
 
-func confirmation(name string, a action, f formValues) *answer {
-	v := confirmView{Act: name, Object: a.object(f), Warning: a.confirm(f), Button: a.button, Back: a.back(f)}
-	for _, key := range []string{"consumer", "feed", "shard", "key", "to", "lease", "epoch"} {
+// confirmation returns the page that asks, or nil for an action that is done without a question.
+func (p actionPages) confirmation(ctx context.Context, name string, a action, f formValues) (*answer, error) {
+	if a.confirm == nil {
+		return nil, nil
+	}
+	warning, err := a.confirm(ctx, p.data, f)
+	if warning == "" || err != nil {
+		return nil, err
+	}
+	v := confirmView{Act: name, Object: a.object(f), Warning: warning, Button: a.button, Back: a.back(f)}
+	for _, key := range []string{"consumer", "feed", "shard", "key", "error", "group", "to", "lease", "epoch"} {
 		if value := f.values.Get(key); value != "" {
 			v.Fields = append(v.Fields, field{key, value})
 		}
 	}
-	return &answer{template: "confirm", title: a.button, content: v}
+	return &answer{template: "confirm", title: a.button, content: v}, nil
 }

@@ -17,8 +17,9 @@ type action struct {
 	// needsAllRows is true if the result of the action shows whether a row exists. Such an action is refused if the
 	// view of a token hides rows.
 	needsAllRows bool
-	// confirm returns the warning about what cannot be undone. It is nil for an action that can be undone.
-	confirm func(formValues) string
+	// confirm returns the warning about what cannot be undone, or concerns many dead letters. It is nil, or returns "",
+	// for an action that is done without a question.
+	confirm func(context.Context, Actions, formValues) (string, error)
 	button  string // of the page that asks
 	// object names what the action changes, feed the feed that the right is needed for, and back the page that
 	// follows the action.
@@ -47,9 +48,9 @@ func cursorAction(verb, done string, change func(Actions, context.Context, rowfe
 var actions = func() map[string]action {
 	seek := cursorAction("seek", "", nil)
 	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
-	seek.confirm = func(f formValues) string {
+	seek.confirm = func(_ context.Context, _ Actions, f formValues) (string, error) {
 		return "The cursor is set to " + shorten(f.to) + ". With an earlier cursor the consumer receives entries " +
-			"again. With a later cursor it never receives the entries in between."
+			"again. With a later cursor it never receives the entries in between.", nil
 	}
 	seek.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
@@ -57,23 +58,32 @@ var actions = func() map[string]action {
 	}
 	reset := cursorAction("reset", "set back to the beginning", Actions.ResetConsumer)
 	reset.button = "Set back to the beginning"
-	reset.confirm = func(formValues) string {
+	reset.confirm = func(context.Context, Actions, formValues) (string, error) {
 		return "The consumer receives the whole feed again, with the current content of every row. " +
-			"It receives no entries for rows that are already deleted."
+			"It receives no entries for rows that are already deleted.", nil
 	}
 	letterAction := action{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"),
 		object: formValues.which, back: func(formValues) string { return "dead-letters" }}
 	retry, drop := letterAction, letterAction
-	retry.name = "dead retry"
+	retry.name, retry.button = "dead retry", "Retry"
+	retry.confirm = func(ctx context.Context, d Actions, f formValues) (string, error) {
+		if f.key != "" {
+			return "", nil
+		}
+		n, err := d.CountDeadLetters(ctx, f.letters())
+		return plural(n, "dead letter") + " to be tried again. The consumer receives each key with its current " +
+			"row. A key that fails again stays set aside.", err
+	}
 	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.RetryDeadLetters(ctx, f.letters(), nil)
 		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it starts.",
 			f.id(), plural(n, "dead letter")), err
 	}
 	drop.name, drop.button = "dead drop", "Give up"
-	drop.confirm = func(formValues) string {
-		return "The consumer never receives the changes that were set aside. It receives the key again with its next " +
-			"change, or when the key is republished."
+	drop.confirm = func(ctx context.Context, d Actions, f formValues) (string, error) {
+		n, err := d.CountDeadLetters(ctx, f.letters())
+		return plural(n, "dead letter") + " to be given up. The consumer never receives the changes that were set " +
+			"aside. It receives a key again with its next change, or when the key is republished.", err
 	}
 	drop.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.DropDeadLetters(ctx, f.letters(), nil)
@@ -96,10 +106,10 @@ var actions = func() map[string]action {
 			object: func(f formValues) string { return fmt.Sprintf("lease %q", f.lease) },
 			feed:   func(f formValues) string { return leaseFeed(f.lease) },
 			back:   func(formValues) string { return "leases" },
-			confirm: func(formValues) string {
+			confirm: func(context.Context, Actions, formValues) (string, error) {
 				return "Another process can acquire the lease at once. A holder that still runs stops when it next " +
 					"renews the lease. Until then both may work outside of the database. " +
-					"The lease of a killed holder expires by itself."
+					"The lease of a killed holder expires by itself.", nil
 			},
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 				was, err := d.ReleaseLease(ctx, f.lease, f.epoch)

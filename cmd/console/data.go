@@ -31,6 +31,8 @@ type Lists interface {
 	Consumers(ctx context.Context, id rowfeed.ConsumerID) ([]admin.ConsumerStatus, error)
 	CurrentLeases(ctx context.Context) ([]*rowfeed.LeaseStatus, error)
 	DeadLetters(ctx context.Context, q rowfeed.LetterQuery) (feedtype.LetterPage, error)
+	GroupDeadLetters(ctx context.Context, q rowfeed.LetterQuery) ([]feedtype.LetterGroup, error)
+	LetterRow(ctx context.Context, l rowfeed.DeadLetter) (*rowfeed.Entry, error)
 	// Acts returns acts of the audit log, the newest first: those with an id below before, or all if before is 0.
 	Acts(ctx context.Context, before int64, limit int) ([]admin.Act, error)
 }
@@ -41,6 +43,7 @@ type Actions interface {
 	ResumeConsumer(ctx context.Context, id rowfeed.ConsumerID) (int64, error)
 	SeekConsumer(ctx context.Context, id rowfeed.ConsumerID, to rowfeed.Cursor) (int64, error)
 	ResetConsumer(ctx context.Context, id rowfeed.ConsumerID) (int64, error)
+	CountDeadLetters(ctx context.Context, q rowfeed.LetterQuery) (int64, error)
 	RetryDeadLetters(ctx context.Context, q rowfeed.LetterQuery, progress func(int64)) (int64, error)
 	DropDeadLetters(ctx context.Context, q rowfeed.LetterQuery, progress func(int64)) (int64, error)
 	ReleaseLease(ctx context.Context, name string, epoch int64) (*rowfeed.LeaseStatus, error)

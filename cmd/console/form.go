@@ -11,6 +11,7 @@ import (
 // formValues has the fields of an action's form.
 type formValues struct {
 	consumer, feed, key, to, lease string
+	errorText, group               string // of rowfeed.LetterQuery
 	shard                          *int
 	epoch                          int64
 	values                         url.Values // unparsed, for the form of the confirmation
@@ -20,21 +21,27 @@ func (f formValues) id() rowfeed.ConsumerID {
 	return rowfeed.ConsumerID{Consumer: f.consumer, Feed: f.feed, Shard: f.shard}
 }
 
-// letters selects the dead letter of a key, or all dead letters of the consumer.
+// letters selects dead letters of the consumer.
 func (f formValues) letters() rowfeed.LetterQuery {
-	return rowfeed.LetterQuery{ConsumerID: f.id(), Key: f.key}
+	return rowfeed.LetterQuery{ConsumerID: f.id(), Key: f.key, Error: f.errorText, Group: f.group}
 }
 
 func (f formValues) which() string {
-	if f.key == "" {
-		return "all dead letters of " + f.id().String()
+	switch {
+	case f.key != "":
+		return "the dead letter with key " + shorten(f.key) + " of " + f.id().String()
+	case f.group != "":
+		return "the dead letters of " + f.id().String() + " with errors like " + strconv.Quote(f.group)
+	case f.errorText != "":
+		return "the dead letters of " + f.id().String() + " whose error contains " + strconv.Quote(f.errorText)
 	}
-	return "the dead letter with key " + shorten(f.key) + " of " + f.id().String()
+	return "all dead letters of " + f.id().String()
 }
 
 func parseForm(values url.Values) (formValues, error) {
 	f := formValues{consumer: values.Get("consumer"), feed: values.Get("feed"), key: values.Get("key"),
-		to: strings.TrimSpace(values.Get("to")), lease: values.Get("lease"), values: values}
+		to: strings.TrimSpace(values.Get("to")), lease: values.Get("lease"), values: values,
+		errorText: values.Get("error"), group: values.Get("group")}
 	bad := func(name string) error {
 		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: name, Cause: name + ": " +
 			shorten(values.Get(name)) + " is no number", Next: "go back and use the form of the page"}
