@@ -129,7 +129,7 @@ func TestDeadLettersArePagedFilteredAndGrouped(t *testing.T) {
 	}
 }
 
-// TestDeadLettersShowOnlyRowsOfTheToken: a token without the right to read, or with a view, sees no row beside a letter.
+// TestDeadLettersShowOnlyRowsOfTheToken: without the right to read, or with a view, a token sees no row.
 func TestDeadLettersShowOnlyRowsOfTheToken(t *testing.T) {
 	db := manyLetters(t)
 	administers := access.Grant{Right: access.Administer, Feed: "orders"}
