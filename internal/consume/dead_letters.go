@@ -230,26 +230,23 @@ func (s *letterSelection) where(b *dialect.Builder) string {
 // the last, then those that are equal in fewer. So each statement reads a range of the index: not every database does
 // so if a statement compares all columns.
 func (s *letterSelection) page(ctx context.Context, after string, limit int) (all []listed, next string, err error) {
-	var at [5]any
-	from := len(letterOrder) // the number of leading columns that are equal, plus 1
-	if after == "" {
-		from = 0
-	} else if at, err = parsePlace(after); err != nil {
-		return nil, "", err
+	at, compared := [5]any{""}, 1 // all consumers: without a condition MariaDB sorts the whole table
+	if after != "" {
+		compared = len(letterOrder)
+		if at, err = parsePlace(after); err != nil {
+			return nil, "", err
+		}
 	}
-	fixed := []bool{s.q.Consumer != "", s.q.Feed != "", s.q.Shard != nil, false, false}
-	for ; from >= 0 && len(all) <= limit; from-- {
+	fixed := []bool{s.q.Consumer != "", s.q.Feed != "", s.q.Shard != nil, false, false} // by the query
+	for ; compared > 0 && len(all) <= limit; compared-- {
+		if after != "" && fixed[compared-1] {
+			continue
+		}
 		b := s.db.builder()
 		where := s.where(b)
-		if after != "" {
-			if from == 0 {
-				break
-			}
-			if fixed[from-1] {
-				continue
-			}
-			for i, column := range letterOrder[:from] {
-				where += " AND " + column + map[bool]string{true: " > ", false: " = "}[i == from-1] + b.Arg(at[i])
+		for i, column := range letterOrder[:compared] {
+			if !fixed[i] {
+				where += " AND " + column + map[bool]string{true: " > ", false: " = "}[i == compared-1] + b.Arg(at[i])
 			}
 		}
 		some, err := dialect.QueryAll(ctx, s.db.Store.On(), "SELECT "+listedColumns+" FROM "+

@@ -88,7 +88,8 @@ var (
 	// cutToLimit are the parts of SQLite's plan of a page that a LIMIT ends.
 	cutToLimit = []string{"MATERIALIZE p", "CO-ROUTINE p", "CO-ROUTINE own", "CO-ROUTINE placed"}
 	// endedByLimit are the statements whose scans a LIMIT ends.
-	endedByLimit = []string{"has changes", "take changes", "last key of a range", "last shard", "has records"}
+	endedByLimit = []string{"has changes", "take changes", "last key of a range", "last shard", "has records",
+		"list letters"}
 	// smallTables are the names of tables that a statement may read whole: they have the rows of a batch or a page.
 	smallTables = []string{"j", "json_each", "p", "sqlite_schema", "f", "s", "h", "own", "placed", "both_parts"}
 )

@@ -27,6 +27,8 @@ func nameOf(text string) string {
 		return !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(text, p) })
 	}
 	switch {
+	case has("SELECT consumer, feed", "dead_letters", "ORDER BY consumer"):
+		return "list letters"
 	case strings.HasPrefix(text, "WITH batch"):
 		return "publish batch"
 	case has("SELECT seq FROM", "LIMIT 1"):
@@ -77,6 +79,7 @@ type plans struct {
 	mu    sync.Mutex
 	seen  []statement
 	stop  bool // make a publication's commit fail, so that nothing changes
+	rf    *rowfeed.DB
 	feed  *rowfeed.Feed
 }
 
@@ -119,6 +122,7 @@ func newPlans(x *suite.Env, batch int) *plans {
 	if err != nil {
 		x.Fatal(err)
 	}
+	p.rf = rf
 	if p.feed, err = rf.Feed(x.Ctx, "hot"); err != nil {
 		x.Fatal(err)
 	}

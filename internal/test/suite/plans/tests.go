@@ -7,6 +7,7 @@ import "testing"
 // Tests are the tests of this folder in the order in which they run.
 var Tests = []func(*testing.T){
 	TestForcedPlansAreNotCompiled,
+	TestLetterPagesUseIndex,
 	TestOutboxesAreReadByIndex,
 	TestPartsAreReadByIndex,
 	TestHotStatementsUseIndexes,
