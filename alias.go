@@ -116,6 +116,8 @@ type (
 	ClaimEvent     = feedtype.ClaimEvent
 	ClaimEventKind = feedtype.ClaimEventKind
 	TroubleEvent   = feedtype.TroubleEvent
+	RecoveredEvent = feedtype.RecoveredEvent
+	Failure        = feedtype.Failure
 	LeaseEvent     = feedtype.LeaseEvent
 	JobEvent       = feedtype.JobEvent
 	JobEventKind   = feedtype.JobEventKind

@@ -28,12 +28,15 @@ type RelayConsumer struct {
 	// count, instead of changing it. It is for an instance that has called Divide and has waited since, or that runs
 	// again. Such an instance must not undo the change of a later one.
 	KeepShardCount bool
+	// Target says where the relay delivers. It is stored with the cursor, for operators, so it must not have a
+	// password.
+	Target string
 }
 
 func (c *RelayConsumer) settings() *consume.Consumer {
 	set := c.Consumer.settings()
 	set.DeliverShard, set.Epoch = c.DeliverShard, c.Epoch
-	set.SoleLease, set.KeepShardCount = c.SoleLease, c.KeepShardCount
+	set.SoleLease, set.KeepShardCount, set.Target = c.SoleLease, c.KeepShardCount, c.Target
 	return set
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // ConsumerStatus is the state of one shard of a consumer.
@@ -28,10 +29,10 @@ type ConsumerStatus struct {
 	Paused      bool            `json:"paused"`
 	DeadLetters int64           `json:"dead_letters"`
 	MovedAt     time.Time       `json:"moved_at"` // when the cursor's row was last written
-	// Failure says why the shard is stopped: its next entry cannot be handled, and the consumer skips none (see
-	// rowfeed.Stop). The consumer tries again from time to time. It is empty if the shard is not stopped, and for
-	// consumers with one shard.
-	Failure string `json:"failure"`
+	// Failure is why the shard does not progress; nil if its last attempt has succeeded.
+	Failure *feedtype.Failure `json:"failure"`
+	// Target is where a relay delivers, without a password. It is empty for other consumers.
+	Target string `json:"target"`
 	// Lease is the shard's lease with its holder; nil if the shard has none, or if no process holds it.
 	Lease *feedtype.LeaseStatus `json:"lease"`
 	// Behind is the number of positions between the cursor and the feed's head. It counts positions of all shards, so
@@ -45,6 +46,22 @@ type ConsumerStatus struct {
 	// NewPaused means that the consumer was paused as a whole. New shards are then paused, too, until the consumer is
 	// resumed as a whole.
 	NewPaused bool `json:"new_paused,omitempty"`
+}
+
+// State says in a word how the shard is: "paused" by an operator, "failing", "behind" its feed, "ok", or "unknown" if
+// the feed is in another database.
+func (s *ConsumerStatus) State() string {
+	switch {
+	case s.Paused:
+		return "paused"
+	case s.Failure != nil:
+		return "failing"
+	case s.Behind == nil && s.BehindSeconds == nil:
+		return "unknown"
+	case s.Behind != nil && *s.Behind > 0, s.BehindSeconds != nil && *s.BehindSeconds > 0:
+		return "behind"
+	}
+	return "ok"
 }
 
 // Consumers returns the state of each shard of consumers, sorted by consumer, feed and shard. Empty fields of id select
@@ -84,6 +101,7 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 			DeadLetters: row.Aside,
 			MovedAt:     time.UnixMicro(row.UpdatedAt).UTC(),
 			Failure:     row.Failure,
+			Target:      row.Target,
 		}
 		job := row.Shard
 		if whole := workers[[2]string{row.Consumer, row.Feed}]; whole != nil {
@@ -221,7 +239,7 @@ func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Sourc
 			b := dialect.NewBuilder(db.store.Dialect)
 			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+
 				", generation = "+b.Arg(at[i].Generation())+
-				", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+" WHERE "+
+				", version = version + 1, "+store.ClearFailure+", updated_at = "+db.store.Dialect.Now()+" WHERE "+
 				consume.WhereID(b, one), b.Args()...)
 			if err != nil {
 				return err
@@ -254,7 +272,7 @@ func (db *Admin) moveCursors(
 			return err
 		}
 		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+
-			", version = version + 1, failure = NULL, updated_at = "+db.store.Dialect.Now()+
+			", version = version + 1, "+store.ClearFailure+", updated_at = "+db.store.Dialect.Now()+
 			" WHERE "+consume.WhereID(b, id), b.Args()...)
 		if err != nil || n > 0 {
 			return err

@@ -27,6 +27,8 @@ type Observer struct {
 	Job func(JobEvent)
 	// Trouble reports a failure that RunPublisher, Consumer.Run or Group.Run survives: it retries.
 	Trouble func(TroubleEvent)
+	// Recovered reports that what Trouble has reported is over: the first success after failures.
+	Recovered func(RecoveredEvent)
 }
 
 // PublishEvent is a batch that a publisher has committed.
@@ -77,14 +79,16 @@ type ConsumeEvent struct {
 	Took       time.Duration
 }
 
-// SetAsideEvent is a dead letter that was stored. The event does not contain the entry's key: only the table of dead
-// letters has it.
+// SetAsideEvent is a dead letter that was stored.
 type SetAsideEvent struct {
 	Consumer   string
 	Feed       string
 	Shard      int // as in ConsumeEvent
 	ShardCount int
 	Attempts   int
+	Key        string // as JSON
+	Position   string // of the entry
+	Err        error  // of the last attempt
 }
 
 // ClaimEvent is the beginning or the loss of a claim on a lease.
@@ -113,7 +117,22 @@ type TroubleEvent struct {
 	Consumer   string
 	Shard      int // of ShardCount; in a ULID feed the number of the shard itself
 	ShardCount int // 0 for a publisher
-	Err        error
+	// Key is the key of the entry that failed, as JSON. It is empty if the failure is not known to be of one entry.
+	Key string
+	// Position is that of the entry, or of the first one of the page that failed; else empty.
+	Position string
+	// Attempt counts the failed attempts since the last success; 0 if the failure is of no attempt.
+	Attempt int
+	Err     error
+}
+
+// RecoveredEvent is the first success of a publisher or, if Consumer is set, of a consumer, after failures.
+type RecoveredEvent struct {
+	Feed       string
+	Consumer   string
+	Shard      int // as in TroubleEvent
+	ShardCount int
+	Attempts   int // that had failed
 }
 
 // LeaseEvent says which publisher of a feed holds the lease of the feed's publishers.

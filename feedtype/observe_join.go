@@ -17,6 +17,7 @@ func Observers(all ...*Observer) *Observer {
 		each.Lease = both(each.Lease, o.Lease)
 		each.Job = both(each.Job, o.Job)
 		each.Trouble = both(each.Trouble, o.Trouble)
+		each.Recovered = both(each.Recovered, o.Recovered)
 	}
 	return each
 }
@@ -32,6 +33,7 @@ var ignored = &Observer{
 	Lease:     func(LeaseEvent) {},
 	Job:       func(JobEvent) {},
 	Trouble:   func(TroubleEvent) {},
+	Recovered: func(RecoveredEvent) {},
 }
 
 // WithDefaults returns an Observer whose functions can all be called, except for Skipped, which may be nil. o may be

@@ -100,8 +100,10 @@ func (p consumerPages) groups(ctx context.Context, who access.Identity, id rowfe
 		if !maySee(who, s.Feed) {
 			continue
 		}
-		if s.Failure != "" && !who.View.IsZero() {
-			s.Failure = withheldFailure
+		if s.Failure != nil && !who.View.IsZero() {
+			withheld := *s.Failure
+			withheld.Error = withheldFailure
+			s.Failure = &withheld
 		}
 		i := slices.IndexFunc(groups, func(g consumerView) bool { return g.Name == s.Consumer && g.Feed == s.Feed })
 		if i < 0 {
@@ -123,7 +125,7 @@ func (c *consumerView) add(s admin.ConsumerStatus) {
 	if s.Paused {
 		c.Paused++
 	}
-	if s.Failure != "" {
+	if s.Failure != nil {
 		c.Failing++
 	}
 	if s.Behind != nil && (c.Behind == nil || *s.Behind > *c.Behind) {

@@ -30,7 +30,7 @@ func (hostile) Consumers(context.Context, rowfeed.ConsumerID) ([]admin.ConsumerS
 			Feed:          script,
 			ShardCount:    2,
 			Cursor:        script,
-			Failure:       script + strings.Repeat("\nlong", 100),
+			Failure:       &rowfeed.Failure{Error: script + strings.Repeat("\nlong", 100)},
 			Behind:        &behind,
 			BehindSeconds: &age,
 			DeadLetters:   3,

@@ -45,7 +45,7 @@ func fails(t *testing.T, db *rowfeed.DB, f *rowfeed.Feed) {
 		}
 		failing = 0
 		for _, c := range all {
-			if c.Failure != "" {
+			if c.Failure != nil {
 				failing++
 			}
 		}

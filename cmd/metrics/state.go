@@ -318,7 +318,7 @@ func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value
 		}
 		lags[at].worse(s.Behind, s.BehindSeconds)
 		paused[who] += number(s.Paused)
-		rests[who] += number(s.Failure != "")
+		rests[who] += number(s.Failure != nil)
 		letters[who] += float64(s.DeadLetters)
 	}
 	for at, l := range lags {

@@ -37,6 +37,10 @@ func (a *applier) apply(ctx context.Context, entries []feedtype.Entry, to feedty
 		return t.finish(ctx, tx, to, len(entries), 0)
 	})
 	if err != nil {
+		var failed *handlerError
+		if len(entries) == 1 && errors.As(err, &failed) {
+			failed.key = string(entries[0].Key.AppendJSON(nil))
+		}
 		return err
 	}
 	a.complete = true
@@ -70,7 +74,6 @@ func (a *applier) oneByOne(ctx context.Context, after feedtype.Cursor, page feed
 					e.Key.AppendJSON(nil), attempts),
 				Next: "mend the row or the handler and start again, or set OnFailure to SetAside"}
 		}
-		a.trouble(failed.err)
 		if err := a.setAside(ctx, e, to, attempts, failed.err); err != nil {
 			return err
 		}

@@ -30,6 +30,7 @@ type Consumer struct {
 		error)
 	Lease      time.Duration
 	SoleLease  string
+	Target     string
 	Epoch      int64
 	Retry      feedtype.Retry
 	OnFailure  feedtype.OnFailure

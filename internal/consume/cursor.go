@@ -2,11 +2,13 @@ package consume
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // cursorState is what this run knows of its shard's cursor.
@@ -21,11 +23,18 @@ type cursorState struct {
 	// releases means that an operator may have asked for the release of a dead letter. The query for
 	// the dead letters of a batch notices that too.
 	releases bool
+	// attempts counts failed attempts since the last success, those of earlier runs included. failure says
+	// that a failure is stored.
+	attempts int
+	failure  bool
 }
 
 // known notes a row that was read from the database.
 func (s *cursorState) known(row *CursorRow) {
 	s.row, s.version, s.readAt, s.releases = row, row.version, time.Now(), true
+	if s.failure = row.Failure != nil; s.failure {
+		s.attempts = max(s.attempts, row.Failure.Attempts)
+	}
 }
 
 // stored notes the row that a committed transaction has left. With nil the database has to be asked.
@@ -107,25 +116,76 @@ func (s *cursorState) wasChanged(ctx context.Context) (bool, error) {
 	return releases > 0, err
 }
 
-// noteFailure stores why a shard rests, for ConsumerStatus.Failure. It does so only if the cursor is unchanged, and
-// reports whether it was. Any later write of the cursor clears the failure.
-func (s *cursorState) noteFailure(ctx context.Context, why error) (noted bool, err error) {
-	db := s.db
-	err = db.Store.InTx(ctx, dialect.ForRecord, "note why a shard rests", func(tx dialect.Querier) error {
+// failed counts a failed attempt, and stores it with the cursor (see store.NotesFailure, or always if rests is set).
+// pause is the time until the next attempt; 0 means that this run ends. It stores nothing if the cursor has moved, which
+// moved reports: another instance works on it. It leaves the version alone, so that it cannot overtake that instance.
+func (s *cursorState) failed(ctx context.Context, why error, pause time.Duration, rests bool) (moved bool) {
+	s.attempts++
+	if s.feed == "" || !rests && !store.NotesFailure(s.attempts, pause) {
+		return false
+	}
+	// The database may be what fails. The next attempt must not wait for it.
+	ctx, stop := context.WithTimeout(ctx, noteTimeout)
+	defer stop()
+	db, text := s.db, store.FailureText(why, s.object())
+	stored := false
+	err := db.Store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, tx dialect.Querier) error {
+		version := s.version
+		if version == 0 { // this run has not read the cursor yet
+			row, err := db.cursorOf(ctx, tx, s.c.Name, s.feed, s.shard)
+			if err != nil || row == nil {
+				return err
+			}
+			version = row.version
+		}
 		b := db.builder()
-		query := "UPDATE " + db.table("cursors") + " SET failure = " + b.Arg(letterText(why)) +
-			", version = version + 1" +
+		query := "UPDATE " + db.table("cursors") + " SET " + db.Store.SetFailure(b, text, s.attempts, pause) +
 			" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) + " AND shard = " + b.Arg(s.shard) +
-			" AND shard_count = " + b.Arg(s.count) + " AND version = " + b.Arg(s.version)
+			" AND shard_count = " + b.Arg(s.count) + " AND version = " + b.Arg(version)
 		if s.epoch != 0 { // without a lease the cursor may still have an earlier epoch
 			query += " AND epoch = " + b.Arg(s.epoch)
 		}
 		n, err := tx.Exec(ctx, query, b.Args()...)
-		noted = n == 1
+		stored = n == 1
 		return err
 	})
-	if err == nil && noted {
-		s.version++
+	if err == nil && stored {
+		s.failure = true
 	}
-	return noted, err
+	return err == nil && !stored
+}
+
+// noteTimeout limits how long a failed attempt waits until its error is stored.
+const noteTimeout = 2 * time.Second
+
+// recovered ends a failure after a success. It sends a statement only if a failure is stored. cleared says that the
+// commit of the success has removed it.
+func (s *cursorState) recovered(ctx context.Context, cleared bool) error {
+	if s.attempts == 0 && !s.failure {
+		return nil
+	}
+	if s.failure && !cleared {
+		db := s.db
+		b := db.builder()
+		if _, err := db.Store.On().Exec(ctx, "UPDATE "+db.table("cursors")+" SET "+store.ClearFailure+
+			" WHERE consumer = "+b.Arg(s.c.Name)+" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.shard)+
+			" AND version = "+b.Arg(s.version), b.Args()...); err != nil {
+			return err
+		}
+	}
+	s.db.Store.Observer.Recovered(feedtype.RecoveredEvent{Feed: s.feed, Consumer: s.c.Name, Shard: max(s.shard, 0),
+		ShardCount: s.count, Attempts: s.attempts})
+	s.attempts, s.failure = 0, false
+	return nil
+}
+
+// tellTarget stores where a relay delivers, if the cursor does not say so yet.
+func (s *cursorState) tellTarget(ctx context.Context) error {
+	if s.c.Target == "" || s.row.Target == s.c.Target {
+		return nil
+	}
+	b := s.db.builder()
+	_, err := s.db.Store.On().Exec(ctx, "UPDATE "+s.db.table("cursors")+" SET target = "+b.Arg(s.c.Target)+
+		" WHERE consumer = "+b.Arg(s.c.Name)+" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.row.Shard), b.Args()...)
+	return err
 }

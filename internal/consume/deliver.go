@@ -31,7 +31,7 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 		return err
 	}
 	if len(refused) > 0 && a.retry.failures+1 < a.c.Retry.MaxAttempts {
-		return &handlerError{refused[0].Err}
+		return &handlerError{refused[0].Err, string(batch[refused[0].Entry].Key.AppendJSON(nil))}
 	}
 	next := 0 // the cursor is behind the entries before this index
 	for _, refusal := range refused {
@@ -49,7 +49,6 @@ func (a *applier) deliverBatch(ctx context.Context, entries []feedtype.Entry, to
 				Next: "mend the row or the receiver and start again, or have such keys set aside (OnFailure: " +
 					"SetAside, --set-aside)"}
 		}
-		a.trouble(refusal.Err)
 		behind, err := a.behind(entries, i, to)
 		if err != nil {
 			return err
@@ -113,7 +112,7 @@ func (a *applier) deliverOne(ctx context.Context, batch []feedtype.Entry) error 
 	}
 	refused, err := a.callDeliver(ctx, batch)
 	if err == nil && len(refused) > 0 {
-		err = &handlerError{refused[0].Err}
+		err = &handlerError{err: refused[0].Err}
 	}
 	return err
 }

@@ -114,6 +114,7 @@ func (in *instance) work(ctx, until context.Context, shard int, epoch int64) err
 		return err
 	}
 	err = one.run(ctx)
+	one.retry.ended(ctx, err)
 	in.setBack = in.setBack || one.setBack
 	return err
 }
@@ -129,6 +130,7 @@ func (in *instance) workThroughFailures(ctx, until context.Context, shard int, e
 	for {
 		err := one.run(ctx)
 		if err == nil || ctx.Err() != nil || !stopsOneShard(err) {
+			one.retry.ended(ctx, err)
 			return err
 		}
 		one.cursor.row = nil

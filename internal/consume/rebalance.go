@@ -9,6 +9,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // rebalance creates the cursors of a consumer, or changes their number.
@@ -280,7 +281,7 @@ func (d *rebalance) save(ctx context.Context, tx dialect.Querier, old []*CursorR
 	b := db.builder()
 	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+
 		b.Arg(string(next.Value))+", generation = "+b.Arg(next.Generation)+", epoch = "+b.Arg(next.Epoch)+", paused = "+
-		b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+", version = version + 1, failure = NULL, "+
+		b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+", version = version + 1, "+store.ClearFailure+", "+
 		"updated_at = "+db.now()+" WHERE "+d.where(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)

@@ -23,7 +23,10 @@ var errIncomplete = errors.New("OnComplete failed")
 
 // handlerError is a failure that counts as an attempt: an error of the handler, or of the database because of what the
 // handler did.
-type handlerError struct{ err error }
+type handlerError struct {
+	err error
+	key string // of the entry, as JSON; empty if a batch of several failed
+}
 
 func (e *handlerError) Error() string { return e.err.Error() }
 
@@ -69,6 +72,10 @@ type retry struct {
 	outages  int             // of the source or the database, since the last success
 	missed   int             // calls of Deliver that returned an error, in a row
 	denials  int             // deadlocks and lock timeouts in a row
+	// cursor is where failures are stored; nil if there is none. position is that of the first entry of a page
+	// that failed.
+	cursor   *cursorState
+	position string
 	// notBefore is the time before which a shard of a ULID feed gets no turn.
 	notBefore time.Time
 }
@@ -95,8 +102,26 @@ func (r *retry) survive(ctx context.Context, err error) error {
 	if r.outages++; r.once && (!errors.Is(err, feedtype.Locked) || r.outages > store.MaxAttempts) {
 		return err
 	}
-	r.trouble(err)
-	return r.pause(ctx, r.backoff(max(r.outages, r.missed)))
+	return r.failed(ctx, err, "", r.backoff(max(r.outages, r.missed)))
+}
+
+// failed reports and stores a failed attempt, and pauses.
+func (r *retry) failed(ctx context.Context, err error, key string, pause time.Duration) error {
+	attempt := r.outages
+	if r.cursor != nil {
+		r.cursor.failed(ctx, err, pause, false)
+		attempt = r.cursor.attempts
+	}
+	r.db.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: r.feed, Consumer: r.c.Name, Shard: max(r.shard, 0),
+		ShardCount: r.count, Key: key, Position: r.position, Attempt: attempt, Err: err})
+	return r.pause(ctx, pause)
+}
+
+// ended stores the error with which a run ends.
+func (r *retry) ended(ctx context.Context, err error) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, feedtype.ConsumerPaused) {
+		r.cursor.failed(ctx, err, 0, true)
+	}
 }
 
 // explain adds to a refused cursor what an operator can do.

@@ -38,20 +38,22 @@ type CursorRow struct {
 	Paused            bool
 	Aside             int64 // number of dead letters of this shard
 	UpdatedAt         int64
-	Failure           string // why the shard rests; else empty
-	version           int64  // incremented by every write
+	Failure           *feedtype.Failure // nil if the last attempt succeeded
+	Target            string            // of a relay: where it delivers
+	version           int64             // incremented by every write, except of failures and targets
 }
 
 const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, " +
-	"version, failure"
+	"version, target, " + store.FailureColumns
 
 func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
 	r := &CursorRow{}
 	var paused int
-	var failure sql.NullString
-	err := rows.Scan(&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch, &paused,
-		&r.Aside, &r.UpdatedAt, &r.version, &failure)
-	r.Paused, r.Failure = paused != 0, failure.String
+	var target sql.NullString
+	var failure store.FailureScan
+	err := rows.Scan(append([]any{&r.Consumer, &r.Feed, &r.Shard, &r.ShardCount, &r.Value, &r.Generation, &r.Epoch,
+		&paused, &r.Aside, &r.UpdatedAt, &r.version, &target}, failure.Into()...)...)
+	r.Paused, r.Target, r.Failure = paused != 0, target.String, failure.Failure()
 	return r, err
 }
 

@@ -34,6 +34,7 @@ func newShardRun(a *assignment, slots chan struct{}) *shardRun {
 		pages: pageReader{assignment: a, limit: cmp.Or(a.c.Limit, feedtype.DefaultLimit)}, idle: firstIdle}
 	r.applier = applier{assignment: a, cursor: &r.cursor, retry: &r.retry, pages: &r.pages,
 		dead: &deadLetters{a, &r.cursor}, deliver: a.c.Deliver, slots: slots}
+	r.retry.cursor = &r.cursor
 	r.owners = staleOwners{assignment: a, retry: &r.retry, alone: a.c.Handle != nil || a.count == 1 || a.ulidShard}
 	return r
 }
@@ -74,6 +75,9 @@ func (r *shardRun) step(ctx context.Context) (done bool, err error) {
 			return false, r.retry.survive(ctx, err)
 		}
 		r.cursor.known(row)
+		if err := r.cursor.tellTarget(ctx); err != nil {
+			return false, r.retry.survive(ctx, err)
+		}
 	}
 	if r.cursor.row.Paused {
 		r.cursor.row = nil
@@ -152,10 +156,17 @@ func (r *shardRun) turn(ctx context.Context, page feedtype.Page) (done bool, err
 		}
 		r.pages.learn(page, time.Since(begun), err)
 		r.idle = firstIdle
+		r.retry.position = ""
+		if err != nil && len(page.Entries) > 0 {
+			r.retry.position = page.Entries[0].Position
+		}
 		if err != nil {
 			return false, r.afterFailure(ctx, err)
 		}
 		r.retry.outages, r.retry.failures = 0, 0
+		if err := r.cursor.recovered(ctx, true); err != nil {
+			return false, r.retry.survive(ctx, err)
+		}
 		return !page.More && !held, nil // after a pass, releases are possible: not done yet
 	}
 	return r.nothingNew(ctx, page)
@@ -164,6 +175,9 @@ func (r *shardRun) turn(ctx context.Context, page feedtype.Page) (done bool, err
 // nothingNew ends a turn whose page has brought nothing. It pauses if the source did not wait by itself.
 func (r *shardRun) nothingNew(ctx context.Context, page feedtype.Page) (done bool, err error) {
 	r.retry.outages = 0
+	if err := r.cursor.recovered(ctx, false); err != nil {
+		return false, r.retry.survive(ctx, err)
+	}
 	if time.Since(r.cursor.readAt) >= cursorPoll && !r.ulidShard {
 		r.cursor.row = nil // read it again: an operator may have moved it
 	}
@@ -225,8 +239,7 @@ func (r *shardRun) afterFailure(ctx context.Context, err error) error {
 		if r.retry.failures == r.c.Retry.MaxAttempts {
 			r.retry.denials, r.retry.outages = 0, 0 // each single entry gets the full number of attempts
 		}
-		r.trouble(failed.err)
-		return r.retry.pause(ctx, r.retry.backoff(r.retry.failures))
+		return r.retry.failed(ctx, failed.err, failed.key, r.retry.backoff(r.retry.failures))
 	}
 	return r.retry.survive(ctx, err)
 }
@@ -234,14 +247,11 @@ func (r *shardRun) afterFailure(ctx context.Context, err error) error {
 // rest stores why the shard cannot continue, and waits until it is to be tried again: after Retry.MaxBackoff, or when
 // an operator changes the cursor.
 func (r *shardRun) rest(ctx context.Context, why error) error {
-	noted, err := r.cursor.noteFailure(ctx, why)
-	switch {
-	case err == nil && !noted:
-		return nil // the cursor has changed: try again at once
-	case err != nil && ctx.Err() == nil:
-		r.trouble(err)
+	pause := store.Jitter(r.c.Retry.MaxBackoff)
+	if moved := r.cursor.failed(ctx, why, pause, true); moved {
+		return nil // try again at once
 	}
-	for left := store.Jitter(r.c.Retry.MaxBackoff); left > 0 && r.until.Err() == nil; {
+	for left := pause; left > 0 && r.until.Err() == nil; {
 		step := min(left, store.Jitter(pausedPoll))
 		left -= step
 		if err := r.retry.pause(ctx, step); err != nil {

@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // setAside stores an entry as a dead letter and moves the cursor past it.
@@ -33,7 +33,8 @@ func (a *applier) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cu
 	if err == nil {
 		a.complete = true
 		a.db.Store.Observer.SetAside(feedtype.SetAsideEvent{Consumer: a.c.Name, Feed: a.feed, Shard: max(a.shard, 0),
-			ShardCount: a.count, Attempts: attempts})
+			ShardCount: a.count, Attempts: attempts, Key: string(e.Key.AppendJSON(nil)), Position: e.Position,
+			Err: cause})
 	}
 	return err
 }
@@ -153,12 +154,5 @@ func keyDigests(entries []feedtype.Entry) []string {
 	return digests
 }
 
-// letterText returns the text of an error as a dead letter stores it: valid UTF-8 of bounded length.
-func letterText(err error) string {
-	text := strings.ReplaceAll(strings.ToValidUTF8(err.Error(), "\uFFFD"), "\x00", "\uFFFD")
-	const most = 4000
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + " …"
-	}
-	return text
-}
+// letterText returns the text of an error as a dead letter stores it.
+func letterText(err error) string { return store.ErrorText(err, 4000) }

@@ -100,7 +100,7 @@ func (a *applier) blame(ctx context.Context, err error, after bool) error {
 	if errors.As(err, &known) { // feedtype.LaterError: the handler asks to be called later
 		return err
 	}
-	return &handlerError{err}
+	return &handlerError{err: err}
 }
 
 // reachable reports whether the database can be reached.
@@ -139,7 +139,7 @@ func (t *batchTx) handle(ctx context.Context, fn func() error) error {
 		return err
 	case d.Classify(err) == dialect.ClassConnection:
 		if t.a.reachable() {
-			return &handlerError{fmt.Errorf("the handler left the transaction's connection unusable (are rows "+
+			return &handlerError{err: fmt.Errorf("the handler left the transaction's connection unusable (are rows "+
 				"open?): %w", err)}
 		}
 		return err
@@ -156,7 +156,7 @@ func (t *batchTx) handle(ctx context.Context, fn func() error) error {
 func (t *batchTx) call(fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &handlerError{fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
+			err = &handlerError{err: fmt.Errorf("panic: %v\n%s", p, debug.Stack())}
 		}
 	}()
 	if err = fn(); err == nil {
@@ -180,7 +180,7 @@ func (t *batchTx) call(fn func() error) (err error) {
 			return err
 		}
 	}
-	return &handlerError{err}
+	return &handlerError{err: err}
 }
 
 // finish stores the cursor behind a batch, and ends the pass if the batch completes it. aside is the number of dead

@@ -105,6 +105,12 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 		return false, w.survive(ctx, err)
 	}
 	w.retry.outages = 0
+	if failed := w.retry.cursor; failed != nil {
+		w.retry.cursor = nil
+		if err := failed.recovered(ctx, false); err != nil {
+			return false, w.survive(ctx, err)
+		}
+	}
 	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
 		if w.until.Err() != nil {
 			return false, nil
@@ -135,6 +141,9 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 func (w *worker) survive(ctx context.Context, err error) error {
 	if err != nil && w.until.Err() != nil {
 		return ctx.Err()
+	}
+	if err != nil && w.retry.cursor == nil && len(w.shards) > 0 { // its first shard stands for all
+		w.retry.cursor = &w.shards[slices.Min(slices.Collect(maps.Keys(w.shards)))].run.cursor
 	}
 	return w.retry.survive(ctx, err)
 }
@@ -269,6 +278,7 @@ func (w *worker) takeTurn(ctx context.Context, t *workerShard) error {
 	case err != nil && ctx.Err() == nil && (stopsOneShard(err) || w.once && delaysOneShard(err)):
 		return w.rest(ctx, t, err)
 	case err != nil:
+		one.retry.ended(ctx, err)
 		return err
 	case one.parked:
 		t.due = false
@@ -331,14 +341,14 @@ func (w *worker) rest(ctx context.Context, t *workerShard, why error) error {
 	one := t.run
 	t.failure = why
 	if w.once {
+		one.retry.ended(ctx, why)
 		t.due = false
 		return nil
 	}
 	one.cursor.row = nil
 	one.trouble(why)
-	if _, err := one.cursor.noteFailure(ctx, why); err != nil && ctx.Err() == nil {
-		one.trouble(err)
-	}
-	one.retry.notBefore = time.Now().Add(store.Jitter(one.c.Retry.MaxBackoff))
+	pause := store.Jitter(one.c.Retry.MaxBackoff)
+	one.cursor.failed(ctx, why, pause, true)
+	one.retry.notBefore = time.Now().Add(pause)
 	return ctx.Err()
 }

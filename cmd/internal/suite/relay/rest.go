@@ -46,8 +46,8 @@ func TestRefusedEntryStopsOnlyItsShard(t *testing.T) {
 		x.Eventually("one shard is through", at(2, 0))
 		x.Eventually("it is said why the other rests", func() bool {
 			all, err := x.RF.Admin().Consumers(x.Ctx, suite.TestConsumer)
-			return err == nil && len(all) == 2 && all[0].Failure == "" &&
-				strings.Contains(all[1].Failure, suite.ErrOff.Error())
+			return err == nil && len(all) == 2 && all[0].Failure == nil &&
+				strings.Contains(suite.ErrorOf(all[1].Failure), suite.ErrOff.Error())
 		})
 		x.InsertIDs(good[1], bad[1])
 		x.Publish(f)

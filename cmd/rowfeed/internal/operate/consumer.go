@@ -261,7 +261,7 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 		if c.Paused {
 			paused = "yes"
 		}
-		if c.Failure != "" {
+		if c.Failure != nil {
 			resting = append(resting, rests(a, c))
 		}
 		cursor := string(c.Cursor)
@@ -326,7 +326,7 @@ func newShardsPaused(all []admin.ConsumerStatus) (lines []string) {
 
 // rests says in one line why a shard of a consumer rests.
 func rests(a *cli.App, c admin.ConsumerStatus) string {
-	return "rests: " + a.ErrorText(errors.New(strings.Join(strings.Fields(c.Failure), " ")))
+	return "rests: " + a.ErrorText(errors.New(strings.Join(strings.Fields(c.Failure.Error), " ")))
 }
 
 // behind says how far a consumer is behind its feed: in positions, and in time in the format since.

@@ -193,7 +193,7 @@ func consumerNote(a *cli.App, feed string, c admin.ConsumerStatus) string {
 	if c.Paused {
 		note += ", paused"
 	}
-	if c.Failure != "" {
+	if c.Failure != nil {
 		note += ", " + rests(a, c)
 	}
 	if c.DeadLetters > 0 {

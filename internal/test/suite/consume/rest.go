@@ -51,7 +51,7 @@ func TestFailedShardRestsAlone(t *testing.T) {
 			if len(all) != 2 {
 				return ""
 			}
-			return all[shard].Failure
+			return suite.ErrorOf(all[shard].Failure)
 		}
 		lives := func(m *teammate) {
 			x.Helper()
@@ -63,7 +63,8 @@ func TestFailedShardRestsAlone(t *testing.T) {
 		}
 		x.Eventually("it is said why a shard rests", func() bool {
 			lives(first)
-			return strings.Contains(failure(1), "shard 1 of 2") && strings.Contains(failure(1), suite.ErrOff.Error()) &&
+			return strings.Contains(failure(1), "the entry at position") &&
+				strings.Contains(failure(1), suite.ErrOff.Error()) &&
 				troubles.Load() > 1
 		})
 		goesOn := func(id int64) {
@@ -125,7 +126,7 @@ func failure(x *suite.Env, shard int) string {
 	if len(all) <= shard {
 		return ""
 	}
-	return all[shard].Failure
+	return suite.ErrorOf(all[shard].Failure)
 }
 
 // fetches is a source that counts the requests for one part.

@@ -274,8 +274,8 @@ func TestFailingShardDoesNotDelayOthers(t *testing.T) {
 				}
 				said := map[int]string{}
 				for _, c := range all {
-					if c.Failure != "" {
-						said[c.Shard] = c.Failure
+					if c.Failure != nil {
+						said[c.Shard] = c.Failure.Error
 					}
 				}
 				return said

@@ -34,7 +34,7 @@ func TestFailureIsNotedAfterEpochs(t *testing.T) {
 			if err != nil || len(all) != 1 || all[0].Epoch == 0 {
 				t.Fatalf("the consumer's status is %+v, %v", all, err)
 			}
-			return strings.Contains(all[0].Failure, suite.ErrOff.Error())
+			return strings.Contains(suite.ErrorOf(all[0].Failure), suite.ErrOff.Error())
 		})
 		if err := stop(); err != nil {
 			t.Fatal(err)
