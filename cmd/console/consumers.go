@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -15,8 +16,11 @@ type consumerView struct {
 	Name, Feed    string
 	ShardCount    int
 	Shards        []cursorView
-	Paused        int // shards
-	Failing       int // shards that wait after a failure
+	Paused        int              // shards
+	Failing       int              // shards that wait after a failure
+	Failure       *rowfeed.Failure // of the shard that has failed for the longest time
+	Target        string           // of a relay
+	Processes     []string         // that work on a shard
 	DeadLetters   int64
 	Behind        *int64  // of the shard that is furthest behind; nil if unknown for all
 	Seconds       float64 // likewise; -1 if unknown for all
@@ -61,6 +65,14 @@ func (c consumerView) BehindSeconds() *float64 {
 const withheldFailure = "The next entry cannot be handled. The error is hidden, because it may contain rows or " +
 	"columns that your token must not see."
 
+// shownFailure returns a failure as the identity may see it.
+func shownFailure(who access.Identity, f rowfeed.Failure) rowfeed.Failure {
+	if !who.View.IsZero() {
+		f.Error = withheldFailure
+	}
+	return f
+}
+
 type consumersView struct {
 	Consumers []consumerView
 	One       string // the name, on the page of a single consumer
@@ -100,10 +112,9 @@ func (p consumerPages) groups(ctx context.Context, who access.Identity, id rowfe
 		if !maySee(who, s.Feed) {
 			continue
 		}
-		if s.Failure != nil && !who.View.IsZero() {
-			withheld := *s.Failure
-			withheld.Error = withheldFailure
-			s.Failure = &withheld
+		if s.Failure != nil {
+			shown := shownFailure(who, *s.Failure)
+			s.Failure = &shown
 		}
 		i := slices.IndexFunc(groups, func(g consumerView) bool { return g.Name == s.Consumer && g.Feed == s.Feed })
 		if i < 0 {
@@ -127,6 +138,13 @@ func (c *consumerView) add(s admin.ConsumerStatus) {
 	}
 	if s.Failure != nil {
 		c.Failing++
+		if c.Failure == nil || s.Failure.Since.Before(c.Failure.Since) {
+			c.Failure = s.Failure
+		}
+	}
+	c.Target = cmp.Or(c.Target, s.Target)
+	if s.Lease != nil && !slices.Contains(c.Processes, process(s.Lease.Owner)) {
+		c.Processes = append(c.Processes, process(s.Lease.Owner))
 	}
 	if s.Behind != nil && (c.Behind == nil || *s.Behind > *c.Behind) {
 		c.Behind = s.Behind

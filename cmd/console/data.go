@@ -29,6 +29,8 @@ type Feeds interface {
 // Lists reads consumers, leases, dead letters and the audit log.
 type Lists interface {
 	Consumers(ctx context.Context, id rowfeed.ConsumerID) ([]admin.ConsumerStatus, error)
+	// Failing returns what keeps failing: publishers, consumers and relays.
+	Failing(ctx context.Context) ([]admin.Failing, error)
 	CurrentLeases(ctx context.Context) ([]*rowfeed.LeaseStatus, error)
 	DeadLetters(ctx context.Context, q rowfeed.LetterQuery) (feedtype.LetterPage, error)
 	GroupDeadLetters(ctx context.Context, q rowfeed.LetterQuery) ([]feedtype.LetterGroup, error)
