@@ -109,6 +109,9 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 			s.Worker, s.NewPaused = &job, whole.Paused
 		}
 		s.Lease = leases[lease.JobLease(consume.ConsumerGroup(row.Consumer, row.Feed), row.ShardCount, job)]
+		if row.ShardCount == 1 && s.Lease == nil {
+			s.Lease = leases[feedtype.RelayLease(row.Consumer, row.Feed)]
+		}
 		if all[i] = s; byFeed[row.Feed] == nil {
 			feeds = append(feeds, row.Feed)
 		}

@@ -53,6 +53,8 @@ type Status struct {
 	Vanished *int64 `json:"vanished"`
 	// Publisher is the lease through which publishers take turns; nil if none holds it.
 	Publisher *feedtype.LeaseStatus `json:"publisher"`
+	// Failure is why the feed's publisher does not progress; nil if its last pass has succeeded.
+	Failure *feedtype.Failure `json:"failure"`
 	// Shards are the shards of a feed with ULIDs, in ascending order, at most MaxShardStatus. HoldersTold says which
 	// holders the database names: HoldersAll, HoldersWaitedFor or HoldersNone; "" for other feeds.
 	Shards      []ShardStatus `json:"shards"`

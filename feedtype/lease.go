@@ -26,3 +26,9 @@ const (
 	LeaseExpired = "expired"
 	LeaseFree    = "free"
 )
+
+// RelayLeases is the prefix of the names of the leases of relays.
+const RelayLeases = "relay:"
+
+// RelayLease returns the name of the lease under which one process runs a relay that has one shard.
+func RelayLease(relay, feed string) string { return RelayLeases + feed + ":" + relay }

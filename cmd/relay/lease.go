@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // LeaseName returns the name of the lease by which the instances of a relay take turns.
-func LeaseName(name, feed string) string { return "relay:" + feed + ":" + name }
+func LeaseName(name, feed string) string { return feedtype.RelayLease(name, feed) }
 
 // hold runs fn while this instance holds the relay's lease. Once the lease is lost, the epoch refuses further writes
 // in the database, see rowfeed.RelayConsumer.Epoch. Entries may still be delivered; they carry the lower epoch.

@@ -67,6 +67,8 @@ type Relay struct {
 	// Lease is the time to live of the leases by which instances take turns, or share the shards. It is the maximum
 	// time without deliveries after the working instance was killed. Default 10 s.
 	Lease time.Duration
+	// Target says where Sink delivers, for operators. It is stored with the cursor, so it must not have a password.
+	Target string
 	// Observe, if set, is called when something happens. The Observer of DB gets the events of the relay's consumer.
 	Observe func(Event)
 
@@ -282,6 +284,7 @@ func (r *Relay) consumer(feed string, epoch int64) *rowfeed.RelayConsumer {
 				Start: r.Start, Limit: r.Limit, Wait: r.Wait, Lease: r.Lease, Retry: r.Retry,
 			}},
 		Epoch: epoch, SoleLease: LeaseName(r.Name, feed), KeepShardCount: r.KeepShardCount,
+		Target: r.Target,
 	}
 	if c.Options.Limit == 0 {
 		c.Options.Limit = defaultLimit

@@ -62,6 +62,8 @@ type FeedRecord struct {
 	Unreadable        error   // why this version cannot read it; name, mode, state, generation and table are known
 
 	Partitions *Partitions // nil if the table never had partitions
+	// Failure is what the feed's publisher failed with; nil if it has not failed since its last success.
+	Failure *feedtype.Failure
 }
 
 type recordOptions struct {
@@ -92,7 +94,7 @@ func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) (
 	b := dialect.NewBuilder(s.Dialect)
 	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
   delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, ` +
-		"data_shards, shard_column\nFROM " + s.Table("feeds")
+		"data_shards, shard_column, " + store.FailureColumns + "\nFROM " + s.Table("feeds")
 	if name != "" {
 		query += " WHERE name = " + b.Arg(name)
 	}
@@ -106,9 +108,11 @@ func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) (
 			tombstoneSeconds        int64
 			decodedOptions          recordOptions
 			decodedKeys             = &r.Key
+			failure                 store.FailureScan
 		)
-		err := rows.Scan(&r.Name, &r.Mode, &capture, &r.State, &r.Generation, &schema, &r.Source.Name, &key,
-			&columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled, &identity, &r.DataShards, &shardColumn)
+		err := rows.Scan(append([]any{&r.Name, &r.Mode, &capture, &r.State, &r.Generation, &schema, &r.Source.Name,
+			&key, &columns, &options, &tombstoneSeconds, &r.TombstonesBelow, &filled, &identity, &r.DataShards,
+			&shardColumn}, failure.Into()...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -138,6 +142,7 @@ func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) (
 			err = errors.Join(err, e)
 		}
 		r.setOptions(decodedOptions)
+		r.Failure = failure.Failure()
 		switch {
 		case !slices.Contains(modesKnown, r.Mode):
 			r.Unreadable = unknownMode(r.Name, r.Mode)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -127,16 +126,19 @@ func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feed
 	return nil
 }
 
-// ShardLeases returns the held leases of the shards of consumers, by name. It sends no statement if no consumer has
-// more than one shard.
+// ShardLeases returns the held leases of the shards of consumers, by name. Those of relays with one shard are the
+// relays' own. It sends no statement if there is no consumer.
 func (db *Consumers) ShardLeases(ctx context.Context, rows []*CursorRow) (map[string]*feedtype.LeaseStatus, error) {
-	if !slices.ContainsFunc(rows, func(r *CursorRow) bool { return r.ShardCount > 1 }) {
+	if len(rows) == 0 {
 		return nil, nil
 	}
 	b := db.builder()
-	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(ConsumerLeases)+
+	named := func(prefix string) string {
 		// ';' follows ':' in ASCII
-		" AND name < "+b.Arg(strings.TrimSuffix(ConsumerLeases, ":")+";"), b.Args(), lease.Scan)
+		return "name >= " + b.Arg(prefix) + " AND name < " + b.Arg(strings.TrimSuffix(prefix, ":")+";")
+	}
+	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE "+named(ConsumerLeases)+" OR "+
+		named(feedtype.RelayLeases), b.Args(), lease.Scan)
 	if err != nil {
 		return nil, db.Store.Fail("leases", "list those of consumers", err)
 	}

@@ -102,15 +102,13 @@ func (db *Schema) MigrateDown(ctx context.Context) error {
 		if err != nil || current == 0 {
 			return err
 		}
-		records, err := catalog.Load(ctx, db.Store, q, "")
+		// Tables of an older version lack some columns of the records.
+		b := dialect.NewBuilder(db.Dialect)
+		names, err := dialect.QueryAll(ctx, q, "SELECT name FROM "+db.Table("feeds")+" WHERE state <> "+
+			b.Arg(catalog.StateDropped)+" ORDER BY name", b.Args(),
+			func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 		if err != nil {
 			return err
-		}
-		var names []string
-		for _, r := range records {
-			if r.State != catalog.StateDropped {
-				names = append(names, r.Name)
-			}
 		}
 		if len(names) > 0 {
 			return &feedtype.Error{

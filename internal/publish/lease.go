@@ -67,8 +67,9 @@ func (f *Publisher) publishWithLease(ctx context.Context) error {
 		}
 		failures++
 		f.SetProblems([]string{withoutDriverText(err)})
-		observer.Trouble(feedtype.TroubleEvent{Feed: f.Name, Err: err})
-		if store.Pause(ctx, store.Outage(failures)) != nil {
+		pause := store.Outage(failures)
+		f.failed(ctx, err, pause)
+		if store.Pause(ctx, pause) != nil {
 			return nil
 		}
 	}

@@ -36,6 +36,8 @@ type Publisher struct {
 
 	mu       sync.Mutex
 	problems []string // found by the last verification
+
+	failures failures
 }
 
 // New makes the publisher of a feed. The caller sets its other fields.
@@ -87,6 +89,14 @@ var (
 // returns the number of keys that got a position. Any number of publishers and processes may call it at once: they wait
 // for the lock of the feed's row in the sequences table.
 func (f *Publisher) Publish(ctx context.Context) (n int, err error) {
+	defer func() {
+		switch {
+		case err == nil:
+			f.recovered(ctx)
+		case !errors.Is(err, ErrHeld) && !errors.Is(err, ErrStuck):
+			f.note(ctx, err, 0)
+		}
+	}()
 	batch := newBatchSize(f.BatchSize)
 	full, idle, since := false, 0, time.Now()
 	for {
@@ -222,6 +232,9 @@ func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 			pace.Brought(e.Changes, time.Now())
 		}
 		idle := pace.Pause(time.Now())
+		if err == nil {
+			f.recovered(ctx)
+		}
 		switch {
 		case failed == nil && e.Changes > 0:
 			batch.adapt(e)
@@ -234,6 +247,7 @@ func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, feedtype.UnknownFeed) || errors.Is(err, feedtype.UnsafeDurability):
+			f.note(ctx, err, 0)
 			return err
 		default:
 			failures++
@@ -245,7 +259,7 @@ func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 			}
 			f.SetProblems([]string{withoutDriverText(err)})
 			verified = time.Time{}
-			f.Trouble(err)
+			f.failed(ctx, err, idle)
 			everyPublisher := errors.Is(err, feedtype.DatabaseChanged) || errors.Is(err, feedtype.Locked)
 			if failures == maxFailures && !everyPublisher {
 				return errCannotPublish

@@ -103,10 +103,32 @@ func IsStdout(to string) bool {
 
 // Open makes the sink. Closing the sink closes everything that Open has opened.
 func Open(ctx context.Context, o Options) (sink.Sink, error) {
-	scheme, rest, _ := strings.Cut(o.To, ":")
 	if IsMirror(o.To) {
 		return openMirror(ctx, o)
 	}
+	s, err := openReceiver(o)
+	if err != nil {
+		return nil, err
+	}
+	return scrubbing{s, o.To}, nil
+}
+
+// scrubbing removes the password of the receiver's URL from errors, which are logged and stored.
+type scrubbing struct {
+	sink.Sink
+	to string
+}
+
+func (s scrubbing) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
+	results := s.Sink.Deliver(ctx, batch)
+	for i, r := range results {
+		results[i].Err = open.Scrub(s.to, r.Err)
+	}
+	return results
+}
+
+func openReceiver(o Options) (sink.Sink, error) {
+	scheme, rest, _ := strings.Cut(o.To, ":")
 	switch strings.ToLower(scheme) {
 	case "stdout":
 		if rest == "" {

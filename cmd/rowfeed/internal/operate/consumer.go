@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
-	"github.com/rowfeed/rowfeed/cmd/relay"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
@@ -240,9 +238,6 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 	}
 	defer s.Close()
 	all, err := s.Admin().Consumers(ctx, o.id())
-	if err == nil {
-		err = holders(ctx, s, all)
-	}
 	if err != nil {
 		return err
 	}
@@ -257,12 +252,12 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 	var rows []table.Row
 	resting := newShardsPaused(all)
 	for _, c := range all {
-		paused := "no"
-		if c.Paused {
-			paused = "yes"
-		}
 		if c.Failure != nil {
-			resting = append(resting, rests(a, c))
+			who := c.Consumer + " of " + c.Feed
+			if c.ShardCount > 1 || c.Worker != nil {
+				who += fmt.Sprintf(", shard %d", c.Shard)
+			}
+			resting = append(resting, who+": "+fails(a, *c.Failure, c.Target))
 		}
 		cursor := string(c.Cursor)
 		if cursor == "" {
@@ -276,38 +271,17 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 		if c.Worker != nil {
 			shard = fmt.Sprint(c.Shard)
 		}
-		rows = append(rows, table.Row{c.Consumer, c.Feed, shard, cursor, behind(c, ", %s"), paused, c.DeadLetters,
+		rows = append(rows, table.Row{c.Consumer, c.Feed, shard, cursor, behind(c, ", %s"), c.State(), c.DeadLetters,
 			c.MovedAt.Format(time.RFC3339), holder})
 	}
 	if err := a.PrintTable(table.Row{
-		"consumer", "feed", "shard", "cursor", "behind", "paused", "dead letters", "moved", "holder",
+		"consumer", "feed", "shard", "cursor", "behind", "state", "dead letters", "moved", "holder",
 	}, rows); err != nil {
 		return err
 	}
 	for _, line := range resting {
 		if err := a.PrintLine("%s", line); err != nil {
 			return err
-		}
-	}
-	return nil
-}
-
-// holders sets the lease of consumers that are relays of one shard. Such a lease is the relay's, not the consumer's.
-func holders(ctx context.Context, s *cli.Session, all []admin.ConsumerStatus) error {
-	one := func(c admin.ConsumerStatus) bool { return c.ShardCount == 1 && c.Lease == nil }
-	if !slices.ContainsFunc(all, one) {
-		return nil
-	}
-	leases, err := s.Admin().Leases(ctx)
-	if err != nil {
-		return err
-	}
-	for i, c := range all {
-		name := relay.LeaseName(c.Consumer, c.Feed)
-		at := slices.IndexFunc(leases,
-			func(l *rowfeed.LeaseStatus) bool { return l.Name == name && l.State == rowfeed.LeaseHeld })
-		if one(c) && at >= 0 {
-			all[i].Lease = leases[at]
 		}
 	}
 	return nil
@@ -324,9 +298,19 @@ func newShardsPaused(all []admin.ConsumerStatus) (lines []string) {
 	return lines
 }
 
-// rests says in one line why a shard of a consumer rests.
-func rests(a *cli.App, c admin.ConsumerStatus) string {
-	return "rests: " + a.ErrorText(errors.New(strings.Join(strings.Fields(c.Failure.Error), " ")))
+// fails says in one line what keeps failing, and since when.
+func fails(a *cli.App, f rowfeed.Failure, target string) string {
+	line := "failing since " + f.Since.Format(time.RFC3339) + ", " + cli.Plural(int64(f.Attempts), "attempt")
+	switch {
+	case f.NextTry.IsZero():
+		line += ", and not tried again: the process has ended"
+	case time.Until(f.NextTry) > 0:
+		line += ", next at " + f.NextTry.Format(time.RFC3339)
+	}
+	if target != "" {
+		line += ", to " + target
+	}
+	return line + ": " + a.ErrorText(errors.New(strings.Join(strings.Fields(f.Error), " ")))
 }
 
 // behind says how far a consumer is behind its feed: in positions, and in time in the format since.

@@ -93,9 +93,6 @@ func (o *statusOptions) run(ctx context.Context, a *cli.App) error {
 	all := []*admin.Status{}
 	for _, f := range feeds {
 		status, err := f.Admin().Status(ctx)
-		if err == nil {
-			err = holders(ctx, s, status.Consumers)
-		}
 		if err != nil {
 			return err
 		}
@@ -141,6 +138,9 @@ func printStatus(a *cli.App, all []*admin.Status) error {
 		if p := s.Publisher; p != nil {
 			notes = append(notes, fmt.Sprintf("%s: published by %s since %s (epoch %d)",
 				s.Name, process(p.Owner), p.Since.Format(time.RFC3339), p.Epoch))
+		}
+		if s.Failure != nil {
+			notes = append(notes, s.Name+": publisher "+fails(a, *s.Failure, ""))
 		}
 		for _, p := range s.Problems {
 			notes = append(notes, fmt.Sprintf("%s: problem: %s", s.Name, p))
@@ -194,7 +194,7 @@ func consumerNote(a *cli.App, feed string, c admin.ConsumerStatus) string {
 		note += ", paused"
 	}
 	if c.Failure != nil {
-		note += ", " + rests(a, c)
+		note += ", " + fails(a, *c.Failure, c.Target)
 	}
 	if c.DeadLetters > 0 {
 		note += ", " + cli.Plural(c.DeadLetters, "dead letter")

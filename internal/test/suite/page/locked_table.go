@@ -158,6 +158,13 @@ func TestLockedTableIsRefusedAndReadLater(t *testing.T) {
 		if strings.Contains(problem, holder) != x.Has.ShowsTableLocks {
 			x.Errorf("the publisher reports %q; %s", problem, holder)
 		}
+		x.Eventually("the failure is stored with the feed", func() bool {
+			all, err := x.RF.Admin().Failing(x.Ctx)
+			if err != nil {
+				x.Fatal(err)
+			}
+			return len(all) == 1 && all[0].Feed == "kv" && strings.Contains(all[0].Error, holder) == x.Has.ShowsTableLocks
+		})
 		run("page.unlock_table")
 		x.Eventually("the publisher continues", x.AllPublished)
 		publisher.Stop()

@@ -13,6 +13,7 @@ var Tests = []func(*testing.T){
 	TestConsistentIsRefusedInTime,
 	TestConsistentRequestsShareCatchUp,
 	TestPublishingIsSynchronous,
+	TestPublisherFailureIsStored,
 	TestUnflushedIsNotShown,
 	TestUnflushedHeadIsNotShown,
 	TestUnflushedContentIsNotShown,

@@ -1,0 +1,66 @@
+package publish
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestPublisherFailureIsStored (M72): what a publisher fails with is stored with its feed: of one that runs, and of one
+// call of Publish. The next success removes it, also that of another process, and an event says so.
+func TestPublisherFailureIsStored(t *testing.T) {
+	testdb.Quick(t)
+	suite.Each(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Fill(1)
+		failing := func() (all []admin.Failing) {
+			x.Helper()
+			all, err := x.RF.Admin().Failing(x.Ctx)
+			if err != nil {
+				x.Fatal(err)
+			}
+			return all
+		}
+		x.Exec("ALTER TABLE rowfeed_positions_kv RENAME TO away")
+		if _, err := f.Publish(x.Ctx); err == nil {
+			x.Error("published without its table")
+		}
+		once := failing()
+		if len(once) != 1 || once[0].Kind != admin.KindPublisher || once[0].Feed != "kv" || once[0].Attempts != 1 ||
+			!strings.Contains(once[0].Error, "publish") || strings.Contains(once[0].Error, `feed "kv"`) ||
+			!once[0].NextTry.IsZero() || once[0].Since.IsZero() {
+			x.Fatalf("after Publish: %+v", once)
+		}
+		recovered := make(chan rowfeed.RecoveredEvent, 10)
+		other := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Observer: &rowfeed.Observer{
+			Recovered: func(e rowfeed.RecoveredEvent) { recovered <- e }}})
+		g, err := other.RF.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(x.Ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- g.RunPublisher(ctx) }()
+		x.Eventually("a second attempt is stored", func() bool {
+			all := failing()
+			return len(all) == 1 && all[0].Attempts > 1 && all[0].Since.Equal(once[0].Since) && !all[0].NextTry.IsZero()
+		})
+		x.Exec("ALTER TABLE away RENAME TO rowfeed_positions_kv")
+		if e := <-recovered; e.Feed != "kv" || e.Consumer != "" || e.Attempts < 2 {
+			x.Errorf("recovered: %+v", e)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		status, err := f.Admin().Status(x.Ctx)
+		if err != nil || status.Failure != nil || len(failing()) > 0 {
+			x.Errorf("after a success: %+v, %v", status, err)
+		}
+	})
+}
