@@ -350,7 +350,7 @@ unless --key names the letters. --dry-run only says how many.`,
 			}
 			letters := cli.Plural(selected, "dead letter")
 			if consent.DryRun {
-				return a.PrintLine("%s: %s would be %s", o.object(), letters, done)
+				return a.PrintLine("%s: %s selected; nothing was changed", o.object(), letters)
 			}
 			if selected > 0 && len(o.keys) == 0 {
 				if err := a.Confirm(ctx, consent, o.object(), verb+" "+letters, effect); err != nil {

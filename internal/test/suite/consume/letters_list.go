@@ -21,8 +21,8 @@ func insertLetters(x *suite.Env, consumer, feed string, first, last int, shard, 
 	x.Exec(fmt.Sprintf("INSERT INTO rowfeed_dead_letters (consumer, feed, shard, key_digest, key_json, generation, "+
 		"position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) "+
 		"WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 99) "+
-		"SELECT '%s', '%s', %s, CAST(10000000 + i AS char(8)), replace('{\"id\":#}', '#', %s), 1, %s, 'upsert', 'aside', "+
-		"1, 0, %s, 5000000 - i / 10, 6000000 + i, 0 FROM (SELECT 100 * a.x + b.x AS i FROM d a CROSS JOIN d b) n "+
+		"SELECT '%s', '%s', %s, CAST(10000000 + i AS char(8)), replace('{\"id\":#}', '#', %s), 1, %s, 'upsert', "+
+		"'aside', 1, 0, %s, 5000000 - i / 10, 6000000 + i, 0 FROM (SELECT 100 * a.x + b.x AS i FROM d a CROSS JOIN d b) n "+
 		"WHERE i >= %d AND i <= %d", consumer, feed, shard, text, text, strings.ReplaceAll(message, "text", text),
 		first, last))
 }
@@ -70,8 +70,8 @@ func TestLettersAreListedInPages(t *testing.T) {
 			{rowfeed.LetterQuery{Group: "status # after # s"}, "consumer = 'a' AND feed = 'kv'"},
 			{rowfeed.LetterQuery{Group: "after # s"}, "1 = 0"},
 		} {
-			want := x.List("SELECT consumer, feed, shard, first_at, position FROM rowfeed_dead_letters WHERE " + c.where +
-				" ORDER BY consumer, feed, shard, first_at, key_digest")
+			want := x.List("SELECT consumer, feed, shard, first_at, position FROM rowfeed_dead_letters WHERE " +
+				c.where + " ORDER BY consumer, feed, shard, first_at, key_digest")
 			if n, err := x.RF.Admin().CountDeadLetters(x.Ctx, c.q); err != nil || int(n) != len(want) {
 				x.Errorf("%+v: counted %d letters, want %d, %v", c.q, n, len(want), err)
 			}
@@ -84,8 +84,8 @@ func TestLettersAreListedInPages(t *testing.T) {
 						x.Fatalf("%+v: %v", q, err)
 					}
 					for _, l := range page.Letters {
-						got = append(got, fmt.Sprint(l.Consumer, " ", l.Feed, " ", l.Shard, " ", l.FirstAt.UnixMicro(), " ",
-							l.Position))
+						got = append(got, fmt.Sprintf("%s %s %d %d %s", l.Consumer, l.Feed, l.Shard,
+							l.FirstAt.UnixMicro(), l.Position))
 					}
 					if len(page.Letters) > limit || page.Next != "" && len(page.Letters) < limit {
 						x.Fatalf("%+v: a page of %d letters", q, len(page.Letters))
@@ -130,7 +130,8 @@ func TestLettersAreGroupedByError(t *testing.T) {
 			var got []string
 			for _, g := range groups {
 				got = append(got, fmt.Sprint(g.Consumer, " ", g.Feed, " ", g.Letters, " ", g.Error))
-				q := rowfeed.LetterQuery{ConsumerID: rowfeed.ConsumerID{Consumer: g.Consumer, Feed: g.Feed}, Group: g.Error}
+				q := suite.Letters(rowfeed.ConsumerID{Consumer: g.Consumer, Feed: g.Feed}, "")
+				q.Group = g.Error
 				if n, err := x.RF.Admin().CountDeadLetters(x.Ctx, q); err != nil || n != g.Letters {
 					x.Errorf("the group %q selects %d letters, want %d, %v", g.Error, n, g.Letters, err)
 				}
@@ -154,7 +155,8 @@ func TestLettersAreChangedInBatches(t *testing.T) {
 		c := setAside(x, r, f, 1501, "replace('status # s', '#', CAST(500 + i % 3 AS char(8)))")
 		query := suite.Letters(suite.TestConsumer, "")
 		query.Error = "status 501"
-		change := func(fn func(context.Context, rowfeed.LetterQuery, func(int64)) (int64, error), q rowfeed.LetterQuery) int64 {
+		type changing = func(context.Context, rowfeed.LetterQuery, func(int64)) (int64, error)
+		change := func(fn changing, q rowfeed.LetterQuery) int64 {
 			x.Helper()
 			var last int64
 			total, err := fn(x.Ctx, q, func(n int64) {
@@ -168,9 +170,9 @@ func TestLettersAreChangedInBatches(t *testing.T) {
 			}
 			return total
 		}
-		if n := change(x.RF.Admin().RetryDeadLetters, query); n != 500 ||
-			x.Scalar("SELECT count(*) FROM rowfeed_dead_letters WHERE state = 'retry' AND error = 'status 501 s'") != 500 ||
-			x.Scalar("SELECT count(*) FROM rowfeed_dead_letters WHERE state = 'retry'") != 500 {
+		const toRetry = "SELECT count(*) FROM rowfeed_dead_letters WHERE state = 'retry'"
+		if n := change(x.RF.Admin().RetryDeadLetters, query); n != 500 || x.Scalar(toRetry) != 500 ||
+			x.Scalar(toRetry+" AND error = 'status 501 s'") != 500 {
 			x.Errorf("%d letters are to be retried, want the 500 of the error", n)
 		}
 		if n := change(x.RF.Admin().DropDeadLetters, query); n != 500 {
@@ -178,8 +180,8 @@ func TestLettersAreChangedInBatches(t *testing.T) {
 		}
 		left := func(want int64) {
 			x.Helper()
-			n, aside := x.Scalar("SELECT count(*) FROM rowfeed_dead_letters"), x.Scalar("SELECT aside FROM rowfeed_cursors")
-			if n != want || aside != want {
+			n := x.Scalar("SELECT count(*) FROM rowfeed_dead_letters")
+			if aside := x.Scalar("SELECT aside FROM rowfeed_cursors"); n != want || aside != want {
 				x.Errorf("%d letters are left and the cursor counts %d, want %d", n, aside, want)
 			}
 		}
@@ -217,14 +219,15 @@ func TestLettersAreChangedInBatches(t *testing.T) {
 func TestLettersAreFoundByKey(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		insertLetters(x, "a", "kv", 1, 9, "i % 2", "'e'")
-		for i, key := range []string{`{"id":7}`, `{"id":"7"}`, `{"ns":"a\"é","k":1,"z":[1,2]}`, `{"b":{"$binary":"AQ=="}}`,
-			`{"s":"null"}`, `{"s":null}`} {
+		for i, key := range []string{
+			`{"id":7}`, `{"id":"7"}`, `{"ns":"a\"é","k":1,"z":[1,2]}`, `{"b":{"$binary":"AQ=="}}`, `{"s":"null"}`, `{"s":null}`,
+		} {
 			feed := fmt.Sprintf("f%d", i)
 			insertLetters(x, "a", feed, 1, 1, "0", "'e'")
 			x.Exec(fmt.Sprintf("UPDATE rowfeed_dead_letters SET key_json = %s, key_digest = '%x' WHERE feed = '%s'",
 				x.Dialect.Literal(key), sha256.Sum256([]byte(key)), feed),
-				"INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, "+
-					"aside, updated_at) VALUES ('a', '"+feed+"', 0, 1, '', 0, 0, 0, 0, 1, 0)")
+				"INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch, version, "+
+					"paused, aside, updated_at) VALUES ('a', '"+feed+"', 0, 1, '', 0, 0, 0, 0, 1, 0)")
 		}
 		for _, c := range []struct{ key, feeds string }{
 			{`{"id":7}`, "f0"}, {` { "id" : "7" } `, "f1"}, {"7", "f0 f1"}, {`"7"`, "f1"}, {"8", ""},
@@ -244,7 +247,8 @@ func TestLettersAreFoundByKey(t *testing.T) {
 		if n, err := x.RF.Admin().RetryDeadLetters(x.Ctx, q, nil); n != 1 || err != nil {
 			x.Errorf("retried %d letters, %v", n, err)
 		}
-		if got := x.List("SELECT feed FROM rowfeed_dead_letters WHERE state = 'retry'"); !slices.Equal(got, []string{"f0"}) {
+		got := x.List("SELECT feed FROM rowfeed_dead_letters WHERE state = 'retry'")
+		if !slices.Equal(got, []string{"f0"}) {
 			x.Errorf("retried the letters of %q", got)
 		}
 		q.Key = "8"

@@ -20,9 +20,10 @@ func TestLetterPagesUseIndex(t *testing.T) {
 		x.Exec("CREATE TABLE hot (id INTEGER PRIMARY KEY, v INTEGER)")
 		x.Add(rowfeed.FeedSpec{Name: "hot", Table: "hot"})
 		p := newPlans(x, page)
-		x.Exec("INSERT INTO rowfeed_dead_letters (consumer, feed, shard, key_digest, key_json, generation, position, op, " +
-			"state, attempts, collapsed, error, first_at, last_at, data_shard) " + numbered(1, many, "'c', 'hot', i % 4, "+
-			"CAST(10000000 + i AS char(8)), '{}', 1, '1', 'upsert', 'aside', 1, 0, 'e', i / 50, 0, 0"))
+		x.Exec("INSERT INTO rowfeed_dead_letters (consumer, feed, shard, key_digest, key_json, generation, position, " +
+			"op, state, attempts, collapsed, error, first_at, last_at, data_shard) " +
+			numbered(1, many, "'c', 'hot', i % 4, CAST(10000000 + i AS char(8)), '{}', 1, '1', 'upsert', 'aside', "+
+				"1, 0, 'e', i / 50, 0, 0"))
 		list := func(q rowfeed.LetterQuery) (next rowfeed.LetterQuery) {
 			q.Limit = page
 			seen := p.during(func() error {
@@ -47,8 +48,8 @@ func TestLetterPagesUseIndex(t *testing.T) {
 				list(list(q))
 			}
 			// 20,000 letters of shard 1 are before this one.
-			deep := x.List("SELECT first_at, key_digest FROM rowfeed_dead_letters WHERE shard = 1 AND first_at >= 1600 " +
-				"ORDER BY first_at, key_digest LIMIT 1")
+			deep := x.List("SELECT first_at, key_digest FROM rowfeed_dead_letters WHERE shard = 1 " +
+				"AND first_at >= 1600 ORDER BY first_at, key_digest LIMIT 1")
 			for _, q := range []rowfeed.LetterQuery{all, of, one} {
 				q.After = place("c", "hot", 1, deep[0])
 				list(list(q))

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+)
+
+// answers runs a command on a terminal where a user gives the answer. It returns the question, stdout and stderr.
+func (s *shell) answers(answer, line string) (question, out, errs string) {
+	s.t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := &cli.App{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string { return s.env[name] },
+		Ask: func(_ context.Context, text string) (string, error) {
+			question = text
+			return answer, nil
+		}}
+	a.Report(s.t.Context(), execute(s.t.Context(), a, line))
+	return question, stdout.String(), stderr.String()
+}
+
+// withLetters makes a database whose consumer "mail" has 250 dead letters: keys 2 and 1001 to 1249.
+func withLetters(t *testing.T) *shell {
+	s := withFeed(t)
+	s.consume(2)
+	s.sql("WITH RECURSIVE n (i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 1249) INSERT INTO "+
+		"rowfeed_dead_letters SELECT consumer, feed, shard, i, replace(key_json, '2', i), generation, position, op, state, "+
+		"attempts, collapsed, 'status ' || (500 + i % 3) || ' after ' || i || ' s', first_at + i, last_at + i, data_shard "+
+		"FROM rowfeed_dead_letters, n", "UPDATE rowfeed_cursors SET aside = 250")
+	return s
+}
+
+// TestDeadListHasPagesAndGroups (M72): an operator reads thousands of dead letters page by page, filters them by error
+// and key, and sees how many there are of each error.
+func TestDeadListHasPagesAndGroups(t *testing.T) {
+	s := withLetters(t)
+	end := regexp.MustCompile(`\n100 of 250 dead letters; the next page has --after (\S+)\n$`)
+	seen, line := 0, "dead list mail"
+	for pages := 1; ; pages++ {
+		out := s.ok(line)
+		seen += strings.Count(out, `{"id":`)
+		next := end.FindStringSubmatch(out)
+		if next == nil {
+			if pages != 3 || seen != 250 {
+				t.Errorf("%d letters on %d pages, want 250 on 3", seen, pages)
+			}
+			break
+		}
+		line = "dead list mail --after " + next[1]
+	}
+	if out := s.ok("dead list --limit 1 --json"); strings.Count(out, `"key"`) != 1 || strings.Contains(out, `"next": ""`) {
+		t.Errorf("a page of one letter: %s", out)
+	}
+	s.shows("dead list --group --json --error status", `[
+  {
+    "consumer": "mail",
+    "feed": "kv",
+    "error": "status # after # s",
+    "letters": 249,
+    "first_at": "2026-01-31T12:00:00Z",
+    "last_at": "2026-01-31T12:00:00Z"
+  }
+]
+`)
+	if out := s.ok("dead list --group"); !regexp.MustCompile(`249 .* status # after # s`).MatchString(out) ||
+		!regexp.MustCompile(` 1 .* no such address`).MatchString(out) {
+		t.Errorf("the groups are %s", out)
+	}
+	if out := s.ok("dead list --key 2 --json"); strings.Count(out, `"key"`) != 1 {
+		t.Errorf("the letter of key 2: %s", out)
+	}
+	s.prints("dead list --error 404", "no dead letter in this database is selected\n")
+	s.fails(cli.ExitUsage, "dead list --after 12")
+}
+
+// TestDeadVerbsSayTheNumberFirst (M72): before dead letters are retried or dropped, a terminal shows how many there are
+// and asks. Without a terminal nothing is changed, unless --yes is given or keys are named.
+func TestDeadVerbsSayTheNumberFirst(t *testing.T) {
+	s := withLetters(t)
+	left := func(want int) {
+		t.Helper()
+		var n, aside int
+		if err := s.pool().QueryRow("SELECT (SELECT count(*) FROM rowfeed_dead_letters), "+
+			"(SELECT aside FROM rowfeed_cursors)").Scan(&n, &aside); err != nil || n != want || aside != want {
+			t.Errorf("%d letters are left and the cursor counts %d, want %d, %v", n, aside, want, err)
+		}
+	}
+	for _, verb := range []string{"retry", "drop"} {
+		for _, of := range []string{"mail --all", "--all", "mail --error after"} {
+			out := s.fails(cli.ExitFailed, "dead "+verb+" "+of)
+			if !strings.Contains(out, verb+" 2") || !strings.Contains(out, "repeat the command with --yes") {
+				t.Errorf("dead %s %s without a terminal: %s", verb, of, out)
+			}
+		}
+		for _, answer := range []string{"", "n\n", "x"} {
+			question, out, errs := s.answers(answer, "dead "+verb+" mail --all")
+			if !strings.HasPrefix(question, "mail: "+verb+" 250 dead letters? ") || out != "" ||
+				!strings.Contains(errs, "nothing was changed") {
+				t.Errorf("the answer %q: asked %q, printed %q %q", answer, question, out, errs)
+			}
+		}
+		if question, _, _ := s.answers("", "dead "+verb+" --error after"); !strings.HasPrefix(question,
+			"all consumers: "+verb+" 249 dead letters? ") {
+			t.Errorf("asked %q", question)
+		}
+		s.fails(cli.ExitUsage, "dead "+verb)
+		s.fails(cli.ExitUsage, "dead "+verb+" --all --error after")
+	}
+	s.prints("dead drop --all --dry-run", "all consumers: 250 dead letters selected; nothing was changed\n")
+	s.prints("dead retry mail --error after --dry-run", "mail: 249 dead letters selected; nothing was changed\n")
+	left(250)
+	if out := s.ok("dead list --json --limit 1000"); strings.Contains(out, `"state": "retry"`) {
+		t.Errorf("a letter is to be retried: %.200s", out)
+	}
+	question, out, _ := s.answers("y\n", "dead drop mail --error 404")
+	if question != "" || !strings.HasPrefix(out, "mail: 0 ") {
+		t.Errorf("without letters: asked %q, printed %q", question, out)
+	}
+	s.prints("dead retry --error 501 --yes", "all consumers: 83 dead letters to be tried again by the consumer\n")
+	if _, out, errs := s.answers("Yes\n", "dead drop mail --error after"); out != "mail: 249 dead letters given up\n" {
+		t.Errorf("dropped: %q %q", out, errs)
+	}
+	left(1)
+	if question, _, _ := s.answers("", "dead retry mail --key 2"); question != "" {
+		t.Errorf("a letter named by its key: asked %q", question)
+	}
+	s.prints("dead drop mail --key 2", "mail: 1 dead letter given up\n")
+	left(0)
+}
