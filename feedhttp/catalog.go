@@ -55,10 +55,42 @@ type sources struct {
 	timeout time.Duration                                       // Config.PageTimeout
 	wait    func(ctx context.Context) (leave func(), err error) // Config.Wait
 	closing context.Context                                     // ends when Handler.Close is called
+	memory  *memory
+	client  func(ctx context.Context) string // Config.Client
+}
+
+// share returns the memory for the pages of a request, which are encoded with the coding. Call Leave afterwards.
+func (s *sources) share(r *http.Request, feed string, req feedtype.Request, by *coding) *share {
+	return s.memory.newShare(feed, s.client(r.Context()), req.Limit, by.memory())
+}
+
+// page fetches a page within the memory of its share. fetch is called again if the page needs more memory.
+func (s *share) page(ctx context.Context, req feedtype.Request,
+	fetch func(feedtype.Request) (feedtype.Page, error),
+) (feedtype.Page, error) {
+	req.Room = s
+	for {
+		page, err := fetch(req)
+		if err != nil || s.settle(page) {
+			return page, err
+		}
+		req.Wait, req.Consistent = 0, false
+		if _, err := s.Enter(ctx); err != nil {
+			return feedtype.Page{}, err
+		}
+	}
 }
 
 // fetch fetches a page. If the request waits for an entry, the wait ends when Close is called.
-func (s *sources) fetch(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
+func (s *sources) fetch(r *http.Request, source feedtype.Source, req feedtype.Request, share *share) (
+	feedtype.Page, error,
+) {
+	return share.page(r.Context(), req, func(req feedtype.Request) (feedtype.Page, error) {
+		return s.fetchOnce(r, source, req)
+	})
+}
+
+func (s *sources) fetchOnce(r *http.Request, source feedtype.Source, req feedtype.Request) (feedtype.Page, error) {
 	if req.Wait > 0 {
 		leave, err := s.wait(r.Context())
 		if err != nil {

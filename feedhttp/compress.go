@@ -19,12 +19,24 @@ const (
 	// support up to maxWindow (RFC 9659). A larger window gains little: rows resemble those near them.
 	zstdWindow = 512 << 10
 	maxWindow  = 8 << 20
+	// compressedAtOnce is how much of a page is compressed before its first byte is sent. A compressor needs more
+	// memory than such a page, so it must not wait for a slow client.
+	compressedAtOnce = 1 << 20
 )
 
 // coding is a content coding of answers.
 type coding struct {
 	name string
 	idle sync.Pool // of compressors
+	size int       // about how much memory a compressor needs
+}
+
+// memory returns the maximum memory to encode a page part by part. by may be nil.
+func (by *coding) memory() int {
+	if by == nil {
+		return plainParts
+	}
+	return plainParts + compressedAtOnce + by.size
 }
 
 // compressor is the interface of the compressors of all codings.
@@ -33,15 +45,14 @@ type compressor interface {
 	Reset(io.Writer)
 }
 
-// gzipped needs about 800 KiB per compressor.
-var gzipped = &coding{name: "gzip", idle: sync.Pool{New: func() any {
+var gzipped = &coding{name: "gzip", size: 800 << 10, idle: sync.Pool{New: func() any {
 	z, _ := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed) // the level is valid
 	return z
 }}}
 
-// zstandard needs about 2 MiB per compressor. Its compressors have no goroutines, because they get their input part
+// The compressors of zstandard have no goroutines, because they get their input part
 // by part.
-var zstandard = &coding{name: "zstd", idle: sync.Pool{New: func() any {
+var zstandard = &coding{name: "zstd", size: 2 << 20, idle: sync.Pool{New: func() any {
 	z, err := zstd.NewWriter(io.Discard, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
 		zstd.WithWindowSize(zstdWindow))
 	if err != nil {
@@ -91,6 +102,7 @@ type partCompressor struct {
 	next  int
 	plain []byte
 	z     compressor
+	read  int // bytes of the answer
 	out   []byte
 }
 
@@ -112,6 +124,7 @@ func (z *partCompressor) part(dst []byte, _, size int) ([]byte, int) {
 	z.out = dst
 	for {
 		_, _ = z.z.Write(z.plain) // Write above does not fail
+		z.read += len(z.plain)
 		if z.next < 0 {
 			_ = z.z.Close()
 			z.z.Reset(io.Discard) // so that the compressor does not keep the page
@@ -119,7 +132,7 @@ func (z *partCompressor) part(dst []byte, _, size int) ([]byte, int) {
 			return z.out, -1
 		}
 		z.plain, z.next = z.parts(z.plain[:0], z.next, writeChunk)
-		if len(z.out) >= size {
+		if len(z.out) >= size && z.read >= compressedAtOnce {
 			return z.out, 1
 		}
 	}

@@ -33,6 +33,12 @@ type Config struct {
 	// Wait, if set, is called before a request waits for an entry, and before a stream begins. leave is called when
 	// the wait or the stream has ended. An error of Wait is answered instead. Default: all requests may wait.
 	Wait func(ctx context.Context) (leave func(), err error)
+	// PageMemory is the maximum memory, in bytes, of all pages that are read, encoded and sent at the same time. The
+	// pages of one feed, and of one client, have at most half of it. Pages get smaller when memory is short. A request
+	// that waits for memory longer than half of PageTimeout is refused with 503. Default 64 MiB.
+	PageMemory int
+	// Client returns the client that a request's pages count for, or "" if it is not known. Default: always "".
+	Client func(ctx context.Context) string
 }
 
 const (
@@ -53,6 +59,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.PageTimeout <= 0 {
 		c.PageTimeout = defaultPageTimeout
+	}
+	if c.PageMemory <= 0 {
+		c.PageMemory = defaultPageMemory
+	}
+	if c.Client == nil {
+		c.Client = func(context.Context) string { return "" }
 	}
 	if c.Wait == nil {
 		c.Wait = func(context.Context) (func(), error) { return func() {}, nil }

@@ -29,7 +29,10 @@ func (e fetchEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) er
 		return badParameter("consistent", "send the request to a server that publishes, or without consistent",
 			"this server does not publish, so it cannot publish all changes first")
 	}
-	page, err := e.sources.fetch(r, source, req)
+	by := e.out.coding(r)
+	share := e.sources.share(r, c.feed, req, by)
+	defer share.Leave()
+	page, err := e.sources.fetch(r, source, req, share)
 	if err != nil {
 		return err
 	}
@@ -42,6 +45,6 @@ func (e fetchEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) er
 		eventsHeader(w, page)
 		parts = eventParts(page, c.feed, func(i int) string { return page.Entries[i].ID(c.feed) })
 	}
-	e.out.writePage(w, r, answerForm{c.format, c.format + " of " + c.feed, parts}, page)
+	e.out.writePage(w, r, answerForm{c.format, c.format + " of " + c.feed, parts}, page, by)
 	return nil
 }

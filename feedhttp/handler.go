@@ -18,6 +18,7 @@ type Handler struct {
 	out    *responder
 	log    *slog.Logger
 	tracer feedtype.Tracer
+	memory *memory
 	end    context.CancelFunc
 }
 
@@ -30,9 +31,14 @@ func NewHandler(catalog Catalog, cfg *Config) *Handler {
 	set := cfg.withDefaults()
 	closing, end := context.WithCancel(context.Background())
 	out := &responder{sender{set.WriteTimeout}, set.Log, set.NoCompression}
-	sources := &sources{catalog, set.PageTimeout, set.Wait, closing}
-	return &Handler{newRoutes(set, sources, out), out, set.Log, set.Tracer, end}
+	memory := newMemory(set.PageMemory, set.PageTimeout/2)
+	sources := &sources{catalog, set.PageTimeout, set.Wait, closing, memory, set.Client}
+	return &Handler{newRoutes(set, sources, out), out, set.Log, set.Tracer, memory, end}
 }
+
+// PageMemory returns the memory that pages use now, and its limit, in bytes. refused counts the requests that waited
+// for memory in vain. See Config.PageMemory.
+func (h *Handler) PageMemory() (inUse, limit int, refused int64) { return h.memory.state() }
 
 // Close ends streams, and answers requests that wait for an entry with the current page. All other requests continue,
 // so it can be passed to [http.Server.RegisterOnShutdown].

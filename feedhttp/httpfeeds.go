@@ -35,11 +35,14 @@ func (e httpFeedsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	page, err := e.sources.fetch(r, source, req)
+	by := e.out.coding(r)
+	share := e.sources.share(r, c.feed, req, by)
+	defer share.Leave()
+	page, err := e.sources.fetch(r, source, req, share)
 	// A page may be empty although more follows. Clients of http-feeds treat an empty batch as the end.
 	for err == nil && len(page.Entries) == 0 && page.More && page.Cursor != req.After {
 		req.After = page.Cursor
-		page, err = e.sources.fetch(r, source, req)
+		page, err = e.sources.fetch(r, source, req, share)
 	}
 	if err != nil {
 		return renameParam(err, "after", "lastEventId")
@@ -48,7 +51,7 @@ func (e httpFeedsEndpoint) answer(w http.ResponseWriter, r *http.Request, c call
 	id := func(i int) string { return eventID(page, req.After, c.feed, i) }
 	e.out.writePage(w, r,
 		answerForm{c.format, "http-feeds of " + c.feed + " after " + string(req.After), eventParts(page, c.feed, id)},
-		page)
+		page, by)
 	return nil
 }
 

@@ -18,8 +18,12 @@ type responder struct {
 
 // writePage answers a request with a page. If all parts are made before the first is sent, the header has the length
 // and the entity tag. A page that several requests share is encoded once.
-func (o *responder) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page feedtype.Page) {
-	by := o.coding(w, r)
+func (o *responder) writePage(w http.ResponseWriter, r *http.Request, form answerForm, page feedtype.Page,
+	by *coding,
+) {
+	if !o.noCompression {
+		w.Header().Set("Vary", varyCoded)
+	}
 	whole, shared := page.Shared(form.name, func() []byte {
 		data, next := form.parts(nil, 0, sharedSize)
 		if next >= 0 {
@@ -107,12 +111,11 @@ func (o *responder) writeParts(w http.ResponseWriter, r *http.Request, mediaType
 	clearDeadline(w)
 }
 
-// coding returns the coding of the answer to a request, or nil. It sets the header Vary.
-func (o *responder) coding(w http.ResponseWriter, r *http.Request) *coding {
+// coding returns the coding of the answer to a request, or nil.
+func (o *responder) coding(r *http.Request) *coding {
 	if o.noCompression {
 		return nil
 	}
-	w.Header().Set("Vary", varyCoded)
 	return wantedCoding(r.Header.Values("Accept-Encoding"))
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -16,6 +17,8 @@ const (
 	streamMediaType = "text/event-stream"
 	// streamLimit is the maximum number of entries that a stream holds for a slow client.
 	streamLimit = feedtype.DefaultLimit
+	// streamMemory is the maximum memory to encode a page of a stream, which is not encoded part by part.
+	streamMemory = math.MaxInt / 2
 	// reconnect asks clients to wait 2 s before they reconnect.
 	reconnect = "retry: 2000\n\n"
 	heartbeat = ": nothing new\n\n"
@@ -47,8 +50,13 @@ func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) e
 		return err
 	}
 	defer leave()
+	share := e.sources.memory.newShare(name, e.sources.client(r.Context()), req.Limit, streamMemory)
+	defer share.Leave()
+	fetch := func(ctx context.Context) (feedtype.Page, error) {
+		return share.page(ctx, req, func(req feedtype.Request) (feedtype.Page, error) { return source.Fetch(ctx, req) })
+	}
 	// An invalid request fails at the first page, while a status can still be sent.
-	page, err := source.Fetch(r.Context(), req)
+	page, err := fetch(r.Context())
 	if err != nil {
 		return err
 	}
@@ -87,6 +95,8 @@ func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) e
 		if e.out.writeAndFlush(w, data) != nil {
 			return nil // the client has disconnected, or has stopped reading
 		}
+		page.Entries, data = nil, nil // the stream waits without memory
+		share.Leave()
 		clearDeadline(w) // over HTTP/2 the deadline would also end an idle stream
 		if early {
 			select {
@@ -96,7 +106,7 @@ func (e streamEndpoint) answer(w http.ResponseWriter, r *http.Request, c call) e
 		}
 		asked := time.Now()
 		req.After, req.Wait = page.Cursor, e.heartbeat
-		if page, err = source.Fetch(ctx, req); ctx.Err() != nil {
+		if page, err = fetch(ctx); ctx.Err() != nil {
 			return nil
 		} else if err != nil {
 			e.sendProblem(ctx, w, name, err)

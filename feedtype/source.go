@@ -36,6 +36,9 @@ type Request struct {
 	// before the request. Wait limits the publishing (default 5 s); when it has passed, the error has the code
 	// NotConsistent. The page itself does not wait.
 	Consistent bool
+	// Room, if not nil, bounds the memory of the page. A page that reaches it ends early, with More true. A page has at
+	// least one entry, however large that is. A Client of package feedhttp does not send it.
+	Room Room
 }
 
 // Info describes a feed to its readers.

@@ -33,6 +33,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	o.Lease(rowfeed.LeaseEvent{Feed: "kv", Mine: true})
 	o.Job(rowfeed.JobEvent{Kind: rowfeed.JobBegun})
 	o.Trouble(rowfeed.TroubleEvent{Feed: "kv", Err: errors.New("what")})
+	x.m.WatchPages(func() (inUse, limit int, refused int64) { return 1 << 10, 64 << 20, 3 })
 	x.m.Requests(func(*http.Request) string { return "fetch" }, http.NotFoundHandler()).
 		ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/_feeds/fetch/kv", nil))
 	return x.m.Registry()

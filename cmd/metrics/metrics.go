@@ -67,6 +67,7 @@ type Metrics struct {
 	events   *events
 	state    *state
 	requests *requests
+	pages    *pages
 }
 
 // New creates a registry with rowfeed's metrics. cfg may be nil.
@@ -76,9 +77,9 @@ func New(cfg *Config) *Metrics {
 	}
 	full := cfg.withDefaults()
 	m := &Metrics{cfg: full, registry: prometheus.NewRegistry(), events: newEvents(full.MaxNames),
-		requests: newRequests()}
+		requests: newRequests(), pages: &pages{}}
 	m.state = newState(full)
-	m.registry.MustRegister(m.state)
+	m.registry.MustRegister(m.state, m.pages)
 	m.registry.MustRegister(m.events.all()...)
 	m.registry.MustRegister(m.requests.all()...)
 	if !full.WithoutProcess {

@@ -38,7 +38,8 @@ func TestMetrics(t *testing.T) {
 		}, func() string { return path + ": there is no " + route + " in\n" + body })
 	}
 	_, body := r.get(t, "/metrics")
-	for _, want := range []string{"rowfeed_up 1\n", `rowfeed_head_position{feed="kv"} 2`,
+	for _, want := range []string{"rowfeed_up 1\n", "rowfeed_page_memory_bytes ",
+		"rowfeed_page_memory_limit_bytes 6.7108864e+07\n", `rowfeed_head_position{feed="kv"} 2`,
 		`rowfeed_publish_keys_total{feed="kv"} 2`, `rowfeed_publisher{feed="kv"} 1`,
 		`rowfeed_fetched_entries_total{feed="kv",op="upsert"} `, `route="metrics",status="200"`, "go_goroutines ",
 		"process_open_fds "} {

@@ -158,7 +158,11 @@ func Run(ctx context.Context, cfg Config) error {
 
 	limiter := newLimiter(cfg.Limits)
 	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(cfg.DB)), &feedhttp.Config{Log: cfg.Log,
-		NoPublish: !cfg.Publish, NoCompression: cfg.NoCompression, Wait: limiter.wait, Tracer: cfg.Tracer})
+		NoPublish: !cfg.Publish, NoCompression: cfg.NoCompression, Wait: limiter.wait, Client: client,
+		Tracer: cfg.Tracer})
+	if cfg.Metrics != nil {
+		cfg.Metrics.WatchPages(feeds.PageMemory)
+	}
 	srv := cfg.newHTTPServer(requests, cfg.inFront(listener.Addr(), limiter, newMux(cfg, publishers, feeds)))
 	srv.RegisterOnShutdown(feeds.Close) // shutdown does not wait for requests that wait for an entry
 	connections := newCountedListener(listener, cfg.Limits, cfg.tellRefused(life))

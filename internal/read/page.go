@@ -3,6 +3,7 @@ package read
 import (
 	"context"
 	"errors"
+	"math"
 	"sync/atomic"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -146,26 +147,51 @@ func (f *Reader) refuseOnPrimary(ctx context.Context, refusal error) error {
 	return refusal
 }
 
-// pageRows is how many rows of the feed fit into MaxPageBytes; 0 means as many as a page may have. A page that its
-// bytes cut has made the database send rows in vain, so the next page asks for fewer rows.
-type pageRows struct{ rows atomic.Int64 }
+// rowBytes is the size of a row, as pages that their bytes cut have shown it; 0 means that it is not known. A page that
+// its bytes cut has made the database send rows in vain, so the next page asks for fewer rows.
+type rowBytes struct{ size atomic.Int64 }
 
-func (p *pageRows) limit(asked int) int {
-	if rows := p.rows.Load(); rows > 0 {
-		return int(min(int64(asked), rows))
+// limit returns how many of the rows that are asked for are expected to fit.
+func (b *rowBytes) limit(asked, maxBytes int) int {
+	if size := int(b.size.Load()); size > 0 {
+		return min(asked, max(maxBytes/size, 1))
 	}
 	return asked
 }
 
-func (p *pageRows) learn(page *dialect.PageRows, limit int) {
-	rows := p.rows.Load()
+func (b *rowBytes) learn(page *dialect.PageRows, asked, limit, maxBytes int) {
 	switch {
 	case page.Truncated:
-		p.rows.Store(int64(len(page.Rows)))
-	case rows > 0 && int64(limit) == rows && len(page.Rows) == limit: // full, and not cut by its bytes
-		if rows *= 2; rows > feedtype.MaxLimit {
-			rows = 0
-		}
-		p.rows.Store(rows)
+		b.size.Store(int64(max(maxBytes/len(page.Rows), 1)))
+	case limit < asked && len(page.Rows) == limit: // full, and not cut by its bytes
+		b.size.Store(b.size.Load() / 2)
 	}
+}
+
+// unbounded is the room of a page that only MaxPageBytes bounds.
+const unbounded = math.MaxInt
+
+// enter waits until there is memory for a page, and returns its bytes.
+func enter(ctx context.Context, room feedtype.Room) (bytes int, err error) {
+	if room == nil {
+		return unbounded, nil
+	}
+	return room.Enter(ctx)
+}
+
+func leave(room feedtype.Room) {
+	if room != nil {
+		room.Leave()
+	}
+}
+
+// fit returns how many rows of up to limit, and how many bytes of their values, fit into a room.
+func (f *Reader) fit(limit, room int) (rows, bytes int) {
+	if room == unbounded {
+		return limit, f.MaxPageBytes
+	}
+	d := f.DialectFeed()
+	entry := feedtype.EntryBytes(len(d.Key) + len(d.Columns))
+	rows = max(min(limit, room/2/entry), 1)
+	return rows, min(f.MaxPageBytes, max(room-rows*entry, 1))
 }

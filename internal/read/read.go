@@ -28,7 +28,7 @@ type Reader struct {
 	// MaxPageBytes and TailBytes are those of rowfeed.Config.
 	MaxPageBytes, TailBytes int
 
-	pageRows pageRows
+	rowBytes rowBytes
 	pages    store.Sharing[pageKey, reading] // pages for waiting readers
 	tail     tail
 }
@@ -55,16 +55,21 @@ func (f *Reader) Fetch(ctx context.Context, req feedtype.Request) (feedtype.Page
 	}
 	asked := pageKey{after: req.After, limit: limit, shards: req.Shards}
 	if req.Wait > 0 {
-		return f.waitForEntries(ctx, asked, req.Wait)
+		return f.waitForEntries(ctx, asked, req.Wait, req.Room)
 	}
-	got, err := f.read(ctx, time.Now(), asked)
+	bytes, err := enter(ctx, req.Room)
+	if err != nil {
+		return feedtype.Page{}, err
+	}
+	got, err := f.read(ctx, time.Now(), asked, bytes)
 	return got.Page, err
 }
 
 // Inspect reads the entry behind a cursor in one shard to show it to an operator. It moves no outbox records and does
 // not call the Observer.
 func (f *Reader) Inspect(ctx context.Context, after feedtype.Cursor, shard int) (feedtype.Page, error) {
-	got, err := f.read(ctx, time.Now(), pageKey{after: after, limit: 1, shards: feedtype.One(shard), inspect: true})
+	asked := pageKey{after: after, limit: 1, shards: feedtype.One(shard), inspect: true}
+	got, err := f.read(ctx, time.Now(), asked, unbounded)
 	return got.Page, err
 }
 
@@ -86,8 +91,8 @@ type reading struct {
 }
 
 // read reads a page that shows everything committed before asOf. The page is empty only if there is nothing to show, or
-// after maxEmptyPages pages without an entry.
-func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey) (reading, error) {
+// after maxEmptyPages pages without an entry. Its memory is bounded by room, in bytes, but it has at least one entry.
+func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room int) (reading, error) {
 	started := time.Now()
 	at, err := f.cursorState(ctx, asked.after, asked.shards)
 	if err != nil {
@@ -96,9 +101,10 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey) (readi
 	var got reading
 	vanished, shared := 0, false
 	for range maxEmptyPages {
-		limit := f.pageRows.limit(asked.limit)
-		q := dialect.PageQuery{After: at.Position, Mark: at.Mark, Limit: limit, MaxBytes: f.MaxPageBytes,
-			Sorted: limit < asked.limit}
+		most, maxBytes := f.fit(asked.limit, room)
+		limit := f.rowBytes.limit(most, maxBytes)
+		q := dialect.PageQuery{After: at.Position, Mark: at.Mark, Limit: limit, MaxBytes: maxBytes,
+			Sorted: limit < most}
 		if at.Start {
 			q.Mark = feedtype.LastPosition // the head of this page, whatever it is
 		}
@@ -110,7 +116,7 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey) (readi
 			return reading{}, err
 		}
 		shared = shared || reused
-		f.pageRows.learn(rows, limit)
+		f.rowBytes.learn(rows, most, limit, maxBytes)
 		got.key = watch.Key{Feed: l.Feed.Name, OfShard: l.Feed.ULIDs != nil, Shard: rows.Shard}
 		got.watermark = watch.Watermark{Generation: rows.Generation, Head: rows.Given}
 		if asked.after == feedtype.Now {

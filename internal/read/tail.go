@@ -45,6 +45,7 @@ type tailAsk struct {
 	after  feedtype.Position
 	limit  int
 	shards feedtype.Shards
+	bytes  int  // see dialect.PageQuery.MaxBytes
 	sorted bool // see dialect.PageQuery
 }
 
@@ -65,7 +66,7 @@ type tailReading struct {
 // means that another reader was given rows of the same reading.
 func (f *Reader) fromTail(ctx context.Context, since time.Time, at feedtype.CursorState, q dialect.PageQuery,
 	shards feedtype.Shards) (rows *dialect.PageRows, l *catalog.Layout, shared bool, err error) {
-	ask := tailAsk{at.Position, q.Limit, shards, q.Sorted}
+	ask := tailAsk{at.Position, q.Limit, shards, q.MaxBytes, q.Sorted}
 	if !f.isTail(at, ask) {
 		return nil, nil, false, nil
 	}
@@ -148,9 +149,9 @@ func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error
 		return nil, err
 	}
 	r.l = l
-	q := dialect.PageQuery{After: r.ask.after, Limit: r.ask.limit, MaxBytes: f.MaxPageBytes, Sorted: r.ask.sorted}
-	if r.asks > 1 {
-		q.MaxBytes = min(q.MaxBytes, f.TailBytes)
+	q := dialect.PageQuery{After: r.ask.after, Limit: r.ask.limit, MaxBytes: own.bytes, Sorted: r.ask.sorted}
+	if r.asks > 1 { // each reader's page is cut from this one
+		q.MaxBytes = min(f.MaxPageBytes, f.TailBytes)
 	}
 	if err := f.selectPart(ctx, l, &q, r.ask.shards); err != nil {
 		return nil, err
@@ -212,18 +213,21 @@ func (r *tailReading) page(ctx context.Context, f *Reader, ask tailAsk) (_ *dial
 		return nil, false // the statement did not check that parts are served
 	}
 	var some []dialect.PageRow
+	bytes, full := 0, false
 	for _, row := range r.rows.Rows {
-		if row.Position.Above(q.After) && (q.To == 0 || row.Shard >= q.From && row.Shard < q.To) {
-			if some = append(some, row); len(some) == ask.limit {
-				break
-			}
+		if !row.Position.Above(q.After) || q.To > 0 && (row.Shard < q.From || row.Shard >= q.To) {
+			continue
 		}
+		if full = len(some) == ask.limit || bytes > ask.bytes; full {
+			break
+		}
+		some, bytes = append(some, row), bytes+rowSize(row)
 	}
 	complete := len(r.rows.Rows) < r.ask.limit && !rows.Truncated && !rows.Cut
-	if !complete && len(some) < ask.limit {
+	if !complete && !full && len(some) < ask.limit {
 		return nil, false
 	}
-	rows.Rows, rows.Truncated, rows.Cut = copyRows(some), false, false
+	rows.Rows, rows.Truncated, rows.Cut = copyRows(some), full && len(some) < ask.limit, false
 	return &rows, !r.first()
 }
 
@@ -258,16 +262,21 @@ func (r *tailReading) first() (first bool) {
 // size is about how many bytes a page's values occupy.
 func size(page *dialect.PageRows) (bytes int) {
 	for _, row := range page.Rows {
-		for _, values := range [][]any{row.Key, row.Values} {
-			for _, v := range values {
-				switch v := v.(type) {
-				case string:
-					bytes += len(v)
-				case []byte:
-					bytes += len(v)
-				default:
-					bytes += 8
-				}
+		bytes += rowSize(row)
+	}
+	return bytes
+}
+
+func rowSize(row dialect.PageRow) (bytes int) {
+	for _, values := range [][]any{row.Key, row.Values} {
+		for _, v := range values {
+			switch v := v.(type) {
+			case string:
+				bytes += len(v)
+			case []byte:
+				bytes += len(v)
+			default:
+				bytes += 8
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package read
 
 import (
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -42,6 +43,10 @@ func TestTailPart(t *testing.T) {
 			for _, row := range all {
 				wanted := q.To == 0 || row.Shard >= q.From && row.Shard < q.To
 				if wanted && row.Position.Above(ask.after.Max(q.After)) {
+					if size(page) > ask.bytes {
+						page.Truncated = true
+						break
+					}
 					page.Rows = append(page.Rows, row)
 					if len(page.Rows) == ask.limit || truncate && random.IntN(3) == 0 {
 						page.Truncated = len(page.Rows) < ask.limit
@@ -52,7 +57,11 @@ func TestTailPart(t *testing.T) {
 			return page
 		}
 		some := func() tailAsk {
-			ask := tailAsk{position(random.IntN(head + 1)), 1 + random.IntN(8), parts[random.IntN(len(parts))], false}
+			ask := tailAsk{position(random.IntN(head + 1)), 1 + random.IntN(8), parts[random.IntN(len(parts))],
+				math.MaxInt, false}
+			if random.IntN(3) == 0 {
+				ask.bytes = random.IntN(60) // of rows with 19
+			}
 			if random.IntN(8) == 0 {
 				ask.after = feedtype.LastPosition
 			}
@@ -60,7 +69,7 @@ func TestTailPart(t *testing.T) {
 		}
 		r := &tailReading{ask: some(), asks: 1 + random.IntN(2), l: l}
 		if r.asks > 1 {
-			r.ask.shards, r.parts = feedtype.Shards{}, true
+			r.ask.shards, r.ask.bytes, r.parts = feedtype.Shards{}, math.MaxInt, true
 		}
 		r.rows = read(r.ask, random.IntN(2) == 0)
 		ask := some()
@@ -115,13 +124,13 @@ func TestTailOfNoParts(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
 	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
 	f.Record.Store(&catalog.FeedRecord{Mode: feedtype.ModeSequence})
-	r := &tailReading{ask: tailAsk{limit: 10}, asks: 2, l: &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}},
-		rows: &dialect.PageRows{Head: feedtype.Numbered(1),
+	r := &tailReading{ask: tailAsk{limit: 10, bytes: math.MaxInt}, asks: 2,
+		l: &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}}, rows: &dialect.PageRows{Head: feedtype.Numbered(1),
 			Rows: []dialect.PageRow{{Position: feedtype.Numbered(1), Shard: 1}}}}
-	if rows, _ := r.page(t.Context(), f, tailAsk{limit: 5, shards: feedtype.One(1)}); rows != nil {
+	if rows, _ := r.page(t.Context(), f, tailAsk{limit: 5, bytes: math.MaxInt, shards: feedtype.One(1)}); rows != nil {
 		t.Errorf("%+v", rows)
 	}
-	if rows, _ := r.page(t.Context(), f, tailAsk{limit: 5}); rows == nil || len(rows.Rows) != 1 {
+	if rows, _ := r.page(t.Context(), f, tailAsk{limit: 5, bytes: math.MaxInt}); rows == nil || len(rows.Rows) != 1 {
 		t.Errorf("the whole feed: %+v", rows)
 	}
 }

@@ -14,12 +14,14 @@ import (
 
 // waitForEntries returns a page with entries as soon as there is one. When wait is over it returns the page of that
 // moment. It asks again with the cursor that each page gave, as a polling client does, so both receive the same pages.
-func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Duration) (feedtype.Page, error) {
+func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Duration,
+	room feedtype.Room,
+) (feedtype.Page, error) {
 	over, end := context.WithTimeout(ctx, wait)
 	defer end()
 	got, err := f.knownEmpty(ctx, asked)
 	if err == nil && got == nil {
-		got, err = f.readUnlocked(ctx, over, nil, asked)
+		got, err = f.readUnlocked(ctx, over, nil, asked, room)
 	}
 	ignoreKnown := false
 	var news watch.Watermark // the watermark that woke this reader last
@@ -28,6 +30,7 @@ func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Du
 		var woken *watch.Crowd
 		before := got
 		if !got.More {
+			leave(room)
 			var how watch.Verdict
 			how, woken, news = f.Watch.Wait(over, got.key, got.watermark, ignoreKnown)
 			switch {
@@ -42,7 +45,7 @@ func (f *Reader) waitForEntries(ctx context.Context, asked pageKey, wait time.Du
 			_ = store.Pause(over, store.Backoff(stuck))
 		}
 		asked.after = before.Cursor
-		got, err = f.readUnlocked(ctx, over, woken, asked)
+		got, err = f.readUnlocked(ctx, over, woken, asked, room)
 		if over.Err() != nil {
 			break
 		}
@@ -80,10 +83,20 @@ func (f *Reader) knownEmpty(ctx context.Context, asked pageKey) (*reading, error
 }
 
 // readUnlocked is readShared, and tries again until over ends while another transaction locks what the page needs.
-func (f *Reader) readUnlocked(ctx, over context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+func (f *Reader) readUnlocked(ctx, over context.Context, woken *watch.Crowd, key pageKey, room feedtype.Room) (
+	*reading, error,
+) {
 	for tries := 1; ; tries++ {
-		got, err := f.readShared(ctx, woken, key)
-		if !errors.Is(err, feedtype.Locked) || store.Pause(over, store.Backoff(tries)) != nil {
+		bytes, err := enter(ctx, room)
+		if err != nil {
+			return nil, err
+		}
+		got, err := f.readShared(ctx, woken, key, bytes)
+		if !errors.Is(err, feedtype.Locked) {
+			return got, err
+		}
+		leave(room)
+		if store.Pause(over, store.Backoff(tries)) != nil {
 			return got, err
 		}
 		woken = nil // a crowd keeps its answer, here the error
@@ -94,8 +107,9 @@ func (f *Reader) readUnlocked(ctx, over context.Context, woken *watch.Crowd, key
 func NewPages() any { return &store.Sharing[pageKey, reading]{Keep: true} }
 
 // readShared reads a page together with all readers that want the same page: those of the crowd or, where woken is nil,
-// all that ask now. The caller owns the entries, and must not write to their values.
-func (f *Reader) readShared(ctx context.Context, woken *watch.Crowd, key pageKey) (*reading, error) {
+// all that ask now. The room of one of them bounds the page. The caller owns the entries, and must not write to their
+// values.
+func (f *Reader) readShared(ctx context.Context, woken *watch.Crowd, key pageKey, room int) (*reading, error) {
 	pages := &f.pages
 	if woken != nil {
 		pages = woken.Pages.(*store.Sharing[pageKey, reading])
@@ -105,7 +119,7 @@ func (f *Reader) readShared(ctx context.Context, woken *watch.Crowd, key pageKey
 		if woken != nil {
 			asOf = woken.At
 		}
-		got, err := f.read(ctx, asOf, key)
+		got, err := f.read(ctx, asOf, key, room)
 		got.Page = got.ForMany()
 		return got, err
 	})

@@ -266,8 +266,8 @@ func TestClientValidatesURL(t *testing.T) {
 // TestLargePageArrivesWhole: a client gets all of a page that is larger than all buffers between it and the server.
 func TestLargePageArrivesWhole(t *testing.T) {
 	x := newFixture(t, `CREATE TABLE kv (id INTEGER PRIMARY KEY, b BLOB)`)
-	x.exec(t, `INSERT INTO kv VALUES (1, ?)`, bytes.Repeat([]byte{0xfe, 0, 7}, 2<<20))
-	x.exec(t, `INSERT INTO kv VALUES (2, NULL)`)
+	x.exec(t, `INSERT INTO kv VALUES (2, ?)`, bytes.Repeat([]byte{0xfe, 0, 7}, 2<<20))
+	x.exec(t, `INSERT INTO kv VALUES (1, NULL)`)
 	f := x.addFeed(t, "kv")
 	compare(t, f, x.client("kv"), rowfeed.Request{})
 }
