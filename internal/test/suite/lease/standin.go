@@ -81,9 +81,10 @@ func TestStandbyPublishesWhatHolderLeaves(t *testing.T) {
 		idle := acquireLease(x, x.RF.Lease(admin.PublisherLease("kv"), suite.Long))
 		standby := takeTurns(x, suite.Long)
 		for i := 1; i <= 3; i++ {
-			x.Exec(fmt.Sprintf("INSERT INTO kv VALUES (%d, 'k', 0)", i))
-			x.Eventually("the standby publishes", x.AllPublished)
+			x.Exec(fmt.Sprintf("INSERT INTO kv (id, k, v) VALUES (%d, 'k', 0)", i))
+			x.Eventually("the standby publishes", func() bool { return standby.published.Load() == int64(i) })
 		}
+		x.Eventually("the standby reports the holder", func() bool { return len(standby.stalls()) > 0 })
 		standby.end()
 		e := standby.stalls()
 		if len(e) != 1 || e[0].Feed != "kv" || e[0].Owner != idle.Owner() || e[0].Epoch != idle.Epoch() || e[0].Mine {
@@ -121,13 +122,10 @@ func TestStandbyLeavesWorkingHolderAlone(t *testing.T) {
 		ctx, stop := context.WithCancel(x.Ctx)
 		ended := make(chan error, 1)
 		go func() { ended <- standby.RunPublisher(ctx) }()
-		x.Eventually("the standby publishes", x.AllPublished)
+		x.Eventually("the standby publishes", func() bool { return polls.Load() == 4 && x.AllPublished() })
 		stop()
 		if err := <-ended; err != nil {
 			x.Error(err)
-		}
-		if n := polls.Load(); n != 4 {
-			x.Errorf("the standby published after %d polls", n)
 		}
 		x.WantSound(f)
 	})
@@ -144,6 +142,7 @@ func TestStandbyPublishesForKilledHolder(t *testing.T) {
 // TestStandbyPublishesForStoppedHolder (M51): the holder's process is stopped with SIGSTOP, also in the transaction of a
 // pass. The database then ends the transaction, unless the database runs in the process.
 func TestStandbyPublishesForStoppedHolder(t *testing.T) {
+	testdb.Quick(t)
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
 		stop := func(holder *suite.Program) {
@@ -182,6 +181,7 @@ func standInFor(x *suite.Env, inTransaction string, stall func(*suite.Program)) 
 	stall(holder)
 	x.Exec("INSERT INTO kv VALUES (2, 'k', 0)")
 	x.Eventually("the standby publishes", x.AllPublished)
+	x.Eventually("the standby reports the holder", func() bool { return len(standby.stalls()) > 0 })
 	standby.end()
 	if n := len(standby.stalls()); n != 1 {
 		x.Errorf("the standby reports %d stalls", n)
