@@ -31,7 +31,7 @@ func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
 	}
 	// The assignments of one SET are made from left to right.
 	return []string{"SET @rowfeed_wait_timeout = @@SESSION.wait_timeout, " +
-		"SESSION wait_timeout = LEAST(@@SESSION.wait_timeout, 10)"}
+		"SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, 10) AS SIGNED)"}
 }
 
 // Restore implements [dialect.Publish]. Otherwise the bound would affect the next user of a pooled connection.
