@@ -38,9 +38,10 @@ type Config struct {
 	// WatchPoll is the maximum time between polls of an idle database while a reader waits for an entry
 	// (Request.Wait). A publisher of this process wakes readers without a poll. Default 50 ms.
 	WatchPoll time.Duration
-	// PublisherLease is the time to live of the lease by which the publishers of a feed take turns. It is the maximum
-	// time without publishing after a publisher was killed. Default 10 s. NoLease lets all publishers work at the
-	// same time, which is as safe for readers that fetch through rowfeed.
+	// PublisherLease is the time to live of the lease by which the publishers of a feed take turns. After that time
+	// another publisher takes the place of one that was killed. Before that, publishers that stand by publish what
+	// waits for more than a second. Default 10 s. NoLease lets all publishers work at the same time, which is as safe
+	// for readers that fetch through rowfeed.
 	PublisherLease time.Duration
 	// LockWait and LockIdle are the limits of Feed.Lock if a LockRequest has none. Defaults: see LockRequest.
 	LockWait, LockIdle time.Duration

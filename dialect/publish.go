@@ -9,9 +9,10 @@ import (
 type Publish interface {
 	// TxOptions and Settings are for the begin of a transaction with this purpose. TxOptions has the isolation
 	// level. Settings are statements that run first in the transaction, for durability, bounds on idling, and
-	// query plans. They end with the transaction.
+	// query plans. They end with the transaction, or Restore returns the statement to run after it.
 	TxOptions(p Purpose) *sql.TxOptions
 	Settings(p Purpose, n Names) []string
+	Restore(p Purpose) string
 	// Durability returns an error if a power failure could undo a commit of this connection. The error names
 	// the setting to change.
 	Durability(ctx context.Context, q Querier) error

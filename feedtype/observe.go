@@ -143,6 +143,9 @@ type LeaseEvent struct {
 	Epoch int64
 	Since time.Time
 	Mine  bool // this publisher holds it; otherwise it stands by
+	// Stalled means that this publisher stands by, and has published changes that the holder had left waiting: the
+	// holder was killed, or is stopped. It is reported once for each holder.
+	Stalled bool
 }
 
 // JobEvent is the state of a group's job at this member.

@@ -16,6 +16,7 @@ type events struct {
 	batches, changes, keys, skipped     *prometheus.CounterVec
 	publishing, fetching                *prometheus.HistogramVec
 	publisher                           *prometheus.GaugeVec
+	stalls                              *prometheus.CounterVec
 	fetches, fetched, vanished          *prometheus.CounterVec
 	consumed, collapsed, aside, trouble *prometheus.CounterVec
 	consuming                           *prometheus.HistogramVec
@@ -48,6 +49,8 @@ func newEvents(most int) *events {
 			"transaction had locked them (capture column). A row that stays locked counts in every pass.", "feed"),
 		publisher: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "rowfeed_publisher",
 			Help: "1 if this process publishes the feed, 0 if it stands by while another does."}, []string{"feed"}),
+		stalls: counter("publisher_stalls_total", "Publishers of other processes that had left changes waiting, "+
+			"which this process has published while it stood by.", "feed"),
 		fetches: counter("fetches_total",
 			"Pages read: alone, or shared by readers near the feed's head that asked at the same time.", "feed",
 			"kind"),
@@ -78,8 +81,8 @@ func newEvents(most int) *events {
 }
 
 func (e *events) all() []prometheus.Collector {
-	return []prometheus.Collector{e.batches, e.changes, e.keys, e.publishing, e.skipped, e.publisher, e.fetches,
-		e.fetched, e.fetching, e.vanished,
+	return []prometheus.Collector{e.batches, e.changes, e.keys, e.publishing, e.skipped, e.publisher, e.stalls,
+		e.fetches, e.fetched, e.fetching, e.vanished,
 		e.consumed, e.collapsed, e.aside, e.consuming, e.trouble, e.claims, e.jobs, e.retries}
 }
 
@@ -119,6 +122,9 @@ func (e *events) observer() *rowfeed.Observer {
 			mine := 0.0
 			if l.Mine {
 				mine = 1
+			}
+			if l.Stalled {
+				e.stalls.WithLabelValues(e.feeds.of(l.Feed)).Inc()
 			}
 			e.publisher.WithLabelValues(e.feeds.of(l.Feed)).Set(mine)
 		},

@@ -30,6 +30,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	o.Skipped(rowfeed.SkipEvent{Feed: "kv", Rows: 1})
 	o.Consumed(rowfeed.ConsumeEvent{Consumer: "copy", Feed: "kv", Entries: 1})
 	o.SetAside(rowfeed.SetAsideEvent{Consumer: "copy", Feed: "kv"})
+	o.Lease(rowfeed.LeaseEvent{Feed: "kv", Stalled: true})
 	o.Lease(rowfeed.LeaseEvent{Feed: "kv", Mine: true})
 	o.Job(rowfeed.JobEvent{Kind: rowfeed.JobBegun})
 	o.Trouble(rowfeed.TroubleEvent{Feed: "kv", Err: errors.New("what")})

@@ -22,9 +22,27 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
 }
 
-// Settings implements [dialect.Publish]. There are none: MySQL has no setting that ends with the transaction.
-// Any other would affect the next user of a pooled connection.
-func (Dialect) Settings(dialect.Purpose, dialect.Names) []string { return nil }
+// Settings implements [dialect.Publish]. The server ends a publisher's session that is silent for ten seconds inside
+// a transaction: a process that is stopped would keep the lock of the sequence's row for as long as the server waits
+// otherwise. MySQL has no other bound for that, and none that ends with the transaction.
+func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
+	if !isPublishing(p) {
+		return nil
+	}
+	// The assignments of one SET are made from left to right.
+	return []string{"SET @rowfeed_wait_timeout = @@SESSION.wait_timeout, " +
+		"SESSION wait_timeout = CAST(LEAST(@@SESSION.wait_timeout, 10) AS SIGNED)"}
+}
+
+// Restore implements [dialect.Publish]. Otherwise the bound would affect the next user of a pooled connection.
+func (Dialect) Restore(p dialect.Purpose) string {
+	if !isPublishing(p) {
+		return ""
+	}
+	return "SET SESSION wait_timeout = @rowfeed_wait_timeout"
+}
+
+func isPublishing(p dialect.Purpose) bool { return p == dialect.ForPublish || p == dialect.ForMove }
 
 // Durability implements [dialect.Publish].
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {

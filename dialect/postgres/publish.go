@@ -107,6 +107,9 @@ var settings = map[dialect.Purpose]string{
 // Settings implements [dialect.Publish].
 func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string { return []string{settings[p]} }
 
+// Restore implements [dialect.Publish]. Every setting ends with its transaction.
+func (Dialect) Restore(dialect.Purpose) string { return "" }
+
 // Durability implements [dialect.Publish]. It checks the setting that Settings has raised, and those that only
 // the server's configuration determines.
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {

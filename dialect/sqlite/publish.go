@@ -26,6 +26,9 @@ func (d Dialect) Settings(p dialect.Purpose, n dialect.Names) []string {
 	return []string{"UPDATE " + dialect.Qualified(d, n.Table("sequences")) + " SET version = version WHERE 0"}
 }
 
+// Restore implements [dialect.Publish]. There is nothing to restore.
+func (Dialect) Restore(dialect.Purpose) string { return "" }
+
 // Durability implements [dialect.Publish]. It demands synchronous=FULL or EXTRA: with NORMAL, a WAL database
 // loses the newest commits in a power failure.
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {

@@ -23,7 +23,7 @@ func (f *Publisher) publishWithLease(ctx context.Context) error {
 	l := lease.New(f.Store, LeaseName(f.Name), f.Lease)
 	observer := f.Store.Observer
 	failures, seenEpoch := 0, int64(-1)
-	l.StandBy = func(_ context.Context, s *feedtype.LeaseStatus) error {
+	found := func(s *feedtype.LeaseStatus) {
 		failures = 0
 		f.SetProblems(nil) // The holder reports the feed's problems.
 		if s.Epoch != seenEpoch {
@@ -32,10 +32,9 @@ func (f *Publisher) publishWithLease(ctx context.Context) error {
 				feedtype.LeaseEvent{Feed: f.Name, Name: s.Name, Owner: s.Owner, Epoch: s.Epoch, Since: s.Since},
 			)
 		}
-		return nil
 	}
 	for ctx.Err() == nil {
-		c, err := l.Acquire(ctx)
+		c, err := f.standBy(ctx, l, found)
 		if err == nil {
 			failures, seenEpoch = 0, -1
 			observer.Lease(feedtype.LeaseEvent{

@@ -49,6 +49,9 @@ func New(feed *catalog.Feed, w *watch.Watcher, gaps *gap.Tracker, p func() (Posi
 type Positioner interface {
 	// Pending returns a query that has a row if a change is pending; "" if the feed never has one.
 	Pending() string
+	// Waiting returns "" if no change is pending. Otherwise it returns a text that is another one after any pass that
+	// has given positions to pending changes.
+	Waiting(ctx context.Context) (string, error)
 	// Pass publishes up to limit changes. Full says that the pass before found its limit. The error is ErrHeld if it
 	// left out shards that other transactions hold, and ErrStuck if only records without a usable key are left.
 	Pass(ctx context.Context, limit int, full bool) (feedtype.PublishEvent, error)
@@ -177,7 +180,8 @@ const VerifyEvery = time.Minute
 // the feed is gone, or the server may forget commits.
 //
 // The publishers of a feed share the lease "publish:<feed>" (Config.PublisherLease) in all processes: its holder works,
-// the others stand by. The lease saves work. The lock of the feed's sequence is what makes several publishers safe.
+// the others stand by, and publish what its holder leaves waiting. The lease saves work. The lock of the feed's sequence
+// is what makes several publishers safe.
 func (f *Publisher) RunPublisher(ctx context.Context) error {
 	if f.Lease < 0 {
 		return f.publishLoop(ctx, 0)

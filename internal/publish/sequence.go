@@ -38,6 +38,20 @@ func (f *Sequence) Pending() string {
 	return dialect.FirstChange(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
+// Waiting returns the highest position while changes wait.
+func (f *Sequence) Waiting(ctx context.Context) (string, error) {
+	r := f.Record.Load()
+	waiting, err := f.Store.Dialect.HasChanges(ctx, f.Store.On(), r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
+	if err != nil || !waiting {
+		return "", err
+	}
+	var head string
+	b := dialect.NewBuilder(f.Store.Dialect)
+	query := "SELECT value FROM " + f.Store.Table("sequences") + " WHERE name = " + b.Arg(f.Name)
+	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &head)
+	return head, err
+}
+
 // Tell does nothing: no pass of a sequence leaves changes for other transactions.
 func (*Sequence) Tell(context.Context, error) {}
 

@@ -3,13 +3,23 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
 // Once runs fn in a transaction, without retries. The two arguments of fn are the same transaction.
 func (s *Store) Once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dialect.Querier) error) error {
-	tx, err := s.SQL.BeginTx(ctx, s.Dialect.TxOptions(p))
+	begin := s.SQL.BeginTx
+	if restore := s.Dialect.Restore(p); restore != "" {
+		conn, err := s.SQL.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer restoreSession(ctx, conn, restore)
+		begin = conn.BeginTx
+	}
+	tx, err := begin(ctx, s.Dialect.TxOptions(p))
 	if err != nil {
 		return err
 	}
@@ -24,4 +34,12 @@ func (s *Store) Once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, di
 		return err
 	}
 	return tx.Commit()
+}
+
+// restoreSession returns a connection to the pool as it was before the transaction, and closes it if that fails.
+func restoreSession(ctx context.Context, conn *sql.Conn, restore string) {
+	if _, err := conn.ExecContext(context.WithoutCancel(ctx), restore); err != nil {
+		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+	}
+	_ = conn.Close()
 }

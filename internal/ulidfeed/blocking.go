@@ -11,6 +11,8 @@ type Blocking struct{ Feed string }
 
 func (Blocking) Pending() string { return "" }
 
+func (Blocking) Waiting(context.Context) (string, error) { return "", nil }
+
 func (p Blocking) Pass(context.Context, int, bool) (feedtype.PublishEvent, error) {
 	return feedtype.PublishEvent{Feed: p.Feed}, nil
 }

@@ -5,9 +5,13 @@ import (
 	"time"
 )
 
-// sleeper is a publisher that found no change for a while, and leaves polling to the watcher.
+// StandByPause is the pause between polls for publishers that stand by, unless polls for all sleepers are rarer.
+const StandByPause = 800 * time.Millisecond
+
+// sleeper is a publisher that found no change for a while, or stands by, and leaves polling to the watcher.
 type sleeper struct {
 	feed  string
+	poll  time.Duration // the maximum pause between polls for it
 	awake chan struct{} // closed when the publisher has to look for changes itself
 }
 
@@ -22,16 +26,30 @@ func (w *Watcher) Polls() int64 {
 // Sleep returns when a poll after the given number of polls has found that something may have changed, on a signal from
 // wake, after d, or when ctx ends.
 func (w *Watcher) Sleep(ctx context.Context, feed string, since int64, wake <-chan struct{}, d time.Duration) {
+	w.sleep(ctx, feed, w.sleepPoll, since, wake, d)
+}
+
+// StandBy is Sleep for a publisher that stands by. Polls for it are rarer, and it returns no earlier than the next of
+// them, however often the watcher polls for others.
+func (w *Watcher) StandBy(ctx context.Context, feed string, since int64, d time.Duration) {
+	began, poll := time.Now(), max(StandByPause, w.sleepPoll)
+	w.sleep(ctx, feed, poll, since, nil, d)
+	Doze(ctx, nil, poll-time.Since(began))
+}
+
+func (w *Watcher) sleep(
+	ctx context.Context, feed string, poll time.Duration, since int64, wake <-chan struct{}, d time.Duration,
+) {
 	w.mu.Lock()
 	if w.lastChange > since || w.outage > 0 {
 		failing := w.outage > 0
 		w.mu.Unlock()
 		if failing { // until polls succeed, each publisher looks for changes itself
-			Doze(ctx, wake, min(d, w.sleepPoll))
+			Doze(ctx, wake, min(d, poll))
 		}
 		return
 	}
-	s := &sleeper{feed: feed, awake: make(chan struct{})}
+	s := &sleeper{feed: feed, poll: poll, awake: make(chan struct{})}
 	w.sleepers[s] = struct{}{}
 	w.schedule()
 	w.mu.Unlock()

@@ -205,12 +205,12 @@ func (w *Watcher) pokeLoop() {
 
 // interval is the pause between polls for the present callers. w.mu is held.
 func (w *Watcher) interval() time.Duration {
-	interval := w.sleepPoll
+	interval := max(StandByPause, w.sleepPoll)
 	if w.waiting > 0 {
 		interval = w.pace.Pause(time.Now())
-		if len(w.sleepers) > 0 {
-			interval = min(interval, w.sleepPoll)
-		}
+	}
+	for s := range w.sleepers {
+		interval = min(interval, s.poll)
 	}
 	return max(interval, w.outage)
 }

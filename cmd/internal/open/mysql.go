@@ -14,7 +14,7 @@ import (
 
 const (
 	// mysqlWaitTimeout makes the server end a session that is silent for so many seconds, also inside a transaction.
-	// Otherwise a publisher that was stopped in the middle of a pass would lock the sequence's row forever.
+	// Otherwise a process that was stopped in a transaction would keep its locks forever. Publishers lower it further.
 	mysqlWaitTimeout = "60"
 	// mysqlIdle is shorter than mysqlWaitTimeout, so that the pool never uses a connection that the server has ended.
 	mysqlIdle = 30 * time.Second

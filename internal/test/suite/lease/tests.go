@@ -45,4 +45,8 @@ var Tests = []func(*testing.T){
 	TestOnePublisherWorksAtATime,
 	TestStandbyPublisherTakesOver,
 	TestIdlePublisherRenewsOnly,
+	TestStandbyPublishesWhatHolderLeaves,
+	TestStandbyLeavesWorkingHolderAlone,
+	TestStandbyPublishesForKilledHolder,
+	TestStandbyPublishesForStoppedHolder,
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -310,6 +311,44 @@ func TestKilledMoverLosesNothing(t *testing.T) {
 				return
 			}
 		}
+	})
+}
+
+// TestStandbyMovesWhatHolderLeaves (M51, M59): the holder of the publishers' lease does nothing. A publisher that stands
+// by moves the records of every shard, and reports the holder once.
+func TestStandbyMovesWhatHolderLeaves(t *testing.T) {
+	t.Parallel()
+	suite.EachOutbox(t, func(x *suite.Events) {
+		if _, err := x.RF.Lease(admin.PublisherLease("events"), suite.Long).TryAcquire(x.Ctx); err != nil {
+			x.Fatal(err)
+		}
+		var stalls atomic.Int64
+		observer := &rowfeed.Observer{Lease: func(e rowfeed.LeaseEvent) {
+			if e.Stalled {
+				stalls.Add(1)
+			}
+		}}
+		standby := x.Other(testdb.Hooks{}, &rowfeed.Config{PublisherLease: suite.Long, Observer: observer})
+		ctx, stop := context.WithCancel(x.Ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- standby.RunPublisher(ctx) }()
+		for id := 1; id <= 3; id++ {
+			x.Appended(id, id, time.Time{})
+			x.Appended(10+id, 3, time.Time{})
+			x.Eventually("the standby moves the records", func() bool {
+				return x.Scalar("SELECT count(*) FROM rowfeed_outbox_events") == 0
+			})
+		}
+		x.Eventually("the standby reports the holder", func() bool { return stalls.Load() > 0 })
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		if n := stalls.Load(); n != 1 {
+			x.Errorf("the standby reports %d stalls", n)
+		}
+		x.WantIDs(x.All(3), false, 11, 12, 3, 13)
+		x.WantSound(x.Feed)
 	})
 }
 

@@ -44,6 +44,7 @@ var Tests = []func(*testing.T){
 	TestReplacedDatabaseMovesNothing,
 	TestNoPublishMovesNothing,
 	TestKilledMoverLosesNothing,
+	TestStandbyMovesWhatHolderLeaves,
 	TestOnePublisherMovesAheadOfReaders,
 	TestConsistentPageHasEarlierCommits,
 	TestRecordsGetULIDsWhenFirstRead,
