@@ -70,7 +70,7 @@ func newEvents(most int) *events {
 			"consumer", "feed"),
 		trouble: counter("troubles_total",
 			"Failures that a publisher, consumer or group of this process has survived, by the error's code.", "part",
-			"code"),
+			"code", "feed", "consumer"),
 		claims: counter("lease_terms_total", "Claims on leases in this process, by purpose and event: "+
 			"begun, taken_over (the previous holder had not released the lease) or lost.", "kind", "event"),
 		jobs: counter("jobs_total", "Events of shards that instances share, in this process: "+
@@ -132,14 +132,17 @@ func (e *events) observer() *rowfeed.Observer {
 			e.jobs.WithLabelValues([...]string{"begun", "handed_over", "lost", "ended", "stands_by"}[j.Kind]).Inc()
 		},
 		Trouble: func(t rowfeed.TroubleEvent) {
-			part := "publisher"
+			part, consumer, feed := "publisher", "", ""
 			switch {
 			case t.Consumer != "":
 				part = "consumer"
+				consumer, feed = e.pair(t.Consumer, t.Feed)
 			case t.Feed == "":
 				part = "group"
+			default:
+				feed = e.feeds.of(t.Feed)
 			}
-			e.trouble.WithLabelValues(part, e.codes.of(code(t.Err))).Inc()
+			e.trouble.WithLabelValues(part, e.codes.of(code(t.Err)), feed, consumer).Inc()
 		},
 	}
 }

@@ -287,7 +287,8 @@ func TestConsuming(t *testing.T) {
 	_, err := x.db.Admin().PauseConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "copy"})
 	x.must(err)
 	x.wants(1, "consumer_paused_shards", ours...)
-	x.wants(0, "consumer_resting_shards", ours...)
+	x.wants(0, "failing", ours...)
+	x.wants(0, "failing", "feed=kv", "consumer=")
 
 	// One of several shards rests, because its entry fails and must not be skipped.
 	ctx, stop := context.WithCancel(t.Context())
@@ -304,8 +305,14 @@ func TestConsuming(t *testing.T) {
 		}}
 	go func() { ended <- several.Run(ctx) }()
 	await(t, "a shard that rests", func() bool {
-		return value(x.gather(), "consumer_resting_shards", "consumer=several", "feed=kv") == 1
+		return value(x.gather(), "failing", "consumer=several", "feed=kv") == 1
 	})
+	if n := value(x.gather(), "failing_attempts", "consumer=several", "feed=kv"); n < 1 {
+		t.Errorf("%v attempts", n)
+	}
+	if age := value(x.gather(), "failing_seconds", "consumer=several", "feed=kv"); age < 0 {
+		t.Errorf("fails for %v s", age)
+	}
 	await(t, "both shards' turns", func() bool { return value(x.gather(), "jobs_total", "event=begun") == 2 })
 	x.moves(1, "leases", "kind=consumer", "state=held")
 	stop()

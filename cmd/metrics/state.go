@@ -37,6 +37,7 @@ type reading struct {
 	at        time.Time
 	feeds     []feedState
 	consumers []admin.ConsumerStatus
+	failing   []admin.Failing
 	leases    []*rowfeed.LeaseStatus
 }
 
@@ -80,8 +81,12 @@ var (
 		"Age of the oldest entry that a consumer has not handled; 0 at the head.", "consumer", "feed", "shard")
 	descPaused = desc("consumer_paused_shards", "Shards of a consumer that an operator has paused.", "consumer",
 		"feed")
-	descRests = desc("consumer_resting_shards",
-		"Shards of a consumer that rest because their next entry cannot be handled.", "consumer", "feed")
+	descFailing = desc("failing", "1 if the publisher of the feed, or a shard of the consumer, keeps failing; else 0. "+
+		"The consumer is empty for a publisher.", "feed", "consumer")
+	descFailingFor = desc("failing_seconds",
+		"Time since the first failed attempt, of what keeps failing; else 0.", "feed", "consumer")
+	descAttempts = desc("failing_attempts", "Attempts that have failed in a row.", "feed",
+		"consumer")
 	descLetters = desc("dead_letters", "Keys that a consumer has set aside, and that wait for retry or drop.",
 		"consumer", "feed")
 	descLeases = desc("leases",
@@ -93,7 +98,7 @@ var (
 	descs = []*prometheus.Desc{descUp, descAge, descTook, descPending, descOldest, descHead, descSince, descReaders,
 		descQuota, descInUse, descRefused,
 		descBehind, descSeconds,
-		descPaused, descRests, descLetters, descLeases, descEpochs, descFolded}
+		descPaused, descFailing, descFailingFor, descAttempts, descLetters, descLeases, descEpochs, descFolded}
 )
 
 func newState(cfg Config) *state { return &state{cfg: cfg} }
@@ -219,6 +224,9 @@ func read(ctx context.Context, db *rowfeed.DB, cfg Config) (*reading, error) {
 	if r.consumers, err = db.Admin().Consumers(ctx, rowfeed.ConsumerID{}); err != nil {
 		return nil, err
 	}
+	if r.failing, err = db.Admin().Failing(ctx); err != nil {
+		return nil, err
+	}
 	if r.leases, err = db.Admin().Leases(ctx); err != nil {
 		return nil, err
 	}
@@ -245,6 +253,7 @@ func (r *reading) report(cfg Config, gauge func(d *prometheus.Desc, value float6
 		}
 	}
 	r.tellConsumers(cfg, gauge)
+	r.tellFailing(cfg, gauge)
 	states := map[[2]string]float64{}
 	for _, l := range r.leases {
 		if l.State != rowfeed.LeaseFree {
@@ -301,7 +310,7 @@ func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value
 		shard string
 	}
 	lags := map[series]*lag{}
-	paused, rests, letters := map[consumer]float64{}, map[consumer]float64{}, map[consumer]float64{}
+	paused, letters := map[consumer]float64{}, map[consumer]float64{}
 	folded := 0
 	for i, s := range shards {
 		who, shard := consumer{s.Consumer, s.Feed}, strconv.Itoa(s.Shard)
@@ -318,7 +327,6 @@ func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value
 		}
 		lags[at].worse(s.Behind, s.BehindSeconds)
 		paused[who] += number(s.Paused)
-		rests[who] += number(s.Failure != nil)
 		letters[who] += float64(s.DeadLetters)
 	}
 	for at, l := range lags {
@@ -331,10 +339,43 @@ func (r *reading) tellConsumers(cfg Config, gauge func(d *prometheus.Desc, value
 	}
 	for who := range paused {
 		gauge(descPaused, paused[who], who.name, who.feed)
-		gauge(descRests, rests[who], who.name, who.feed)
 		gauge(descLetters, letters[who], who.name, who.feed)
 	}
 	gauge(descFolded, float64(folded))
+}
+
+// tellFailing shows publishers and consumers that fail. Of several shards it shows the one that has failed longest.
+func (r *reading) tellFailing(cfg Config, gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	known := &names{most: cfg.MaxNames}
+	type worst struct{ fails, seconds, attempts float64 }
+	all := map[consumer]*worst{}
+	of := func(name, feed string) *worst {
+		who := consumer{name, feed}
+		if known.of(name+" of "+feed) == Others {
+			who = consumer{Others, Others}
+		}
+		if all[who] == nil {
+			all[who] = &worst{}
+		}
+		return all[who]
+	}
+	for _, f := range r.feeds {
+		of("", f.name)
+	}
+	for _, c := range r.consumers {
+		of(c.Consumer, c.Feed)
+	}
+	for _, f := range r.failing {
+		w := of(f.Consumer, f.Feed)
+		w.fails = 1
+		w.seconds = max(w.seconds, time.Since(f.Since).Seconds())
+		w.attempts = max(w.attempts, float64(f.Attempts))
+	}
+	for who, w := range all {
+		gauge(descFailing, w.fails, who.feed, who.name)
+		gauge(descFailingFor, w.seconds, who.feed, who.name)
+		gauge(descAttempts, w.attempts, who.feed, who.name)
+	}
 }
 
 func amount[N int64 | float64](n *N) N {

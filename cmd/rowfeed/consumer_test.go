@@ -67,11 +67,11 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
 	s.prints("consumer list mail --json", "[]\n")
 	s.consume(0)
 	s.shows("consumer list",
-		`┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
-│ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │ holder │
-├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
-│ mail     │ kv   │ 0 of 1 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │ -      │
-└──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
+		`┌──────────┬──────┬────────┬────────┬────────┬───────┬──────────────┬──────────────────────┬────────┐
+│ consumer │ feed │ shard  │ cursor │ behind │ state │ dead letters │ moved                │ holder │
+├──────────┼──────┼────────┼────────┼────────┼───────┼──────────────┼──────────────────────┼────────┤
+│ mail     │ kv   │ 0 of 1 │ 3      │ 0      │ ok    │            0 │ 2026-01-31T12:00:00Z │ -      │
+└──────────┴──────┴────────┴────────┴────────┴───────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer pause mail", "mail: paused\n")
 	s.sql("INSERT INTO kv VALUES (4, 'd', 'e', 'f')")
@@ -88,7 +88,8 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
     "paused": true,
     "dead_letters": 0,
     "moved_at": "2026-01-31T12:00:00Z",
-    "failure": "",
+    "failure": null,
+    "target": "",
     "lease": null,
     "behind": 1,
     "behind_seconds": AGE
@@ -208,10 +209,10 @@ func TestConsumerCommandsSelectShards(t *testing.T) {
 	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")
 	s.shows("consumer list mail",
 		`┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
-│ consumer │ feed │ shard  │ cursor │ behind │ paused │ dead letters │ moved                │ holder │
+│ consumer │ feed │ shard  │ cursor │ behind │ state  │ dead letters │ moved                │ holder │
 ├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
-│ mail     │ kv   │ 0 of 2 │ 3      │ 0      │ no     │            0 │ 2026-01-31T12:00:00Z │ -      │
-│ mail     │ kv   │ 1 of 2 │ 3      │ 0      │ yes    │            1 │ 2026-01-31T12:00:00Z │ -      │
+│ mail     │ kv   │ 0 of 2 │ 3      │ 0      │ ok     │            0 │ 2026-01-31T12:00:00Z │ -      │
+│ mail     │ kv   │ 1 of 2 │ 3      │ 0      │ paused │            1 │ 2026-01-31T12:00:00Z │ -      │
 └──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -13,8 +12,10 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 const (
@@ -41,6 +42,15 @@ type health struct {
 type found struct {
 	begun   time.Time
 	reasons []string
+	failing []failing
+}
+
+// failing is one cause that keeps publishers, consumers or relays from their work.
+type failing struct {
+	Who      []string  `json:"who"`
+	Error    string    `json:"error"`
+	Since    time.Time `json:"since"` // of the first of them
+	Attempts int       `json:"attempts"`
 }
 
 // verification is the result of verifying a feed's triggers.
@@ -60,13 +70,17 @@ func (h *health) alive(w http.ResponseWriter, r *http.Request) {
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), h.timeout)
 	defer cancel()
-	reasons := h.reasons(ctx)
+	found := h.reasons(ctx)
+	reasons := found.reasons
 	if err := ctx.Err(); err != nil && len(reasons) == 0 {
 		reasons = append(reasons, feedhttp.ProblemOf(err, "").String())
 	}
 	status := http.StatusOK
 	if len(reasons) > 0 {
 		status = http.StatusServiceUnavailable
+	}
+	if who := access.From(r.Context()); !who.View.IsZero() {
+		found.failing = nil // errors of handlers may contain rows that the view hides
 	}
 	if !access.From(r.Context()).May(access.Read, access.EveryFeed) { // other clients must not see the names of feeds
 		answer(w, r, status, struct {
@@ -77,44 +91,93 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	answer(w, r, status, struct {
 		Ready   bool     `json:"ready"`
 		Reasons []string `json:"reasons"`
-	}{len(reasons) == 0, reasons})
+		// Failing does not make the server unready: it still serves all readers.
+		Failing []failing `json:"failing,omitempty"`
+	}{len(reasons) == 0, reasons, found.failing})
 }
 
 // reasons returns why the server is not ready. Requests that arrive during a check share the result of the next
 // check. So a request waits for at most two checks, whatever the number of requests.
-func (h *health) reasons(ctx context.Context) []string {
+func (h *health) reasons(ctx context.Context) found {
 	came := time.Now()
 	select {
 	case h.asking <- struct{}{}:
 		defer func() { <-h.asking }()
 	case <-ctx.Done(): // a request does not wait longer than its own timeout
-		return []string{feedhttp.ProblemOf(ctx.Err(), "").String()}
+		return found{reasons: []string{feedhttp.ProblemOf(ctx.Err(), "").String()}}
 	}
 	if h.found.begun.After(came) {
-		return h.found.reasons
+		return h.found
 	}
-	begun := time.Now()
-	reasons := h.check(ctx)
+	now := found{begun: time.Now()}
+	now.reasons, now.failing = h.check(ctx)
 	if ctx.Err() == nil {
-		h.found = found{begun, reasons}
+		h.found = now
 	}
-	return reasons
+	return now
 }
 
-func (h *health) check(ctx context.Context) []string {
-	reasons := []string{}
+// check returns why the server is not ready, and what fails in any process. Each cause is named once, with the feeds
+// that it concerns. An error that concerns no single feed is a reason by itself.
+func (h *health) check(ctx context.Context) (reasons []string, failing []failing) {
 	feeds, err := h.db.Feeds(ctx)
 	if err != nil {
-		return append(reasons, feedhttp.ProblemOf(err, "").String())
+		return []string{feedhttp.ProblemOf(err, "").String()}, nil
 	}
+	concerned := map[string][]string{} // by cause
+	var causes []string
+	told := map[string]bool{} // feeds whose problems are among the reasons
 	for _, f := range feeds {
 		h.verify(ctx, f)
 		for _, p := range h.known(f.Name()) {
-			reasons = append(reasons, fmt.Sprintf("feed %q: %s", f.Name(), p))
+			p = strings.TrimPrefix(p, feedtype.FeedObject(f.Name())+": ")
+			if concerned[p] == nil {
+				causes = append(causes, p)
+			}
+			concerned[p] = append(concerned[p], strconv.Quote(f.Name()))
+			told[f.Name()] = true
 		}
 	}
 	h.forget(feeds)
-	return reasons
+	reasons = []string{}
+	for _, cause := range causes {
+		which := "feed "
+		if len(concerned[cause]) > 1 {
+			which = "feeds "
+		}
+		reasons = append(reasons, which+strings.Join(concerned[cause], ", ")+": "+cause)
+	}
+	all, err := h.db.Admin().Failing(ctx)
+	if err != nil {
+		return append(reasons, feedhttp.ProblemOf(err, "").String()), nil
+	}
+	return reasons, byCause(slices.DeleteFunc(all, func(f admin.Failing) bool {
+		return f.Kind == admin.KindPublisher && told[f.Feed]
+	}))
+}
+
+// byCause joins what fails with the same error.
+func byCause(all []admin.Failing) (joined []failing) {
+	for _, f := range all {
+		who := f.Kind + " of feed " + strconv.Quote(f.Feed)
+		if f.Consumer != "" {
+			who = f.Kind + " " + strconv.Quote(f.Consumer) + " of feed " + strconv.Quote(f.Feed)
+		}
+		i := slices.IndexFunc(joined, func(j failing) bool { return j.Error == f.Error })
+		if i < 0 {
+			i = len(joined)
+			joined = append(joined, failing{Error: f.Error, Since: f.Since})
+		}
+		j := &joined[i]
+		if !slices.Contains(j.Who, who) { // several shards of a consumer are one
+			j.Who = append(j.Who, who)
+		}
+		if f.Since.Before(j.Since) {
+			j.Since = f.Since
+		}
+		j.Attempts = max(j.Attempts, f.Attempts)
+	}
+	return joined
 }
 
 // verify verifies a feed's triggers, unless that was done recently.

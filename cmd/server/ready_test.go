@@ -1,6 +1,9 @@
 package server_test
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"strings"
 	"testing"
 
@@ -15,13 +18,8 @@ import (
 // TestReadyOnAFullDisk: a server whose publisher finds the disk full is not ready, and says so, until there is space.
 func TestReadyOnAFullDisk(t *testing.T) {
 	x := newFixture(t, "_pragma=max_page_count(150)")
-	x.exec(t, `CREATE TABLE filler (b BLOB)`)
 	x.exec(t, `WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO kv SELECT i, 'v' FROM n`)
-	for size := 1 << 16; size > 0; size /= 2 {
-		for err := error(nil); err == nil; {
-			_, err = x.sql.ExecContext(t.Context(), `INSERT INTO filler VALUES (zeroblob(?))`, size)
-		}
-	}
+	x.fillDisk(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	r.waitReasons(t, `feed "kv"`, "free space for the database")
 	if _, err := x.feed.Fetch(t.Context(), rowfeed.Request{}); err != nil {
@@ -32,6 +30,17 @@ func TestReadyOnAFullDisk(t *testing.T) {
 	page, err := r.feed().Fetch(t.Context(), rowfeed.Request{Limit: 500, Consistent: true, Wait: feedhttp.MaxWait})
 	if err != nil || len(page.Entries) != 500 {
 		t.Errorf("%d entries, %v", len(page.Entries), err)
+	}
+}
+
+// fillDisk leaves no free page in the database.
+func (x *fixture) fillDisk(t *testing.T) {
+	t.Helper()
+	x.exec(t, `CREATE TABLE filler (b BLOB)`)
+	for size := 1 << 16; size > 0; size /= 2 {
+		for err := error(nil); err == nil; {
+			_, err = x.sql.ExecContext(t.Context(), `INSERT INTO filler VALUES (zeroblob(?))`, size)
+		}
 	}
 }
 
@@ -102,4 +111,44 @@ func TestReadyOnAReadOnlyDatabase(t *testing.T) {
 	publishes := run(t, server.Config{DB: open(), Publish: true})
 	publishes.waitReasons(t, `feed "kv"`, "write the file and its directory")
 	publishes.waitEntries(t, 1)
+}
+
+// TestReadyNamesCauseOnce: a cause that several feeds have is one reason, which names them and no other feed. What fails
+// in other processes is listed, one cause once, and leaves the server ready.
+func TestReadyNamesCauseOnce(t *testing.T) {
+	x := newFixture(t, "_pragma=max_page_count(200)")
+	for _, name := range []string{"second", "third"} {
+		x.exec(t, `CREATE TABLE `+name+` (id INTEGER PRIMARY KEY)`)
+		if _, err := x.db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: name, Table: name}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
+	if _, err := x.feed.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"one", "two"} {
+		c := &rowfeed.Consumer{Name: name, Source: x.feed, DB: x.db,
+			Options: rowfeed.ConsumerOptions{Retry: rowfeed.Retry{MaxAttempts: 1, Backoff: 1}},
+			Handle:  func(context.Context, *sql.Tx, []rowfeed.Entry) error { return errors.New("never") }}
+		if err := c.RunOnce(t.Context()); err == nil {
+			t.Error("no error")
+		}
+	}
+	r := run(t, server.Config{DB: x.db})
+	r.waitReasons(t)
+	_, body := r.get(t, "/readyz")
+	if n := strings.Count(body, "never"); n != 1 || !strings.Contains(body,
+		`"who":["consumer \"one\" of feed \"kv\"","consumer \"two\" of feed \"kv\""]`) {
+		t.Errorf("%d times in %s", n, body)
+	}
+	const rows = `WITH n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 500) `
+	x.exec(t, rows+`INSERT INTO kv SELECT i, 'v' FROM n`)
+	x.exec(t, rows+`INSERT INTO second SELECT i FROM n`)
+	x.fillDisk(t)
+	publishing := run(t, server.Config{DB: x.db, Publish: true})
+	publishing.waitReasons(t, `feeds "kv", "second": `)
+	if reasons := publishing.readiness(t); len(reasons) != 1 {
+		t.Errorf("%q", reasons)
+	}
 }

@@ -11,6 +11,7 @@ var Tests = []func(*testing.T){
 	TestEpochsGrowAfterDrop,
 	TestClaimIsAboveEpochsOfCursors,
 	TestOldLeasesAreListedOnlyIfHeld,
+	TestFailedRelaySaysWhatItIs,
 	TestFillingIsRetriedOverHTTP,
 	TestExpiredEntriesStopOverHTTP,
 	TestRelayDeliversULIDShardsInOrder,

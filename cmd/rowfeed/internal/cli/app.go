@@ -30,9 +30,10 @@ type App struct {
 	logFormat          oneOf
 	logLevel           oneOf
 
-	act     *act             // the entry of the audit log for this run; nil if the command has none
-	Metrics *metrics.Metrics // nil if the command has no metrics
-	Tracer  rowfeed.Tracer   // nil unless the environment asks for traces
+	repeated bundle           // of the log
+	act      *act             // the entry of the audit log for this run; nil if the command has none
+	Metrics  *metrics.Metrics // nil if the command has no metrics
+	Tracer   rowfeed.Tracer   // nil unless the environment asks for traces
 
 	Command string // the path of the command that ran, as in "rowfeed feed add"
 

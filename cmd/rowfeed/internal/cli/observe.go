@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/rowfeed/rowfeed"
@@ -65,14 +67,84 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 				e.Epoch)
 		},
 		Trouble: func(e rowfeed.TroubleEvent) {
-			attributes := []any{"feed", e.Feed, "error", e.Err}
-			if e.Consumer != "" {
-				attributes = append(attributes, "consumer", e.Consumer)
+			attributes := attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount)
+			if e.Key != "" {
+				attributes = append(attributes, "key", e.Key)
 			}
-			if e.ShardCount > 1 {
-				attributes = append(attributes, "shard", e.Shard, "shard_count", e.ShardCount)
+			if e.Position != "" {
+				attributes = append(attributes, "position", e.Position)
 			}
-			log.Warn("trouble", attributes...)
+			which := code(e.Err)
+			if e.Attempt > 0 {
+				attributes = append(attributes, "attempt", e.Attempt)
+			} else {
+				which = e.Err.Error() // no attempt failed: each problem is another one
+			}
+			text := "a publisher fails, and tries again"
+			switch {
+			case e.Consumer != "" && e.Attempt == 0:
+				text = "a consumer has a problem"
+			case e.Consumer != "":
+				text = "a consumer fails, and tries again"
+			case e.Feed == "":
+				text = "a member of a group fails, and tries again"
+			case e.Attempt == 0:
+				text = "a feed has a problem"
+			}
+			a.Repeated(log, failing(e.Feed, e.Consumer, e.Shard)+which, text, append(attributes, "error", e.Err)...)
+		},
+		Recovered: func(e rowfeed.RecoveredEvent) {
+			if a.repeated.over(failing(e.Feed, e.Consumer, e.Shard)) {
+				text := "a publisher works again"
+				if e.Consumer != "" {
+					text = "a consumer works again"
+				}
+				log.Info(text, append(attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount), "attempts", e.Attempts)...)
+			}
+		},
+		SetAside: func(e rowfeed.SetAsideEvent) {
+			a.Repeated(log, fmt.Sprintf("aside %q %q %d", e.Feed, e.Consumer, e.Shard),
+				"an entry is set aside as a dead letter",
+				append(attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount), "key", e.Key, "position", e.Position,
+					"attempts", e.Attempts, "error", e.Err)...)
 		},
 	}
+}
+
+// failing begins the keys of messages about one publisher, or about one shard of a consumer.
+func failing(feed, consumer string, shard int) string {
+	return fmt.Sprintf("%q %q %d ", feed, consumer, shard)
+}
+
+func attributesOf(feed, consumer string, shard, shardCount int) []any {
+	attributes := []any{"feed", feed}
+	if consumer != "" {
+		attributes = append(attributes, "consumer", consumer)
+	}
+	if shardCount > 1 {
+		attributes = append(attributes, "shard", shard, "shard_count", shardCount)
+	}
+	return attributes
+}
+
+// code returns the code of an error.
+func code(err error) string {
+	var known *rowfeed.Error
+	if errors.As(err, &known) {
+		return string(known.Code)
+	}
+	return ""
+}
+
+// Repeated logs a warning at once. Of warnings with the same key, it then logs one a minute, with the number of those
+// that it has omitted.
+func (a *App) Repeated(log *slog.Logger, key, text string, attributes ...any) {
+	omitted, logs := a.repeated.again(key)
+	if !logs {
+		return
+	}
+	if omitted > 0 {
+		attributes = append(attributes, "omitted", omitted)
+	}
+	log.Warn(text, attributes...)
 }

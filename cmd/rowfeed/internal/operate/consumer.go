@@ -86,9 +86,9 @@ func newConsumerList(a *cli.App) *cobra.Command {
 		Short: "List consumers, and how far they are behind",
 		Long: `Lists consumers with their cursors, and how far each is behind its feed: in positions,
 and the age of the oldest entry not yet consumed. "?" means that the feed is not in
-this database, or is of another generation. If the next entry of a shard cannot be
-handled, the shard rests: it is tried again from time to time, and a line below the
-table says why.
+this database, or is of another generation. The state is "paused", "failing", "behind",
+"ok" or "unknown". For a shard that fails, a line below the table has the error, since
+when, the number of attempts, the next one, and where a relay delivers.
 
 Every shard counts the positions of the whole feed. A shard without entries moves its
 cursor to the head every 10 seconds. For a feed with ULIDs each shard is listed by its
@@ -96,12 +96,14 @@ own number, and "behind" is the age of its oldest row not yet consumed.
 
 With --json: [{"consumer":"billing","feed":"orders","shard":0,"shard_count":1,
 "cursor":"3","generation":1,"epoch":0,"paused":false,"dead_letters":0,
-"moved_at":"2026-01-31T12:00:00Z","failure":"","lease":{…},"behind":0,
+"moved_at":"2026-01-31T12:00:00Z","failure":{"error":"…","since":"…","attempts":3,
+"next_try":"…"},"target":"https://example.com/hook","lease":{…},"behind":0,
 "behind_seconds":0}].
 
 "lease" is that of the process that works on the relay or shard, as in "lease list";
-it, "behind" and "behind_seconds" may be null. "failure" says why a shard rests. For a
-feed with ULIDs "shard" is the shard's own number, "worker" says which of
+it, "failure", "behind" and "behind_seconds" may be null. "failure" has no "next_try" if
+the process has ended with the error. "target" is where a relay delivers. For a feed
+with ULIDs "shard" is the shard's own number, "worker" says which of
 "shard_count" workers (from 0) has it, "behind" is null, and "new_paused":true says
 that new shards will be paused. "behind_seconds" is computed for at most 1,000 shards
 of a feed that are behind.`,

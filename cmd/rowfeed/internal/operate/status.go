@@ -38,14 +38,15 @@ With --json: an array of
 "generation":1,"head":3,"published_at":"2026-01-31T12:00:00Z","changes_waiting":0,
 "oldest_seconds":0,"tombstones_below":0,"vanished":0,"publisher":{"name":
 "publish:kv","state":"held","owner":"host/pid/…","epoch":2,"since":"…",
-"expires_in_seconds":8.5,"renewals":7},"shards":[],"holders_told":"",
+"expires_in_seconds":8.5,"renewals":7},"failure":null,"shards":[],"holders_told":"",
 "blockers":[{"session":"…","user":"…","host":"…","age_seconds":1.5,
 "statement":"…","scope":"…"}],"blockers_unseen":{"cause":"…","next":"…"},
 "problems":[],"consumers":[…]}; with NAME just that object.
 
-published_at, vanished, publisher and age_seconds may be null. blockers_unseen is
-missing if all sessions that hold changes back can be seen. consumers are as in
-"consumer list". At most 1,000,000 changes are counted.
+published_at, vanished, publisher, failure and age_seconds may be null. "failure" is
+what the publisher keeps failing with: {"error":"…","since":"…","attempts":3,
+"next_try":"…"}. blockers_unseen is missing if all sessions that hold changes back can
+be seen. consumers are as in "consumer list". At most 1,000,000 changes are counted.
 
 For a feed with ULIDs "shards" are [{"shard":5,"head":"01J…","head_at":"…",
 "holder":{"session":"42","user":"app","host":"…","application":"…","since":"…",

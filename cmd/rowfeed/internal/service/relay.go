@@ -277,7 +277,7 @@ func (o *relayOptions) observe(a *cli.App, log *slog.Logger, e relay.Event, shar
 		log.Info("standing by: another process delivers", "feed", e.Feed, "consumer", e.Relay, "owner", e.Owner,
 			"epoch", e.Epoch)
 	case relay.Trouble:
-		log.Warn("trouble", "consumer", e.Relay, "error", e.Err)
+		a.Repeated(log, "relay "+e.Relay, "a relay fails, and tries again", "consumer", e.Relay, "error", e.Err)
 	}
 }
 

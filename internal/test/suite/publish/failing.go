@@ -36,6 +36,20 @@ func TestPublisherFailureIsStored(t *testing.T) {
 			!once[0].NextTry.IsZero() || once[0].Since.IsZero() {
 			x.Fatalf("after Publish: %+v", once)
 		}
+		x.Exec("ALTER TABLE away RENAME TO rowfeed_positions_kv")
+		another, err := suite.OpenEnv(x.T, x.DB, nil).RF.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		if n, err := another.Publish(x.Ctx); n != 1 || err != nil || len(failing()) > 0 {
+			x.Errorf("another process has published %d, %v; failing: %+v", n, err, failing())
+		}
+		x.FillFrom(2, 2)
+		x.Exec("ALTER TABLE rowfeed_positions_kv RENAME TO away")
+		if _, err := f.Publish(x.Ctx); err == nil {
+			x.Error("published without its table")
+		}
+		once = failing()
 		recovered := make(chan rowfeed.RecoveredEvent, 10)
 		other := suite.OpenEnv(x.T, x.DB, &rowfeed.Config{Observer: &rowfeed.Observer{
 			Recovered: func(e rowfeed.RecoveredEvent) { recovered <- e }}})
