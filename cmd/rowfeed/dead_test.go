@@ -28,9 +28,9 @@ func withLetters(t *testing.T) *shell {
 	s := withFeed(t)
 	s.consume(2)
 	s.sql("WITH RECURSIVE n (i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 1249) INSERT INTO "+
-		"rowfeed_dead_letters SELECT consumer, feed, shard, i, replace(key_json, '2', i), generation, position, op, state, "+
-		"attempts, collapsed, 'status ' || (500 + i % 3) || ' after ' || i || ' s', first_at + i, last_at + i, data_shard "+
-		"FROM rowfeed_dead_letters, n", "UPDATE rowfeed_cursors SET aside = 250")
+		"rowfeed_dead_letters SELECT consumer, feed, shard, i, replace(key_json, '2', i), generation, position, op, "+
+		"state, attempts, collapsed, 'status ' || (500 + i % 3) || ' after ' || i || ' s', first_at + i, "+
+		"last_at + i, data_shard FROM rowfeed_dead_letters, n", "UPDATE rowfeed_cursors SET aside = 250")
 	return s
 }
 
@@ -52,7 +52,8 @@ func TestDeadListHasPagesAndGroups(t *testing.T) {
 		}
 		line = "dead list mail --after " + next[1]
 	}
-	if out := s.ok("dead list --limit 1 --json"); strings.Count(out, `"key"`) != 1 || strings.Contains(out, `"next": ""`) {
+	if out := s.ok("dead list --limit 1 --json"); strings.Count(out, `"key"`) != 1 ||
+		strings.Contains(out, `"next": ""`) {
 		t.Errorf("a page of one letter: %s", out)
 	}
 	s.shows("dead list --group --json --error status", `[
