@@ -23,8 +23,8 @@ func insertLetters(x *suite.Env, consumer, feed string, first, last int, shard, 
 		"WITH RECURSIVE d (x) AS (SELECT 0 UNION ALL SELECT x + 1 FROM d WHERE x < 99) "+
 		"SELECT '%s', '%s', %s, CAST(10000000 + i AS char(8)), replace('{\"id\":#}', '#', %s), 1, %s, 'upsert', "+
 		"'aside', 1, 0, %s, 5000000 - i / 10, 6000000 + i, 0 FROM "+
-		"(SELECT 100 * a.x + b.x AS i FROM d a CROSS JOIN d b) n WHERE i >= %d AND i <= %d", consumer, feed, shard, text, text, strings.ReplaceAll(message, "text", text),
-		first, last))
+		"(SELECT 100 * a.x + b.x AS i FROM d a CROSS JOIN d b) n WHERE i >= %d AND i <= %d", consumer, feed, shard,
+		text, text, strings.ReplaceAll(message, "text", text), first, last))
 }
 
 // setAside sets the key 1 of the feed kv aside for the consumer "test", which therefore has a cursor. Then it inserts
