@@ -215,6 +215,68 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	})
 }
 
+// CursorMove is what setting a consumer's cursors changes for it.
+type CursorMove struct {
+	// Counted tells whether the numbers are known. They are not for feeds with ULIDs, for feeds in other databases, and
+	// for cursors of another generation.
+	Counted bool
+	// Skipped is the number of positions that the consumer never receives, and Repeated of those that it receives
+	// again. Several changes of a row may be one entry, so both are upper bounds of the entries.
+	Skipped, Repeated int64
+}
+
+// PreviewSeek returns what SeekConsumer would change, and the error with which it would refuse the cursor.
+// feedtype.Beginning previews ResetConsumer.
+func (db *Admin) PreviewSeek(
+	ctx context.Context, id feedtype.ConsumerID, to feedtype.Cursor,
+) (m CursorMove, err error) {
+	if id.Feed == "" {
+		return m, feedtype.Invalid("feed", "name the feed that the cursor is of")
+	}
+	if err := to.Check(); err != nil {
+		return m, err
+	}
+	rows, err := db.consumers.CursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)
+	if err != nil {
+		return m, db.store.Fail(id.String(), "read its cursors", err)
+	}
+	rows = slices.DeleteFunc(rows, func(r *consume.CursorRow) bool { return id.Shard != nil && *id.Shard != r.Shard })
+	if len(rows) == 0 {
+		return m, db.consumers.UnknownConsumer(ctx, db.store.On(), id)
+	}
+	f, err := db.feed(ctx, id.Feed)
+	switch {
+	case errors.Is(err, feedtype.UnknownFeed):
+		return m, nil
+	case err != nil:
+		return m, err
+	case f.ShardsAreFeeds():
+		for _, row := range rows {
+			if _, err := f.Locate(ctx, to, feedtype.One(row.Shard)); err != nil && !to.IsBeginning() {
+				return m, err
+			}
+		}
+		return m, nil
+	}
+	if to, err = f.Locate(ctx, to, feedtype.Shards{}); err != nil {
+		return m, err
+	}
+	target, err := to.State()
+	if err != nil {
+		return m, err
+	}
+	for _, row := range rows {
+		at, err := row.Value.State()
+		if err != nil || at.Generation != target.Generation && at.Generation != 0 && target.Generation != 0 {
+			return CursorMove{}, nil
+		}
+		distance := target.Position.Number() - at.Position.Number()
+		m.Skipped, m.Repeated = max(m.Skipped, distance), max(m.Repeated, -distance)
+	}
+	m.Counted = true
+	return m, nil
+}
+
 // seekShards sets the cursors of shards each of which is a feed by itself. If one shard refuses, it sets none.
 func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Source, to feedtype.Cursor) (int64, error) {
 	rows, err := db.consumers.CursorsOf(ctx, db.store.On(), id.Consumer, id.Feed)

@@ -28,9 +28,9 @@ func withLetters(t *testing.T) *shell {
 	s := withFeed(t)
 	s.consume(2)
 	s.sql("WITH RECURSIVE n (i) AS (SELECT 1001 UNION ALL SELECT i + 1 FROM n WHERE i < 1249) INSERT INTO "+
-		"rowfeed_dead_letters SELECT consumer, feed, shard, i, replace(key_json, '2', i), generation, position, op, state, "+
-		"attempts, collapsed, 'status ' || (500 + i % 3) || ' after ' || i || ' s', first_at + i, last_at + i, data_shard "+
-		"FROM rowfeed_dead_letters, n", "UPDATE rowfeed_cursors SET aside = 250")
+		"rowfeed_dead_letters SELECT consumer, feed, shard, i, replace(key_json, '2', i), generation, position, op, "+
+		"state, attempts, collapsed, 'status ' || (500 + i % 3) || ' after ' || i || ' s', first_at + i, "+
+		"last_at + i, data_shard FROM rowfeed_dead_letters, n", "UPDATE rowfeed_cursors SET aside = 250")
 	return s
 }
 
@@ -52,7 +52,8 @@ func TestDeadListHasPagesAndGroups(t *testing.T) {
 		}
 		line = "dead list mail --after " + next[1]
 	}
-	if out := s.ok("dead list --limit 1 --json"); strings.Count(out, `"key"`) != 1 || strings.Contains(out, `"next": ""`) {
+	if out := s.ok("dead list --limit 1 --json"); strings.Count(out, `"key"`) != 1 ||
+		strings.Contains(out, `"next": ""`) {
 		t.Errorf("a page of one letter: %s", out)
 	}
 	s.shows("dead list --group --json --error status", `[
@@ -130,4 +131,45 @@ func TestDeadVerbsSayTheNumberFirst(t *testing.T) {
 	}
 	s.prints("dead drop mail --key 2", "mail: 1 dead letter given up\n")
 	left(0)
+}
+
+// TestMovesSayWhatTheyCost (M72): on a terminal, `consumer seek`, `consumer reset` and `feed drop` say how much is
+// skipped, sent again or lost, and ask. An impossible cursor is refused before. A script is not asked.
+func TestMovesSayWhatTheyCost(t *testing.T) {
+	s := withFeed(t)
+	s.consume(0)
+	for _, c := range []struct{ line, question string }{
+		{"consumer seek mail --feed kv --to 1",
+			"mail of kv: set it to 1? It receives again what is at the last 2 positions. "},
+		{"consumer seek mail --feed kv --to now", "mail of kv: set it to now? It stays where it is. "},
+		{"consumer reset mail",
+			"mail: set it back to the beginning? It receives again what is at the last 3 positions. "},
+		{"feed drop kv", "kv: drop the feed? 1 consumer in this database can no longer read it (mail). " +
+			"Its changes and positions are lost. "},
+	} {
+		question, out, errs := s.answers("n\n", c.line)
+		if question != c.question+"[y/N] " || out != "" || !strings.Contains(errs, "nothing was changed") {
+			t.Errorf("%s: asked %q, printed %q %q", c.line, question, out, errs)
+		}
+		if out := s.ok(c.line + " --dry-run"); !strings.HasSuffix(out, "Nothing was changed.\n") {
+			t.Errorf("%s --dry-run: %s", c.line, out)
+		}
+	}
+	if question, _, errs := s.answers("y", "consumer seek mail --feed kv --to 99"); question != "" ||
+		!strings.Contains(errs, "99") {
+		t.Errorf("a cursor above the head: asked %q, printed %q", question, errs)
+	}
+	if out := s.ok("consumer list mail --json"); !strings.Contains(out, `"cursor": "3"`) {
+		t.Errorf("the consumer was moved: %s", out)
+	}
+	s.prints("consumer seek mail --feed kv --to 1", "mail of kv: set to 1\n")
+	if question, _, _ := s.answers("y", "consumer seek mail --feed kv --to now"); !strings.Contains(question,
+		"It never receives what is at the next 2 positions.") {
+		t.Errorf("forward: asked %q", question)
+	}
+	question, out, _ := s.answers("", "consumer reset mail --yes")
+	if question != "" || !strings.Contains(out, "set back") {
+		t.Errorf("with --yes: asked %q, printed %q", question, out)
+	}
+	s.prints("feed drop kv", "kv: dropped\n")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -61,20 +62,32 @@ mode blocking "position_column"; its head is "" if it has more than one shard.
 		},
 	}
 	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
-	cmd.AddCommand(newFeedAdd(a), newFeedBackfill(a), newFeedBump(a), listCmd, showCmd, &cobra.Command{
+	cmd.AddCommand(newFeedAdd(a), newFeedBackfill(a), newFeedBump(a), listCmd, showCmd, newFeedDrop(a),
+		newFeedUpgrade(a), newFeedGrant(a), newFeedRevoke(a))
+	return cmd
+}
+
+func newFeedDrop(a *cli.App) *cobra.Command {
+	o := &feedDropOptions{}
+	cmd := &cobra.Command{
 		Use:   "drop NAME",
 		Short: "Remove a feed: its triggers, changes and positions",
 		Long: `Removes a feed's triggers, changes, positions and outbox, the functions of its
 writers, the states of its shards, and the rights of "feed grant". The table is as it
 was before "feed add", but keeps its ULIDs if it has any. The name and the generation
 are kept, so that old cursors are refused if a feed of that name is added again.
-Dropping a feed twice changes nothing.`,
+Dropping a feed twice changes nothing.
+
+On a terminal it says how many consumers read the feed, and asks, unless --yes is given.
+--dry-run only says so.`,
 		Example: "  rowfeed feed drop kv",
 		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return (&feedDropOptions{name: args[0]}).run(cmd.Context(), a)
+			o.name = args[0]
+			return o.run(cmd.Context(), a)
 		},
-	}, newFeedUpgrade(a), newFeedGrant(a), newFeedRevoke(a))
+	}
+	o.consent.Bind(cmd)
 	return cmd
 }
 
@@ -194,7 +207,10 @@ func columnNames(columns []rowfeed.Column) string {
 	return strings.Join(names, ", ")
 }
 
-type feedDropOptions struct{ name string }
+type feedDropOptions struct {
+	name    string
+	consent cli.Consent
+}
 
 func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 	s, err := a.Connect(ctx)
@@ -207,6 +223,18 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil && !gone {
 		return err
 	}
+	if !gone && (a.Ask != nil || o.consent.DryRun) {
+		effect, err := o.effect(ctx, s)
+		if err != nil {
+			return err
+		}
+		if o.consent.DryRun {
+			return a.PrintLine("%s: %s Nothing was changed.", o.name, effect)
+		}
+		if err := a.Confirm(ctx, o.consent, o.name, "drop the feed", effect); err != nil {
+			return err
+		}
+	}
 	if err := s.DropFeed(ctx, o.name); err != nil {
 		return err
 	}
@@ -214,4 +242,23 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 		return a.PrintLine("%s: is dropped already, nothing changed", o.name)
 	}
 	return a.PrintLine("%s: dropped", o.name)
+}
+
+// effect says who reads the feed.
+func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session) (string, error) {
+	cursors, err := s.Admin().Consumers(ctx, rowfeed.ConsumerID{Feed: o.name})
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, c := range cursors {
+		if !slices.Contains(names, c.Consumer) {
+			names = append(names, c.Consumer)
+		}
+	}
+	if len(names) == 0 {
+		return "No consumer in this database reads it. Its changes and positions are lost.", nil
+	}
+	return fmt.Sprintf("%s in this database can no longer read it (%s). Its changes and positions are lost.",
+		cli.Plural(int64(len(names)), "consumer"), strings.Join(names, ", ")), nil
 }

@@ -42,8 +42,9 @@ func (o *consumerFlags) id() rowfeed.ConsumerID {
 
 type consumerOptions struct {
 	consumerFlags
-	json bool
-	to   string
+	json    bool
+	to      string
+	consent cli.Consent
 }
 
 func newConsumer(a *cli.App) *cobra.Command {
@@ -71,7 +72,10 @@ shards stay paused until it is resumed without --shard.`, "resumed", (*admin.Adm
 			`Sets a consumer back to the beginning. It receives the whole feed again, with the
 present values of every row, but no deletes of rows that are gone. So the consumer has
 to remove rows that the new pass does not deliver. Dead letters stay; if a key with a
-dead letter comes again, it joins that dead letter.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
+dead letter comes again, it joins that dead letter.
+
+On a terminal it says how much is sent again, and asks, unless --yes is given. --dry-run
+only says so.`, "set back to the beginning", (*admin.Admin).ResetConsumer),
 		consumerVerb(a, "drop", "Remove a consumer",
 			`Removes a consumer: its cursors, its dead letters and its processed ids. If the
 consumer is still running, it starts again at the beginning: stop it first.`, "dropped", (*admin.Admin).DropConsumer),
@@ -130,7 +134,10 @@ func newConsumerSeek(a *cli.App) *cobra.Command {
 and a time. If it is set back, the consumer receives entries again, with the present
 values of their rows. If it is set forward, the consumer never receives the entries in
 between. For a feed with ULIDs --shard names the shard of the cursor. Without --shard
-all shards are set to the same ULID, or each to its own head or time.`,
+all shards are set to the same ULID, or each to its own head or time.
+
+On a terminal it says how much is skipped or sent again, and asks, unless --yes is
+given. --dry-run only says so.`,
 		Example: `  rowfeed consumer seek billing --feed orders --to 1200
   rowfeed consumer seek billing --feed orders --to at:2026-01-31T12:00:00Z`,
 		Args: cli.Args(1, 1, "the CONSUMER"),
@@ -139,12 +146,14 @@ all shards are set to the same ULID, or each to its own head or time.`,
 			if o.feed == "" || !cmd.Flags().Changed("to") {
 				return cli.WrongUse(cmd, "consumer seek %s: give --feed and --to", o.consumer)
 			}
-			return o.change(cmd.Context(), a, func(s *cli.Session) (int64, error) {
-				return s.Admin().SeekConsumer(cmd.Context(), o.id(), rowfeed.Cursor(o.to))
+			to := rowfeed.Cursor(o.to)
+			return o.move(cmd.Context(), a, "set it to "+o.to, to, func(s *cli.Session) (int64, error) {
+				return s.Admin().SeekConsumer(cmd.Context(), o.id(), to)
 			}, "set to "+o.to)
 		},
 	}
 	o.bind(cmd)
+	o.consent.Bind(cmd)
 	cmd.Flags().StringVar(&o.to, "to", "", "the new `cursor`, now, or at:TIME")
 	return cmd
 }
@@ -163,9 +172,15 @@ func consumerVerb(
 		Args:    cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
-			return o.change(cmd.Context(), a,
-				func(s *cli.Session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }, done)
+			changing := func(s *cli.Session) (int64, error) { return change(s.Admin(), cmd.Context(), o.id()) }
+			if verb == "reset" {
+				return o.move(cmd.Context(), a, "set it back to the beginning", rowfeed.Beginning, changing, done)
+			}
+			return o.change(cmd.Context(), a, changing, done)
 		},
+	}
+	if verb == "reset" {
+		o.consent.Bind(cmd)
 	}
 	if verb == "drop" { // all shards of the consumer
 		o.bindFeed(cmd)
@@ -212,6 +227,82 @@ func (o *consumerOptions) purge(ctx context.Context, a *cli.App) error {
 	return a.PrintLine("%s of %s: %s forgotten", o.consumer, o.feed, cli.Plural(n, "processed id"))
 }
 
+// move changes cursors after a user of a terminal has agreed. doing names the change.
+func (o *consumerOptions) move(ctx context.Context, a *cli.App, doing string, to rowfeed.Cursor,
+	change func(*cli.Session) (int64, error), done string) error {
+	if a.Ask == nil && !o.consent.DryRun {
+		return o.change(ctx, a, change, done)
+	}
+	s, err := a.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	effect, err := o.effect(ctx, s, to)
+	if err != nil {
+		return err
+	}
+	if o.consent.DryRun {
+		return a.PrintLine("%s: %s Nothing was changed.", o.object(), effect)
+	}
+	if err := a.Confirm(ctx, o.consent, o.object(), doing, effect); err != nil {
+		return err
+	}
+	return o.change(ctx, a, change, done)
+}
+
+// effect says what a consumer misses or receives again if its cursors are set to another cursor.
+func (o *consumerOptions) effect(ctx context.Context, s *cli.Session, to rowfeed.Cursor) (string, error) {
+	feeds := []string{o.feed}
+	if o.feed == "" {
+		all, err := s.Admin().Consumers(ctx, o.id())
+		if err != nil {
+			return "", err
+		}
+		feeds = nil
+		for _, c := range all {
+			if !slices.Contains(feeds, c.Feed) {
+				feeds = append(feeds, c.Feed)
+			}
+		}
+	}
+	sum := admin.CursorMove{Counted: true}
+	for _, feed := range feeds {
+		id := o.id()
+		id.Feed = feed
+		m, err := s.Admin().PreviewSeek(ctx, id, to)
+		if err != nil {
+			return "", err
+		}
+		sum.Skipped, sum.Repeated = sum.Skipped+m.Skipped, sum.Repeated+m.Repeated
+		sum.Counted = sum.Counted && m.Counted
+	}
+	switch {
+	case !sum.Counted:
+		return "It receives entries again, or never receives some: their number is not known.", nil
+	case sum.Skipped == 0 && sum.Repeated == 0:
+		return "It stays where it is.", nil
+	case sum.Repeated == 0:
+		return fmt.Sprintf("It never receives what is at the next %s.", cli.Plural(sum.Skipped, "position")), nil
+	case sum.Skipped == 0:
+		return fmt.Sprintf("It receives again what is at the last %s.", cli.Plural(sum.Repeated, "position")), nil
+	}
+	return fmt.Sprintf("Shards receive again what is at up to %s, and never receive what is at up to %s.",
+		cli.Plural(sum.Repeated, "position"), cli.Plural(sum.Skipped, "position")), nil
+}
+
+// object names the consumer, its feed and its shard as far as they are selected.
+func (o *consumerOptions) object() string {
+	name := o.consumer
+	if o.feed != "" {
+		name += " of " + o.feed
+	}
+	if o.id().Shard != nil {
+		name += fmt.Sprintf(", shard %d", o.shard)
+	}
+	return name
+}
+
 func (o *consumerOptions) change(
 	ctx context.Context, a *cli.App, change func(*cli.Session) (int64, error), done string,
 ) error {
@@ -223,14 +314,7 @@ func (o *consumerOptions) change(
 	if _, err := change(s); err != nil {
 		return err
 	}
-	name := o.consumer
-	if o.feed != "" {
-		name += " of " + o.feed
-	}
-	if o.id().Shard != nil {
-		name += fmt.Sprintf(", shard %d", o.shard)
-	}
-	return a.PrintLine("%s: %s", name, done)
+	return a.PrintLine("%s: %s", o.object(), done)
 }
 
 func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
