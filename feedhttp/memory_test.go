@@ -248,8 +248,8 @@ func TestWaitForMemoryEnds(t *testing.T) {
 	})
 }
 
-// TestRowLargerThanItsMemoryIsSent: a row that is larger than half of the memory is sent. Other pages of its feed wait
-// meanwhile. The memory was not given before the size of the row was known, so the page was read again.
+// TestRowLargerThanItsMemoryIsSent (M66): a row that is larger than half of the memory is sent. Other pages of its feed
+// wait meanwhile. The size of the row was not known when memory was given, so the page is read again.
 func TestRowLargerThanItsMemoryIsSent(t *testing.T) {
 	for _, roomy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPagesCutByMemoryAreComplete: pages that the server's memory cuts have all entries of the feed, each once. The
-// last page says that no more follow.
+// TestPagesCutByMemoryAreComplete (M66): pages that the server's memory cuts have all entries of the feed, each once.
+// The last page says that no more follow.
 func TestPagesCutByMemoryAreComplete(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
