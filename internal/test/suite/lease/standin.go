@@ -18,8 +18,8 @@ import (
 )
 
 func init() {
-	// The publisher has a lease that does not expire. If IN_TRANSACTION is set it blocks in its first pass, after it has
-	// locked the sequence.
+	// The publisher has a lease that does not expire. If IN_TRANSACTION is set, it blocks in its first pass, after the
+	// lock of the sequence.
 	testdb.RegisterChild("stalling publisher", func() {
 		var locked atomic.Bool
 		hooks := testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
