@@ -138,30 +138,37 @@ func TestStandbyPublishesForKilledHolder(t *testing.T) {
 	})
 }
 
-// TestStandbyPublishesForStoppedHolder (M51): the holder's process is stopped with SIGSTOP, also in the transaction of
-// a pass. The database then ends the transaction, if the database can.
+// TestStandbyPublishesForStoppedHolder (M51): the holder's process is stopped with SIGSTOP between its transactions.
 func TestStandbyPublishesForStoppedHolder(t *testing.T) {
 	testdb.Quick(t)
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
-		stop := func(holder *suite.Program) {
-			if err := syscall.Kill(holder.PID(), syscall.SIGSTOP); err != nil {
-				x.Fatal(err)
-			}
-		}
-		standInFor(x, "", stop)
+		standInFor(x, "", func(holder *suite.Program) { suspend(x, holder) })
 	})
+}
+
+// TestStandbyPublishesAfterStoppedTransaction (M51, H18): the holder's process is stopped with SIGSTOP in the
+// transaction of a pass. The database ends the transaction, if it has a bound for that.
+func TestStandbyPublishesAfterStoppedTransaction(t *testing.T) {
+	testdb.Quick(t)
+	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
-		if x.Has.EndsIdle {
-			standInFor(x, "1", func(holder *suite.Program) {
-				x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
-				x.WaitFor(holder, regexp.MustCompile("in transaction"))
-				if err := syscall.Kill(holder.PID(), syscall.SIGSTOP); err != nil {
-					x.Fatal(err)
-				}
-			})
+		if !x.Has.EndsIdle {
+			return
 		}
+		standInFor(x, "1", func(holder *suite.Program) {
+			x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
+			x.WaitFor(holder, regexp.MustCompile("in transaction"))
+			suspend(x, holder)
+		})
 	})
+}
+
+func suspend(x *suite.Env, p *suite.Program) {
+	x.Helper()
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
+		x.Fatal(err)
+	}
 }
 
 // standInFor asserts that a standby publishes after the process that holds the lease has stalled.
