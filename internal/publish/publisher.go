@@ -180,8 +180,8 @@ const VerifyEvery = time.Minute
 // the feed is gone, or the server may forget commits.
 //
 // The publishers of a feed share the lease "publish:<feed>" (Config.PublisherLease) in all processes: its holder works,
-// the others stand by, and publish what its holder leaves waiting. The lease saves work. The lock of the feed's sequence
-// is what makes several publishers safe.
+// the others stand by, and publish what the holder leaves waiting. The lease saves work. The lock of the feed's
+// sequence is what makes several publishers safe.
 func (f *Publisher) RunPublisher(ctx context.Context) error {
 	if f.Lease < 0 {
 		return f.publishLoop(ctx, 0)

@@ -122,7 +122,15 @@ func (db *database) names() dialect.Names { return dialect.Names{Schema: db.sche
 
 // forgets says why the server could forget a publisher's commit. It is nil if the server cannot.
 func (db *database) forgets(ctx context.Context) (forgets, err error) {
-	tx, err := db.pool.BeginTx(ctx, db.dialect.TxOptions(dialect.ForPublish))
+	conn, err := db.pool.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	if restore := db.dialect.Restore(dialect.ForPublish); restore != "" {
+		defer conn.ExecContext(ctx, restore)
+	}
+	tx, err := conn.BeginTx(ctx, db.dialect.TxOptions(dialect.ForPublish))
 	if err != nil {
 		return nil, err
 	}

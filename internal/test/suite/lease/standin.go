@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
@@ -19,18 +18,18 @@ import (
 )
 
 func init() {
-	// The publisher has a lease that does not expire. If IN_TRANSACTION is set it blocks in its first pass, after it has locked the
-	// sequence.
+	// The publisher has a lease that does not expire. If IN_TRANSACTION is set, it blocks in its first pass, after the
+	// lock of the sequence.
 	testdb.RegisterChild("stalling publisher", func() {
 		var locked atomic.Bool
-		hooks := testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+		hooks := testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
 			switch {
 			case os.Getenv("IN_TRANSACTION") == "" || !ev.InTx:
 			case strings.HasPrefix(ev.SQL, "SELECT value, version"):
 				locked.Store(true)
 			case locked.Load() && strings.Contains(ev.SQL, "changes_kv"):
 				fmt.Println("in transaction")
-				time.Sleep(time.Hour)
+				<-ctx.Done()
 			}
 			return nil
 		}}
@@ -72,8 +71,8 @@ func (p *turnTaker) stalls() (stalls []rowfeed.LeaseEvent) {
 	return stalls
 }
 
-// TestStandbyPublishesWhatHolderLeaves (M51): the holder of the lease does nothing. A publisher that stands by publishes
-// each change that waits, and reports the holder once.
+// TestStandbyPublishesWhatHolderLeaves (M51): the holder of the lease does nothing. A publisher that stands by
+// publishes each change that waits, and reports the holder once.
 func TestStandbyPublishesWhatHolderLeaves(t *testing.T) {
 	t.Parallel()
 	suite.EachCapture(t, func(x *suite.Env) {
@@ -139,30 +138,37 @@ func TestStandbyPublishesForKilledHolder(t *testing.T) {
 	})
 }
 
-// TestStandbyPublishesForStoppedHolder (M51): the holder's process is stopped with SIGSTOP, also in the transaction of a
-// pass. The database then ends the transaction, unless the database runs in the process.
+// TestStandbyPublishesForStoppedHolder (M51): the holder's process is stopped with SIGSTOP between its transactions.
 func TestStandbyPublishesForStoppedHolder(t *testing.T) {
 	testdb.Quick(t)
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
-		stop := func(holder *suite.Program) {
-			if err := syscall.Kill(holder.PID(), syscall.SIGSTOP); err != nil {
-				x.Fatal(err)
-			}
-		}
-		standInFor(x, "", stop)
+		standInFor(x, "", func(holder *suite.Program) { suspend(x, holder) })
 	})
+}
+
+// TestStandbyPublishesAfterStoppedTransaction (M51, H18): the holder's process is stopped with SIGSTOP in the
+// transaction of a pass. The database ends the transaction, if it has a bound for that.
+func TestStandbyPublishesAfterStoppedTransaction(t *testing.T) {
+	testdb.Quick(t)
+	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
-		if x.Has.EndsIdle {
-			standInFor(x, "1", func(holder *suite.Program) {
-				x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
-				x.WaitFor(holder, regexp.MustCompile("in transaction"))
-				if err := syscall.Kill(holder.PID(), syscall.SIGSTOP); err != nil {
-					x.Fatal(err)
-				}
-			})
+		if !x.Has.EndsIdle {
+			return
 		}
+		standInFor(x, "1", func(holder *suite.Program) {
+			x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
+			x.WaitFor(holder, regexp.MustCompile("in transaction"))
+			suspend(x, holder)
+		})
 	})
+}
+
+func suspend(x *suite.Env, p *suite.Program) {
+	x.Helper()
+	if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
+		x.Fatal(err)
+	}
 }
 
 // standInFor asserts that a standby publishes after the process that holds the lease has stalled.

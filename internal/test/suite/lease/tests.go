@@ -49,4 +49,5 @@ var Tests = []func(*testing.T){
 	TestStandbyLeavesWorkingHolderAlone,
 	TestStandbyPublishesForKilledHolder,
 	TestStandbyPublishesForStoppedHolder,
+	TestStandbyPublishesAfterStoppedTransaction,
 }

@@ -314,8 +314,8 @@ func TestKilledMoverLosesNothing(t *testing.T) {
 	})
 }
 
-// TestStandbyMovesWhatHolderLeaves (M51, M59): the holder of the publishers' lease does nothing. A publisher that stands
-// by moves the records of every shard, and reports the holder once.
+// TestStandbyMovesWhatHolderLeaves (M51, M59): the holder of the publishers' lease does nothing. A publisher that
+// stands by moves the records of every shard, and reports the holder once.
 func TestStandbyMovesWhatHolderLeaves(t *testing.T) {
 	t.Parallel()
 	suite.EachOutbox(t, func(x *suite.Events) {
