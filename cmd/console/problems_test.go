@@ -36,7 +36,8 @@ func TestFirstPageListsProblems(t *testing.T) {
 	}
 	_, body := get(t, pages(db, nil), "/")
 	for _, want := range []string{"4 problems", `publisher of feed <a href="./feeds/other">`, "rowfeed_positions_other",
-		`consumer <a href="./consumers/billing">billing</a>, shard 0 of 2`, "shard 1 of 2", "no customer", "first failed"} {
+		`consumer <a href="./consumers/billing">billing</a>, shard 0 of 2`, "shard 1 of 2", "no customer",
+		"first failed"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the first page lacks %q: %s", want, body)
 		}
@@ -50,7 +51,8 @@ func TestFirstPageListsProblems(t *testing.T) {
 	reader := access.Identity{Name: "reader", Grants: []access.Grant{{Right: access.Read, Feed: "kv"}},
 		View: feedtype.View{Mask: []string{"v"}}}
 	_, body = get(t, as(reader, console.NewHandler(access.Over(feedhttp.Of(db)), console.Of(db), nil)), "/")
-	if !strings.Contains(body, "2 problems") || strings.Contains(body, "other") || strings.Contains(body, "no customer") {
+	if !strings.Contains(body, "2 problems") || strings.Contains(body, "other") ||
+		strings.Contains(body, "no customer") {
 		t.Errorf("a reader with a view: %s", body)
 	}
 }

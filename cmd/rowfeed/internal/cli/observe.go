@@ -99,7 +99,8 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 				if e.Consumer != "" {
 					text = "a consumer works again"
 				}
-				log.Info(text, append(attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount), "attempts", e.Attempts)...)
+				about := attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount)
+				log.Info(text, append(about, "attempts", e.Attempts)...)
 			}
 		},
 		SetAside: func(e rowfeed.SetAsideEvent) {
