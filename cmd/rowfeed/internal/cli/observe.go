@@ -95,7 +95,8 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 				if e.Consumer != "" {
 					text = "a consumer works again"
 				}
-				log.Info(text, append(attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount), "attempts", e.Attempts)...)
+				attributes := attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount)
+				log.Info(text, append(attributes, "attempts", e.Attempts)...)
 			}
 		},
 		SetAside: func(e rowfeed.SetAsideEvent) {
