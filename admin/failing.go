@@ -28,8 +28,8 @@ const (
 	KindRelay     = "relay"
 )
 
-// Failing returns what keeps failing now: publishers by feed, then consumers and relays by name, feed and shard. A paused
-// consumer does not fail.
+// Failing returns what keeps failing now: publishers by feed, then consumers and relays by name, feed and shard. A
+// paused consumer does not fail.
 func (db *Admin) Failing(ctx context.Context) ([]Failing, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err

@@ -440,7 +440,8 @@ func TestFailingRelayIsShown(t *testing.T) {
 		}
 	}
 	if out := s.ok("consumer list hook"); !strings.Contains(out, "failing") ||
-		!strings.Contains(out, "hook of kv: failing since 20") || !strings.Contains(out, "1 attempt, and not tried again") {
+		!strings.Contains(out, "hook of kv: failing since 20") ||
+		!strings.Contains(out, "1 attempt, and not tried again") {
 		t.Error(out)
 	}
 }

@@ -113,8 +113,8 @@ func TestReadyOnAReadOnlyDatabase(t *testing.T) {
 	publishes.waitEntries(t, 1)
 }
 
-// TestReadyNamesCauseOnce: a cause that several feeds have is one reason, which names them and no other feed. What fails
-// in other processes is listed, one cause once, and leaves the server ready.
+// TestReadyNamesCauseOnce: a cause that several feeds have is one reason, which names them and no other feed. What
+// fails in other processes is listed, one cause once, and leaves the server ready.
 func TestReadyNamesCauseOnce(t *testing.T) {
 	x := newFixture(t, "_pragma=max_page_count(200)")
 	for _, name := range []string{"second", "third"} {

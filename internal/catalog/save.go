@@ -51,7 +51,8 @@ func (r *FeedRecord) Save(b *dialect.Builder, table, own string, exists bool, cr
 		for _, f := range fields {
 			sets = append(sets, f.name+" = "+b.Arg(f.value))
 		}
-		return "UPDATE " + table + " SET " + strings.Join(sets, ", ") + ", fill_after = NULL, " + store.ClearFailure + ", " +
+		return "UPDATE " + table + " SET " + strings.Join(sets, ", ") + ", fill_after = NULL, " +
+			store.ClearFailure + ", " +
 			"created_at = " + createdAt + " WHERE name = " + b.Arg(r.Name)
 	}
 	names, values := []string{"name"}, []string{b.Arg(r.Name)}

@@ -117,8 +117,9 @@ func (s *cursorState) wasChanged(ctx context.Context) (bool, error) {
 }
 
 // failed counts a failed attempt, and stores it with the cursor (see store.NotesFailure, or always if rests is set).
-// pause is the time until the next attempt; 0 means that this run ends. It stores nothing if the cursor has moved, which
-// moved reports: another instance works on it. It leaves the version alone, so that it cannot overtake that instance.
+// pause is the time until the next attempt; 0 means that this run ends. If the cursor has moved, another instance works
+// on it: then it stores nothing and reports moved. It leaves the version alone, so that it cannot overtake that
+// instance.
 func (s *cursorState) failed(ctx context.Context, why error, pause time.Duration, rests bool) (moved bool) {
 	s.attempts++
 	if s.feed == "" || !rests && !store.NotesFailure(s.attempts, pause) {
@@ -140,8 +141,9 @@ func (s *cursorState) failed(ctx context.Context, why error, pause time.Duration
 		}
 		b := db.builder()
 		query := "UPDATE " + db.table("cursors") + " SET " + db.Store.SetFailure(b, text, s.attempts, pause) +
-			" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) + " AND shard = " + b.Arg(s.shard) +
-			" AND shard_count = " + b.Arg(s.count) + " AND version = " + b.Arg(version)
+			" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) +
+			" AND shard = " + b.Arg(s.shard) + " AND shard_count = " + b.Arg(s.count) +
+			" AND version = " + b.Arg(version)
 		if s.epoch != 0 { // without a lease the cursor may still have an earlier epoch
 			query += " AND epoch = " + b.Arg(s.epoch)
 		}
@@ -186,6 +188,7 @@ func (s *cursorState) tellTarget(ctx context.Context) error {
 	}
 	b := s.db.builder()
 	_, err := s.db.Store.On().Exec(ctx, "UPDATE "+s.db.table("cursors")+" SET target = "+b.Arg(s.c.Target)+
-		" WHERE consumer = "+b.Arg(s.c.Name)+" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.row.Shard), b.Args()...)
+		" WHERE consumer = "+b.Arg(s.c.Name)+" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.row.Shard),
+		b.Args()...)
 	return err
 }

@@ -36,7 +36,8 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 		return nil, unread
 	}
 	r := f.Record.Load()
-	s := &admin.Status{Name: r.Name, Failure: r.Failure, Mode: r.Mode, State: r.State, Capture: string(r.Capture), Table: r.Source.String(),
+	s := &admin.Status{Name: r.Name, Failure: r.Failure, Mode: r.Mode, State: r.State, Capture: string(r.Capture),
+		Table:      r.Source.String(),
 		Generation: r.Generation, TombstonesBelow: r.TombstonesBelow, Shards: []admin.ShardStatus{},
 		Blockers: []admin.Blocker{}, Problems: []string{}}
 	fail := func(doing string, err error) (*admin.Status, error) {

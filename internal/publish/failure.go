@@ -71,9 +71,10 @@ func (f *Publisher) recovered(ctx context.Context) {
 	}
 	if stored {
 		b := dialect.NewBuilder(f.Store.Dialect)
-		if _, err := f.Store.On().Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+store.ClearFailure+" WHERE name = "+
-			b.Arg(f.Name), b.Args()...); err != nil {
-			return // the next success tries again
+		if _, err := f.Store.On().Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+store.ClearFailure+
+			" WHERE name = "+b.Arg(f.Name), b.Args()...); err != nil {
+			s.stored, s.cleared = false, r // tried again when the record has been read again
+			return
 		}
 		if r.Failure != nil {
 			s.attempts = max(s.attempts, r.Failure.Attempts)

@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestFailedRelaySaysWhatItIs (M72): a relay that ran once and has delivered nothing is listed as failing, with its error
-// and its target, and not as a consumer that is behind. The process that works on its only shard is named. After a
-// delivery it is as others.
+// TestFailedRelaySaysWhatItIs (M72): a relay that ran once and has delivered nothing is listed as failing, with its
+// error and its target, and not as a consumer that is behind. The process that works on its only shard is named. After
+// a delivery it is as others.
 func TestFailedRelaySaysWhatItIs(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {

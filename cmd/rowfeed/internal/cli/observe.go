@@ -32,13 +32,9 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", e.Err)
 		},
 		Lease: func(e rowfeed.LeaseEvent) {
-			switch {
-			case e.Mine:
+			if e.Mine {
 				log.Info("this process publishes the feed", "feed", e.Feed, "epoch", e.Epoch)
-			case e.Stalled:
-				log.Warn("the process that publishes the feed left changes waiting; this process publishes meanwhile",
-					"feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
-			default:
+			} else {
 				log.Info("standing by: another process publishes",
 					"feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
 			}
@@ -99,8 +95,8 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 				if e.Consumer != "" {
 					text = "a consumer works again"
 				}
-				about := attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount)
-				log.Info(text, append(about, "attempts", e.Attempts)...)
+				attributes := attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount)
+				log.Info(text, append(attributes, "attempts", e.Attempts)...)
 			}
 		},
 		SetAside: func(e rowfeed.SetAsideEvent) {

@@ -163,7 +163,8 @@ func TestLockedTableIsRefusedAndReadLater(t *testing.T) {
 			if err != nil {
 				x.Fatal(err)
 			}
-			return len(all) == 1 && all[0].Feed == "kv" && strings.Contains(all[0].Error, holder) == x.Has.ShowsTableLocks
+			return len(all) == 1 && all[0].Feed == "kv" &&
+				strings.Contains(all[0].Error, holder) == x.Has.ShowsTableLocks
 		})
 		run("page.unlock_table")
 		x.Eventually("the publisher continues", x.AllPublished)
