@@ -155,7 +155,7 @@ func TestStandbyPublisherTakesOver(t *testing.T) {
 		first.cut.Store(false)
 		x.Eventually("the first stands by behind the second", func() bool {
 			e, mine := first.told(false), second.told(true)
-			return e != nil && e.Owner == mine.Owner
+			return e != nil && mine != nil && e.Owner == mine.Owner
 		})
 		x.Exec("INSERT INTO kv VALUES (2, 'k', 0)")
 		x.Eventually("all is published", x.AllPublished)
