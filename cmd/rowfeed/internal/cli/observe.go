@@ -32,9 +32,13 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 			log.Debug("retried", "doing", e.Doing, "attempt", e.Attempt, "error", e.Err)
 		},
 		Lease: func(e rowfeed.LeaseEvent) {
-			if e.Mine {
+			switch {
+			case e.Mine:
 				log.Info("this process publishes the feed", "feed", e.Feed, "epoch", e.Epoch)
-			} else {
+			case e.Stalled:
+				log.Warn("the process that publishes the feed left changes waiting; this process publishes meanwhile",
+					"feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
+			default:
 				log.Info("standing by: another process publishes",
 					"feed", e.Feed, "owner", e.Owner, "epoch", e.Epoch, "since", e.Since)
 			}
@@ -95,8 +99,8 @@ func (a *App) logging(log *slog.Logger) *rowfeed.Observer {
 				if e.Consumer != "" {
 					text = "a consumer works again"
 				}
-				attributes := attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount)
-				log.Info(text, append(attributes, "attempts", e.Attempts)...)
+				about := attributesOf(e.Feed, e.Consumer, e.Shard, e.ShardCount)
+				log.Info(text, append(about, "attempts", e.Attempts)...)
 			}
 		},
 		SetAside: func(e rowfeed.SetAsideEvent) {
