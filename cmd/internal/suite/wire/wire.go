@@ -230,8 +230,9 @@ var varying = []struct {
 	{regexp.MustCompile(`CAST\('\d+' AS oid\)`), "CAST('OID' AS oid)"},
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "ULID"},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
-	{regexp.MustCompile(`-?\b\d{13,}\b`), "NUMBER"},    // times, and halves of ULIDs
-	{regexp.MustCompile(`\b1[7-9]\d{8}\b`), "SECONDS"}, // generations
+	{regexp.MustCompile(`-?\b\d{13,}\b`), "NUMBER"},        // times, and halves of ULIDs
+	{regexp.MustCompile(`\+ \d+ WHERE`), "+ NUMBER WHERE"}, // pauses before the next try
+	{regexp.MustCompile(`\b1[7-9]\d{8}\b`), "SECONDS"},     // generations
 }
 
 // normal returns a statement with each run of white space outside literals collapsed, and without what differs

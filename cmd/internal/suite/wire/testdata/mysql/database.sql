@@ -32,6 +32,16 @@ CREATE TABLE IF NOT EXISTS `DATABASE`.`rowfeed_audit` ( id bigint NOT NULL AUTO_
 INSERT IGNORE INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VALUES (8, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 UPDATE `DATABASE`.`rowfeed_feeds` SET source_schema = '' WHERE source_schema = 'DATABASE'
 INSERT INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VALUES (9, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_cursors` ADD COLUMN failing_since bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_cursors' AND column_name = 'failing_since')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_cursors` ADD COLUMN attempts bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_cursors' AND column_name = 'attempts')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_cursors` ADD COLUMN next_try bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_cursors' AND column_name = 'next_try')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_cursors` ADD COLUMN target text', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_cursors' AND column_name = 'target')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_feeds` ADD COLUMN failure text', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_feeds' AND column_name = 'failure')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_feeds` ADD COLUMN failing_since bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_feeds' AND column_name = 'failing_since')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_feeds` ADD COLUMN attempts bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_feeds' AND column_name = 'attempts')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_feeds` ADD COLUMN next_try bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_feeds' AND column_name = 'next_try')
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'CREATE INDEX `rowfeed_dead_letters_first` ON `DATABASE`.`rowfeed_dead_letters` (consumer, feed, shard, first_at, key_digest)', 'DO 0') FROM information_schema.statistics WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_dead_letters' AND index_name = 'rowfeed_dead_letters_first')
+INSERT INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VALUES (10, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SET SESSION lock_wait_timeout = 5, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
 DO RELEASE_LOCK('rowfeed.DIGEST')
@@ -49,21 +59,21 @@ SELECT (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS(
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name = 'wire'
 BEGIN -- isolation: Read Committed
 INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
-UPDATE `DATABASE`.`rowfeed_leases` SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, renewals = renewals + 1 WHERE name IN ('wire') AND (name = 'wire' AND owner = 'OWNER' AND epoch = 1) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-UPDATE `DATABASE`.`rowfeed_leases` SET renewals = renewals + 1 WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1 AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1
+UPDATE `DATABASE`.`rowfeed_leases` SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, renewals = renewals + NUMBER WHERE name IN ('wire') AND (name = 'wire' AND owner = 'OWNER' AND epoch = 1) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+UPDATE `DATABASE`.`rowfeed_leases` SET renewals = renewals + NUMBER WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1 AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1
 
 -- list the leases, and take one from its holder
 UPDATE `DATABASE`.`rowfeed_leases` SET owner = 'OWNER', epoch = 2, expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, acquired_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), renewals = 0 WHERE name = 'wire' AND epoch = 1 AND (expires_at IS NULL OR expires_at <= TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` ORDER BY name
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 2
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 2
 
 -- share the jobs of a group
 INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire/1/0', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
 INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire/1/seat/0', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name >= 'wire/1/' AND name < 'wire/10'
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire/1/0' AND owner = 'OWNER' AND epoch = 1
-UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = 'wire/1/seat/0' AND owner = 'OWNER' AND epoch = 1
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = 'wire/1/0' AND owner = 'OWNER' AND epoch = 1
+UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = 'wire/1/seat/0' AND owner = 'OWNER' AND epoch = 1
 
 -- make, look up, list and revoke a token
 INSERT IGNORE INTO `DATABASE`.`rowfeed_tokens` (name, sha256, grants, view, created_at, expires_at) VALUES ('wire', 'DIGEST', ?, ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 3600000000)
@@ -84,7 +94,8 @@ SELECT id FROM `DATABASE`.`rowfeed_audit` WHERE id > 0 ORDER BY id LIMIT 1000
 DELETE FROM `DATABASE`.`rowfeed_audit` WHERE id >= 1 AND id <= 1 AND at < NUMBER
 
 -- remove the tables
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM `DATABASE`.`rowfeed_feeds` ORDER BY name
+SELECT name FROM `DATABASE`.`rowfeed_feeds` WHERE state <> 'dropped' ORDER BY name
+DELETE FROM `DATABASE`.`rowfeed_schema_version` WHERE version = 10
 DELETE FROM `DATABASE`.`rowfeed_schema_version` WHERE version = 9
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_audit`
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_tokens`

@@ -9,8 +9,8 @@ WITH RECURSIVE chain AS ( SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a
 SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid = $2 ORDER BY 1
 SELECT DISTINCT g.tgname::text FROM pg_trigger g WHERE g.tgrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass)) AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype::int & $2::int <> 0 AND (g.tgattr::text = '' OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = g.tgrelid AND a.attname = 'feed_sync_id' AND a.attnum = ANY (g.tgattr::int2[]))) ORDER BY 1
 SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops') THEN '' ELSE a.attname::text END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n) JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n JOIN pg_opclass oc ON oc.oid = o.class LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts ORDER BY NOT i.indisprimary, c.relname, k.n
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" ORDER BY name
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
 SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($2::text, 'SELECT'), ($2, 'UPDATE'), ($3, 'SELECT'), ($3, 'INSERT'), ($3, 'UPDATE'), ($4, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($1)
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 SELECT g."v", g."u"::text FROM "public"."kv" g ORDER BY g."v" DESC, g."u" DESC LIMIT 1
@@ -156,40 +156,43 @@ RELEASE SAVEPOINT rowfeed
 SAVEPOINT rowfeed
 SELECT 1 AS shard, g0.* FROM (SELECT g."u"::text FROM "public"."kv" g WHERE g."v" = CAST($1 AS bigint) ORDER BY g."u" DESC LIMIT 1) g0
 SELECT DISTINCT shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND state = $3
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard, first_at, key_digest
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND key_digest IN ($3) ORDER BY consumer, feed, shard, first_at, key_digest LIMIT $4
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard, first_at, key_digest LIMIT $3
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND key_digest IN ($1) AND consumer > $2 ORDER BY consumer, feed, shard, first_at, key_digest LIMIT $3
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
 SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 SELECT key_digest, key_json, generation, position, op, data_shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND state = $4 ORDER BY first_at, key_digest LIMIT 1
 SELECT key_digest, state FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name >= $1 AND name < $2 OR name >= $3 AND name < $4
 SELECT shard_count, paused FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
 SELECT shard_count, version FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
-UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
-UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
+UPDATE "public"."rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET failure = $1, failing_since = COALESCE(failing_since, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), attempts = $2, next_try = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $3 WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
 UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
-UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard = $4 AND key_digest = $5
+UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5)
 
 -- drop dead letters
 SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 
 -- pause, resume, seek and reset the consumer
-UPDATE "public"."rowfeed_consumers" SET paused = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
-UPDATE "public"."rowfeed_cursors" SET paused = $1, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_consumers" SET paused = $1, version = version + NUMBER WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET paused = $1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3
 SELECT shard FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND paused <> 0 ORDER BY shard
-UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4 AND shard = $5
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4 AND shard = $5
 UPDATE "public"."rowfeed_dead_letters" SET generation = -ABS(generation), op = $1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
+UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
 SELECT feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
-UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 
 -- consume with two shards
-UPDATE "public"."rowfeed_consumers" SET shard_count = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
-UPDATE "public"."rowfeed_cursors" SET shard_count = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_consumers" SET shard_count = $1, version = version + NUMBER WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET shard_count = $1, version = version + NUMBER WHERE 1 = 1 AND consumer = $2 AND feed = $3
 
 -- deliver outside of transactions, under an epoch
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name >= $1 AND name < $2 OR name = $3
@@ -206,7 +209,7 @@ SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) 
 DELETE FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1 AND feed = $2
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2
 SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 
@@ -216,14 +219,14 @@ DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1
 DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1
 DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1
 SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
-UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
+UPDATE "public"."rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1
+UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1
 
 -- status
 WITH mine AS MATERIALIZED ( SELECT s.shard, s.ctid AS place, s.xmax FROM "public"."rowfeed_shards" s WHERE s.feed = $1::text ), waiting AS MATERIALIZED ( SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m JOIN pg_locks l ON l.locktype = 'tuple' AND l.relation = $2::text::regclass AND m.place = format('(%s,%s)', l.page, l.tuple)::tid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) WHERE cardinality(pg_blocking_pids(l.pid)) > 0 GROUP BY m.shard, l.pid ), holding AS MATERIALIZED ( SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax UNION ALL SELECT w.shard, l.pid, l.virtualtransaction, NULL::xid FROM waiting w JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind) WHERE l.virtualtransaction = l.virtualxid AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid) ), sessions AS ( SELECT DISTINCT ON (shard, pid) shard, 0 AS waits, pid, virtualtransaction, xid, NULL::timestamptz AS since FROM holding UNION ALL SELECT shard, 1, pid, '', NULL, since FROM waiting ) SELECT b.shard, b.waits, COALESCE(b.pid::text, ''), b.virtualtransaction, COALESCE(a.usename::text, x.owner::text, ''), CASE WHEN a.pid IS NULL OR a.backend_start IS NULL THEN '' ELSE COALESCE(host(a.client_addr), 'local') END, COALESCE(a.application_name, ''), COALESCE((extract(epoch FROM clock_timestamp() - COALESCE(a.xact_start, x.prepared)) * 1000000)::bigint, -1), COALESCE(a.state, CASE WHEN x.gid IS NULL THEN '' ELSE 'prepared' END), COALESCE((extract(epoch FROM clock_timestamp() - COALESCE(a.state_change, x.prepared)) * 1000000)::bigint, -1), COALESCE(left(a.query, 500), 'PREPARE TRANSACTION ' || quote_literal(x.gid), '') FROM sessions b LEFT JOIN pg_stat_activity a ON a.pid = b.pid LEFT JOIN pg_prepared_xacts x ON b.pid IS NULL AND x.transaction = b.xid ORDER BY b.shard, b.waits, b.since, b.pid
 SELECT s.shard, (SELECT g."u"::text FROM "public"."kv" g WHERE g."v" = s.shard ORDER BY g."u" DESC LIMIT 1) FROM "public"."rowfeed_shards" s WHERE s.feed = $1 ORDER BY s.shard LIMIT $2
 WITH mine AS MATERIALIZED ( SELECT s.shard, s.ctid AS place, s.xmax FROM "public"."rowfeed_shards" s WHERE s.feed = $1::text ), waiting AS MATERIALIZED ( SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m JOIN pg_locks l ON l.locktype = 'tuple' AND l.relation = $2::text::regclass AND m.place = format('(%s,%s)', l.page, l.tuple)::tid AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) WHERE cardinality(pg_blocking_pids(l.pid)) > 0 GROUP BY m.shard, l.pid ), holding AS MATERIALIZED ( SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax UNION ALL SELECT w.shard, l.pid, l.virtualtransaction, NULL::xid FROM waiting w JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind) WHERE l.virtualtransaction = l.virtualxid AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid) ) SELECT a.pid::text, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'), COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', '') || left(a.query, 500), 'has a shard: a new one of this feed, one that it took under a savepoint, or another feed''s' FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.relation = $2::text::regclass AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND l.pid NOT IN (SELECT h.pid FROM holding h WHERE h.pid IS NOT NULL UNION SELECT w.pid FROM waiting w) AND l.pid <> pg_backend_pid() ORDER BY a.xact_start
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND feed = $1 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND feed = $1 ORDER BY consumer, feed, shard
 SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND feed = $1
 
 -- who has the shards
@@ -241,7 +244,7 @@ SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 
 -- adopt the database, and begin a new generation
 SELECT value, version, updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
-UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
+UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
 UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 
 -- grant and revoke

@@ -9,8 +9,8 @@ WITH RECURSIVE chain AS ( SELECT a.attnum, a.atttypid AS oid FROM pg_attribute a
 SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = $1::bigint::oid AND i.indisvalid = $2 ORDER BY 1
 SELECT DISTINCT g.tgname::text FROM pg_trigger g WHERE g.tgrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass)) AND NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype::int & $2::int <> 0 AND (g.tgattr::text = '' OR EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = g.tgrelid AND a.attname = 'feed_sync_id' AND a.attnum = ANY (g.tgattr::int2[]))) ORDER BY 1
 SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops') THEN '' ELSE a.attname::text END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n) JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n JOIN pg_opclass oc ON oc.oid = o.class LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts ORDER BY NOT i.indisprimary, c.relname, k.n
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" ORDER BY name
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END
 INSERT INTO "public"."rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 SELECT count(*) FROM "public"."rowfeed_sequences" WHERE name = $1
@@ -80,7 +80,7 @@ SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef OR $5:
 SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')
 SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT $1
 SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
-UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = $1 AND owner = $2 AND epoch = $3
+UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3
 
 -- read pages of the part: all
 SELECT feed_sync_id, published_at FROM "public"."rowfeed_positions_kv" WHERE feed_sync_id > $1 ORDER BY feed_sync_id LIMIT 1
@@ -99,34 +99,37 @@ INSERT INTO "public"."rowfeed_cursors" (consumer, feed, shard, shard_count, valu
 INSERT INTO "public"."rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0, $11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $12) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
 RELEASE SAVEPOINT rowfeed
 SAVEPOINT rowfeed
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard, first_at, key_digest
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND key_digest IN ($3, $4) ORDER BY consumer, feed, shard, first_at, key_digest LIMIT $5
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard, first_at, key_digest LIMIT $3
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND key_digest IN ($1, $2) AND consumer > $3 ORDER BY consumer, feed, shard, first_at, key_digest LIMIT $4
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE consumer = $1 AND feed = $2 ORDER BY shard
 SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 SELECT key_digest, key_json, generation, position, op, data_shard FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND state = $4 ORDER BY first_at, key_digest LIMIT 1
 SELECT key_digest, state FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name >= $1 AND name < $2 OR name >= $3 AND name < $4
 SELECT shard_count, paused FROM "public"."rowfeed_consumers" WHERE consumer = $1 AND feed = $2
 SELECT value, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_sequences" WHERE name = $1
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
-UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
-UPDATE "public"."rowfeed_cursors" SET shard_count = $1, value = $2, generation = $3, epoch = $4, paused = $5, aside = $6, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $7 AND feed = $8 AND shard = $9
-UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard = $3
+UPDATE "public"."rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET failure = $1, failing_since = COALESCE(failing_since, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), attempts = $2, next_try = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $3 WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8
+UPDATE "public"."rowfeed_cursors" SET shard_count = $1, value = $2, generation = $3, epoch = $4, paused = $5, aside = $6, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $7 AND feed = $8 AND shard = $9
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
+UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard = $3
 UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
-UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard = $4 AND key_digest = $5
+UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5)
 
 -- drop dead letters
 SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 
 -- pause, resume, seek and reset the consumer
-UPDATE "public"."rowfeed_consumers" SET paused = $1, version = version + 1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
-UPDATE "public"."rowfeed_cursors" SET paused = $1, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_consumers" SET paused = $1, version = version + NUMBER WHERE 1 = 1 AND consumer = $2 AND feed = $3
+UPDATE "public"."rowfeed_cursors" SET paused = $1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3
 SELECT shard FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND paused <> 0 ORDER BY shard
-UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
 UPDATE "public"."rowfeed_dead_letters" SET generation = -ABS(generation), op = $1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
+UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
 SELECT feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
 
 -- deliver outside of transactions, under an epoch
@@ -144,7 +147,7 @@ SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) 
 DELETE FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1 AND feed = $2
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1 AND feed = $2
+UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2
 SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2
 
@@ -154,8 +157,8 @@ DELETE FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1
 DELETE FROM "public"."rowfeed_dead_letters" WHERE 1 = 1 AND consumer = $1
 DELETE FROM "public"."rowfeed_processed" WHERE 1 = 1 AND consumer = $1
 SELECT consumer, feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
-UPDATE "public"."rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
-UPDATE "public"."rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = $1
+UPDATE "public"."rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1
+UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1
 
 -- relay into a mirror table
 CREATE TABLE IF NOT EXISTS "rowfeed_sweep_mirror" ("ns" character varying(50) NOT NULL, "k" character varying(50) NOT NULL, PRIMARY KEY ("ns", "k"))
@@ -176,7 +179,7 @@ WITH locks AS ( SELECT l.* FROM pg_locks l WHERE l.locktype = 'relation' AND l.d
  SELECT l.pid, l.granted FROM locks l WHERE l.mode = 'AccessExclusiveLock' AND l.relation = $3::text::regclass ), found AS ( SELECT * FROM held UNION ALL SELECT l.pid, '', 'locks the feed''s table, or waits to lock it' FROM locking l UNION ALL SELECT b.pid, '', 'has used the feed''s table, which another session waits to lock' FROM ( SELECT DISTINCT unnest(pg_blocking_pids(l.pid)) AS pid FROM locking l WHERE NOT l.granted ) b ) SELECT 'pid ' || a.pid, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'), COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1), COALESCE(a.state || ': ', '') || left(a.query, 500), found.scope, a.xact_start -- of other roles' sessions only members of pg_read_all_stats are told the time, host and statement
 FROM found JOIN pg_stat_activity a ON a.pid = found.pid WHERE a.pid <> pg_backend_pid() UNION ALL SELECT 'prepared transaction ' || x.gid, x.owner::text, '', (extract(epoch FROM clock_timestamp() - x.prepared) * 1000000)::bigint, 'waits for COMMIT PREPARED or ROLLBACK PREPARED', held.scope, x.prepared -- its locks go by the number that its session had for it, and by no session
 FROM held JOIN pg_locks i ON i.pid IS NULL AND i.virtualtransaction = held.virtualtransaction AND i.locktype = 'transactionid' JOIN pg_prepared_xacts x ON x.transaction = i.transactionid WHERE held.pid IS NULL ORDER BY 7
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND feed = $1 ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND feed = $1 ORDER BY consumer, feed, shard
 SELECT consumer, feed, shard_count, paused FROM "public"."rowfeed_consumers" WHERE 1 = 1 AND feed = $1
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "public"."rowfeed_changes_kv" LIMIT 10) x), COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 
@@ -225,7 +228,7 @@ SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 
 -- divide by another number of data shards
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL, data_shards = $2 WHERE name = $3 AND state = $4 AND generation = $5
-UPDATE "public"."rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
+UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
 UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 SELECT t.feed_sync_id, t.shard, t.bucket, t."ns"::text, t."k"::text FROM "public"."rowfeed_positions_kv" t ORDER BY t."ns", t."k" LIMIT $1
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."rowfeed_positions_kv" t WHERE t.feed_sync_id = j.position OFFSET 0) t) UPDATE "public"."rowfeed_positions_kv" t SET shard = held.shard, bucket = ((held.shard + 1) * 8 - 1) / 8 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel

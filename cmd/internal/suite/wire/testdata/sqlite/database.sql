@@ -25,6 +25,16 @@ CREATE TABLE "rowfeed_audit" ( id INTEGER PRIMARY KEY, mark TEXT NOT NULL, at IN
 INSERT INTO "rowfeed_schema_version" VALUES (8, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 UPDATE "rowfeed_feeds" SET source_schema = '' WHERE source_schema = ''
 INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (9, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+ALTER TABLE "rowfeed_cursors" ADD COLUMN failing_since bigint
+ALTER TABLE "rowfeed_cursors" ADD COLUMN attempts bigint
+ALTER TABLE "rowfeed_cursors" ADD COLUMN next_try bigint
+ALTER TABLE "rowfeed_cursors" ADD COLUMN target text
+ALTER TABLE "rowfeed_feeds" ADD COLUMN failure text
+ALTER TABLE "rowfeed_feeds" ADD COLUMN failing_since bigint
+ALTER TABLE "rowfeed_feeds" ADD COLUMN attempts bigint
+ALTER TABLE "rowfeed_feeds" ADD COLUMN next_try bigint
+CREATE INDEX "rowfeed_dead_letters_first" ON "rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
+INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (10, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 COMMIT
 
 -- migrate again, and list the migrations
@@ -40,9 +50,9 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julian
 BEGIN -- isolation: Default
 UPDATE "rowfeed_sequences" SET version = version WHERE 0
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
-UPDATE "rowfeed_leases" SET expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, renewals = renewals + 1 WHERE name IN (?) AND (name = ? AND owner = ? AND epoch = ?) AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
-UPDATE "rowfeed_leases" SET renewals = renewals + 1 WHERE name = ? AND owner = ? AND epoch = ? AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
-UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = ? AND owner = ? AND epoch = ?
+UPDATE "rowfeed_leases" SET expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, renewals = renewals + NUMBER WHERE name IN (?) AND (name = ? AND owner = ? AND epoch = ?) AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+UPDATE "rowfeed_leases" SET renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ? AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
 
 -- list the leases, and take one from its holder
 UPDATE "rowfeed_leases" SET owner = ?, epoch = ?, expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, acquired_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, renewals = 0 WHERE name = ? AND epoch = ? AND (expires_at IS NULL OR expires_at <= CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
@@ -70,7 +80,8 @@ SELECT id FROM "rowfeed_audit" WHERE id > ? ORDER BY id LIMIT 1000
 DELETE FROM "rowfeed_audit" WHERE id >= ? AND id <= ? AND at < ?
 
 -- remove the tables
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "rowfeed_feeds" ORDER BY name
+SELECT name FROM "rowfeed_feeds" WHERE state <> ? ORDER BY name
+DELETE FROM "rowfeed_schema_version" WHERE version = 10
 DELETE FROM "rowfeed_schema_version" WHERE version = 9
 DROP TABLE "rowfeed_audit"
 DROP TABLE "rowfeed_tokens"

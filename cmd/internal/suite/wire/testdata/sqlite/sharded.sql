@@ -9,8 +9,8 @@ SELECT name, origin, partial, COALESCE((SELECT sql FROM sqlite_schema WHERE type
 SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno
 SELECT name FROM pragma_index_list(?)
 SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) ORDER BY name
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "rowfeed_feeds" ORDER BY name
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column FROM "rowfeed_feeds" WHERE name = ? ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" ORDER BY name
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" WHERE name = ? ORDER BY name
 INSERT INTO "rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 SELECT count(*) FROM "rowfeed_sequences" WHERE name = ?
 INSERT INTO "rowfeed_sequences" (name, value, version, updated_at) VALUES (?, ?, 0, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
@@ -64,7 +64,7 @@ SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('tabl
 SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?
 SELECT feed_sync_id, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - published_at FROM "rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT ?
 SELECT 'kv', -1, 0, NULL, 0 FROM (SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0) w
-UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + 1 WHERE name = ? AND owner = ? AND epoch = ?
+UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
 
 -- read pages of the part: all
 SELECT feed_sync_id, published_at FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? ORDER BY feed_sync_id LIMIT 1
@@ -98,33 +98,36 @@ INSERT INTO "rowfeed_cursors" (consumer, feed, shard, shard_count, value, genera
 INSERT INTO "rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, ?) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
 RELEASE SAVEPOINT rowfeed
 SAVEPOINT rowfeed
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard, first_at, key_digest
-SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at FROM "rowfeed_dead_letters" WHERE 1 = 1 ORDER BY consumer, feed, shard, first_at, key_digest
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? AND shard = ?
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? ORDER BY shard
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ? AND feed = ? AND key_digest IN (?) ORDER BY consumer, feed, shard, first_at, key_digest LIMIT ?
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard, first_at, key_digest LIMIT ?
+SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM "rowfeed_dead_letters" WHERE 1 = 1 AND key_digest IN (?) AND consumer > ? ORDER BY consumer, feed, shard, first_at, key_digest LIMIT ?
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? AND shard = ?
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? ORDER BY shard
 SELECT consumer, feed, shard_count, paused FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ? AND feed = ?
 SELECT key_digest, key_json, generation, position, op, data_shard FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND state = ? ORDER BY first_at, key_digest LIMIT 1
 SELECT key_digest, state FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ?
+SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name >= ? AND name < ? OR name >= ? AND name < ?
 SELECT shard_count, paused FROM "rowfeed_consumers" WHERE consumer = ? AND feed = ?
 SELECT value, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
-UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ?
-UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch = ?, paused = ?, aside = ?, version = version + 1, failure = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
-UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
-UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
+UPDATE "rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ?
+UPDATE "rowfeed_cursors" SET failure = ?, failing_since = COALESCE(failing_since, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000), attempts = ?, next_try = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ? WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ?
+UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch = ?, paused = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
+UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
+UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
-UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND key_digest = ?
+UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ? AND key_digest IN (?)
 
 -- drop dead letters
 SELECT count(*) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
 
 -- pause, resume, seek and reset the consumer
-UPDATE "rowfeed_consumers" SET paused = ?, version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ?
-UPDATE "rowfeed_cursors" SET paused = ?, version = version + 1, failure = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
+UPDATE "rowfeed_consumers" SET paused = ?, version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ?
+UPDATE "rowfeed_cursors" SET paused = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
 SELECT shard FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? AND paused <> 0 ORDER BY shard
-UPDATE "rowfeed_cursors" SET value = ?, generation = ?, version = version + 1, failure = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
+UPDATE "rowfeed_cursors" SET value = ?, generation = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
 UPDATE "rowfeed_dead_letters" SET generation = -ABS(generation), op = ? WHERE 1 = 1 AND consumer = ? AND feed = ?
-UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "rowfeed_consumers" k WHERE k.consumer = "rowfeed_cursors".consumer AND k.feed = "rowfeed_cursors".feed)
+UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "rowfeed_consumers" k WHERE k.consumer = "rowfeed_cursors".consumer AND k.feed = "rowfeed_cursors".feed)
 SELECT feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "rowfeed_consumers" k WHERE k.consumer = "rowfeed_cursors".consumer AND k.feed = "rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
 
 -- consume with two shards
@@ -143,7 +146,7 @@ DELETE FROM "rowfeed_processed" WHERE consumer = ? AND feed = ? AND generation =
 DELETE FROM "rowfeed_consumers" WHERE 1 = 1 AND consumer = ? AND feed = ?
 DELETE FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ? AND feed = ?
 DELETE FROM "rowfeed_processed" WHERE 1 = 1 AND consumer = ? AND feed = ?
-UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ? AND feed = ?
+UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ?
 SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
 DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
 
@@ -153,8 +156,8 @@ DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ?
 DELETE FROM "rowfeed_dead_letters" WHERE 1 = 1 AND consumer = ?
 DELETE FROM "rowfeed_processed" WHERE 1 = 1 AND consumer = ?
 SELECT consumer, feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed
-UPDATE "rowfeed_consumers" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
-UPDATE "rowfeed_cursors" SET version = version + 1 WHERE 1 = 1 AND consumer = ?
+UPDATE "rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ?
+UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ?
 
 -- relay into a mirror table
 CREATE TABLE IF NOT EXISTS "rowfeed_sweep_mirror" ("id" BIGINT NOT NULL, PRIMARY KEY ("id"))
@@ -171,7 +174,7 @@ SELECT value, updated_at FROM "rowfeed_sequences" WHERE name = ?
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT 1000000) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 SELECT count(*) FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL
 SELECT file FROM pragma_database_list WHERE name = 'main'
-SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, failure FROM "rowfeed_cursors" WHERE 1 = 1 AND feed = ? ORDER BY consumer, feed, shard
+SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "rowfeed_cursors" WHERE 1 = 1 AND feed = ? ORDER BY consumer, feed, shard
 SELECT consumer, feed, shard_count, paused FROM "rowfeed_consumers" WHERE 1 = 1 AND feed = ?
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT 10) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 
@@ -216,7 +219,7 @@ SELECT value FROM "rowfeed_sequences" WHERE name = ?
 
 -- divide by another number of data shards
 UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL, data_shards = ? WHERE name = ? AND state = ? AND generation = ?
-UPDATE "rowfeed_sequences" SET version = version + 1 WHERE name = 'kv'
+UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
 UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 UPDATE "rowfeed_positions_kv" SET shard = ?, bucket = ? WHERE feed_sync_id = ?
 SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
