@@ -151,11 +151,13 @@ func TestStandbyPublisherTakesOver(t *testing.T) {
 		})
 		first.cut.Store(true)
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
-		x.Eventually("the second publishes", func() bool { return second.published.Load() == 1 })
+		x.Eventually("the second publishes", func() bool {
+			return second.published.Load() == 1 && second.told(true) != nil
+		})
 		first.cut.Store(false)
 		x.Eventually("the first stands by behind the second", func() bool {
 			e, mine := first.told(false), second.told(true)
-			return e != nil && mine != nil && e.Owner == mine.Owner
+			return e != nil && e.Owner == mine.Owner
 		})
 		x.Exec("INSERT INTO kv VALUES (2, 'k', 0)")
 		x.Eventually("all is published", x.AllPublished)
