@@ -33,23 +33,25 @@ type cursorView struct {
 	Percent int // length of the bar
 }
 
-// State returns the text of the consumer's badge.
+// State returns the text of the consumer's badge: the state of its shards that needs attention most.
 func (c consumerView) State() string {
-	switch {
-	case c.Paused > 0 && c.Paused == len(c.Shards):
-		return "paused"
-	case c.Failing > 0:
-		return "failing"
-	case c.Paused > 0:
-		return "partly paused"
-	case c.Seconds == 0:
-		return "up to date"
-	case c.Seconds < 0 && (c.Behind == nil || *c.Behind > 0):
-		return "unknown"
-	case c.Seconds < 0:
-		return "up to date"
+	shards := map[string]int{}
+	for i := range c.Shards {
+		shards[c.Shards[i].State()]++
 	}
-	return "behind"
+	switch {
+	case shards["paused"] == len(c.Shards):
+		return "paused"
+	case shards["failing"] > 0:
+		return "failing"
+	case shards["paused"] > 0:
+		return "partly paused"
+	case shards["behind"] > 0:
+		return "behind"
+	case shards["unknown"] > 0:
+		return "unknown"
+	}
+	return "ok"
 }
 
 // BehindSeconds returns nil if it is unknown for all shards.
