@@ -158,7 +158,7 @@ func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, 
 			}
 			until := letters[n-1]
 			letters = letters[n:]
-			where := func(b *dialect.Builder) string { // by time, for databases that look for digests in the list's index
+			where := func(b *dialect.Builder) string { // by time: PostgreSQL may look for digests in the list's index
 				return batch.where(b) + " AND first_at >= " + b.Arg(of.FirstAt.UnixMicro()) + " AND first_at <= " +
 					b.Arg(until.FirstAt.UnixMicro())
 			}
