@@ -156,11 +156,16 @@ func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, 
 			for i, l := range letters[:n] {
 				batch.digests[i] = l.digest
 			}
+			until := letters[n-1]
 			letters = letters[n:]
+			where := func(b *dialect.Builder) string { // by time: PostgreSQL may look for digests in the list's index
+				return batch.where(b) + " AND first_at >= " + b.Arg(of.FirstAt.UnixMicro()) + " AND first_at <= " +
+					b.Arg(until.FirstAt.UnixMicro())
+			}
 			var changed int64
 			err := db.Store.InTx(ctx, dialect.ForRecord, doing+" dead letters", func(tx dialect.Querier) (err error) {
 				if _, err = db.LockWhole(ctx, tx, batch.q.ConsumerID); err == nil {
-					changed, err = fn(tx, of, batch.where)
+					changed, err = fn(tx, of, where)
 				}
 				return err
 			})

@@ -29,6 +29,8 @@ func nameOf(text string) string {
 	switch {
 	case has("SELECT consumer, feed", "dead_letters", "ORDER BY consumer"):
 		return "list letters"
+	case strings.HasPrefix(text, "UPDATE") && has("dead_letters", "key_digest IN"):
+		return "retry letters"
 	case strings.HasPrefix(text, "WITH batch"):
 		return "publish batch"
 	case has("SELECT seq FROM", "LIMIT 1"):
