@@ -2,7 +2,6 @@ package consume
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -129,32 +128,26 @@ func (s *cursorState) failed(ctx context.Context, why error, pause time.Duration
 	ctx, stop := context.WithTimeout(ctx, noteTimeout)
 	defer stop()
 	db, text := s.db, store.FailureText(why, s.object())
-	stored := false
-	err := db.Store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, tx dialect.Querier) error {
-		version := s.version
-		if version == 0 { // this run has not read the cursor yet
-			row, err := db.cursorOf(ctx, tx, s.c.Name, s.feed, s.shard)
-			if err != nil || row == nil {
-				return err
-			}
-			version = row.version
+	q, version := db.Store.On(), s.version
+	if version == 0 { // this run has not read the cursor yet
+		row, err := db.cursorOf(ctx, q, s.c.Name, s.feed, s.shard)
+		if err != nil || row == nil {
+			return false
 		}
-		b := db.builder()
-		query := "UPDATE " + db.table("cursors") + " SET " + db.Store.SetFailure(b, text, s.attempts, pause) +
-			" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) +
-			" AND shard = " + b.Arg(s.shard) + " AND shard_count = " + b.Arg(s.count) +
-			" AND version = " + b.Arg(version)
-		if s.epoch != 0 { // without a lease the cursor may still have an earlier epoch
-			query += " AND epoch = " + b.Arg(s.epoch)
-		}
-		n, err := tx.Exec(ctx, query, b.Args()...)
-		stored = n == 1
-		return err
-	})
-	if err == nil && stored {
+		version = row.version
+	}
+	b := db.builder()
+	query := "UPDATE " + db.table("cursors") + " SET " + db.Store.SetFailure(b, text, s.attempts, pause) +
+		" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) + " AND shard = " + b.Arg(s.shard) +
+		" AND shard_count = " + b.Arg(s.count) + " AND version = " + b.Arg(version)
+	if s.epoch != 0 { // without a lease the cursor may still have an earlier epoch
+		query += " AND epoch = " + b.Arg(s.epoch)
+	}
+	n, err := q.Exec(ctx, query, b.Args()...)
+	if err == nil && n == 1 {
 		s.failure = true
 	}
-	return err == nil && !stored
+	return err == nil && n == 0
 }
 
 // noteTimeout limits how long a failed attempt waits until its error is stored.

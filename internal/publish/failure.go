@@ -2,7 +2,6 @@ package publish
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync"
 	"time"
@@ -46,13 +45,10 @@ func (f *Publisher) note(ctx context.Context, err error, pause time.Duration) in
 	// The database may be what fails. The next pass must not wait for it.
 	ctx, stop := context.WithTimeout(ctx, noteTimeout)
 	defer stop()
-	if f.Store.Once(ctx, dialect.ForRecord, func(_ *sql.Tx, q dialect.Querier) error {
-		b := dialect.NewBuilder(f.Store.Dialect)
-		_, err := q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+f.Store.SetFailure(b,
-			store.FailureText(err, feedtype.FeedObject(f.Name)), s.attempts, pause)+" WHERE name = "+b.Arg(f.Name),
-			b.Args()...)
-		return err
-	}) == nil {
+	b := dialect.NewBuilder(f.Store.Dialect)
+	if _, failed := f.Store.On().Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+f.Store.SetFailure(b,
+		store.FailureText(err, feedtype.FeedObject(f.Name)), s.attempts, pause)+" WHERE name = "+b.Arg(f.Name),
+		b.Args()...); failed == nil {
 		s.stored = true
 	}
 	return s.attempts
