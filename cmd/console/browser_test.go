@@ -90,7 +90,8 @@ func newSite(t *testing.T, tokens bool) *site {
 			VALUES ('mirror', 'orders', ?, 6, ?, 1, 0, 1, ?, 0, ?)`,
 			i, fmt.Sprint(1200-i*i*40), i/5, time.Now().UnixMicro())
 	}
-	exec(t, pool, `UPDATE rowfeed_cursors SET target = 'webhook https://hooks.example/orders' WHERE consumer = 'mirror'`)
+	exec(t, pool, `UPDATE rowfeed_cursors SET target = 'webhook https://hooks.example/orders'
+		WHERE consumer = 'mirror'`)
 	exec(t, pool, `UPDATE rowfeed_cursors SET failure = ?, failing_since = ?, attempts = 12, next_try = ?
 		WHERE consumer = 'mirror' AND shard = 3`,
 		"POST https://hooks.example/orders: 503 Service Unavailable. Next: see the receiver's log",

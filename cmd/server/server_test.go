@@ -129,7 +129,7 @@ func TestReadiness(t *testing.T) {
 
 	x.exec(t, `DROP TRIGGER `+trigger(t, x))
 	r.waitReasons(t, `feed "kv": `)
-	if _, body := r.get(t, "/"); !strings.Contains(body, "Something is wrong") {
+	if _, body := r.get(t, "/"); !strings.Contains(body, "problems-title") {
 		t.Error("the console does not show the problem")
 	}
 	if _, err := x.feed.Admin().Upgrade(t.Context()); err != nil {

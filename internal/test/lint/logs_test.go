@@ -20,6 +20,7 @@ var attributes = map[string]bool{
 	"doing": true, "attempt": true, "changes": true, "keys": true, "head": true, "entries": true, "vanished": true,
 	"accepted": true, "rejected": true, "address": true, "publishing": true, "tls": true, "path": true, "status": true,
 	"state": true, "certificate_ends": true, "actor": true, "act": true, "object": true, "client": true,
+	"key": true, "position": true, "attempts": true, "omitted": true,
 }
 
 var logging = regexp.MustCompile(`^(Debug|Info|Warn|Error|Log)(Context)?$`)
