@@ -129,8 +129,8 @@ func (f *Feed) Publish(ctx context.Context) (n int, err error) { return f.publis
 //
 // The publishers of a feed, in all processes, take turns by the lease "publish:<feed>" (Config.PublisherLease): one
 // publishes, the others stand by. The lease saves work. Several publishers are safe without it, by the lock of the
-// feed's sequence. So a publisher that stands by publishes changes that wait for more than a second: the one with the
-// lease was killed, or is stopped.
+// feed's sequence. A publisher that stands by also publishes changes that have waited for more than a second, because
+// the holder of the lease may have been killed or stopped.
 func (f *Feed) RunPublisher(ctx context.Context) error { return f.publisher.RunPublisher(ctx) }
 
 // Wake makes this process's publisher of the feed poll for changes at once. Call it after the commit of a transaction

@@ -215,7 +215,7 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	})
 }
 
-// CursorMove is what setting a consumer's cursors changes for it.
+// CursorMove counts the positions that a consumer skips or receives again when its cursors are set.
 type CursorMove struct {
 	// Counted tells whether the numbers are known. They are not for feeds with ULIDs, for feeds in other databases, and
 	// for cursors of another generation.

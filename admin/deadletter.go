@@ -39,8 +39,8 @@ func (db *Admin) GroupDeadLetters(ctx context.Context, q feedtype.LetterQuery) (
 }
 
 // LetterRow returns the entry that a retry of a dead letter delivers: the row with its present content, or the content
-// that the feed has stored. It returns nil if there is none: the row is deleted, a newer version has not reached the
-// letter yet, or the consumer has restarted. If the feed is not in this database, the error has the code UnknownFeed.
+// that the feed has stored. It returns nil if the row is deleted, if a newer version has not reached the letter
+// yet, or if the consumer has restarted. If the feed is not in this database, the error has the code UnknownFeed.
 func (db *Admin) LetterRow(ctx context.Context, l feedtype.DeadLetter) (*feedtype.Entry, error) {
 	f, err := db.feed(ctx, l.Feed)
 	if err != nil || l.Generation == 0 || l.Op == feedtype.Delete {

@@ -112,7 +112,7 @@ func (s *share) Enter(ctx context.Context) (bytes int, err error) {
 	}
 	m.refused++
 	return 0, problem(Overloaded, "try again; read pages faster, or fewer of them at the same time",
-		"the pages that are being sent use the memory for pages: %s. None became free in %s", m.shortage(s), m.wait)
+		"the pages that are being sent use the memory for pages: %s. No memory for the page became free in %s", m.shortage(s), m.wait)
 }
 
 // Leave implements feedtype.Room.
@@ -164,9 +164,9 @@ func (m *memory) free(feed *feedMemory, client string) int {
 	return free
 }
 
-// grant gives a share the memory for a page, if it is free: for rows twice as large as those of the feed's last page,
-// or more if much is free. When memory is short, pages get smaller. A quarter is kept for small pages, so that slow
-// readers of large ones leave something.
+// grant gives a share the memory for a page, if it is free. It expects rows twice as large as those of the feed's last
+// page, and grants more if much is free. When memory is short, pages get smaller. A quarter is kept for small pages, so
+// that slow readers of large pages leave something.
 func (m *memory) grant(s *share) bool {
 	half, free := m.limit/2, m.free(s.feed, s.client)
 	spare := free - half/4

@@ -31,7 +31,7 @@ type DeadLetter struct {
 	LastAt     time.Time       `json:"last_at"`
 }
 
-// LetterQuery selects dead letters. Fields that are empty select all.
+// LetterQuery selects dead letters. An empty field does not restrict the selection.
 type LetterQuery struct {
 	ConsumerID
 	// Key selects one key, as entries show it: a JSON object, or the value of its only column. The columns of a JSON

@@ -82,7 +82,7 @@ var (
 	descPaused = desc("consumer_paused_shards", "Shards of a consumer that an operator has paused.", "consumer",
 		"feed")
 	descFailing = desc("failing", "1 if the publisher of the feed, or a shard of the consumer, keeps failing; else 0. "+
-		"The consumer is empty for a publisher.", "feed", "consumer")
+		"The label consumer is empty for a publisher.", "feed", "consumer")
 	descFailingFor = desc("failing_seconds",
 		"Time since the first failed attempt, of what keeps failing; else 0.", "feed", "consumer")
 	descAttempts = desc("failing_attempts", "Attempts that have failed in a row.", "feed",

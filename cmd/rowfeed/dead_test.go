@@ -78,9 +78,9 @@ func TestDeadListHasPagesAndGroups(t *testing.T) {
 	s.fails(cli.ExitUsage, "dead list --after 12")
 }
 
-// TestDeadVerbsSayTheNumberFirst (M72): before dead letters are retried or dropped, a terminal shows how many there are
+// TestDeadRetryAndDropAskWithCount (M72): before dead letters are retried or dropped, a terminal shows how many there are
 // and asks. Without a terminal nothing is changed, unless --yes is given or keys are named.
-func TestDeadVerbsSayTheNumberFirst(t *testing.T) {
+func TestDeadRetryAndDropAskWithCount(t *testing.T) {
 	s := withLetters(t)
 	left := func(want int) {
 		t.Helper()
@@ -133,9 +133,9 @@ func TestDeadVerbsSayTheNumberFirst(t *testing.T) {
 	left(0)
 }
 
-// TestMovesSayWhatTheyCost (M72): on a terminal, `consumer seek`, `consumer reset` and `feed drop` say how much is
+// TestSeekResetAndDropSayTheirEffect (M72): on a terminal, `consumer seek`, `consumer reset` and `feed drop` say how much is
 // skipped, sent again or lost, and ask. An impossible cursor is refused before. A script is not asked.
-func TestMovesSayWhatTheyCost(t *testing.T) {
+func TestSeekResetAndDropSayTheirEffect(t *testing.T) {
 	s := withFeed(t)
 	s.consume(0)
 	for _, c := range []struct{ line, question string }{

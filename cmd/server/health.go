@@ -47,7 +47,7 @@ type found struct {
 
 // failing is one cause that keeps publishers, consumers or relays from their work.
 type failing struct {
-	Who      []string  `json:"who"`
+	Who      []string  `json:"concerns"`
 	Error    string    `json:"error"`
 	Since    time.Time `json:"since"` // of the first of them
 	Attempts int       `json:"attempts"`

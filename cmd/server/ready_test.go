@@ -139,7 +139,7 @@ func TestReadyNamesCauseOnce(t *testing.T) {
 	r.waitReasons(t)
 	_, body := r.get(t, "/readyz")
 	if n := strings.Count(body, "never"); n != 1 || !strings.Contains(body,
-		`"who":["consumer \"one\" of feed \"kv\"","consumer \"two\" of feed \"kv\""]`) {
+		`"concerns":["consumer \"one\" of feed \"kv\"","consumer \"two\" of feed \"kv\""]`) {
 		t.Errorf("%d times in %s", n, body)
 	}
 	const rows = `WITH n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 500) `

@@ -23,8 +23,8 @@ func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
 }
 
 // Settings implements [dialect.Publish]. The server ends a publisher's session that is silent for ten seconds inside
-// a transaction: a process that is stopped would keep the lock of the sequence's row for as long as the server waits
-// otherwise. MySQL has no other bound for that, and none that ends with the transaction.
+// a transaction. Otherwise a stopped process would keep the lock of the sequence's row until the server's own timeout,
+// eight hours by default. MySQL has no other bound for that, and none that ends with the transaction.
 func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string {
 	if !isPublishing(p) {
 		return nil

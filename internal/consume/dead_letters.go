@@ -181,7 +181,7 @@ func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, 
 	case found:
 	case q.Key != "":
 		return 0, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: q.String(),
-			Cause: "there is no dead letter with key " + q.Key, Next: "`rowfeed dead list` shows those there are"}
+			Cause: "there is no dead letter with key " + q.Key, Next: "`rowfeed dead list` lists the existing ones"}
 	case q.Consumer != "":
 		return 0, db.knowsConsumer(ctx, q.ConsumerID)
 	}

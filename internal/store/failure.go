@@ -20,8 +20,8 @@ const (
 // longestFailure is the maximum length of a stored error, in characters.
 const longestFailure = 1000
 
-// NotesFailure tells whether an attempt is stored, so that fast attempts do not become as many writes. It is if the
-// number of attempts has doubled, if the next one is a second or more away, or if there is none.
+// NotesFailure tells whether to store a failed attempt. Of fast attempts it selects those at which the number of
+// attempts has doubled. Others are stored if the next attempt is at least a second away, or if there is no next one.
 func NotesFailure(attempts int, pause time.Duration) bool {
 	return bits.OnesCount(uint(attempts)) == 1 || pause >= time.Second || pause == 0
 }
@@ -39,7 +39,7 @@ func (s *Store) SetFailure(b *dialect.Builder, text string, attempts int, pause 
 }
 
 // FailureText returns the text of an error as it is stored: valid UTF-8 of bounded length. It leaves out the object,
-// which is the one whose row has the text. So one cause has one text, whomever it concerns.
+// which is the one whose row has the text. So one cause has the same text for all feeds and consumers.
 func FailureText(err error, object string) string {
 	var known *feedtype.Error
 	if errors.As(err, &known) && err == error(known) && known.Object == object {

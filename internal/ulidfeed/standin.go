@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Waiting returns the first shard with records, and how far ULIDs have been given in it.
+// Waiting returns the first shard with records and its highest ULID as a text, or "" if no record waits.
 func (f *Outbox) Waiting(ctx context.Context) (string, error) {
 	r := f.Record.Load()
 	feed, among := r.Feed(f.Store.Names), f.Gaps.Since(r.Generation)

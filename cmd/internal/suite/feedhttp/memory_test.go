@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestPagesCutByMemoryAreComplete (M66): pages that the server's memory cuts have all entries of the feed, each once.
+// TestPagesCutByMemorySkipNoEntry (M66): pages that the server's memory cuts have all entries of the feed, each once.
 // The last page says that no more follow.
-func TestPagesCutByMemoryAreComplete(t *testing.T) {
+func TestPagesCutByMemorySkipNoEntry(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		t.Parallel()
 		pool := e.New(t).OpenTapped(t, testdb.Hooks{})

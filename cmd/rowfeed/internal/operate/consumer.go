@@ -282,7 +282,7 @@ func (o *consumerOptions) effect(ctx context.Context, s *cli.Session, to rowfeed
 	case !sum.Counted:
 		return "It receives entries again, or never receives some: their number is not known.", nil
 	case sum.Skipped == 0 && sum.Repeated == 0:
-		return "It stays where it is.", nil
+		return "The cursor does not move.", nil
 	case sum.Repeated == 0:
 		return fmt.Sprintf("It never receives what is at the next %s.", cli.Plural(sum.Skipped, "position")), nil
 	case sum.Skipped == 0:

@@ -190,8 +190,8 @@ func (o *deadPage) list(ctx context.Context, a *cli.App, s *cli.Session) error {
 
 // none says that no dead letter was found.
 func (o *deadPage) none() string {
-	if o.error != "" || len(o.keys) > 0 || o.after != "" {
-		return "no dead letter in this database is selected"
+	if o.consumer+o.feed+o.error+o.after != "" || len(o.keys) > 0 || o.oneShard() {
+		return "no dead letter matches the consumer and the filters"
 	}
 	return noLetters
 }
@@ -310,7 +310,7 @@ func (o *deadPage) show(ctx context.Context, a *cli.App) error {
 func (o *deadOptions) noSuchKey(key string) error {
 	return &rowfeed.Error{Code: rowfeed.UnknownConsumer, Object: o.id().String(),
 		Cause: "there is no dead letter with key " + key,
-		Next:  "`rowfeed dead list " + o.consumer + "` shows those there are"}
+		Next:  "`rowfeed dead list " + o.consumer + "` lists the existing ones"}
 }
 
 // deadChange changes dead letters.

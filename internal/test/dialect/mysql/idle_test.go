@@ -14,9 +14,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestIdleBoundEndsWithThePass: a publisher's transaction has a wait_timeout of at most ten seconds. Afterwards the
-// session has its own again, however the pass ends, so that no other user of the pool loses a connection.
-func TestIdleBoundEndsWithThePass(t *testing.T) {
+// TestWaitTimeoutIsRestoredAfterPass: in a publisher's transaction wait_timeout is at most ten seconds. Afterwards it is
+// restored, however the pass ends, so that no other user of the pool loses a connection.
+func TestWaitTimeoutIsRestoredAfterPass(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
 		h.add(h.open(), "t")
