@@ -115,8 +115,8 @@ func OwnSchema(s Spelling, n Names) Migration {
 }
 
 // Failures is version 10. The failure of a consumer is stored with its cursor, that of a publisher with its feed: what
-// fails, since when, how often, and when it is tried again. The index is for reading dead letters in pages, the oldest first. once returns the
-// statements that run ddl, which adds a "column" or an "index" with this name to a table.
+// fails, since when, how often, and when it is tried again. The index is for reading dead letters in pages, the oldest
+// first. once returns the statements that run ddl, which adds a "column" or an "index" with this name to a table.
 func Failures(s Spelling, n Names, once func(kind, table, name, ddl string) []string) Migration {
 	table := func(base string) string { return Qualified(s, n.Table(base)) }
 	if once == nil {

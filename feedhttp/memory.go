@@ -112,7 +112,8 @@ func (s *share) Enter(ctx context.Context) (bytes int, err error) {
 	}
 	m.refused++
 	return 0, problem(Overloaded, "try again; read pages faster, or fewer of them at the same time",
-		"the pages that are being sent use the memory for pages: %s. No memory for the page became free in %s", m.shortage(s), m.wait)
+		"the pages that are being sent use the memory for pages: %s. No memory for the page became free in %s",
+		m.shortage(s), m.wait)
 }
 
 // Leave implements feedtype.Room.

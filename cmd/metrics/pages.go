@@ -14,7 +14,8 @@ type pages struct {
 var (
 	descPageMemory = desc("page_memory_bytes", "Memory of the pages that are read, encoded and sent now, in bytes.")
 	descPageLimit  = desc("page_memory_limit_bytes",
-		"Maximum memory of all pages together, in bytes. The pages of one feed, and of one client, may use at most half.")
+		"Maximum memory of all pages together, in bytes. The pages of one feed, and of one client, may use at most "+
+			"half.")
 	descPageRefused = desc("page_memory_refusals_total",
 		"Requests that were refused because no memory for their page became free in time.")
 )

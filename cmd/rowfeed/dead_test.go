@@ -78,8 +78,8 @@ func TestDeadListHasPagesAndGroups(t *testing.T) {
 	s.fails(cli.ExitUsage, "dead list --after 12")
 }
 
-// TestDeadRetryAndDropAskWithCount (M72): before dead letters are retried or dropped, a terminal shows how many there are
-// and asks. Without a terminal nothing is changed, unless --yes is given or keys are named.
+// TestDeadRetryAndDropAskWithCount (M72): before dead letters are retried or dropped, a terminal shows how many there
+// are and asks. Without a terminal nothing is changed, unless --yes is given or keys are named.
 func TestDeadRetryAndDropAskWithCount(t *testing.T) {
 	s := withLetters(t)
 	left := func(want int) {
@@ -133,8 +133,8 @@ func TestDeadRetryAndDropAskWithCount(t *testing.T) {
 	left(0)
 }
 
-// TestSeekResetAndDropSayTheirEffect (M72): on a terminal, `consumer seek`, `consumer reset` and `feed drop` say how much is
-// skipped, sent again or lost, and ask. An impossible cursor is refused before. A script is not asked.
+// TestSeekResetAndDropSayTheirEffect (M72): on a terminal, `consumer seek`, `consumer reset` and `feed drop` say how
+// much is skipped, sent again or lost, and ask. An impossible cursor is refused before. A script is not asked.
 func TestSeekResetAndDropSayTheirEffect(t *testing.T) {
 	s := withFeed(t)
 	s.consume(0)

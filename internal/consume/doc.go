@@ -9,6 +9,6 @@
 //
 // Begin reading with instance.go (which shards), then run.go (the loop of one shard), apply.go (how a batch is handled)
 // and tx.go (its transaction). One of two workers wins a cursor in compare_and_set.go. A failing key is set aside in
-// set_aside.go, and handled again in release.go. cursor.go stores a failure, and clears it after a success. ULID feeds replace the loop by a worker: ulid_worker.go. DESIGN.md
-// explains ordering and locking.
+// set_aside.go, and handled again in release.go. cursor.go stores a failure, and clears it after a success. ULID feeds
+// replace the loop by a worker: ulid_worker.go. DESIGN.md explains ordering and locking.
 package consume

@@ -14,8 +14,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestWaitTimeoutIsRestoredAfterPass: in a publisher's transaction wait_timeout is at most ten seconds. Afterwards it is
-// restored, however the pass ends, so that no other user of the pool loses a connection.
+// TestWaitTimeoutIsRestoredAfterPass: in a publisher's transaction wait_timeout is at most ten seconds. Afterwards it
+// is restored, however the pass ends, so that no other user of the pool loses a connection.
 func TestWaitTimeoutIsRestoredAfterPass(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
