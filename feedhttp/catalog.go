@@ -64,13 +64,24 @@ func (s *sources) share(r *http.Request, feed string, req feedtype.Request, by *
 	return s.memory.newShare(feed, s.client(r.Context()), req.Limit, by.memory())
 }
 
-// page fetches a page within the memory of its share. fetch is called again if the page needs more memory.
+// page fetches a page within the memory of its share. fetch is called again if the page needs more memory. It then has
+// to begin at the same cursor, so the cursor that "now" or a time means is fetched before the request waits.
 func (s *share) page(ctx context.Context, req feedtype.Request,
 	fetch func(feedtype.Request) (feedtype.Page, error),
 ) (feedtype.Page, error) {
 	req.Room = s
+	_, isTime, _ := req.After.Time()
+	wait := req.Wait
+	begins := wait > 0 && !req.Consistent && (req.After == feedtype.Now || isTime)
+	if begins {
+		req.Wait = 0
+	}
 	for {
 		page, err := fetch(req)
+		if err == nil && begins && len(page.Entries) == 0 {
+			begins, req.After, req.Wait = false, page.Cursor, wait
+			continue
+		}
 		if err != nil || s.settle(page) {
 			return page, err
 		}

@@ -60,7 +60,7 @@ type share struct {
 	limit  int    // entries
 	coding int    // the maximum memory to encode the page, unless its rows are larger
 	held   int
-	least  int           // what a page that was dropped needs
+	least  int           // what a page that was dropped needs; 0 after it was read again
 	ready  chan struct{} // nil unless the request waits; closed when it holds memory
 }
 
@@ -139,7 +139,7 @@ func (s *share) settle(page feedtype.Page) bool {
 	before, needs := s.held, s.needs(size)
 	// A page that has all that a feed may have is sent, even if its only row is larger.
 	fits := needs <= before || before >= m.limit/2 || needs-before <= m.free(s.feed, s.client)
-	if !fits {
+	if s.least = 0; !fits {
 		s.least, needs = min(needs, m.limit/2), 0
 	}
 	if m.hold(s, needs); needs < before {

@@ -272,6 +272,24 @@ func TestRowLargerThanItsMemoryIsSent(t *testing.T) {
 	}
 }
 
+// TestLargePageDoesNotEnlargeLaterPages: only the page that was read again gets the memory that it needs.
+func TestLargePageDoesNotEnlargeLaterPages(t *testing.T) {
+	source := &rowsOf{size: 3 << 20}
+	share := newMemory(pageMemory, time.Hour).newShare("kv", "", 1, streamMemory)
+	for _, size := range []int{3 << 20, 10} {
+		source.size = size
+		if _, err := share.page(t.Context(), feedtype.Request{Limit: 1}, func(req feedtype.Request) (feedtype.Page, error) {
+			return source.Fetch(t.Context(), req)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		share.Leave()
+	}
+	if _, err := share.Enter(t.Context()); err != nil || source.fetched != 3 || share.held > pageMemory/8 {
+		t.Errorf("%d pages were read, and a small page gets %d bytes; %v", source.fetched, share.held, err)
+	}
+}
+
 // TestIdleStreamHoldsNoMemory: a stream holds memory while it sends a page, and none afterwards.
 func TestIdleStreamHoldsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -106,6 +106,25 @@ func TestHiddenEntryDoesNotEndAWait(t *testing.T) {
 	}
 }
 
+// TestLargeEntryEndsAWaitOfAView: an entry behind a hidden one ends a wait from "now", also if it is larger than the
+// memory that its page got.
+func TestLargeEntryEndsAWaitOfAView(t *testing.T) {
+	g := guard(t)
+	g.server.Config.Handler = Identify(g.tokens)(Required(feedhttp.NewHandler(Over(feedhttp.Of(g.db)),
+		&feedhttp.Config{PageMemory: 1 << 20})))
+	token := acme(g, "acme", "kv")
+	got := make(chan string, 1)
+	go func() { got <- g.rows("/_feeds/fetch/kv?after=now&wait=1m", token) }()
+	g.await("it waits", func() bool { return g.waiters() == 1 })
+	g.exec("INSERT INTO kv VALUES ('evil', 'e', '', '')")
+	g.publish()
+	g.exec("INSERT INTO kv VALUES ('acme', 'n', '" + strings.Repeat("v", 1<<20) + "', '')")
+	g.publish()
+	if body := <-got; !strings.Contains(body, `"k":"n"`) || strings.Contains(body, "evil") {
+		t.Errorf("%.300s", body)
+	}
+}
+
 // TestViewsDoNotSharePages: clients with different views do not share encoded pages.
 func TestViewsDoNotSharePages(t *testing.T) {
 	g := guard(t)

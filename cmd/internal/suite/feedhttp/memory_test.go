@@ -115,3 +115,28 @@ func TestWaitingRequestsHoldNoMemory(t *testing.T) {
 		t.Errorf("%s", block)
 	}
 }
+
+// TestLargeEntryEndsAWaitFromNow: a request that waits from "now", or from a time, gets an entry that is larger than
+// its memory. The entry is read a second time, and the cursor from which the request waited has not moved.
+func TestLargeEntryEndsAWaitFromNow(t *testing.T) {
+	x := newPollFixture(t, nil, nil)
+	x.handler = feedhttp.NewHandler(feedhttp.Of(x.db), &feedhttp.Config{Heartbeat: time.Hour, PageMemory: 1 << 20})
+	x.server = serve(t, x.handler)
+	tomorrow := time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339)
+	got := map[string]<-chan answer{}
+	for _, path := range []string{"/_feeds/fetch/kv?after=now&wait=1m", "/_feeds/fetch/kv?wait=1m&after=at:" + tomorrow} {
+		got[path] = later(t, x.server, path)
+	}
+	for give := time.Now().Add(time.Minute); x.db.Admin().Readers()["kv"] < len(got); runtime.Gosched() {
+		if time.Now().After(give) {
+			t.Fatalf("%d requests wait after a minute", x.db.Admin().Readers()["kv"])
+		}
+	}
+	x.exec(t, `INSERT INTO kv VALUES (2, '`+strings.Repeat("v", 2<<20)+`')`)
+	x.publish(t, x.feed)
+	for path, a := range got {
+		if a := <-a; a.status != 200 || !strings.Contains(a.body, `"position":"2"`) {
+			t.Errorf("%s: %d %.200s", path, a.status, a.body)
+		}
+	}
+}
