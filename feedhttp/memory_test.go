@@ -272,15 +272,14 @@ func TestRowLargerThanItsMemoryIsSent(t *testing.T) {
 	}
 }
 
-// TestLargePageDoesNotEnlargeLaterPages: only the page that was read again gets the memory that it needs.
-func TestLargePageDoesNotEnlargeLaterPages(t *testing.T) {
+// TestSmallPageAfterALargeOneGetsItsShare: only the page that was read again gets the memory that it needs.
+func TestSmallPageAfterALargeOneGetsItsShare(t *testing.T) {
 	source := &rowsOf{size: 3 << 20}
 	share := newMemory(pageMemory, time.Hour).newShare("kv", "", 1, streamMemory)
 	for _, size := range []int{3 << 20, 10} {
 		source.size = size
-		if _, err := share.page(t.Context(), feedtype.Request{Limit: 1}, func(req feedtype.Request) (feedtype.Page, error) {
-			return source.Fetch(t.Context(), req)
-		}); err != nil {
+		fetch := func(req feedtype.Request) (feedtype.Page, error) { return source.Fetch(t.Context(), req) }
+		if _, err := share.page(t.Context(), feedtype.Request{Limit: 1}, fetch); err != nil {
 			t.Fatal(err)
 		}
 		share.Leave()
