@@ -13,6 +13,9 @@ type Publish interface {
 	TxOptions(p Purpose) *sql.TxOptions
 	Settings(p Purpose, n Names) []string
 	Restore(p Purpose) string
+	// Unlocked is a clause that makes a SELECT leave out rows that another transaction has locked; "" if the database
+	// locks no rows.
+	Unlocked() string
 	// Durability returns an error if a power failure could undo a commit of this connection. The error names
 	// the setting to change.
 	Durability(ctx context.Context, q Querier) error

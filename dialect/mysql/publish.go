@@ -44,6 +44,9 @@ func (Dialect) Restore(p dialect.Purpose) string {
 
 func isPublishing(p dialect.Purpose) bool { return p == dialect.ForPublish || p == dialect.ForMove }
 
+// Unlocked implements [dialect.Publish].
+func (Dialect) Unlocked() string { return " FOR UPDATE SKIP LOCKED" }
+
 // Durability implements [dialect.Publish].
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	var log commitLog

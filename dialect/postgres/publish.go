@@ -110,6 +110,9 @@ func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string { return []
 // Restore implements [dialect.Publish]. Every setting ends with its transaction.
 func (Dialect) Restore(dialect.Purpose) string { return "" }
 
+// Unlocked implements [dialect.Publish].
+func (Dialect) Unlocked() string { return " FOR UPDATE SKIP LOCKED" }
+
 // Durability implements [dialect.Publish]. It checks the setting that Settings has raised, and those that only
 // the server's configuration determines.
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {

@@ -29,6 +29,9 @@ func (d Dialect) Settings(p dialect.Purpose, n dialect.Names) []string {
 // Restore implements [dialect.Publish]. There is nothing to restore.
 func (Dialect) Restore(dialect.Purpose) string { return "" }
 
+// Unlocked implements [dialect.Publish].
+func (Dialect) Unlocked() string { return "" }
+
 // Durability implements [dialect.Publish]. It demands synchronous=FULL or EXTRA: with NORMAL, a WAL database
 // loses the newest commits in a power failure.
 func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {

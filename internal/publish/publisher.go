@@ -49,8 +49,8 @@ func New(feed *catalog.Feed, w *watch.Watcher, gaps *gap.Tracker, p func() (Posi
 type Positioner interface {
 	// Pending returns a query that has a row if a change is pending; "" if the feed never has one.
 	Pending() string
-	// Waiting returns "" if no change is pending. Otherwise it returns a text that is another one after any pass that
-	// has given positions to pending changes.
+	// Waiting returns "" if no change is pending, or if another publisher is in a pass now. Otherwise it returns a text
+	// that is another one after any pass that has given positions to pending changes.
 	Waiting(ctx context.Context) (string, error)
 	// Pass publishes up to limit changes. Full says that the pass before found its limit. The error is ErrHeld if it
 	// left out shards that other transactions hold, and ErrStuck if only records without a usable key are left.

@@ -9,7 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Waiting returns the first shard with records and its highest ULID as a text, or "" if no record waits.
+// Waiting returns the first shard with records, its highest ULID and how far all shards are, or "" if no record waits.
 func (f *Outbox) Waiting(ctx context.Context) (string, error) {
 	r := f.Record.Load()
 	feed, among := r.Feed(f.Store.Names), f.Gaps.Since(r.Generation)
@@ -27,5 +27,13 @@ func (f *Outbox) Waiting(ctx context.Context) (string, error) {
 	if errors.Is(err, store.ErrNoRows) { // the shard has no position yet
 		err = nil
 	}
-	return fmt.Sprintf("%d %s", shards[0], state.Given()), err
+	if err != nil {
+		return "", err
+	}
+	// Another transaction may hold that shard, while the holder of the lease moves the records of others.
+	b = dialect.NewBuilder(f.Store.Dialect)
+	var others string
+	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT COALESCE(SUM(time_ms), 0) FROM "+f.Store.Table("shards")+
+		" WHERE feed = "+b.Arg(f.Name), b.Args(), &others)
+	return fmt.Sprintf("%d %s %s", shards[0], state.Given(), others), err
 }

@@ -130,6 +130,51 @@ func TestStandbyLeavesWorkingHolderAlone(t *testing.T) {
 	})
 }
 
+// TestStandbyWaitsForLongPass (M53): a pass of the holder takes longer than several polls of a publisher that stands by.
+// The standby does not queue for the lock of the sequence, and publishes when the lock is free.
+func TestStandbyWaitsForLongPass(t *testing.T) {
+	t.Parallel()
+	suite.Each(t, func(x *suite.Env) {
+		f := x.AddKV()
+		acquireLease(x, x.RF.Lease(admin.PublisherLease("kv"), suite.Long))
+		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
+		pass, err := x.DB.Admin().BeginTx(x.Ctx, nil)
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer func() { _ = pass.Rollback() }()
+		if _, err := pass.ExecContext(x.Ctx, "UPDATE rowfeed_sequences SET version = version"); err != nil {
+			x.Fatal(err)
+		}
+		var polls, queued atomic.Int64
+		standby := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			switch {
+			case !ev.InTx && strings.HasPrefix(ev.SQL, "SELECT value FROM"):
+				polls.Add(1)
+			case ev.InTx && strings.HasPrefix(ev.SQL, "SELECT value, version"):
+				queued.Add(1)
+			}
+			return nil
+		}}, &rowfeed.Config{PublisherLease: suite.Long})
+		ctx, stop := context.WithCancel(x.Ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- standby.RunPublisher(ctx) }()
+		x.Eventually("the standby has polled several times", func() bool { return polls.Load() == 4 })
+		if n := queued.Load(); n > 0 {
+			x.Errorf("the standby has queued %d times for the lock", n)
+		}
+		if err := pass.Rollback(); err != nil {
+			x.Error(err)
+		}
+		x.Eventually("the standby publishes", x.AllPublished)
+		stop()
+		if err := <-ended; err != nil {
+			x.Error(err)
+		}
+		x.WantSound(f)
+	})
+}
+
 // TestStandbyPublishesForKilledHolder (M51): the holder's process is killed long before its claim ends.
 func TestStandbyPublishesForKilledHolder(t *testing.T) {
 	t.Parallel()

@@ -47,6 +47,7 @@ var Tests = []func(*testing.T){
 	TestIdlePublisherRenewsOnly,
 	TestStandbyPublishesWhatHolderLeaves,
 	TestStandbyLeavesWorkingHolderAlone,
+	TestStandbyWaitsForLongPass,
 	TestStandbyPublishesForKilledHolder,
 	TestStandbyPublishesForStoppedHolder,
 	TestStandbyPublishesAfterStoppedTransaction,

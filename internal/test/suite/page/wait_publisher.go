@@ -45,7 +45,7 @@ func runPublishers(x *suite.Env, feeds []*rowfeed.Feed, events chan rowfeed.Publ
 		}
 		running.Wait()
 	})
-	x.Eventually("publishers sleep", func() bool { return x.Parked("watch.(*Watcher).Sleep(") == len(feeds) })
+	x.Eventually("publishers sleep", func() bool { return x.Parked("watch.(*Watcher).sleep(") == len(feeds) })
 }
 
 // TestIdlePublishersShareOnePoll (M69): idle publishers and readers of a process cost one statement a poll, whatever
@@ -88,7 +88,7 @@ func TestIdlePublishersShareOnePoll(t *testing.T) {
 		runPublishers(x, feeds, events)
 		results := make(chan suite.Fetched, 1)
 		crowd(x, x.Ctx, 1, feeds[:1], results)
-		x.Eventually("publishers sleep", func() bool { return x.Parked("watch.(*Watcher).Sleep(") == len(feeds) })
+		x.Eventually("publishers sleep", func() bool { return x.Parked("watch.(*Watcher).sleep(") == len(feeds) })
 		before, then, began := all.Load(), looked.Load(), time.Now()
 		x.Eventually("the watcher polls on", func() bool { return looked.Load() > then+100 })
 		more := all.Load() - before - (looked.Load() - then)
@@ -170,7 +170,7 @@ func TestCommitBeforeSleepIsNoticed(t *testing.T) {
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0)")
 		seen := looked.Load()
 		x.Eventually("polls have seen the commit", func() bool { return looked.Load() > seen+2 })
-		x.Eventually("the other publisher sleeps", func() bool { return x.Parked("watch.(*Watcher).Sleep(") == 1 })
+		x.Eventually("the other publisher sleeps", func() bool { return x.Parked("watch.(*Watcher).sleep(") == 1 })
 		if x.Dialect.Stamp() != "" {
 			still.Lock() // no further poll may wake the publisher
 			defer still.Unlock()
@@ -178,7 +178,7 @@ func TestCommitBeforeSleepIsNoticed(t *testing.T) {
 		freed.Store(true)
 		close(g.Open)
 		x.Eventually("the publisher continues, or sleeps", func() bool {
-			return continued.Load() || x.Parked("watch.(*Watcher).Sleep(") == 2
+			return continued.Load() || x.Parked("watch.(*Watcher).sleep(") == 2
 		})
 		if x.Dialect.Stamp() != "" && !continued.Load() { // it would ask again only after a long sleep
 			x.Error("the publisher sleeps")
