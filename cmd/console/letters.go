@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"html/template"
 	"net/url"
+	"slices"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/access"
@@ -22,13 +24,16 @@ type lettersView struct {
 	Groups  []letterGroup
 	// Consumer, Feed, Error, Group and Key are the filter of the page, as in rowfeed.LetterQuery.
 	Consumer, Feed, Error, Group, Key string
-	Matching                          int64 // letters on all pages
+	Feeds                             []string // to choose from, for a token that may not see all
+	Matching                          int64    // letters on all pages
 	Next                              string
 	Later                             bool // this is not the first page
 }
 
-// Filtered tells whether the page shows a selection.
-func (v lettersView) Filtered() bool { return v.Consumer+v.Feed+v.Error+v.Group+v.Key != "" }
+// Filtered tells whether the page shows a selection of what the token may see.
+func (v lettersView) Filtered() bool {
+	return v.Consumer+v.Error+v.Group+v.Key != "" || v.Feed != "" && v.Feeds == nil
+}
 
 // Query returns the filter as the query of a URL.
 func (v lettersView) Query(more ...string) template.URL {
@@ -68,8 +73,15 @@ func (p lettersPage) show(q *request) (*answer, error) {
 		Group: query.Get("group"), Key: query.Get("key"), Later: query.Get("after") != ""}
 	asked := rowfeed.LetterQuery{ConsumerID: rowfeed.ConsumerID{Consumer: v.Consumer, Feed: v.Feed}, Error: v.Error,
 		Group: v.Group, Key: v.Key, After: query.Get("after"), Limit: maxLetters}
-	if v.Feed != "" && !q.who.May(access.Administer, v.Feed) {
-		return nil, forbidden(access.Administer, v.Feed)
+	if !q.who.May(access.Administer, access.EveryFeed) {
+		// One feed a page: the selection is the database's, so that pages and numbers have only what may be seen.
+		v.Feeds = administered(q.who)
+		if asked.Feed == "" && len(v.Feeds) > 0 {
+			v.Feed, asked.Feed = v.Feeds[0], v.Feeds[0]
+		}
+		if !slices.Contains(v.Feeds, asked.Feed) {
+			return nil, forbidden(access.Administer, cmp.Or(asked.Feed, access.EveryFeed))
+		}
 	}
 	page, err := p.data.DeadLetters(q.Context(), asked)
 	if err != nil {
@@ -77,9 +89,7 @@ func (p lettersPage) show(q *request) (*answer, error) {
 	}
 	v.Next = page.Next
 	for _, l := range page.Letters {
-		if q.who.May(access.Administer, l.Feed) {
-			v.Letters = append(v.Letters, letterView{l, string(l.Key), p.row(q.Context(), q.who, l)})
-		}
+		v.Letters = append(v.Letters, letterView{l, string(l.Key), p.row(q.Context(), q.who, l)})
 	}
 	asked.After, asked.Limit = "", maxGroups
 	groups, err := p.data.GroupDeadLetters(q.Context(), asked)
@@ -87,9 +97,7 @@ func (p lettersPage) show(q *request) (*answer, error) {
 		return nil, err
 	}
 	for _, g := range groups {
-		if q.who.May(access.Administer, g.Feed) {
-			v.Groups, v.Matching = append(v.Groups, letterGroup{g}), v.Matching+g.Letters
-		}
+		v.Groups, v.Matching = append(v.Groups, letterGroup{g}), v.Matching+g.Letters
 	}
 	v.Groups = v.Groups[:min(len(v.Groups), listedGroups)]
 	return &answer{template: "letters", title: "Dead letters", nav: "dead-letters", content: v}, nil

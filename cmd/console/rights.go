@@ -47,6 +47,17 @@ func administersSome(who access.Identity) bool {
 	return slices.ContainsFunc(who.Grants, func(g access.Grant) bool { return g.Right == access.Administer })
 }
 
+// administered returns the feeds that the identity may administer, if it may not administer all.
+func administered(who access.Identity) (feeds []string) {
+	for _, g := range who.Grants {
+		if g.Right == access.Administer {
+			feeds = append(feeds, g.Feed)
+		}
+	}
+	slices.Sort(feeds)
+	return slices.Compact(feeds)
+}
+
 // forbidden returns the error of a missing right.
 func forbidden(right access.Right, feed string) error {
 	object := `feed "` + feed + `"`

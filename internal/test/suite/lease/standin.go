@@ -130,8 +130,8 @@ func TestStandbyLeavesWorkingHolderAlone(t *testing.T) {
 	})
 }
 
-// TestStandbyWaitsForLongPass (M53): a pass of the holder takes longer than several polls of a publisher that stands by.
-// The standby does not queue for the lock of the sequence, and publishes when the lock is free.
+// TestStandbyWaitsForLongPass (M53): a pass of the holder takes longer than several polls of a publisher that stands
+// by. The standby does not queue for the lock of the sequence, and publishes when the lock is free.
 func TestStandbyWaitsForLongPass(t *testing.T) {
 	t.Parallel()
 	suite.Each(t, func(x *suite.Env) {
