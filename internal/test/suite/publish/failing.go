@@ -3,10 +3,12 @@ package publish
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -75,6 +77,48 @@ func TestPublisherFailureIsStored(t *testing.T) {
 		status, err := f.Admin().Status(x.Ctx)
 		if err != nil || status.Failure != nil || len(failing()) > 0 {
 			x.Errorf("after a success: %+v, %v", status, err)
+		}
+	})
+}
+
+// TestRestoringSessionIsBounded (H18): a publisher does not wait without a bound for a connection that it returns to
+// the pool. If the connection cannot be restored, the next pass uses another one.
+func TestRestoringSessionIsBounded(t *testing.T) {
+	testdb.Quick(t)
+	suite.Each(t, func(x *suite.Env) {
+		restore := x.Dialect.Restore(dialect.ForPublish)
+		if restore == "" {
+			return // nothing to restore
+		}
+		x.AddKV()
+		var failed atomic.Int64
+		rf := x.TappedDB(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if failed.Load() == ev.Conn {
+				x.Errorf("a connection that was not restored is used again: %s", ev.SQL)
+			}
+			if ev.SQL != restore {
+				return nil
+			}
+			if _, bounded := ctx.Deadline(); !bounded {
+				x.Errorf("without a deadline: %s", ev.SQL)
+			}
+			if failed.CompareAndSwap(0, ev.Conn) {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}}, nil)
+		f, err := rf.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		for id := 1; id <= 2; id++ {
+			x.FillFrom(id, id)
+			if n, err := f.Publish(x.Ctx); n != 1 || err != nil {
+				x.Errorf("published %d, %v", n, err)
+			}
+		}
+		if failed.Load() == 0 {
+			x.Error("no session was restored")
 		}
 	})
 }
