@@ -81,6 +81,48 @@ func TestPublisherFailureIsStored(t *testing.T) {
 	})
 }
 
+// TestSuccessRemovesUnknownFailure (M72): a publisher removes a failure that another process has stored after this one
+// has read the feed's record. It looks for one at its first success, and then not at each pass. The statement is
+// bounded.
+func TestSuccessRemovesUnknownFailure(t *testing.T) {
+	testdb.Quick(t)
+	suite.Each(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Fill(1)
+		var removed atomic.Int64
+		rf := x.TappedDB(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "SET failure = NULL") {
+				removed.Add(1)
+				if _, bounded := ctx.Deadline(); !bounded {
+					x.Errorf("without a deadline: %s", ev.SQL)
+				}
+			}
+			return nil
+		}}, nil)
+		another, err := rf.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("ALTER TABLE rowfeed_positions_kv RENAME TO away")
+		if _, err := f.Publish(x.Ctx); err == nil {
+			x.Error("published without its table")
+		}
+		x.Exec("ALTER TABLE away RENAME TO rowfeed_positions_kv")
+		for id := 2; id <= 4; id++ {
+			if n, err := another.Publish(x.Ctx); n != 1 || err != nil {
+				x.Errorf("published %d, %v", n, err)
+			}
+			x.FillFrom(id, id)
+		}
+		if all, err := x.RF.Admin().Failing(x.Ctx); err != nil || len(all) > 0 {
+			x.Errorf("after a success: %+v, %v", all, err)
+		}
+		if n := removed.Load(); n != 1 {
+			x.Errorf("%d statements that remove a failure, want 1", n)
+		}
+	})
+}
+
 // TestRestoringSessionIsBounded (H18): a publisher does not wait without a bound for a connection that it returns to
 // the pool. If the connection cannot be restored, the next pass uses another one.
 func TestRestoringSessionIsBounded(t *testing.T) {

@@ -14,6 +14,7 @@ var Tests = []func(*testing.T){
 	TestConsistentRequestsShareCatchUp,
 	TestPublishingIsSynchronous,
 	TestPublisherFailureIsStored,
+	TestSuccessRemovesUnknownFailure,
 	TestRestoringSessionIsBounded,
 	TestUnflushedIsNotShown,
 	TestUnflushedHeadIsNotShown,
