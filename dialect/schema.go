@@ -137,6 +137,9 @@ func Failures(s Spelling, n Names, once func(kind, table, name, ddl string) []st
 		m.Up = append(m.Up, once("column", c.table, c.name,
 			"ALTER TABLE "+table(c.table)+" ADD COLUMN "+c.name+" "+c.kind)...)
 	}
+	// Failures that consumers had before get the time of their cursor's last change.
+	m.Up = append(m.Up, "UPDATE "+table("cursors")+" SET failing_since = updated_at, attempts = 1"+
+		" WHERE failure IS NOT NULL AND failing_since IS NULL")
 	first := n.Table("dead_letters_first").Name
 	m.Up = append(m.Up, once("index", "dead_letters", first, "CREATE INDEX "+s.Quote(first)+" ON "+
 		table("dead_letters")+" (consumer, feed, shard, first_at, key_digest)")...)

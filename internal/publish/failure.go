@@ -8,7 +8,6 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -16,12 +15,14 @@ import (
 type failures struct {
 	mu       sync.Mutex
 	attempts int
-	stored   bool
-	// cleared is the record whose failure was removed from the table after the record was read.
-	cleared *catalog.FeedRecord
+	cleared  time.Time // when a success last removed the stored failure
 }
 
-// noteTimeout limits how long a failed pass waits until its error is stored.
+// clearEvery is how often a success removes a failure that this process does not know of: another process may have
+// stored it after this one has read the record, or a note may have been committed after its timeout.
+const clearEvery = time.Minute
+
+// noteTimeout limits how long a pass waits until its failure is stored or removed.
 const noteTimeout = 2 * time.Second
 
 // failed reports and notes a failed pass that the publisher survives.
@@ -34,48 +35,61 @@ func (f *Publisher) failed(ctx context.Context, err error, pause time.Duration) 
 func (f *Publisher) note(ctx context.Context, err error, pause time.Duration) int {
 	s := &f.failures
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := f.Record.Load(); r.Failure != nil && r != s.cleared {
-		s.attempts = max(s.attempts, r.Failure.Attempts)
+	if known := f.Record.Load().Failure; known != nil {
+		s.attempts = max(s.attempts, known.Attempts)
 	}
 	s.attempts++
-	if !store.NotesFailure(s.attempts, pause) || !f.Store.Publishes() || errors.Is(err, feedtype.UnknownFeed) {
-		return s.attempts
+	attempts := s.attempts
+	s.mu.Unlock()
+	if !store.NotesFailure(attempts, pause) || !f.Store.Publishes() || errors.Is(err, feedtype.UnknownFeed) {
+		return attempts
 	}
-	// The database may be what fails. The next pass must not wait for it.
-	ctx, stop := context.WithTimeout(ctx, noteTimeout)
-	defer stop()
 	b := dialect.NewBuilder(f.Store.Dialect)
-	if _, failed := f.Store.On().Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+f.Store.SetFailure(b,
-		store.FailureText(err, feedtype.FeedObject(f.Name)), s.attempts, pause)+" WHERE name = "+b.Arg(f.Name),
-		b.Args()...); failed == nil {
-		s.stored = true
-	}
-	return s.attempts
+	f.update(ctx, b, f.Store.SetFailure(b, store.FailureText(err, feedtype.FeedObject(f.Name)), attempts, pause)+
+		" WHERE name = "+b.Arg(f.Name))
+	return attempts
 }
 
-// recovered ends a failure after a success. It sends a statement only if a failure is stored, by this process or
-// another one.
+// update changes the stored failure. The database may be what fails, and the next pass must not wait for it. So an
+// error is ignored: a later pass stores or removes the failure.
+func (f *Publisher) update(ctx context.Context, b *dialect.Builder, change string) {
+	ctx, stop := context.WithTimeout(ctx, noteTimeout)
+	defer stop()
+	_, _ = f.Store.On().Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+change, b.Args()...)
+}
+
+// recovered ends a failure after a success. It sends a statement after a failure, and otherwise at the first success
+// and once every clearEvery.
 func (f *Publisher) recovered(ctx context.Context) {
-	s := &f.failures
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	r := f.Record.Load()
-	stored := s.stored || r.Failure != nil && r != s.cleared
-	if s.attempts == 0 && !stored {
+	attempts, due := f.failures.end(r.Failure, time.Now())
+	if !due {
 		return
 	}
-	if stored {
-		b := dialect.NewBuilder(f.Store.Dialect)
-		if _, err := f.Store.On().Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+store.ClearFailure+
-			" WHERE name = "+b.Arg(f.Name), b.Args()...); err != nil {
-			s.stored, s.cleared = false, r // tried again when the record has been read again
-			return
-		}
-		if r.Failure != nil {
-			s.attempts = max(s.attempts, r.Failure.Attempts)
-		}
+	if r.Failure != nil {
+		healthy := *r
+		healthy.Failure = nil
+		f.Record.CompareAndSwap(r, &healthy) // otherwise it has just been read again
 	}
-	f.Store.Observer.Recovered(feedtype.RecoveredEvent{Feed: f.Name, Attempts: s.attempts})
-	s.attempts, s.stored, s.cleared = 0, false, r
+	b := dialect.NewBuilder(f.Store.Dialect)
+	f.update(ctx, b, store.ClearFailure+" WHERE name = "+b.Arg(f.Name)+" AND failure IS NOT NULL")
+	if attempts > 0 {
+		f.Store.Observer.Recovered(feedtype.RecoveredEvent{Feed: f.Name, Attempts: attempts})
+	}
+}
+
+// end forgets the failed passes, and returns their number. known is the failure that the feed's record has. due tells
+// whether to remove the stored failure.
+func (s *failures) end(known *feedtype.Failure, now time.Time) (attempts int, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	attempts = s.attempts
+	if known != nil {
+		attempts = max(attempts, known.Attempts)
+	}
+	if attempts == 0 && known == nil && now.Sub(s.cleared) < clearEvery {
+		return 0, false
+	}
+	s.attempts, s.cleared = 0, now
+	return attempts, true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -36,9 +37,14 @@ func (s *Store) Once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, di
 	return tx.Commit()
 }
 
+// restoreTimeout limits how long a connection that is returned to the pool waits until it is restored.
+const restoreTimeout = 5 * time.Second
+
 // restoreSession returns a connection to the pool as it was before the transaction, and closes it if that fails.
 func restoreSession(ctx context.Context, conn *sql.Conn, restore string) {
-	if _, err := conn.ExecContext(context.WithoutCancel(ctx), restore); err != nil {
+	bounded, stop := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer stop()
+	if _, err := conn.ExecContext(bounded, restore); err != nil {
 		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
 	_ = conn.Close()

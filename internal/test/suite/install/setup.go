@@ -248,6 +248,44 @@ func TestMigrateBringsOldTablesUpToDate(t *testing.T) {
 	})
 }
 
+// TestMigrateDatesOldFailures (M72): a failure that a consumer had before version 10 gets the time of its cursor's last
+// change, and one attempt.
+func TestMigrateDatesOldFailures(t *testing.T) {
+	testdb.Quick(t)
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		x := suite.NewEnv(t, e, nil)
+		schema, err := x.Dialect.CurrentSchema(x.Ctx, dialect.On(x.DB.Admin()))
+		if err != nil {
+			x.Fatal(err)
+		}
+		conn, err := x.DB.Admin().Conn(x.Ctx) // statements of a migration may share variables of their session
+		if err != nil {
+			x.Fatal(err)
+		}
+		defer conn.Close()
+		for _, m := range x.Dialect.Migrations(dialect.Names{Schema: schema, Prefix: "rowfeed_"}) {
+			if m.Version >= 10 {
+				break
+			}
+			for _, s := range m.Up {
+				if _, err := conn.ExecContext(x.Ctx, s); err != nil {
+					x.Fatal(err)
+				}
+			}
+		}
+		insert := "INSERT INTO rowfeed_cursors (consumer, feed, shard, shard_count, value, generation, epoch," +
+			" version, paused, aside, updated_at, failure) VALUES "
+		x.Exec(insert+"('c', 'f', 0, 2, '', 1, 0, 1, 0, 0, 17, 'refused')",
+			insert+"('c', 'f', 1, 2, '', 1, 0, 1, 0, 0, 18, NULL)")
+		x.Migrate()
+		if n := x.Scalar("SELECT count(*) FROM rowfeed_cursors WHERE" +
+			" shard = 0 AND failing_since = 17 AND attempts = 1" +
+			" OR shard = 1 AND failing_since IS NULL AND attempts IS NULL"); n != 2 {
+			x.Errorf("%d cursors are as they should be, want 2", n)
+		}
+	})
+}
+
 // TestTablesHavePrefixAndSchema: rowfeed's tables have the configured prefix and schema. Writers need no search_path to
 // find them.
 func TestTablesHavePrefixAndSchema(t *testing.T) {

@@ -42,6 +42,7 @@ var Tests = []func(*testing.T){
 	TestErrorTellsHowToQuoteDottedTable,
 	TestConcurrentMigrationsSucceed,
 	TestMigrateBringsOldTablesUpToDate,
+	TestMigrateDatesOldFailures,
 	TestTablesHavePrefixAndSchema,
 	TestRowSecurityIsRefused,
 	TestUnsafeDurabilityIsRefused,

@@ -3,10 +3,12 @@ package publish
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
@@ -75,6 +77,90 @@ func TestPublisherFailureIsStored(t *testing.T) {
 		status, err := f.Admin().Status(x.Ctx)
 		if err != nil || status.Failure != nil || len(failing()) > 0 {
 			x.Errorf("after a success: %+v, %v", status, err)
+		}
+	})
+}
+
+// TestSuccessRemovesUnknownFailure (M72): a publisher removes a failure that another process has stored after this one
+// has read the feed's record. It looks for one at its first success, and then not at each pass. The statement is
+// bounded.
+func TestSuccessRemovesUnknownFailure(t *testing.T) {
+	testdb.Quick(t)
+	suite.Each(t, func(x *suite.Env) {
+		f := x.AddKV()
+		x.Fill(1)
+		var removed atomic.Int64
+		rf := x.TappedDB(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if strings.Contains(ev.SQL, "SET failure = NULL") {
+				removed.Add(1)
+				if _, bounded := ctx.Deadline(); !bounded {
+					x.Errorf("without a deadline: %s", ev.SQL)
+				}
+			}
+			return nil
+		}}, nil)
+		another, err := rf.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.Exec("ALTER TABLE rowfeed_positions_kv RENAME TO away")
+		if _, err := f.Publish(x.Ctx); err == nil {
+			x.Error("published without its table")
+		}
+		x.Exec("ALTER TABLE away RENAME TO rowfeed_positions_kv")
+		for id := 2; id <= 4; id++ {
+			if n, err := another.Publish(x.Ctx); n != 1 || err != nil {
+				x.Errorf("published %d, %v", n, err)
+			}
+			x.FillFrom(id, id)
+		}
+		if all, err := x.RF.Admin().Failing(x.Ctx); err != nil || len(all) > 0 {
+			x.Errorf("after a success: %+v, %v", all, err)
+		}
+		if n := removed.Load(); n != 1 {
+			x.Errorf("%d statements that remove a failure, want 1", n)
+		}
+	})
+}
+
+// TestRestoringSessionIsBounded (H18): a publisher does not wait without a bound for a connection that it returns to
+// the pool. If the connection cannot be restored, the next pass uses another one.
+func TestRestoringSessionIsBounded(t *testing.T) {
+	testdb.Quick(t)
+	suite.Each(t, func(x *suite.Env) {
+		restore := x.Dialect.Restore(dialect.ForPublish)
+		if restore == "" {
+			return // nothing to restore
+		}
+		x.AddKV()
+		var failed atomic.Int64
+		rf := x.TappedDB(testdb.Hooks{Before: func(ctx context.Context, ev testdb.TapEvent) error {
+			if failed.Load() == ev.Conn {
+				x.Errorf("a connection that was not restored is used again: %s", ev.SQL)
+			}
+			if ev.SQL != restore {
+				return nil
+			}
+			if _, bounded := ctx.Deadline(); !bounded {
+				x.Errorf("without a deadline: %s", ev.SQL)
+			}
+			if failed.CompareAndSwap(0, ev.Conn) {
+				return context.DeadlineExceeded
+			}
+			return nil
+		}}, nil)
+		f, err := rf.Feed(x.Ctx, "kv")
+		if err != nil {
+			x.Fatal(err)
+		}
+		for id := 1; id <= 2; id++ {
+			x.FillFrom(id, id)
+			if n, err := f.Publish(x.Ctx); n != 1 || err != nil {
+				x.Errorf("published %d, %v", n, err)
+			}
+		}
+		if failed.Load() == 0 {
+			x.Error("no session was restored")
 		}
 	})
 }

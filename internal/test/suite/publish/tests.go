@@ -14,6 +14,8 @@ var Tests = []func(*testing.T){
 	TestConsistentRequestsShareCatchUp,
 	TestPublishingIsSynchronous,
 	TestPublisherFailureIsStored,
+	TestSuccessRemovesUnknownFailure,
+	TestRestoringSessionIsBounded,
 	TestUnflushedIsNotShown,
 	TestUnflushedHeadIsNotShown,
 	TestUnflushedContentIsNotShown,
