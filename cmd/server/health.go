@@ -48,9 +48,11 @@ type found struct {
 // failing is one cause that keeps publishers, consumers or relays from their work.
 type failing struct {
 	Who      []string  `json:"concerns"`
-	Error    string    `json:"error"`
-	Since    time.Time `json:"since"` // of the first of them
+	Error    string    `json:"error,omitempty"` // only for clients that administer all the feeds
+	Since    time.Time `json:"since"`           // of the first of them
 	Attempts int       `json:"attempts"`
+
+	feeds []string
 }
 
 // verification is the result of verifying a feed's triggers.
@@ -79,9 +81,6 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	if len(reasons) > 0 {
 		status = http.StatusServiceUnavailable
 	}
-	if who := access.From(r.Context()); !who.View.IsZero() {
-		found.failing = nil // errors of handlers may contain rows that the view hides
-	}
 	if !access.From(r.Context()).May(access.Read, access.EveryFeed) { // other clients must not see the names of feeds
 		answer(w, r, status, struct {
 			Ready bool `json:"ready"`
@@ -93,7 +92,21 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		Reasons []string `json:"reasons"`
 		// Failing does not make the server unready: it still serves all readers.
 		Failing []failing `json:"failing,omitempty"`
-	}{len(reasons) == 0, reasons, found.failing})
+	}{len(reasons) == 0, reasons, shown(access.From(r.Context()), found.failing)})
+}
+
+// shown returns what fails, as the identity may see it. An error may contain rows, and hosts and users of the driver's
+// text. So it is shown to identities that administer the feeds, and without a view.
+func shown(who access.Identity, all []failing) []failing {
+	all = slices.Clone(all) // other requests share it
+	for i, f := range all {
+		if !who.View.IsZero() || slices.ContainsFunc(f.feeds, func(feed string) bool {
+			return !who.May(access.Administer, feed)
+		}) {
+			all[i].Error = ""
+		}
+	}
+	return all
 }
 
 // reasons returns why the server is not ready. Requests that arrive during a check share the result of the next
@@ -169,6 +182,7 @@ func byCause(all []admin.Failing) (joined []failing) {
 			joined = append(joined, failing{Error: f.Error, Since: f.Since})
 		}
 		j := &joined[i]
+		j.feeds = append(j.feeds, f.Feed)
 		if !slices.Contains(j.Who, who) { // several shards of a consumer are one
 			j.Who = append(j.Who, who)
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
+	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
 	"github.com/rowfeed/rowfeed/cmd/server"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
@@ -114,7 +116,7 @@ func TestReadyOnAReadOnlyDatabase(t *testing.T) {
 }
 
 // TestReadyNamesCauseOnce: a cause that several feeds have is one reason, which names them and no other feed. What
-// fails in other processes is listed, one cause once, and leaves the server ready.
+// fails in other processes is listed, one cause once, and leaves the server ready. Its error is only for administrators.
 func TestReadyNamesCauseOnce(t *testing.T) {
 	x := newFixture(t, "_pragma=max_page_count(200)")
 	for _, name := range []string{"second", "third"} {
@@ -141,6 +143,19 @@ func TestReadyNamesCauseOnce(t *testing.T) {
 	if n := strings.Count(body, "never"); n != 1 || !strings.Contains(body,
 		`"concerns":["consumer \"one\" of feed \"kv\"","consumer \"two\" of feed \"kv\""]`) {
 		t.Errorf("%d times in %s", n, body)
+	}
+	withTokens := run(t, server.Config{DB: x.db, Access: access.Identify(access.NewTokens(x.db))})
+	for _, right := range []access.Right{access.Read, access.Administer} {
+		grants := []access.Grant{{Right: access.Read, Feed: access.EveryFeed}, {Right: right, Feed: "kv"}}
+		token, _, err := x.db.Admin().AddToken(t.Context(), admin.TokenSpec{Name: string(right), Grants: grants})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body := withTokens.getAs(t, "/readyz", token)
+		if strings.Contains(body, "never") != (right == access.Administer) ||
+			!strings.Contains(body, `consumer \"one\"`) || !strings.Contains(body, `"since":"20`) {
+			t.Errorf("with the right to %s: %s", right, body)
+		}
 	}
 	const rows = `WITH n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 500) `
 	x.exec(t, rows+`INSERT INTO kv SELECT i, 'v' FROM n`)

@@ -42,7 +42,19 @@ type worker struct {
 	checkedAt  time.Time // when checkCursors ran last
 	changes    int64     // version of the consumer's row at that time
 	begun      bool
+
+	wide      operation   // what has failed for all shards since its last success
+	wideShard int         // the shard with whose cursor that failure is stored
+	wideState cursorState // its attempts, apart from those of the shard
 }
+
+// operation is work of a worker for all of its shards. Several can be joined with |.
+type operation int
+
+const (
+	checking operation = 1 << iota // checkCursors
+	meeting                        // meetShards
+)
 
 // workerShard is one shard of a worker.
 type workerShard struct {
@@ -104,13 +116,6 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 	if err := w.poll(ctx); err != nil {
 		return false, w.survive(ctx, err)
 	}
-	w.retry.outages = 0
-	if failed := w.retry.cursor; failed != nil {
-		w.retry.cursor = nil
-		if err := failed.recovered(ctx, false); err != nil {
-			return false, w.survive(ctx, err)
-		}
-	}
 	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
 		if w.until.Err() != nil {
 			return false, nil
@@ -134,16 +139,48 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
-	return false, w.survive(ctx, w.meetShards(ctx, max(time.Until(next), 0)))
+	return false, w.survive(ctx, w.outcomeOf(ctx, meeting, w.meetShards(ctx, max(time.Until(next), 0))))
 }
 
-// survive is retry.survive. A worker that is to hand over ignores errors.
+// outcomeOf notes the outcome of an operation, and returns its error. A success ends the failure of this operation only:
+// other operations, or the shard with whose cursor the failure is stored, may still fail.
+func (w *worker) outcomeOf(ctx context.Context, op operation, err error) error {
+	if err != nil {
+		w.wide |= op
+		return err
+	}
+	if w.wide == op {
+		w.retry.outages = 0
+		if t := w.shards[w.wideShard]; t != nil && w.retry.cursor != nil {
+			own := &t.run.cursor
+			w.wideState.version = own.version
+			cleared := own.attempts > 0 || own.failure // the shard's failure has replaced it
+			if err := w.wideState.recovered(ctx, cleared); err != nil {
+				return err
+			}
+		}
+		w.retry.cursor, w.wideState = nil, cursorState{}
+	}
+	w.wide &^= op
+	return nil
+}
+
+// survive is retry.survive. A worker that is to hand over ignores errors. The failure is stored with the first shard
+// that has none of its own.
 func (w *worker) survive(ctx context.Context, err error) error {
 	if err != nil && w.until.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil && w.retry.cursor == nil && len(w.shards) > 0 { // its first shard stands for all
-		w.retry.cursor = &w.shards[slices.Min(slices.Collect(maps.Keys(w.shards)))].run.cursor
+	if t := w.shards[w.wideShard]; err != nil && (w.retry.cursor == nil || t == nil || t.run.cursor.attempts > 0) {
+		w.retry.cursor = nil
+		for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
+			if own := &w.shards[shard].run.cursor; own.attempts == 0 && !own.failure {
+				w.wideShard = shard
+				w.wideState = cursorState{assignment: own.assignment, attempts: w.wideState.attempts}
+				w.retry.cursor = &w.wideState
+				break
+			}
+		}
 	}
 	return w.retry.survive(ctx, err)
 }
@@ -165,7 +202,7 @@ func (w *worker) next() (next time.Time, due bool) {
 // poll learns which shards have something to do.
 func (w *worker) poll(ctx context.Context) error {
 	if time.Since(w.checkedAt) >= cursorPoll {
-		if err := w.checkCursors(ctx); err != nil {
+		if err := w.outcomeOf(ctx, checking, w.checkCursors(ctx)); err != nil {
 			return err
 		}
 		if w.begun && !w.once {
@@ -175,7 +212,7 @@ func (w *worker) poll(ctx context.Context) error {
 	if w.begun && (w.once || time.Since(w.lookedAt) < lookPoll) {
 		return nil
 	}
-	if err := w.meetShards(ctx, 0); err != nil {
+	if err := w.outcomeOf(ctx, meeting, w.meetShards(ctx, 0)); err != nil {
 		return err
 	}
 	w.begun = true
@@ -193,9 +230,8 @@ func (w *worker) meetShards(ctx context.Context, wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	w.lookedAt = time.Now()
 	if now.Shards == nil && now.Digest == since && since != "" {
-		w.vain = 0
+		w.vain, w.lookedAt = 0, time.Now()
 		return nil
 	}
 	w.vain++
@@ -228,7 +264,7 @@ func (w *worker) meetShards(ctx context.Context, wait time.Duration) error {
 			return err
 		}
 	}
-	w.watermarks = now
+	w.watermarks, w.lookedAt = now, time.Now()
 	return nil
 }
 

@@ -89,6 +89,27 @@ func DefaultName(to string) string {
 	return scheme + "-" + hex.EncodeToString(sum[:4])
 }
 
+// Target returns the part of a URL that may be stored and shown to everyone: no user, no password, no query, and of a
+// webhook no path. The path of a webhook is often its only secret.
+func Target(to string) string {
+	place, _, _ := strings.Cut(to, "?")
+	u, err := url.Parse(place)
+	if err != nil { // a password that is not encoded may be anywhere in it
+		scheme, _, _ := strings.Cut(place, ":")
+		return scheme + ":"
+	}
+	u.User, u.Fragment = nil, ""
+	if isWebhook(to) {
+		u.Path, u.RawPath = "", ""
+	}
+	return u.String()
+}
+
+func isWebhook(to string) bool {
+	scheme, _, _ := strings.Cut(strings.ToLower(to), ":")
+	return scheme == "http" || scheme == "https"
+}
+
 // IsMirror reports whether the URL is a database's.
 func IsMirror(to string) bool {
 	_, err := open.Dialect(to)
@@ -113,7 +134,8 @@ func Open(ctx context.Context, o Options) (sink.Sink, error) {
 	return scrubbing{s, o.To}, nil
 }
 
-// scrubbing removes the password of the receiver's URL from errors, which are logged and stored.
+// scrubbing removes the password of the receiver's URL from errors, which are logged and stored. It also removes a
+// webhook's path and query: a receiver may repeat them in its answer.
 type scrubbing struct {
 	sink.Sink
 	to string
@@ -122,10 +144,39 @@ type scrubbing struct {
 func (s scrubbing) Deliver(ctx context.Context, batch []sink.Entry) []sink.Result {
 	results := s.Sink.Deliver(ctx, batch)
 	for i, r := range results {
-		results[i].Err = open.Scrub(s.to, r.Err)
+		if r.Err != nil {
+			results[i].Err = &scrubbed{s.scrub(r.Err.Error()), r.Err}
+		}
 	}
 	return results
 }
+
+func (s scrubbing) scrub(text string) string {
+	if u, err := url.Parse(s.to); err == nil && isWebhook(s.to) {
+		parts := []string{u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery}
+		for _, values := range u.Query() {
+			parts = append(parts, values...)
+		}
+		for _, part := range parts {
+			if len(part) >= shortPart {
+				text = strings.ReplaceAll(text, part, "***")
+			}
+		}
+	}
+	return open.ScrubText(s.to, text)
+}
+
+// shortPart is the length below which a part of a URL is no secret: every text contains "/".
+const shortPart = 6
+
+// scrubbed is an error with another text.
+type scrubbed struct {
+	text string
+	error
+}
+
+func (s *scrubbed) Error() string { return s.text }
+func (s *scrubbed) Unwrap() error { return s.error }
 
 func openReceiver(o Options) (sink.Sink, error) {
 	scheme, rest, _ := strings.Cut(o.To, ":")

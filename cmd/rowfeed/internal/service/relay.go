@@ -248,7 +248,7 @@ func (o *relayOptions) deliver(
 	defer to.Close()
 	r := &relay.Relay{Name: o.Consumer, Source: source, DB: db, Sink: to, Start: rowfeed.Cursor(o.After),
 		Limit: o.Limit, ShardCount: o.ShardCount, KeepShardCount: o.keep, Lease: o.Lease,
-		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To), Target: open.Redact(o.To)}
+		SetAside: o.SetAside, Restart: o.Restart || sinks.IsMirror(o.To), Target: sinks.Target(o.To)}
 	r.Observe = func(e relay.Event) { o.observe(a, log, e, r.ShardCount) }
 	if o.once {
 		err = r.RunOnce(ctx)

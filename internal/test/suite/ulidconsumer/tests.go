@@ -11,6 +11,7 @@ var Tests = []func(*testing.T){
 	TestRowWithEarlierULIDIsRead,
 	TestShardIsReadUntilPageShowsWatermark,
 	TestKilledConsumerAppliesRowsOnce,
+	TestWorkerSuccessKeepsFailureOfShard,
 	TestInstancesShareShards,
 	TestNewWorkerCountKeepsCursors,
 	TestEpochsOfShardOnlyGrow,
