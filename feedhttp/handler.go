@@ -60,7 +60,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := ProblemOf(err, feed)
-	if p.Status >= http.StatusInternalServerError {
+	// Refusals of a server at its limits would fill the log. Metrics count them.
+	if p.Status >= http.StatusInternalServerError && p.Code != Overloaded {
 		h.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "status", p.Status, "error", err)
 	}
 	h.out.writeProblem(w, r, p)

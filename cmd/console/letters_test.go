@@ -161,7 +161,8 @@ func TestDeadLettersShowOnlyRowsOfTheToken(t *testing.T) {
 	two := access.Identity{Name: "two", Grants: append(other.Grants, administers)}
 	h = as(two, console.NewHandler(access.Over(feedhttp.Of(db)), console.Of(db), nil))
 	_, body := get(t, h, "/dead-letters")
-	if _, body = get(t, h, "/dead-letters"+link(t, body, "orders")[1:]); !strings.Contains(body, "240 dead letters, by error") {
+	if _, body = get(t, h, "/dead-letters"+link(t, body, "orders")[1:]); !strings.Contains(body,
+		"240 dead letters, by error") {
 		t.Errorf("letters of the second feed: %s", body)
 	}
 }
