@@ -61,7 +61,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := ProblemOf(err, feed)
 	// Refusals of a server at its limits would fill the log. Metrics count them.
-	if p.Status >= http.StatusInternalServerError && p.Code != Overloaded {
+	if p.Status >= http.StatusInternalServerError && !errors.Is(err, Overloaded) {
 		h.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "status", p.Status, "error", err)
 	}
 	h.out.writeProblem(w, r, p)
