@@ -66,6 +66,7 @@ SELECT order_sequence, time_hint FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX
 INSERT INTO `DATABASE`.`rowfeed_feed_kv` (shard, ulid, `id`) SELECT o.shard, UNHEX(j.ulid), o.`id` FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$[0]', ulid CHAR(32) PATH '$[1]')) j STRAIGHT_JOIN `DATABASE`.`rowfeed_outbox_kv` o FORCE INDEX (PRIMARY) ON o.order_sequence = j.seq WHERE o.shard = ? ORDER BY j.seq ON DUPLICATE KEY UPDATE shard = IF(UNHEX(j.ulid) > `DATABASE`.`rowfeed_feed_kv`.ulid, o.shard, `DATABASE`.`rowfeed_feed_kv`.shard), ulid = GREATEST(UNHEX(j.ulid), `DATABASE`.`rowfeed_feed_kv`.ulid)
 DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOIN `DATABASE`.`rowfeed_outbox_kv` c FORCE INDEX (PRIMARY) ON c.order_sequence = j.seq STRAIGHT_JOIN `DATABASE`.`rowfeed_feed_kv` g FORCE INDEX (PRIMARY) ON g.`id` = c.`id` AND g.shard = c.shard
 SELECT shard FROM (SELECT shard FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX (PRIMARY) WHERE order_sequence > 6 ORDER BY order_sequence LIMIT 1) c0
+UPDATE `DATABASE`.`rowfeed_feeds` SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = 'kv' AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -133,7 +134,7 @@ UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, ve
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 3 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 4 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_dead_letters` SET op = 'delete' WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND generation < 0
-UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest IN ('DIGEST')
+UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest IN ('DIGEST') AND first_at >= NUMBER AND first_at <= NUMBER
 
 -- drop dead letters
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard, first_at, key_digest LIMIT 201

@@ -40,6 +40,7 @@ SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_fee
 SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_feeds` ADD COLUMN failing_since bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_feeds' AND column_name = 'failing_since')
 SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_feeds` ADD COLUMN attempts bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_feeds' AND column_name = 'attempts')
 SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_feeds` ADD COLUMN next_try bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_feeds' AND column_name = 'next_try')
+UPDATE `DATABASE`.`rowfeed_cursors` SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
 SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'CREATE INDEX `rowfeed_dead_letters_first` ON `DATABASE`.`rowfeed_dead_letters` (consumer, feed, shard, first_at, key_digest)', 'DO 0') FROM information_schema.statistics WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_dead_letters' AND index_name = 'rowfeed_dead_letters_first')
 INSERT INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VALUES (10, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SET SESSION lock_wait_timeout = 5, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'

@@ -55,6 +55,7 @@ DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 4 AND seq <= 9 ORDER BY
 UPDATE `DATABASE`.`rowfeed_sequences` SET value = 8, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 0 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
 SET SESSION wait_timeout = @rowfeed_wait_timeout
 SELECT seq FROM (SELECT seq FROM `DATABASE`.`rowfeed_changes_kv` FORCE INDEX (PRIMARY) WHERE seq > 2 ORDER BY seq LIMIT 1) c0
+UPDATE `DATABASE`.`rowfeed_feeds` SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = 'kv' AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -135,7 +136,7 @@ UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, ve
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 0 AND shard_count = 1 AND version = 5 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET version = version + NUMBER WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' AND shard = 0
 UPDATE `DATABASE`.`rowfeed_dead_letters` SET op = 'delete' WHERE consumer = 'wire' AND feed = 'kv' AND shard = 0 AND generation < 0
-UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' AND shard = 0 AND key_digest IN ('DIGEST')
+UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' AND shard = 0 AND key_digest IN ('DIGEST') AND first_at >= NUMBER AND first_at <= NUMBER
 
 -- drop dead letters
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard, first_at, key_digest LIMIT 201

@@ -67,6 +67,7 @@ DELETE c FROM JSON_TABLE(?, '$[*]' COLUMNS (seq BIGINT PATH '$')) j STRAIGHT_JOI
 UPDATE `DATABASE`.`rowfeed_shards` SET live_from = NUMBER WHERE feed = 'kv' AND shard = 1
 UPDATE `DATABASE`.`rowfeed_shards` SET time_ms = NUMBER, ulid_high = NUMBER, ulid_low = NUMBER, witness = '' WHERE feed = 'kv' AND shard = 1
 SELECT shard FROM (SELECT shard FROM `DATABASE`.`rowfeed_outbox_kv` FORCE INDEX (PRIMARY) WHERE order_sequence > 6 ORDER BY order_sequence LIMIT 1) c0
+UPDATE `DATABASE`.`rowfeed_feeds` SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = 'kv' AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -132,7 +133,7 @@ UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, ve
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 2 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 1 AND version = 3 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 1 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_dead_letters` SET op = 'delete' WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND generation < 0
-UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest IN ('DIGEST')
+UPDATE `DATABASE`.`rowfeed_dead_letters` SET state = 'retry', last_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' AND shard = 1 AND key_digest IN ('DIGEST') AND first_at >= NUMBER AND first_at <= NUMBER
 
 -- drop dead letters
 SELECT consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, key_digest FROM `DATABASE`.`rowfeed_dead_letters` WHERE 1 = 1 AND consumer = 'wire' AND feed = 'kv' ORDER BY consumer, feed, shard, first_at, key_digest LIMIT 201

@@ -44,6 +44,7 @@ WITH placed AS (UPDATE "public"."kv" t SET feed_sync_id = CAST($1 AS bigint) + u
 SELECT t."id" FROM "public"."kv" t WHERE t.feed_sync_id = $1
 SELECT count(*) FROM "public"."kv" WHERE feed_sync_id > $1 AND feed_sync_id <= $2
 UPDATE "public"."rowfeed_sequences" SET value = $1, version = version + 1, updated_at = $2 WHERE name = $3 AND version = $4 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $5 AND generation = $6)
+UPDATE "public"."rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = $1 AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -95,7 +96,7 @@ UPDATE "public"."rowfeed_cursors" SET shard_count = $1, value = $2, generation =
 UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
 UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard = $3
 UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
-UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5)
+UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5) AND first_at >= $6 AND first_at <= $7
 
 -- drop dead letters
 SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2

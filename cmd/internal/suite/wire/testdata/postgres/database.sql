@@ -35,6 +35,7 @@ ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN failure text
 ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN failing_since bigint
 ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN attempts bigint
 ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN next_try bigint
+UPDATE "public"."rowfeed_cursors" SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
 CREATE INDEX "rowfeed_dead_letters_first" ON "public"."rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
 INSERT INTO "public"."rowfeed_schema_version" (version, applied_at) VALUES (10, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 

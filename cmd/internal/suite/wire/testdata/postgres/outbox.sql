@@ -53,6 +53,7 @@ SELECT order_sequence, time_hint FROM "public"."rowfeed_outbox_kv" WHERE shard B
 WITH own AS (SELECT DISTINCT ON (o."id") j.seq, o.shard, j.ulid, o."id" FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS uuid[])) AS j(seq, ulid) CROSS JOIN LATERAL (SELECT * FROM "public"."rowfeed_outbox_kv" o WHERE o.order_sequence = j.seq AND o.shard = $3 OFFSET 0) o ORDER BY o."id", j.seq DESC), done AS (INSERT INTO "public"."rowfeed_feed_kv" AS g (shard, ulid, "id") SELECT shard, ulid, "id" FROM own ORDER BY seq ON CONFLICT ("id") DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid WHERE excluded.ulid > g.ulid RETURNING 1) SELECT (SELECT count(*) FROM own) - (SELECT count(*) FROM done)
 DELETE FROM "public"."rowfeed_outbox_kv" WHERE order_sequence = ANY (CAST(CAST($1 AS text) AS bigint[]))
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE order_sequence > 6 ORDER BY order_sequence LIMIT 1) c0
+UPDATE "public"."rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = $1 AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -108,7 +109,7 @@ UPDATE "public"."rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 A
 UPDATE "public"."rowfeed_cursors" SET failure = $1, failing_since = COALESCE(failing_since, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), attempts = $2, next_try = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $3 WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8
 UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
 UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
-UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5)
+UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5) AND first_at >= $6 AND first_at <= $7
 
 -- drop dead letters
 SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2

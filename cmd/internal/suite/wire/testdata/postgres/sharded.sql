@@ -69,6 +69,7 @@ INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, buc
 DELETE FROM "public"."rowfeed_changes_kv" WHERE seq BETWEEN $1 AND $2
 UPDATE "public"."rowfeed_sequences" SET value = $1, version = version + 1, updated_at = $2 WHERE name = $3 AND version = $4 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $5 AND generation = $6)
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 8 ORDER BY seq LIMIT 1) c0
+UPDATE "public"."rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = $1 AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -135,7 +136,7 @@ UPDATE "public"."rowfeed_cursors" SET shard_count = $1, value = $2, generation =
 UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, aside = $3, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $4 AND feed = $5 AND shard = $6 AND shard_count = $7 AND version = $8 AND value = $9 AND generation = $10 AND epoch = $11 AND aside = $12 AND paused = 0
 UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard = $3
 UPDATE "public"."rowfeed_dead_letters" SET op = $1 WHERE consumer = $2 AND feed = $3 AND shard = $4 AND generation < 0
-UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5)
+UPDATE "public"."rowfeed_dead_letters" SET state = $1, last_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3 AND shard = $4 AND key_digest IN ($5) AND first_at >= $6 AND first_at <= $7
 
 -- drop dead letters
 SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2

@@ -42,6 +42,7 @@ DELETE FROM "rowfeed_positions_kv" WHERE hidden = 0 AND ("id") IN (SELECT t."id"
 SELECT +t."id" FROM "kv" t WHERE t.feed_sync_id = ?
 SELECT count(*) FROM "kv" WHERE feed_sync_id > ? AND feed_sync_id <= ?
 UPDATE "rowfeed_sequences" SET value = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
+UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = ? AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -94,7 +95,7 @@ UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch =
 UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
 UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
-UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ? AND key_digest IN (?)
+UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ? AND key_digest IN (?) AND first_at >= ? AND first_at <= ?
 
 -- drop dead letters
 SELECT count(*) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?

@@ -33,6 +33,7 @@ ALTER TABLE "rowfeed_feeds" ADD COLUMN failure text
 ALTER TABLE "rowfeed_feeds" ADD COLUMN failing_since bigint
 ALTER TABLE "rowfeed_feeds" ADD COLUMN attempts bigint
 ALTER TABLE "rowfeed_feeds" ADD COLUMN next_try bigint
+UPDATE "rowfeed_cursors" SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
 CREATE INDEX "rowfeed_dead_letters_first" ON "rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
 INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (10, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 COMMIT

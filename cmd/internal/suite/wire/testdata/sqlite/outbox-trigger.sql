@@ -53,6 +53,7 @@ PRAGMA synchronous
 SELECT order_sequence, time_hint FROM "rowfeed_outbox_kv" WHERE shard BETWEEN ? AND ? ORDER BY shard, order_sequence LIMIT ?
 INSERT INTO "rowfeed_feed_kv" (shard, ulid, "id") SELECT o.shard, unhex(j.ulid), o."id" FROM (SELECT value ->> 0 AS seq, value ->> 1 AS ulid FROM json_each(?)) j CROSS JOIN "rowfeed_outbox_kv" o ON o.order_sequence = j.seq WHERE o.shard = ? ON CONFLICT ("id") DO UPDATE SET shard = excluded.shard, ulid = excluded.ulid WHERE excluded.ulid > ulid
 DELETE FROM "rowfeed_outbox_kv" WHERE order_sequence IN (1,2,3,4,5,6)
+UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = ? AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -104,7 +105,7 @@ UPDATE "rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consum
 UPDATE "rowfeed_cursors" SET failure = ?, failing_since = COALESCE(failing_since, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000), attempts = ?, next_try = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ? WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ?
 UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
 UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
-UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ? AND key_digest IN (?)
+UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ? AND key_digest IN (?) AND first_at >= ? AND first_at <= ?
 
 -- drop dead letters
 SELECT count(*) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?

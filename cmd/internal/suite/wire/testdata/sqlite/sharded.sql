@@ -50,6 +50,7 @@ SELECT seq, kind, +"id" FROM "rowfeed_changes_kv" ORDER BY seq LIMIT ?
 INSERT INTO "rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", 1 + j.place, j.shard, ((j.shard + 1) * 4 - 1) / 4, 0, 0, NUMBER FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(?)) j CROSS JOIN "rowfeed_changes_kv" c ON c.seq = j.seq WHERE 1 AND (EXISTS (SELECT 1 FROM "kv" t WHERE c."id" = t."id")) ON CONFLICT ("id") DO UPDATE SET feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END, published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END, deleted = excluded.deleted
 DELETE FROM "rowfeed_changes_kv" WHERE seq BETWEEN ? AND ?
 UPDATE "rowfeed_sequences" SET value = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
+UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = ? AND failure IS NOT NULL
 
 -- publish without changes
 
@@ -116,7 +117,7 @@ UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch =
 UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
 UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
-UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ? AND key_digest IN (?)
+UPDATE "rowfeed_dead_letters" SET state = ?, last_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ? AND key_digest IN (?) AND first_at >= ? AND first_at <= ?
 
 -- drop dead letters
 SELECT count(*) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
