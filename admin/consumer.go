@@ -132,6 +132,12 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 	return all, nil
 }
 
+// RequireConsumer returns an error with the code UnknownConsumer if there is no cursor of these consumers. Empty fields
+// of id select all.
+func (db *Admin) RequireConsumer(ctx context.Context, id feedtype.ConsumerID) error {
+	return db.consumers.RequireConsumer(ctx, id)
+}
+
 // PausedShards returns the paused shards of a consumer, in ascending order.
 func (db *Admin) PausedShards(ctx context.Context, id feedtype.ConsumerID) ([]int, error) {
 	b := dialect.NewBuilder(db.store.Dialect)

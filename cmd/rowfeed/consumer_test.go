@@ -228,7 +228,7 @@ func TestConsumerCommandsSelectShards(t *testing.T) {
 		!strings.Contains(out, `"data_shard": 5,`) {
 		t.Errorf("dead list: %s", out)
 	}
-	s.prints("dead list mail --shard 0", noLetters)
+	s.prints("dead list mail --shard 0", "no dead letter matches the consumer and the filters\n")
 	s.prints("dead retry mail --shard 0 --all", "mail: 0 dead letters to be tried again by the consumer\n")
 	s.prints("dead drop mail --shard 1 --key 2", "mail: 1 dead letter given up\n")
 	s.prints("consumer resume mail", "mail: resumed\n")

@@ -74,8 +74,59 @@ func TestDeadListHasPagesAndGroups(t *testing.T) {
 	if out := s.ok("dead list --key 2 --json"); strings.Count(out, `"key"`) != 1 {
 		t.Errorf("the letter of key 2: %s", out)
 	}
-	s.prints("dead list --error 404", "no dead letter in this database is selected\n")
-	s.fails(cli.ExitUsage, "dead list --after 12")
+	s.prints("dead list --error 404", "no dead letter matches the consumer and the filters\n")
+	for _, flags := range []string{"--after 12", "--after W10", "--after bnVsbA", "--group --after W10", "--limit 0",
+		"--limit -1", "--limit 1001", "--key 2 --key 3"} {
+		s.fails(cli.ExitUsage, "dead list "+flags)
+	}
+	if out := s.fails(cli.ExitUsage, "dead show mail --limit 5000"); !strings.Contains(out, "1 to 1000") {
+		t.Errorf("too high a limit: %s", out)
+	}
+	s.ok("dead list --key 2 --key 2")
+	s.sql("UPDATE rowfeed_dead_letters SET collapsed = 1")
+	if out := s.ok("dead show mail --key 2"); !strings.Contains(out, "1 later version joined") {
+		t.Errorf("one later version: %s", out)
+	}
+	s.ok("feed drop kv")
+	if out := s.ok("dead show mail --key 2"); !strings.Contains(out, "row: the feed is not in this database\n") {
+		t.Errorf("without the feed: %s", out)
+	}
+}
+
+// TestUnknownConsumerIsNamed: commands about dead letters, and a preview of a reset, refuse a consumer, feed or shard
+// without a cursor.
+func TestUnknownConsumerIsNamed(t *testing.T) {
+	s := withLetters(t)
+	for _, line := range []string{"dead list nosuch", "dead list --feed nosuch", "dead list mail --shard 9",
+		"dead list nosuch --group", "dead show nosuch", "dead drop nosuch --all --dry-run", "dead drop nosuch --all",
+		"consumer reset nosuch --dry-run", "consumer reset mail --shard 9 --dry-run", "consumer reset nosuch"} {
+		if out := s.fails(cli.ExitFailed, line); !strings.Contains(out, "there is no such cursor") {
+			t.Errorf("%s: %s", line, out)
+		}
+	}
+}
+
+// TestEmptyKeySelectsNothing: an empty --key or CONSUMER, as of a variable that is not set, is refused. It would
+// select all dead letters. A key that is the empty text is written as JSON.
+func TestEmptyKeySelectsNothing(t *testing.T) {
+	s := withLetters(t)
+	for _, verb := range []string{"retry", "drop", "show", "list"} {
+		for _, args := range [][]string{{"mail", "--key", ""}, {"mail", "--key="}, {"mail", "--key", "", "--key", "2"},
+			{"mail", "--key", "2", "--key", ""}, {"", "--key", "2"}} {
+			r := s.run(append([]string{"dead", verb}, args...)...)
+			if r.code != cli.ExitUsage || !strings.Contains(r.err, "empty") {
+				t.Errorf("dead %s %q: exit code %d, %s %s", verb, args, r.code, r.out, r.err)
+			}
+		}
+	}
+	if r := s.run("dead", "drop", "mail", "--key", ""); !strings.Contains(r.err, `"--key"`) ||
+		!strings.Contains(r.err, `--key '""'`) {
+		t.Errorf("the flag and the next step: %s", r.err)
+	}
+	s.prints("dead list mail --key 2 --limit 1 --error 404", "no dead letter matches the consumer and the filters\n")
+	s.prints("dead drop mail --key 2 --key 2 --dry-run", "mail: 1 dead letter selected; nothing was changed\n")
+	s.prints("dead drop mail --key 2 --key 2", "mail: 1 dead letter given up\n")
+	s.prints("dead drop mail --all --dry-run", "mail: 249 dead letters selected; nothing was changed\n")
 }
 
 // TestDeadRetryAndDropAskWithCount (M72): before dead letters are retried or dropped, a terminal shows how many there
@@ -141,7 +192,7 @@ func TestSeekResetAndDropSayTheirEffect(t *testing.T) {
 	for _, c := range []struct{ line, question string }{
 		{"consumer seek mail --feed kv --to 1",
 			"mail of kv: set it to 1? It receives again what is at the last 2 positions. "},
-		{"consumer seek mail --feed kv --to now", "mail of kv: set it to now? It stays where it is. "},
+		{"consumer seek mail --feed kv --to now", "mail of kv: set it to now? The cursor does not move. "},
 		{"consumer reset mail",
 			"mail: set it back to the beginning? It receives again what is at the last 3 positions. "},
 		{"feed drop kv", "kv: drop the feed? 1 consumer in this database can no longer read it (mail). " +

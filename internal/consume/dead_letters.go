@@ -183,7 +183,7 @@ func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, 
 		return 0, &feedtype.Error{Code: feedtype.UnknownConsumer, Object: q.String(),
 			Cause: "there is no dead letter with key " + q.Key, Next: "`rowfeed dead list` lists the existing ones"}
 	case q.Consumer != "":
-		return 0, db.knowsConsumer(ctx, q.ConsumerID)
+		return 0, db.RequireConsumer(ctx, q.ConsumerID)
 	}
 	return total, nil
 }
@@ -274,11 +274,12 @@ func (s *letterSelection) page(ctx context.Context, after string, limit int) (al
 func parsePlace(text string) (at [5]any, err error) {
 	var consumer, feed, digest string
 	var shard, first int64
+	parts := []any{&consumer, &feed, &shard, &first, &digest}
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	if err == nil {
-		err = json.Unmarshal(plain, &[]any{&consumer, &feed, &shard, &first, &digest})
+		err = json.Unmarshal(plain, &parts) // which sets the length of parts
 	}
-	if err != nil {
+	if err != nil || len(parts) != len(at) {
 		return at, feedtype.Invalid("after", "%q is not the end of a page of dead letters", text)
 	}
 	return [5]any{consumer, feed, shard, first, digest}, nil

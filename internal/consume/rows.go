@@ -111,8 +111,8 @@ func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
 	return strings.Join(conditions, " AND ")
 }
 
-// knowsConsumer returns an error if no cursor matches id.
-func (db *Consumers) knowsConsumer(ctx context.Context, id feedtype.ConsumerID) error {
+// RequireConsumer returns an error if no cursor matches id.
+func (db *Consumers) RequireConsumer(ctx context.Context, id feedtype.ConsumerID) error {
 	b := db.builder()
 	var n int64
 	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id),

@@ -9,11 +9,9 @@ import (
 // bundleEvery is how often a repeated message is logged.
 const bundleEvery = time.Minute
 
-// bundle decides which of repeated messages are logged: the first at once, then one a minute with the number of those
-// in between. The zero value is ready for use.
+// bundle decides which of repeated messages are logged: the first at once, then at the end of each minute the latest,
+// with the number of those in between. The zero value is ready for use.
 type bundle struct {
-	now func() time.Time // nil: time.Now
-
 	mu    sync.Mutex
 	known map[string]*bundled
 }
@@ -24,33 +22,55 @@ const maxBundled = 1000
 // bundled is what a bundle knows of one message.
 type bundled struct {
 	loggedAt time.Time
-	omitted  int  // since then
-	open     bool // logged since the end was last logged
+	omitted  int               // since then
+	open     bool              // logged since the end was last logged
+	latest   func(omitted int) // logs the latest omitted message; nil if no message waits for the end of the minute
+	timer    *time.Timer       // ends the minute
 }
 
-// again tells whether to log a message, and how many like it were omitted before.
-func (b *bundle) again(key string) (omitted int, log bool) {
+// add calls log with the number of omitted messages, now or at the end of the minute, unless a later message with the
+// same key comes before.
+func (b *bundle) add(key string, log func(omitted int)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := time.Now
-	if b.now != nil {
-		now = b.now
-	}
 	m := b.known[key]
 	if m == nil {
 		if len(b.known)%maxBundled == 0 { // texts of errors may vary without end
-			b.known = map[string]*bundled{}
+			b.forget()
 		}
 		m = &bundled{}
 		b.known[key] = m
 	}
-	if !m.loggedAt.IsZero() && now().Sub(m.loggedAt) < bundleEvery {
-		m.omitted++
-		return 0, false
+	wait := bundleEvery - time.Since(m.loggedAt)
+	if wait <= 0 {
+		m.log(log)
+		return
 	}
-	omitted = m.omitted
-	*m = bundled{loggedAt: now(), open: true}
-	return omitted, true
+	m.omitted++
+	if m.latest == nil {
+		m.timer = time.AfterFunc(wait, func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if m.latest != nil {
+				m.omitted--
+				m.log(m.latest)
+			}
+		})
+	}
+	m.latest = log
+}
+
+func (m *bundled) log(log func(omitted int)) {
+	m.stop()
+	log(m.omitted)
+	m.loggedAt, m.omitted, m.open = time.Now(), 0, true
+}
+
+func (m *bundled) stop() {
+	if m.timer != nil {
+		m.timer.Stop()
+	}
+	m.timer, m.latest = nil, nil
 }
 
 // over tells whether to log that the messages whose keys begin with prefix have ended: once for those that were logged.
@@ -58,9 +78,25 @@ func (b *bundle) over(prefix string) (log bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for key, m := range b.known {
-		if strings.HasPrefix(key, prefix) && m.open {
-			m.open, log = false, true
+		if strings.HasPrefix(key, prefix) {
+			m.stop() // a failure logged after its end would mislead
+			log = log || m.open
+			m.open = false
 		}
 	}
 	return log
+}
+
+// end stops all timers.
+func (b *bundle) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forget()
+}
+
+func (b *bundle) forget() {
+	for _, m := range b.known {
+		m.stop()
+	}
+	b.known = map[string]*bundled{}
 }

@@ -3,21 +3,28 @@ package cli
 import (
 	"bytes"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
 )
 
 // TestRepeatedFailuresAreOneMessage: of failed attempts the first is logged at once, with key, position and attempt,
-// and then one a minute, with the number of the others. The end is logged once. Dead letters are bundled likewise.
-func TestRepeatedFailuresAreOneMessage(t *testing.T) {
+// and at the end of each minute the latest, with the number of the others. The end is logged once. Dead letters are
+// bundled likewise.
+func TestRepeatedFailuresAreOneMessage(t *testing.T) { synctest.Test(t, repeatedFailuresAreOneMessage) }
+
+func repeatedFailuresAreOneMessage(t *testing.T) {
 	var out bytes.Buffer
-	now := time.Unix(1_000_000, 0)
-	a := &App{}
-	a.repeated.now = func() time.Time { return now }
+	a := &App{Stderr: io.Discard}
+	minute := func() {
+		<-time.After(bundleEvery) // by the bubble's clock
+		synctest.Wait()
+	}
 	o := a.logging(a.logTo(&out, "text", slog.LevelInfo))
 	wants := func(what string, want ...[]string) {
 		t.Helper()
@@ -48,9 +55,12 @@ func TestRepeatedFailuresAreOneMessage(t *testing.T) {
 	fail(100, first)
 	wants("the first", []string{"a consumer fails", "feed=kv", "consumer=hook", `key="{\"id\":7}"`, "position=12",
 		"attempt=1", "error=refused"})
-	now = now.Add(bundleEvery)
+	minute()
+	wants("the end of the minute", []string{"attempt=100", "omitted=98"})
+	minute()
+	wants("a minute without failures")
 	fail(2, first)
-	wants("a minute later", []string{"attempt=101", "omitted=99"})
+	wants("the next failure", []string{"attempt=101"})
 	fail(2, &rowfeed.Error{Code: rowfeed.Unavailable, Cause: "it is away"})
 	wants("another error", []string{"attempt=103", "it is away"})
 	o.Trouble(rowfeed.TroubleEvent{Feed: "kv", Attempt: 1, Err: first})
@@ -67,4 +77,11 @@ func TestRepeatedFailuresAreOneMessage(t *testing.T) {
 	fail(1, first)
 	o.Recovered(rowfeed.RecoveredEvent{Feed: "kv", Consumer: "hook", ShardCount: 1, Attempts: 1})
 	wants("within the minute")
+	minute()
+	wants("the rest of the dead letters", []string{"dead letter", "omitted=1"})
+	fail(2, first)
+	wants("after the end", []string{"attempt=106", "omitted=2"})
+	a.Report(t.Context(), nil)
+	minute()
+	wants("the command has ended")
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,8 @@ func Args(least, most int, what string) cobra.PositionalArgs {
 			return WrongUse(cmd, "%s: %s is missing", cmd.CommandPath(), what)
 		case len(args) > most:
 			return WrongUse(cmd, "%s: %q is one argument too many", cmd.CommandPath(), args[most])
+		case slices.Contains(args, ""): // which would select everything in some commands
+			return WrongUse(cmd, "%s: an argument is empty, perhaps because a variable is not set", cmd.CommandPath())
 		}
 		return nil
 	}

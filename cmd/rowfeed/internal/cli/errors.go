@@ -39,6 +39,7 @@ func WrongUse(cmd *cobra.Command, format string, args ...any) error {
 
 // Report prints an error to stderr and returns the exit code.
 func (a *App) Report(ctx context.Context, err error) int {
+	a.repeated.end() // the command has ended
 	switch {
 	case err == nil || errors.Is(err, syscall.EPIPE): // the reader of the output has closed its pipe
 		return ExitDone

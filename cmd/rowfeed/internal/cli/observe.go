@@ -137,15 +137,13 @@ func code(err error) string {
 	return ""
 }
 
-// Repeated logs a warning at once. Of warnings with the same key, it then logs one a minute, with the number of those
-// that it has omitted.
+// Repeated logs a warning at once. Of warnings with the same key, it then logs one at the end of each minute: the
+// latest, with the number of the others.
 func (a *App) Repeated(log *slog.Logger, key, text string, attributes ...any) {
-	omitted, logs := a.repeated.again(key)
-	if !logs {
-		return
-	}
-	if omitted > 0 {
-		attributes = append(attributes, "omitted", omitted)
-	}
-	log.Warn(text, attributes...)
+	a.repeated.add(key, func(omitted int) {
+		if omitted > 0 {
+			attributes = append(attributes, "omitted", omitted)
+		}
+		log.Warn(text, attributes...)
+	})
 }

@@ -41,6 +41,15 @@ func (o *consumerFlags) id() rowfeed.ConsumerID {
 	return id
 }
 
+// known returns an error if the flags name a consumer, feed or shard of which there is no cursor.
+func (o *consumerFlags) known(ctx context.Context, s *cli.Session) error {
+	id := o.id()
+	if id == (rowfeed.ConsumerID{}) {
+		return nil
+	}
+	return s.Admin().RequireConsumer(ctx, id)
+}
+
 type consumerOptions struct {
 	consumerFlags
 	json    bool
@@ -256,6 +265,9 @@ func (o *consumerOptions) move(ctx context.Context, a *cli.App, doing string, to
 func (o *consumerOptions) effect(ctx context.Context, s *cli.Session, to rowfeed.Cursor) (string, error) {
 	feeds := []string{o.feed}
 	if o.feed == "" {
+		if err := o.known(ctx, s); err != nil {
+			return "", err
+		}
 		all, err := s.Admin().Consumers(ctx, o.id())
 		if err != nil {
 			return "", err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,13 +20,31 @@ import (
 type deadOptions struct {
 	consumerFlags
 	error string
-	keys  []string
+	keys  letterKeys
+}
+
+// letterKeys are the keys of a flag that may be repeated. A key given twice counts once.
+type letterKeys []string
+
+func (k *letterKeys) String() string { return strings.Join(*k, " ") }
+func (k *letterKeys) Type() string   { return "key" }
+
+// Set refuses an empty key: LetterQuery.Key selects all keys if it is empty.
+func (k *letterKeys) Set(text string) error {
+	if text == "" {
+		return errors.New("the key is empty, perhaps because a variable is not set. Give a key. " +
+			`If it is the empty text, write it as JSON: --key '""'`)
+	}
+	if !slices.Contains(*k, text) {
+		*k = append(*k, text)
+	}
+	return nil
 }
 
 func (o *deadOptions) bind(cmd *cobra.Command) {
 	o.consumerFlags.bind(cmd)
 	cmd.Flags().StringVar(&o.error, "error", "", "only those whose error contains this `text`; # is any number")
-	cmd.Flags().StringArrayVar(&o.keys, "key", nil, "a `key`; may be repeated")
+	cmd.Flags().Var(&o.keys, "key", "a `key`; may be repeated")
 }
 
 // queries returns a query for each key.
@@ -85,23 +104,32 @@ type deadPage struct {
 
 func (o *deadPage) bind(cmd *cobra.Command) {
 	o.deadOptions.bind(cmd)
-	cmd.Flags().IntVar(&o.limit, "limit", 100, "at most this `number`, up to 1000")
+	cmd.Flags().Lookup("key").Usage = "only this `key`"
+	cmd.Flags().IntVar(&o.limit, "limit", 100, "at most this `number`, 1 to 1000")
 	cmd.Flags().StringVar(&o.after, "after", "", "continue after the `end` of the page before")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 }
 
-// read returns a page for each key, or one page, as one.
-func (o *deadPage) read(ctx context.Context, s *cli.Session) (all feedtype.LetterPage, err error) {
-	all.Letters = []feedtype.DeadLetter{}
-	for _, q := range o.queries() {
-		q.After, q.Limit = o.after, o.limit
-		page, err := s.Admin().DeadLetters(ctx, q)
-		if err != nil {
-			return all, err
-		}
-		all.Letters, all.Next = append(all.Letters, page.Letters...), page.Next
+// check refuses flags of which no page can be read.
+func (o *deadPage) check(cmd *cobra.Command) error {
+	switch {
+	case len(o.keys) > 1:
+		return cli.WrongUse(cmd, "%s: --key was given for several keys; give one", cmd.CommandPath())
+	case o.limit < 1 || o.limit > 1000:
+		return cli.WrongUse(cmd, "%s: --limit %d is not from 1 to 1000", cmd.CommandPath(), o.limit)
 	}
-	return all, nil
+	return nil
+}
+
+// read returns the page.
+func (o *deadPage) read(ctx context.Context, s *cli.Session) (feedtype.LetterPage, error) {
+	q := o.queries()[0]
+	q.After, q.Limit = o.after, o.limit
+	page, err := s.Admin().DeadLetters(ctx, q)
+	if err == nil && len(page.Letters) == 0 && len(o.keys) == 0 {
+		err = o.known(ctx, s)
+	}
+	return page, err
 }
 
 // more says how to see the letters of the next page.
@@ -144,8 +172,11 @@ next is the --after of the next page, empty at the end. With --group:
 			if len(args) == 1 {
 				o.consumer = args[0]
 			}
-			if len(o.keys) > 1 {
-				return cli.WrongUse(cmd, "dead list: give one --key")
+			switch err := o.check(cmd); {
+			case err != nil:
+				return err
+			case group && o.after != "":
+				return cli.WrongUse(cmd, "dead list: --group has no pages; give it without --after")
 			}
 			s, err := a.Connect(cmd.Context())
 			if err != nil {
@@ -200,6 +231,9 @@ func (o *deadPage) groups(ctx context.Context, a *cli.App, s *cli.Session) error
 	q := o.queries()[0]
 	q.Limit = o.limit
 	groups, err := s.Admin().GroupDeadLetters(ctx, q)
+	if err == nil && len(groups) == 0 {
+		err = o.known(ctx, s)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -236,11 +270,14 @@ dead letters that "dead list" lists. A key is written as entries show it: the va
 it has one column, else the JSON object.
 
 With --json: the object of "dead list --json", with "row" in each letter; null if there
-is none, or if the feed is in another database.`,
+is none, or if the feed is not in this database.`,
 		Example: "  rowfeed dead show billing --key 7\n  rowfeed dead show billing --key '{\"ns\":\"a\",\"k\":\"b\"}'",
 		Args:    cli.Args(1, 1, "the CONSUMER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
+			if err := o.check(cmd); err != nil {
+				return err
+			}
 			return o.show(cmd.Context(), a)
 		},
 	}
@@ -274,7 +311,7 @@ func (o *deadPage) show(ctx context.Context, a *cli.App) error {
 		e, err := s.Admin().LetterRow(ctx, l)
 		switch {
 		case errors.Is(err, rowfeed.UnknownFeed):
-			shown.reason = "the feed is in another database"
+			shown.reason = "the feed is not in this database"
 		case err != nil:
 			shown.reason = a.ErrorText(err)
 		case e != nil && e.Op == rowfeed.Upsert:
@@ -297,9 +334,10 @@ func (o *deadPage) show(ctx context.Context, a *cli.App) error {
 			row = string(l.Row.AppendJSON(nil))
 		}
 		if err := a.PrintLine("%s of %s, shard %d: key %s, %s at position %s (generation %d), %s\n  set aside %s, "+
-			"last tried or joined %s, %d attempts, %d later versions joined\n  %s\n  row: %s",
+			"last tried or joined %s, %s, %s joined\n  %s\n  row: %s",
 			l.Consumer, l.Feed, l.Shard, l.Key, l.Op, l.Position, l.Generation, l.State, l.FirstAt.Format(time.RFC3339),
-			l.LastAt.Format(time.RFC3339), l.Attempts, l.Collapsed, strings.ReplaceAll(l.Error, "\n", "\n  "),
+			l.LastAt.Format(time.RFC3339), cli.Plural(int64(l.Attempts), "attempt"),
+			cli.Plural(int64(l.Collapsed), "later version"), strings.ReplaceAll(l.Error, "\n", "\n  "),
 			row); err != nil {
 			return err
 		}
@@ -377,6 +415,9 @@ func (o *deadOptions) count(ctx context.Context, s *cli.Session) (total int64, e
 			return 0, o.noSuchKey(q.Key)
 		}
 		total += n
+	}
+	if total == 0 {
+		return 0, o.known(ctx, s)
 	}
 	return total, nil
 }
