@@ -116,7 +116,8 @@ func TestReadyOnAReadOnlyDatabase(t *testing.T) {
 }
 
 // TestReadyNamesCauseOnce: a cause that several feeds have is one reason, which names them and no other feed. What
-// fails in other processes is listed, one cause once, and leaves the server ready. Its error is only for administrators.
+// fails in other processes is listed, one cause once, and leaves the server ready. Its error is only for
+// administrators.
 func TestReadyNamesCauseOnce(t *testing.T) {
 	x := newFixture(t, "_pragma=max_page_count(200)")
 	for _, name := range []string{"second", "third"} {

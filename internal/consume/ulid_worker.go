@@ -142,8 +142,8 @@ func (w *worker) round(ctx context.Context) (done bool, err error) {
 	return false, w.survive(ctx, w.outcomeOf(ctx, meeting, w.meetShards(ctx, max(time.Until(next), 0))))
 }
 
-// outcomeOf notes the outcome of an operation, and returns its error. A success ends the failure of this operation only:
-// other operations, or the shard with whose cursor the failure is stored, may still fail.
+// outcomeOf notes the outcome of an operation, and returns its error. A success ends the failure of this operation
+// only: other operations, or the shard with whose cursor the failure is stored, may still fail.
 func (w *worker) outcomeOf(ctx context.Context, op operation, err error) error {
 	if err != nil {
 		w.wide |= op
