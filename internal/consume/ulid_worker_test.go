@@ -2,6 +2,7 @@ package consume
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -71,4 +72,22 @@ func TestWorkerAtWork(t *testing.T) {
 	w.afterPage(own, false) // a page of a server that lags
 	look("7", "f")
 	want(true, 1)
+}
+
+// TestSuccessEndsFailureOfItsOperation (M72): a worker that cannot read the watermarks, but can check its cursors in
+// between, still fails. Its pauses grow until the watermarks are read.
+func TestSuccessEndsFailureOfItsOperation(t *testing.T) {
+	in := &instance{assignment: &assignment{c: &Consumer{}, count: 1}}
+	w := in.newWorker(t.Context(), 0, 0)
+	w.retry.outages = 3
+	away := errors.New("away")
+	for _, step := range []struct {
+		op      operation
+		err     error
+		outages int
+	}{{meeting, away, 3}, {checking, nil, 3}, {checking, away, 3}, {checking, nil, 3}, {meeting, nil, 0}} {
+		if err := w.outcomeOf(t.Context(), step.op, step.err); err != step.err || w.retry.outages != step.outages {
+			t.Errorf("%+v: %d outages, %v", step, w.retry.outages, err)
+		}
+	}
 }
