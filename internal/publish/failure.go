@@ -25,6 +25,18 @@ const clearEvery = time.Minute
 // noteTimeout limits how long a pass waits until its failure is stored or removed.
 const noteTimeout = 2 * time.Second
 
+// survive reports and notes a failed pass after which the publisher continues. It returns the pause until the next.
+func (f *Publisher) survive(ctx context.Context, err error, failures int) time.Duration {
+	pause := store.Outage(failures)
+	if errors.Is(err, feedtype.Locked) {
+		err = f.nameBlockers(ctx, err)
+		pause = min(pause, lockedPause)
+	}
+	f.SetProblems([]string{withoutDriverText(err)})
+	f.failed(ctx, err, pause)
+	return pause
+}
+
 // failed reports and notes a failed pass that the publisher survives.
 func (f *Publisher) failed(ctx context.Context, err error, pause time.Duration) {
 	f.Store.Observer.Trouble(feedtype.TroubleEvent{Feed: f.Name, Attempt: f.note(ctx, err, pause), Err: err})

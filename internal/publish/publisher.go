@@ -256,14 +256,8 @@ func (f *Publisher) publishLoop(ctx context.Context, maxFailures int) error {
 		default:
 			failures++
 			batch.shrink()
-			idle = store.Outage(failures)
-			if errors.Is(err, feedtype.Locked) {
-				err = f.nameBlockers(ctx, err)
-				idle = min(idle, lockedPause)
-			}
-			f.SetProblems([]string{withoutDriverText(err)})
+			idle = f.survive(ctx, err, failures)
 			verified = time.Time{}
-			f.failed(ctx, err, idle)
 			everyPublisher := errors.Is(err, feedtype.DatabaseChanged) || errors.Is(err, feedtype.Locked)
 			if failures == maxFailures && !everyPublisher {
 				return errCannotPublish
