@@ -146,6 +146,7 @@ const (
 	NotInitialized    = feedtype.NotInitialized
 	SchemaVersion     = feedtype.SchemaVersion
 	CursorAhead       = feedtype.CursorAhead
+	HistoryLost       = feedtype.HistoryLost
 	GenerationChanged = feedtype.GenerationChanged
 	TombstonesExpired = feedtype.TombstonesExpired
 	EntriesExpired    = feedtype.EntriesExpired

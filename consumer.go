@@ -89,9 +89,9 @@ type ConsumerOptions struct {
 	// Retry says how failures of Handle, and refused entries, are retried.
 	Retry feedtype.Retry
 	// OnRefused, if set, lets the consumer restart at the beginning if the source refuses its cursor (codes
-	// CursorAhead, GenerationChanged, TombstonesExpired, EntriesExpired). Otherwise the consumer stops with that
-	// error, but see Stop for consumers with several shards. OnRefused is called in the transaction that resets the
-	// cursor. When the new pass is complete, remove the rows that it did not bring: see OnComplete. After
+	// CursorAhead, HistoryLost, GenerationChanged, TombstonesExpired, EntriesExpired). Otherwise the consumer stops
+	// with that error, but see Stop for consumers with several shards. OnRefused is called in the transaction that
+	// resets the cursor. When the new pass is complete, remove the rows that it did not bring: see OnComplete. After
 	// EntriesExpired the new pass begins with the oldest kept entry: the purged entries never come.
 	//
 	// If a consumer has several shards, all of them restart together. With TombstonesExpired and EntriesExpired only

@@ -76,10 +76,10 @@ func Example() {
 		}
 		fmt.Println(e.Position, e.Op, row.K, row.V)
 	}
-	fmt.Println("store the cursor", page.Cursor, "and send it next time; more:", page.More)
+	fmt.Println("store page.Cursor and send it next time; more:", page.More)
 	// Prints:
 	// 2 upsert fred joe
-	// store the cursor 2 and send it next time; more: false
+	// store page.Cursor and send it next time; more: false
 }
 
 // A consumer's loop: fetch above the cursor, handle, store the cursor.
@@ -104,15 +104,15 @@ func ExampleFeed_Fetch() {
 			fmt.Print(e.Position, " ")
 		}
 		cursor = page.Cursor // in one transaction with what the entries did
-		fmt.Printf("cursor %s\n", cursor)
+		fmt.Println("more:", page.More)
 		if !page.More {
 			break // the page reached the head: wait a little, then continue
 		}
 	}
 	// Prints:
-	// 1 2 cursor 2@5
-	// 3 4 cursor 4@5
-	// 5 cursor 5
+	// 1 2 more: true
+	// 3 4 more: true
+	// 5 more: false
 }
 
 // A feed without triggers: the application records what it writes, in the same transaction.
@@ -167,10 +167,11 @@ func Example_http() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Print(string(page.AppendLines(nil)))
+	for _, e := range page.Entries {
+		fmt.Println(e.Position, e.Op, string(e.Key.AppendJSON(nil)))
+	}
 	// Prints:
-	// {"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"k":"fred","v":"jim"}}
-	// {"cursor":"1","more":false,"base64":[]}
+	// 1 upsert {"id":1}
 }
 
 // One process at a time does a job. What it writes in the same database is fenced.

@@ -52,7 +52,7 @@ func (db *DB) newFeed(name string) *Feed {
 		ModeOutbox:   {ulidfeed.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
 	}
 
-	f.installed = install.New(c, f.reader, f.recorder, outbox, f.publisher.SetProblems)
+	f.installed = install.New(c, f.recorder, outbox, f.publisher.SetProblems)
 	f.publisher.Keeper = f.installed
 	f.inspector = &operate.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
 		Consumers: db.Admin().Consumers}

@@ -84,12 +84,13 @@ type Installation interface {
 	// Retention returns how long entries are kept, as this process last read it.
 	Retention() feedtype.Retention
 	// Bump gives the feed a new generation, and returns it: the database's time in seconds, or one more than before if
-	// that is higher. Earlier cursors are refused with the code GenerationChanged, and consumers start over. It is for
-	// a database that lost commits, after a restored backup or a failover to a replica that lagged. If the database has
-	// another identity, the feed adopts it.
+	// that is higher. Earlier cursors are refused with the code GenerationChanged, and all consumers start over. A
+	// sequence feed does not need it after a restored backup or a failover: the code HistoryLost refuses consumers that
+	// have read what was lost. A ULID feed needs it if its database lost commits, and adopts that database by it.
 	Bump(ctx context.Context) (generation int64, err error)
-	// AdoptDatabase records the database's identity as the feed's, and returns whether it was another one before.
-	// Positions and cursors stay. It is for a database that has moved with all its commits.
+	// AdoptDatabase records the database's identity as that of a ULID feed, and returns whether it was another one
+	// before. Positions and cursors stay. It is for a database that has moved with all its commits. For a sequence feed
+	// it does nothing.
 	AdoptDatabase(ctx context.Context) (changed bool, err error)
 }
 

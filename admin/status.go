@@ -73,6 +73,11 @@ type Backlog struct {
 	Head int64 `json:"head"`
 	// PublishedAt is when the head was last advanced; nil if never, and for feeds with ULIDs.
 	PublishedAt *time.Time `json:"published_at"`
+	// Term is the term of the head, as cursors of it end, and TermSince when the term before ended; "" and nil if not
+	// known, for the first term of a feed, and for feeds with ULIDs. A term that nobody expected tells of a restored
+	// backup, a failover or another publisher.
+	Term      string     `json:"term,omitempty"`
+	TermSince *time.Time `json:"term_since,omitempty"`
 	// Waiting counts waiting changes, or the records of an outbox, up to a limit (MaxWaiting in a Status).
 	Waiting int64 `json:"changes_waiting"`
 	// OldestSeconds is the age of the oldest waiting change in seconds; 0 with capture "column", where it is not known.

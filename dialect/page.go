@@ -49,8 +49,8 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	}
 	b := NewBuilder(s)
 	var t strings.Builder
-	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, " + q.signature(s, b, f, p.Signature) + ",\n")
-	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden,\n")
+	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), " + q.signature(s, b, f, p.Signature) + ",\n")
+	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,\n")
 	// Key columns are never NULL, so NULL means that the join has found no row.
 	t.WriteString("  CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END")
 	for _, c := range f.Key {
@@ -107,7 +107,7 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	above := func(ref string) string {
 		return ref + " > " + b.Arg(q.After.Number()) + " AND " + ref + " <= " + p.Head(b)
 	}
-	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden"
+	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden, published_at"
 	if q.To > 0 && !f.InRows() {
 		return partOfPlaces(s, b, f, q, p, columns)
 	}
@@ -125,7 +125,7 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 		keys[i] = Ref(s, "r", c.Name) + " AS " + s.Quote(c.Stored)
 	}
 	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, " +
-		"0 AS deleted, 0 AS hidden" +
+		"0 AS deleted, 0 AS hidden, 0 AS published_at" +
 		"\n  FROM " + Qualified(s, f.Source) + " r" +
 		"\n  WHERE " + above("r.feed_sync_id") + q.within(b, "COALESCE(r.shard, 0)") +
 		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " +
@@ -149,21 +149,23 @@ type placing interface {
 
 // numbered scans positions of a sequence.
 type numbered struct {
-	below, value                              scanNumber
+	below, value, term                        scanNumber
 	position, shard, deleted, hidden, present scanNumber
+	published                                 scanNumber
 }
 
-func (n *numbered) head() []any { return []any{&n.below, &n.value} }
+func (n *numbered) head() []any { return []any{&n.below, &n.value, &n.term} }
 
 func (n *numbered) row() []any {
-	return []any{&n.position, &n.shard, &n.deleted, &n.hidden, &n.present}
+	return []any{&n.position, &n.shard, &n.deleted, &n.hidden, &n.published, &n.present}
 }
 
 func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
 	page.TombstonesBelow, page.Head, page.Given =
 		feedtype.Numbered(n.below.n), feedtype.Numbered(n.value.n), feedtype.Numbered(n.value.n)
+	page.Term = feedtype.Term(n.term.n)
 	return PageRow{Position: feedtype.Numbered(n.position.n), Shard: int(n.shard.n),
-		Deleted: n.deleted.n == 1, Hidden: n.hidden.n == 1, Present: n.present.n == 1}, n.position.valid, nil
+		Deleted: n.deleted.n == 1, Hidden: n.hidden.n == 1, Present: n.present.n == 1, PublishedAt: n.published.n}, n.position.valid, nil
 }
 
 // ReadInOrder reads a page. The database finds the rows one by one, in the order of their positions, but does

@@ -3,6 +3,8 @@ package dialect
 import (
 	"context"
 	"database/sql"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Publish are the operations of a publisher, roughly in the order in which it uses them.
@@ -112,11 +114,12 @@ const (
 // Sequence is a feed's row of the sequences table, read under its lock. Times are in microseconds since the
 // Unix epoch.
 type Sequence struct {
-	Value     int64  // the highest position given
-	Version   int64  // the number of advances, which is the optimistic lock
-	UpdatedAt int64  // when Value was last advanced
-	Now       int64  // the time of the database's clock
-	Identity  string // as [Publish].Identity returns it; empty on databases that know nothing
+	Value     int64         // the highest position given
+	Version   int64         // the number of advances, which is the optimistic lock
+	Term      feedtype.Term // of the last advance; 0 if none is known
+	UpdatedAt int64         // when Value was last advanced
+	Now       int64         // the time of the database's clock
+	Identity  string        // as [Publish].Identity returns it; empty on databases that know nothing
 }
 
 // Writer is an open transaction of another session.

@@ -57,6 +57,7 @@ type PageRows struct {
 	// Head is the highest position that the page could show. Given is the highest position that may have been
 	// given by then. They differ only for feeds with ULIDs.
 	Head, Given feedtype.Position
+	Term        feedtype.Term // of Given, from the same row; 0 if none is known, and for feeds with ULIDs
 	// Filling says that rows are being placed behind the head of the shard. More of them may appear below
 	// LiveFrom, or anywhere if LiveFrom is zero.
 	Filling  bool
@@ -86,6 +87,8 @@ type PageRow struct {
 	Deleted  bool
 	Hidden   bool
 	Present  bool // the source table has the row
-	Key      []any
-	Values   []any // the values of Feed.Columns, valid only if Present
+	// PublishedAt is in microseconds since the Unix epoch; 0 if a row of the source holds the position, and with ULIDs.
+	PublishedAt int64
+	Key         []any
+	Values      []any // the values of Feed.Columns, valid only if Present
 }

@@ -146,3 +146,32 @@ func Failures(s Spelling, n Names, once func(kind, table, name, ddl string) []st
 	m.Up = append(m.Up, "INSERT INTO "+table("schema_version")+" (version, applied_at) VALUES (10, "+s.Now()+")")
 	return m
 }
+
+// Terms is version 11. A feed's sequence has the term of its present publisher, or NULL if that publisher is another
+// program. The table of terms keeps up to which position each other term went, and when it ended: see package history.
+// create makes a table with these columns unless it exists. once is that of Failures.
+func Terms(s Spelling, n Names, once func(kind, table, name, ddl string) []string,
+	create func(base, columns string) string) Migration {
+	table := func(base string) string { return Qualified(s, n.Table(base)) }
+	add := "ALTER TABLE " + table("sequences") + " ADD COLUMN term bigint"
+	up := []string{add}
+	if once != nil {
+		up = once("column", "sequences", "term", add)
+	}
+	return Migration{
+		Version: 11,
+		Title:   "terms of publishers",
+		Up: append(up,
+			create("terms", `
+  term bigint NOT NULL,
+  upto bigint NOT NULL,
+  ended_at bigint NOT NULL,
+  PRIMARY KEY (feed, term)
+`),
+			"INSERT INTO "+table("schema_version")+" (version, applied_at) VALUES (11, "+s.Now()+")"),
+		Down: []string{
+			"DROP TABLE IF EXISTS " + table("terms"),
+			"DELETE FROM " + table("schema_version") + " WHERE version = 11",
+		},
+	}
+}

@@ -151,6 +151,7 @@ type wirePage struct {
 	Entries []json.RawMessage `json:"entries"`
 	Cursor  *feedtype.Cursor  `json:"cursor"`
 	More    *bool             `json:"more"`
+	Stamps  []int64           `json:"stamps"` // of the entries; servers of before did not send them
 }
 
 // read decodes the page. ok is false if info does not describe its entries.
@@ -158,10 +159,13 @@ func (w *wirePage) read(info *feedtype.Info) (page feedtype.Page, ok bool, err e
 	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(w.Entries)), Cursor: *w.Cursor, More: *w.More,
 		Key: info.Key, Columns: info.Columns}
 	generation := w.Cursor.Generation()
-	for _, data := range w.Entries {
+	for i, data := range w.Entries {
 		e, ok, err := feedtype.ParseEntry(data, generation, info)
 		if err != nil || !ok {
 			return feedtype.Page{}, ok, err
+		}
+		if i < len(w.Stamps) {
+			e.Stamp = w.Stamps[i]
 		}
 		page.Entries = append(page.Entries, e)
 	}

@@ -1,7 +1,6 @@
 package feedhttp
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,14 +89,18 @@ func cursorOfEvent(id, feed string, shards feedtype.Shards) (feedtype.Cursor, er
 			"send the unchanged id of an event, or omit lastEventId to start at the beginning",
 			"%q is not the id of an event of this feed", id)
 	}
-	generation, state := fields[0], fields[2]
+	generation, _, _ := strings.Cut(fields[0], ".") // a stamp follows
+	state := fields[2]
 	shard, err := strconv.Atoi(fields[1])
 	if err != nil {
 		return "", badParameter("lastEventId",
 			"send the unchanged id of an event, or omit lastEventId to start at the beginning",
 			"%q has no shard", id)
 	}
-	position, _, _ := strings.Cut(state, "@")
+	position, rest, _ := strings.Cut(state, "@")
+	if strings.HasPrefix(rest, "~") || strings.HasPrefix(rest, ".") { // a cursor without a start mark has no "@"
+		state = position + rest
+	}
 	if _, err := ulid.ParseStrict(position); err == nil && shards != (feedtype.Shards{}) &&
 		shards != feedtype.One(shard) {
 		return "", badParameter("lastEventId",
@@ -108,7 +111,8 @@ func cursorOfEvent(id, feed string, shards feedtype.Shards) (feedtype.Cursor, er
 }
 
 // eventID returns the id of the i-th entry's event. Clients of http-feeds store only the id, so it has to contain a
-// cursor. As in a cursor, "@" and a position follow if the client needs no deletes up to a position above the entry.
+// cursor. Behind "@" is what the cursor after the entry has behind its position: the start mark, if the client needs no
+// deletes up to a position above the entry, and the head and the term that were read.
 func eventID(page feedtype.Page, after feedtype.Cursor, feed string, i int) string {
 	e := page.Entries[i]
 	id := e.ID(feed)
@@ -116,13 +120,17 @@ func eventID(page feedtype.Page, after feedtype.Cursor, feed string, i int) stri
 	if err != nil {
 		panic(fmt.Sprintf("the source returned a page without cursors: %v", err))
 	}
-	_, state, ok := strings.Cut(string(cursor), ":")
-	if !ok {
-		state = string(cursor)
+	at, err := cursor.State()
+	if err != nil {
+		panic(fmt.Sprintf("the source returned a page with an invalid cursor: %v", err))
 	}
-	position, mark, _ := strings.Cut(state, "@")
-	if seen := cmp.Or(mark, position); seen != e.Position {
-		id += "@" + seen
+	// The last cursor of a page may be above the entry. The id keeps that position as its start mark.
+	at.Generation, at.Mark = 1, at.Seen()
+	if at.Position, err = feedtype.ParsePosition(e.Position); err != nil {
+		panic(fmt.Sprintf("the source returned a page with an invalid position: %v", err))
+	}
+	if rest := strings.TrimPrefix(string(at.Cursor()), e.Position); rest != "" {
+		id += "@" + strings.TrimPrefix(rest, "@")
 	}
 	return id
 }

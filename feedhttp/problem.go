@@ -64,6 +64,7 @@ var kinds = map[feedtype.Code]struct {
 	feedtype.InvalidRequest:    {http.StatusBadRequest, "Invalid request", 0},
 	feedtype.UnknownFeed:       {http.StatusNotFound, "Unknown feed", 0},
 	feedtype.CursorAhead:       {http.StatusConflict, "Cursor is ahead of the feed", 0},
+	feedtype.HistoryLost:       {http.StatusConflict, "Reader has seen what the database has lost", 0},
 	feedtype.GenerationChanged: {http.StatusConflict, "Cursor is of another generation", 0},
 	feedtype.Conflict:          {http.StatusConflict, "Conflict", 0},
 	feedtype.TombstonesExpired: {http.StatusGone, "Cursor is older than the oldest kept delete", 0},

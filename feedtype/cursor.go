@@ -7,9 +7,14 @@ import (
 	"time"
 )
 
-// Cursor is what a consumer stores and sends back as After: [generation:]position[@start mark]. It needs no escaping
-// in a URL. It is opaque to consumers: only the feed that returned it may interpret it. Generation 1 is left out, and
-// the start mark is dropped once the position has reached it. "" and "0" are the beginning.
+// Cursor is what a consumer stores and sends back as After: [generation:]position[@start mark][[~head].term]. It needs
+// no escaping in a URL. It is opaque to consumers: only the feed that returned it may interpret it. Generation 1 is
+// left out, the start mark is dropped once the position has reached it, and the head is left out if the position or the
+// start mark is the head. "" and "0" are the beginning.
+//
+// Head is the head of the feed when the newest page was read, and term is the term of that head. They tell a feed that
+// was set back, by a restored backup or a failover that lost commits, whether this consumer has read what was lost. A
+// cursor without a term is refused only if it is ahead of the feed. ULID feeds have no terms.
 //
 // Two more forms are requests rather than cursors. "now" is the head at the time of the fetch. "at:" with an RFC 3339
 // time is just below the lowest position published at or after that time. The feed replaces both by a cursor in its
@@ -54,6 +59,8 @@ type CursorState struct {
 	Generation int64
 	Position   Position
 	Mark       Position
+	Head       Position // the head that was read; zero without a Term
+	Term       Term     // of that head; 0 if the feed has no terms, or the cursor is older than they are
 	// Start says that the consumer begins here and has seen nothing, so it needs no deletes of earlier rows. A
 	// position that was found by its time is not a start, even if it is below every position.
 	Start bool
@@ -62,9 +69,9 @@ type CursorState struct {
 // Seen returns the position up to which the consumer knows of every delete.
 func (p CursorState) Seen() Position { return p.Position.Max(p.Mark) }
 
-// Cursor returns the state as a cursor. A state with neither position nor mark is the beginning.
+// Cursor returns the state as a cursor. A state that has seen nothing is the beginning.
 func (p CursorState) Cursor() Cursor {
-	if p.Seen().IsZero() {
+	if p.Seen().IsZero() && p.Head.IsZero() {
 		return Beginning
 	}
 	s := p.Position.String()
@@ -74,7 +81,34 @@ func (p CursorState) Cursor() Cursor {
 	if p.Mark.Above(p.Position) {
 		s += "@" + p.Mark.String()
 	}
+	if p.Term != 0 {
+		if p.Head.Above(p.Seen()) {
+			s += "~" + p.Head.String()
+		}
+		s += "." + p.Term.String()
+	}
 	return Cursor(s)
+}
+
+// Term identifies the states of a sequence feed that one publisher left one after the other. It is a random number of
+// 46 to 48 bits, and 0 if there is none.
+type Term int64
+
+// String returns the term in base 32, as cursors contain it.
+func (t Term) String() string { return strconv.FormatInt(int64(t), 32) }
+
+// termDigits is the length of every term as text. A plain decimal number is no cursor with a term.
+const termDigits = 10
+
+// LowestTerm is the lowest number that is a term: the lowest of so many digits.
+const LowestTerm Term = 1 << (5 * (termDigits - 1))
+
+func parseTerm(s string) (Term, error) {
+	n, err := strconv.ParseUint(s, 32, 48)
+	if err == nil && len(s) != termDigits {
+		err = strconv.ErrRange
+	}
+	return Term(n), err
 }
 
 // State parses a cursor, except for the forms "now" and "at:".
@@ -96,6 +130,16 @@ func (c Cursor) State() (CursorState, error) {
 		}
 		rest = after
 	}
+	if before, term, ok := strings.Cut(rest, "."); ok {
+		if p.Term, err = parseTerm(term); err != nil {
+			return bad("the term after '.' is no number of 48 bits in base 32, with ten digits")
+		}
+		position, head, given := strings.Cut(before, "~")
+		if p.Head, err = ParsePosition(head); given && err != nil {
+			return bad("the head after '~' is no position")
+		}
+		rest = position
+	}
 	if position, mark, ok := strings.Cut(rest, "@"); ok {
 		if p.Mark, err = ParsePosition(mark); err != nil {
 			return bad("the start mark after '@' is no position")
@@ -111,7 +155,13 @@ func (c Cursor) State() (CursorState, error) {
 	if !p.Position.IsZero() && !p.Mark.IsZero() && p.Position.IsULID() != p.Mark.IsULID() {
 		return bad("position and start mark are of different feeds")
 	}
-	p.Start = p.Seen().IsZero()
+	if p.Term != 0 {
+		if p.Seen().IsULID() || p.Head.IsULID() {
+			return bad("a ULID has no term")
+		}
+		p.Head = p.Head.Max(p.Seen())
+	}
+	p.Start = p.Seen().IsZero() && p.Head.IsZero()
 	return p, nil
 }
 
@@ -165,7 +215,7 @@ func (to Cursor) Within(after Cursor, e Entry) (Cursor, error) {
 	if err != nil {
 		return "", fmt.Errorf("position %q: %w", e.Position, err)
 	}
-	p := CursorState{Generation: end.Generation, Position: position, Mark: end.Mark}
+	p := CursorState{Generation: end.Generation, Position: position, Mark: end.Mark, Head: end.Head, Term: end.Term}
 	if from, err := after.State(); err == nil {
 		p.Mark = p.Mark.Max(from.Mark)
 		if from.Start {
@@ -183,7 +233,9 @@ func (c Cursor) IsBeginning() bool {
 	return err == nil && p.Start
 }
 
-// Above tells whether p is later than q: of a higher generation, or of the same generation at a higher position.
+// Above tells whether p is, or may be, later than q: of a higher generation, or of the same generation at a higher
+// position, or of another term, since terms have no order.
 func (p CursorState) Above(q CursorState) bool {
-	return p.Generation > q.Generation || p.Generation == q.Generation && p.Position.Above(q.Position)
+	return p.Generation > q.Generation ||
+		p.Generation == q.Generation && (p.Position.Above(q.Position) || p.Term != q.Term)
 }

@@ -22,17 +22,28 @@ type Entry struct {
 	Position string // a decimal int64 in sequence mode, else a ULID of 26 characters
 	Shard    int
 	Op       Op
-	// Generation is the generation of the feed. Feed, generation, shard and position identify an entry, even after
+	// Generation is the generation of the feed. Feed, generation, stamp, shard and position identify an entry, even after
 	// the feed was created again.
 	Generation int64
-	Key        Row
-	Row        Row // content at the time of the fetch; without columns for a delete
+	// Stamp tells entries apart that got the same position, before and after the database was set back: it is when the
+	// entry was published, in microseconds since the Unix epoch, or, where a row of the table holds its position, the
+	// number of a term. It is 0 in ULID feeds.
+	Stamp int64
+	Key   Row
+	Row   Row // content at the time of the fetch; without columns for a delete
 }
 
-// ID returns the entry's idempotency key: feed:generation:shard:position. An entry that is delivered again has the
-// same ID, and no other entry of the feed ever has it.
+// ID returns the entry's idempotency key: feed:generation[.stamp]:shard:position, with the stamp in base 32. An entry
+// that is delivered again has the same ID, and no other entry of the feed ever has it.
 func (e Entry) ID(feed string) string {
-	return fmt.Sprintf("%s:%d:%d:%s", feed, e.Generation, e.Shard, e.Position)
+	return fmt.Sprintf("%s:%d%s:%d:%s", feed, e.Generation, e.stamp(), e.Shard, e.Position)
+}
+
+func (e Entry) stamp() string {
+	if e.Stamp == 0 {
+		return ""
+	}
+	return "." + strconv.FormatInt(e.Stamp, 32)
 }
 
 // Column is a column of a Row.
@@ -100,8 +111,8 @@ func (e Entry) AppendJSON(dst []byte) []byte {
 func (e Entry) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }
 
 // ParseEntry parses what Entry.AppendJSON has written. ok is false if the entry's columns are not those of info: the
-// table has changed, so read the feed's Info again. An entry's JSON does not contain the generation: it is that of
-// the page's cursor.
+// table has changed, so read the feed's Info again. An entry's JSON contains neither the generation, which is that of
+// the page's cursor, nor the stamp, which is in the page.
 func ParseEntry(data []byte, generation int64, info *Info) (e Entry, ok bool, err error) {
 	var wire struct {
 		Position string                     `json:"position"`

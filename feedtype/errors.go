@@ -21,9 +21,12 @@ const (
 	NotInitialized Code = "not-initialized"
 	// SchemaVersion means that rowfeed's own tables have another version than this program needs.
 	SchemaVersion Code = "schema-version"
-	// CursorAhead means that the cursor is above the feed's head. It belongs to another feed, or the database was
-	// restored to an earlier state.
+	// CursorAhead means that the cursor has no term and is above the feed's head. It belongs to another feed, or the
+	// database was restored to an earlier state.
 	CursorAhead Code = "cursor-ahead"
+	// HistoryLost means that the consumer has read positions which the database has lost, or never had: a backup was
+	// restored, or a failover lost commits. Consumers that have read nothing of them are not refused.
+	HistoryLost Code = "history-lost"
 	// GenerationChanged means that the cursor is of another generation of the feed.
 	GenerationChanged Code = "generation-changed"
 	// TombstonesExpired means that the cursor is older than the oldest kept tombstone. Deletes between the cursor and
@@ -48,8 +51,9 @@ const (
 	ConsumerPaused Code = "consumer-paused"
 	// UnknownConsumer means that the consumer, or its dead letter, does not exist.
 	UnknownConsumer Code = "unknown-consumer"
-	// DatabaseChanged means that the database was replaced or restored: by a backup, a failover or a move. Publishing
-	// and reading continue after an operator has called Bump or AdoptDatabase.
+	// DatabaseChanged means that the database of a ULID feed was replaced or restored: by a backup, a failover or a
+	// move. Reading continues after an operator has called Bump or AdoptDatabase. It also means that another SQLite
+	// file is at the path of the one that was opened.
 	DatabaseChanged Code = "database-changed"
 	// ReadOnly means that the database is a replica or a read-only server, and a primary is needed.
 	ReadOnly Code = "read-only"

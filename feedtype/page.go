@@ -61,7 +61,7 @@ func (p Page) same(other Page) bool {
 
 func (e Entry) same(other Entry) bool {
 	return e.Position == other.Position && e.Op == other.Op && e.Shard == other.Shard &&
-		e.Generation == other.Generation && e.Key.same(other.Key) && e.Row.same(other.Row)
+		e.Generation == other.Generation && e.Stamp == other.Stamp && e.Key.same(other.Key) && e.Row.same(other.Row)
 }
 
 func (r Row) same(other Row) bool {
@@ -82,7 +82,8 @@ func (p Page) CursorAt(after Cursor, i int) (Cursor, error) {
 }
 
 // AppendJSON appends the page as one JSON object:
-// {"feed":…,"entries":[…],"cursor":…,"more":…,"base64":[…]}.
+// {"feed":…,"entries":[…],"cursor":…,"more":…,"base64":[…],"stamps":[…]}. The stamps are those of the entries, in their
+// order. A page without any has no such member.
 func (p Page) AppendJSON(dst []byte, feed string) []byte {
 	dst, _ = p.AppendJSONPart(dst, feed, 0, math.MaxInt)
 	return dst
@@ -106,7 +107,8 @@ func (p Page) AppendJSONPart(dst []byte, feed string, i, size int) (part []byte,
 	return p.appendEnd(append(dst, `],`...)), -1
 }
 
-// AppendLines appends the page as NDJSON: one entry per line, and a last line {"cursor":…,"more":…,"base64":[…]}.
+// AppendLines appends the page as NDJSON: one entry per line, and a last line
+// {"cursor":…,"more":…,"base64":[…],"stamps":[…]}.
 func (p Page) AppendLines(dst []byte) []byte {
 	dst, _ = p.AppendLinesPart(dst, 0, math.MaxInt)
 	return dst
@@ -133,7 +135,18 @@ func (p Page) appendEnd(dst []byte) []byte {
 		}
 		dst = appendString(dst, name)
 	}
-	return append(dst, "]}"...)
+	dst = append(dst, ']')
+	if slices.ContainsFunc(p.Entries, func(e Entry) bool { return e.Stamp != 0 }) {
+		dst = append(dst, `,"stamps":[`...)
+		for i, e := range p.Entries {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendInt(dst, e.Stamp, 10)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}')
 }
 
 // BinaryColumns returns the names of the columns of a binary type, each once. Their JSON strings are base64.

@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/console"
 	"github.com/rowfeed/rowfeed/feedhttp"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 )
 
 func TestFeedPageEscapesRows(t *testing.T) {
@@ -46,12 +47,13 @@ func TestFeedPageEscapesRows(t *testing.T) {
 		t.Errorf("%s %v", r.Status, r.Header)
 	}
 	for _, want := range []string{
-		`<h1 id="feed-name">kv</h1>`, `data-feed="kv" data-cursor="25"`,
+		`<h1 id="feed-name">kv</h1>`, `data-feed="kv" data-cursor="25.9k3f2c7adq"`,
 		`&lt;script&gt;`, `&lt;b&gt;`, `&lt;/td&gt;&lt;img src=x&gt;`, `AP8=`, strings.Repeat("é", 160) + "…<",
 		`<span class="op delete">delete</span>`, `the row is gone`, `<span class="null">empty</span>`,
-		`curl 'http://feeds.example:81/_feeds/fetch/kv?after=25'`, `<noscript>`,
+		` · term <code>9k3f2c7adq</code> since <time `,
+		`curl 'http://feeds.example:81/_feeds/fetch/kv?after=25.9k3f2c7adq'`, `<noscript>`,
 	} {
-		if !strings.Contains(body, want) {
+		if !strings.Contains(terms.Fix(body), want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
@@ -213,7 +215,7 @@ func TestFeedPageShowsNewestEntries(t *testing.T) {
 			if got := positions(body); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if !strings.Contains(body, fmt.Sprintf(`data-cursor="%d"`, total)) {
+			if !strings.Contains(body, fmt.Sprintf(`data-cursor="%d.`, total)) {
 				t.Error("the page does not go on from the head")
 			}
 		})

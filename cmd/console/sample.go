@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -103,7 +102,7 @@ func (s *sampler) sampled(ctx context.Context) (*samples, error) {
 	for _, x := range states {
 		f := sampledFeed{Name: x.Name, Waiting: x.Waits.Waiting, Oldest: x.Waits.OldestSeconds}
 		if x.Info != nil && x.Info.ShardIDs == nil {
-			f.Head = cmp.Or(string(x.Info.Head), "0")
+			f.Head = headOf(x.Info.Head)
 		}
 		found.Feeds = append(found.Feeds, f)
 	}

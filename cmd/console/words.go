@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/rowfeed/rowfeed"
 )
 
 // maxValue is the maximum number of characters of a value in a table. tail.js has the same limit.
@@ -18,6 +20,7 @@ const maxValue = 160
 var functions = template.FuncMap{
 	"ago": ago, "age": age, "group": group, "plural": plural, "segment": url.PathEscape, "process": process,
 	"shorten": shorten,
+	"head":    func(c rowfeed.Cursor) string { return group(headOf(c)) },
 	"isLong":  func(s string) bool { return utf8.RuneCountInString(s) > maxValue },
 	"rfc3339": func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
@@ -34,6 +37,19 @@ func dict(pairs ...any) map[string]any {
 		m[fmt.Sprint(pairs[i])] = pairs[i+1]
 	}
 	return m
+}
+
+// headOf is a feed's head without its term: a position, with its generation if that is not the first one.
+func headOf(c rowfeed.Cursor) string {
+	at, err := c.State()
+	if err != nil {
+		return string(c)
+	}
+	head := at.Position.String()
+	if at.Generation > 1 {
+		head = strconv.FormatInt(at.Generation, 10) + ":" + head
+	}
+	return head
 }
 
 // group formats a number with thousands separators: 1,204,311.

@@ -148,7 +148,8 @@ func (r *Relay) RunOnce(ctx context.Context) error {
 // explain adds to the error of a refused cursor what the operator of a relay can do.
 func (r *Relay) explain(err error) error {
 	var e *rowfeed.Error
-	if !errors.As(err, &e) || !errors.Is(err, rowfeed.CursorAhead) && !errors.Is(err, rowfeed.GenerationChanged) &&
+	if !errors.As(err, &e) || !errors.Is(err, rowfeed.CursorAhead) && !errors.Is(err, rowfeed.HistoryLost) &&
+		!errors.Is(err, rowfeed.GenerationChanged) &&
 		!errors.Is(err, rowfeed.TombstonesExpired) && !errors.Is(err, rowfeed.EntriesExpired) {
 		return err
 	}

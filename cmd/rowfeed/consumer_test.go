@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 )
 
 // consume runs the consumer "mail" of the feed kv once; it cannot handle the key bad.
@@ -50,11 +51,11 @@ var (
 	ages  = regexp.MustCompile(`("behind_seconds": )[0-9.e-]+`)
 )
 
-// shows runs a command whose output must be want, apart from times and ages.
+// shows runs a command whose output must be want, apart from times, ages, terms and the widths of columns.
 func (s *shell) shows(line, want string) {
 	s.t.Helper()
-	got := times.ReplaceAllString(s.ok(line), "2026-01-31T12:00:00Z")
-	if got = ages.ReplaceAllString(got, "${1}AGE"); got != want {
+	got := times.ReplaceAllString(terms.Fix(s.ok(line)), "2026-01-31T12:00:00Z")
+	if got = ages.ReplaceAllString(got, "${1}AGE"); narrow(got) != narrow(want) {
 		s.t.Errorf("rowfeed %s\n got: %s\nwant: %s", line, got, want)
 	}
 }
@@ -67,11 +68,11 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
 	s.prints("consumer list mail --json", "[]\n")
 	s.consume(0)
 	s.shows("consumer list",
-		`┌──────────┬──────┬────────┬────────┬────────┬───────┬──────────────┬──────────────────────┬────────┐
-│ consumer │ feed │ shard  │ cursor │ behind │ state │ dead letters │ moved                │ holder │
-├──────────┼──────┼────────┼────────┼────────┼───────┼──────────────┼──────────────────────┼────────┤
-│ mail     │ kv   │ 0 of 1 │ 3      │ 0      │ ok    │            0 │ 2026-01-31T12:00:00Z │ -      │
-└──────────┴──────┴────────┴────────┴────────┴───────┴──────────────┴──────────────────────┴────────┘
+		`┌──────────┬──────┬────────┬──────────────┬────────┬───────┬──────────────┬──────────────────────┬────────┐
+│ consumer │ feed │ shard  │ cursor       │ behind │ state │ dead letters │ moved                │ holder │
+├──────────┼──────┼────────┼──────────────┼────────┼───────┼──────────────┼──────────────────────┼────────┤
+│ mail     │ kv   │ 0 of 1 │ 3.9k3f2c7adq │ 0      │ ok    │            0 │ 2026-01-31T12:00:00Z │ -      │
+└──────────┴──────┴────────┴──────────────┴────────┴───────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer pause mail", "mail: paused\n")
 	s.sql("INSERT INTO kv VALUES (4, 'd', 'e', 'f')")
@@ -82,7 +83,7 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
     "feed": "kv",
     "shard": 0,
     "shard_count": 1,
-    "cursor": "3",
+    "cursor": "3.9k3f2c7adq",
     "generation": 1,
     "epoch": 0,
     "paused": true,
@@ -96,7 +97,7 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
   }
 ]
 `)
-	if out := s.ok("status"); !regexp.MustCompile(`kv: consumer mail is 1 \(\S+\) behind, cursor "3", paused\n`).
+	if out := s.ok("status"); !regexp.MustCompile(`kv: consumer mail is 1 \(\S+\) behind, cursor "3\.\w+", paused\n`).
 		MatchString(out) {
 		t.Errorf("status: %s", out)
 	}
@@ -135,7 +136,8 @@ func TestDeadCommandsShowRetryAndDropLetters(t *testing.T) {
 		`│ aside │        2 │      0 │ 2026-01-31T12:00:00Z │ no such address │`+"\n"+
 		`└──────────┴──────┴───────┴──────────┴────────┴──────────`+
 		`┴───────┴──────────┴────────┴──────────────────────┴─────────────────┘`+"\n")
-	if out := s.ok("status kv"); !strings.Contains(out, `consumer mail is 0 behind, cursor "3", 1 dead letter`) {
+	if out := terms.Fix(s.ok("status kv")); !strings.Contains(out,
+		`consumer mail is 0 behind, cursor "3.9k3f2c7adq", 1 dead letter`) {
 		t.Errorf("status: %s", out)
 	}
 	s.shows("dead show mail --key 2", `mail of kv, shard 0: key {"id":2}, upsert at position 2 (generation 1), aside
@@ -208,17 +210,17 @@ func TestConsumerCommandsSelectShards(t *testing.T) {
 	s.consumeBy(2, 2)
 	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")
 	s.shows("consumer list mail",
-		`┌──────────┬──────┬────────┬────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
-│ consumer │ feed │ shard  │ cursor │ behind │ state  │ dead letters │ moved                │ holder │
-├──────────┼──────┼────────┼────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
-│ mail     │ kv   │ 0 of 2 │ 3      │ 0      │ ok     │            0 │ 2026-01-31T12:00:00Z │ -      │
-│ mail     │ kv   │ 1 of 2 │ 3      │ 0      │ paused │            1 │ 2026-01-31T12:00:00Z │ -      │
-└──────────┴──────┴────────┴────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
+		`┌──────────┬──────┬────────┬──────────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
+│ consumer │ feed │ shard  │ cursor       │ behind │ state  │ dead letters │ moved                │ holder │
+├──────────┼──────┼────────┼──────────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
+│ mail     │ kv   │ 0 of 2 │ 3.9k3f2c7adq │ 0      │ ok     │            0 │ 2026-01-31T12:00:00Z │ -      │
+│ mail     │ kv   │ 1 of 2 │ 3.9k3f2c7adq │ 0      │ paused │            1 │ 2026-01-31T12:00:00Z │ -      │
+└──────────┴──────┴────────┴──────────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
 `)
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
 	for _, note := range []string{
 		`kv: consumer mail, shard 0 of 2, is 1 \(\S+\) behind, cursor "2"\n`,
-		`kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3", paused, 1 dead letter\n`,
+		`kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3\.\w+", paused, 1 dead letter\n`,
 	} {
 		if out := s.ok("status"); !regexp.MustCompile(note).MatchString(out) {
 			t.Errorf("status does not say %s: %s", note, out)

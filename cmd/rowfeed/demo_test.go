@@ -130,7 +130,7 @@ func TestServeAnswersUntilInterrupted(t *testing.T) {
 	var page struct {
 		Cursor string `json:"cursor"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil || page.Cursor != "3" {
+	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil || !strings.HasPrefix(page.Cursor, "3.") {
 		t.Errorf("the page is %+v (%v)", page, err)
 	}
 	resp.Body.Close()

@@ -39,18 +39,18 @@ func TestFeedFromAddToDrop(t *testing.T) {
 		t.Errorf("the message does not name the differences: %s", got)
 	}
 	s.sql("INSERT INTO kv VALUES (2, 'a', 'b', NULL), (3, 'a', 'c', x'00ff')", "UPDATE kv SET v = 'joe' WHERE id = 1")
-	s.prints("publish --once", "kv: 3 keys published, head 3\n")
-	s.prints("publish --once kv kv", "kv: 0 keys published, head 3\n")
+	s.prints("publish --once", "kv: 3 keys published, head 3.9k3f2c7adq\n")
+	s.prints("publish --once kv kv", "kv: 0 keys published, head 3.9k3f2c7adq\n")
 	s.prints("fetch kv --limit 2",
 		`{"position":"1","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
 {"position":"2","shard":0,"op":"upsert","key":{"id":3},"row":{"id":3,"ns":"a","k":"c","v":{"$binary":"AP8="}}}
-{"cursor":"2@3","more":true,"base64":[]}
+{"cursor":"2@3.9k3f2c7adq","more":true,"base64":[]}
 `)
 	s.prints("fetch kv --after 2@3",
 		`{"position":"3","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"ns":"","k":"fred","v":"joe"}}
-{"cursor":"3","more":false,"base64":[]}
+{"cursor":"3.9k3f2c7adq","more":false,"base64":[]}
 `)
-	s.prints("fetch kv --after now", `{"cursor":"3","more":false,"base64":[]}`+"\n")
+	s.prints("fetch kv --after now", `{"cursor":"3.9k3f2c7adq","more":false,"base64":[]}`+"\n")
 	if got := s.fails(cli.ExitFailed, "fetch kv --after 4"); !strings.Contains(got, "ahead") {
 		t.Errorf("fetch ahead of the feed says %q", got)
 	}
@@ -62,12 +62,12 @@ func TestFeedFromAddToDrop(t *testing.T) {
 		"2 keys left out, without a row or a delete in the feed\n")
 	s.prints("unpublish kv --key 1", "kv: 1 key to be hidden; a publisher gives readers deletes of them\n")
 	s.sql("DELETE FROM kv WHERE id = 3")
-	s.prints("publish --once kv", "kv: 3 keys published, head 6\n")
+	s.prints("publish --once kv", "kv: 3 keys published, head 6.9k3f2c7adq\n")
 	s.prints("fetch kv --after 3",
 		`{"position":"4","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"ns":"a","k":"b","v":null}}
 {"position":"5","shard":0,"op":"delete","key":{"id":1}}
 {"position":"6","shard":0,"op":"delete","key":{"id":3}}
-{"cursor":"6","more":false,"base64":[]}
+{"cursor":"6.9k3f2c7adq","more":false,"base64":[]}
 `)
 	if r := s.run("republish", "kv", "--where", "id < 2"); r.code != cli.ExitDone ||
 		r.out != "kv: 1 key to be republished; a publisher gives them new positions\n" {
@@ -180,7 +180,7 @@ func TestRepairCorrectsWhatCheckFinds(t *testing.T) {
 		t.Errorf("feed upgrade: %s", out)
 	}
 	s.prints("repair kv", "kv: 2 changes recorded; a publisher brings them in order\n")
-	s.prints("publish --once", "kv: 2 keys published, head 5\n")
+	s.prints("publish --once", "kv: 2 keys published, head 5.9k3f2c7adq\n")
 	s.prints("check kv", "kv: in order\n")
 }
 
@@ -227,7 +227,7 @@ func TestPrintNeedsNoDatabase(t *testing.T) {
 	s.sql(createKV, "INSERT INTO kv VALUES (1, '', 'fred', 'jim')")
 	s.ok("init")
 	s.sql(out)
-	s.prints("publish --once", "kv: 1 key published, head 1\n")
+	s.prints("publish --once", "kv: 1 key published, head 1.9k3f2c7adq\n")
 	for _, db := range []string{"postgres:", "mysql://u@h/d"} {
 		if out := s.ok("feed add kv --table kv --key id:bigint --print --db " + db); !strings.Contains(out, "TRIGGER") {
 			t.Errorf("--print for %s: %s", db, out)

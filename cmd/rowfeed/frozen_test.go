@@ -15,6 +15,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 	"github.com/spf13/cobra"
 )
 
@@ -133,11 +134,13 @@ var varying = []struct {
 	{regexp.MustCompile(`(_seconds": )[\d.e-]+`), "${1}SECONDS"},
 	{regexp.MustCompile(`\b1[7-9]\d{8}\b`), "GENERATION"},
 	{regexp.MustCompile(`\brf_[\w-]{20,}`), "TOKEN"},
+	{regexp.MustCompile(`\.[0-9a-v]{10}\b`), ".TERM"},
+	{regexp.MustCompile(`\b1\d{15}\b`), "STAMP"},
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "ULID"},
 	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|µs|s)\b`), "DURATION"},
 }
 
-var padding, rule = regexp.MustCompile(` *(│)(?: +|\b)`), regexp.MustCompile(`─+`)
+var padding, rule = regexp.MustCompile(`(?m) *(│)(?: +|\b|$)`), regexp.MustCompile(`─+`)
 
 // steady returns an output in which text that differs between two runs is replaced.
 func steady(out string) string {
@@ -151,8 +154,14 @@ func steady(out string) string {
 	for _, v := range varying {
 		text = v.pattern.ReplaceAllString(text, v.with)
 	}
+	text = terms.Fix(text)
 	if text != out && strings.Contains(text, "│") { // the widths of the table's columns vary, too
-		text = padding.ReplaceAllString(rule.ReplaceAllString(text, "─"), " $1 ")
+		text = narrow(text)
 	}
 	return text
+}
+
+// narrow returns a printed table without the widths of its columns.
+func narrow(text string) string {
+	return strings.ReplaceAll(padding.ReplaceAllString(rule.ReplaceAllString(text, "─"), " $1 "), "│ \n", "│\n")
 }

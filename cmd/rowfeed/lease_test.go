@@ -51,7 +51,7 @@ func TestLeaseIsListedAndReleased(t *testing.T) {
 	if !strings.Contains(string(status.Publisher), l.Owner) {
 		t.Errorf("status --json: %s", status.Publisher)
 	}
-	s.prints("publish --once", "kv: 0 keys published, head 3\n") // without the lease
+	s.prints("publish --once", "kv: 0 keys published, head 3.9k3f2c7adq\n") // without the lease
 	if got := s.fails(cli.ExitFailed,
 		"lease release publish:kv --epoch 7"); !strings.Contains(got, "its epoch is 1, not 7") {
 		t.Errorf("release of another epoch: %s", got)

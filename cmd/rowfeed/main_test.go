@@ -10,6 +10,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 	"github.com/rowfeed/rowfeed/internal/test/testleaks"
 )
@@ -63,10 +64,10 @@ func (s *shell) fails(code int, line string) string {
 	return r.err
 }
 
-// prints runs a command that must succeed and print exactly want.
+// prints runs a command that must succeed and print exactly want, in which terms are terms.Fixed.
 func (s *shell) prints(line, want string) {
 	s.t.Helper()
-	if got := s.ok(line); got != want {
+	if got := terms.Fix(s.ok(line)); got != want {
 		s.t.Errorf("rowfeed %s\n got: %s\nwant: %s", line, got, want)
 	}
 }

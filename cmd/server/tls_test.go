@@ -139,7 +139,7 @@ func TestServesByHTTP2(t *testing.T) {
 		t.Errorf("the waiting request got %q", body)
 	}
 	events := bufio.NewReader(stream.Body)
-	for line := ""; line != "id: 1\n"; {
+	for line := ""; !strings.HasPrefix(line, "id: 1."); {
 		var err error
 		if line, err = events.ReadString('\n'); err != nil {
 			t.Fatalf("the stream: %q, %v", line, err)

@@ -11,15 +11,16 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// errMoved means that the feed was dropped and added again, bumped or set back between a page's two statements.
-var errMoved = errors.New("the feed's generation or sequence changed while a page was read")
+// errMoved means that the feed was dropped and added again, bumped or set back, or got another publisher, between a
+// page's two statements.
+var errMoved = errors.New("the feed's generation, term or sequence changed while a page was read")
 
 // ReadPage implements [dialect.Read] by two statements, the head first. A read view of MariaDB is not atomic:
 // with several publishers it can show position n+1 without n. All that the first statement saw was committed
 // before that statement ended, with every lower position. So the second statement sees all of it.
 func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
 	q dialect.PageQuery) (*dialect.PageRows, error) {
-	const tries = 3
+	const tries = 10
 	for try := 1; ; try++ {
 		// A pool may lead to several servers, but a transaction is on one of them.
 		page, err := d.readPage(ctx, db, f, q, try == 1 && d.plain != nil && d.plain.Load())
@@ -102,7 +103,7 @@ func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.F
 	if page.Generation == 0 {
 		return nil, fmt.Errorf("feed %s: %w", f.Name, dialect.ErrNoTable)
 	}
-	if page.Generation != at.generation || at.given.Above(page.Given) {
+	if page.Generation != at.generation || page.Term != at.term || at.given.Above(page.Given) {
 		return nil, errMoved
 	}
 	page.Head, page.Given = at.position, at.given
@@ -148,6 +149,7 @@ func refuseMode(mode sql.NullString) error {
 type pageHead struct {
 	generation      int64
 	position, given feedtype.Position
+	term            feedtype.Term
 	waiting         bool // records wait in the outbox
 	live            dialect.ScanLive
 	log             logSettings
@@ -187,9 +189,9 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed,
 		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0
 	} else {
 		var value int64
-		err = dialect.QueryRow(ctx, on, "SELECT s.value, f.generation, "+logVariables+", "+sessionVariables+" FROM "+
+		err = dialect.QueryRow(ctx, on, "SELECT s.value, COALESCE(s.term, 0), f.generation, "+logVariables+", "+sessionVariables+" FROM "+
 			live+" WHERE s.name = "+d.Literal(f.Name), nil,
-			append(append([]any{&value, &h.generation}, h.log.dest()...), h.session.dest()...)...)
+			append(append([]any{&value, &h.term, &h.generation}, h.log.dest()...), h.session.dest()...)...)
 		h.position, h.given = feedtype.Numbered(value), feedtype.Numbered(value)
 	}
 	if errors.Is(err, sql.ErrNoRows) {

@@ -70,9 +70,9 @@ func (Dialect) Stamp() string { return "" }
 // write lock.
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, updated_at, "+d.Now()+" FROM "+
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, COALESCE(term, 0), updated_at, "+d.Now()+" FROM "+
 		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = ?", []any{f.Name}, &s.Value, &s.Version,
-		&s.UpdatedAt, &s.Now)
+		&s.Term, &s.UpdatedAt, &s.Now)
 	return s, err
 }
 

@@ -65,7 +65,10 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 		},
 	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
 		d.shardTable(name), d.accessTables(name),
-		dialect.OwnSchema(d, n), dialect.Failures(d, n, nil)}
+		dialect.OwnSchema(d, n), dialect.Failures(d, n, nil),
+		dialect.Terms(d, n, nil, func(base, columns string) string {
+			return "CREATE TABLE " + name(base) + " (\n  feed TEXT NOT NULL," + columns + ")"
+		})}
 }
 
 // SchemaVersion implements [dialect.Schema].

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -24,9 +25,14 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 	if err := feedtype.ValidName(feed); err != nil {
 		return false, err
 	}
-	position, err := orderedPosition(e.Position)
+	position, err := orderedPosition(e)
 	if err != nil {
 		return false, err
+	}
+	if e.Stamp != 0 {
+		if known, err := db.processedWithoutStamp(ctx, tx, consumer, feed, e); known || err != nil {
+			return false, db.Store.Fail(consumerObject(consumer, feed), "look for a processed entry", err)
+		}
 	}
 	columns := []string{"consumer", "feed", "generation", "shard", "position", "processed_at"}
 	b := db.builder()
@@ -35,13 +41,34 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 	return n == 1, db.Store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
 }
 
-// orderedPosition returns a position as text that sorts like positions do.
-func orderedPosition(position string) (string, error) {
-	p, err := feedtype.ParsePosition(position)
+// processedWithoutStamp tells whether an entry was processed before entries had stamps. An id that was marked before the
+// entry was published belongs to another entry, which had the same position before the database was set back.
+func (db *Consumers) processedWithoutStamp(ctx context.Context, tx dialect.Querier, consumer, feed string,
+	e feedtype.Entry) (bool, error) {
+	stamp := e.Stamp
+	e.Stamp = 0
+	position, err := orderedPosition(e)
 	if err != nil {
-		return "", feedtype.Invalid("entry", "%q is no position", position)
+		return false, err
 	}
-	return p.Ordered(), nil
+	b := db.builder()
+	var n int
+	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.table("processed")+" WHERE consumer = "+b.Arg(consumer)+
+		" AND feed = "+b.Arg(feed)+" AND generation = "+b.Arg(e.Generation)+" AND shard = "+b.Arg(e.Shard)+
+		" AND position = "+b.Arg(position)+" AND processed_at >= "+b.Arg(stamp), b.Args(), &n)
+	return n > 0, err
+}
+
+// orderedPosition returns an entry's position and stamp as text that sorts like positions do.
+func orderedPosition(e feedtype.Entry) (string, error) {
+	p, err := feedtype.ParsePosition(e.Position)
+	if err != nil {
+		return "", feedtype.Invalid("entry", "%q is no position", e.Position)
+	}
+	if e.Stamp == 0 {
+		return p.Ordered(), nil
+	}
+	return p.Ordered() + strconv.FormatInt(e.Stamp, 32), nil
 }
 
 // purgeSize is the number of processed ids that one transaction deletes.
@@ -78,7 +105,7 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string,
 		return 0, db.Store.Fail(object, "purge processed ids", err)
 	}
 	for _, p := range parts {
-		last := at.Position.Ordered()
+		last := at.Position.Ordered() + "z" // above every stamp of the position
 		if p.generation < at.Generation {
 			last = strings.Repeat("Z", 40) // above every position
 		}

@@ -1,6 +1,7 @@
 package consume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,37 @@ func (d *rebalance) isDone(ctx context.Context) (bool, error) {
 			}
 		}
 	}
-	return false, nil
+	return false, d.compareTerms(ctx, values)
+}
+
+// compareTerms asks the source about cursors of different terms. Terms have no order, so only the source can tell
+// whether it knows both: a cursor that it knows gets the head and the term of now, and a cursor that it refuses a head
+// that the source refuses in every other cursor, too.
+func (d *rebalance) compareTerms(ctx context.Context, cursors []feedtype.Cursor) error {
+	states := map[feedtype.Cursor]feedtype.CursorState{}
+	terms := map[feedtype.Term]bool{}
+	for _, c := range cursors {
+		if p, err := c.State(); err == nil && p.Term != 0 {
+			states[c], terms[p.Term] = p, true
+		}
+	}
+	if len(terms) < 2 {
+		return nil
+	}
+	for c, p := range states {
+		page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: c, Limit: 1})
+		now, invalid := page.Cursor.State()
+		switch {
+		case isRefusal(err):
+			p.Head = feedtype.LastPosition
+		case err != nil || invalid != nil:
+			return cmp.Or(err, invalid)
+		default:
+			p.Head, p.Term = now.Head, now.Term
+		}
+		d.at[c] = p
+	}
+	return nil
 }
 
 // resolve asks the source for the cursor state at a time.
@@ -111,7 +142,9 @@ func (d *rebalance) resolve(ctx context.Context, at feedtype.Cursor) (feedtype.C
 	}
 	if len(page.Entries) > 0 {
 		position, err := feedtype.ParsePosition(page.Entries[0].Position)
-		return feedtype.CursorState{Generation: page.Entries[0].Generation, Position: position.Before()}, err
+		p, invalid := page.Cursor.State()
+		p.Position, p.Mark = position.Before(), feedtype.Position{}
+		return p, cmp.Or(err, invalid)
 	}
 	p, err := page.Cursor.State()
 	if p.Start {
@@ -377,7 +410,7 @@ func partOf(shard, n, dataShards int) int {
 // lowest returns a cursor that is at or below each of several, and has seen no delete that one of them has not seen.
 // Its start mark is the lowest of their marks, or of their positions if they have none. A cursor at the beginning or
 // at "now" has seen nothing, and needs no delete that the others have seen. A cursor of an older generation wins: the
-// feed refuses the result, as it would refuse that cursor.
+// feed refuses the result, as it would refuse that cursor. Of several heads that were read, the result has the highest.
 func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorState) (feedtype.Cursor, error) {
 	if len(slices.Compact(slices.Clone(cursors))) == 1 {
 		return cursors[0], nil
@@ -410,7 +443,15 @@ func lowest(cursors []feedtype.Cursor, at map[feedtype.Cursor]feedtype.CursorSta
 			low.Position = feedtype.Position{}
 		case p.Generation == generation:
 			low.Position, low.Mark = low.Position.Min(p.Position), low.Mark.Min(p.Seen())
+			if p.Term != 0 && (low.Term == 0 || p.Head.Above(low.Head)) {
+				low.Head, low.Term = p.Head, p.Term
+			}
 		}
+	}
+	if slices.ContainsFunc(states, func(p feedtype.CursorState) bool {
+		return p.Generation == generation && p.Term != 0 && p.Term != low.Term && low.Head != feedtype.LastPosition
+	}) {
+		return "", errOvertaken // they have got other terms since compareTerms
 	}
 	if low.Mark == feedtype.LastPosition {
 		return feedtype.Beginning, nil // no cursor has seen anything

@@ -46,8 +46,8 @@ func (e *entryError) Unwrap() error { return e.err }
 
 // isRefusal reports whether the source has refused the cursor.
 func isRefusal(err error) bool {
-	return errors.Is(err, feedtype.CursorAhead) || errors.Is(err, feedtype.GenerationChanged) ||
-		errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
+	return errors.Is(err, feedtype.CursorAhead) || errors.Is(err, feedtype.HistoryLost) ||
+		errors.Is(err, feedtype.GenerationChanged) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
 }
 
 // stopsOneShard reports whether an error ends the work on one shard and says nothing about the others.
@@ -92,7 +92,7 @@ func (r *retry) survive(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	for _, fatal := range []feedtype.Code{feedtype.InvalidRequest, feedtype.UnknownFeed, feedtype.NotInitialized,
-		feedtype.SchemaVersion, feedtype.CursorAhead, feedtype.GenerationChanged, feedtype.TombstonesExpired,
+		feedtype.SchemaVersion, feedtype.CursorAhead, feedtype.HistoryLost, feedtype.GenerationChanged, feedtype.TombstonesExpired,
 		feedtype.EntriesExpired, feedtype.Refused, feedtype.Conflict, feedtype.HandlerFailed, feedtype.ConsumerPaused,
 		feedtype.LeaseLost, feedtype.Unauthorized, feedtype.Forbidden} {
 		if errors.Is(err, fatal) { // retries with an invalid token would get the address blocked
@@ -136,7 +136,7 @@ func (r *retry) explain(err error) error {
 			": " + e.Cause, Err: e.Err, Next: "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed +
 			"` to continue with the entries that are kept, or set OnRefused to have that done; " +
 			"the entries before them are only in the table. `rowfeed feed upgrade --retain` keeps entries for longer"}
-	case feedtype.CursorAhead, feedtype.GenerationChanged, feedtype.TombstonesExpired:
+	case feedtype.CursorAhead, feedtype.HistoryLost, feedtype.GenerationChanged, feedtype.TombstonesExpired:
 		other := ""
 		if e.Code != feedtype.TombstonesExpired {
 			other = "if another source has a feed of this name, and is read under this consumer's name too, give " +

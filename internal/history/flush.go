@@ -15,7 +15,7 @@ const flushTimeout = 30 * time.Second
 // MakeDurable returns when a crash can no longer take back what the page shows. On a replica it returns at once: the
 // primary has everything on disk that a replica shows.
 func (h *History) MakeDurable(ctx context.Context, shard int, rows *dialect.PageRows) error {
-	shown := feedtype.CursorState{Generation: rows.Generation, Position: rows.Given}
+	shown := Shown(rows)
 	if rows.Forgetful == nil && !rows.Unflushed || h.unsafe || h.replica ||
 		len(rows.Rows) == 0 && (shown.Position.IsZero() || !shown.Above(h.knownDurable(shard))) {
 		return nil
@@ -28,6 +28,11 @@ func (h *History) MakeDurable(ctx context.Context, shard int, rows *dialect.Page
 	}
 	h.MarkDurable(shard, shown)
 	return nil
+}
+
+// Shown is the highest position of the feed, or of a shard with ULIDs, that a page shows.
+func Shown(rows *dialect.PageRows) feedtype.CursorState {
+	return feedtype.CursorState{Generation: rows.Generation, Position: rows.Given, Term: rows.Term}
 }
 
 func (h *History) knownDurable(shard int) feedtype.CursorState {

@@ -23,6 +23,8 @@ type History struct {
 	// flushed has the highest positions that are known to be on disk, seen the highest that the database has shown. The
 	// key is the shard if each shard is a feed by itself, else 0.
 	flushed, seen map[int]feedtype.CursorState
+
+	known known
 }
 
 // New makes the history of a feed of which this process has seen nothing yet.
@@ -40,20 +42,20 @@ func (h *History) Highest(shard int) feedtype.CursorState {
 
 // Saw records a position that the database has shown. It keeps nothing for a shard without positions: a request may
 // name any number as its shard.
-func (h *History) Saw(shard int, generation int64, position feedtype.Position) {
+func (h *History) Saw(shard int, at feedtype.CursorState) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	at := feedtype.CursorState{Generation: generation, Position: position}
-	if (shard == 0 || !position.IsZero()) && at.Above(h.seen[shard]) {
+	if (shard == 0 || !at.Position.IsZero()) && at.Above(h.seen[shard]) {
 		h.seen[shard] = at
 	}
 }
 
-// NotSetBack refuses a head below floor, the highest position that this process had seen before it read the head. A
-// replica may lag behind what another server has shown.
+// NotSetBack refuses a head of a ULID feed below floor, the highest position that this process had seen before it read
+// the head. A replica may lag behind what another server has shown. In a sequence feed, terms tell the readers who have
+// seen what was lost.
 func (h *History) NotSetBack(floor feedtype.CursorState, generation int64, position feedtype.Position) error {
 	at := feedtype.CursorState{Generation: generation, Position: position}
-	if h.replica || !floor.Above(at) {
+	if h.replica || h.feed.DialectFeed().ULIDs == nil || !floor.Above(at) {
 		return nil
 	}
 	return &feedtype.Error{

@@ -5,7 +5,6 @@ import (
 
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/publish"
-	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
@@ -21,7 +20,7 @@ type Feed struct {
 }
 
 // New makes the tasks of one feed. setProblems reports problems to this process's publisher of the feed.
-func New(f *catalog.Feed, reader *read.Reader, recorder *publish.Recorder, outbox *ulidfeed.Outbox,
+func New(f *catalog.Feed, recorder *publish.Recorder, outbox *ulidfeed.Outbox,
 	setProblems func([]string)) *Feed {
 	db := &Database{f.Store}
 	rows := &OutboxRows{Feed: f, Recorder: recorder, Outbox: outbox}
@@ -32,7 +31,7 @@ func New(f *catalog.Feed, reader *read.Reader, recorder *publish.Recorder, outbo
 		Filler:     &Filler{Feed: f, Recorder: recorder, Rows: rows, Resharding: resharding},
 		Verifier:   verifier,
 		Upgrader:   &Upgrader{Feed: f, DB: db, Verifier: verifier, Partitions: partitions, SetProblems: setProblems},
-		Identity:   &Identity{Feed: f, Recorder: recorder, Reader: reader},
+		Identity:   &Identity{Feed: f, Recorder: recorder},
 		Partitions: partitions,
 		Resharding: resharding,
 		Rows:       rows,

@@ -44,7 +44,7 @@ func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 
 // ownTables are the tables that all feeds share, in the order of their creation.
 var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes",
-	"leases", "shards", "consumers", "tokens", "audit"}
+	"leases", "shards", "consumers", "tokens", "audit", "terms"}
 
 // refuseForeignTables refuses to migrate if a table of the user has the name of one of rowfeed's. Where each DDL
 // statement commits, an interrupted migration leaves tables of rowfeed. The first version is recognized by its table
@@ -81,7 +81,7 @@ func (db *Schema) refuseForeignTables(ctx context.Context, q dialect.Querier, cu
 	}{
 		{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"},
 		{3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"},
-		{7, "consumers", "shard_count"}, {8, "tokens", "sha256"}, {8, "audit", "outcome"},
+		{7, "consumers", "shard_count"}, {8, "tokens", "sha256"}, {8, "audit", "outcome"}, {11, "terms", "upto"},
 	} {
 		if current >= later.version {
 			continue

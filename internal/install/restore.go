@@ -7,7 +7,6 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/publish"
-	"github.com/rowfeed/rowfeed/internal/read"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -15,7 +14,6 @@ import (
 type Identity struct {
 	*catalog.Feed
 	Recorder *publish.Recorder
-	Reader   *read.Reader
 }
 
 // SameAsBefore refuses a database that was restored or replaced since it was last seen. A publisher calls it at its
@@ -31,13 +29,10 @@ func (f *Identity) SameAsBefore(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := history.SameDatabase(f.Record.Load(), identity); err != nil {
-		return err
+	if f.DialectFeed().ULIDs == nil {
+		return nil // terms tell readers who have seen what was lost
 	}
-	if f.DialectFeed().ULIDs != nil {
-		return nil // each page makes this check for its shard
-	}
-	return f.Reader.NotSetBack(ctx)
+	return history.SameDatabase(f.Record.Load(), identity) // each page also checks that its shard was not set back
 }
 
 func (f *Identity) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
@@ -86,7 +81,7 @@ func (f *Identity) Bump(ctx context.Context) (generation int64, err error) {
 
 // AdoptDatabase saves the database's identity in the feed's record. Positions and cursors remain valid. It is for a
 // database that has moved with all its commits: a planned failover, an upgrade, a new server id. It returns whether
-// the identity was another one.
+// the identity was another one. A sequence feed needs nothing: its terms tell what was lost.
 func (f *Identity) AdoptDatabase(ctx context.Context) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
@@ -95,7 +90,7 @@ func (f *Identity) AdoptDatabase(ctx context.Context) (changed bool, err error) 
 	if err != nil {
 		return false, f.Fail("read the identity of its database", err)
 	}
-	if f.Record.Load().Identity == identity {
+	if f.Record.Load().Identity == identity || f.DialectFeed().ULIDs == nil {
 		return false, nil
 	}
 	if err := f.setIdentity(ctx, identity, false); err != nil {

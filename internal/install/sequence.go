@@ -113,7 +113,7 @@ func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []
 		writing = []dialect.Right{dialect.May("INSERT", f.Changes(), append(f.StoredKey(), "kind")...)}
 	}
 	return writing, []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")),
-		dialect.May("SELECT", f.Positions())}
+		dialect.May("SELECT", f.Names.Table("terms")), dialect.May("SELECT", f.Positions())}
 }
 
 // verify also reports triggers that fire when the publisher updates a row.

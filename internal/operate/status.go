@@ -76,7 +76,7 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	if err != nil {
 		problems = []string{err.Error()}
 	}
-	if identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names); err == nil {
+	if identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names); err == nil && r.ULIDs != nil {
 		if err := history.SameDatabase(r, identity); err != nil {
 			problems = append(problems, err.Error())
 		}
@@ -133,14 +133,24 @@ func (f *Inspector) Backlog(ctx context.Context, limit int) (admin.Backlog, erro
 	return kind.backlog(ctx, f, limit)
 }
 
-// backlog reads the sequence, and counts changes.
+// backlog reads the sequence and its term, and counts changes.
 func (sequenceKind) backlog(ctx context.Context, f *Inspector, limit int) (found admin.Backlog, err error) {
 	b := dialect.NewBuilder(f.Store.Dialect)
 	var updated, age int64
-	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT value, updated_at FROM "+f.Store.Table("sequences")+
-		" WHERE name = "+b.Arg(f.Name), b.Args(), &found.Head, &updated)
+	var term feedtype.Term
+	var since *int64
+	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT s.value, s.updated_at, COALESCE(s.term, 0), "+
+		"(SELECT max(ended_at) FROM "+f.Store.Table("terms")+" t WHERE t.feed = s.name) FROM "+
+		f.Store.Table("sequences")+" s WHERE s.name = "+b.Arg(f.Name), b.Args(), &found.Head, &updated, &term, &since)
 	if err != nil {
 		return found, f.Fail("read its sequence", err)
+	}
+	if term != 0 {
+		found.Term = term.String()
+		if since != nil {
+			at := time.UnixMicro(*since).UTC()
+			found.TermSince = &at
+		}
 	}
 	if found.Head > 0 {
 		at := time.UnixMicro(updated).UTC()

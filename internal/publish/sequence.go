@@ -26,7 +26,8 @@ type Sequence struct {
 	Gaps      *gap.Tracker
 	BatchSize int // documented in rowfeed.Config
 
-	mu sync.Mutex
+	own history.Own
+	mu  sync.Mutex
 	// purgeFrom is the position from which the next purge reads: there is no tombstone below it.
 	purgeFrom feedtype.CursorState
 	rowStart  rowStart // see placeRows
@@ -78,6 +79,7 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 		}
 	}
 	var seqs []int64
+	var term feedtype.Term
 	var err error
 	ctx, end := feedtype.StartSpan(ctx, f.Store.Tracer, feedtype.Span{Op: feedtype.SpanPublish, Feed: f.Name})
 	defer func() {
@@ -88,12 +90,10 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	}()
 	for attempt := 1; ; attempt++ {
 		err = f.Store.InTx(ctx, dialect.ForPublish, "publish "+f.Name, func(tx dialect.Querier) (err error) {
-			e, seqs, err = f.publishBatch(ctx, tx, scan, limit)
+			e, seqs, term, err = f.publishBatch(ctx, tx, scan, limit)
 			return err
 		})
-		// The feed may have been bumped since its record was read.
-		bumped := errors.Is(err, feedtype.DatabaseChanged) && attempt == 1
-		if !errors.Is(err, errStale) && !bumped || attempt == store.MaxAttempts {
+		if !errors.Is(err, errStale) || attempt == store.MaxAttempts {
 			break
 		}
 		if err := store.Pause(ctx, store.Backoff(attempt)); err != nil {
@@ -113,10 +113,11 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 		return feedtype.PublishEvent{Feed: f.Name}, f.Explain(ctx, "publish", err)
 	}
 	e.Took = time.Since(started)
-	head := feedtype.Numbered(e.Head)
-	f.History.MarkDurable(0, feedtype.CursorState{Generation: e.Generation, Position: head})
-	f.History.Saw(0, e.Generation, head)
-	f.Watch.Tell(watch.Key{Feed: f.Name}, watch.Watermark{Generation: e.Generation, Head: head})
+	at := feedtype.CursorState{Generation: e.Generation, Position: feedtype.Numbered(e.Head), Term: term}
+	f.History.MarkDurable(0, at)
+	f.History.Saw(0, at)
+	f.Watch.Tell(watch.Key{Feed: f.Name},
+		watch.Watermark{Generation: at.Generation, Head: at.Position, Term: at.Term})
 	f.Store.Observer.Published(e)
 	return e, nil
 }
@@ -124,17 +125,16 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 // publishBatch is the publishing transaction. DESIGN.md gives the reasons for the order of its steps.
 func (f *Sequence) publishBatch(
 	ctx context.Context, tx dialect.Querier, scan gap.Scan, limit int,
-) (e feedtype.PublishEvent, seqs []int64, err error) {
+) (e feedtype.PublishEvent, seqs []int64, term feedtype.Term, err error) {
 	d, r := f.Store.Dialect, f.Record.Load()
 	e = feedtype.PublishEvent{Feed: f.Name, Generation: r.Generation}
 	feed := r.Feed(f.Store.Names)
 	if err := f.History.AssertDurable(ctx, tx); err != nil {
-		return e, nil, err
+		return e, nil, 0, err
 	}
-	floor := f.History.Highest(0)
 	seq, err := d.LockSequence(ctx, tx, feed)
 	if errors.Is(err, store.ErrNoRows) {
-		return e, nil, &feedtype.Error{
+		return e, nil, 0, &feedtype.Error{
 			Code:   feedtype.UnknownFeed,
 			Object: feedtype.FeedObject(f.Name),
 			Cause:  "it has no row in the sequences table",
@@ -142,30 +142,36 @@ func (f *Sequence) publishBatch(
 		}
 	}
 	if err != nil {
-		return e, nil, err
+		return e, nil, 0, err
 	}
-	err = cmp.Or(history.SameDatabase(r, seq.Identity),
-		f.History.NotSetBack(floor, r.Generation, feedtype.Numbered(seq.Value)))
-	if err != nil {
-		return e, nil, err
+	own := f.own.Take()
+	defer func() {
+		if err != nil {
+			f.own.Return(own)
+		} else {
+			f.own.Leave(seq, e.Head)
+		}
+	}()
+	if seq.Term, err = own.Continue(ctx, tx, f.Store, f.Name, seq); err != nil {
+		return e, nil, 0, err
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
 		all, err := d.PublishBatch(ctx, tx, feed, seq, r.Generation, scan.In(r.Generation), limit)
 		if err != nil || all.OK {
 			e.Changes, e.Keys, e.Head = all.Changes, all.Keys, seq.Value+int64(all.Keys)
-			return e, all.Seqs, cmp.Or(err, checkPublished(feed, all))
+			return e, all.Seqs, seq.Term, cmp.Or(err, checkPublished(feed, all))
 		}
 	}
 	changes, err := d.TakeChanges(ctx, tx, feed, scan.In(r.Generation), limit)
 	if err != nil {
-		return e, nil, err
+		return e, nil, 0, err
 	}
 	room := len(changes)
 	if feed.InRows() {
 		room += limit
 	}
 	if seq.Value > math.MaxInt64-int64(room) {
-		return e, nil, &feedtype.Error{
+		return e, nil, 0, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: feedtype.FeedObject(f.Name),
 			Cause:  "its sequence has reached the end of int64",
@@ -174,26 +180,26 @@ func (f *Sequence) publishBatch(
 	// Changes before rows: a delete must not get a position above that of a row that was inserted after it.
 	assignments, err := assignments(r, changes, seq.Value)
 	if err != nil {
-		return e, nil, err
+		return e, nil, 0, err
 	}
 	for _, part := range splitByKind(assignments, feed.ExactKey()) {
 		if err := d.AssignPositions(ctx, tx, feed, part, max(seq.Now, seq.UpdatedAt)); err != nil {
-			return e, nil, err
+			return e, nil, 0, err
 		}
 	}
 	if seqs, err = f.deleteChanges(ctx, tx, feed, changes); err != nil {
-		return e, nil, err
+		return e, nil, 0, err
 	}
 	rows, err := f.placeRows(ctx, tx, r, seq.Value+int64(len(assignments)), limit)
 	if err != nil {
-		return e, nil, err
+		return e, nil, 0, err
 	}
 	if len(changes)+rows == 0 {
-		return e, nil, store.ErrNothing
+		return e, nil, 0, store.ErrNothing
 	}
 	e.Changes, e.Keys = len(changes)+rows, len(assignments)+rows
 	e.Head = seq.Value + int64(e.Keys)
-	return e, seqs, f.advance(ctx, tx, r, seq, e.Head)
+	return e, seqs, seq.Term, f.advance(ctx, tx, r, seq, e.Head)
 }
 
 // deleteChanges deletes exactly these changes, and returns their numbers.

@@ -89,7 +89,7 @@ func (f *Sequence) oldestDue(ctx context.Context) (bool, error) {
 			from = min(from, oldest[0].position)
 		}
 		f.mu.Lock()
-		f.purgeFrom = feedtype.CursorState{Generation: generation, Position: feedtype.Numbered(from)}
+		f.purgeFrom = feedtype.CursorState{Generation: generation, Position: feedtype.Numbered(from), Term: seen.Term}
 		f.mu.Unlock()
 	}
 	return len(f.expired(oldest)) > 0, nil
@@ -118,7 +118,7 @@ func (f *Sequence) tombstones(ctx context.Context, q dialect.Querier, limit int)
 	start := f.purgeFrom
 	f.mu.Unlock()
 	from, above := f.Record.Load().TombstonesBelow+1, ""
-	if start.Generation == f.Generation() {
+	if start.Generation == f.Generation() && start.Term == f.History.Highest(0).Term {
 		from = max(from, start.Position.Number())
 	}
 	if from > 1 {

@@ -4,17 +4,23 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 )
 
 // assemble makes a page's entries of its rows, and takes over their values. It leaves out and counts vanished keys:
-// keys without a row whose delete is not published yet. Their tombstones follow.
-func assemble(l *catalog.Layout, rows *dialect.PageRows) (page feedtype.Page, vanished int, err error) {
+// keys without a row whose delete is not published yet. Their tombstones follow. terms are those of a feed whose rows
+// hold positions.
+func assemble(l *catalog.Layout, rows *dialect.PageRows, terms *history.Terms) (page feedtype.Page, vanished int, err error) {
 	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(rows.Rows)), Key: l.Key, Columns: l.Columns}
 	var positions positionTexts
 	for i, r := range rows.Rows {
-		e := feedtype.Entry{Position: positions.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation}
+		e := feedtype.Entry{Position: positions.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation,
+			Stamp: r.PublishedAt}
 		if l.Feed.ULIDs == nil && !l.Feed.Sharded() {
 			e.Shard = 0 // the table may have a column "shard" of its own
+		}
+		if e.Stamp == 0 && terms != nil {
+			e.Stamp = int64(terms.Of(r.Position.Number()))
 		}
 		switch {
 		case r.Hidden:

@@ -30,7 +30,7 @@ func TestAssemble(t *testing.T) {
 	} {
 		for _, n := range []int{0, 1, rowsPerAllocation, 2*rowsPerAllocation + 1, 100} {
 			l, rows := answered(n, at)
-			page, vanished, err := assemble(l, rows)
+			page, vanished, err := assemble(l, rows, nil)
 			if err != nil || vanished != 0 || len(page.Entries) != n {
 				t.Fatalf("%s: %d entries of %d, %d vanished, error %v", name, len(page.Entries), n, vanished, err)
 			}
@@ -50,7 +50,7 @@ func TestAssemble(t *testing.T) {
 func TestAssembleAllocates(t *testing.T) {
 	const rows = 1000
 	l, page := answered(rows, func(i int) feedtype.Position { return feedtype.Numbered(int64(1_000_000 + i)) })
-	if n := testing.AllocsPerRun(10, func() { _, _, _ = assemble(l, page) }); n > rows/rowsPerAllocation+3 {
+	if n := testing.AllocsPerRun(10, func() { _, _, _ = assemble(l, page, nil) }); n > rows/rowsPerAllocation+3 {
 		t.Errorf("%.0f allocations for %d rows", n, rows)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/history"
 )
 
 // cursorState is where a request's cursor says to begin. For "now" that is above every position: such a page has only
@@ -58,10 +59,12 @@ func headState(rows *dialect.PageRows) feedtype.CursorState {
 
 // validateCursor refuses a cursor that does not belong to the history of the page's feed, and completes a cursor at the
 // beginning. A refusal names the next step: an empty page would hide a loss.
-func (f *Reader) validateCursor(at feedtype.CursorState, rows *dialect.PageRows) (feedtype.CursorState, error) {
+func (f *Reader) validateCursor(ctx context.Context, at feedtype.CursorState, rows *dialect.PageRows) (
+	feedtype.CursorState, error,
+) {
 	if at.Start {
 		at = feedtype.CursorState{Generation: rows.Generation, Mark: rows.Head, Position: rows.EntriesBelow}
-		return at, refuseFilling(f.Name, at, rows)
+		return readNow(at, rows), refuseFilling(f.Name, at, rows)
 	}
 	refuse := func(code feedtype.Code, format string, args ...any) (feedtype.CursorState, error) {
 		return feedtype.CursorState{}, refusal(f.Name, code, format, args...)
@@ -75,13 +78,19 @@ func (f *Reader) validateCursor(at feedtype.CursorState, rows *dialect.PageRows)
 		return at, nil
 	case at.Generation != rows.Generation:
 		return feedtype.CursorState{}, otherGeneration(f.Name, at, rows.Generation)
-	case at.Seen().Above(ahead) && f.Store.Replica:
+	case at.Seen().Max(at.Head).Above(ahead) && f.Store.Replica:
 		// The replica lags. It may show rows whose deletes, up to the mark, this cursor never receives.
 		rows.Rows, rows.Head = nil, feedtype.Position{}
 		return at, nil
+	case at.Term != 0:
+		if err := f.knowsHistory(ctx, at, rows); err != nil {
+			return feedtype.CursorState{}, err
+		}
 	case at.Seen().Above(ahead):
 		return refuse(feedtype.CursorAhead, "cursor %q is ahead of the feed's head %s: "+
 			"it belongs to another feed, shard or database, or the database was set back", at.Cursor(), ahead)
+	}
+	switch {
 	case rows.TombstonesBelow.Above(at.Seen()):
 		return refuse(feedtype.TombstonesExpired, "cursor %q is older than the tombstones kept (from position %s): "+
 			"deletes since then are forgotten", at.Cursor(), rows.TombstonesBelow)
@@ -96,7 +105,35 @@ func (f *Reader) validateCursor(at feedtype.CursorState, rows *dialect.PageRows)
 				`and read what is missing from the table`,
 		}
 	}
-	return at, refuseFilling(f.Name, at, rows)
+	return readNow(at, rows), refuseFilling(f.Name, at, rows)
+}
+
+// readNow is the state of a consumer that has read a page: it has seen the head of that page.
+func readNow(at feedtype.CursorState, rows *dialect.PageRows) feedtype.CursorState {
+	if at.Head, at.Term = rows.Given, rows.Term; at.Term == 0 {
+		at.Head = feedtype.Position{}
+	}
+	return at
+}
+
+// knowsHistory refuses a cursor that has read a state which the database has lost, or never had.
+func (f *Reader) knowsHistory(ctx context.Context, at feedtype.CursorState, rows *dialect.PageRows) error {
+	now := history.State{Head: rows.Given.Number(), Term: rows.Term}
+	ok, terms, err := f.History.Continues(ctx, now, history.State{Head: at.Head.Number(), Term: at.Term})
+	if ok || err != nil {
+		return err
+	}
+	far := "does not know that term"
+	if upto, known := terms.Upto(at.Term); known {
+		far = fmt.Sprintf("knows that term up to %d", upto)
+	}
+	cause := fmt.Sprintf("the reader of cursor %q has read up to head %s in term %s, and the database %s", at.Cursor(),
+		at.Head, at.Term, far)
+	if f.Store.Replica { // it may lag
+		return &feedtype.Error{Code: feedtype.Unavailable, Object: feedtype.FeedObject(f.Name),
+			Cause: cause + ": it is a replica, which may lag", Next: "try again, or read from the primary"}
+	}
+	return refusal(f.Name, feedtype.HistoryLost, "%s: a restored backup or a failover has lost positions", cause)
 }
 
 func refusal(feed string, code feedtype.Code, format string, args ...any) error {

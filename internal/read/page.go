@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -51,7 +52,7 @@ func (f *Reader) ReadPage(ctx context.Context, q dialect.PageQuery, shards feedt
 			if err := f.History.MakeDurable(ctx, asked.Shard, rows); err != nil {
 				return nil, nil, err
 			}
-			f.History.Saw(asked.Shard, rows.Generation, rows.Given) // only now: before, a crash could take it back
+			f.History.Saw(asked.Shard, history.Shown(rows)) // only now: before, a crash could take it back
 			return rows, l, nil
 		case err != nil && f.Store.Dialect.Classify(err) == dialect.ClassRetry && try < tries:
 			if err := store.Pause(ctx, store.Backoff(try)); err != nil {
@@ -65,7 +66,7 @@ func (f *Reader) ReadPage(ctx context.Context, q dialect.PageQuery, shards feedt
 		if err := f.Reload(ctx); err != nil {
 			return nil, nil, err
 		}
-		if err == nil && rows.Signature == "" {
+		if err == nil && rows.Signature == "" && l.Feed.ULIDs != nil {
 			if err := f.History.InItsDatabase(ctx); err != nil {
 				return nil, nil, f.refuseOnPrimary(ctx, err)
 			}
@@ -138,7 +139,8 @@ func (f *Reader) selectPart(ctx context.Context, l *catalog.Layout, q *dialect.P
 // error is then that of asking for its identity, which has the code ReadOnly.
 func (f *Reader) refuseOnPrimary(ctx context.Context, refusal error) error {
 	if f.Store.Replica || !errors.Is(refusal, feedtype.CursorAhead) &&
-		!errors.Is(refusal, feedtype.DatabaseChanged) && !errors.Is(refusal, feedtype.GenerationChanged) {
+		!errors.Is(refusal, feedtype.HistoryLost) && !errors.Is(refusal, feedtype.DatabaseChanged) &&
+		!errors.Is(refusal, feedtype.GenerationChanged) {
 		return refusal
 	}
 	if _, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names); err != nil {

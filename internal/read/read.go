@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -100,6 +101,7 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 	}
 	var got reading
 	vanished, shared := 0, false
+	var otherHistory error // of the last page
 	for range maxEmptyPages {
 		most, maxBytes := f.fit(asked.limit, room)
 		limit := f.rowBytes.limit(most, maxBytes)
@@ -118,13 +120,19 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 		shared = shared || reused
 		f.rowBytes.learn(rows, most, limit, maxBytes)
 		got.key = watch.Key{Feed: l.Feed.Name, OfShard: l.Feed.ULIDs != nil, Shard: rows.Shard}
-		got.watermark = watch.Watermark{Generation: rows.Generation, Head: rows.Given}
+		got.watermark = watch.Watermark{Generation: rows.Generation, Head: rows.Given, Term: rows.Term}
 		if asked.after == feedtype.Now {
 			at = headState(rows)
 		}
-		if at, err = f.validateCursor(at, rows); err != nil {
+		valid, terms, err := f.judge(ctx, at, l, rows)
+		if errors.Is(err, history.ErrOtherHistory) {
+			asOf, otherHistory = time.Now(), err
+			continue
+		}
+		if err != nil {
 			return reading{}, f.refuseOnPrimary(ctx, err)
 		}
+		at, otherHistory = valid, nil
 		position, more := next(at.Position, rows, limit)
 		if at.Position = position; !rows.EntriesBelow.IsZero() {
 			at.Position = position.Max(rows.EntriesBelow)
@@ -133,7 +141,7 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 			})
 		}
 		var left int
-		if got.Page, left, err = assemble(l, rows); err != nil {
+		if got.Page, left, err = assemble(l, rows, terms); err != nil {
 			return reading{}, f.Fail("read a row", err)
 		}
 		vanished += left
@@ -158,11 +166,32 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 		}
 		asOf = time.Now() // an older reading may end below this cursor
 	}
+	if otherHistory != nil {
+		return reading{}, f.readAgain(otherHistory)
+	}
 	if !asked.inspect {
 		f.Store.Observer.Fetched(feedtype.FetchEvent{Feed: f.Name, Entries: len(got.Entries),
 			Deletes: deletes(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
 	}
 	return got, nil
+}
+
+// judge is validateCursor, and reads the terms of a feed whose rows hold their positions. The error is
+// history.ErrOtherHistory if the page has to be read again.
+func (f *Reader) judge(ctx context.Context, at feedtype.CursorState, l *catalog.Layout, rows *dialect.PageRows) (
+	valid feedtype.CursorState, terms *history.Terms, err error,
+) {
+	if valid, err = f.validateCursor(ctx, at, rows); err != nil || !l.Feed.InRows() || rows.Term == 0 {
+		return valid, nil, err
+	}
+	terms, err = f.History.Terms(ctx, history.State{Head: rows.Given.Number(), Term: rows.Term})
+	return valid, terms, err
+}
+
+// readAgain is the error of a page that could not be judged, because the database was replaced meanwhile.
+func (f *Reader) readAgain(err error) error {
+	return &feedtype.Error{Code: feedtype.Unavailable, Object: feedtype.FeedObject(f.Name), Cause: "read a page",
+		Err: err, Next: "try again"}
 }
 
 func deletes(entries []feedtype.Entry) (n int) {

@@ -86,9 +86,3 @@ func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, pub
 func (SequencePager) MoveWaiting(context.Context, int, int) (stuck bool, err error) {
 	return false, nil
 }
-
-// NotSetBack refuses a database that shows a lower head of the feed than this process has seen.
-func (f *Reader) NotSetBack(ctx context.Context) error {
-	_, _, err := f.ReadPage(ctx, headOnly, feedtype.Shards{})
-	return err
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/history"
 	"github.com/rowfeed/rowfeed/internal/store"
 	"github.com/rowfeed/rowfeed/internal/watch"
 )
@@ -159,20 +160,16 @@ func (f *Reader) readTail(ctx context.Context, own tailAsk) (*tailReading, error
 	if r.parts = r.asks > 1 && parts; r.parts {
 		q.Unserved = catalog.Unplaced // some ask is for a part of this page
 	}
-	floor := f.History.Highest(q.Shard)
 	if r.rows, err = f.queryPage(ctx, l, q); err != nil {
 		return nil, err
 	}
 	if r.rows.Generation != l.Generation || r.rows.Signature != l.Table.Signature {
 		return nil, errOtherLayout
 	}
-	if err := f.History.NotSetBack(floor, r.rows.Generation, r.rows.Given); err != nil {
-		return nil, err
-	}
 	if err := f.History.MakeDurable(ctx, q.Shard, r.rows); err != nil {
 		return nil, err
 	}
-	f.History.Saw(q.Shard, r.rows.Generation, r.rows.Given)
+	f.History.Saw(q.Shard, history.Shown(r.rows))
 	if size(r.rows) <= f.TailBytes {
 		t.keep(r)
 	}

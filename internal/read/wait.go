@@ -68,7 +68,8 @@ func (f *Reader) knownEmpty(ctx context.Context, asked pageKey) (*reading, error
 	// Not for a shard with ULIDs: a writer can use a ULID late, which moves no watermark.
 	key := watch.Key{Feed: f.Name}
 	now, ok := f.Watch.At(key)
-	if !ok || now != (watch.Watermark{Generation: at.Generation, Head: at.Position}) {
+	if !ok || at.Head != at.Position ||
+		now != (watch.Watermark{Generation: at.Generation, Head: at.Position, Term: at.Term}) {
 		return nil, nil
 	}
 	l, err := f.CurrentLayout(ctx)

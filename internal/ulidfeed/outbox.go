@@ -174,8 +174,9 @@ func (f *Outbox) moveOnce(
 	f.Gaps.Scanned(scan, moved.generation, moved.seqs, false, nil)
 	moved.took = time.Since(started)
 	generation := f.Generation()
-	f.History.MarkDurable(shard, feedtype.CursorState{Generation: generation, Position: moved.given})
-	f.History.Saw(shard, generation, moved.given)
+	at := feedtype.CursorState{Generation: generation, Position: moved.given}
+	f.History.MarkDurable(shard, at)
+	f.History.Saw(shard, at)
 	f.Watch.Tell(
 		watch.Key{Feed: f.Name, OfShard: true, Shard: shard},
 		watch.Watermark{Generation: generation, Head: moved.given},

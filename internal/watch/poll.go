@@ -90,16 +90,16 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	if q.Waiting {
 		a.At = make(map[Key]Watermark)
 		feeds := l.Store.Table("feeds") + " f ON f.name = "
-		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0 FROM "+l.Store.Table("sequences")+
+		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "+l.Store.Table("sequences")+
 			" s JOIN "+feeds+"s.name")
 		if len(q.Shards) > 0 {
-			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "+
+			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "+
 				l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+inShards(b, q.Shards))
 		}
 	}
 	for _, feed := range q.asleep {
 		if first := l.Feeds.FirstWaiting(feed); first != "" {
-			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0 FROM (%s) w",
+			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0, 0 FROM (%s) w",
 				l.Store.Dialect.Literal(feed), changeRow, first))
 		}
 	}
@@ -121,7 +121,7 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 			var at Watermark
 			var shard *int
 			var high, low int64
-			err := rows.Scan(&key.Feed, &at.Generation, &low, &shard, &high)
+			err := rows.Scan(&key.Feed, &at.Generation, &low, &shard, &high, &at.Term)
 			if at.Head = feedtype.Numbered(low); shard != nil {
 				key.OfShard, key.Shard = true, *shard
 				at.Head = dialect.ULIDState{High: high, Low: low}.Given()

@@ -21,6 +21,7 @@ const (
 type Watermark struct {
 	Generation int64
 	Head       feedtype.Position // the highest position that may have been given
+	Term       feedtype.Term     // of Head, in a sequence feed
 	// waiting means that outbox records wait for a reader to move them. The watermark of a page never has it, so it
 	// always differs from what a reader has seen.
 	waiting bool
@@ -34,9 +35,11 @@ type Key struct {
 	Every   bool // all shards together, see EveryShard
 }
 
-// Ahead reports whether s is a later watermark than other.
+// Ahead reports whether s is, or may be, a later watermark than other. Terms have no order: a watermark of another term
+// may be later even if its head is lower.
 func (s Watermark) Ahead(other Watermark) bool {
-	return s.Generation > other.Generation || s.Generation == other.Generation && s.Head.Above(other.Head)
+	return s.Generation > other.Generation ||
+		s.Generation == other.Generation && (s.Head.Above(other.Head) || s.Term != other.Term)
 }
 
 // Watcher wakes waiting readers and sleeping publishers of all feeds of a DB. It polls the database for all of them

@@ -12,7 +12,8 @@ from . import cursor as cursors
 from .client import Client
 from .cursors import CREATE, TABLE, Cursors, Row, database_errors, driver_of, is_database_error, passes_by_itself
 from .entry import Entry, Page
-from .errors import Conflict, ConsumerPaused, CursorAhead, CursorRefused, Error, GenerationChanged, HandlerFailed, InvalidRequest, Later, Refused, passes
+from .errors import (Conflict, ConsumerPaused, CursorAhead, CursorRefused, Error, GenerationChanged, HandlerFailed, HistoryLost, InvalidRequest, Later,
+                     Refused, passes)
 from .pace import Backoff
 
 _log = logging.getLogger("rowfeed")
@@ -305,8 +306,9 @@ class Consumer:
         row = self._row
         assert row is not None and self._on_refused is not None
         refused = self._on_refused
-        if self._count > 1 and isinstance(refusal, (CursorAhead, GenerationChanged)):
-            # The feed may be divided anew: one beginning for all shards. All are locked first, in one order.
+        if self._count > 1 and isinstance(refusal, (CursorAhead, HistoryLost, GenerationChanged)):
+            # The feed may be divided anew, or positions may have been given again: all shards begin again together. All
+            # rows are locked first, in one order.
             connection = self._open()
             self._begin(connection)
             self._cursors.lock_all(connection)

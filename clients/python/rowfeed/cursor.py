@@ -1,4 +1,5 @@
-"""What rowfeed's own consumers have to know of a cursor: [generation:]position[@start mark].
+"""What rowfeed's own consumers have to know of a cursor:
+[generation:]position[@start mark][[~head].term].
 
 To everybody else a cursor is opaque: store it, and send it back.
 """
@@ -22,12 +23,15 @@ def _position(text: str) -> _Position:
     return (int(text), "") if text.isdigit() and len(text) < 20 else (0, text)
 
 
-def _parse(cursor: str) -> Tuple[int, _Position, _Position]:
+def _parse(cursor: str) -> Tuple[int, _Position, _Position, _Position]:
+    """The generation, the position, the start mark and the head. The head is 0 if the cursor leaves it out: it is
+    then the position or the start mark."""
     generation, colon, rest = cursor.partition(":")
     if not colon:
         generation, rest = "1", cursor
+    rest, tilde, head = rest.partition(".")[0].partition("~")
     position, at, mark = rest.partition("@")
-    return int(generation), _position(position), _position(mark) if at else (0, "")
+    return int(generation), _position(position), _position(mark) if at else (0, ""), _position(head) if tilde else (0, "")
 
 
 def at_beginning(cursor: str) -> bool:
@@ -35,8 +39,8 @@ def at_beginning(cursor: str) -> bool:
         return False
     if cursor == BEGINNING:
         return True
-    _, position, mark = _parse(cursor)
-    return position == mark == (0, "")
+    _, position, mark, head = _parse(cursor)
+    return position == mark == head == (0, "")
 
 
 def generation_of(cursor: str) -> int:
@@ -50,5 +54,5 @@ def in_pass(cursor: str) -> bool:
         return False
     if at_beginning(cursor):
         return True
-    _, position, mark = _parse(cursor)
+    _, position, mark, _ = _parse(cursor)
     return mark > position

@@ -38,13 +38,19 @@ class UnknownFeed(Error):
 
 
 class CursorRefused(Error):
-    """The feed refuses the cursor: one of the four below."""
+    """The feed refuses the cursor: one of the five below."""
 
 
 class CursorAhead(CursorRefused):
     """The cursor is above the head: of another feed, or of a database that was set back."""
 
     code = "cursor-ahead"
+
+
+class HistoryLost(CursorRefused):
+    """The reader has read what the database has lost: a backup was restored, or a failover lost commits."""
+
+    code = "history-lost"
 
 
 class GenerationChanged(CursorRefused):
@@ -120,7 +126,7 @@ class Later(Exception):
     """
 
 
-_kinds = (InvalidRequest, UnknownFeed, CursorAhead, GenerationChanged, TombstonesExpired, EntriesExpired, Conflict, Refused,
+_kinds = (InvalidRequest, UnknownFeed, CursorAhead, HistoryLost, GenerationChanged, TombstonesExpired, EntriesExpired, Conflict, Refused,
           Unauthorized, Forbidden, TooManyRequests, Unavailable)
 by_code: Dict[str, Type[Error]] = {kind.code: kind for kind in _kinds}
 

@@ -155,6 +155,23 @@ class Fetching(unittest.TestCase):
         self.assertEqual(caught.exception.code, "failed")
 
 
+class Cursors(unittest.TestCase):
+    def test_what_consumers_know_of_a_cursor(self) -> None:
+        from rowfeed.cursor import at_beginning, generation_of, in_pass
+
+        #               generation, at the beginning, in a pass
+        for cursor, want in {
+            "": (0, True, True), "0": (0, True, True), "0.7k3f2c7adq": (0, True, True), "0~7.7k3f2c7adq": (1, False, False),
+            "42": (1, False, False), "42.7k3f2c7adq": (1, False, False), "10~60.7k3f2c7adq": (1, False, False), "10@42": (1, False, True),
+            "10@42.7k3f2c7adq": (1, False, True), "10@42~60.7k3f2c7adq": (1, False, True), "0@42~60.7k3f2c7adq": (1, False, True),
+            "9@10.v": (1, False, True), "10@10~60.v": (1, False, False), "1785000000:42.v": (1785000000, False, False),
+            "1785000000:9@10~60.v": (1785000000, False, True), "2:01ARZ3NDEKTSV4RRFFQ69G5FAV": (2, False, False),
+            "01ARZ3NDEKTSV4RRFFQ69G5FAV@01BX5ZZKBKACTAV9WEVGEMMVRZ": (1, False, True), "now": (0, False, False),
+            "at:2026-01-31T12:00:00.5Z": (0, False, False),
+        }.items():
+            self.assertEqual((generation_of(cursor), at_beginning(cursor), in_pass(cursor)), want, cursor)
+
+
 class Problems(unittest.TestCase):
     def test_refusals_are_told_apart(self) -> None:
         server = Server(self, KV, "INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')")
@@ -170,6 +187,10 @@ class Problems(unittest.TestCase):
                 read()
             self.assertEqual((ahead.exception.code, ahead.exception.status), ("cursor-ahead", 409))
             self.assertIn("Next:", str(ahead.exception))
+        with self.assertRaises(rowfeed.HistoryLost) as lost:
+            client.fetch("3.1")  # of a term that this database never had
+        self.assertEqual((lost.exception.code, lost.exception.status), ("history-lost", 409))
+        self.assertIsInstance(lost.exception, rowfeed.CursorRefused)
         server.exec("UPDATE rowfeed_feeds SET tombstones_below = 2")
         with self.assertRaises(rowfeed.TombstonesExpired):
             client.fetch("1")

@@ -2,7 +2,7 @@
 
 /** The codes of a server, and of consumers. Others may come with later servers. */
 export type Code =
-  | "invalid-request" | "unknown-feed" | "cursor-ahead" | "generation-changed" | "tombstones-expired" | "entries-expired"
+  | "invalid-request" | "unknown-feed" | "cursor-ahead" | "history-lost" | "generation-changed" | "tombstones-expired" | "entries-expired"
   | "conflict" | "refused" | "unauthorized" | "forbidden" | "too-many-requests" | "unavailable" | "handler-failed"
   | "consumer-paused" | "failed" | (string & {});
 
@@ -42,7 +42,7 @@ export class RowfeedError extends Error {
   }
 }
 
-/** The feed refuses the cursor: cursor-ahead, generation-changed, tombstones-expired or entries-expired. */
+/** The feed refuses the cursor: cursor-ahead, history-lost, generation-changed, tombstones-expired or entries-expired. */
 export class CursorRefused extends RowfeedError {
   override readonly name = "CursorRefused";
 }
@@ -52,7 +52,7 @@ export class Later extends Error {
   override readonly name = "Later";
 }
 
-const refusals = new Set<string>(["cursor-ahead", "generation-changed", "tombstones-expired", "entries-expired"]);
+const refusals = new Set<string>(["cursor-ahead", "history-lost", "generation-changed", "tombstones-expired", "entries-expired"]);
 const lasting = new Set<string>([...refusals, "invalid-request", "unknown-feed", "conflict", "refused", "unauthorized", "forbidden", "handler-failed", "consumer-paused"]);
 
 export function errorOf(code: Code, reason: string, details: Details = {}): RowfeedError {

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { after, test } from "node:test";
 
 import { Backoff, Client, CursorRefused, RowfeedError } from "../src/index.js";
+import { atBeginning, generationOf, inPass } from "../src/cursor.js";
 import type { Page, Row } from "../src/index.js";
 import { Server } from "./running.js";
 
@@ -79,12 +80,27 @@ test("pages, parts, places and problems", async () => {
   for (const read of [() => client.fetch("99"), () => client.follow("99").next(), () => client.stream("99")[Symbol.asyncIterator]().next()]) {
     await assert.rejects(read, (e) => e instanceof CursorRefused && e.next !== "" && code("cursor-ahead", { status: 409 })(e));
   }
+  // Of a term that this database never had.
+  await assert.rejects(client.fetch("3.1"), (e) => e instanceof CursorRefused && code("history-lost", { status: 409 })(e));
   server.exec("UPDATE rowfeed_feeds SET tombstones_below = 2");
   await assert.rejects(client.fetch("1"), code("tombstones-expired"));
   server.run("feed", "bump", "kv");
   await assert.rejects(client.fetch("3"), code("generation-changed"));
   await assert.rejects(new Client("http://127.0.0.1:1", "kv").fetch(), code("unavailable"));
   for (const url of ["ftp://x", "nothing", "http://a:b:c"]) assert.throws(() => new Client(url, "kv"), code("invalid-request"));
+});
+
+test("what consumers know of a cursor", () => {
+  const cursors: [string, number, boolean, boolean][] = [ // generation, at the beginning, in a pass
+    ["", 0, true, true], ["0", 0, true, true], ["0.7k3f2c7adq", 0, true, true], ["0~7.7k3f2c7adq", 1, false, false],
+    ["42", 1, false, false], ["42.7k3f2c7adq", 1, false, false], ["10~60.7k3f2c7adq", 1, false, false], ["10@42", 1, false, true],
+    ["10@42.7k3f2c7adq", 1, false, true], ["10@42~60.7k3f2c7adq", 1, false, true], ["0@42~60.7k3f2c7adq", 1, false, true],
+    ["9@10.v", 1, false, true], ["10@10~60.v", 1, false, false], ["1785000000:42.v", 1785000000, false, false],
+    ["1785000000:9@10~60.v", 1785000000, false, true], ["2:01ARZ3NDEKTSV4RRFFQ69G5FAV", 2, false, false],
+    ["01ARZ3NDEKTSV4RRFFQ69G5FAV@01BX5ZZKBKACTAV9WEVGEMMVRZ", 1, false, true], ["now", 0, false, false],
+    ["at:2026-01-31T12:00:00.5Z", 0, false, false],
+  ];
+  for (const [cursor, ...want] of cursors) assert.deepEqual([generationOf(cursor), atBeginning(cursor), inPass(cursor)], want, cursor);
 });
 
 test("following outlives the server", async () => {

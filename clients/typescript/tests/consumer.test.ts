@@ -38,7 +38,7 @@ test("cursor and effects are one transaction", async () => {
   await consumer().runOnce();
   await consumer().runOnce();
   assert.deepEqual(await ids(), [...upTo(10), 4, 5]);
-  assert.deepEqual(await cursors(), ["12"]);
+  assert.deepEqual((await cursors()).map((c) => c.split(".")[0]), ["12"]);
 });
 
 test("instances race, and a server that is killed", async () => {
@@ -204,6 +204,11 @@ test("shards, one beginning for all of them, and a place to begin", async () => 
   const refusals: string[] = [];
   for (const shard of [1, 0, 2]) await consumer({ shard, shardCount: 3, onRefused: (_, e) => refusals.push(e.code) }).runOnce();
   assert.deepEqual(refusals, ["generation-changed"]);
+  // As after a restored backup: the database does not know the term that the consumer has read.
+  server.exec("UPDATE rowfeed_sequences SET term = 1");
+  await assert.rejects(consumer({ shard: 0, shardCount: 3 }).runOnce(), failed("history-lost", /onRefused/));
+  for (const shard of [1, 0, 2]) await consumer({ shard, shardCount: 3, onRefused: (_, e) => refusals.push(e.code) }).runOnce();
+  assert.deepEqual(refusals, ["generation-changed", "history-lost"]);
 
   await consumer({ name: "later", start: "now" }).runOnce();
   await pool.query("DELETE FROM log");

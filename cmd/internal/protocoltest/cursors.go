@@ -66,6 +66,34 @@ func (f *feed) refused(ctx context.Context, after, code string) error {
 	return err
 }
 
+// refusesLostHistory sends a cursor of the feed with another term, and with a head that the feed has not reached.
+func refusesLostHistory(ctx context.Context, f *feed) error {
+	page, err := f.fetch(ctx, f.with("after", "now"))
+	if err != nil {
+		return err
+	}
+	place, term, ok := strings.Cut(*page.Cursor, ".")
+	if !ok {
+		return untried("the cursors of this feed have no terms")
+	}
+	place, _, _ = strings.Cut(place, "~")
+	unknown := "1"
+	if term == unknown {
+		unknown = "2"
+	}
+	for _, after := range []string{place + "." + unknown, fmt.Sprintf("%s~%d.%s", place, int64(1<<63-1), term)} {
+		err := f.refused(ctx, after, "history-lost")
+		if err == nil {
+			continue
+		}
+		if f.problem(ctx, expected{path: f.fetchPath(), query: f.with("after", after), status: 503,
+			code: "unavailable"}) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // beginsAtTime asks for what was published since a time in the future, and since a time long ago.
 func beginsAtTime(ctx context.Context, f *feed) error {
 	page, err := f.fetch(ctx, f.with("after", "at:"+time.Now().Add(24*time.Hour).UTC().Format(time.RFC3339)))
@@ -151,7 +179,7 @@ func cursorChecks() []check {
 		}},
 		{"3.7", "An invalid cursor MUST be refused with 400 and the parameter after.",
 			func(ctx context.Context, f *feed) error {
-				for _, after := range []string{"x", "-1", "at:noon", "1@", "9223372036854775808"} {
+				for _, after := range []string{"x", "-1", "at:noon", "1@", "1.", "9223372036854775808"} {
 					if err := f.problem(ctx, expected{
 						path: f.fetchPath(), query: f.with("after", after), status: 400, code: "invalid-request",
 						parameter: "after",
@@ -161,5 +189,8 @@ func cursorChecks() []check {
 				}
 				return nil
 			}},
+		{"3.8", "A cursor of a term that the feed does not know, or of a head that the feed did not reach in that " +
+			"term, MUST be refused with 409 and the code history-lost; a replica, which may lag, returns an empty " +
+			"page with the same cursor, or 503 with the code unavailable.", refusesLostHistory},
 	}
 }

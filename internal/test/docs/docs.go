@@ -5,7 +5,8 @@
 //	<!-- run: sqlite, postgres15 -->  a session begins here, on each of these databases, new and empty.
 //	                                  It has all blocks in "sh" and "sql" up to the next such comment.
 //	<!-- fails: text -->              the block's last command fails, and prints the text
-//	<!-- shows -->                    the block before printed these lines, in this order; … is anything
+//	<!-- shows -->                    the block before printed these lines, in this order; … is anything,
+//	                                  and terms, which are random, are 9k3f2c7adq
 //	<!-- file: path -->               these lines are in that file of the repository, which tests compile;
 //	                                  … is anything
 //	<!-- run by: TestName -->         that test runs it

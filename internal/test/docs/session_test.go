@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rowfeed/rowfeed/internal/test/docs"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
@@ -171,7 +172,7 @@ func (s *session) follow(b docs.Block) {
 	s.t.Helper()
 	switch {
 	case b.Verb == "shows":
-		if missing, all := docs.Contains(s.printed, b.Text); !all {
+		if missing, all := docs.Contains(terms.Fix(s.printed), b.Text); !all {
 			s.t.Errorf("%s:%d shows\n%s\nwhich is not in, or not in this order,\n%s",
 				b.Document, b.Line, missing, s.printed)
 		}

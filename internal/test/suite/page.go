@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Show formats a page: a line "3 upsert {...}" for each entry, then "> " and the cursor, and "+" if there is more.
@@ -13,7 +14,7 @@ func Show(page rowfeed.Page) string {
 	for _, e := range page.Entries {
 		lines = append(lines, e.Position+" "+Line(e))
 	}
-	end := string(page.Cursor)
+	end := string(Place(page.Cursor))
 	if page.More {
 		end += "+"
 	}
@@ -50,4 +51,13 @@ func (x *Env) Found(f *rowfeed.Feed) {
 		_, err := f.Fetch(x.Ctx, rowfeed.Request{After: rowfeed.Now})
 		return !IsCode(err, rowfeed.Unavailable)
 	})
+}
+
+// Place returns a cursor without the head that was read and its term, which is a random number.
+func Place(c rowfeed.Cursor) rowfeed.Cursor {
+	if state, err := c.State(); err == nil && state.Term != 0 {
+		state.Head, state.Term = feedtype.Position{}, 0
+		return state.Cursor()
+	}
+	return c
 }

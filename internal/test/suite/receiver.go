@@ -150,7 +150,7 @@ func (x *Env) Positions(consumer string) (positions []int64, count int) {
 		x.Fatal(err)
 	}
 	for _, c := range all {
-		text, _, _ := strings.Cut(string(c.Cursor), "@")
+		text, _, _ := strings.Cut(string(Place(c.Cursor)), "@")
 		n := int64(0)
 		if text != "" {
 			if n, err = strconv.ParseInt(text, 10, 64); err != nil {
@@ -166,13 +166,14 @@ func (x *Env) Positions(consumer string) (positions []int64, count int) {
 }
 
 // StoredCursor returns the cursor of the consumer "test".
-func (x *Env) StoredCursor() (value string) {
+func (x *Env) StoredCursor() string {
 	x.Helper()
+	var value rowfeed.Cursor
 	query := "SELECT value FROM rowfeed_cursors WHERE consumer = 'test'"
 	if err := x.DB.Admin().QueryRowContext(x.Ctx, query).Scan(&value); err != nil {
 		x.Fatal(err)
 	}
-	return value
+	return string(Place(value))
 }
 
 var ErrOff = errors.New("switched off")

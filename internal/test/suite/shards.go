@@ -68,7 +68,7 @@ func (x *Env) Cursors(consumer string) (lines []string) {
 		x.Fatal(err)
 	}
 	for _, c := range all {
-		l := fmt.Sprintf("%d/%d %s", c.Shard, c.ShardCount, c.Cursor)
+		l := fmt.Sprintf("%d/%d %s", c.Shard, c.ShardCount, Place(c.Cursor))
 		if c.Paused {
 			l += " paused"
 		}

@@ -34,7 +34,7 @@ func HasArg(ev testdb.TapEvent, value any) bool {
 func (x *Env) Looks(ev testdb.TapEvent) bool {
 	stamp := x.Dialect.Stamp()
 	return ReadsStandings(ev) || ev.Kind == testdb.Query &&
-		(stamp != "" && strings.HasPrefix(ev.SQL, stamp) || strings.Contains(ev.SQL, ", -1, 0, NULL, 0 FROM ("))
+		(stamp != "" && strings.HasPrefix(ev.SQL, stamp) || strings.Contains(ev.SQL, ", -1, 0, NULL, 0, 0 FROM ("))
 }
 
 // ReadsStandings matches the statement that reads the watermarks of feeds.
@@ -59,7 +59,7 @@ func (x *Env) WantWoken(result <-chan Fetched, cursor rowfeed.Cursor, want ...st
 	for _, e := range got.Page.Entries {
 		lines = append(lines, Line(e))
 	}
-	if strings.Join(lines, "\n") != strings.Join(want, "\n") || got.Page.Cursor != cursor {
+	if strings.Join(lines, "\n") != strings.Join(want, "\n") || Place(got.Page.Cursor) != cursor {
 		x.Fatalf("the waiter got %q and cursor %q, want %q and %q", lines, got.Page.Cursor, want, cursor)
 	}
 }

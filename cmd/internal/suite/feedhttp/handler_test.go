@@ -83,26 +83,23 @@ func TestListIsServedBehindAServeMux(t *testing.T) {
 
 func TestPageGolden(t *testing.T) {
 	x := kvFixture(t)
+	page := func(cursor, more string, entries ...string) string {
+		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor + `.TERM","more":` +
+			more + `,"base64":["b"]}` + "\n"
+	}
 	for _, c := range []struct{ name, query, accept, want string }{
-		{"JSON from a cursor", "?after=2", "",
-			`{"feed":"kv","entries":[` + entry3 + "," + entry4 + `],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
-		{"one entry", "?after=0&limit=1", "*/*",
-			`{"feed":"kv","entries":[` + entry1 + `],"cursor":"1@4","more":true,"base64":["b"]}` + "\n"},
-		{"beginning shows no old tombstone", "", "application/json",
-			`{"feed":"kv","entries":[` + entry1 + "," + entry4 + `],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
-		{"empty page", "?after=4", "", `{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
-		{"now", "?after=now", "", `{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
-		{"at a time with a plus", "?after=at:2999-01-01T00:00:00+01:00", "",
-			`{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
-		{"at a time long ago", "?after=at:1999-01-01T00:00:00Z&limit=1", "",
-			`{"feed":"kv","entries":[` + entry1 + `],"cursor":"1","more":true,"base64":["b"]}` + "\n"},
-		{"what is there is not waited for", "?after=2&limit=1&wait=1m", "",
-			`{"feed":"kv","entries":[` + entry3 + `],"cursor":"3","more":true,"base64":["b"]}` + "\n"},
-		{"wait that ends", "?after=4&wait=1ms", "",
-			`{"feed":"kv","entries":[],"cursor":"4","more":false,"base64":["b"]}` + "\n"},
+		{"JSON from a cursor", "?after=2", "", page("4", "false", entry3, entry4)},
+		{"one entry", "?after=0&limit=1", "*/*", page("1@4", "true", entry1)},
+		{"beginning shows no old tombstone", "", "application/json", page("4", "false", entry1, entry4)},
+		{"empty page", "?after=4", "", page("4", "false")},
+		{"now", "?after=now", "", page("4", "false")},
+		{"at a time with a plus", "?after=at:2999-01-01T00:00:00+01:00", "", page("4", "false")},
+		{"at a time long ago", "?after=at:1999-01-01T00:00:00Z&limit=1", "", page("1~4", "true", entry1)},
+		{"what is there is not waited for", "?after=2&limit=1&wait=1m", "", page("3~4", "true", entry3)},
+		{"wait that ends", "?after=4&wait=1ms", "", page("4", "false")},
 		{"NDJSON", "?after=2", "application/x-ndjson",
-			entry3 + "\n" + entry4 + "\n" + `{"cursor":"4","more":false,"base64":["b"]}` + "\n"},
-		{"NDJSON, empty", "?after=4", "application/x-ndjson", `{"cursor":"4","more":false,"base64":["b"]}` + "\n"},
+			entry3 + "\n" + entry4 + "\n" + `{"cursor":"4.TERM","more":false,"base64":["b"]}` + "\n"},
+		{"NDJSON, empty", "?after=4", "application/x-ndjson", `{"cursor":"4.TERM","more":false,"base64":["b"]}` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header := []string{}
@@ -110,7 +107,7 @@ func TestPageGolden(t *testing.T) {
 				header = []string{"Accept", c.accept}
 			}
 			got := ask(t, x.server, "GET", "/_feeds/fetch/kv"+c.query, header...)
-			if diff := cmp.Diff(c.want, got.body); got.status != 200 || diff != "" {
+			if diff := cmp.Diff(c.want, steady(got.body)); got.status != 200 || diff != "" {
 				t.Errorf("status %d (-want +got):\n%s", got.status, diff)
 			}
 			want := "application/json"
@@ -149,7 +146,7 @@ func TestListAndInfo(t *testing.T) {
 	x.exec(t, `INSERT INTO kv VALUES (1, 'x', NULL)`)
 	x.addFeed(t, "kv")
 	x.addFeed(t, "fetch")
-	const kv = `{"name":"kv","mode":"sequence","state":"active","generation":1,"head":"1",` +
+	const kv = `{"name":"kv","mode":"sequence","state":"active","generation":1,"head":"1.TERM",` +
 		`"key":[{"name":"id","type":"INTEGER","kind":"dynamic"}],` +
 		`"columns":[{"name":"id","type":"INTEGER","kind":"dynamic"},{"name":"v","type":"TEXT","kind":"dynamic"},` +
 		`{"name":"b","type":"BLOB","kind":"binary"}],` +
@@ -162,10 +159,10 @@ func TestListAndInfo(t *testing.T) {
 		"/_feeds/kv":    kv + "\n",
 		"/_feeds/fetch": fetch + "\n",
 		"/_feeds/fetch/kv": `{"feed":"kv","entries":[{"position":"1","shard":0,"op":"upsert","key":{"id":1},` +
-			`"row":{"id":1,"v":"x","b":null}}],"cursor":"1","more":false,"base64":["b"]}` + "\n",
+			`"row":{"id":1,"v":"x","b":null}}],"cursor":"1.TERM","more":false,"base64":["b"]}` + "\n",
 	} {
 		got := ask(t, x.server, "GET", path)
-		if diff := cmp.Diff(want, got.body); got.status != 200 || diff != "" {
+		if diff := cmp.Diff(want, steady(got.body)); got.status != 200 || diff != "" {
 			t.Errorf("%s: %d (-want +got):\n%s", path, got.status, diff)
 		}
 	}
@@ -173,7 +170,7 @@ func TestListAndInfo(t *testing.T) {
 	// A broken feed must not hide the others.
 	x.exec(t, `DROP TABLE "fetch"`)
 	got := ask(t, x.server, "GET", "/_feeds")
-	if got.status != 200 || !strings.Contains(got.body, kv) ||
+	if got.status != 200 || !strings.Contains(steady(got.body), kv) ||
 		!strings.Contains(got.body, `{"name":"fetch","problem":{"type":"urn:rowfeed:problem:refused"`) {
 		t.Errorf("with a broken feed: %d %s", got.status, got.body)
 	}
@@ -264,6 +261,12 @@ var badRequests = []struct {
 	{"cursor ahead", "GET", "/_feeds/fetch/kv?after=5", "",
 		feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv",
 			Detail: `cursor "5" is ahead of the feed's head 4`, Next: "start again"}},
+	{"other term", "GET", "/_feeds/fetch/kv?after=4.v", "",
+		feedhttp.Problem{Type: "history-lost", Status: 409, Feed: "kv",
+			Detail: `cursor "4.v" has read up to head 4 in term v`, Next: "start again"}},
+	{"other term of a stream", "GET", "/_feeds/stream/kv?after=2~4.v", "",
+		feedhttp.Problem{Type: "history-lost", Status: 409, Feed: "kv", Detail: "head 4 in term v"}},
+	{"term that is none", "GET", "/_feeds/fetch/kv?after=4.x", "", invalidParameter("after", "no number of 48 bits")},
 	{"other generation", "GET", "/_feeds/fetch/kv?after=7:1", "",
 		feedhttp.Problem{Type: "generation-changed", Status: 409, Feed: "kv", Detail: "generation 7",
 			Next: "start again"}},
@@ -371,10 +374,11 @@ func TestNotInitialized(t *testing.T) {
 // TestEveryCodeHasAStatus: each code of the library has a status, and no answer has text of a database driver.
 func TestEveryCodeHasAStatus(t *testing.T) {
 	for code, want := range map[rowfeed.Code]int{
-		rowfeed.InvalidRequest: 400, rowfeed.UnknownFeed: 404, rowfeed.CursorAhead: 409, rowfeed.GenerationChanged: 409,
-		rowfeed.Conflict: 409, rowfeed.TombstonesExpired: 410, rowfeed.NotConsistent: 503, rowfeed.Sharding: 503,
-		rowfeed.Filling: 503, rowfeed.NotInitialized: 503, rowfeed.SchemaVersion: 503,
-		rowfeed.Unavailable: 503, rowfeed.Locked: 503, rowfeed.Refused: 500, rowfeed.UnsafeDurability: 500,
+		rowfeed.InvalidRequest: 400, rowfeed.UnknownFeed: 404, rowfeed.CursorAhead: 409, rowfeed.HistoryLost: 409,
+		rowfeed.GenerationChanged: 409, rowfeed.Conflict: 409, rowfeed.TombstonesExpired: 410,
+		rowfeed.NotConsistent: 503, rowfeed.Sharding: 503, rowfeed.Filling: 503, rowfeed.NotInitialized: 503,
+		rowfeed.SchemaVersion: 503,
+		rowfeed.Unavailable:   503, rowfeed.Locked: 503, rowfeed.Refused: 500, rowfeed.UnsafeDurability: 500,
 		rowfeed.Failed:       500,
 		"of-a-later-version": 500,
 	} {

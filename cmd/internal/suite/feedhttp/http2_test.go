@@ -39,7 +39,7 @@ func TestHTTP2ServesConcurrentRequests(t *testing.T) {
 	s, connections := overHTTP2(t, x.handler)
 	x.server = s
 	stream := listen(t, s, "/_feeds/stream/kv?after=1")
-	stream.want(t, retry, beat)
+	stream.want(t, retry, moved)
 	if stream.resp.Proto != "HTTP/2.0" {
 		t.Fatalf("%s", stream.resp.Proto)
 	}
@@ -59,12 +59,12 @@ func TestHTTP2ServesConcurrentRequests(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if got := stream.next(t); !strings.HasPrefix(got, `id: 2|data: {"position":"2"`) {
+	if got := stream.next(t); !strings.HasPrefix(got, `id: 2.TERM|data: {"position":"2"`) {
 		t.Errorf("%s", got)
 	}
 	for _, coding := range []string{"gzip", "zstd"} {
 		first := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", coding)
-		if body := unzipped(t, first, coding); !strings.Contains(body, `"cursor":"2"`) {
+		if body := unzipped(t, first, coding); !strings.Contains(steady(body), `"cursor":"2.TERM"`) {
 			t.Errorf("%s", body)
 		}
 		if again := ask(t, s, "GET", "/_feeds/fetch/kv", "Accept-Encoding", coding, "If-None-Match",

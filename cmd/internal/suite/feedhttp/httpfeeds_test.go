@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"testing"
 
 	"github.com/cloudevents/sdk-go/v2/event"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/cmd/internal/open"
+	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
 // followHTTPFeeds reads a feed as clients of http-feeds do: it stores only the last event's id.
@@ -27,9 +30,10 @@ func followHTTPFeeds(t *testing.T, x fixture, last string, query string) (all []
 	return nil
 }
 
+// ids are the ids of events, steady.
 func ids(events []event.Event) (all []string) {
 	for _, e := range events {
-		all = append(all, e.ID())
+		all = append(all, steady(e.ID()))
 	}
 	return all
 }
@@ -38,8 +42,8 @@ func ids(events []event.Event) (all []string) {
 // size. It gets deletes only of rows that it may have seen. It can continue after any event.
 func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 	x := kvFixture(t) // with a tombstone at 3
-	for limit, want := range map[int]string{1: "[kv:1:0:1@4 kv:1:0:4]", 2: "[kv:1:0:1@4 kv:1:0:4]",
-		100: "[kv:1:0:1@4 kv:1:0:4]"} {
+	const want = "[kv:1:0:1@4.TERM kv:1:0:4@.TERM]"
+	for _, limit := range []int{1, 2, 100} {
 		for _, begin := range []string{"", "null"} {
 			if got := fmt.Sprint(ids(followHTTPFeeds(t, x, begin, fmt.Sprintf("&limit=%d", limit)))); got != want {
 				t.Errorf("from %q, %d at a time: %s", begin, limit, got)
@@ -50,13 +54,13 @@ func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 		string(got[0].Data()) != `{"id":1,"ns":"","k":"fred","v":"jim","b":null}` {
 		t.Errorf("%v", got)
 	}
-	if got := followHTTPFeeds(t, x, "kv:1:0:2", ""); fmt.Sprint(ids(got)) != "[kv:1:0:3 kv:1:0:4]" ||
+	if got := followHTTPFeeds(t, x, "kv:1:0:2", ""); fmt.Sprint(ids(got)) != "[kv:1:0:3@~4.TERM kv:1:0:4@.TERM]" ||
 		got[0].Extensions()["method"] != "DELETE" || got[0].Data() != nil {
 		t.Errorf("behind an event: %v", got)
 	}
 	// Deletes that the client does not need have been purged: it can continue.
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
-	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "kv:1:0:1@4", ""))); got != "[kv:1:0:4]" {
+	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "kv:1:0:1@4", ""))); got != "[kv:1:0:4@.TERM]" {
 		t.Errorf("behind the first of a beginning: %s", got)
 	}
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1"),
@@ -73,8 +77,53 @@ func TestHTTPFeedsLastIDIsThePagesCursor(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.publish(t, f)
-	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "", ""))); got != "[kv:1:0:1@5]" {
+	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "", ""))); got != "[kv:1:0:1@5.TERM]" {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestHTTPFeedsRefusesLostHistory: a client of http-feeds that has read what the database has lost is refused, also if
+// the positions were given again, and if the client has not reached them yet. A client that has read only what is left
+// goes on.
+func TestHTTPFeedsRefusesLostHistory(t *testing.T) {
+	x := kvFixture(t)
+	f, err := x.db.Feed(t.Context(), "kv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := followHTTPFeeds(t, x, "", "")
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	x.exec(t, `VACUUM INTO '`+backup+`'`)
+	x.exec(t, `UPDATE kv SET v = 'lost' WHERE id = 1`)
+	x.publish(t, f)
+	lagging := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?limit=1&lastEventId=kv:1:0:3"))
+	after := followHTTPFeeds(t, x, lagging[0].ID(), "")
+	if got := fmt.Sprint(ids(lagging), ids(after)); got != "[kv:1:0:4@~5.TERM] [kv:1:0:5@.TERM]" {
+		t.Fatal(got)
+	}
+
+	// In the backup another row gets position 5.
+	pool, dialect, err := open.Open(t.Context(), "sqlite:"+backup, open.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pool.Close() })
+	db, err := rowfeed.Open(t.Context(), pool, dialect, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x = fixture{sql: pool, db: db, server: serve(t, feedhttp.NewHandler(feedhttp.Of(db), &noHeartbeat))}
+	if f, err = x.db.Feed(t.Context(), "kv"); err != nil {
+		t.Fatal(err)
+	}
+	x.exec(t, `UPDATE kv SET v = 'again' WHERE id = 3`)
+	x.publish(t, f)
+	for _, id := range []string{lagging[0].ID(), after[0].ID()} {
+		checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId="+id),
+			problemOf("history-lost", 409))
+	}
+	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, before[1].ID(), ""))); got != "[kv:1:0:5@.TERM]" {
+		t.Errorf("behind what is left: %s", got)
 	}
 }
 
@@ -84,7 +133,7 @@ func TestHTTPFeedsTimeoutIsInMilliseconds(t *testing.T) {
 	x.await(t, 2)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
 	x.publish(t, x.feed)
-	if all := cloudEvents(t, <-got); len(all) != 1 || all[0].ID() != "kv:1:0:2" {
+	if all := cloudEvents(t, <-got); len(all) != 1 || ids(all)[0] != "kv:1:0:2@.TERM" {
 		t.Errorf("%v", all)
 	}
 	if all := cloudEvents(t, ask(t, x.server, "GET",

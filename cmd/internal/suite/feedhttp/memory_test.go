@@ -111,7 +111,7 @@ func TestWaitingRequestsHoldNoMemory(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if block := stream.next(t); !strings.HasPrefix(block, "id: 2|") {
+	if block := stream.next(t); !strings.HasPrefix(block, "id: 2.TERM|") {
 		t.Errorf("%s", block)
 	}
 }

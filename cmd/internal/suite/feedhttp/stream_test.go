@@ -54,7 +54,7 @@ func listen(t *testing.T, s *httptest.Server, path string, header ...string) *ev
 	return e
 }
 
-// next returns the next block, its lines joined by "|", or "" if the stream has ended normally.
+// next returns the next block, its lines joined by "|", or "" if the stream has ended normally. Ids are steady.
 func (e *events) next(t *testing.T) string {
 	t.Helper()
 	var block []string
@@ -62,7 +62,11 @@ func (e *events) next(t *testing.T) string {
 		if e.lines.Text() == "" {
 			return strings.Join(block, "|")
 		}
-		block = append(block, e.lines.Text())
+		line := e.lines.Text()
+		if strings.HasPrefix(line, "id: ") {
+			line = steady(line)
+		}
+		block = append(block, line)
 	}
 	if err := e.lines.Err(); err != nil {
 		t.Fatalf("the stream breaks off: %v", err)
@@ -82,6 +86,8 @@ func (e *events) want(t *testing.T, blocks ...string) {
 const (
 	retry = "retry: 2000"
 	beat  = ": nothing new"
+	// moved is the first event of an idle stream after "1": a cursor without a term gets one.
+	moved = "id: 1.TERM"
 )
 
 // TestStreamHasTheEntriesOfPages (M69): a stream of kvFixture's feed has the entries of the page from the same
@@ -90,11 +96,11 @@ func TestStreamHasTheEntriesOfPages(t *testing.T) {
 	x := kvFixture(t)
 	all := listen(t, x.server, "/_feeds/stream/kv")
 	// The first id still has the start mark, as the cursor of a page of one entry does.
-	all.want(t, retry, "id: 1@4|data: "+entry1, "id: 4|data: "+entry4)
+	all.want(t, retry, "id: 1@4.TERM|data: "+entry1, "id: 4.TERM|data: "+entry4)
 	some := listen(t, x.server, "/_feeds/stream/kv?after=2")
-	some.want(t, retry, "id: 3|data: "+entry3, "id: 4|data: "+entry4)
+	some.want(t, retry, "id: 3~4.TERM|data: "+entry3, "id: 4.TERM|data: "+entry4)
 	again := listen(t, x.server, "/_feeds/stream/kv?after=1@4")
-	again.want(t, retry, "id: 4|data: "+entry4)
+	again.want(t, retry, "id: 4.TERM|data: "+entry4)
 
 	f, err := x.db.Feed(t.Context(), "kv")
 	if err != nil {
@@ -104,8 +110,8 @@ func TestStreamHasTheEntriesOfPages(t *testing.T) {
 	x.exec(t, `DELETE FROM kv WHERE id = 3`)
 	x.publish(t, f)
 	for _, e := range []*events{all, some, again} {
-		e.want(t, "id: 5|data: "+strings.Replace(strings.Replace(entry1, `:"1"`, `:"5"`, 1), "jim", "ann", 1),
-			`id: 6|data: {"position":"6","shard":0,"op":"delete","key":{"id":3}}`)
+		e.want(t, "id: 5~6.TERM|data: "+strings.Replace(strings.Replace(entry1, `:"1"`, `:"5"`, 1), "jim", "ann", 1),
+			`id: 6.TERM|data: {"position":"6","shard":0,"op":"delete","key":{"id":3}}`)
 	}
 	head := ask(t, x.server, "HEAD", "/_feeds/stream/kv")
 	if head.status != 200 || head.header.Get("Content-Type") != "text/event-stream" {
@@ -117,15 +123,15 @@ func TestStreamHasTheEntriesOfPages(t *testing.T) {
 // received. The stream continues after that id. An empty header is ignored.
 func TestLastEventIDWinsOverAfter(t *testing.T) {
 	x := kvFixture(t)
-	listen(t, x.server, "/_feeds/stream/kv?after=1", "Last-Event-ID", "3").want(t, retry, "id: 4|data: "+entry4)
-	listen(t, x.server, "/_feeds/stream/kv?after=3", "Last-Event-ID", "").want(t, retry, "id: 4|data: "+entry4)
+	listen(t, x.server, "/_feeds/stream/kv?after=1", "Last-Event-ID", "3").want(t, retry, "id: 4.TERM|data: "+entry4)
+	listen(t, x.server, "/_feeds/stream/kv?after=3", "Last-Event-ID", "").want(t, retry, "id: 4.TERM|data: "+entry4)
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/stream/kv?after=3", "Last-Event-ID", "99"),
 		feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv"})
 
 	// The stream sends the cursor of "now" as an id at once. A client that loses the connection before the first
 	// entry reconnects with it, and misses nothing.
 	now := listen(t, x.server, "/_feeds/stream/kv?after=now")
-	now.want(t, retry, "id: 4")
+	now.want(t, retry, "id: 4.TERM")
 	f, err := x.db.Feed(t.Context(), "kv")
 	if err != nil {
 		t.Fatal(err)
@@ -135,21 +141,21 @@ func TestLastEventIDWinsOverAfter(t *testing.T) {
 	x.exec(t, `DELETE FROM kv WHERE id = 9`)
 	x.publish(t, f)
 	late := listen(t, x.server, "/_feeds/stream/kv?after=4")
-	late.want(t, retry, "id: 5")
+	late.want(t, retry, "id: 5.TERM")
 }
 
 // TestIdleStreamSendsHeartbeats: a stream without new entries sends comments.
 func TestIdleStreamSendsHeartbeats(t *testing.T) {
 	x := newPollFixture(t, &feedhttp.Config{Heartbeat: 5 * time.Millisecond}, nil)
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
-	e.want(t, retry, beat, beat, beat)
+	e.want(t, retry, moved, beat, beat, beat)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
 	x.publish(t, x.feed)
 	got := e.next(t)
 	for got == beat {
 		got = e.next(t)
 	}
-	want := `id: 2|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`
+	want := `id: 2.TERM|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`
 	if got != want {
 		t.Errorf("got %s", got)
 	}
@@ -160,7 +166,7 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 func TestStreamEndsWithAProblem(t *testing.T) {
 	x := newPollFixture(t, nil, nil)
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
-	e.want(t, retry, beat)
+	e.want(t, retry, moved)
 	if err := x.db.DropFeed(t.Context(), "kv"); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +209,7 @@ func TestStreamEndsOnClose(t *testing.T) {
 	var streams []*events
 	for range 10 {
 		e := listen(t, x.server, "/_feeds/stream/kv?after=1")
-		e.want(t, retry, beat)
+		e.want(t, retry, moved)
 		streams = append(streams, e)
 	}
 	bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -225,7 +231,7 @@ func TestStreamEndsWhenClientDisconnects(t *testing.T) {
 	ended := make(chan struct{}, 1)
 	x := newPollFixture(t, nil, func(s *httptest.Server) { s.Config.Handler = reportEnd(s.Config.Handler, ended) })
 	e := listen(t, x.server, "/_feeds/stream/kv?after=1")
-	e.want(t, retry, beat)
+	e.want(t, retry, moved)
 	e.end()
 	<-ended
 }

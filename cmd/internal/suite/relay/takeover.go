@@ -86,7 +86,7 @@ func TestStandbyTakesOver(t *testing.T) {
 // storedCursorOr returns the stored cursor, or otherwise if it has no row yet.
 func storedCursorOr(x *suite.Env, otherwise string) string {
 	if all := x.List("SELECT value FROM rowfeed_cursors WHERE consumer = 'test'"); len(all) == 1 {
-		return all[0]
+		return string(suite.Place(rowfeed.Cursor(all[0])))
 	}
 	return otherwise
 }

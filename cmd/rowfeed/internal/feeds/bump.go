@@ -20,21 +20,19 @@ func newFeedBump(a *cli.App) *cobra.Command {
 	o := &feedBumpOptions{}
 	cmd := &cobra.Command{
 		Use:   "bump NAME",
-		Short: "Begin a new generation after commits were lost: consumers start over",
+		Short: "Begin a new generation: all consumers start over",
 		Long: `Begins a new generation of the feed. Cursors of the former generation are refused with
 409 generation-changed. Consumers then start at the beginning (after="") and remove
 rows that the new pass does not deliver.
 
-Run it after a backup was restored, and after a failover that may have lost the last
-commits of the old primary. Otherwise positions that consumers have read would be
-given to other rows. Publishers that notice this stop and ask for a bump: PostgreSQL
-tells it by system identifier and timeline, MariaDB and MySQL by server id, and all by
-positions that a publisher has seen. Nothing can tell it of a dump that was loaded
-into the tables, or of a SQLite file that replaced another while no process ran: bump
-every feed then.
+A restored backup, or a failover that lost commits, needs no bump: a cursor names the
+head that was read and that head's term, and a feed knows which terms it has and how far
+they went. Only consumers that have read what was lost are refused (409 history-lost)
+and start over; all others continue. Bump a feed if all consumers are to start over.
 
-With --adopt-database generation and cursors stay. Use it if the database was moved,
-or a replica was promoted, without losing a commit.
+A feed with ULIDs has no terms. It stops with database-changed if the database was
+replaced or set back. Bump it if commits may have been lost. If none was, record with
+--adopt-database that the feed belongs to this database: generation and cursors stay.
 
 With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 		Example: `  rowfeed feed bump kv
@@ -47,7 +45,7 @@ With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 		},
 	}
 	cmd.Flags().BoolVar(&o.adopt, "adopt-database", false,
-		"no commit was lost: only record that the feed belongs to this database")
+		"feed with ULIDs: no commit was lost, only record that the feed belongs to this database")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead; needs no server")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 	return cmd
@@ -75,6 +73,9 @@ func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
 				Generation int64  `json:"generation"`
 				Changed    bool   `json:"changed"`
 			}{o.name, f.Generation(), changed})
+		case !changed && f.Mode() == rowfeed.ModeSequence:
+			return a.PrintLine("%s: nothing changed: a feed of mode %s needs no adoption, its terms tell what was lost",
+				o.name, f.Mode())
 		case !changed:
 			return a.PrintLine("%s: belongs to this database already, nothing changed", o.name)
 		case o.adopt:

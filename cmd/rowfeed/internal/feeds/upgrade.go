@@ -39,9 +39,7 @@ for a part are answered with 503 sharding until every key has its shard. If the
 command is interrupted, run it again with the same arguments: it continues where it
 stopped. If the feed has this number already, nothing changes.
 
-As after "feed bump", the new generation belongs to this database: after a failover or
-a restored backup this command resolves database-changed, too. The shard column cannot
-be changed: drop the feed and add it again.
+The shard column cannot be changed: drop the feed and add it again.
 
 --retain changes how long a feed with an outbox keeps its entries: a duration, a
 number of entries of each shard, or forever. Purged entries do not come back.`,

@@ -26,23 +26,27 @@ func newStatus(a *cli.App) *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show the state of feeds, and what delays them",
 		Long: `Shows for each feed the head, the changes waiting and the age of the oldest, and rows
-that vanished without a delete ("?" if counting took too long). It also shows which
-process publishes (it holds the lease "publish:NAME") and since when, problems, open
-transactions that may hold back changes, and how far consumers are behind. For a feed
-with ULIDs it shows the head of each shard, which transaction has the shard and since
-when, and which transactions wait for it; it does not count vanished rows ("-"), since
-readers of such a feed receive no deletes.
+that vanished without a delete ("?" if counting took too long). It also shows the term
+and since when the feed is in it: a new term follows a restore, a failover or another
+publisher. It shows which process publishes (it holds the lease "publish:NAME") and
+since when, problems, open transactions that may hold back changes, and how far
+consumers are behind.
+
+For a feed with ULIDs it shows the head of each shard, which transaction has the shard
+and since when, and which transactions wait for it; it does not count vanished rows
+("-"), since readers of such a feed receive no deletes. Such a feed has no term.
 
 With --json: an array of
 {"name":"kv","mode":"sequence","state":"active","capture":"trigger","table":"kv",
-"generation":1,"head":3,"published_at":"2026-01-31T12:00:00Z","changes_waiting":0,
-"oldest_seconds":0,"tombstones_below":0,"vanished":0,"publisher":{"name":
-"publish:kv","state":"held","owner":"host/pid/…","epoch":2,"since":"…",
-"expires_in_seconds":8.5,"renewals":7},"failure":null,"shards":[],"holders_told":"",
-"blockers":[{"session":"…","user":"…","host":"…","age_seconds":1.5,
-"statement":"…","scope":"…"}],"blockers_unseen":{"cause":"…","next":"…"},
-"problems":[],"consumers":[…]}; with NAME just that object.
+"generation":1,"head":3,"published_at":"2026-01-31T12:00:00Z","term":"9k3f2c7adq",
+"term_since":"…","changes_waiting":0,"oldest_seconds":0,"tombstones_below":0,
+"vanished":0,"publisher":{"name":"publish:kv","state":"held","owner":"host/pid/…",
+"epoch":2,"since":"…","expires_in_seconds":8.5,"renewals":7},"failure":null,
+"shards":[],"holders_told":"","blockers":[{"session":"…","user":"…","host":"…",
+"age_seconds":1.5,"statement":"…","scope":"…"}],"blockers_unseen":{"cause":"…",
+"next":"…"},"problems":[],"consumers":[…]}; with NAME just that object.
 
+The first term of a feed has no term_since.
 published_at, vanished, publisher, failure and age_seconds may be null. "failure" is
 what the publisher keeps failing with: {"error":"…","since":"…","attempts":3,
 "next_try":"…"}. blockers_unseen is missing if all sessions that hold changes back can
@@ -136,6 +140,13 @@ func printStatus(a *cli.App, all []*admin.Status) error {
 			notes = append(notes, shards...)
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})
+		if s.Term != "" {
+			note := s.Name + ": term " + s.Term
+			if s.TermSince != nil {
+				note += " since " + s.TermSince.Format(time.RFC3339)
+			}
+			notes = append(notes, note)
+		}
 		if p := s.Publisher; p != nil {
 			notes = append(notes, fmt.Sprintf("%s: published by %s since %s (epoch %d)",
 				s.Name, process(p.Owner), p.Since.Format(time.RFC3339), p.Epoch))

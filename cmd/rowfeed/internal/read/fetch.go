@@ -31,8 +31,8 @@ func newFetch(a *cli.App) *cobra.Command {
 binary type.
 
 --after also accepts "now" (the head), and "at:" with an RFC 3339 time. A cursor is
-refused with exit code 1 if it is ahead of the feed, of another generation, or older
-than the deletes or entries that are kept.
+refused with exit code 1 if its reader has seen what the database has lost, or if it is
+ahead of the feed, of another generation, or older than the deletes or entries kept.
 
 With --wait a page without entries waits for one, at most this long, up to a minute,
 as over HTTP. With --consistent everything that was committed before is published

@@ -127,7 +127,7 @@ func (o *relayOptions) addFlags(flags *pflag.FlagSet) {
 		"which all relays of the name share (default: the relay's present number, 1 for a new relay)")
 	flags.BoolVar(&o.SetAside, "set-aside", false, "set keys aside whose entries are refused, and continue")
 	flags.BoolVar(&o.Restart, "restart", false,
-		"begin again if the feed was set back, instead of ending (mirrors always do, except of feeds with ULIDs)")
+		"begin again if the cursor is refused, instead of ending (mirrors always do, except of feeds with ULIDs)")
 	flags.DurationVar(&o.Lease, "lease", 0, "`time` that a claim on a lease lasts without renewal; "+
 		"a killed relay is replaced shortly after this time (default 10s)")
 	flags.StringSliceVar(&o.Secret, "secret", nil,

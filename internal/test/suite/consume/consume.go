@@ -56,7 +56,7 @@ func stored(r *suite.Receiver) string {
 	if err := row.Scan(&value); err != nil {
 		r.Fatal(err)
 	}
-	return value
+	return string(suite.Place(rowfeed.Cursor(value)))
 }
 
 // TestConsumeToTheHead (M16, M47): a consumer handles each entry once, page by page, up to the head. An empty page

@@ -48,7 +48,7 @@ func TestCursorOfAnotherSource(t *testing.T) {
 		other.Publish(short)
 		r.Once(r.Consumer(long, x.RF))
 		err := r.Consumer(short, x.RF).RunOnce(x.Ctx)
-		x.WantCode(err, rowfeed.CursorAhead)
+		x.WantCode(err, rowfeed.HistoryLost)
 		if !strings.Contains(err.Error(), "give each of them a name of its own") {
 			x.Errorf("%v", err)
 		}

@@ -59,7 +59,7 @@ func TestPositionsSurviveServerCrash(t *testing.T) {
 				if err != nil {
 					x.Fatal(err)
 				}
-				if head := string(page.Cursor); head != strconv.Itoa(id) {
+				if head := string(suite.Place(page.Cursor)); head != strconv.Itoa(id) {
 					x.Fatalf("the head is %q after the server was killed; readers have seen %d", head, id)
 				}
 				x.WantSound(f)

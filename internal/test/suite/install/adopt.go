@@ -166,9 +166,9 @@ func TestAdoptedConsumersResume(t *testing.T) {
 				if c.Cursor != "" && c.Generation != generation || c.Shard != 0 || c.ShardCount != 1 {
 					x.Errorf("%+v", c)
 				}
-				_, position, found := strings.Cut(string(c.Cursor), ":")
+				_, position, found := strings.Cut(string(suite.Place(c.Cursor)), ":")
 				if !found {
-					position = string(c.Cursor)
+					position = string(suite.Place(c.Cursor))
 				}
 				text = append(text, c.Consumer+" "+position)
 			}

@@ -2,7 +2,6 @@ package page
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -107,59 +106,5 @@ func TestLaggingReplicaMakesReadersWait(t *testing.T) {
 		// The replica has the new generation now, so cursors of the old one are refused there, too.
 		_, err = there.Fetch(x.Ctx, rowfeed.Request{After: "3"})
 		x.WantCode(err, rowfeed.GenerationChanged)
-	})
-}
-
-// TestFailoverIsNoticed (M74): the primary is lost with commits that the replica never got, and the replica becomes the
-// primary. A publisher refuses to publish because of the database's identity. A consumer whose cursor is above the head
-// is refused. After a bump both continue.
-func TestFailoverIsNoticed(t *testing.T) {
-	suite.EachReplicated(t, func(x *suite.Replicated) {
-		_, there := x.On(rowfeed.Config{Replica: true})
-		x.Fill(3)
-		x.Publish(x.Feed)
-		x.Reaches(there, "3")
-		x.Replica.CutReplication(t)
-		x.Exec("INSERT INTO kv VALUES (4, 'lost', 0), (5, 'lost', 0)")
-		x.Publish(x.Feed)
-		consumer := newReader(x.Env)
-		x.Eventually("five entries", consumer.has(5))
-		primary := x.DB.Server()
-		primary.Kill(t)
-		x.Replica.Promote(t)
-		x.Replica.TakePlace(t, primary)
-		x.Eventually("the consumer is refused", func() bool { return consumer.refusal() != nil })
-		x.WantCode(consumer.refusal(), rowfeed.DatabaseChanged)
-
-		fresh := suite.OpenEnv(t, x.DB, nil) // a process that starts after the failover
-		f, err := fresh.RF.Feed(x.Ctx, "kv")
-		if err != nil {
-			x.Fatal(err)
-		}
-		_, err = f.Fetch(x.Ctx, rowfeed.Request{After: "5"})
-		x.WantCode(err, rowfeed.CursorAhead)
-		_, err = fresh.Pool.Exec("INSERT INTO kv VALUES (6, 'new', 0), (7, 'new', 0), (8, 'new', 0)")
-		if err != nil {
-			x.Fatal(err)
-		}
-		_, err = f.Publish(x.Ctx)
-		x.WantCode(err, rowfeed.DatabaseChanged)
-		running := fresh.RunPublisher()
-		x.Eventually("the publisher reports a problem", func() bool { return len(running.Feed.Problems()) > 0 })
-
-		if _, err := f.Admin().Bump(x.Ctx); err != nil {
-			x.Fatal(err)
-		}
-		x.Eventually("the consumer is refused because of the generation", func() bool {
-			return suite.IsCode(consumer.refusal(), rowfeed.GenerationChanged)
-		})
-		consumer.startOver()
-		x.Eventually("six entries", consumer.has(6))
-		want := []string{`1 {"id":1}`, `2 {"id":2}`, `3 {"id":3}`, `4 {"id":6}`, `5 {"id":7}`, `6 {"id":8}`}
-		if !slices.Equal(consumer.lines, want) {
-			x.Errorf("received %q", consumer.lines)
-		}
-		x.Eventually("the publisher reports no problem", func() bool { return len(running.Feed.Problems()) == 0 })
-		fresh.WantSound(f)
 	})
 }

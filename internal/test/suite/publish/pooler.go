@@ -38,7 +38,7 @@ func TestFeedLivesBehindPooler(t *testing.T) {
 		for more := true; more; {
 			_, more = k.Page()
 		}
-		if len(k.Log) != 50 || string(k.Cursor) != "50" {
+		if len(k.Log) != 50 || suite.Place(k.Cursor) != "50" {
 			x.Fatalf("%s: %d entries, cursor %q", name, len(k.Log), k.Cursor)
 		}
 		if n, err := f.Admin().RepublishWhere(x.Ctx, "v > 40", 5, nil); err != nil || n != 10 {
