@@ -106,17 +106,23 @@ func TestUnknownConsumerIsNamed(t *testing.T) {
 	}
 }
 
-// TestEmptyKeySelectsNothing: an empty --key or CONSUMER, as of a variable that is not set, is refused. It would
-// select all dead letters. A key that is the empty text is written as JSON.
+// TestEmptyKeySelectsNothing: an empty --key, --feed, --error or CONSUMER, as of a variable that is not set, is refused.
+// It would select all dead letters, or all feeds. A key that is the empty text is written as JSON.
 func TestEmptyKeySelectsNothing(t *testing.T) {
 	s := withLetters(t)
 	for _, verb := range []string{"retry", "drop", "show", "list"} {
 		for _, args := range [][]string{{"mail", "--key", ""}, {"mail", "--key="}, {"mail", "--key", "", "--key", "2"},
-			{"mail", "--key", "2", "--key", ""}, {"", "--key", "2"}} {
+			{"mail", "--key", "2", "--key", ""}, {"", "--key", "2"}, {"mail", "--feed", ""}, {"mail", "--error="}} {
 			r := s.run(append([]string{"dead", verb}, args...)...)
 			if r.code != cli.ExitUsage || !strings.Contains(r.err, "empty") {
 				t.Errorf("dead %s %q: exit code %d, %s %s", verb, args, r.code, r.out, r.err)
 			}
+		}
+	}
+	for _, verb := range []string{"reset", "pause"} {
+		if r := s.run("consumer", verb, "mail", "--feed", ""); r.code != cli.ExitUsage ||
+			!strings.Contains(r.err, "leave the flag out") {
+			t.Errorf("consumer %s: exit code %d, %s %s", verb, r.code, r.out, r.err)
 		}
 	}
 	if r := s.run("dead", "drop", "mail", "--key", ""); !strings.Contains(r.err, `"--key"`) ||

@@ -29,7 +29,22 @@ func (o *consumerFlags) bind(cmd *cobra.Command) {
 }
 
 func (o *consumerFlags) bindFeed(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.feed, "feed", "", "only its cursors of this `feed`")
+	cmd.Flags().Var((*selector)(&o.feed), "feed", "only its cursors of this `feed`")
+}
+
+// selector is the text of a flag that selects some of what the command would otherwise act on.
+type selector string
+
+func (s *selector) String() string { return string(*s) }
+func (s *selector) Type() string   { return "string" }
+
+// Set refuses an empty text, which would select everything.
+func (s *selector) Set(text string) error {
+	if text == "" {
+		return errors.New("it is empty, perhaps because a variable is not set. To select everything, leave the flag out")
+	}
+	*s = selector(text)
+	return nil
 }
 
 func (o *consumerFlags) id() rowfeed.ConsumerID {

@@ -43,7 +43,7 @@ func (k *letterKeys) Set(text string) error {
 
 func (o *deadOptions) bind(cmd *cobra.Command) {
 	o.consumerFlags.bind(cmd)
-	cmd.Flags().StringVar(&o.error, "error", "", "only those whose error contains this `text`; # is any number")
+	cmd.Flags().Var((*selector)(&o.error), "error", "only those whose error contains this `text`; # is any number")
 	cmd.Flags().Var(&o.keys, "key", "a `key`; may be repeated")
 }
 
