@@ -106,8 +106,8 @@ func TestUnknownConsumerIsNamed(t *testing.T) {
 	}
 }
 
-// TestEmptyKeySelectsNothing: an empty --key, --feed, --error or CONSUMER, as of a variable that is not set, is refused.
-// It would select all dead letters, or all feeds. A key that is the empty text is written as JSON.
+// TestEmptyKeySelectsNothing: an empty --key, --feed, --error or CONSUMER, as of a variable that is not set, is
+// refused. It would select all dead letters, or all feeds. A key that is the empty text is written as JSON.
 func TestEmptyKeySelectsNothing(t *testing.T) {
 	s := withLetters(t)
 	for _, verb := range []string{"retry", "drop", "show", "list"} {

@@ -41,7 +41,8 @@ func (s *selector) Type() string   { return "string" }
 // Set refuses an empty text, which would select everything.
 func (s *selector) Set(text string) error {
 	if text == "" {
-		return errors.New("it is empty, perhaps because a variable is not set. To select everything, leave the flag out")
+		return errors.New("it is empty, perhaps because a variable is not set. " +
+			"To select everything, leave the flag out")
 	}
 	*s = selector(text)
 	return nil
