@@ -147,12 +147,13 @@ func hidden(kind, was string) string {
 	return "CASE " + kind + " WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE " + was + " END"
 }
 
-// Advance returns the statement that sets a feed's sequence to head, an expression, in the term of seq. It affects no row if the
-// version is another: an in-house publisher that does not lock the row has advanced the sequence. It also
+// Advance returns the statement that sets a feed's sequence to head, an expression, in the term of seq. It affects no
+// row if the version is another: an in-house publisher that does not lock the row has advanced the sequence. It also
 // affects no row if the generation is another: the feed was dropped and another one was added under its name.
 func Advance(s Spelling, b *Builder, f *Feed, seq Sequence, generation int64, head string) string {
 	return "UPDATE " + Qualified(s, f.Names.Table("sequences")) +
-		" SET value = " + head + ", term = " + b.Arg(int64(seq.Term)) + ", version = version + 1, updated_at = " + b.Arg(max(seq.Now, seq.UpdatedAt)) +
+		" SET value = " + head + ", term = " + b.Arg(int64(seq.Term)) + ", version = version + 1, updated_at = " +
+		b.Arg(max(seq.Now, seq.UpdatedAt)) +
 		" WHERE name = " + b.Arg(f.Name) + " AND version = " + b.Arg(seq.Version) +
 		" AND EXISTS (SELECT 1 FROM " + Qualified(s, f.Names.Table("feeds")) + " WHERE name = " + b.Arg(f.Name) +
 		" AND generation = " + b.Arg(generation) + ")"

@@ -22,8 +22,8 @@ type Entry struct {
 	Position string // a decimal int64 in sequence mode, else a ULID of 26 characters
 	Shard    int
 	Op       Op
-	// Generation is the generation of the feed. Feed, generation, stamp, shard and position identify an entry, even after
-	// the feed was created again.
+	// Generation is the generation of the feed. Feed, generation, stamp, shard and position identify an entry, even
+	// after the feed was created again.
 	Generation int64
 	// Stamp tells entries apart that got the same position, before and after the database was set back: it is when the
 	// entry was published, in microseconds since the Unix epoch, or, where a row of the table holds its position, the

@@ -71,8 +71,8 @@ func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialec
 	var locked string
 	var mode sql.NullString
 	b := dialect.NewBuilder(d)
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, COALESCE(term, 0), updated_at, "+d.Now()+", "+identity+", "+readOnly+", "+
-		unfit+" FROM "+
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, COALESCE(term, 0), updated_at, "+d.Now()+", "+identity+
+		", "+readOnly+", "+unfit+" FROM "+
 		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = "+b.Arg(f.Name)+" FOR UPDATE", b.Args(),
 		&s.Value, &s.Version, &s.Term, &s.UpdatedAt, &s.Now, &s.Identity, &locked, &mode)
 	if err == nil && isReadOnly(locked) {

@@ -90,7 +90,7 @@ func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed,
 func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery,
 	at pageHead) (*dialect.PageRows, error) {
 	page, err := dialect.ReadInOrder(ctx, on, d, f, q, dialect.PageParts{
-		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", ByShard: d.ByShard,
+		CutBranches: true, KeyHint: " FORCE INDEX (PRIMARY)", BucketHint: " FORCE INDEX (bucket)", ByShard: d.ByShard,
 		Head: at.expression(d, f),
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),
@@ -189,8 +189,8 @@ func (d Dialect) head(ctx context.Context, on dialect.Querier, f *dialect.Feed,
 		h.position, h.given, h.waiting = greatest.Position, state.Given(), waiting != 0
 	} else {
 		var value int64
-		err = dialect.QueryRow(ctx, on, "SELECT s.value, COALESCE(s.term, 0), f.generation, "+logVariables+", "+sessionVariables+" FROM "+
-			live+" WHERE s.name = "+d.Literal(f.Name), nil,
+		err = dialect.QueryRow(ctx, on, "SELECT s.value, COALESCE(s.term, 0), f.generation, "+logVariables+", "+
+			sessionVariables+" FROM "+live+" WHERE s.name = "+d.Literal(f.Name), nil,
 			append(append([]any{&value, &h.term, &h.generation}, h.log.dest()...), h.session.dest()...)...)
 		h.position, h.given = feedtype.Numbered(value), feedtype.Numbered(value)
 	}

@@ -81,8 +81,8 @@ func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
 		d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
 		dialect.OwnSchema(d, n), dialect.Failures(d, n, d.once(n)),
 		dialect.Terms(d, n, d.once(n), func(base, columns string) string {
-			return "CREATE TABLE IF NOT EXISTS " + table(base) + " (\n  feed" + name("39") + " NOT NULL," + columns + ")" +
-				tableOptions
+			return "CREATE TABLE IF NOT EXISTS " + table(base) + " (\n  feed" + name("39") + " NOT NULL," + columns +
+				")" + tableOptions
 		})}
 }
 

@@ -154,7 +154,8 @@ func (Dialect) Stamp() string {
 // LockSequence implements [dialect.Publish].
 func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
-	err := dialect.QueryRow(ctx, tx, "SELECT value, version, COALESCE(term, 0), updated_at, "+d.Now()+", "+d.identity(f.Names)+" FROM "+
+	err := dialect.QueryRow(ctx, tx, "SELECT value, version, COALESCE(term, 0), updated_at, "+d.Now()+", "+
+		d.identity(f.Names)+" FROM "+
 		dialect.Qualified(d, f.Names.Table("sequences"))+" WHERE name = $1 FOR UPDATE", []any{f.Name}, &s.Value,
 		&s.Version, &s.Term, &s.UpdatedAt, &s.Now, &s.Identity)
 	return s, err

@@ -41,8 +41,8 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 	return n == 1, db.Store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
 }
 
-// processedWithoutStamp tells whether an entry was processed before entries had stamps. An id that was marked before the
-// entry was published belongs to another entry, which had the same position before the database was set back.
+// processedWithoutStamp tells whether an entry was processed before entries had stamps. An id that was marked before
+// the entry was published belongs to another entry, which had the same position before the database was set back.
 func (db *Consumers) processedWithoutStamp(ctx context.Context, tx dialect.Querier, consumer, feed string,
 	e feedtype.Entry) (bool, error) {
 	stamp := e.Stamp

@@ -47,7 +47,8 @@ func (e *entryError) Unwrap() error { return e.err }
 // isRefusal reports whether the source has refused the cursor.
 func isRefusal(err error) bool {
 	return errors.Is(err, feedtype.CursorAhead) || errors.Is(err, feedtype.HistoryLost) ||
-		errors.Is(err, feedtype.GenerationChanged) || errors.Is(err, feedtype.TombstonesExpired) || errors.Is(err, feedtype.EntriesExpired)
+		errors.Is(err, feedtype.GenerationChanged) || errors.Is(err, feedtype.TombstonesExpired) ||
+		errors.Is(err, feedtype.EntriesExpired)
 }
 
 // stopsOneShard reports whether an error ends the work on one shard and says nothing about the others.
@@ -92,9 +93,10 @@ func (r *retry) survive(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	for _, fatal := range []feedtype.Code{feedtype.InvalidRequest, feedtype.UnknownFeed, feedtype.NotInitialized,
-		feedtype.SchemaVersion, feedtype.CursorAhead, feedtype.HistoryLost, feedtype.GenerationChanged, feedtype.TombstonesExpired,
-		feedtype.EntriesExpired, feedtype.Refused, feedtype.Conflict, feedtype.HandlerFailed, feedtype.ConsumerPaused,
-		feedtype.LeaseLost, feedtype.Unauthorized, feedtype.Forbidden} {
+		feedtype.SchemaVersion, feedtype.CursorAhead, feedtype.HistoryLost, feedtype.GenerationChanged,
+		feedtype.TombstonesExpired, feedtype.EntriesExpired, feedtype.Refused, feedtype.Conflict,
+		feedtype.HandlerFailed, feedtype.ConsumerPaused, feedtype.LeaseLost, feedtype.Unauthorized,
+		feedtype.Forbidden} {
 		if errors.Is(err, fatal) { // retries with an invalid token would get the address blocked
 			return r.explain(err)
 		}

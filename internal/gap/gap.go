@@ -178,7 +178,7 @@ func (t *Tracker) Scanned(s Scan, generation int64, seqs []int64, all bool, err 
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return // This says nothing about the database. What was deleted, if it was, stays in possible.
 	case err != nil:
-		t.reset()
+		t.Reset()
 		return
 	case generation != s.generation:
 		return // The feed was made anew meanwhile, and numbers its changes anew.
@@ -224,8 +224,8 @@ func (t *Tracker) committed(s Scan, seqs []int64, all bool) (late int64) {
 	return 0
 }
 
-// reset makes the next scan a full scan.
-func (t *Tracker) reset() {
+// Reset makes the next scan a full scan.
+func (t *Tracker) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.forget(t.generation)

@@ -118,9 +118,9 @@ func (k *known) of(present feedtype.Term) map[feedtype.Term]int64 {
 func ReadTerms(ctx context.Context, f *catalog.Feed, q dialect.Querier) (*Terms, error) {
 	t := &Terms{Ended: map[feedtype.Term]int64{}}
 	b := dialect.NewBuilder(f.Store.Dialect)
-	_, err := dialect.QueryAll(ctx, q, "SELECT s.value, COALESCE(s.term, 0), COALESCE(t.term, 0), COALESCE(t.upto, 0) FROM "+
-		f.Store.Table("sequences")+" s LEFT JOIN "+f.Store.Table("terms")+" t ON t.feed = s.name WHERE s.name = "+
-		b.Arg(f.Name), b.Args(), func(rows dialect.Rows) (struct{}, error) {
+	_, err := dialect.QueryAll(ctx, q, "SELECT s.value, COALESCE(s.term, 0), COALESCE(t.term, 0), "+
+		"COALESCE(t.upto, 0) FROM "+f.Store.Table("sequences")+" s LEFT JOIN "+f.Store.Table("terms")+
+		" t ON t.feed = s.name WHERE s.name = "+b.Arg(f.Name), b.Args(), func(rows dialect.Rows) (struct{}, error) {
 		var ended State
 		err := rows.Scan(&t.Head, &t.Term, &ended.Term, &ended.Head)
 		if ended.Term != 0 {
@@ -173,14 +173,16 @@ func (o *Own) Leave(seq dialect.Sequence, head int64) {
 
 // Continue returns the term in which a pass goes on from a sequence that it has locked. It is the publisher's own term
 // only if the sequence is exactly as the publisher left it, or if its term ended in that state. Otherwise it is a new
-// term. If the term changes, Continue writes down, in the transaction of the pass, how far the one before went.
+// term. If the term changes, Continue writes down, in the transaction of the pass, how far the one before went. Lost
+// says that the database does not know the state in which the publisher left it. Numbers of changes may then come again
+// too.
 func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Store, feed string,
-	seq dialect.Sequence) (feedtype.Term, error) {
+	seq dialect.Sequence) (term feedtype.Term, lost bool, err error) {
 	if was.Term != 0 && was.Term == seq.Term && was.version == seq.Version {
-		return was.Term, nil
+		return was.Term, false, nil
 	}
 	if err := endTerms(ctx, tx, st, feed, seq); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	if was.Term != 0 {
 		b := dialect.NewBuilder(st.Dialect)
@@ -188,10 +190,11 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 		err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+st.Table("terms")+" WHERE feed = "+b.Arg(feed)+
 			" AND term = "+b.Arg(int64(was.Term))+" AND upto = "+b.Arg(was.Head), b.Args(), &n)
 		if err != nil || n == 1 {
-			return was.Term, err
+			return was.Term, false, err
 		}
 	}
-	return DrawTerm()
+	term, err = drawTerm()
+	return term, was.Term != 0, err
 }
 
 // endTerms writes down that the present term ends at the present head. No other term goes further: what was above is
@@ -222,7 +225,8 @@ const (
 func purgeTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, now int64) error {
 	b := dialect.NewBuilder(st.Dialect)
 	var n, newer int64
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+st.Table("terms")+" WHERE feed = "+b.Arg(feed), b.Args(), &n)
+	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+st.Table("terms")+" WHERE feed = "+b.Arg(feed), b.Args(),
+		&n)
 	if err != nil || n <= termsKept {
 		return err
 	}
@@ -238,9 +242,9 @@ func purgeTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed s
 	return err
 }
 
-// DrawTerm draws a term that no other publisher has, except by a chance of 2^-48. A generator that a copied machine
+// drawTerm draws a term that no other publisher has, except by a chance of 2^-48. A generator that a copied machine
 // would repeat is not good enough.
-func DrawTerm() (feedtype.Term, error) {
+func drawTerm() (feedtype.Term, error) {
 	for {
 		var random [8]byte
 		if _, err := rand.Read(random[:]); err != nil {

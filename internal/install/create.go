@@ -10,7 +10,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/history"
 )
 
 // Create makes everything that a feed needs, except for recording or placing the rows that the table already has:
@@ -171,15 +170,7 @@ func (c *creation) saveSequence(ctx context.Context) error {
 	var statement string
 	switch {
 	case n == 0:
-		var term any
-		if c.record.ULIDs == nil {
-			drawn, err := history.DrawTerm()
-			if err != nil {
-				return err
-			}
-			term = int64(drawn)
-		}
-		statement = insertSequence(b, db.Table("sequences"), name, c.first, term, db.Dialect.Now())
+		statement = insertSequence(b, db.Table("sequences"), name, c.first, db.Dialect.Now())
 	case c.record.Adopt:
 		statement = "UPDATE " + db.Table("sequences") + " SET value = " + b.Arg(c.first) +
 			", version = version + 1 WHERE name = " + b.Arg(name) + " AND value < " + b.Arg(c.first)
@@ -336,9 +327,9 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 		if err := kinds[known[0].Mode].down(ctx, db, q, known[0], table); err != nil {
 			return err
 		}
-		for table, column := range map[string]string{"sequences": "name", "terms": "feed"} {
+		for _, column := range [][2]string{{"sequences", "name"}, {"terms", "feed"}} {
 			b := dialect.NewBuilder(db.Dialect)
-			if _, err := q.Exec(ctx, "DELETE FROM "+db.Table(table)+" WHERE "+column+" = "+b.Arg(name),
+			if _, err := q.Exec(ctx, "DELETE FROM "+db.Table(column[0])+" WHERE "+column[1]+" = "+b.Arg(name),
 				b.Args()...); err != nil {
 				return err
 			}

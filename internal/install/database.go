@@ -19,10 +19,10 @@ type Database struct{ *store.Store }
 // finished the work.
 var ErrRecordChanged = errors.New("the feed's record was changed concurrently")
 
-// insertSequence makes the row of a sequence. Without a term its first publisher draws one.
-func insertSequence(b *dialect.Builder, table, name string, value int64, term any, now string) string {
-	return "INSERT INTO " + table + " (name, value, term, version, updated_at) VALUES (" + b.Arg(name) + ", " +
-		b.Arg(value) + ", " + b.Arg(term) + ", 0, " + now + ")"
+// insertSequence makes the row of a sequence. It has no term yet: the first publisher draws one.
+func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {
+	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " +
+		b.Arg(value) + ", 0, " + now + ")"
 }
 
 func (db *Database) feedUp(r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {

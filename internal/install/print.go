@@ -48,7 +48,7 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 	first, last := d.Frame()
 	return slices.Concat(first, []dialect.Step{
 		{Note: "the feed's record", SQL: record},
-		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.Table("sequences"), r.Name, 0, nil, d.Now())},
+		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.Table("sequences"), r.Name, 0, d.Now())},
 	}, up, begin, []dialect.Step{
 		{Note: note, SQL: "UPDATE " + db.Table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
 	}, last), nil

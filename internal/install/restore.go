@@ -18,8 +18,12 @@ type Identity struct {
 
 // SameAsBefore refuses a database that was restored or replaced since it was last seen. A publisher calls it at its
 // start and then every minute. Publishing makes the same check; this also finds it while there is nothing to publish.
-// It saves the database's identity if the feed's record has none.
+// It saves the database's identity if the feed's record has none. In a sequence feed, terms tell what was lost, and
+// nothing is refused.
 func (f *Identity) SameAsBefore(ctx context.Context) error {
+	if f.DialectFeed().ULIDs == nil {
+		return nil
+	}
 	identity, err := f.Store.Dialect.Identity(ctx, f.Store.On(), f.Store.Names)
 	if err != nil {
 		return f.Fail("read the identity of its database", err)
@@ -28,9 +32,6 @@ func (f *Identity) SameAsBefore(ctx context.Context) error {
 		if err := f.setIdentity(ctx, identity, true); err != nil {
 			return err
 		}
-	}
-	if f.DialectFeed().ULIDs == nil {
-		return nil // terms tell readers who have seen what was lost
 	}
 	return history.SameDatabase(f.Record.Load(), identity) // each page also checks that its shard was not set back
 }

@@ -90,7 +90,7 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	}()
 	for attempt := 1; ; attempt++ {
 		err = f.Store.InTx(ctx, dialect.ForPublish, "publish "+f.Name, func(tx dialect.Querier) (err error) {
-			e, seqs, term, err = f.publishBatch(ctx, tx, scan, limit)
+			e, seqs, term, err = f.publishBatch(ctx, tx, &scan, limit)
 			return err
 		})
 		if !errors.Is(err, errStale) || attempt == store.MaxAttempts {
@@ -122,9 +122,10 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	return e, nil
 }
 
-// publishBatch is the publishing transaction. DESIGN.md gives the reasons for the order of its steps.
+// publishBatch is the publishing transaction. DESIGN.md gives the reasons for the order of its steps. If the database
+// has lost what this publisher did last, scan becomes a full scan.
 func (f *Sequence) publishBatch(
-	ctx context.Context, tx dialect.Querier, scan gap.Scan, limit int,
+	ctx context.Context, tx dialect.Querier, scan *gap.Scan, limit int,
 ) (e feedtype.PublishEvent, seqs []int64, term feedtype.Term, err error) {
 	d, r := f.Store.Dialect, f.Record.Load()
 	e = feedtype.PublishEvent{Feed: f.Name, Generation: r.Generation}
@@ -152,8 +153,13 @@ func (f *Sequence) publishBatch(
 			f.own.Leave(seq, e.Head)
 		}
 	}()
-	if seq.Term, err = own.Continue(ctx, tx, f.Store, f.Name, seq); err != nil {
+	var lost bool
+	if seq.Term, lost, err = own.Continue(ctx, tx, f.Store, f.Name, seq); err != nil {
 		return e, nil, 0, err
+	}
+	if lost {
+		f.Gaps.Reset()
+		*scan = f.Gaps.Scan(ctx)
 	}
 	if seq.Value <= math.MaxInt64-int64(limit) {
 		all, err := d.PublishBatch(ctx, tx, feed, seq, r.Generation, scan.In(r.Generation), limit)

@@ -10,7 +10,9 @@ import (
 // assemble makes a page's entries of its rows, and takes over their values. It leaves out and counts vanished keys:
 // keys without a row whose delete is not published yet. Their tombstones follow. terms are those of a feed whose rows
 // hold positions.
-func assemble(l *catalog.Layout, rows *dialect.PageRows, terms *history.Terms) (page feedtype.Page, vanished int, err error) {
+func assemble(l *catalog.Layout, rows *dialect.PageRows, terms *history.Terms) (
+	page feedtype.Page, vanished int, err error,
+) {
 	page = feedtype.Page{Entries: make([]feedtype.Entry, 0, len(rows.Rows)), Key: l.Key, Columns: l.Columns}
 	var positions positionTexts
 	for i, r := range rows.Rows {

@@ -90,8 +90,8 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	if q.Waiting {
 		a.At = make(map[Key]Watermark)
 		feeds := l.Store.Table("feeds") + " f ON f.name = "
-		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "+l.Store.Table("sequences")+
-			" s JOIN "+feeds+"s.name")
+		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "+
+			l.Store.Table("sequences")+" s JOIN "+feeds+"s.name")
 		if len(q.Shards) > 0 {
 			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "+
 				l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+inShards(b, q.Shards))

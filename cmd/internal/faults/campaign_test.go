@@ -250,7 +250,7 @@ func (c *campaign) drained() error {
 	for what, query := range map[string]string{
 		"changes not published": "SELECT count(*) FROM rowfeed_changes_kv",
 		"cursors not there": "SELECT count(*) FROM rowfeed_cursors c, " +
-			"rowfeed_sequences s WHERE c.feed = 'kv' AND s.name = 'kv' AND c.value <> CAST(s.value AS CHAR(20))",
+			"rowfeed_sequences s WHERE c.feed = 'kv' AND s.name = 'kv' AND c.value NOT LIKE CONCAT(s.value, '.%')",
 	} {
 		var n int
 		if err := c.db.Admin().QueryRow(query).Scan(&n); err != nil {

@@ -46,5 +46,7 @@ func (x *Replicated) On(cfg rowfeed.Config) (*Env, *rowfeed.Feed) {
 // Reaches waits until the replica shows the head.
 func (x *Replicated) Reaches(f *rowfeed.Feed, head rowfeed.Cursor) {
 	x.Helper()
-	x.Eventually("the replica shows the head", func() bool { return Place(x.Fetch(f, rowfeed.Now, 1).Cursor) == Place(head) })
+	x.Eventually("the replica shows the head", func() bool {
+		return Place(x.Fetch(f, rowfeed.Now, 1).Cursor) == Place(head)
+	})
 }

@@ -230,7 +230,8 @@ func TestKilledInstanceRepeatsOneBatch(t *testing.T) {
 		})
 		head := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'")
 		x.Eventually("the cursors are at the head", func() bool {
-			return x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors WHERE value LIKE '%d.%%'", head)) == relayShards
+			reached := x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors WHERE value LIKE '%d.%%'", head))
+			return reached == relayShards
 		})
 		stop()
 		data, err := os.ReadFile(file)

@@ -148,8 +148,9 @@ func TestConsumersOfDifferentShardCounts(t *testing.T) {
 		head := x.Scalar("SELECT MAX(feed_sync_id) FROM rowfeed_positions_kv")
 		for name, count := range counts {
 			x.Eventually(name+" is at the head", func() bool {
-				return x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors "+
-					"WHERE consumer = '%s' AND shard_count = %d AND value LIKE '%d.%%'", name, count, head)) == int64(count)
+				reached := x.Scalar(fmt.Sprintf("SELECT count(*) FROM rowfeed_cursors "+
+					"WHERE consumer = '%s' AND shard_count = %d AND value LIKE '%d.%%'", name, count, head))
+				return reached == int64(count)
 			})
 			if n := x.Scalar("SELECT count(*) FROM (SELECT position FROM logbook WHERE consumer = '" + name +
 				"' GROUP BY position HAVING count(*) > 1) twice"); n != 0 {

@@ -190,7 +190,8 @@ func TestReaddedFeedHasAnotherGeneration(t *testing.T) {
 			}
 			for _, after := range []rowfeed.Cursor{"", "0"} {
 				page := x.Fetch(handle, after, 2)
-				if len(page.Entries) != 2 || !regexp.MustCompile(`^[0-9]{2,}:2@3$`).MatchString(string(suite.Place(page.Cursor))) {
+				place := string(suite.Place(page.Cursor))
+				if len(page.Entries) != 2 || !regexp.MustCompile(`^[0-9]{2,}:2@3$`).MatchString(place) {
 					x.Errorf("after %q: %s", after, suite.Show(page))
 				}
 				page = x.Fetch(handle, page.Cursor, 2)

@@ -83,7 +83,7 @@ func TestPageShowsNothingAboveItsHead(t *testing.T) {
 		x.Publish(other)
 		between := func() {}
 		f := x.Tapped(testdb.Hooks{After: func(_ context.Context, ev testdb.TapEvent, err error) error {
-			if strings.HasPrefix(ev.SQL, "SELECT s.value, f.generation") {
+			if strings.HasPrefix(ev.SQL, "SELECT s.value, COALESCE(s.term, 0), f.generation") {
 				between()
 			}
 			return err

@@ -227,7 +227,8 @@ func TestTailPageIsNotCached(t *testing.T) {
 			x.Errorf("the page has the row as it was: %s", text(got))
 		}
 		x.Publish(feedOf(x, "kv"))
-		if got := page(rowfeed.Request{After: "18", Limit: 50}); suite.Place(got.Cursor) != "21" || len(got.Entries) != 2 {
+		got = page(rowfeed.Request{After: "18", Limit: 50})
+		if suite.Place(got.Cursor) != "21" || len(got.Entries) != 2 {
 			x.Errorf("the page lacks an entry that was published: %s", text(got))
 		}
 		x.Exec("DELETE FROM kv WHERE id = 19")
