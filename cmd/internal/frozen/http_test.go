@@ -50,7 +50,7 @@ var requests = map[string][][]string{
 		{"/nothing"}, {"/_feeds/fetch/nothing"}, {"POST /_feeds/fetch/kv"},
 		{"/_feeds/fetch/kv", "Accept", "text/html"},
 		{"/_feeds/fetch/kv?after=9"}, {"/_feeds/fetch/kv?after=2:1"},
-		{"/_feeds/fetch/kv?after=4.v"}, {"/_feeds/fetch/kv?after=4~9.7k3f2c7adq"},
+		{"/_feeds/fetch/kv?after=4.7k3f2c7adr"}, {"/_feeds/fetch/kv?after=4~9.7k3f2c7adq"},
 		{"/_feeds/fetch/kv?after=x"}, {"/_feeds/fetch/kv?limit=0"},
 		{"/_feeds/fetch/kv?limit=1&limit=2"}, {"/_feeds/fetch/kv?nothing=1"},
 		{"/_feeds/fetch/kv?shard=4"}, {"/_feeds/fetch/kv?wait=x"},
@@ -162,8 +162,9 @@ func small(t *testing.T) *rowfeed.DB {
 	exec("INSERT INTO ev VALUES (1, 7), (2, 7)")
 	_, err = kv.Publish(ctx)
 	must(err)
-	// Terms are random. No request gives a position, so this one stays.
+	// Terms are random, and stamps are times. No request gives a position, so these stay.
 	exec("UPDATE rowfeed_sequences SET term = 268400102451642")
+	exec("UPDATE rowfeed_positions_kv SET published_at = 1764000000000000 + feed_sync_id")
 	return db
 }
 
@@ -232,9 +233,6 @@ var varying = []struct {
 	{regexp.MustCompile(`\brf_[\w-]{20,}`), "TOKEN"},
 	{regexp.MustCompile(`\b1-[0-9a-f]{32}\b`), "DIGEST"},
 	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "HOST"},
-	{regexp.MustCompile(`\.[0-9a-v]{10}\b`), ".TERM"},
-	{regexp.MustCompile(`\b1\.[0-9a-v]{11}:`), "1.STAMP:"},
-	{regexp.MustCompile(`\b1\d{15}\b`), "STAMP"},
 }
 
 func steady(text string) string {

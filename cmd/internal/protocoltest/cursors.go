@@ -77,9 +77,9 @@ func refusesLostHistory(ctx context.Context, f *feed) error {
 		return untried("the cursors of this feed have no terms")
 	}
 	place, _, _ = strings.Cut(place, "~")
-	unknown := "1"
+	unknown := "1000000000"
 	if term == unknown {
-		unknown = "2"
+		unknown = "1000000001"
 	}
 	for _, after := range []string{place + "." + unknown, fmt.Sprintf("%s~%d.%s", place, int64(1<<63-1), term)} {
 		err := f.refused(ctx, after, "history-lost")

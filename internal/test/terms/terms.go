@@ -6,8 +6,14 @@ import "regexp"
 // Fixed is the term that Fix puts in the place of every term.
 const Fixed = "9k3f2c7adq"
 
-// term is a term at the end of a cursor, or behind the word "term". It has fewer than 7 characters once in 2^18 times.
-var term = regexp.MustCompile(`\b(\d+(?:@\d+)?(?:~\d+)?\.|term(?: |": ?"| <code>))[0-9a-v]{7,10}\b`)
+var (
+	// term is a term at the end of a cursor, or behind the word "term".
+	term = regexp.MustCompile(`\b(\d+(?:@\d+)?(?:~\d+)?\.|term(?: |": ?"| <code>))[0-9a-v]{10}\b`)
+	// stamps are those of a page's entries: times, and terms.
+	stamps = regexp.MustCompile(`,\s*"stamps":\s*\[[0-9,\s]*\]`)
+)
 
-// Fix replaces the terms in a text, which are random, by Fixed.
-func Fix(text string) string { return term.ReplaceAllString(text, "${1}"+Fixed) }
+// Fix replaces the terms in a text, which are random, by Fixed, and leaves out the stamps of entries.
+func Fix(text string) string {
+	return stamps.ReplaceAllString(term.ReplaceAllString(text, "${1}"+Fixed), "")
+}

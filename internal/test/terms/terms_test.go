@@ -2,15 +2,16 @@ package terms
 
 import "testing"
 
-// TestTermsAreReplaced: terms are replaced wherever a cursor ends in one, and nothing else is.
+// TestTermsAreReplaced: terms are replaced wherever a cursor ends in one, stamps are left out, and nothing else is.
 func TestTermsAreReplaced(t *testing.T) {
 	for text, want := range map[string]string{
 		`"cursor":"3.7vvvvvvvvv"`:          `"cursor":"3.9k3f2c7adq"`,
-		"head 1@3.1gcqeohq6, then":         "head 1@3.9k3f2c7adq, then",
-		"1785000000:2~60.23o0pcqd":         "1785000000:2~60.9k3f2c7adq",
+		"head 1@3.1gcqeohq6b, then":        "head 1@3.9k3f2c7adq, then",
+		"1785000000:2~60.23o0pcqd7a":       "1785000000:2~60.9k3f2c7adq",
 		"id: 1@42~60.64sad6rst6\n":         "id: 1@42~60.9k3f2c7adq\n",
 		`"term": "64sad6rst6"`:             `"term": "9k3f2c7adq"`,
 		"kv: term 7vvvvvvvvv since":        "kv: term 9k3f2c7adq since",
+		`"base64":[],"stamps":[17,18]}`:    `"base64":[]}`,
 		"127.0.0.1:8080 1.5s 12.345s 1:2~": "127.0.0.1:8080 1.5s 12.345s 1:2~",
 	} {
 		if got := Fix(text); got != want {
