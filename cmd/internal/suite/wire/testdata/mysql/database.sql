@@ -43,6 +43,9 @@ SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_fee
 UPDATE `DATABASE`.`rowfeed_cursors` SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
 SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'CREATE INDEX `rowfeed_dead_letters_first` ON `DATABASE`.`rowfeed_dead_letters` (consumer, feed, shard, first_at, key_digest)', 'DO 0') FROM information_schema.statistics WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_dead_letters' AND index_name = 'rowfeed_dead_letters_first')
 INSERT INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VALUES (10, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+SET @rowfeed_add = (SELECT IF(COUNT(*) = 0, 'ALTER TABLE `DATABASE`.`rowfeed_sequences` ADD COLUMN term bigint', 'DO 0') FROM information_schema.columns WHERE table_schema = 'DATABASE' AND table_name = 'rowfeed_sequences' AND column_name = 'term')
+CREATE TABLE IF NOT EXISTS `DATABASE`.`rowfeed_terms` ( feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, term bigint NOT NULL, upto bigint NOT NULL, ended_at bigint NOT NULL, PRIMARY KEY (feed, term) ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
+INSERT INTO `DATABASE`.`rowfeed_schema_version` (version, applied_at) VALUES (11, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SET SESSION lock_wait_timeout = 5, sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES,NO_ENGINE_SUBSTITUTION'
 SELECT DATABASE()
 DO RELEASE_LOCK('rowfeed.DIGEST')
@@ -96,6 +99,8 @@ DELETE FROM `DATABASE`.`rowfeed_audit` WHERE id >= 1 AND id <= 1 AND at < NUMBER
 
 -- remove the tables
 SELECT name FROM `DATABASE`.`rowfeed_feeds` WHERE state <> 'dropped' ORDER BY name
+DROP TABLE IF EXISTS `DATABASE`.`rowfeed_terms`
+DELETE FROM `DATABASE`.`rowfeed_schema_version` WHERE version = 11
 DELETE FROM `DATABASE`.`rowfeed_schema_version` WHERE version = 10
 DELETE FROM `DATABASE`.`rowfeed_schema_version` WHERE version = 9
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_audit`

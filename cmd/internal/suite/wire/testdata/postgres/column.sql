@@ -27,7 +27,7 @@ CREATE INDEX IF NOT EXISTS "rowfeed_kv_row_waiting" ON "public"."kv" ("id") WHER
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2
 BEGIN -- isolation: Read Committed, read only
 SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'; SET LOCAL lock_timeout = '2s'
-SELECT f.generation, f.tombstones_below, s.value, COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, p."id", t."id", t."k"::text, t."v" FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden FROM "public"."rowfeed_positions_kv" WHERE feed_sync_id > $1 AND feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $2) AND NOT (feed_sync_id <= $3 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT $4) own UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden FROM "public"."kv" r WHERE r.feed_sync_id > $5 AND r.feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $6) AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_positions_kv" h WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT $7) placed) both_parts ORDER BY feed_sync_id LIMIT $8) p ON 1 = 1 LEFT JOIN LATERAL (SELECT * FROM "public"."kv" t WHERE p."id" = t."id" OFFSET 0) t ON true WHERE f.name = $9 LIMIT $10
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = '"public"."kv"'::regclass AND a.attnum > 0 AND NOT a.attisdropped), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, 0, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, p."id", t."id", t."k"::text, t."v" FROM "public"."rowfeed_feeds" f JOIN "public"."rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden FROM "public"."rowfeed_positions_kv" WHERE feed_sync_id > $1 AND feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $2) AND NOT (feed_sync_id <= $3 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT $4) own UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden FROM "public"."kv" r WHERE r.feed_sync_id > $5 AND r.feed_sync_id <= (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $6) AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_positions_kv" h WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT $7) placed) both_parts ORDER BY feed_sync_id LIMIT $8) p ON 1 = 1 LEFT JOIN LATERAL (SELECT * FROM "public"."kv" t WHERE p."id" = t."id" OFFSET 0) t ON true WHERE f.name = $9 LIMIT $10
 
 -- add it again, list the feeds, describe it
 
@@ -37,13 +37,14 @@ SELECT f.generation, f.tombstones_below, s.value, COALESCE((SELECT string_agg(a.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1) t
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL extra_float_digits = '1'; SET LOCAL bytea_output = 'hex'; SET LOCAL row_security = 'off'; SET LOCAL enable_hashjoin = 'off'; SET LOCAL enable_mergejoin = 'off'; SET LOCAL enable_seqscan = 'off'; SET LOCAL enable_bitmapscan = 'off'; SET LOCAL jit = 'off'; SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = '2s'; SET LOCAL statement_timeout = '120s'
 SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')
-SELECT value, version, updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
+SELECT value, version, COALESCE(term, 0), updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
+UPDATE "public"."rowfeed_terms" SET upto = $1 WHERE feed = $2 AND upto > $3
 SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT $1
 SELECT count(*), array_agg(x.ctid)::text, array_agg(x.tableoid)::text FROM (SELECT t.ctid, t.tableoid FROM "public"."kv" t WHERE t.feed_sync_id IS NULL ORDER BY t."id" LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED) x
 WITH placed AS (UPDATE "public"."kv" t SET feed_sync_id = CAST($1 AS bigint) + u.n FROM unnest(CAST(CAST($2 AS text) AS tid[]), CAST(CAST($3 AS text) AS oid[])) WITH ORDINALITY AS u(place, rel, n) WHERE t.ctid = u.place AND t.tableoid = u.rel RETURNING t."id" AS k0), cleared AS (DELETE FROM "public"."rowfeed_positions_kv" p USING placed WHERE p."id" = placed.k0 AND p.hidden = 0) SELECT count(*) FROM placed
 SELECT t."id" FROM "public"."kv" t WHERE t.feed_sync_id = $1
 SELECT count(*) FROM "public"."kv" WHERE feed_sync_id > $1 AND feed_sync_id <= $2
-UPDATE "public"."rowfeed_sequences" SET value = $1, version = version + 1, updated_at = $2 WHERE name = $3 AND version = $4 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $5 AND generation = $6)
+UPDATE "public"."rowfeed_sequences" SET value = $1, term = $2, version = version + 1, updated_at = $3 WHERE name = $4 AND version = $5 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $6 AND generation = $7)
 UPDATE "public"."rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = $1 AND failure IS NOT NULL
 
 -- publish without changes
@@ -57,13 +58,15 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqsca
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
+SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT $1
+SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
 UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3
 
 -- read pages of the part: all
+SELECT s.value, COALESCE(s.term, 0), COALESCE(t.term, 0), COALESCE(t.upto, 0) FROM "public"."rowfeed_sequences" s LEFT JOIN "public"."rowfeed_terms" t ON t.feed = s.name WHERE s.name = $1
 
 -- wait for an entry of the part: all
-SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name
 
 -- read a consistent page of the part: all
 SELECT seq FROM "public"."rowfeed_changes_kv" ORDER BY seq DESC LIMIT 1
@@ -115,6 +118,7 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FRO
 UPDATE "public"."rowfeed_cursors" SET epoch = $1, version = version + 1, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE consumer = $2 AND feed = $3 AND shard = $4 AND shard_count = $5 AND epoch < $6
 
 -- note an entry as processed, and forget it
+SELECT count(*) FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation = $3 AND shard = $4 AND position = $5 AND processed_at >= $6
 INSERT INTO "public"."rowfeed_processed" (consumer, feed, generation, shard, position, processed_at) VALUES ($1, $2, $3, $4, $5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) ON CONFLICT (consumer, feed, generation, shard, position) DO NOTHING
 SELECT DISTINCT generation, shard FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation <= $3
 SELECT position FROM "public"."rowfeed_processed" WHERE consumer = $1 AND feed = $2 AND generation = $3 AND shard = $4 AND position <= $5 ORDER BY position LIMIT 1 OFFSET 1999
@@ -149,7 +153,7 @@ SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
 UPDATE "public"."rowfeed_leases" SET epoch = $1, acquired_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE name = $2 AND epoch < $3
 
 -- status
-SELECT value, updated_at FROM "public"."rowfeed_sequences" WHERE name = $1
+SELECT s.value, s.updated_at, COALESCE(s.term, 0), (SELECT max(ended_at) FROM "public"."rowfeed_terms" t WHERE t.feed = s.name) FROM "public"."rowfeed_sequences" s WHERE s.name = $1
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "public"."rowfeed_changes_kv" LIMIT 1000000) x) + (SELECT count(*) FROM (SELECT 1 FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1000000) y), COALESCE((SELECT (extract(epoch FROM clock_timestamp() - changed_at) * 1000000)::bigint FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 SELECT count(*) FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL
 WITH locks AS ( SELECT l.* FROM pg_locks l WHERE l.locktype = 'relation' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) ), held AS ( SELECT l.pid, l.virtualtransaction, 'wrote to the feed''s table' AS scope FROM locks l WHERE l.granted AND l.mode = 'RowExclusiveLock' -- a writer may name a partition itself
@@ -178,7 +182,6 @@ INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, buc
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 12 ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NULL LIMIT 1) t
 
 -- purge deletes
-SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT $1
 SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 AND feed_sync_id >= $1 ORDER BY feed_sync_id LIMIT $2
 DELETE FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND feed_sync_id IN ($1, $2)
 UPDATE "public"."rowfeed_feeds" SET tombstones_below = $1 WHERE name = $2 AND tombstones_below < $3
@@ -224,6 +227,7 @@ GRANT SELECT ON TABLE "public"."rowfeed_schema_version" TO "wire_DATABASE"
 GRANT SELECT ON TABLE "public"."rowfeed_feeds" TO "wire_DATABASE"
 GRANT INSERT ("id", "kind") ON TABLE "public"."rowfeed_changes_kv" TO "wire_DATABASE"
 GRANT SELECT ON TABLE "public"."rowfeed_sequences" TO "wire_DATABASE"
+GRANT SELECT ON TABLE "public"."rowfeed_terms" TO "wire_DATABASE"
 GRANT SELECT ON TABLE "public"."rowfeed_positions_kv" TO "wire_DATABASE"
 SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_table_privilege($1::bigint::oid, c.oid, $3) FROM pg_class c WHERE c.oid = to_regclass($2)
 SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_column_privilege($1::bigint::oid, c.oid, $4, $3) FROM pg_class c WHERE c.oid = to_regclass($2)
@@ -231,6 +235,7 @@ REVOKE SELECT ON TABLE "public"."rowfeed_schema_version" FROM "wire_DATABASE"
 REVOKE SELECT ON TABLE "public"."rowfeed_feeds" FROM "wire_DATABASE"
 REVOKE INSERT ("id", "kind") ON TABLE "public"."rowfeed_changes_kv" FROM "wire_DATABASE"
 REVOKE SELECT ON TABLE "public"."rowfeed_sequences" FROM "wire_DATABASE"
+REVOKE SELECT ON TABLE "public"."rowfeed_terms" FROM "wire_DATABASE"
 REVOKE SELECT ON TABLE "public"."rowfeed_positions_kv" FROM "wire_DATABASE"
 
 -- drop the feed
@@ -243,4 +248,5 @@ DROP FUNCTION IF EXISTS "public"."rowfeed_kv_truncate"() CASCADE
 DROP TABLE IF EXISTS "public"."rowfeed_changes_kv"
 DROP TABLE IF EXISTS "public"."rowfeed_positions_kv"
 DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+DELETE FROM "public"."rowfeed_terms" WHERE feed = $1
 

@@ -38,6 +38,9 @@ ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN next_try bigint
 UPDATE "public"."rowfeed_cursors" SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
 CREATE INDEX "rowfeed_dead_letters_first" ON "public"."rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
 INSERT INTO "public"."rowfeed_schema_version" (version, applied_at) VALUES (10, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+ALTER TABLE "public"."rowfeed_sequences" ADD COLUMN term bigint
+CREATE TABLE "public"."rowfeed_terms" ( feed text NOT NULL, term bigint NOT NULL, upto bigint NOT NULL, ended_at bigint NOT NULL, PRIMARY KEY (feed, term) )
+INSERT INTO "public"."rowfeed_schema_version" (version, applied_at) VALUES (11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 
 -- migrate again, and list the migrations
 SELECT max(version) FROM "public"."rowfeed_schema_version"
@@ -81,6 +84,8 @@ DELETE FROM "public"."rowfeed_audit" WHERE id >= $1 AND id <= $2 AND at < $3
 
 -- remove the tables
 SELECT name FROM "public"."rowfeed_feeds" WHERE state <> $1 ORDER BY name
+DROP TABLE IF EXISTS "public"."rowfeed_terms"
+DELETE FROM "public"."rowfeed_schema_version" WHERE version = 11
 DELETE FROM "public"."rowfeed_schema_version" WHERE version = 10
 DELETE FROM "public"."rowfeed_schema_version" WHERE version = 9
 DROP TABLE "public"."rowfeed_audit"

@@ -73,13 +73,13 @@ SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE
 
 -- wait for an entry of the part: shard 1
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT shard FROM (SELECT shard FROM "public"."rowfeed_outbox_kv" WHERE (shard, order_sequence) > (1, 7) AND shard <= 1 ORDER BY shard, order_sequence LIMIT 1) s0
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1 AND h.shard IN ($2)
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1 AND h.shard IN ($2)
 
 -- read a consistent page of the part: shard 1
 SELECT order_sequence FROM "public"."rowfeed_outbox_kv" WHERE shard BETWEEN $1 AND $2 ORDER BY shard DESC, order_sequence DESC LIMIT 1
 
 -- tell how far the shards are
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "public"."rowfeed_sequences" s JOIN "public"."rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "public"."rowfeed_shards" h JOIN "public"."rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = $1
 
 -- consume, set an entry aside, list it and try it again
 DELETE FROM "public"."rowfeed_dead_letters" WHERE consumer = $1 AND feed = $2 AND shard = $3 AND key_digest = $4 AND generation = $5 AND position = $6 AND state = $7
@@ -194,7 +194,7 @@ INSERT INTO "public"."rowfeed_outbox_kv" (shard, "id") SELECT x.shard, x.k0 FROM
 SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 
 -- adopt the database, and begin a new generation
-SELECT value, version, updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
+SELECT value, version, COALESCE(term, 0), updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
 UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
 UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 
@@ -224,4 +224,5 @@ DROP TABLE IF EXISTS "public"."rowfeed_outbox_kv"
 DROP TABLE IF EXISTS "public"."rowfeed_feed_kv"
 DELETE FROM "public"."rowfeed_shards" WHERE feed = $1
 DELETE FROM "public"."rowfeed_sequences" WHERE name = $1
+DELETE FROM "public"."rowfeed_terms" WHERE feed = $1
 

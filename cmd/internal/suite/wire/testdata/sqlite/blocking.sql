@@ -44,12 +44,12 @@ UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), COALESCE(h.below_low, 0), (SELECT +g."u" FROM "kv" g WHERE g."v" = ? ORDER BY g."u" DESC LIMIT 1), 0, 0, 0, CASE WHEN NOT COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = 'kv_feed'), '') = 'CREATE UNIQUE INDEX kv_feed ON kv (v, u)' THEN '' ELSE COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kv'), '') END, p.place, p.present, p.v0, p.v1, p.v2, p.v3 FROM "rowfeed_feeds" f JOIN "rowfeed_sequences" s ON s.name = f.name LEFT JOIN "rowfeed_shards" h ON h.feed = f.name AND h.shard = ? LEFT JOIN (SELECT t."u" AS ordered, +t."u" AS place, 1 AS present, +t."id" AS v0, +t."id" AS v1, +t."v" AS v2, +t."u" AS v3 FROM "kv" t WHERE t."v" = ? AND t."u" > ? ORDER BY t."u" LIMIT ?) p ON 1 = 1 WHERE f.name = ? ORDER BY p.ordered LIMIT ?
 
 -- wait for an entry of the part: shard 1
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ? AND h.shard IN (?)
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ? AND h.shard IN (?)
 
 -- read a consistent page of the part: shard 1
 
 -- tell how far the shards are
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ?
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ?
 
 -- consume, set an entry aside, list it and try it again
 BEGIN -- isolation: Default
@@ -146,11 +146,12 @@ SELECT g."v", +g."u" FROM "kv" g WHERE g."v" < ? ORDER BY g."v" DESC, g."u" DESC
 SELECT value FROM "rowfeed_sequences" WHERE name = ?
 
 -- adopt the database, and begin a new generation
-SELECT value, version, updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
+SELECT value, version, COALESCE(term, 0), updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
 UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
 UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 
 -- drop the feed
 DELETE FROM "rowfeed_shards" WHERE feed = ?
 DELETE FROM "rowfeed_sequences" WHERE name = ?
+DELETE FROM "rowfeed_terms" WHERE feed = ?
 

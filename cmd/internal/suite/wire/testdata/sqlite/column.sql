@@ -24,7 +24,7 @@ CREATE INDEX IF NOT EXISTS "rowfeed_kv_row_position" ON "kv" (feed_sync_id, shar
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_row_waiting" ON "kv" ("id" COLLATE "BINARY") WHERE feed_sync_id IS NULL
 UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ?
 COMMIT
-SELECT f.generation, f.tombstones_below, s.value, COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kv'), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."k", +t."v" FROM "rowfeed_feeds" f JOIN "rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = ?) AND NOT (feed_sync_id <= ? AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT ?) own UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden FROM "kv" r WHERE r.feed_sync_id > ? AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = ?) AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_kv" h WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT ?) placed) both_parts ORDER BY feed_sync_id LIMIT ?) p ON 1 = 1 LEFT JOIN "kv" t ON p."id" = t."id" WHERE f.name = ? LIMIT ?
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kv'), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, 0, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."k", +t."v" FROM "rowfeed_feeds" f JOIN "rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = ?) AND NOT (feed_sync_id <= ? AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT ?) own UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden FROM "kv" r WHERE r.feed_sync_id > ? AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = ?) AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_kv" h WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT ?) placed) both_parts ORDER BY feed_sync_id LIMIT ?) p ON 1 = 1 LEFT JOIN "kv" t ON p."id" = t."id" WHERE f.name = ? LIMIT ?
 
 -- add it again, list the feeds, describe it
 
@@ -35,13 +35,14 @@ SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0 U
 BEGIN -- isolation: Default
 UPDATE "rowfeed_sequences" SET version = version WHERE 0
 PRAGMA synchronous
-SELECT value, version, updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
+SELECT value, version, COALESCE(term, 0), updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
+UPDATE "rowfeed_terms" SET upto = ? WHERE feed = ? AND upto > ?
 SELECT seq, kind, +"id" FROM "rowfeed_changes_kv" ORDER BY seq LIMIT ?
 UPDATE "kv" AS r SET feed_sync_id = ? + j.n FROM (SELECT *, row_number() OVER (ORDER BY k0 COLLATE "BINARY") AS n FROM (SELECT t."id" AS k0 FROM "kv" t WHERE t.feed_sync_id IS NULL ORDER BY t."id" COLLATE "BINARY" LIMIT ?)) j WHERE j.k0 COLLATE "BINARY" = r."id"
 DELETE FROM "rowfeed_positions_kv" WHERE hidden = 0 AND ("id") IN (SELECT t."id" FROM "kv" t WHERE t.feed_sync_id > ? AND t.feed_sync_id <= ?)
 SELECT +t."id" FROM "kv" t WHERE t.feed_sync_id = ?
 SELECT count(*) FROM "kv" WHERE feed_sync_id > ? AND feed_sync_id <= ?
-UPDATE "rowfeed_sequences" SET value = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
+UPDATE "rowfeed_sequences" SET value = ?, term = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
 UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = ? AND failure IS NOT NULL
 
 -- publish without changes
@@ -56,13 +57,14 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julian
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
 SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')
 SELECT feed_sync_id, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - published_at FROM "rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT ?
-SELECT 'kv', -1, 0, NULL, 0 FROM (SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "kv" WHERE feed_sync_id IS NULL LIMIT 1) t) w
+SELECT 'kv', -1, 0, NULL, 0, 0 FROM (SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "kv" WHERE feed_sync_id IS NULL LIMIT 1) t) w
 UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
 
 -- read pages of the part: all
+SELECT s.value, COALESCE(s.term, 0), COALESCE(t.term, 0), COALESCE(t.upto, 0) FROM "rowfeed_sequences" s LEFT JOIN "rowfeed_terms" t ON t.feed = s.name WHERE s.name = ?
 
 -- wait for an entry of the part: all
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name
 
 -- read a consistent page of the part: all
 BEGIN -- isolation: Default, read only
@@ -114,6 +116,7 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julian
 UPDATE "rowfeed_cursors" SET epoch = ?, version = version + 1, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND epoch < ?
 
 -- note an entry as processed, and forget it
+SELECT count(*) FROM "rowfeed_processed" WHERE consumer = ? AND feed = ? AND generation = ? AND shard = ? AND position = ? AND processed_at >= ?
 INSERT INTO "rowfeed_processed" (consumer, feed, generation, shard, position, processed_at) VALUES (?, ?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000) ON CONFLICT (consumer, feed, generation, shard, position) DO NOTHING
 SELECT DISTINCT generation, shard FROM "rowfeed_processed" WHERE consumer = ? AND feed = ? AND generation <= ?
 SELECT position FROM "rowfeed_processed" WHERE consumer = ? AND feed = ? AND generation = ? AND shard = ? AND position <= ? ORDER BY position LIMIT 1 OFFSET 1999
@@ -147,7 +150,7 @@ SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
 UPDATE "rowfeed_leases" SET epoch = ?, acquired_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE name = ? AND epoch < ?
 
 -- status
-SELECT value, updated_at FROM "rowfeed_sequences" WHERE name = ?
+SELECT s.value, s.updated_at, COALESCE(s.term, 0), (SELECT max(ended_at) FROM "rowfeed_terms" t WHERE t.feed = s.name) FROM "rowfeed_sequences" s WHERE s.name = ?
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT 1000000) x) + (SELECT count(*) FROM (SELECT 1 FROM "kv" WHERE feed_sync_id IS NULL LIMIT 1000000) y), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 SELECT count(*) FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL
 SELECT file FROM pragma_database_list WHERE name = 'main'
@@ -220,4 +223,5 @@ DROP TRIGGER IF EXISTS "rowfeed_kv_update_replace"
 DROP TABLE IF EXISTS "rowfeed_changes_kv"
 DROP TABLE IF EXISTS "rowfeed_positions_kv"
 DELETE FROM "rowfeed_sequences" WHERE name = ?
+DELETE FROM "rowfeed_terms" WHERE feed = ?
 

@@ -36,6 +36,9 @@ ALTER TABLE "rowfeed_feeds" ADD COLUMN next_try bigint
 UPDATE "rowfeed_cursors" SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
 CREATE INDEX "rowfeed_dead_letters_first" ON "rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
 INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (10, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+ALTER TABLE "rowfeed_sequences" ADD COLUMN term bigint
+CREATE TABLE "rowfeed_terms" ( feed TEXT NOT NULL, term bigint NOT NULL, upto bigint NOT NULL, ended_at bigint NOT NULL, PRIMARY KEY (feed, term) )
+INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (11, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 COMMIT
 
 -- migrate again, and list the migrations
@@ -82,6 +85,8 @@ DELETE FROM "rowfeed_audit" WHERE id >= ? AND id <= ? AND at < ?
 
 -- remove the tables
 SELECT name FROM "rowfeed_feeds" WHERE state <> ? ORDER BY name
+DROP TABLE IF EXISTS "rowfeed_terms"
+DELETE FROM "rowfeed_schema_version" WHERE version = 11
 DELETE FROM "rowfeed_schema_version" WHERE version = 10
 DELETE FROM "rowfeed_schema_version" WHERE version = 9
 DROP TABLE "rowfeed_audit"

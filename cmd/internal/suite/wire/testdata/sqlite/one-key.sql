@@ -37,18 +37,19 @@ INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id"
 UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
 
 -- add it again, list the feeds, describe it
-SELECT f.generation, f.tombstones_below, s.value, COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kv'), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."k", +t."v" FROM "rowfeed_feeds" f JOIN "rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT "id", feed_sync_id, shard, deleted, hidden FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = ?) AND NOT (feed_sync_id <= ? AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT ?) p ON 1 = 1 LEFT JOIN "kv" t ON p."id" = t."id" WHERE f.name = ? LIMIT ?
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kv'), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."k", +t."v" FROM "rowfeed_feeds" f JOIN "rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT "id", feed_sync_id, shard, deleted, hidden, published_at FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = ?) AND NOT (feed_sync_id <= ? AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT ?) p ON 1 = 1 LEFT JOIN "kv" t ON p."id" = t."id" WHERE f.name = ? LIMIT ?
 
 -- write
 
 -- publish first
 SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0
 PRAGMA synchronous
-SELECT value, version, updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
+SELECT value, version, COALESCE(term, 0), updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
+UPDATE "rowfeed_terms" SET upto = ? WHERE feed = ? AND upto > ?
 SELECT seq, kind, +"id" FROM "rowfeed_changes_kv" ORDER BY seq LIMIT ?
 INSERT INTO "rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", 0 + c.seq, 0, 0, 0, 0, NUMBER FROM "rowfeed_changes_kv" c WHERE c.seq BETWEEN ? AND ? AND (EXISTS (SELECT 1 FROM "kv" t WHERE c."id" = t."id")) ON CONFLICT ("id") DO UPDATE SET feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END, published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END, deleted = excluded.deleted
 DELETE FROM "rowfeed_changes_kv" WHERE seq BETWEEN ? AND ?
-UPDATE "rowfeed_sequences" SET value = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
+UPDATE "rowfeed_sequences" SET value = ?, term = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
 UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = ? AND failure IS NOT NULL
 
 -- publish without changes
@@ -62,14 +63,14 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julian
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
 SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')
 SELECT feed_sync_id, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - published_at FROM "rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT ?
-SELECT 'kv', -1, 0, NULL, 0 FROM (SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0) w
+SELECT 'kv', -1, 0, NULL, 0, 0 FROM (SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0) w
 UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
 
 -- read pages of the part: all
 SELECT feed_sync_id, published_at FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? ORDER BY feed_sync_id LIMIT 1
 
 -- wait for an entry of the part: all
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name
 
 -- read a consistent page of the part: all
 BEGIN -- isolation: Default, read only
@@ -120,6 +121,7 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julian
 UPDATE "rowfeed_cursors" SET epoch = ?, version = version + 1, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND epoch < ?
 
 -- note an entry as processed, and forget it
+SELECT count(*) FROM "rowfeed_processed" WHERE consumer = ? AND feed = ? AND generation = ? AND shard = ? AND position = ? AND processed_at >= ?
 INSERT INTO "rowfeed_processed" (consumer, feed, generation, shard, position, processed_at) VALUES (?, ?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000) ON CONFLICT (consumer, feed, generation, shard, position) DO NOTHING
 SELECT DISTINCT generation, shard FROM "rowfeed_processed" WHERE consumer = ? AND feed = ? AND generation <= ?
 SELECT position FROM "rowfeed_processed" WHERE consumer = ? AND feed = ? AND generation = ? AND shard = ? AND position <= ? ORDER BY position LIMIT 1 OFFSET 1999
@@ -153,7 +155,7 @@ SELECT 1 FROM "rowfeed_sweep_mirror" LIMIT 1
 UPDATE "rowfeed_leases" SET epoch = ?, acquired_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE name = ? AND epoch < ?
 
 -- status
-SELECT value, updated_at FROM "rowfeed_sequences" WHERE name = ?
+SELECT s.value, s.updated_at, COALESCE(s.term, 0), (SELECT max(ended_at) FROM "rowfeed_terms" t WHERE t.feed = s.name) FROM "rowfeed_sequences" s WHERE s.name = ?
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT 1000000) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 SELECT count(*) FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL
 SELECT file FROM pragma_database_list WHERE name = 'main'
@@ -217,4 +219,5 @@ UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND gener
 DROP TABLE IF EXISTS "rowfeed_changes_kv"
 DROP TABLE IF EXISTS "rowfeed_positions_kv"
 DELETE FROM "rowfeed_sequences" WHERE name = ?
+DELETE FROM "rowfeed_terms" WHERE feed = ?
 

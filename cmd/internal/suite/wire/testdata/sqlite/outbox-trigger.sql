@@ -64,20 +64,20 @@ DELETE FROM "rowfeed_outbox_kv" WHERE order_sequence IN (7)
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name = ?
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
 SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')
-SELECT 'kv', -1, 0, NULL, 0 FROM (SELECT shard FROM "rowfeed_outbox_kv" ORDER BY shard LIMIT 1) w
+SELECT 'kv', -1, 0, NULL, 0, 0 FROM (SELECT shard FROM "rowfeed_outbox_kv" ORDER BY shard LIMIT 1) w
 UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
 
 -- read pages of the part: shard 1
 
 -- wait for an entry of the part: shard 1
 SELECT shard FROM (SELECT shard FROM "rowfeed_outbox_kv" WHERE shard BETWEEN 1 AND 1 ORDER BY shard, order_sequence LIMIT 1) s0
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ? AND h.shard IN (?)
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ? AND h.shard IN (?)
 
 -- read a consistent page of the part: shard 1
 SELECT order_sequence FROM "rowfeed_outbox_kv" WHERE shard BETWEEN ? AND ? ORDER BY shard DESC, order_sequence DESC LIMIT 1
 
 -- tell how far the shards are
-SELECT s.name, f.generation, s.value, NULL, 0 FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ?
+SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "rowfeed_sequences" s JOIN "rowfeed_feeds" f ON f.name = s.name UNION ALL SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "rowfeed_shards" h JOIN "rowfeed_feeds" f ON f.name = h.feed WHERE h.feed = ?
 
 -- consume, set an entry aside, list it and try it again
 DELETE FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND key_digest = ? AND generation = ? AND position = ? AND state = ?
@@ -188,7 +188,7 @@ UPDATE "rowfeed_feeds" SET key_columns = ? WHERE name = ?
 SELECT value FROM "rowfeed_sequences" WHERE name = ?
 
 -- adopt the database, and begin a new generation
-SELECT value, version, updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
+SELECT value, version, COALESCE(term, 0), updated_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
 UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
 UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 
@@ -200,4 +200,5 @@ DROP TABLE IF EXISTS "rowfeed_outbox_kv"
 DROP TABLE IF EXISTS "rowfeed_feed_kv"
 DELETE FROM "rowfeed_shards" WHERE feed = ?
 DELETE FROM "rowfeed_sequences" WHERE name = ?
+DELETE FROM "rowfeed_terms" WHERE feed = ?
 
