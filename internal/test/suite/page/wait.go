@@ -108,7 +108,9 @@ func TestWaitOutlastsEmptyWakeUps(t *testing.T) {
 		g := x.Add(rowfeed.FeedSpec{Name: "other", Table: "other"})
 		x.Fill(1)
 		x.Publish(f)
-		result := waiter(x, f, "1") // the process knows that this is the head, so it reads no page
+		head := x.Fetch(f, rowfeed.Now, 1).Cursor
+		<-reads
+		result := waiter(x, f, head) // the process knows that this is the head, so it reads no page
 		x.Exec("INSERT INTO other VALUES (1)")
 		x.Publish(g)
 		x.Exec("INSERT INTO kv VALUES (2, 'k', 0)", "DELETE FROM kv WHERE id = 2")
@@ -198,7 +200,7 @@ func TestWaitersOfChangedFeedAreRefused(t *testing.T) {
 		}, rowfeed.GenerationChanged},
 		{"set back", func(x *suite.Env) {
 			x.Exec("UPDATE rowfeed_sequences SET value = value - 1")
-		}, rowfeed.DatabaseChanged},
+		}, rowfeed.HistoryLost},
 		{"bumped", func(x *suite.Env) {
 			x.Exec("UPDATE rowfeed_feeds SET generation = generation + 1")
 		}, rowfeed.GenerationChanged},
