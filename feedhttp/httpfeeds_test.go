@@ -17,12 +17,12 @@ func TestEventIDsKeepTheCursor(t *testing.T) {
 		{"4", "1:4", "kv:1:-7:4", "1:4"},
 		{"4", "9", "kv:1:-7:4@9", "1:4@9"},
 		{"4", "4@9", "kv:1:-7:4@9", "1:4@9"},
-		{"4", "4.v", "kv:1:-7:4@.v", "1:4.v"},
-		{"4", "4~60.v", "kv:1:-7:4@~60.v", "1:4~60.v"},
-		{"4", "4@9.v", "kv:1:-7:4@9.v", "1:4@9.v"},
-		{"4", "4@9~60.v", "kv:1:-7:4@9~60.v", "1:4@9~60.v"},
-		{"4", "9.v", "kv:1:-7:4@9.v", "1:4@9.v"},
-		{"4", "9@12~60.v", "kv:1:-7:4@12~60.v", "1:4@12~60.v"},
+		{"4", "4.7k3f2c7adq", "kv:1:-7:4@.7k3f2c7adq", "1:4.7k3f2c7adq"},
+		{"4", "4~60.7k3f2c7adq", "kv:1:-7:4@~60.7k3f2c7adq", "1:4~60.7k3f2c7adq"},
+		{"4", "4@9.7k3f2c7adq", "kv:1:-7:4@9.7k3f2c7adq", "1:4@9.7k3f2c7adq"},
+		{"4", "4@9~60.7k3f2c7adq", "kv:1:-7:4@9~60.7k3f2c7adq", "1:4@9~60.7k3f2c7adq"},
+		{"4", "9.7k3f2c7adq", "kv:1:-7:4@9.7k3f2c7adq", "1:4@9.7k3f2c7adq"},
+		{"4", "9@12~60.7k3f2c7adq", "kv:1:-7:4@12~60.7k3f2c7adq", "1:4@12~60.7k3f2c7adq"},
 		{"01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "kv:1:-7:01ARZ3NDEKTSV4RRFFQ69G5FAV",
 			"1:01ARZ3NDEKTSV4RRFFQ69G5FAV"},
 	} {
@@ -39,10 +39,10 @@ func TestEventIDsKeepTheCursor(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	page := feedtype.Page{Cursor: "1785000000:9~60.v", Entries: []feedtype.Entry{
+	page := feedtype.Page{Cursor: "1785000000:9~60.7k3f2c7adq", Entries: []feedtype.Entry{
 		{Position: "4", Generation: 1785000000}, {Position: "9", Generation: 1785000000}}}
 	id := eventID(page, "", "kv", 0)
-	if got, err := cursorOfEvent(id, "kv", feedtype.Shards{}); got != "1785000000:4@9~60.v" || err != nil {
+	if got, err := cursorOfEvent(id, "kv", feedtype.Shards{}); got != "1785000000:4@9~60.7k3f2c7adq" || err != nil {
 		t.Errorf("inside of a page: %s, %s, %v", id, got, err)
 	}
 }

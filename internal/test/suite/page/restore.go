@@ -110,7 +110,8 @@ func TestBumpWaitsForPass(t *testing.T) {
 		if err := errors.Join(<-published, <-bumped); err != nil {
 			x.Fatal(err)
 		}
-		if page := x.Fetch(f, "", 0); len(page.Entries) != 1 || !strings.HasSuffix(string(suite.Place(page.Cursor)), ":1") {
+		page := x.Fetch(f, "", 0)
+		if len(page.Entries) != 1 || !strings.HasSuffix(string(suite.Place(page.Cursor)), ":1") {
 			x.Errorf("%d entries, cursor %q", len(page.Entries), page.Cursor)
 		}
 		x.Exec("INSERT INTO kv VALUES (2, 'k', 0)")
