@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 )
 
 // kvFixture has the feed kv with two rows, of which the second was then deleted, and a third row with a binary value.
@@ -84,8 +85,8 @@ func TestListIsServedBehindAServeMux(t *testing.T) {
 func TestPageGolden(t *testing.T) {
 	x := kvFixture(t)
 	page := func(cursor, more string, entries ...string) string {
-		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor + `.TERM","more":` +
-			more + `,"base64":["b"]}` + "\n"
+		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor +
+			`.9k3f2c7adq","more":` + more + `,"base64":["b"]}` + "\n"
 	}
 	for _, c := range []struct{ name, query, accept, want string }{
 		{"JSON from a cursor", "?after=2", "", page("4", "false", entry3, entry4)},
@@ -98,8 +99,9 @@ func TestPageGolden(t *testing.T) {
 		{"what is there is not waited for", "?after=2&limit=1&wait=1m", "", page("3~4", "true", entry3)},
 		{"wait that ends", "?after=4&wait=1ms", "", page("4", "false")},
 		{"NDJSON", "?after=2", "application/x-ndjson",
-			entry3 + "\n" + entry4 + "\n" + `{"cursor":"4.TERM","more":false,"base64":["b"]}` + "\n"},
-		{"NDJSON, empty", "?after=4", "application/x-ndjson", `{"cursor":"4.TERM","more":false,"base64":["b"]}` + "\n"},
+			entry3 + "\n" + entry4 + "\n" + `{"cursor":"4.9k3f2c7adq","more":false,"base64":["b"]}` + "\n"},
+		{"NDJSON, empty", "?after=4", "application/x-ndjson",
+			`{"cursor":"4.9k3f2c7adq","more":false,"base64":["b"]}` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			header := []string{}
@@ -107,7 +109,7 @@ func TestPageGolden(t *testing.T) {
 				header = []string{"Accept", c.accept}
 			}
 			got := ask(t, x.server, "GET", "/_feeds/fetch/kv"+c.query, header...)
-			if diff := cmp.Diff(c.want, steady(got.body)); got.status != 200 || diff != "" {
+			if diff := cmp.Diff(c.want, terms.Fix(got.body)); got.status != 200 || diff != "" {
 				t.Errorf("status %d (-want +got):\n%s", got.status, diff)
 			}
 			want := "application/json"
@@ -146,7 +148,7 @@ func TestListAndInfo(t *testing.T) {
 	x.exec(t, `INSERT INTO kv VALUES (1, 'x', NULL)`)
 	x.addFeed(t, "kv")
 	x.addFeed(t, "fetch")
-	const kv = `{"name":"kv","mode":"sequence","state":"active","generation":1,"head":"1.TERM",` +
+	const kv = `{"name":"kv","mode":"sequence","state":"active","generation":1,"head":"1.9k3f2c7adq",` +
 		`"key":[{"name":"id","type":"INTEGER","kind":"dynamic"}],` +
 		`"columns":[{"name":"id","type":"INTEGER","kind":"dynamic"},{"name":"v","type":"TEXT","kind":"dynamic"},` +
 		`{"name":"b","type":"BLOB","kind":"binary"}],` +
@@ -159,10 +161,10 @@ func TestListAndInfo(t *testing.T) {
 		"/_feeds/kv":    kv + "\n",
 		"/_feeds/fetch": fetch + "\n",
 		"/_feeds/fetch/kv": `{"feed":"kv","entries":[{"position":"1","shard":0,"op":"upsert","key":{"id":1},` +
-			`"row":{"id":1,"v":"x","b":null}}],"cursor":"1.TERM","more":false,"base64":["b"]}` + "\n",
+			`"row":{"id":1,"v":"x","b":null}}],"cursor":"1.9k3f2c7adq","more":false,"base64":["b"]}` + "\n",
 	} {
 		got := ask(t, x.server, "GET", path)
-		if diff := cmp.Diff(want, steady(got.body)); got.status != 200 || diff != "" {
+		if diff := cmp.Diff(want, terms.Fix(got.body)); got.status != 200 || diff != "" {
 			t.Errorf("%s: %d (-want +got):\n%s", path, got.status, diff)
 		}
 	}
@@ -170,7 +172,7 @@ func TestListAndInfo(t *testing.T) {
 	// A broken feed must not hide the others.
 	x.exec(t, `DROP TABLE "fetch"`)
 	got := ask(t, x.server, "GET", "/_feeds")
-	if got.status != 200 || !strings.Contains(steady(got.body), kv) ||
+	if got.status != 200 || !strings.Contains(terms.Fix(got.body), kv) ||
 		!strings.Contains(got.body, `{"name":"fetch","problem":{"type":"urn:rowfeed:problem:refused"`) {
 		t.Errorf("with a broken feed: %d %s", got.status, got.body)
 	}
@@ -261,11 +263,11 @@ var badRequests = []struct {
 	{"cursor ahead", "GET", "/_feeds/fetch/kv?after=5", "",
 		feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv",
 			Detail: `cursor "5" is ahead of the feed's head 4`, Next: "start again"}},
-	{"other term", "GET", "/_feeds/fetch/kv?after=4.v", "",
+	{"other term", "GET", "/_feeds/fetch/kv?after=4.7k3f2c7adq", "",
 		feedhttp.Problem{Type: "history-lost", Status: 409, Feed: "kv",
-			Detail: `cursor "4.v" has read up to head 4 in term v`, Next: "start again"}},
-	{"other term of a stream", "GET", "/_feeds/stream/kv?after=2~4.v", "",
-		feedhttp.Problem{Type: "history-lost", Status: 409, Feed: "kv", Detail: "head 4 in term v"}},
+			Detail: `cursor "4.7k3f2c7adq" has read up to head 4 in term 7k3f2c7adq`, Next: "start again"}},
+	{"other term of a stream", "GET", "/_feeds/stream/kv?after=2~4.7k3f2c7adq", "",
+		feedhttp.Problem{Type: "history-lost", Status: 409, Feed: "kv", Detail: "head 4 in term 7k3f2c7adq"}},
 	{"term that is none", "GET", "/_feeds/fetch/kv?after=4.x", "", invalidParameter("after", "no number of 48 bits")},
 	{"other generation", "GET", "/_feeds/fetch/kv?after=7:1", "",
 		feedhttp.Problem{Type: "generation-changed", Status: 409, Feed: "kv", Detail: "generation 7",

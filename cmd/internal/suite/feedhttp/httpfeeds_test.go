@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 )
 
 // followHTTPFeeds reads a feed as clients of http-feeds do: it stores only the last event's id.
@@ -33,7 +34,7 @@ func followHTTPFeeds(t *testing.T, x fixture, last string, query string) (all []
 // ids are the ids of events, steady.
 func ids(events []event.Event) (all []string) {
 	for _, e := range events {
-		all = append(all, steady(e.ID()))
+		all = append(all, terms.Fix(e.ID()))
 	}
 	return all
 }
@@ -42,7 +43,7 @@ func ids(events []event.Event) (all []string) {
 // size. It gets deletes only of rows that it may have seen. It can continue after any event.
 func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 	x := kvFixture(t) // with a tombstone at 3
-	const want = "[kv:1:0:1@4.TERM kv:1:0:4@.TERM]"
+	const want = "[kv:1:0:1@4.9k3f2c7adq kv:1:0:4@.9k3f2c7adq]"
 	for _, limit := range []int{1, 2, 100} {
 		for _, begin := range []string{"", "null"} {
 			if got := fmt.Sprint(ids(followHTTPFeeds(t, x, begin, fmt.Sprintf("&limit=%d", limit)))); got != want {
@@ -54,13 +55,14 @@ func TestHTTPFeedsReadsAllRowsOnce(t *testing.T) {
 		string(got[0].Data()) != `{"id":1,"ns":"","k":"fred","v":"jim","b":null}` {
 		t.Errorf("%v", got)
 	}
-	if got := followHTTPFeeds(t, x, "kv:1:0:2", ""); fmt.Sprint(ids(got)) != "[kv:1:0:3@~4.TERM kv:1:0:4@.TERM]" ||
+	got := followHTTPFeeds(t, x, "kv:1:0:2", "")
+	if fmt.Sprint(ids(got)) != "[kv:1:0:3@~4.9k3f2c7adq kv:1:0:4@.9k3f2c7adq]" ||
 		got[0].Extensions()["method"] != "DELETE" || got[0].Data() != nil {
 		t.Errorf("behind an event: %v", got)
 	}
 	// Deletes that the client does not need have been purged: it can continue.
 	x.exec(t, `UPDATE rowfeed_feeds SET tombstones_below = 3`)
-	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "kv:1:0:1@4", ""))); got != "[kv:1:0:4@.TERM]" {
+	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "kv:1:0:1@4", ""))); got != "[kv:1:0:4@.9k3f2c7adq]" {
 		t.Errorf("behind the first of a beginning: %s", got)
 	}
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId=kv:1:0:1"),
@@ -77,7 +79,7 @@ func TestHTTPFeedsLastIDIsThePagesCursor(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.publish(t, f)
-	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "", ""))); got != "[kv:1:0:1@5.TERM]" {
+	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, "", ""))); got != "[kv:1:0:1@5.9k3f2c7adq]" {
 		t.Errorf("%s", got)
 	}
 }
@@ -98,7 +100,7 @@ func TestHTTPFeedsRefusesLostHistory(t *testing.T) {
 	x.publish(t, f)
 	lagging := cloudEvents(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?limit=1&lastEventId=kv:1:0:3"))
 	after := followHTTPFeeds(t, x, lagging[0].ID(), "")
-	if got := fmt.Sprint(ids(lagging), ids(after)); got != "[kv:1:0:4@~5.TERM] [kv:1:0:5@.TERM]" {
+	if got := fmt.Sprint(ids(lagging), ids(after)); got != "[kv:1:0:4@~5.9k3f2c7adq] [kv:1:0:5@.9k3f2c7adq]" {
 		t.Fatal(got)
 	}
 
@@ -122,7 +124,7 @@ func TestHTTPFeedsRefusesLostHistory(t *testing.T) {
 		checkProblem(t, ask(t, x.server, "GET", "/_feeds/http-feeds/kv?lastEventId="+id),
 			problemOf("history-lost", 409))
 	}
-	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, before[1].ID(), ""))); got != "[kv:1:0:5@.TERM]" {
+	if got := fmt.Sprint(ids(followHTTPFeeds(t, x, before[1].ID(), ""))); got != "[kv:1:0:5@.9k3f2c7adq]" {
 		t.Errorf("behind what is left: %s", got)
 	}
 }
@@ -133,7 +135,7 @@ func TestHTTPFeedsTimeoutIsInMilliseconds(t *testing.T) {
 	x.await(t, 2)
 	x.exec(t, `INSERT INTO kv VALUES (2, 'b')`)
 	x.publish(t, x.feed)
-	if all := cloudEvents(t, <-got); len(all) != 1 || ids(all)[0] != "kv:1:0:2@.TERM" {
+	if all := cloudEvents(t, <-got); len(all) != 1 || ids(all)[0] != "kv:1:0:2@.9k3f2c7adq" {
 		t.Errorf("%v", all)
 	}
 	if all := cloudEvents(t, ask(t, x.server, "GET",

@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"testing"
 	"time"
 
@@ -117,12 +116,6 @@ func handlerOf(source rowfeed.Source) http.Handler {
 func pagesOf(pages map[rowfeed.Cursor]rowfeed.Page) func(context.Context, rowfeed.Request) (rowfeed.Page, error) {
 	return func(_ context.Context, req rowfeed.Request) (rowfeed.Page, error) { return pages[req.After], nil }
 }
-
-// term is the term of a cursor, which is a random number.
-var term = regexp.MustCompile(`([\d@])\.[0-9a-v]{6,10}\b`)
-
-// steady replaces the terms of cursors.
-func steady(text string) string { return term.ReplaceAllString(text, "${1}.TERM") }
 
 func problemOf(code string, status int) feedhttp.Problem {
 	return feedhttp.Problem{Type: code, Status: status}

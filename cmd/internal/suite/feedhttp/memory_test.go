@@ -111,7 +111,7 @@ func TestWaitingRequestsHoldNoMemory(t *testing.T) {
 			t.Errorf("%d %s", a.status, a.body)
 		}
 	}
-	if block := stream.next(t); !strings.HasPrefix(block, "id: 2.TERM|") {
+	if block := stream.next(t); !strings.HasPrefix(block, "id: 2.9k3f2c7adq|") {
 		t.Errorf("%s", block)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 )
 
 // sharded has the feed kv with five rows in the data shards 7, 5, 3, 0 and 6 of eight.
@@ -34,8 +35,8 @@ func TestFetchByShard(t *testing.T) {
 		in6 = `{"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`
 	)
 	page := func(cursor, more string, entries ...string) string {
-		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor + `.TERM","more":` +
-			more + `,"base64":[]}` + "\n"
+		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor +
+			`.9k3f2c7adq","more":` + more + `,"base64":[]}` + "\n"
 	}
 	for _, c := range []struct{ query, want string }{
 		{"shard=7", page("5", "false", in7)},
@@ -49,7 +50,7 @@ func TestFetchByShard(t *testing.T) {
 		{"shard=0&shard_count=65536", page("5", "false")},
 		{"shard=65535&shard_count=65536", page("5", "false", in7)},
 	} {
-		if diff := cmp.Diff(c.want, steady(ask(t, x.server, "GET", "/_feeds/fetch/kv?"+c.query).body)); diff != "" {
+		if diff := cmp.Diff(c.want, terms.Fix(ask(t, x.server, "GET", "/_feeds/fetch/kv?"+c.query).body)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.query, diff)
 		}
 	}
@@ -99,8 +100,8 @@ func param(err error) string {
 func TestStreamByShard(t *testing.T) {
 	x, f := sharded(t)
 	e := listen(t, x.server, "/_feeds/stream/kv?shard=3&shard_count=4&after=0")
-	e.want(t, retry, `id: 1@5.TERM|data: {"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1}}`,
-		`id: 5.TERM|data: {"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`)
+	e.want(t, retry, `id: 1@5.9k3f2c7adq|data: {"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1}}`,
+		`id: 5.9k3f2c7adq|data: {"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`)
 	x.exec(t, `UPDATE kv SET id = id WHERE id IN (1, 2)`)
 	x.publish(t, f)
 	var got []string

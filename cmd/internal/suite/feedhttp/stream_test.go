@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
+	"github.com/rowfeed/rowfeed/internal/test/terms"
 	"github.com/rowfeed/rowfeed/internal/test/testleaks"
 )
 
@@ -64,7 +65,7 @@ func (e *events) next(t *testing.T) string {
 		}
 		line := e.lines.Text()
 		if strings.HasPrefix(line, "id: ") {
-			line = steady(line)
+			line = terms.Fix(line)
 		}
 		block = append(block, line)
 	}
@@ -87,7 +88,7 @@ const (
 	retry = "retry: 2000"
 	beat  = ": nothing new"
 	// moved is the first event of an idle stream after "1": a cursor without a term gets one.
-	moved = "id: 1.TERM"
+	moved = "id: 1.9k3f2c7adq"
 )
 
 // TestStreamHasTheEntriesOfPages (M69): a stream of kvFixture's feed has the entries of the page from the same
@@ -96,11 +97,11 @@ func TestStreamHasTheEntriesOfPages(t *testing.T) {
 	x := kvFixture(t)
 	all := listen(t, x.server, "/_feeds/stream/kv")
 	// The first id still has the start mark, as the cursor of a page of one entry does.
-	all.want(t, retry, "id: 1@4.TERM|data: "+entry1, "id: 4.TERM|data: "+entry4)
+	all.want(t, retry, "id: 1@4.9k3f2c7adq|data: "+entry1, "id: 4.9k3f2c7adq|data: "+entry4)
 	some := listen(t, x.server, "/_feeds/stream/kv?after=2")
-	some.want(t, retry, "id: 3~4.TERM|data: "+entry3, "id: 4.TERM|data: "+entry4)
+	some.want(t, retry, "id: 3~4.9k3f2c7adq|data: "+entry3, "id: 4.9k3f2c7adq|data: "+entry4)
 	again := listen(t, x.server, "/_feeds/stream/kv?after=1@4")
-	again.want(t, retry, "id: 4.TERM|data: "+entry4)
+	again.want(t, retry, "id: 4.9k3f2c7adq|data: "+entry4)
 
 	f, err := x.db.Feed(t.Context(), "kv")
 	if err != nil {
@@ -110,8 +111,9 @@ func TestStreamHasTheEntriesOfPages(t *testing.T) {
 	x.exec(t, `DELETE FROM kv WHERE id = 3`)
 	x.publish(t, f)
 	for _, e := range []*events{all, some, again} {
-		e.want(t, "id: 5~6.TERM|data: "+strings.Replace(strings.Replace(entry1, `:"1"`, `:"5"`, 1), "jim", "ann", 1),
-			`id: 6.TERM|data: {"position":"6","shard":0,"op":"delete","key":{"id":3}}`)
+		moved := strings.Replace(strings.Replace(entry1, `:"1"`, `:"5"`, 1), "jim", "ann", 1)
+		e.want(t, "id: 5~6.9k3f2c7adq|data: "+moved,
+			`id: 6.9k3f2c7adq|data: {"position":"6","shard":0,"op":"delete","key":{"id":3}}`)
 	}
 	head := ask(t, x.server, "HEAD", "/_feeds/stream/kv")
 	if head.status != 200 || head.header.Get("Content-Type") != "text/event-stream" {
@@ -123,15 +125,16 @@ func TestStreamHasTheEntriesOfPages(t *testing.T) {
 // received. The stream continues after that id. An empty header is ignored.
 func TestLastEventIDWinsOverAfter(t *testing.T) {
 	x := kvFixture(t)
-	listen(t, x.server, "/_feeds/stream/kv?after=1", "Last-Event-ID", "3").want(t, retry, "id: 4.TERM|data: "+entry4)
-	listen(t, x.server, "/_feeds/stream/kv?after=3", "Last-Event-ID", "").want(t, retry, "id: 4.TERM|data: "+entry4)
+	last := "id: 4.9k3f2c7adq|data: " + entry4
+	listen(t, x.server, "/_feeds/stream/kv?after=1", "Last-Event-ID", "3").want(t, retry, last)
+	listen(t, x.server, "/_feeds/stream/kv?after=3", "Last-Event-ID", "").want(t, retry, last)
 	checkProblem(t, ask(t, x.server, "GET", "/_feeds/stream/kv?after=3", "Last-Event-ID", "99"),
 		feedhttp.Problem{Type: "cursor-ahead", Status: 409, Feed: "kv"})
 
 	// The stream sends the cursor of "now" as an id at once. A client that loses the connection before the first
 	// entry reconnects with it, and misses nothing.
 	now := listen(t, x.server, "/_feeds/stream/kv?after=now")
-	now.want(t, retry, "id: 4.TERM")
+	now.want(t, retry, "id: 4.9k3f2c7adq")
 	f, err := x.db.Feed(t.Context(), "kv")
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +144,7 @@ func TestLastEventIDWinsOverAfter(t *testing.T) {
 	x.exec(t, `DELETE FROM kv WHERE id = 9`)
 	x.publish(t, f)
 	late := listen(t, x.server, "/_feeds/stream/kv?after=4")
-	late.want(t, retry, "id: 5.TERM")
+	late.want(t, retry, "id: 5.9k3f2c7adq")
 }
 
 // TestIdleStreamSendsHeartbeats: a stream without new entries sends comments.
@@ -155,7 +158,7 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 	for got == beat {
 		got = e.next(t)
 	}
-	want := `id: 2.TERM|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`
+	want := `id: 2.9k3f2c7adq|data: {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":"b"}}`
 	if got != want {
 		t.Errorf("got %s", got)
 	}

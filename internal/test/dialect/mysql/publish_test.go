@@ -124,7 +124,7 @@ func TestOpenPublisherBlocksNoWriter(t *testing.T) {
 			h.must(err)
 			of, err := other.Feed(h.ctx(), "t")
 			h.must(err)
-			if got, head := h.drain(of, "3"); len(got) > 0 || head != "3" {
+			if got, head := h.drain(of, "3"); len(got) > 0 || !strings.HasPrefix(string(head), "3.") {
 				t.Errorf("%s: a reader sees %q up to %q before the commit", name, got, head)
 			}
 		}
@@ -337,7 +337,7 @@ func TestPlansAreLookups(t *testing.T) {
 			fmt.Sprintf("; INSERT INTO t WITH RECURSIVE n AS (SELECT 1 i UNION ALL SELECT i + 1 FROM n WHERE i < %d) "+
 				"SELECT i, CONCAT('k', i %% 1000), REPEAT('x', 90) FROM n", rows))
 		d := mysql.New()
-		for _, key := range [][]string{{"a", "b"}, {"b", "a"}} {
+		for i, key := range [][]string{{"a", "b"}, {"b", "a"}} {
 			f, table := h.feed("t", key...)
 			h.steps(d.FeedDown(f, nil), nil)
 			h.steps(d.FeedUp(f, table))
@@ -387,10 +387,14 @@ func TestPlansAreLookups(t *testing.T) {
 				h.must(tx.Commit())
 			}
 			f.Columns = table.Columns
-			for _, m := range d.Migrations(f.Names)[0].Up {
-				h.sql(m)
+			if i == 0 {
+				for _, migration := range d.Migrations(f.Names) {
+					for _, m := range migration.Up {
+						h.sql(m)
+					}
+				}
 			}
-			h.sql("REPLACE INTO rowfeed_sequences VALUES ('t', ?, 1, 1)", position)
+			h.sql("REPLACE INTO rowfeed_sequences (name, value, version, updated_at) VALUES ('t', ?, 1, 1)", position)
 			h.sql(`REPLACE INTO rowfeed_feeds (name, mode, capture, state, generation, source_table, key_columns, ` +
 				`options, tombstones_seconds, created_at)
 VALUES ('t', 'sequence', 'trigger', 'active', 1, 't', '', '', 1, 1)`)

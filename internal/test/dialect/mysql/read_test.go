@@ -15,7 +15,7 @@ import (
 
 // isHead recognizes a page's first statement.
 func isHead(ev testdb.TapEvent) bool {
-	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.value, f.generation")
+	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.value, COALESCE(s.term, 0), f.generation")
 }
 
 // Hazard 1: a page belongs to the head that was read before it. What is published between the two statements is on the
