@@ -319,7 +319,7 @@ class Refused(ConsumerTest):
         for i in range(2):
             self.consumer(shard=i, shard_count=2).run_once()
         # As after a restored backup: the database does not know the term that the consumer has read.
-        self.server.exec("UPDATE rowfeed_sequences SET term = 1")
+        self.server.exec("UPDATE rowfeed_sequences SET term = 35184372088832")
         with self.assertRaises(rowfeed.HistoryLost) as lost:
             self.consumer(shard=0, shard_count=2).run_once()
         self.assertIn("on_refused", lost.exception.next)

@@ -78,6 +78,7 @@ func TestMemberOfOwnerFollowsPartitions(t *testing.T) {
 			"GRANT SELECT, UPDATE ON rowfeed_feeds, rowfeed_sequences TO "+publisher,
 			"GRANT SELECT, INSERT, UPDATE ON rowfeed_leases TO "+publisher,
 			"GRANT SELECT, INSERT, DELETE ON rowfeed_changes_p TO "+publisher,
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON rowfeed_terms TO "+publisher,
 			"GRANT SELECT, INSERT, UPDATE, DELETE ON rowfeed_positions_p TO "+publisher)
 		x.Exec(asRole(x, owner, partition(x, "p1", 100, 200), "INSERT INTO p VALUES (100, 0)",
 			"CREATE TABLE p2 (id bigint PRIMARY KEY, v int)", "INSERT INTO p2 VALUES (200, 0)"))

@@ -72,7 +72,7 @@ func widestTables(x *suite.Env) (all []widest) {
 		"wide key":               {},
 		"sharded":                {DataShards: 4},
 		"column":                 {Capture: feedtype.CaptureColumn},
-		"column, some delivered": {Capture: feedtype.CaptureColumn, Columns: wideNames(1, 1990)},
+		"column, some delivered": {Capture: feedtype.CaptureColumn, Columns: wideNames(1, 1988)},
 		"outbox":                 {Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger, ShardColumn: "part"},
 	}
 	for _, line := range strings.Split(x.Text("values.widest_tables"), "\n") {
