@@ -174,6 +174,27 @@ func TestPublisherThatOutlivesALoadedDump(t *testing.T) {
 	})
 }
 
+// TestLostNumbersArePublishedInOnePass (G1, H15): a loaded dump sets the numbers of changes back, too. A publisher that
+// lives on publishes all changes in its first pass, although it has published changes with these numbers before.
+func TestLostNumbersArePublishedInOnePass(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		if x.Has.OneWriter {
+			return // there every scan is of the whole table
+		}
+		f := x.AddKV()
+		dump := x.Save()
+		x.Fill(3)
+		x.Publish(f)
+		x.Load(dump)
+		x.Exec(x.Text("gap.restart_numbers", "rowfeed_changes_kv", "seq"))
+		x.Fill(4)
+		if n := x.Publish(f); n != 4 {
+			x.Errorf("%d keys published, want 4", n)
+		}
+		x.WantSound(f)
+	})
+}
+
 // TestLaggingReaderOfWhatWasLostIsRefused (M74, H15): a reader that lags reads the feed after the backup, up to a
 // position that the backup has, too. A key that it did not meet any more stands below this position after the restore.
 // So the reader is refused. It goes on if all that it has read was before the backup.

@@ -38,6 +38,7 @@ var Tests = []func(*testing.T){
 	TestRestoreRefusesReadersOfWhatWasLost,
 	TestLoadedDumpWakesAndRefusesReaders,
 	TestPublisherThatOutlivesALoadedDump,
+	TestLostNumbersArePublishedInOnePass,
 	TestLaggingReaderOfWhatWasLostIsRefused,
 	TestPoolSwitchedBetweenCopies,
 	TestPromotedStandbyRefusesReadersOfWhatWasLost,
