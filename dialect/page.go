@@ -32,9 +32,6 @@ type PageParts struct {
 	// CutBranches is for databases that read each branch of a UNION to its end before they merge the branches.
 	// A page of several buckets then reads only so many rows of each. See [PageRows.EndAtCut].
 	CutBranches bool
-	// KeyHint follows the table of positions where the time of publishing is read by key, after the cut. It is for
-	// databases that read ahead in an index, and would look up each of those rows. It is empty elsewhere.
-	KeyHint string
 	// BucketHint follows the table of positions if it is read by bucket.
 	BucketHint string
 	// Series returns a table of the numbers from one parameter to another, for databases that read buckets by a
@@ -54,14 +51,7 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	var t strings.Builder
 	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), " +
 		q.signature(s, b, f, p.Signature) + ",\n")
-	published, atCut := "p.published_at", ", published_at"
-	switch {
-	case f.InRows():
-		published, atCut = "0", ""
-	case p.KeyHint != "":
-		published, atCut = "o.published_at", ""
-	}
-	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden, " + published + ",\n")
+	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,\n")
 	// Key columns are never NULL, so NULL means that the join has found no row.
 	t.WriteString("  CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END")
 	for _, c := range f.Key {
@@ -73,11 +63,7 @@ func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
 	}
 	t.WriteString("\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f")
 	t.WriteString("\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name")
-	t.WriteString("\nLEFT JOIN (" + places(s, b, f, q, p, atCut) + ") p ON 1 = 1")
-	if published == "o.published_at" {
-		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Positions()) + " o" + p.KeyHint + " ON " +
-			Pairwise(StoredRefs(s, f, "o"), StoredRefs(s, f, "p"), " = ", " AND "))
-	}
+	t.WriteString("\nLEFT JOIN (" + places(s, b, f, q, p) + ") p ON 1 = 1")
 	if p.Lateral {
 		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " +
 			SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
@@ -117,12 +103,12 @@ func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) st
 		" THEN '' ELSE " + columns + " END"
 }
 
-// places returns a query for the keys and positions of a page, cut to the limit. It reads the columns published, too.
-func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts, published string) string {
+// places returns a query for the keys and positions of a page, cut to the limit.
+func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
 	above := func(ref string) string {
 		return ref + " > " + b.Arg(q.After.Number()) + " AND " + ref + " <= " + p.Head(b)
 	}
-	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden" + published
+	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden, published_at"
 	if q.To > 0 && !f.InRows() {
 		return partOfPlaces(s, b, f, q, p, columns)
 	}
@@ -140,7 +126,7 @@ func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts, published
 		keys[i] = Ref(s, "r", c.Name) + " AS " + s.Quote(c.Stored)
 	}
 	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, " +
-		"0 AS deleted, 0 AS hidden" +
+		"0 AS deleted, 0 AS hidden, 0 AS published_at" +
 		"\n  FROM " + Qualified(s, f.Source) + " r" +
 		"\n  WHERE " + above("r.feed_sync_id") + q.within(b, "COALESCE(r.shard, 0)") +
 		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " +

@@ -207,7 +207,7 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
   hidden tinyint NOT NULL,
   published_at bigint NOT NULL,
   PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `),
-  KEY feed_sync_id (feed_sync_id, shard, deleted, hidden),
+  KEY feed_sync_id (feed_sync_id, shard, deleted, hidden, published_at),
   KEY deleted (deleted)` + byBucket + `
 )` + tableOptions},
 	}...), nil

@@ -90,7 +90,7 @@ func (d Dialect) readWithin(ctx context.Context, db beginner, f *dialect.Feed,
 func (d Dialect) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.Feed, q dialect.PageQuery,
 	at pageHead) (*dialect.PageRows, error) {
 	page, err := dialect.ReadInOrder(ctx, on, d, f, q, dialect.PageParts{
-		CutBranches: true, KeyHint: " FORCE INDEX (PRIMARY)", BucketHint: " FORCE INDEX (bucket)", ByShard: d.ByShard,
+		CutBranches: true, BucketHint: " FORCE INDEX (bucket)", ByShard: d.ByShard,
 		Head: at.expression(d, f),
 		// The statement holds the source's metadata lock while it reads the catalog.
 		Signature: d.signature(f.Source),

@@ -10,7 +10,7 @@ import (
 // This is the index for pages of a part. It covers all that they read of positions.
 const (
 	bucketIndex   = "bucket"
-	bucketColumns = "(bucket, feed_sync_id, shard, deleted, hidden)"
+	bucketColumns = "(bucket, feed_sync_id, shard, deleted, hidden, published_at)"
 )
 
 const shardList = "JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j"

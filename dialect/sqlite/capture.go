@@ -83,11 +83,11 @@ func isRowID(f *dialect.Feed, t *dialect.Table) bool {
 }
 
 // bucketIndex covers all that a page reads of positions, because the keys of a part are far apart in the table.
-// The additional columns hardly make it larger: SQLite stores the numbers 0 and 1 in the header of a record.
+// The marks hardly make it larger: SQLite stores the numbers 0 and 1 in the header of a record.
 func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
 	return dialect.Step{Note: "pages of a part of the shards are read in this order",
 		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " +
-			dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden)"}
+			dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden, published_at)"}
 }
 
 type trigger struct{ name, note, sql string }

@@ -210,7 +210,7 @@ SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND state
 UPDATE "rowfeed_feeds" SET fill_after = ? WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
 SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND state = ? AND fill_after = ?
 SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?
-CREATE INDEX IF NOT EXISTS "rowfeed_kv_bucket" ON "rowfeed_positions_kv" (bucket, feed_sync_id, shard, deleted, hidden)
+CREATE INDEX IF NOT EXISTS "rowfeed_kv_bucket" ON "rowfeed_positions_kv" (bucket, feed_sync_id, shard, deleted, hidden, published_at)
 UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND state = ? AND fill_after = ?
 
 -- adopt the database, and begin a new generation

@@ -18,7 +18,7 @@ CREATE TABLE IF NOT EXISTS "rowfeed_changes_kv" ( seq INTEGER PRIMARY KEY, "id" 
 CREATE TABLE IF NOT EXISTS "rowfeed_positions_kv" ( "id" BIGINT NOT NULL COLLATE "BINARY", feed_sync_id INTEGER NOT NULL, shard INTEGER NOT NULL, bucket INTEGER NOT NULL, deleted INTEGER NOT NULL, hidden INTEGER NOT NULL, published_at INTEGER NOT NULL, PRIMARY KEY ("id") ) WITHOUT ROWID
 CREATE UNIQUE INDEX IF NOT EXISTS "rowfeed_kv_position" ON "rowfeed_positions_kv" (feed_sync_id)
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_deleted" ON "rowfeed_positions_kv" (feed_sync_id) WHERE deleted = 1
-CREATE INDEX IF NOT EXISTS "rowfeed_kv_bucket" ON "rowfeed_positions_kv" (bucket, feed_sync_id, shard, deleted, hidden)
+CREATE INDEX IF NOT EXISTS "rowfeed_kv_bucket" ON "rowfeed_positions_kv" (bucket, feed_sync_id, shard, deleted, hidden, published_at)
 DROP TRIGGER IF EXISTS "rowfeed_kv_insert"
 CREATE TRIGGER "rowfeed_kv_insert" AFTER INSERT ON "kv" BEGIN INSERT INTO "rowfeed_changes_kv" ("id") VALUES (NEW."id"); END
 DROP TRIGGER IF EXISTS "rowfeed_kv_update"
