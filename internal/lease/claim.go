@@ -123,20 +123,21 @@ func halfway(ctx context.Context, claims ...*Claim) (context.Context, context.Ca
 func (c *Claim) Context() context.Context { return c.ctx }
 
 // own is the condition that a row is this claim's.
-func (c *Claim) own(b *dialect.Builder) string {
-	return "name = " + b.Arg(c.lease.Name) + " AND owner = " + b.Arg(c.owner) + " AND epoch = " + b.Arg(c.epoch)
+func (c *Claim) own() dialect.Args {
+	return dialect.Args{"name": c.lease.Name, "owner": c.owner, "epoch": c.epoch}
 }
 
 // anyOf is the condition that a row is one of the claims'. The list of names lets the database find the rows by their
 // key. Without it PostgreSQL plans a scan or a bitmap, whose cost under these transactions' settings starts its JIT
 // compiler.
-func anyOf(b *dialect.Builder, claims []*Claim) string {
+func anyOf(st *store.Store, b *dialect.Builder, claims []*Claim) string {
+	one := st.Statement(statements, "claim")
 	names, all := make([]string, len(claims)), make([]string, len(claims))
 	for i, c := range claims {
 		names[i] = b.Arg(c.lease.Name)
 	}
 	for i, c := range claims {
-		all[i] = c.own(b)
+		all[i] = b.Fill(one, c.own())
 	}
 	return "name IN (" + strings.Join(names, ", ") + ") AND (" + strings.Join(all, " OR ") + ")"
 }
@@ -168,10 +169,8 @@ func (c *Claim) Renew(ctx context.Context) error {
 // Call it last, right before the COMMIT, since renewals wait for the row as well. It is made for READ COMMITTED. At
 // stricter levels it fails with a serialization failure if the claim was renewed since the transaction began.
 func (c *Claim) Assert(ctx context.Context, tx dialect.Querier) error {
-	b := dialect.NewBuilder(c.lease.store.Dialect)
-	// A write, because a plain read may see an old snapshot, and SQLite has no lock but that for writing.
-	n, err := tx.Exec(ctx, "UPDATE "+c.lease.store.Table("leases")+" SET renewals = renewals + 1 WHERE "+c.own(b)+
-		" AND expires_at > "+c.lease.store.Dialect.Now(), b.Args()...)
+	assert, args := c.lease.store.Filled(statements, "assert", c.own())
+	n, err := tx.Exec(ctx, assert, args...)
 	if err != nil {
 		return c.lease.store.Fail(leaseObject(c.lease.Name), "assert it", err)
 	}
@@ -186,7 +185,7 @@ func (c *Claim) Assert(ctx context.Context, tx dialect.Querier) error {
 func (c *Claim) Release(ctx context.Context) error {
 	c.end(c.lost("it was released"))
 	st, object := c.lease.store, leaseObject(c.lease.Name)
-	n, err := releaseRow(ctx, st, c.own)
+	n, err := releaseRow(ctx, st, c.own())
 	if err == nil && n == 1 {
 		return nil
 	}
@@ -194,7 +193,7 @@ func (c *Claim) Release(ctx context.Context) error {
 		return c.lost(lostToOthers)
 	}
 	// The COMMIT may have taken effect. A second try cannot release the claim of another holder.
-	again, unknown := releaseRow(ctx, st, c.own)
+	again, unknown := releaseRow(ctx, st, c.own())
 	if unknown == nil && again == 1 {
 		return nil
 	}

@@ -145,23 +145,16 @@ func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Claim
 		}
 	}
 	c := newClaim(l, l.newOwner(), max(seen.Epoch, above)+1)
-	now, ttl := l.store.Dialect.Now(), l.TTL.Microseconds()
-	b := dialect.NewBuilder(l.store.Dialect)
-	var query string
-	if seen.Epoch == 0 { // there is no row yet, and of two inserts one fails
-		query = "INSERT INTO " + l.store.Table("leases") +
-			" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (" + b.Arg(l.Name) + ", " +
-			b.Arg(c.owner) + ", " + b.Arg(c.epoch) + ", " + now + " + " + b.Arg(ttl) + ", " + now + ", 0)"
-	} else {
-		query = "UPDATE " + l.store.Table("leases") + " SET owner = " + b.Arg(c.owner) + ", epoch = " + b.Arg(c.epoch) +
-			", expires_at = " + now + " + " + b.Arg(ttl) + ", acquired_at = " + now + ", renewals = 0" +
-			" WHERE name = " + b.Arg(l.Name) + " AND epoch = " + b.Arg(seen.Epoch) +
-			" AND (expires_at IS NULL OR expires_at <= " + now + ")"
+	name, args := "acquire_first", c.own()
+	args["ttl"] = l.TTL.Microseconds()
+	if seen.Epoch > 0 {
+		name, args["seen"] = "acquire", seen.Epoch
 	}
+	query, params := l.store.Filled(statements, name, args)
 	var asked time.Time
 	err := l.store.InTx(ctx, dialect.ForRecord, "acquire lease "+l.Name, func(tx dialect.Querier) error {
 		asked = time.Now()
-		n, err := tx.Exec(ctx, query, b.Args()...)
+		n, err := tx.Exec(ctx, query, params...)
 		if err == nil && n != 1 {
 			err = store.ErrNothing
 		}
@@ -196,14 +189,11 @@ func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Claim
 }
 
 // renewClaims gives a full ttl to the claims that still hold, and returns how many. A group's member has several
-// claims. Asked is a moment before the database read its clock. The column renewals makes every renewal change its row,
-// because MySQL counts only rows that have changed.
+// claims. Asked is a moment before the database read its clock.
 func (l *Lease) renewClaims(ctx context.Context, claims ...*Claim) (asked time.Time, n int64, err error) {
 	b := dialect.NewBuilder(l.store.Dialect)
-	now := l.store.Dialect.Now()
-	query := "UPDATE " + l.store.Table("leases") + " SET expires_at = " + now + " + " + b.Arg(l.TTL.Microseconds()) +
-		", renewals = renewals + 1" +
-		" WHERE " + anyOf(b, claims) + " AND expires_at > " + now
+	query := b.Fill(l.store.Statement(statements, "renew"), dialect.Args{"ttl": l.TTL.Microseconds()}) + " " +
+		anyOf(l.store, b, claims)
 	err = l.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.Name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()
 		n, err = tx.Exec(ctx, query, b.Args()...)

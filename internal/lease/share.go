@@ -23,11 +23,10 @@ type groupState struct {
 // Read reads the group's leases by one statement.
 func (g *Group) Read(ctx context.Context) (*groupState, error) {
 	prefix := GroupPrefix(g.name, g.jobs)
-	b := dialect.NewBuilder(g.store.Dialect)
+	query, args := g.store.Filled(statements, "group",
+		dialect.Args{"first": prefix, "beyond": strings.TrimSuffix(prefix, "/") + "0"}) // '0' follows '/'
 	asked := time.Now()
-	// Names compare by their bytes in every database, and '0' follows '/'.
-	rows, err := dialect.QueryAll(ctx, g.store.On(), Columns(g.store)+" WHERE name >= "+b.Arg(prefix)+
-		" AND name < "+b.Arg(strings.TrimSuffix(prefix, "/")+"0"), b.Args(), Scan)
+	rows, err := dialect.QueryAll(ctx, g.store.On(), query, args, Scan)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"database/sql"
+	_ "embed"
 	"fmt"
 	"time"
 
@@ -11,13 +12,18 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
+//go:embed lease.sql
+var file string
+
+var statements = dialect.NewStatements(file)
+
 // Held reports whether a holder had the lease when it was read.
 func Held(s *feedtype.LeaseStatus) bool { return s.State == feedtype.LeaseHeld }
 
 // Columns is the statement that reads leases for Scan, without its condition.
 func Columns(st *store.Store) string {
-	return "SELECT name, owner, epoch, acquired_at, renewals, expires_at, " + st.Dialect.Now() +
-		" FROM " + st.Table("leases")
+	text, _ := st.Filled(statements, "leases", nil)
+	return text
 }
 
 // Scan reads a row of Columns.
@@ -40,8 +46,8 @@ func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
 
 // Read reads a lease. A lease that was never acquired is free, with epoch 0.
 func Read(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
-	b := dialect.NewBuilder(st.Dialect)
-	found, err := dialect.QueryAll(ctx, q, Columns(st)+" WHERE name = "+b.Arg(name), b.Args(), Scan)
+	query, args := st.Filled(statements, "lease", dialect.Args{"name": name})
+	found, err := dialect.QueryAll(ctx, q, query, args, Scan)
 	if err != nil {
 		return nil, err
 	}
@@ -56,20 +62,19 @@ func All(ctx context.Context, st *store.Store) ([]*feedtype.LeaseStatus, error) 
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	all, err := dialect.QueryAll(ctx, st.On(), Columns(st)+" ORDER BY name", nil, Scan)
+	query, args := st.Filled(statements, "list", nil)
+	all, err := dialect.QueryAll(ctx, st.On(), query, args, Scan)
 	if err != nil {
 		return nil, st.Fail("leases", "list them", err)
 	}
 	return all, nil
 }
 
-// releaseRow releases the lease of a condition. The row keeps its epoch, which must never come again.
-func releaseRow(ctx context.Context, st *store.Store, which func(*dialect.Builder) string) (n int64, err error) {
-	b := dialect.NewBuilder(st.Dialect)
-	query := "UPDATE " + st.Table("leases") + " SET owner = '', expires_at = NULL, renewals = renewals + 1" +
-		" WHERE " + which(b)
+// releaseRow releases the lease of a claim.
+func releaseRow(ctx context.Context, st *store.Store, claim dialect.Args) (n int64, err error) {
+	query, args := st.Filled(statements, "release", claim)
 	err = st.InTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
-		n, err = tx.Exec(ctx, query, b.Args()...)
+		n, err = tx.Exec(ctx, query, args...)
 		return err
 	})
 	return n, err
@@ -99,9 +104,7 @@ func Release(ctx context.Context, st *store.Store, name string, epoch int64) (*f
 	case seen.State == feedtype.LeaseFree:
 		return seen, nil
 	}
-	n, err := releaseRow(ctx, st, func(b *dialect.Builder) string {
-		return "name = " + b.Arg(name) + " AND owner = " + b.Arg(seen.Owner) + " AND epoch = " + b.Arg(seen.Epoch)
-	})
+	n, err := releaseRow(ctx, st, dialect.Args{"name": name, "owner": seen.Owner, "epoch": seen.Epoch})
 	if err != nil {
 		return nil, st.Fail(leaseObject(name), "release it", err)
 	}

@@ -20,6 +20,8 @@ type Store struct {
 	Quotas   Quotas
 	// Replica, NoPublish and UnsafeDurability are documented in rowfeed.Config.
 	Replica, NoPublish, UnsafeDurability bool
+
+	statements statements
 }
 
 // Publishes tells whether this process may publish.
