@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"database/sql"
+	_ "embed"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -10,6 +11,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/install"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed admin.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 // Admin has the operations on the feeds of one database. It is safe for concurrent use.
 type Admin struct {

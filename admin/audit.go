@@ -64,18 +64,14 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 	mark := strings.ToLower(rand.Text())
 	var id int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "record an act", func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(db.store.Dialect)
-		values := []string{b.Arg(mark), db.store.Dialect.Now(), b.Arg(plainText(act.Actor)), b.Arg(plainText(act.Act)),
-			b.Arg(plainText(act.Object)), b.Arg(plainText(act.Detail)), b.Arg(actBegun)}
-		query := "INSERT INTO " + db.store.Table("audit") +
-			" (mark, at, actor, act, object, detail, outcome) VALUES (" + strings.Join(values, ", ") + ")"
-		if _, err := tx.Exec(ctx, query, b.Args()...); err != nil {
+		query, args := db.store.Filled(statements, "begin_act", dialect.Args{"mark": mark,
+			"actor": plainText(act.Actor), "act": plainText(act.Act), "object": plainText(act.Object),
+			"detail": plainText(act.Detail), "outcome": actBegun})
+		if _, err := tx.Exec(ctx, query, args...); err != nil {
 			return err
 		}
-		// The record is the newest or nearly the newest, so reading backwards needs no index.
-		b = dialect.NewBuilder(db.store.Dialect)
-		return dialect.QueryRow(ctx, tx, "SELECT id FROM "+db.store.Table("audit")+" WHERE mark = "+b.Arg(mark)+
-			" ORDER BY id DESC LIMIT 1", b.Args(), &id)
+		query, args = db.store.Filled(statements, "find_act", dialect.Args{"mark": mark})
+		return dialect.QueryRow(ctx, tx, query, args, &id)
 	})
 	if err != nil {
 		return nil, db.store.Fail("audit log", "record "+act.Act, err)
@@ -84,9 +80,9 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.PartingTimeout)
 		defer cancel()
 		err := db.store.InTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
-			b := dialect.NewBuilder(db.store.Dialect)
-			_, err := tx.Exec(bounded, "UPDATE "+db.store.Table("audit")+" SET outcome = "+b.Arg(outcomeOf(outcome))+
-				" WHERE id = "+b.Arg(id), b.Args()...)
+			query, args := db.store.Filled(statements, "end_act",
+				dialect.Args{"outcome": outcomeOf(outcome), "id": id})
+			_, err := tx.Exec(bounded, query, args...)
 			return err
 		})
 		return db.store.FailOwn(bounded, "audit log", "record how "+act.Act+" ended", err)
@@ -131,12 +127,12 @@ func (db *Admin) Acts(ctx context.Context, before int64, limit int) ([]Act, erro
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	query := "SELECT id, at, actor, act, object, detail, outcome FROM " + db.store.Table("audit")
+	name, args := "acts", dialect.Args{"count": int64(limit)}
 	if before > 0 {
-		query += " WHERE id < " + b.Arg(before)
+		name, args["before"] = "acts_before", before
 	}
-	all, err := dialect.QueryAll(ctx, db.store.On(), query+" ORDER BY id DESC LIMIT "+b.Arg(int64(limit)), b.Args(),
+	query, params := db.store.Filled(statements, name, args)
+	all, err := dialect.QueryAll(ctx, db.store.On(), query, params,
 		func(rows dialect.Rows) (a Act, err error) {
 			var at int64
 			err = rows.Scan(&a.ID, &at, &a.Actor, &a.Act, &a.Object, &a.Detail, &a.Outcome)
@@ -173,23 +169,22 @@ func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total 
 		return 0, err
 	}
 	var now, after int64
-	if err := dialect.QueryRow(ctx, db.store.On(), "SELECT "+db.store.Dialect.Now(), nil, &now); err != nil {
+	clock, _ := db.store.Filled(statements, "clock", nil)
+	if err := dialect.QueryRow(ctx, db.store.On(), clock, nil, &now); err != nil {
 		return 0, db.store.Fail("audit log", "read the database's time", err)
 	}
 	before := now - olderThan.Microseconds()
 	for n := int64(1); n > 0; total += n {
-		// Ids grow with time, so the first batch without an old act is the last one to read.
-		b := dialect.NewBuilder(db.store.Dialect)
-		ids, err := dialect.QueryAll(ctx, db.store.On(), "SELECT id FROM "+db.store.Table("audit")+" WHERE id > "+
-			b.Arg(after)+fmt.Sprintf(" ORDER BY id LIMIT %d", actsAtOnce), b.Args(),
+		query, args := db.store.Filled(statements, "act_ids", dialect.Args{"after": after, "count": actsAtOnce})
+		ids, err := dialect.QueryAll(ctx, db.store.On(), query, args,
 			func(rows dialect.Rows) (id int64, err error) { return id, rows.Scan(&id) })
 		if err != nil || len(ids) == 0 {
 			return total, db.store.Fail("audit log", "read it", err)
 		}
 		err = db.store.InTx(ctx, dialect.ForRecord, "purge the audit log", func(tx dialect.Querier) (err error) {
-			b := dialect.NewBuilder(db.store.Dialect)
-			n, err = tx.Exec(ctx, "DELETE FROM "+db.store.Table("audit")+" WHERE id >= "+b.Arg(ids[0])+" AND id <= "+
-				b.Arg(ids[len(ids)-1])+" AND at < "+b.Arg(before), b.Args()...)
+			query, args := db.store.Filled(statements, "purge_acts",
+				dialect.Args{"first": ids[0], "last": ids[len(ids)-1], "before": before})
+			n, err = tx.Exec(ctx, query, args...)
 			return err
 		})
 		if err != nil {

@@ -254,9 +254,8 @@ var errUnknownToken = &feedtype.Error{
 }
 
 func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 = "+b.Arg(hashToken(text)),
-		b.Args(), scanToken)
+	query, args := db.store.Filled(statements, "token", dialect.Args{"hash": hashToken(text)})
+	found, err := dialect.QueryAll(ctx, db.store.On(), query, args, scanToken)
 	switch {
 	case err != nil:
 		return nil, db.store.FailOwn(ctx, "tokens", "look one up", err)
@@ -274,8 +273,8 @@ func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Tok
 		for i, t := range some {
 			hashes[i] = b.Arg(t.sha256)
 		}
-		found, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" WHERE sha256 IN ("+
-			strings.Join(hashes, ", ")+")", b.Args(), scanToken)
+		query := b.Fill(db.store.Statement(statements, "tokens"), nil) + " (" + strings.Join(hashes, ", ") + ")"
+		found, err := dialect.QueryAll(ctx, db.store.On(), query, b.Args(), scanToken)
 		if err != nil {
 			return nil, db.store.FailOwn(ctx, "tokens", "read which of them are valid", err)
 		}
@@ -296,13 +295,9 @@ func (db *Admin) Tokens(ctx context.Context) ([]*Token, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	all, err := dialect.QueryAll(ctx, db.store.On(), db.tokenColumns()+" ORDER BY name", nil, scanToken)
+	query, args := db.store.Filled(statements, "list_tokens", nil)
+	all, err := dialect.QueryAll(ctx, db.store.On(), query, args, scanToken)
 	return all, db.store.Fail("tokens", "list them", err)
-}
-
-func (db *Admin) tokenColumns() string {
-	return "SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, " + db.store.Dialect.Now() +
-		" FROM " + db.store.Table("tokens")
 }
 
 func scanToken(rows dialect.Rows) (*Token, error) {
@@ -350,15 +345,12 @@ func (db *Admin) RevokeToken(ctx context.Context, name string) (ended bool, err 
 	}
 	var n, known int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "revoke token", func(tx dialect.Querier) (err error) {
-		b := dialect.NewBuilder(db.store.Dialect)
-		query := "UPDATE " + db.store.Table("tokens") + " SET revoked_at = " + db.store.Dialect.Now() +
-			" WHERE name = " + b.Arg(name) + " AND revoked_at IS NULL"
-		if n, err = tx.Exec(ctx, query, b.Args()...); err != nil {
+		query, args := db.store.Filled(statements, "revoke_token", dialect.Args{"name": name})
+		if n, err = tx.Exec(ctx, query, args...); err != nil {
 			return err
 		}
-		b = dialect.NewBuilder(db.store.Dialect)
-		return dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.store.Table("tokens")+" WHERE name = "+b.Arg(name),
-			b.Args(), &known)
+		query, args = db.store.Filled(statements, "count_tokens", dialect.Args{"name": name})
+		return dialect.QueryRow(ctx, tx, query, args, &known)
 	})
 	switch {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 //
 //	{{table "leases"}}  the quoted name of one of rowfeed's tables
 //	{{now}}             [Spelling].Now
+//	{{limit ":count"}}  the end of a statement with ORDER BY that answers at most so many rows
 //	:owner              an argument, see [Args]
 //
 // A statement is the same for every database but for these. What only one database has is in that database's package.
@@ -25,6 +26,12 @@ type Args map[string]any
 type Statement struct {
 	texts []string // between the arguments, and around them
 	args  []string // names
+}
+
+// Limiter is implemented by databases that do not have LIMIT.
+type Limiter interface {
+	// Limit ends a statement with ORDER BY that answers at most so many rows, a number or a parameter.
+	Limit(rows string) string
 }
 
 // NewStatements parses a file of statements. It panics if the file is malformed, as regexp.MustCompile does.
@@ -48,6 +55,12 @@ func functions(s Spelling, n Names) template.FuncMap {
 	return template.FuncMap{
 		"table": func(base string) string { return Qualified(s, n.Table(base)) },
 		"now":   func() string { return s.Now() },
+		"limit": func(rows string) string {
+			if l, ok := s.(Limiter); ok {
+				return l.Limit(rows)
+			}
+			return "LIMIT " + rows
+		},
 	}
 }
 

@@ -68,6 +68,7 @@ type plain struct{ dialect.Spelling }
 
 func (plain) Quote(name string) string { return "[" + name + "]" }
 func (plain) Now() string              { return "CLOCK()" }
+func (plain) Limit(rows string) string { return "FETCH NEXT " + rows }
 
 // TestSharedStatementsAreStandard: no shared statement has syntax that one of the databases to come lacks.
 func TestSharedStatementsAreStandard(t *testing.T) {
@@ -101,12 +102,13 @@ func TestSharedStatementsFitTheSchema(t *testing.T) {
 			}
 		}
 	}
-	whole := regexp.MustCompile(`(?s)^(SELECT|INSERT|UPDATE|DELETE)\b.*[^D]$`) // a fragment ends with AND
+	begins := regexp.MustCompile(`^(SELECT|INSERT|UPDATE|DELETE)\b`)
+	goesOn := regexp.MustCompile(`\b(AND|IN)$`) // Go code adds a list
 	for folder, file := range sharedFiles(t) {
 		prepared := 0
 		for _, name := range file.Names() {
 			text := render(t, file, d, name)
-			if !whole.MatchString(text) {
+			if !begins.MatchString(text) || goesOn.MatchString(text) {
 				continue
 			}
 			st, err := pool.PrepareContext(t.Context(), text)

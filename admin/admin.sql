@@ -1,0 +1,49 @@
+-- Tokens, and the audit log. Both are read and written by the command and by servers, on the database's clock.
+
+-- name: tokens
+-- A list of hashes follows.
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, {{now}} FROM {{table "tokens"}}
+WHERE sha256 IN
+
+-- name: token
+-- The database looks up the hash, whose beginning a client cannot choose. So the time of the answer tells nothing.
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, {{now}} FROM {{table "tokens"}}
+WHERE sha256 = :hash
+
+-- name: list_tokens
+SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, {{now}} FROM {{table "tokens"}}
+ORDER BY name
+
+-- name: revoke_token
+UPDATE {{table "tokens"}} SET revoked_at = {{now}} WHERE name = :name AND revoked_at IS NULL
+
+-- name: count_tokens
+SELECT count(*) FROM {{table "tokens"}} WHERE name = :name
+
+-- name: begin_act
+INSERT INTO {{table "audit"}} (mark, at, actor, act, object, detail, outcome)
+VALUES (:mark, {{now}}, :actor, :act, :object, :detail, :outcome)
+
+-- name: find_act
+-- The record is the newest or nearly the newest, so reading backwards needs no index.
+SELECT id FROM {{table "audit"}} WHERE mark = :mark ORDER BY id DESC {{limit "1"}}
+
+-- name: end_act
+UPDATE {{table "audit"}} SET outcome = :outcome WHERE id = :id
+
+-- name: acts
+SELECT id, at, actor, act, object, detail, outcome FROM {{table "audit"}} ORDER BY id DESC {{limit ":count"}}
+
+-- name: acts_before
+SELECT id, at, actor, act, object, detail, outcome FROM {{table "audit"}}
+WHERE id < :before ORDER BY id DESC {{limit ":count"}}
+
+-- name: clock
+SELECT {{now}}
+
+-- name: act_ids
+-- Ids grow with time, so a batch without an old act is the last one to read.
+SELECT id FROM {{table "audit"}} WHERE id > :after ORDER BY id {{limit ":count"}}
+
+-- name: purge_acts
+DELETE FROM {{table "audit"}} WHERE id >= :first AND id <= :last AND at < :before
