@@ -95,6 +95,8 @@ func cutAtArgs(text string) (st Statement) {
 			if end := strings.IndexByte(text[i+1:], c); end >= 0 {
 				i += end + 1
 			}
+		case strings.HasPrefix(text[i:], "::"): // a cast
+			i++
 		case c == ':' && i+1 < len(text) && isName(text[i+1]):
 			end := i + 1
 			for end < len(text) && isName(text[end]) {

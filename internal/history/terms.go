@@ -3,10 +3,10 @@ package history
 import (
 	"context"
 	"crypto/rand"
+	_ "embed"
 	"encoding/binary"
 	"errors"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +15,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed terms.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 // State is a state of a feed's sequence: its head, and the term of that head.
 type State struct {
@@ -117,10 +122,8 @@ func (k *known) of(present feedtype.Term) map[feedtype.Term]int64 {
 // ReadTerms reads a feed's terms with its present state, in one statement.
 func ReadTerms(ctx context.Context, f *catalog.Feed, q dialect.Querier) (*Terms, error) {
 	t := &Terms{Ended: map[feedtype.Term]int64{}}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	_, err := dialect.QueryAll(ctx, q, "SELECT s.value, COALESCE(s.term, 0), COALESCE(t.term, 0), "+
-		"COALESCE(t.upto, 0) FROM "+f.Store.Table("sequences")+" s LEFT JOIN "+f.Store.Table("terms")+
-		" t ON t.feed = s.name WHERE s.name = "+b.Arg(f.Name), b.Args(), func(rows dialect.Rows) (struct{}, error) {
+	query, args := f.Store.Filled(statements, "terms", dialect.Args{"feed": f.Name})
+	_, err := dialect.QueryAll(ctx, q, query, args, func(rows dialect.Rows) (struct{}, error) {
 		var ended State
 		err := rows.Scan(&t.Head, &t.Term, &ended.Term, &ended.Head)
 		if ended.Term != 0 {
@@ -185,10 +188,10 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 		return 0, false, err
 	}
 	if was.Term != 0 {
-		b := dialect.NewBuilder(st.Dialect)
+		query, args := st.Filled(statements, "ended_at",
+			dialect.Args{"feed": feed, "term": int64(was.Term), "head": was.Head})
 		var n int
-		err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+st.Table("terms")+" WHERE feed = "+b.Arg(feed)+
-			" AND term = "+b.Arg(int64(was.Term))+" AND upto = "+b.Arg(was.Head), b.Args(), &n)
+		err := dialect.QueryRow(ctx, tx, query, args, &n)
 		if err != nil || n == 1 {
 			return was.Term, false, err
 		}
@@ -200,13 +203,12 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 // endTerms writes down that the present term ends at the present head. No other term goes further: what was above is
 // lost. It deletes terms that ended long ago.
 func endTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, seq dialect.Sequence) error {
-	b := dialect.NewBuilder(st.Dialect)
-	_, err := tx.Exec(ctx, "UPDATE "+st.Table("terms")+" SET upto = "+b.Arg(seq.Value)+" WHERE feed = "+b.Arg(feed)+
-		" AND upto > "+b.Arg(seq.Value), b.Args()...)
+	lower, args := st.Filled(statements, "lower", dialect.Args{"feed": feed, "head": seq.Value})
+	_, err := tx.Exec(ctx, lower, args...)
 	if err != nil || seq.Term == 0 {
 		return err
 	}
-	b = dialect.NewBuilder(st.Dialect)
+	b := dialect.NewBuilder(st.Dialect)
 	upsert := st.Dialect.Upsert(st.Table("terms"), []string{"feed", "term", "upto", "ended_at"},
 		[][]string{{b.Arg(feed), b.Arg(int64(seq.Term)), b.Arg(seq.Value), b.Arg(seq.Now)}}, []string{"feed", "term"})
 	if _, err := tx.Exec(ctx, upsert, b.Args()...); err != nil {
@@ -223,22 +225,19 @@ const (
 
 // purgeTerms deletes the terms that ended more than termsAge ago, except for the newest ones.
 func purgeTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, now int64) error {
-	b := dialect.NewBuilder(st.Dialect)
-	var n, newer int64
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+st.Table("terms")+" WHERE feed = "+b.Arg(feed), b.Args(),
-		&n)
+	var n, newest int64
+	query, args := st.Filled(statements, "count", dialect.Args{"feed": feed})
+	err := dialect.QueryRow(ctx, tx, query, args, &n)
 	if err != nil || n <= termsKept {
 		return err
 	}
-	b = dialect.NewBuilder(st.Dialect)
-	err = dialect.QueryRow(ctx, tx, "SELECT ended_at FROM "+st.Table("terms")+" WHERE feed = "+b.Arg(feed)+
-		" ORDER BY ended_at DESC LIMIT 1 OFFSET "+strconv.Itoa(termsKept-1), b.Args(), &newer)
-	if err != nil {
+	query, args = st.Filled(statements, "newest", dialect.Args{"feed": feed, "count": termsKept})
+	if err = dialect.QueryRow(ctx, tx, query, args, &newest); err != nil {
 		return err
 	}
-	b = dialect.NewBuilder(st.Dialect)
-	_, err = tx.Exec(ctx, "DELETE FROM "+st.Table("terms")+" WHERE feed = "+b.Arg(feed)+" AND ended_at < "+
-		b.Arg(min(newer, now-termsAge.Microseconds())), b.Args()...)
+	query, args = st.Filled(statements, "purge",
+		dialect.Args{"feed": feed, "before": min(newest, now-termsAge.Microseconds())})
+	_, err = tx.Exec(ctx, query, args...)
 	return err
 }
 

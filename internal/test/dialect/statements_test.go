@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,6 +46,33 @@ func render(t *testing.T, file *dialect.Statements, s dialect.Spelling, name str
 		t.Fatal(err)
 	}
 	return st.String()
+}
+
+// TestArgumentsOfStatements: arguments are found outside of literals, quoted names and casts. A statement gets a value
+// for each of them, and no other.
+func TestArgumentsOfStatements(t *testing.T) {
+	file := dialect.NewStatements("-- name: one\n-- Its reason.\n" +
+		"SELECT ':no', \"a:no\", x::bigint, :b FROM {{table \"t\"}} WHERE a = :a_a AND b = :b AND c = 'it''s :no'\n")
+	st, err := file.Render(postgres.New(), dialect.Names{Schema: "s", Prefix: "p_"}, "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := dialect.NewBuilder(postgres.New())
+	got := b.Fill(st, dialect.Args{"a_a": 1, "b": 2})
+	want := `SELECT ':no', "a:no", x::bigint, $1 FROM "s"."p_t" WHERE a = $2 AND b = $3 AND c = 'it''s :no'`
+	if got != want || fmt.Sprint(b.Args()) != "[2 1 2]" {
+		t.Errorf("%s, %v", got, b.Args())
+	}
+	for _, args := range []dialect.Args{nil, {"a_a": 1}, {"a_a": 1, "c": 2}, {"a_a": 1, "b": 2, "c": 3}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%v were accepted", args)
+				}
+			}()
+			dialect.NewBuilder(postgres.New()).Fill(st, args)
+		}()
+	}
 }
 
 // TestSharedStatementsOfEachDatabase: the shared statements, as each database gets them, are those of the files in

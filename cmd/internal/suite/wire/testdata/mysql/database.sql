@@ -63,7 +63,7 @@ SELECT (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS(
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name = 'wire'
 BEGIN -- isolation: Read Committed
 INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ('wire', 'OWNER', 1, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), 0)
-UPDATE `DATABASE`.`rowfeed_leases` SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, renewals = renewals + NUMBER WHERE name IN ('wire') AND (name = 'wire' AND owner = 'OWNER' AND epoch = 1) AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+UPDATE `DATABASE`.`rowfeed_leases` SET expires_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) + 60000000, renewals = renewals + NUMBER WHERE expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) AND name IN ('wire') AND (name = 'wire' AND owner = 'OWNER' AND epoch = 1)
 UPDATE `DATABASE`.`rowfeed_leases` SET renewals = renewals + NUMBER WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1 AND expires_at > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
 UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = 'wire' AND owner = 'OWNER' AND epoch = 1
 

@@ -53,7 +53,7 @@ SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
-UPDATE "public"."rowfeed_leases" SET expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $1, renewals = renewals + NUMBER WHERE name IN ($2) AND (name = $3 AND owner = $4 AND epoch = $5) AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+UPDATE "public"."rowfeed_leases" SET expires_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $1, renewals = renewals + NUMBER WHERE expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AND name IN ($2) AND (name = $3 AND owner = $4 AND epoch = $5)
 UPDATE "public"."rowfeed_leases" SET renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3 AND expires_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3
 
@@ -79,7 +79,7 @@ UPDATE "public"."rowfeed_audit" SET outcome = $1 WHERE id = $2
 SELECT id, at, actor, act, object, detail, outcome FROM "public"."rowfeed_audit" ORDER BY id DESC LIMIT $1
 SELECT id, at, actor, act, object, detail, outcome FROM "public"."rowfeed_audit" WHERE id < $1 ORDER BY id DESC LIMIT $2
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
-SELECT id FROM "public"."rowfeed_audit" WHERE id > $1 ORDER BY id LIMIT 1000
+SELECT id FROM "public"."rowfeed_audit" WHERE id > $1 ORDER BY id LIMIT $2
 DELETE FROM "public"."rowfeed_audit" WHERE id >= $1 AND id <= $2 AND at < $3
 
 -- remove the tables

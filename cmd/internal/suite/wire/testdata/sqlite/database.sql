@@ -54,7 +54,7 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julian
 BEGIN -- isolation: Default
 UPDATE "rowfeed_sequences" SET version = version WHERE 0
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
-UPDATE "rowfeed_leases" SET expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, renewals = renewals + NUMBER WHERE name IN (?) AND (name = ? AND owner = ? AND epoch = ?) AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
+UPDATE "rowfeed_leases" SET expires_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, renewals = renewals + NUMBER WHERE expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 AND name IN (?) AND (name = ? AND owner = ? AND epoch = ?)
 UPDATE "rowfeed_leases" SET renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ? AND expires_at > CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
 UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
 
@@ -80,7 +80,7 @@ UPDATE "rowfeed_audit" SET outcome = ? WHERE id = ?
 SELECT id, at, actor, act, object, detail, outcome FROM "rowfeed_audit" ORDER BY id DESC LIMIT ?
 SELECT id, at, actor, act, object, detail, outcome FROM "rowfeed_audit" WHERE id < ? ORDER BY id DESC LIMIT ?
 SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000
-SELECT id FROM "rowfeed_audit" WHERE id > ? ORDER BY id LIMIT 1000
+SELECT id FROM "rowfeed_audit" WHERE id > ? ORDER BY id LIMIT ?
 DELETE FROM "rowfeed_audit" WHERE id >= ? AND id <= ? AND at < ?
 
 -- remove the tables
