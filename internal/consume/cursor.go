@@ -71,12 +71,10 @@ func (s *cursorState) claim(ctx context.Context, row *CursorRow) (*CursorRow, er
 	db, epoch := s.db, s.epoch
 	if epoch > row.Epoch {
 		err := db.Store.InTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
-			b := db.builder()
-			_, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(epoch)+
-				", version = version + 1, updated_at = "+db.now()+" WHERE consumer = "+b.Arg(row.Consumer)+
-				" AND feed = "+b.Arg(row.Feed)+" AND shard = "+b.Arg(row.Shard)+
-				" AND shard_count = "+b.Arg(row.ShardCount)+ // epochs of another shard count are of other leases
-				" AND epoch < "+b.Arg(epoch), b.Args()...)
+			args := rowArgs(row.Consumer, row.Feed, row.Shard)
+			args["shard_count"], args["epoch"] = row.ShardCount, epoch
+			query, params := db.Store.Filled(statements, "claim", args)
+			_, err := tx.Exec(ctx, query, params...)
 			return err
 		})
 		if err != nil {
@@ -105,13 +103,11 @@ func (s *cursorState) wasChanged(ctx context.Context) (bool, error) {
 	case row.Aside == 0 || !row.Value.Settled():
 		return false, nil
 	}
-	db := s.db
-	b := db.builder()
+	args := rowArgs(s.c.Name, s.feed, s.shard)
+	args["state"] = feedtype.LetterRetry
+	query, params := s.db.Store.Filled(statements, "letters_in_state", args)
 	var releases int
-	err = dialect.QueryRow(ctx, db.Store.On(), "SELECT COUNT(*) FROM "+s.db.table("dead_letters")+" WHERE consumer = "+
-		b.Arg(s.c.Name)+
-		" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.shard)+" AND state = "+b.Arg(feedtype.LetterRetry),
-		b.Args(), &releases)
+	err = dialect.QueryRow(ctx, s.db.Store.On(), query, params, &releases)
 	return releases > 0, err
 }
 
@@ -160,11 +156,10 @@ func (s *cursorState) recovered(ctx context.Context, cleared bool) error {
 		return nil
 	}
 	if s.failure && !cleared {
-		db := s.db
-		b := db.builder()
-		if _, err := db.Store.On().Exec(ctx, "UPDATE "+db.table("cursors")+" SET "+store.ClearFailure+
-			" WHERE consumer = "+b.Arg(s.c.Name)+" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.shard)+
-			" AND version = "+b.Arg(s.version), b.Args()...); err != nil {
+		args := rowArgs(s.c.Name, s.feed, s.shard)
+		args["version"] = s.version
+		query, params := s.db.Store.Filled(statements, "recovered", args)
+		if _, err := s.db.Store.On().Exec(ctx, query, params...); err != nil {
 			return err
 		}
 	}
@@ -179,9 +174,9 @@ func (s *cursorState) tellTarget(ctx context.Context) error {
 	if s.c.Target == "" || s.row.Target == s.c.Target {
 		return nil
 	}
-	b := s.db.builder()
-	_, err := s.db.Store.On().Exec(ctx, "UPDATE "+s.db.table("cursors")+" SET target = "+b.Arg(s.c.Target)+
-		" WHERE consumer = "+b.Arg(s.c.Name)+" AND feed = "+b.Arg(s.feed)+" AND shard = "+b.Arg(s.row.Shard),
-		b.Args()...)
+	args := rowArgs(s.c.Name, s.feed, s.row.Shard)
+	args["target"] = s.c.Target
+	query, params := s.db.Store.Filled(statements, "target", args)
+	_, err := s.db.Store.On().Exec(ctx, query, params...)
 	return err
 }

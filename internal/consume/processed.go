@@ -51,11 +51,10 @@ func (db *Consumers) processedWithoutStamp(ctx context.Context, tx dialect.Queri
 	if err != nil {
 		return false, err
 	}
-	b := db.builder()
+	query, args := db.Store.Filled(statements, "processed_without_stamp", dialect.Args{"consumer": consumer,
+		"feed": feed, "generation": e.Generation, "shard": e.Shard, "position": position, "published": stamp})
 	var n int
-	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.table("processed")+" WHERE consumer = "+b.Arg(consumer)+
-		" AND feed = "+b.Arg(feed)+" AND generation = "+b.Arg(e.Generation)+" AND shard = "+b.Arg(e.Shard)+
-		" AND position = "+b.Arg(position)+" AND processed_at >= "+b.Arg(stamp), b.Args(), &n)
+	err = dialect.QueryRow(ctx, tx, query, args, &n)
 	return n > 0, err
 }
 
@@ -96,10 +95,9 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string,
 		return 0, nil
 	}
 	type part struct{ generation, shard int64 }
-	b := db.builder()
-	parts, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT generation, shard FROM "+db.table("processed")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND generation <= "+b.Arg(at.Generation),
-		b.Args(),
+	query, args := db.Store.Filled(statements, "processed_parts",
+		dialect.Args{"consumer": consumer, "feed": feed, "generation": at.Generation})
+	parts, err := dialect.QueryAll(ctx, db.Store.On(), query, args,
 		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
 	if err != nil {
 		return 0, db.Store.Fail(object, "purge processed ids", err)
@@ -125,18 +123,17 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string,
 // purgeBatch deletes the lowest positions up to last, at most purgeSize of them.
 func (db *Consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64,
 	last string) (int64, error) {
-	where := func(b *dialect.Builder, last string) string {
-		return " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " +
-			b.Arg(generation) + " AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
-	}
 	b := db.builder()
-	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.table("processed")+where(b, last)+
+	where := " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " +
+		b.Arg(generation) + " AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
+	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.table("processed")+where+
 		fmt.Sprintf(" ORDER BY position LIMIT 1 OFFSET %d", purgeSize-1), b.Args(), &last)
 	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return 0, err
 	}
-	b = db.builder()
-	return tx.Exec(ctx, "DELETE FROM "+db.table("processed")+where(b, last), b.Args()...)
+	purge, args := db.Store.Filled(statements, "purge_processed", dialect.Args{"consumer": consumer, "feed": feed,
+		"generation": generation, "shard": shard, "last": last})
+	return tx.Exec(ctx, purge, args...)
 }
 
 // lowestCursor returns the cursor of the shard that is furthest behind.

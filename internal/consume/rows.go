@@ -3,6 +3,7 @@ package consume
 import (
 	"context"
 	"database/sql"
+	_ "embed"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,16 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed consume.sql
+var file string
+
+var statements = dialect.NewStatements(file)
+
+// rowArgs name a row of the table rowfeed_cursors.
+func rowArgs(consumer, feed string, shard int) dialect.Args {
+	return dialect.Args{"consumer": consumer, "feed": feed, "shard": shard}
+}
 
 // Consumers runs the statements on the tables of consumers in one database.
 type Consumers struct {
@@ -59,18 +70,15 @@ func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
 
 // CursorsOf reads the cursors of a consumer of a feed, ordered by shard.
 func (db *Consumers) CursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*CursorRow, error) {
-	b := db.builder()
-	return dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" ORDER BY shard", b.Args(), ScanCursor)
+	query, args := db.Store.Filled(statements, "cursors", dialect.Args{"consumer": consumer, "feed": feed})
+	return dialect.QueryAll(ctx, q, query, args, ScanCursor)
 }
 
 // cursorOf reads the cursor of one shard. It returns nil if there is none.
 func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string,
 	shard int) (*CursorRow, error) {
-	b := db.builder()
-	rows, err := dialect.QueryAll(ctx, q, "SELECT "+CursorColumns+" FROM "+db.table("cursors")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed)+" AND shard = "+b.Arg(shard), b.Args(),
-		ScanCursor)
+	query, args := db.Store.Filled(statements, "cursor", rowArgs(consumer, feed, shard))
+	rows, err := dialect.QueryAll(ctx, q, query, args, ScanCursor)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -127,13 +135,12 @@ func (db *Consumers) RequireConsumer(ctx context.Context, id feedtype.ConsumerID
 func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id feedtype.ConsumerID) error {
 	e := &feedtype.Error{Code: feedtype.UnknownConsumer, Object: id.String(), Cause: "there is no such cursor",
 		Next: "`rowfeed consumer list` shows the consumers"}
-	b := db.builder()
 	workers, failed := db.Workers(ctx, q, feedtype.ConsumerID{Consumer: id.Consumer})
 	if failed != nil {
 		return e
 	}
-	feeds, err := dialect.QueryAll(ctx, q, "SELECT feed, max(shard_count) FROM "+db.table("cursors")+
-		" WHERE consumer = "+b.Arg(id.Consumer)+" GROUP BY feed ORDER BY feed", b.Args(),
+	query, args := db.Store.Filled(statements, "feeds", dialect.Args{"consumer": id.Consumer})
+	feeds, err := dialect.QueryAll(ctx, q, query, args,
 		func(rows dialect.Rows) (feed string, err error) {
 			var shards int
 			err = rows.Scan(&feed, &shards)
@@ -176,9 +183,8 @@ func (r *consumerRow) count() int {
 
 func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer,
 	feed string) (*consumerRow, error) {
-	b := db.builder()
-	rows, err := dialect.QueryAll(ctx, q, "SELECT shard_count, paused FROM "+db.table("consumers")+
-		" WHERE consumer = "+b.Arg(consumer)+" AND feed = "+b.Arg(feed), b.Args(),
+	query, args := db.Store.Filled(statements, "consumer", dialect.Args{"consumer": consumer, "feed": feed})
+	rows, err := dialect.QueryAll(ctx, q, query, args,
 		func(rows dialect.Rows) (*consumerRow, error) {
 			r, paused := &consumerRow{}, 0
 			err := rows.Scan(&r.shardCount, &paused)

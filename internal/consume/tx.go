@@ -220,22 +220,12 @@ func (t *batchTx) advance(ctx context.Context, to feedtype.Cursor, aside int64) 
 	next := *was
 	next.Value, next.Generation, next.Aside, next.version = to, to.Generation(), was.Aside+aside, was.version+1
 	next.Failure = nil
-	// The meaning of a cursor depends on shard_count and generation too, so all are compared. Every write
-	// increments version: a cursor that was moved and moved back differs, and every database counts the row
-	// as affected. A paused consumer stores nothing.
-	b := db.builder()
-	n, err := t.q.Exec(ctx, "UPDATE "+db.table("cursors")+
-		" SET value = "+b.Arg(string(next.Value))+", generation = "+b.Arg(next.Generation)+", aside = "+
-		b.Arg(next.Aside)+
-		", version = version + 1, "+store.ClearFailure+", updated_at = "+db.now()+
-		" WHERE consumer = "+b.Arg(was.Consumer)+" AND feed = "+b.Arg(was.Feed)+" AND shard = "+b.Arg(was.Shard)+
-		" AND shard_count = "+b.Arg(was.ShardCount)+
-		" AND version = "+b.Arg(was.version)+
-		" AND value = "+b.Arg(string(was.Value))+
-		" AND generation = "+b.Arg(was.Generation)+
-		" AND epoch = "+b.Arg(was.Epoch)+
-		" AND aside = "+b.Arg(was.Aside)+
-		" AND paused = 0", b.Args()...)
+	query, args := db.Store.Filled(statements, "advance", dialect.Args{
+		"to": string(next.Value), "to_generation": next.Generation, "to_aside": next.Aside,
+		"consumer": was.Consumer, "feed": was.Feed, "shard": was.Shard, "shard_count": was.ShardCount,
+		"version": was.version, "value": string(was.Value), "generation": was.Generation, "epoch": was.Epoch,
+		"aside": was.Aside})
+	n, err := t.q.Exec(ctx, query, args...)
 	if err = oneRow(n, err); err != nil {
 		return err
 	}
