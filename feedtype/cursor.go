@@ -105,7 +105,7 @@ const LowestTerm Term = 1 << (5 * (termDigits - 1))
 
 func parseTerm(s string) (Term, error) {
 	n, err := strconv.ParseUint(s, 32, 48)
-	if err == nil && len(s) != termDigits {
+	if t := Term(n); err == nil && (t < LowestTerm || t.String() != s) {
 		err = strconv.ErrRange
 	}
 	return Term(n), err

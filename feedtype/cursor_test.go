@@ -60,7 +60,8 @@ func TestCursorMalformed(t *testing.T) {
 		"0:1", "-1:1", "a:1", "1:", "1:2:3", "@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4",
 		"3@0G000000000000000000000009", "0G000000000000000000000009@3",
 		"0G000000000000000000000009@0G000000000000000000000008", "0G00000000000000000000000U",
-		"0G00000000000000000000009", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "NOW", "at", "１"} {
+		"0G00000000000000000000009", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "NOW", "at", "１",
+		"4.0000000000", "4.0000000001", "4.7K3F2C7ADQ", "4.7k3f2c7ad", "4.7k3f2c7adqq", "4~3.x"} {
 		p, err := c.State()
 		var e *Error
 		if !errors.As(err, &e) || e.Code != InvalidRequest || e.Param != "after" || e.Next == "" {
