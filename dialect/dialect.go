@@ -2,8 +2,9 @@
 // with their callers.
 //
 // Each database implements the interfaces in its own package: dialect/sqlite, dialect/postgres, dialect/mysql.
-// None of these imports the root package or internal packages. SQL that differs between databases only in
-// spelling is written once, by the callers or in this package, with the helpers of [Spelling] and [Builder].
+// None of these imports the root package or internal packages. A statement that differs between databases only in
+// spelling is written once, in the .sql file of the package that runs it: see [Statements]. Where its text depends on
+// the call, it is built with [Spelling] and [Builder].
 // What only one database has (locks, snapshots, triggers, types) is in that database's package.
 //
 // Values are exchanged in a form that loses nothing: see [feedtype.Kind].
