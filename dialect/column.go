@@ -102,6 +102,14 @@ func WaitingRows(s Spelling, b *Builder, f *Feed, after []any) (where, order str
 	return where, " ORDER BY " + strings.Join(ordered, ", ")
 }
 
+// WaitingPart is WaitingRows as a part of a statement.
+func WaitingPart(s Spelling, f *Feed, after []any) Built {
+	return func(b *Builder) string {
+		where, order := WaitingRows(s, b, f, after)
+		return where + order
+	}
+}
+
 // Written is the table that writers of the feed have open for writing until their transactions end.
 func (f *Feed) Written() feedtype.TableName {
 	if f.InRows() {
@@ -182,15 +190,20 @@ func (f *Feed) GetsPosition(row, known string) string {
 	return row + " IS NOT NULL OR " + known
 }
 
-// DeleteRow returns the statements that delete a row and record its delete. They run in one transaction, each
-// with the key as its parameters.
-func DeleteRow(s Spelling, f *Feed) []string {
-	b := NewBuilder(s)
+// KeyEquals returns the condition that a row of the source has the key that the parameters give.
+func KeyEquals(s Spelling, b *Builder, f *Feed) string {
 	conds := make([]string, len(f.Key))
 	for i, c := range f.Key {
 		conds[i] = s.Quote(c.Name) + c.Collate + c.Operator("=") + b.Arg(nil)
 	}
-	statements := []string{"DELETE FROM " + Qualified(s, f.Source) + " WHERE " + strings.Join(conds, " AND ")}
+	return strings.Join(conds, " AND ")
+}
+
+// DeleteRow returns the statements that delete a row and record its delete. They run in one transaction, each
+// with the key as its parameters.
+func DeleteRow(s Spelling, f *Feed) []string {
+	b := NewBuilder(s)
+	statements := []string{"DELETE FROM " + Qualified(s, f.Source) + " WHERE " + KeyEquals(s, b, f)}
 	if f.Capture == feedtype.CaptureTrigger {
 		return statements // the trigger records the delete
 	}

@@ -201,6 +201,8 @@ type Feed struct {
 	// Outbox says that the ULIDs are in a table of the feed's own, which gets them when the records of its
 	// outbox are moved. Writers then do not wait for each other.
 	Outbox bool
+
+	kept *keep // see Keep
 }
 
 // ULIDColumns are the columns with a row's ULID and its shard. Both together are unique.
@@ -277,6 +279,11 @@ func (f *Feed) Tables() []feedtype.TableName {
 		tables = append(tables, f.Batch())
 	}
 	return tables
+}
+
+// Routine returns the name of a function of the feed's triggers.
+func (f *Feed) Routine(suffix string) feedtype.TableName {
+	return feedtype.TableName{Schema: f.Names.Schema, Name: f.Object(suffix)}
 }
 
 // Object returns the name of a trigger, function or index of the feed.

@@ -71,6 +71,24 @@ func KeysOf(ctx context.Context, q Querier, s Spelling, f *Feed, first, refs []s
 	return err
 }
 
+// EachKey runs a query whose first columns are text, and whose others are a key, and calls fn for each row.
+func EachKey(ctx context.Context, q Querier, s Spelling, f *Feed, st Statement, args Args, first int,
+	fn func(first []string, key []any) error) error {
+	_, err := All(ctx, q, s, st, args, func(rows Rows) (struct{}, error) {
+		texts := make([]string, first)
+		dest := make([]any, first)
+		for i := range texts {
+			dest[i] = &texts[i]
+		}
+		key, err := scanKey(rows, len(f.Key), dest...)
+		if err == nil {
+			err = fn(texts, key)
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
 func keyValues(s Spelling, key []Column, refs []string) []string {
 	values := make([]string, len(refs))
 	for i, ref := range refs {

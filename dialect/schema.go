@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
@@ -78,100 +80,26 @@ type Migration struct {
 	Down    []string
 }
 
-// AddsColumn returns a version that adds a column, for databases that roll back schema changes with their
-// transaction. name returns the quoted name of one of rowfeed's tables. now is the expression of
-// [Spelling].Now.
-func AddsColumn(name func(base string) string, now string, version int, title, table, column,
-	definition string) Migration {
-	return Migration{
-		Version: version,
-		Title:   title,
-		Up: []string{
-			"ALTER TABLE " + name(table) + " ADD COLUMN " + column + " " + definition,
-			fmt.Sprintf("INSERT INTO %s VALUES (%d, %s)", name("schema_version"), version, now),
-		},
-		Down: []string{
-			"ALTER TABLE " + name(table) + " DROP COLUMN " + column,
-			fmt.Sprintf("DELETE FROM %s WHERE version = %d", name("schema_version"), version),
-		},
-	}
-}
+// FirstVersion is the version of the tables that FirstMigration makes. Earlier ones were never released.
+const FirstVersion = 11
 
-// OwnSchema is version 9. Since then, a feed's record has an empty schema if its table is in the schema of
-// rowfeed's own tables. And publishers keep the spelling of a key that its tables have. A binary that knows
-// neither must not publish. The version number keeps it from doing so.
-func OwnSchema(s Spelling, n Names) Migration {
+// FirstMigration makes the tables, and their indexes, that a file of statements creates, in its order.
+func FirstMigration(s Spelling, n Names, file *Statements) Migration {
 	table := func(base string) string { return Qualified(s, n.Table(base)) }
-	return Migration{
-		Version: 9,
-		Title:   "tables beside rowfeed's own, texts of keys",
-		Up: []string{
-			"UPDATE " + table("feeds") + " SET source_schema = '' WHERE source_schema = " + s.Literal(n.Schema),
-			"INSERT INTO " + table("schema_version") + " (version, applied_at) VALUES (9, " + s.Now() + ")",
-		},
-		// the table of feeds is dropped, too
-		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 9"},
+	m := Migration{Version: FirstVersion, Title: "rowfeed's tables"}
+	for _, name := range file.order {
+		st, err := file.Render(s, n, name)
+		if err != nil {
+			panic(err)
+		}
+		if text := st.String(); strings.HasPrefix(text, "CREATE ") {
+			m.Up = append(m.Up, text)
+			if strings.HasPrefix(text, "CREATE TABLE ") {
+				m.Down = slices.Insert(m.Down, 0, "DROP TABLE IF EXISTS "+table(name))
+			}
+		}
 	}
-}
-
-// Failures is version 10. The failure of a consumer is stored with its cursor, that of a publisher with its feed: what
-// fails, since when, how often, and when it is tried again. The index is for reading dead letters in pages, the oldest
-// first. once returns the statements that run ddl, which adds a "column" or an "index" with this name to a table.
-func Failures(s Spelling, n Names, once func(kind, table, name, ddl string) []string) Migration {
-	table := func(base string) string { return Qualified(s, n.Table(base)) }
-	if once == nil {
-		once = func(_, _, _, ddl string) []string { return []string{ddl} }
-	}
-	m := Migration{
-		Version: 10,
-		Title:   "failures of consumers and publishers",
-		// the tables are dropped, too
-		Down: []string{"DELETE FROM " + table("schema_version") + " WHERE version = 10"},
-	}
-	for _, c := range []struct{ table, name, kind string }{
-		{"cursors", "failing_since", "bigint"}, {"cursors", "attempts", "bigint"}, {"cursors", "next_try", "bigint"},
-		{"cursors", "target", "text"},
-		{"feeds", "failure", "text"}, {"feeds", "failing_since", "bigint"}, {"feeds", "attempts", "bigint"},
-		{"feeds", "next_try", "bigint"},
-	} {
-		m.Up = append(m.Up, once("column", c.table, c.name,
-			"ALTER TABLE "+table(c.table)+" ADD COLUMN "+c.name+" "+c.kind)...)
-	}
-	// Failures that consumers had before get the time of their cursor's last change.
-	m.Up = append(m.Up, "UPDATE "+table("cursors")+" SET failing_since = updated_at, attempts = 1"+
-		" WHERE failure IS NOT NULL AND failing_since IS NULL")
-	first := n.Table("dead_letters_first").Name
-	m.Up = append(m.Up, once("index", "dead_letters", first, "CREATE INDEX "+s.Quote(first)+" ON "+
-		table("dead_letters")+" (consumer, feed, shard, first_at, key_digest)")...)
-	m.Up = append(m.Up, "INSERT INTO "+table("schema_version")+" (version, applied_at) VALUES (10, "+s.Now()+")")
+	m.Up = append(m.Up, fmt.Sprintf("INSERT INTO %s (version, applied_at) VALUES (%d, %s)", table("schema_version"),
+		m.Version, s.Now()))
 	return m
-}
-
-// Terms is version 11. A feed's sequence has the term of its present publisher, or NULL if that publisher is another
-// program. The table of terms keeps up to which position each other term went, and when it ended: see package history.
-// create makes a table with these columns unless it exists. once is that of Failures.
-func Terms(s Spelling, n Names, once func(kind, table, name, ddl string) []string,
-	create func(base, columns string) string) Migration {
-	table := func(base string) string { return Qualified(s, n.Table(base)) }
-	add := "ALTER TABLE " + table("sequences") + " ADD COLUMN term bigint"
-	up := []string{add}
-	if once != nil {
-		up = once("column", "sequences", "term", add)
-	}
-	return Migration{
-		Version: 11,
-		Title:   "terms of publishers",
-		Up: append(up,
-			create("terms", `
-  term bigint NOT NULL,
-  upto bigint NOT NULL,
-  ended_at bigint NOT NULL,
-  PRIMARY KEY (feed, term)
-`),
-			"INSERT INTO "+table("schema_version")+" (version, applied_at) VALUES (11, "+s.Now()+")"),
-		Down: []string{
-			"DROP TABLE IF EXISTS " + table("terms"),
-			"DELETE FROM " + table("schema_version") + " WHERE version = 11",
-		},
-	}
 }

@@ -20,10 +20,12 @@ func ReadShard(s Spelling, b *Builder, f *Feed, shard int, more ...string) strin
 // ScanShard runs a query of ReadShard. The error is sql.ErrNoRows if the shard has no row.
 func ScanShard(ctx context.Context, q Querier, shard int, query string, args []any, more ...any) (Shard, error) {
 	row := Shard{Shard: shard}
-	err := QueryRow(ctx, q, query, args, append([]any{&row.TimeMillis, &row.High, &row.Low, &row.Nonces, &row.Now},
-		more...)...)
+	err := QueryRow(ctx, q, query, args, append(row.Dest(), more...)...)
 	return row, err
 }
+
+// Dest returns the destinations of the columns time_ms, ulid_high, ulid_low, witness, and the clock.
+func (s *Shard) Dest() []any { return []any{&s.TimeMillis, &s.High, &s.Low, &s.Nonces, &s.Now} }
 
 // ReadNonces returns a query for the nonces in a shard's row.
 func ReadNonces(s Spelling, b *Builder, f *Feed, shard int) string {

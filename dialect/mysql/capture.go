@@ -2,20 +2,30 @@ package mysql
 
 import (
 	"context"
+	_ "embed" // for capture.sql
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+//go:embed capture.sql
+var captureFile string
+
+var capture = dialect.NewStatements(captureFile)
+
 // trigger is one of a feed's triggers.
 type trigger struct {
-	event string // INSERT, UPDATE, DELETE
-	names [2]string
-	body  string
+	event     string // INSERT, UPDATE, DELETE
+	names     [2]string
+	statement string // of capture.sql, with these arguments
+	args      dialect.Args
+	body      string
 }
 
 // triggerNames returns the two names that a trigger may have. Repair makes the new trigger under the name that
@@ -39,16 +49,14 @@ func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed,
 
 // TriggerNames implements [dialect.Schema].
 func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
-	for _, event := range []string{"INSERT", "UPDATE", "DELETE"} {
+	for _, event := range events {
 		two := triggerNames(f, event)
 		names = append(names, two[:]...)
 	}
 	return names
 }
 
-// triggers returns the feed's triggers as rowfeed makes them. They append keys and do nothing else. They run on
-// every UPDATE, because a comparison of values would miss changes: of columns that were added later, and of
-// values that are equal by collation. They read only key columns.
+// triggers returns the feed's triggers as rowfeed makes them.
 func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
 	if f.Capture != feedtype.CaptureTrigger {
 		return nil, nil
@@ -57,31 +65,25 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 	if err != nil {
 		return nil, err
 	}
-	insert := func(row string) string {
-		return "INSERT INTO " + dialect.Qualified(d, changes) + " (" +
-			strings.Join(dialect.StoredRefs(d, f, ""), ", ") +
-			") VALUES (" + strings.Join(dialect.KeyRefs(d, f, row), ", ") + ")"
+	args := dialect.Args{"changes": dialect.SQL(dialect.Qualified(d, changes))}
+	statements := []string{"capture_inserts", "capture_updates", "capture_deletes"}
+	if f.Outbox {
+		statements = []string{"record_inserts", "record_updates"}
+		args["shard"] = dialect.SQL(f.ShardOf(d, "NEW"))
 	}
-	same := dialect.Pairwise(dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW"), " <=> ", " AND ")
-	if f.Outbox { // rows are only appended, and a row with another key counts as another row
-		record := dialect.RecordOf(d, f, changes, f.ShardOf(d, "NEW"), "NEW")
-		return []trigger{
-			{event: "INSERT", names: triggerNames(f, "INSERT"), body: record},
-			{event: "UPDATE", names: triggerNames(f, "UPDATE"), body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " +
-				record + ";\n  END IF;\nEND"},
-		}, nil
-	}
-	all := []trigger{
-		{event: "INSERT", body: insert("NEW")},
-		{event: "UPDATE", body: "BEGIN\n  IF NOT (" + same + ") THEN\n    " + insert("OLD") + ";\n  END IF;\n  " +
-			insert("NEW") + ";\nEND"},
-		{event: "DELETE", body: insert("OLD")},
-	}
-	for i := range all {
-		all[i].names = triggerNames(f, all[i].event)
+	var all []trigger
+	for i, statement := range statements {
+		event := events[i]
+		tr := trigger{event: event, names: triggerNames(f, event), statement: statement, args: args}
+		made := d.createTrigger(f, tr, "", t.Name).SQL
+		_, tr.body, _ = strings.Cut(made, " FOR EACH ROW\n")
+		all = append(all, tr)
 	}
 	return all, nil
 }
+
+// events are what triggers fire on.
+var events = []string{"INSERT", "UPDATE", "DELETE"}
 
 // triggerTarget returns the table of changes, or the outbox, as a trigger has to name it. MySQL looks up a name
 // without database in the trigger's database, not in the writer's. If both are in the same database, the name
@@ -101,35 +103,37 @@ func triggerTarget(f *dialect.Feed, t *dialect.Table) (feedtype.TableName, error
 	return changes, nil
 }
 
-// keyMode is the sql_mode under which keys are copied. It accepts all that the source has accepted, such as a
-// zero date, and never shortens a value to fit. A trigger keeps the sql_mode of the session that made it. With
-// the server's default mode, it would fail the writes of sessions with a laxer one.
+// keyMode is the sql_mode under which keys are copied: see the statement key_mode.
 const keyMode = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES"
-
-var modeStep = dialect.Step{Note: "triggers and routines keep this mode: they take every key that the table takes, " +
-	"and shorten none",
-	SQL: "SET SESSION sql_mode = '" + keyMode + "'"}
 
 // triggerSession returns the steps before triggers are made. They are made in the current database: see
 // createTrigger.
-func (d Dialect) triggerSession(t *dialect.Table) []dialect.Step {
-	steps := []dialect.Step{modeStep}
+func (d Dialect) triggerSession(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	steps := d.steps(f, "key_mode")
 	if t.Name.Schema != "" {
-		steps = append(steps, dialect.Step{SQL: "USE " + d.Quote(t.Name.Schema),
-			Note: "triggers do not name their database, so that a dump can be loaded into another one"})
+		steps = append(steps, capture.Step(d, f, "use", dialect.Args{"database": dialect.SQL(d.Quote(t.Name.Schema))}))
 	}
 	return steps
 }
 
-// createTrigger returns a statement that names no database. MariaDB stores the text of the statement, which a
-// dump repeats wherever it is loaded.
-func (d Dialect) createTrigger(tr trigger, name string, t feedtype.TableName) string {
-	return "CREATE TRIGGER " + d.Quote(name) + " AFTER " + tr.event + " ON " + d.Quote(t.Name) +
-		" FOR EACH ROW\n" + tr.body
+// createTrigger returns a statement that names no database.
+func (d Dialect) createTrigger(f *dialect.Feed, tr trigger, name string, t feedtype.TableName) dialect.Step {
+	args := maps.Clone(tr.args)
+	args["name"], args["table"] = dialect.SQL(d.Quote(name)), dialect.SQL(d.Quote(t.Name))
+	return capture.Step(d, f, tr.statement, args)
 }
 
-func (d Dialect) dropTrigger(schema, name string) string {
-	return "DROP TRIGGER IF EXISTS " + dialect.Qualified(d, feedtype.TableName{Schema: schema, Name: name})
+// triggerName is the argument of a statement that drops a trigger.
+func (d Dialect) triggerName(schema, name string) dialect.Args {
+	return dialect.Args{"name": dialect.SQL(dialect.Qualified(d, feedtype.TableName{Schema: schema, Name: name}))}
+}
+
+// steps returns statements of capture.sql without arguments.
+func (d Dialect) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
+	for _, name := range names {
+		steps = append(steps, capture.Step(d, f, name, nil))
+	}
+	return steps
 }
 
 // FeedUp implements [dialect.Schema].
@@ -144,21 +148,19 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	}
 	steps = append(steps, d.rowColumns(f, t)...)
 	if len(all) > 0 {
-		steps = append(steps, d.triggerSession(t)...)
+		steps = append(steps, d.triggerSession(f, t)...)
 	}
 	for _, tr := range all {
 		// No change is lost between the two steps, because the rows are recorded after FeedUp.
 		steps = append(steps,
-			dialect.Step{Note: "what a run that broke off may have left",
-				SQL: d.dropTrigger(t.Name.Schema, tr.names[0])},
-			dialect.Step{Note: "record the keys of every " + tr.event, SQL: d.createTrigger(tr, tr.names[0], t.Name)})
+			capture.Step(d, f, "drop_left_trigger", d.triggerName(t.Name.Schema, tr.names[0])),
+			d.createTrigger(f, tr, tr.names[0], t.Name))
 	}
 	return steps, nil
 }
 
 // tables returns the steps that make the feed's missing tables.
 func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
-	var columns []string
 	for _, c := range f.Key {
 		if baseType(c.Type) == "timestamp" {
 			// A trigger in MySQL copies a TIMESTAMP through the writer's local time. In the hour that the end
@@ -168,49 +170,16 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 				"next when summer time ends: "+
 				"use another unique index with --key, or make the column a DATETIME", c.Name)
 		}
-		columns = append(columns, "  "+d.keyColumn(c))
 	}
-	if len(columns) == 0 {
+	switch {
+	case len(f.Key) == 0:
 		return nil, errors.New("the key has no columns")
+	case f.Outbox:
+		return d.steps(f, "outbox", "places"), nil
+	case f.InRows():
+		return d.steps(f, "batch", "changes", "positions"), nil
 	}
-	keys := strings.Join(columns, ",\n")
-	if f.Outbox {
-		return d.outboxTables(f, keys), nil
-	}
-	var steps []dialect.Step
-	if f.InRows() {
-		steps = append(steps, dialect.Step{Note: "the keys that a publisher is at; empty between its transactions",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Batch()) +
-				" (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + "\n)" + tableOptions})
-	}
-	byBucket := ""
-	if f.ByBucket() { // for pages of a part of the shards
-		byBucket = ",\n  KEY " + bucketIndex + " " + bucketColumns
-	}
-	return append(steps, []dialect.Step{
-		{Note: "changes waiting for the publisher; writers only append, publishers only delete",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) +
-				" (\n  seq bigint NOT NULL AUTO_INCREMENT PRIMARY KEY,\n" + keys + `,
-  kind tinyint NOT NULL DEFAULT 0,
-  changed_at timestamp(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6)
-)` + tableOptions},
-		// The lock on the sequence makes feed_sync_id unique. Its index is not unique: so ON DUPLICATE KEY
-		// UPDATE can only meet the key, and takes no gap lock on this index. The index covers all that a page
-		// reads. MySQL fetches 500 rows ahead; with a smaller index these are 500 lookups for the shortest page
-		// (5 ms instead of 1).
-		{Note: "the place of every key in the feed; written by publishers only",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Positions()) + " (\n" + keys + `,
-  feed_sync_id bigint NOT NULL,
-  shard int NOT NULL,
-  bucket int NOT NULL,
-  deleted tinyint NOT NULL,
-  hidden tinyint NOT NULL,
-  published_at bigint NOT NULL,
-  PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `),
-  KEY feed_sync_id (feed_sync_id, shard, deleted, hidden, published_at),
-  KEY deleted (deleted)` + byBucket + `
-)` + tableOptions},
-	}...), nil
+	return d.steps(f, "changes", "positions"), nil
 }
 
 // keyColumn returns the declaration of a key column in rowfeed's tables.
@@ -218,27 +187,97 @@ func (d Dialect) keyColumn(c dialect.Column) string {
 	return d.Quote(c.Stored) + " " + c.Decl + " NOT NULL"
 }
 
-// FeedDown implements [dialect.Schema]. It drops the triggers first: without its table, a trigger would fail
-// every write.
+// FeedDown implements [dialect.Schema].
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.dropRowColumns(f, t)
 	if f.InRows() {
-		steps = append(steps, dialect.Step{Note: "the publisher's list of keys",
-			SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Batch())})
+		steps = append(steps, d.steps(f, "drop_batch")...)
 	}
-	for _, event := range []string{"INSERT", "UPDATE", "DELETE"} {
+	for _, event := range events {
 		for _, name := range triggerNames(f, event) {
-			steps = append(steps, dialect.Step{Note: "stop recording", SQL: d.dropTrigger(f.Source.Schema, name)})
+			steps = append(steps, capture.Step(d, f, "drop_trigger", d.triggerName(f.Source.Schema, name)))
 		}
 	}
 	if f.Outbox {
-		return append(steps,
-			dialect.Step{Note: "forget the records that wait",
-				SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
-			dialect.Step{Note: "forget the places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())})
+		return append(steps, d.steps(f, "drop_outbox", "drop_places")...)
 	}
-	return append(steps,
-		dialect.Step{Note: "forget the changes that wait",
-			SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
-		dialect.Step{Note: "forget the positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())})
+	return append(steps, d.steps(f, "drop_changes", "drop_positions")...)
+}
+
+// BucketIndex implements [dialect.Schema].
+func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	indexes, err := indexNames(ctx, q, f.Positions())
+	if err != nil {
+		return nil, err
+	}
+	steps := d.steps(f, "bucket_index", "drop_bucket_index")
+	return dialect.BucketSteps(f, slices.Contains(indexes, "bucket"), steps[0], steps[1]), nil
+}
+
+// rowIndex is the name of the index on the user's table for a feed whose rows hold their positions.
+func rowIndex(f *dialect.Feed) string { return f.Object("row_position") }
+
+// maxIndexed is the maximum number of columns in an index of MySQL. MariaDB accepts twice as many. A key can
+// have the same number, so the index leaves out what does not fit.
+const maxIndexed = 16
+
+// rowColumns adds what the user's table lacks.
+func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() {
+		return nil
+	}
+	of := *f
+	of.Source = t.Name
+	f = &of
+	types := map[string]dialect.SQL{dialect.PositionColumn: "bigint NULL",
+		dialect.ShardColumn: "int NOT NULL DEFAULT 0"}
+	var adds []dialect.Built
+	for _, name := range f.MissingColumns(t) {
+		adds = append(adds, capture.For(d, f, "add_column").With(dialect.Args{"column": dialect.SQL(d.Quote(name)),
+			"type": types[name]}))
+	}
+	var steps []dialect.Step
+	if len(adds) > 0 {
+		steps = append(steps, capture.Step(d, f, "add_columns", dialect.Args{"adds": dialect.Joined(", ", adds)}))
+	}
+	made := slices.Contains(t.Indexes, rowIndex(f))
+	if made && len(adds) > 0 {
+		steps = append(steps, d.steps(f, "drop_rest_of_index")...)
+		made = false
+	}
+	if !made {
+		columns := append([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, "")...)
+		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
+			return strings.EqualFold(c.Name, dialect.ShardColumn)
+		}) {
+			columns = append(columns, dialect.ShardColumn)
+		}
+		columns = columns[:min(len(columns), maxIndexed)]
+		steps = append(steps, capture.Step(d, f, "row_index", dialect.Args{
+			"columns": dialect.SQL(strings.Join(columns, ", "))}))
+	}
+	return steps
+}
+
+// dropRowColumns drops only what rowfeed added.
+func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() || t == nil {
+		return nil
+	}
+	of := *f
+	of.Source = t.Name
+	var drops []string
+	if slices.Contains(t.Indexes, rowIndex(f)) {
+		drops = append(drops, "DROP INDEX "+d.Quote(rowIndex(f)))
+	}
+	for _, name := range f.Added {
+		if t.Column(name) != nil {
+			drops = append(drops, "DROP COLUMN "+d.Quote(name))
+		}
+	}
+	if len(drops) == 0 {
+		return nil
+	}
+	return []dialect.Step{capture.Step(d, &of, "drop_own",
+		dialect.Args{"drops": dialect.SQL(strings.Join(drops, ", "))})}
 }

@@ -3,86 +3,11 @@ package mysql
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
-
-// rowIndex is the name of the index on the user's table for a feed whose rows hold their positions. It has
-// positions in ascending order, and rows that wait in key order, so neither needs a lookup of rows. It is not
-// unique: with a unique index on feed_sync_id, the locking read of PlaceRows sorts, and locks, every row that
-// waits.
-func rowIndex(f *dialect.Feed) string { return f.Object("row_position") }
-
-// invisible hides the columns from SELECT * and from INSERT without a list of columns, on servers that can.
-// Each server takes the other's word for a comment.
-const invisible = " /*!80023 INVISIBLE */ /*M! INVISIBLE */"
-
-// maxIndexed is the maximum number of columns in an index of MySQL. MariaDB accepts twice as many. A key can
-// have the same number, so the index leaves out what does not fit.
-const maxIndexed = 16
-
-// rowColumns adds what the user's table lacks: first the columns, which takes no time, then the index. The
-// table can be written while the index is made.
-func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	if !f.InRows() {
-		return nil
-	}
-	source := dialect.Qualified(d, t.Name)
-	decls := map[string]string{dialect.PositionColumn: "bigint NULL", dialect.ShardColumn: "int NOT NULL DEFAULT 0"}
-	var adds []string
-	for _, name := range f.MissingColumns(t) {
-		adds = append(adds, "ADD COLUMN "+d.Quote(name)+" "+decls[name]+invisible)
-	}
-	var steps []dialect.Step
-	if len(adds) > 0 {
-		steps = append(steps, dialect.Step{Note: "each row's position, NULL while it waits for one, and shard",
-			SQL: "ALTER TABLE " + source + " " + strings.Join(adds, ", ")})
-	}
-	made := slices.Contains(t.Indexes, rowIndex(f))
-	if made && len(adds) > 0 {
-		// A column that was dropped is removed from the index, which stays.
-		steps = append(steps, dialect.Step{Note: "what is left of the index",
-			SQL: "ALTER TABLE " + source + " DROP INDEX " + d.Quote(rowIndex(f))})
-		made = false
-	}
-	if !made {
-		columns := append([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, "")...)
-		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
-			return strings.EqualFold(c.Name, dialect.ShardColumn)
-		}) {
-			columns = append(columns, dialect.ShardColumn)
-		}
-		columns = columns[:min(len(columns), maxIndexed)]
-		steps = append(steps, dialect.Step{Note: "pages are read in this order; rows that wait are found in key order",
-			SQL: "ALTER TABLE " + source + " ADD INDEX " + d.Quote(rowIndex(f)) + " (" + strings.Join(columns, ", ") +
-				")"})
-	}
-	return steps
-}
-
-// dropRowColumns drops only what rowfeed added.
-func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	if !f.InRows() || t == nil {
-		return nil
-	}
-	var drops []string
-	if slices.Contains(t.Indexes, rowIndex(f)) {
-		drops = append(drops, "DROP INDEX "+d.Quote(rowIndex(f)))
-	}
-	for _, name := range f.Added {
-		if t.Column(name) != nil {
-			drops = append(drops, "DROP COLUMN "+d.Quote(name))
-		}
-	}
-	if len(drops) == 0 {
-		return nil
-	}
-	return []dialect.Step{{Note: "what the table got", SQL: "ALTER TABLE " + dialect.Qualified(d, t.Name) + " " +
-		strings.Join(drops, ", ")}}
-}
 
 // PlaceRows implements [dialect.Publish] by four statements. DESIGN.md describes other forms, which wait for
 // writers. The locking read follows the index and skips rows that other transactions have locked. It copies

@@ -274,7 +274,7 @@ func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		if err != nil {
 			return "", err
 		}
-		drop := d.dropTrigger(v[0], v[1])
+		drop := capture.Step(d, f, "drop_trigger", d.triggerName(v[0], v[1])).SQL
 		return fmt.Sprintf("trigger %s.%s on table %s.%s writes into this feed's tables, "+
 			"as those of a copy of database %s do: run `%s`", v[0], v[1], v[0], v[2], t.Name.Schema, drop), nil
 	})

@@ -57,25 +57,6 @@ func (s *commitLog) forgetful() error {
 	return errors.New("sql_log_bin is off in this session: leave it on")
 }
 
-// flushTable makes the table that Flush writes.
-func (d Dialect) flushTable(table func(base string) string) dialect.Migration {
-	return dialect.Migration{
-		Version: 3,
-		Title:   "flushes",
-		Up: []string{
-			"CREATE TABLE IF NOT EXISTS " + table("flushes") + ` (
-  id int NOT NULL PRIMARY KEY,
-  flush_count bigint NOT NULL
-)` + tableOptions,
-			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (3, " + d.Now() + ")",
-		},
-		Down: []string{
-			"DROP TABLE IF EXISTS " + table("flushes"),
-			"DELETE FROM " + table("schema_version") + " WHERE version = 3",
-		},
-	}
-}
-
 // Flush implements [dialect.Read]. It changes a row, because a commit without changes flushes nothing. There
 // are 16 rows, so that several readers can commit concurrently. It never writes on a replica, even if the user
 // may.

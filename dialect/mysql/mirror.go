@@ -7,6 +7,14 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+// InsertNew implements [dialect.Spelling] with INSERT IGNORE. For a row that exists already, the rows affected
+// are then 0, whatever the driver's clientFoundRows. IGNORE also cuts values that are too long, so rowfeed
+// checks their lengths before.
+func (Dialect) InsertNew(table string, columns, values, _ []string) string {
+	return "INSERT IGNORE INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.Join(values, ", ") + ")"
+}
+
 // Upsert implements [dialect.Spelling]. ON DUPLICATE KEY finds a row by any of its unique indexes, and cannot
 // be limited to one. So the statement also sets the key columns. A row with the same value in another unique
 // index becomes the new row, as if it had been deleted first. Without that, it would get the values of another

@@ -7,12 +7,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// This is the index for pages of a part. It covers all that they read of positions.
-const (
-	bucketIndex   = "bucket"
-	bucketColumns = "(bucket, feed_sync_id, shard, deleted, hidden, published_at)"
-)
-
 const shardList = "JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j"
 
 // SetShards implements [dialect.Publish]. It finds keys by their positions in an index that begins with these,
@@ -46,18 +40,4 @@ func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.F
 		return 0, err
 	}
 	return tx.Exec(ctx, update+join+" SET t.shard = j.shard"+keep, dialect.ShardList(places))
-}
-
-// BucketIndex implements [dialect.Schema]. The table can be read and written meanwhile.
-func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
-	indexes, err := indexNames(ctx, q, f.Positions())
-	if err != nil {
-		return nil, err
-	}
-	alter := "ALTER TABLE " + dialect.Qualified(d, f.Positions())
-	return dialect.BucketSteps(f, slices.Contains(indexes, bucketIndex),
-		dialect.Step{Note: "pages of a part of the shards are read in this order",
-			SQL: alter + " ADD INDEX " + d.Quote(bucketIndex) + " " + bucketColumns},
-		dialect.Step{Note: "pages of a part of the shards are read otherwise",
-			SQL: alter + " DROP INDEX " + d.Quote(bucketIndex)}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"database/sql/driver"
+	_ "embed" // for schema.sql
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -14,83 +15,46 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// tableOptions end the definition of rowfeed's tables. In DYNAMIC rows, an index can have keys as long as the
-// source's, whatever innodb_default_row_format says.
-const tableOptions = " ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+//go:embed schema.sql
+var schemaFile string
 
-// CurrentSchema implements [dialect.Schema]. It returns the connection's database. Names in a trigger are
-// looked up in the trigger's own database, so it must be known.
-func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (string, error) {
+var schema = dialect.NewStatements(schemaFile)
+
+// CurrentSchema implements [dialect.Schema]. It returns the connection's database.
+func (d Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (string, error) {
 	if q == nil {
 		return "", nil
 	}
-	var schema sql.NullString
-	err := dialect.QueryRow(ctx, q, "SELECT DATABASE()", nil, &schema)
-	if err == nil && schema.String == "" {
+	var name sql.NullString
+	err := dialect.One(ctx, q, d, statement(schema, "current_schema"), nil, &name)
+	if err == nil && name.String == "" {
 		err = errors.New("the connection has no current database: name one in the database URL, or give --schema")
 	}
-	return schema.String, err
+	return name.String, err
 }
 
-// Migrations implements [dialect.Schema]. DDL commits by itself, so every statement can be repeated, and the
-// version's row is written last.
+// statement returns a statement that depends on nothing.
+func statement(file *dialect.Statements, name string) dialect.Statement {
+	st, err := file.Render(New(), dialect.Names{}, name)
+	if err != nil {
+		panic(err)
+	}
+	return st
+}
+
+// Migrations implements [dialect.Schema].
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
-	table := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
-	name := func(size string) string { return " varchar(" + size + ") CHARACTER SET ascii COLLATE ascii_bin" }
-	return []dialect.Migration{{
-		Version: 1,
-		Title:   "feeds and sequences",
-		Up: []string{
-			"CREATE TABLE IF NOT EXISTS " + table("schema_version") + ` (
-  version int NOT NULL PRIMARY KEY,
-  applied_at bigint NOT NULL
-)` + tableOptions,
-			"CREATE TABLE IF NOT EXISTS " + table("sequences") + ` (
-  name` + name("255") + ` NOT NULL PRIMARY KEY,
-  value bigint NOT NULL,
-  version bigint NOT NULL,
-  updated_at bigint NOT NULL
-)` + tableOptions,
-			"CREATE TABLE IF NOT EXISTS " + table("feeds") + ` (
-  name` + name("39") + ` NOT NULL PRIMARY KEY,
-  mode` + name("20") + ` NOT NULL,
-  capture` + name("20") + ` NOT NULL,
-  state` + name("20") + ` NOT NULL,
-  generation bigint NOT NULL,
-  source_schema varchar(64) NULL,
-  source_table varchar(64) NOT NULL,
-  key_columns longtext NOT NULL,
-  delivered_columns longtext NULL,
-  options longtext NOT NULL,
-  data_shards int NOT NULL DEFAULT 1,
-  shard_column varchar(64) NULL,
-  tombstones_seconds bigint NOT NULL,
-  tombstones_below bigint NOT NULL DEFAULT 0,
-  database_identity varchar(255) NULL,
-  fill_after longtext NULL,
-  created_at bigint NOT NULL
-)` + tableOptions,
-			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (1, " + d.Now() + ")",
-		},
-		Down: []string{
-			"DROP TABLE IF EXISTS " + table("feeds"),
-			"DROP TABLE IF EXISTS " + table("sequences"),
-			"DROP TABLE IF EXISTS " + table("schema_version"),
-		},
-	}, d.consumerTables(table), d.flushTable(table), d.leaseTable(table), d.letterShards(n, table),
-		d.cursorFailures(n, table), d.shardTable(table), d.accessTables(table),
-		dialect.OwnSchema(d, n), dialect.Failures(d, n, d.once(n)),
-		dialect.Terms(d, n, d.once(n), func(base, columns string) string {
-			return "CREATE TABLE IF NOT EXISTS " + table(base) + " (\n  feed" + name("39") + " NOT NULL," + columns +
-				")" + tableOptions
-		})}
+	return []dialect.Migration{dialect.FirstMigration(d, n, schema)}
 }
 
 // SchemaVersion implements [dialect.Schema].
 func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
+	newest, err := schema.Render(d, n, "version")
+	if err != nil {
+		return 0, err
+	}
 	var version sql.NullInt64
-	err := dialect.QueryRow(ctx, q, "SELECT MAX(version) FROM "+dialect.Qualified(d, n.Table("schema_version")),
-		nil, &version)
+	err = dialect.One(ctx, q, d, newest, nil, &version)
 	if number, _ := dialect.CodeField(err, "Number"); number == errNoSuchTable {
 		return 0, nil
 	}

@@ -12,49 +12,6 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// shardTable makes the table of shards and the table of consumers of ULID feeds. The table of shards has the
-// state of each shard, the position up to which its entries were purged (below_high, below_low), and the state
-// of back-fill. live_from is the time, in milliseconds, at which the live part of the shard begins. Back-fill
-// places rows below it. It is 0 until the live part begins. filled_by is the run of back-fill that came to the
-// shard first.
-//
-// The table of consumers has what a consumer's shards of such a feed have in common.
-func (d Dialect) shardTable(table func(base string) string) dialect.Migration {
-	return dialect.Migration{
-		Version: 7,
-		Title:   "shards with ULIDs",
-		Up: []string{
-			"CREATE TABLE IF NOT EXISTS " + table("shards") + ` (
-  feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  shard bigint NOT NULL,
-  time_ms bigint NOT NULL,
-  ulid_high bigint NOT NULL,
-  ulid_low bigint NOT NULL,
-  below_high bigint NOT NULL DEFAULT 0,
-  below_low bigint NOT NULL DEFAULT 0,
-  witness varchar(200) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  live_from bigint NOT NULL DEFAULT 0,
-  filled_by bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (feed, shard)
-)` + tableOptions,
-			"CREATE TABLE IF NOT EXISTS " + table("consumers") + ` (
-  consumer varchar(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-  shard_count int NOT NULL,
-  paused smallint NOT NULL,
-  version bigint NOT NULL,
-  PRIMARY KEY (consumer, feed)
-)` + tableOptions,
-			"INSERT IGNORE INTO " + table("schema_version") + " (version, applied_at) VALUES (7, " + d.Now() + ")",
-		},
-		Down: []string{
-			"DROP TABLE IF EXISTS " + table("consumers"),
-			"DROP TABLE IF EXISTS " + table("shards"),
-			"DELETE FROM " + table("schema_version") + " WHERE version = 7",
-		},
-	}
-}
-
 // LockShard implements [dialect.ULID]. An upsert locks the row, whether it exists or not. In REPEATABLE READ,
 // an UPDATE or a locking read of a missing row takes a gap lock, and two transactions that insert the rows of
 // different shards would deadlock. Only a savepoint tells whether there is a transaction: outside of one, it

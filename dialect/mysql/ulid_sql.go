@@ -29,7 +29,7 @@ const (
 // the first ULID, and the function cannot know whether they are the caller's.
 func (d Dialect) ULIDUp(f *dialect.Feed) []dialect.Step {
 	count := fmt.Sprint(int64(dialect.ULIDsPerLock))
-	steps := append(d.ULIDDown(f), modeStep) // no CREATE OR REPLACE is known to both servers
+	steps := append(d.ULIDDown(f), d.steps(f, "key_mode")...) // no CREATE OR REPLACE is known to both servers
 	return append(steps, dialect.Step{Note: "takes ULIDs of a shard, and the shard for the rest of the transaction",
 		SQL: "CREATE PROCEDURE " + dialect.Qualified(d, f.LockRoutine()) +
 			`(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16), OUT p_ulid_high bigint, ` +

@@ -22,7 +22,7 @@ type found struct {
 
 func (x found) is(tr trigger, t *dialect.Table) bool {
 	return x.table == t.Name.Name && slices.Contains(tr.names[:], x.name) &&
-		x.event == tr.event && x.timing == "AFTER" && x.body == tr.body
+		x.event == tr.event && x.timing == "AFTER" && dialect.SameText(x.body, tr.body)
 }
 
 // state says which of a feed's objects exist, and which should.
@@ -299,17 +299,17 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			continue
 		}
 		for _, c := range s.misfits(table.Name) {
-			steps = append(steps, dialect.Step{Note: "declare the key as the table does",
-				SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " MODIFY " + d.keyColumn(c)})
+			steps = append(steps, capture.Step(d, f, "declare_key", dialect.Args{
+				"table": dialect.SQL(dialect.Qualified(d, table)), "column": dialect.SQL(d.keyColumn(c))}))
 		}
 	}
 	steps = append(steps, d.rowColumns(f, t)...)
 	if len(s.wanted) > 0 {
-		steps = append(steps, d.triggerSession(t)...)
+		steps = append(steps, d.triggerSession(f, t)...)
 	}
 	stale := s.stale(t)
 	drop := func(x found) {
-		steps = append(steps, dialect.Step{Note: "the stale trigger", SQL: d.dropTrigger(t.Name.Schema, x.name)})
+		steps = append(steps, capture.Step(d, f, "drop_stale_trigger", d.triggerName(t.Name.Schema, x.name)))
 		stale = slices.DeleteFunc(stale, func(y found) bool { return x.name == y.name })
 	}
 	taken := func(name string) int { return slices.IndexFunc(stale, func(x found) bool { return x.name == name }) }
@@ -324,8 +324,7 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 				drop(stale[i])
 			}
 		}
-		steps = append(steps, dialect.Step{Note: "record the keys of every " + tr.event,
-			SQL: d.createTrigger(tr, name, t.Name)})
+		steps = append(steps, d.createTrigger(f, tr, name, t.Name))
 	}
 	for len(stale) > 0 {
 		drop(stale[0])

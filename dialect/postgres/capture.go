@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	_ "embed" // for capture.sql
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
+
+//go:embed capture.sql
+var captureFile string
+
+var capture = dialect.NewStatements(captureFile)
 
 // FeedUp implements [dialect.Schema]. It runs in one transaction. The triggers come last, because they lock the
 // source table against writers.
@@ -19,9 +25,16 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 				"use another unique index with --key", c.Name)
 		}
 	}
-	steps := append(d.tables(f), d.rowColumns(f, t)...)
-	if f.Outbox {
-		steps = d.outboxTables(f)
+	names := []string{"changes", "positions", "position_index", "deleted_index"}
+	switch {
+	case f.Outbox:
+		names = []string{"outbox", "outbox_index", "places"}
+	case f.ByBucket():
+		names = append(names, "bucket_index")
+	}
+	steps := d.steps(f, names...)
+	if !f.Outbox {
+		steps = append(steps, d.rowColumns(f, t)...)
 	}
 	if f.Capture != feedtype.CaptureTrigger {
 		return steps, nil
@@ -29,113 +42,21 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	return append(steps, d.triggers(f, t)...), nil
 }
 
-func (d Dialect) tables(f *dialect.Feed) []dialect.Step {
-	var decls []string
-	for _, c := range f.Key {
-		decls = append(decls, d.Quote(c.Stored)+" "+c.Decl+" NOT NULL")
-	}
-	key := strings.Join(decls, ",\n  ")
-	steps := []dialect.Step{
-		// The identity's sequence caches one value, so seqs follow the order of the INSERTs.
-		{Note: "changes: which keys were written; writers append, publishers delete what they have published",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + ` (
-  seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  ` + key + `,
-  kind smallint NOT NULL DEFAULT 0,
-  changed_at timestamptz NOT NULL DEFAULT clock_timestamp()
-) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)`},
-		{Note: "positions: where each key stands in the feed; only publishers write it",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Positions()) + ` (
-  ` + key + `,
-  feed_sync_id bigint NOT NULL,
-  shard integer NOT NULL,
-  bucket integer NOT NULL,
-  deleted smallint NOT NULL,
-  hidden smallint NOT NULL,
-  published_at bigint NOT NULL,
-  PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05)`},
-		{Note: "pages are read in this order; no position is given twice",
-			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " +
-				dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
-		{Note: "old tombstones are found here",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " +
-				dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
-	}
-	if f.ByBucket() {
-		steps = append(steps, d.bucketIndex(f))
+// step returns a statement of capture.sql with these texts as its arguments.
+func (d Dialect) step(f *dialect.Feed, name string, args dialect.Args) dialect.Step {
+	return quoted(capture.Step(d, f, name, args))
+}
+
+// steps returns statements of capture.sql without arguments.
+func (d Dialect) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
+	for _, name := range names {
+		steps = append(steps, d.step(f, name, nil))
 	}
 	return steps
 }
 
-// bucketIndex contains the shard, so that an entry of another shard in the same bucket is excluded by the index
-// alone.
-func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
-	return dialect.Step{Note: "pages of a part of the shards are read in this order",
-		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " +
-			dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard)"}
-}
-
 func (d Dialect) function(f *dialect.Feed, suffix string) string {
-	return dialect.Qualified(d, feedtype.TableName{Schema: f.Names.Schema, Name: f.Object(suffix)})
-}
-
-// captureBody returns the body of the trigger function. It appends keys and does nothing else. It runs on every
-// UPDATE and reads only key columns. So it also captures changes of columns that were added later, and of
-// values that compare as equal (collations, numeric scale, json). All its names and operators are qualified, so
-// that it works without a search_path of its own: see ownPath.
-func (d Dialect) captureBody(f *dialect.Feed) string {
-	record := "INSERT INTO " + dialect.Qualified(d, f.Changes()) + " (" +
-		strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ") VALUES "
-	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
-	return `
-BEGIN
-  IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND (` + d.otherKey(f) + `) THEN
-    ` + record + "(" + strings.Join(oldKey, ", ") + `);
-  END IF;
-  IF TG_OP OPERATOR(pg_catalog.<>) 'DELETE' THEN
-    ` + record + "(" + strings.Join(newKey, ", ") + `);
-  END IF;
-  RETURN NULL;
-END
-`
-}
-
-// otherKey returns the condition that an UPDATE has changed the key, whose columns are never NULL. If equal
-// values of a column can have different text, the condition compares bytes. The text of a float depends on
-// extra_float_digits, and the operator of the type may be in any schema. For equal values with different bytes,
-// the trigger records the old key in addition.
-func (d Dialect) otherKey(f *dialect.Feed) string {
-	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
-	moved := make([]string, len(f.Key))
-	for i, c := range f.Key {
-		if c.Exact {
-			moved[i] = oldKey[i] + " OPERATOR(pg_catalog.<>) " + newKey[i]
-		} else {
-			// PostgreSQL would compare two row constructors column by column; the cast makes them records.
-			moved[i] = "ROW(" + oldKey[i] + ")::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(" + newKey[i] + ")"
-		}
-	}
-	return strings.Join(moved, " OR ")
-}
-
-// truncateBody returns the body of the function that runs before a TRUNCATE of the table or of one partition.
-func (d Dialect) truncateBody(f *dialect.Feed) string {
-	// format() interprets % in the text.
-	text := strings.ReplaceAll("INSERT INTO "+dialect.Qualified(d, f.Changes())+" ("+
-		strings.Join(dialect.StoredRefs(d, f, ""), ", ")+") SELECT "+
-		strings.Join(dialect.KeyRefs(d, f, ""), ", "), "%", "%%") + " FROM %I.%I"
-	// A snapshot that is older than the TRUNCATE may not show all rows that it removes.
-	return `
-BEGIN
-  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-    RAISE EXCEPTION 'TRUNCATE of a table with a rowfeed feed needs READ COMMITTED'
-      USING ERRCODE = 'feature_not_supported', HINT = 'Begin the transaction in READ COMMITTED, or use DELETE.';
-  END IF;
-  EXECUTE format(` + d.Literal(text) + `, TG_TABLE_SCHEMA, TG_TABLE_NAME);
-  RETURN NULL;
-END
-`
+	return dialect.Qualified(d, f.Routine(suffix))
 }
 
 const (
@@ -146,14 +67,7 @@ const (
 	security = owned + " SET search_path = pg_catalog, pg_temp SET row_security = off"
 )
 
-// ownPath tells whether the trigger function sets a search_path of its own. Setting one costs a third of what
-// the trigger costs for each row. The capture function does without if the types of the key columns are all
-// built into the server, because then no code of users handles its values.
-//
-// With other types there are two dangers. After ALTER TABLE has changed the key's type, and until `feed
-// upgrade`, PostgreSQL casts the keys to the former type. And the CHECK of a domain may call functions of
-// users, which find names by the search_path. A writer could then make them run its own code with the owner's
-// rights.
+// ownPath tells whether a trigger function sets a search_path of its own: see the statement capture_function.
 func ownPath(f *dialect.Feed, suffix string) bool {
 	return suffix != "capture" || slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
 		name := baseName(c.Type)
@@ -166,53 +80,39 @@ var plain = []string{"int2", "int4", "int8", "text", "varchar", "uuid", "bool", 
 	"timestamptz",
 	"numeric", "float4", "float8", "bpchar"}
 
-func (d Dialect) functionStep(f *dialect.Feed, suffix, note, body string) dialect.Step {
-	rights := owned
-	if ownPath(f, suffix) {
-		rights = security
+// suffixes are the ends of the names of the feed's trigger functions, in the order in which they are made.
+func suffixes(f *dialect.Feed) []string {
+	if f.Outbox {
+		return []string{"capture"}
 	}
-	return dialect.Step{Note: note, SQL: "CREATE OR REPLACE FUNCTION " + d.function(f, suffix) +
-		"() RETURNS trigger LANGUAGE plpgsql " +
-		rights + " AS " + d.Literal(body)}
+	return []string{"capture", "truncate"}
 }
 
-// functions returns the bodies of the feed's trigger functions by suffix, and the suffixes in the order in
-// which the functions are made.
-func (d Dialect) functions(f *dialect.Feed) (suffixes []string, bodies map[string]string) {
-	if f.Outbox {
-		return []string{"capture"}, map[string]string{"capture": d.recordBody(f)}
+// functionStep returns the step that makes a trigger function.
+func (d Dialect) functionStep(f *dialect.Feed, suffix string) dialect.Step {
+	args := dialect.Args{"rights": dialect.SQL(owned)}
+	if ownPath(f, suffix) {
+		args["rights"] = dialect.SQL(security)
 	}
-	return []string{"capture", "truncate"},
-		map[string]string{"capture": d.captureBody(f), "truncate": d.truncateBody(f)}
+	if suffix == "truncate" {
+		all := capture.For(d, f, "record_all").String()
+		args["insert"] = dialect.SQL(d.Literal(strings.ReplaceAll(all, "%", "%%") + " FROM %I.%I"))
+		return d.step(f, "truncate_function", args)
+	}
+	args["other_key"] = capture.For(d, f, "other_key").With(nil)
+	if f.Outbox {
+		args["shard"] = dialect.SQL(f.ShardOf(d, "NEW"))
+		return d.step(f, "record_function", args)
+	}
+	return d.step(f, "capture_function", args)
 }
 
 func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	suffixes, bodies := d.functions(f)
-	notes := map[string]string{"capture": "records the keys that a statement wrote",
-		"truncate": "records every key before a TRUNCATE"}
 	var steps []dialect.Step
-	var all, literals []string
-	for _, suffix := range suffixes {
-		steps = append(steps, d.functionStep(f, suffix, notes[suffix], bodies[suffix]))
-		all = append(all, d.function(f, suffix)+"()")
-		literals = append(literals, d.Literal(d.function(f, suffix)+"()"))
+	for _, suffix := range suffixes(f) {
+		steps = append(steps, d.functionStep(f, suffix))
 	}
-	events := "INSERT OR UPDATE OR DELETE"
-	if f.Outbox { // rows are only appended, and a row with another key counts as another row
-		events = "INSERT OR UPDATE"
-	}
-	steps = append(steps,
-		dialect.Step{Note: "nobody else hangs the functions on a table of theirs",
-			SQL: "REVOKE ALL ON FUNCTION " + strings.Join(all, ", ") + " FROM PUBLIC"},
-		dialect.Step{Note: "except the table's owner, who makes partitions", SQL: "DO " +
-			d.Literal("BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION "+
-				strings.Repeat("%s, ", len(all)-1)+"%s TO %I', "+strings.Join(literals, ", ")+
-				", (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = "+
-				d.Literal(dialect.Qualified(d, f.Source))+"::regclass)); END")},
-		dialect.Step{Note: "row level: statement triggers of a partitioned table miss writes to a partition, " +
-			"and logical replication fires none",
-			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("capture")) + " AFTER " + events + " ON " +
-				dialect.Qualified(d, f.Source) + " FOR EACH ROW EXECUTE FUNCTION " + d.function(f, "capture") + "()"})
+	steps = append(steps, d.steps(f, "revoke_functions", "grant_functions", "capture_trigger")...)
 	steps = append(steps, d.ownTriggers(f, f.Source)...)
 	for _, p := range t.Partitions {
 		steps = append(steps, d.ownTriggers(f, p.Name)...)
@@ -220,22 +120,13 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	return steps
 }
 
-// ownTriggers returns the steps that the table and each partition need for themselves. PostgreSQL copies the
-// row trigger to a new partition, with its ENABLE ALWAYS, but not the TRUNCATE trigger.
+// ownTriggers returns the steps that the table and each partition need for themselves.
 func (d Dialect) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps []dialect.Step) {
-	var enabled []string
-	suffixes, _ := d.functions(f)
-	for _, suffix := range suffixes {
-		enabled = append(enabled, "ENABLE ALWAYS TRIGGER "+d.Quote(f.Object(suffix)))
-	}
+	name := dialect.Args{"table": dialect.SQL(dialect.Qualified(d, table))}
 	if !f.Outbox {
-		steps = append(steps, dialect.Step{Note: "TRUNCATE fires no row trigger",
-			SQL: "CREATE OR REPLACE TRIGGER " + d.Quote(f.Object("truncate")) + " BEFORE TRUNCATE ON " +
-				dialect.Qualified(d, table) + " FOR EACH STATEMENT EXECUTE FUNCTION " + d.function(f, "truncate") +
-				"()"})
+		steps = append(steps, d.step(f, "truncate_trigger", name))
 	}
-	return append(steps, dialect.Step{Note: "fire for rows that come by logical replication too",
-		SQL: "ALTER TABLE " + dialect.Qualified(d, table) + " " + strings.Join(enabled, ", ")})
+	return append(steps, d.step(f, "enable_always", name))
 }
 
 // NewPartitions implements [dialect.Schema]. A new partition lacks the TRUNCATE trigger. Verify
@@ -251,16 +142,9 @@ func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialec
 		mayAlter, mayExecute, mayRun bool
 	}
 	function := d.function(f, "truncate")
-	args := []any{dialect.Qualified(d, f.Source), f.Object("truncate"), function + "()"}
-	all, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text, c.relname::text,
-  quote_ident(pg_get_userbyid(c.relowner)), quote_ident(current_user),
-  quote_ident(pg_get_userbyid(f.proowner)), pg_has_role(c.relowner, 'USAGE'), has_function_privilege(f.oid, 'EXECUTE'),
-  has_table_privilege(f.proowner, c.oid, 'SELECT')
-FROM pg_partition_tree(to_regclass($1)) p JOIN pg_class c ON c.oid = p.relid
-JOIN pg_namespace n ON n.oid = c.relnamespace
-JOIN pg_proc f ON f.oid = to_regprocedure($3)
-WHERE p.level > 0 AND NOT EXISTS (SELECT 1 FROM pg_trigger g WHERE g.tgrelid = p.relid AND g.tgname = $2::text)
-ORDER BY 1, 2`, args, func(rows dialect.Rows) (l lack, err error) {
+	all, err := dialect.All(ctx, q, d, capture.For(d, f, "new_partitions"), dialect.Args{
+		"source": dialect.Qualified(d, f.Source), "trigger": f.Object("truncate"), "function": function + "()",
+	}, func(rows dialect.Rows) (l lack, err error) {
 		return l, rows.Scan(&l.table.Schema, &l.table.Name, &l.owner, &l.login,
 			&l.runs, &l.mayAlter, &l.mayExecute, &l.mayRun)
 	})
@@ -296,16 +180,91 @@ func (Dialect) TriggerNames(f *dialect.Feed) []string {
 // these are.
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if f.Outbox {
-		return []dialect.Step{
-			{Note: "its trigger", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "capture") + "() CASCADE"},
-			{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
-			{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())},
+		return d.steps(f, "drop_trigger", "drop_outbox", "drop_places")
+	}
+	return append(d.dropRowColumns(f, t),
+		d.steps(f, "drop_triggers", "drop_truncate", "drop_changes", "drop_positions")...)
+}
+
+// BucketIndex implements [dialect.Schema].
+func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	var there bool
+	if err := dialect.One(ctx, q, d, capture.For(d, f, "has_bucket_index"), nil, &there); err != nil {
+		return nil, err
+	}
+	return dialect.BucketSteps(f, there, d.step(f, "bucket_index", nil), d.step(f, "drop_bucket_index", nil)), nil
+}
+
+// rowIndexes returns the names of the indexes on the user's table, in its schema, for a feed whose rows hold
+// their positions.
+func rowIndexes(f *dialect.Feed) (position, waiting string) {
+	return f.Object("row_position"), f.Object("row_waiting")
+}
+
+// rowColumns adds the columns and indexes that the user's table lacks.
+func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() {
+		return nil
+	}
+	var steps []dialect.Step
+	for _, name := range f.MissingColumns(t) {
+		statement := map[string]string{dialect.PositionColumn: "position_column", dialect.ShardColumn: "shard_column"}
+		steps = append(steps, d.step(f, statement[name], nil))
+	}
+	if len(steps) > 0 {
+		steps[len(steps)-1].Commit = true
+	}
+	position, waiting := rowIndexes(f)
+	for _, name := range t.Unfinished {
+		if name == position || name == waiting {
+			steps = append(steps, d.step(f, "drop_unfinished", d.index(t, name)))
 		}
 	}
-	return append(d.dropRowColumns(f, t), []dialect.Step{
-		{Note: "triggers", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "capture") + "() CASCADE"},
-		{Note: "triggers for TRUNCATE", SQL: "DROP FUNCTION IF EXISTS " + d.function(f, "truncate") + "() CASCADE"},
-		{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
-		{Note: "positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())},
-	}...)
+	return append(steps, d.steps(f, "row_position_index", "row_waiting_index")...)
+}
+
+// index names an index of the user's table.
+func (d Dialect) index(t *dialect.Table, name string) dialect.Args {
+	return dialect.Args{"index": dialect.SQL(
+		dialect.Qualified(d, feedtype.TableName{Schema: t.Name.Schema, Name: name}))}
+}
+
+// dropRowColumns drops only the columns that rowfeed added.
+func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+	if !f.InRows() || t == nil {
+		return nil
+	}
+	position, waiting := rowIndexes(f)
+	var steps []dialect.Step
+	for _, name := range []string{position, waiting} {
+		steps = append(steps, d.step(f, "drop_index", d.index(t, name)))
+	}
+	for _, name := range f.Added {
+		steps = append(steps, d.step(f, "drop_column", dialect.Args{"column": dialect.SQL(d.Quote(name))}))
+	}
+	return steps
+}
+
+// DeleteRow implements [dialect.Schema] by one statement.
+func (d Dialect) DeleteRow(f *dialect.Feed) []string {
+	b := dialect.NewBuilder(d)
+	name := "delete_row_and_record"
+	if f.Capture == feedtype.CaptureTrigger {
+		name = "delete_row"
+	}
+	return []string{b.Fill(capture.For(d, f, name), dialect.Args{"key": dialect.SQL(dialect.KeyEquals(d, b, f))})}
+}
+
+// Moved implements [dialect.Schema].
+func (d Dialect) Moved(
+	ctx context.Context, q dialect.Querier, f *dialect.Feed,
+) (now feedtype.TableName, ok bool, err error) {
+	found, err := dialect.All(ctx, q, d, capture.For(d, f, "moved"), dialect.Args{
+		"table": f.Source.Name, "former": f.Source.Schema, "function": f.Object("capture"), "own": f.Names.Schema,
+		"triggers": f.Capture == feedtype.CaptureTrigger,
+	}, func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })
+	if err != nil || len(found) != 1 {
+		return now, false, err
+	}
+	return feedtype.TableName{Schema: found[0], Name: f.Source.Name}, true, nil
 }

@@ -9,36 +9,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Moved implements [dialect.Schema]. It finds the table by the feed's trigger, which stays on the table if a
-// schema is renamed. For a feed without triggers it searches rowfeed's own schema, if the former schema does
-// not exist any more.
-func (d Dialect) Moved(
-	ctx context.Context, q dialect.Querier, f *dialect.Feed,
-) (now feedtype.TableName, ok bool, err error) {
-	found, err := dialect.QueryAll(ctx, q, `SELECT n.nspname::text
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE c.relname = $1::text AND c.relkind IN ('r', 'p') AND n.nspname <> $2::text
-  AND CASE WHEN $5::boolean THEN EXISTS (SELECT 1 FROM pg_trigger g JOIN pg_proc p ON p.oid = g.tgfoid
-      JOIN pg_namespace o ON o.oid = p.pronamespace
-    WHERE g.tgrelid = c.oid AND g.tgparentid = 0 AND p.proname = $3::text AND o.nspname = $4::text)
-  ELSE n.nspname = $4::text AND NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $2::text) END`,
-		[]any{f.Source.Name, f.Source.Schema, f.Object("capture"), f.Names.Schema,
-			f.Capture == feedtype.CaptureTrigger},
-		func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })
-	if err != nil || len(found) != 1 {
-		return now, false, err
-	}
-	return feedtype.TableName{Schema: found[0], Name: f.Source.Name}, true, nil
-}
-
-// OtherSchemas implements [dialect.Schema]. It wants to see two of rowfeed's tables in a schema, so that it does not
-// mistake a user's table for one of them.
+// OtherSchemas implements [dialect.Schema].
 func (d Dialect) OtherSchemas(ctx context.Context, q dialect.Querier, n dialect.Names) ([]string, error) {
-	return dialect.QueryAll(ctx, q, `SELECT s.nspname::text FROM pg_namespace s WHERE s.nspname <> $1::text
-  AND 2 = (SELECT count(*) FROM pg_class c
-    WHERE c.relnamespace = s.oid AND c.relkind = 'r' AND c.relname IN ($2::text, $3::text))
-ORDER BY 1 LIMIT 5`, []any{n.Schema, n.Table("feeds").Name, n.Table("schema_version").Name},
-		func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })
+	return dialect.All(ctx, q, d, statement(capture, "other_schemas"), dialect.Args{
+		"own": n.Schema, "feeds": n.Table("feeds").Name, "version": n.Table("schema_version").Name,
+	}, func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })
 }
 
 // formerSchema returns the schema that a function's body names for one of rowfeed's tables, if that is not the

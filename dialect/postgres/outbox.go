@@ -1,53 +1,64 @@
 package postgres
 
 import (
+	"context"
+	_ "embed" // for outbox.sql
+	"encoding/hex"
 	"strings"
+	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+//go:embed outbox.sql
+var outboxFile string
+
+var outbox = dialect.NewStatements(outboxFile)
+
+// ByShard implements [dialect.Moving]. It needs no hint: the settings make the planner use an index, and only
+// one index has the order of the query.
+func (Dialect) ByShard(dialect.Seqs) (hint, condition string) { return "", "" }
+
+// HasRecords implements [dialect.Moving] as HasChanges does its work: the settings are in the same message.
+func (d Dialect) HasRecords(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+	shards ...int) (bool, error) {
+	n, err := q.Exec(ctx, askFirst+dialect.FirstRecords(d, f, among, shards...))
+	return n > 0, err
+}
+
+// Bounded implements [dialect.Moving]. The Settings of the transaction bound waits.
+func (Dialect) Bounded(_ context.Context, _ dialect.Querier, _ time.Duration, fn func() error) error {
+	return fn()
+}
+
+// PlaceRecords implements [dialect.Moving] by the statement place_records.
+func (d Dialect) PlaceRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+	moved []dialect.Moved) (kept int64, err error) {
+	ulids := make([]string, len(moved))
+	for i, m := range moved {
+		ulid := m.Position.Bytes()
+		ulids[i] = hex.EncodeToString(ulid[:])
+	}
+	err = dialect.One(ctx, tx, d, outbox.For(d, f, "place_records"), dialect.Args{
+		"seqs":  bigints(moved, func(m dialect.Moved) int64 { return m.Seq }),
+		"ulids": "{" + strings.Join(ulids, ",") + "}", "shard": shard,
+	}, &kept)
+	return kept, err
+}
+
+// DeleteRecords implements [dialect.Moving]. It deletes by primary key.
+func (d Dialect) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return dialect.Exec(ctx, tx, d, outbox.For(d, f, "delete_records"),
+		dialect.Args{"seqs": bigints(seqs, func(seq int64) int64 { return seq })})
+}
+
+// DeletePlaces implements [dialect.Moving].
+func (d Dialect) DeletePlaces(f *dialect.Feed) string {
+	return outbox.For(d, f, "delete_places").String()
+}
+
 // OwnULID implements [dialect.ULID]. A uuid has 16 bytes, and is ordered by them.
 func (Dialect) OwnULID() dialect.Column {
 	return dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: feedtype.Text}
-}
-
-// outboxTables makes the outbox and the table of places.
-func (d Dialect) outboxTables(f *dialect.Feed) []dialect.Step {
-	var decls []string
-	for _, c := range f.Key {
-		decls = append(decls, d.Quote(c.Stored)+" "+c.Decl+" NOT NULL")
-	}
-	key, names := strings.Join(decls, ",\n  "), strings.Join(dialect.StoredRefs(d, f, ""), ", ")
-	return []dialect.Step{
-		// The identity's sequence caches one value, so records are numbered in the order of the INSERTs.
-		{Note: "outbox: keys that wait for a place; writers append",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Records()) + ` (
-  order_sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  shard bigint NOT NULL DEFAULT 0,
-  time_hint bigint,
-  appended_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  ` + key + `
-) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)`},
-		{Note: "a shard's records are read in this order",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("outbox")) + " ON " +
-				dialect.Qualified(d, f.Records()) + " (shard, order_sequence)"},
-		{Note: "the place of every key; only readers and publishers write it",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Placed()) + ` (
-  shard bigint NOT NULL,
-  ulid uuid NOT NULL,
-  ` + key + `,
-  PRIMARY KEY (shard, ulid),
-  UNIQUE (` + names + `)
-)`},
-	}
-}
-
-// recordBody returns the body of the trigger function of an outbox. It appends a record when a row is inserted
-// or gets another key. A condition in the trigger's WHEN would keep the table's owner from changing the type of
-// a key column.
-func (d Dialect) recordBody(f *dialect.Feed) string {
-	return "\nBEGIN\n  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND NOT (" + d.otherKey(f) +
-		") THEN\n    RETURN NULL;\n  END IF;\n  " + dialect.RecordOf(d, f, f.Records(), f.ShardOf(d, "NEW"), "NEW") +
-		";\n  RETURN NULL;\nEND\n"
 }

@@ -9,6 +9,7 @@
 package postgres
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -116,4 +117,25 @@ func bigints[T any](list []T, value func(T) int64) string {
 		b.WriteString(strconv.FormatInt(value(x), 10))
 	}
 	return b.String() + "}"
+}
+
+// withBody matches a statement that ends with a body in dollar quotes. What is before it has dollars only in quoted
+// names.
+var withBody = regexp.MustCompile(`(?s)^((?:"[^"]*"|[^"$])*)\$rowfeed\w*\$(.*)\$rowfeed\w*\$$`)
+
+// bodyOf returns the body of a function from the statement that makes it.
+func bodyOf(statement string) string { return withBody.FindStringSubmatch(statement)[2] }
+
+// quoted puts a body into other quotes than $rowfeed$ if a name in the body would end them.
+func quoted(s dialect.Step) dialect.Step {
+	parts := withBody.FindStringSubmatch(s.SQL)
+	if parts == nil {
+		return s
+	}
+	tag := "$rowfeed$"
+	for n := 1; strings.Contains(parts[2], tag); n++ {
+		tag = "$rowfeed" + strconv.Itoa(n) + "$"
+	}
+	s.SQL = parts[1] + tag + parts[2] + tag
+	return s
 }

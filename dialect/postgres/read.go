@@ -29,7 +29,7 @@ func (d Dialect) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
 		// The catalog's own index makes this one lookup, whatever plans the session's settings allow.
 		parts.Indexed = "EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indexrelid = CAST(" +
 			d.Literal(f.ULIDs.IndexMade) + " AS oid) AND i.indisvalid)"
-		parts.Identity = d.IdentitySQL(f.Names)
+		parts.Identity = publishing.For(d, f, "identity").String()
 	}
 	tx, err := db.BeginTx(ctx, d.TxOptions(dialect.ForRead))
 	if err != nil {

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	_ "embed" // for schema.sql
 	"errors"
 	"fmt"
 	"slices"
@@ -12,85 +13,45 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// CurrentSchema implements [dialect.Schema] with the first schema of the search_path that exists. Trigger
-// functions must not depend on the session's search_path, so names in them are qualified.
-func (Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (schema string, err error) {
+//go:embed schema.sql
+var schemaFile string
+
+var schema = dialect.NewStatements(schemaFile)
+
+// CurrentSchema implements [dialect.Schema].
+func (d Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (name string, err error) {
 	if q == nil {
 		return "public", nil
 	}
-	err = dialect.QueryRow(ctx, q, "SELECT COALESCE(current_schema()::text, '')", nil, &schema)
-	return schema, err
+	err = dialect.One(ctx, q, d, statement(schema, "current_schema"), nil, &name)
+	return name, err
 }
 
 // Migrations implements [dialect.Schema].
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
-	name := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
-	return []dialect.Migration{{
-		Version: 1,
-		Title:   "sequences, feeds",
-		Up: []string{
-			"CREATE TABLE " + name("schema_version") + ` (
-  version integer PRIMARY KEY,
-  applied_at bigint NOT NULL
-)`,
-			// Every batch updates the feed's row; a low fill factor keeps space for its next version in the
-			// same page.
-			"CREATE TABLE " + name("sequences") + ` (
-  name text PRIMARY KEY,
-  value bigint NOT NULL,
-  version bigint NOT NULL,
-  updated_at bigint NOT NULL
-) WITH (fillfactor = 10)`,
-			"CREATE TABLE " + name("feeds") + ` (
-  name text PRIMARY KEY,
-  mode text NOT NULL,
-  capture text NOT NULL,
-  state text NOT NULL,
-  generation bigint NOT NULL,
-  source_schema text,
-  source_table text NOT NULL,
-  key_columns text NOT NULL,
-  delivered_columns text,
-  options text NOT NULL,
-  data_shards integer NOT NULL,
-  shard_column text,
-  tombstones_seconds bigint NOT NULL,
-  tombstones_below bigint NOT NULL,
-  database_identity text,
-  fill_after text,
-  created_at bigint NOT NULL
-)`,
-			"INSERT INTO " + name("schema_version") + " VALUES (1, " + d.Now() + ")",
-		},
-		Down: []string{
-			"DROP TABLE " + name("feeds"),
-			"DROP TABLE " + name("sequences"),
-			"DROP TABLE " + name("schema_version"),
-		},
-	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
-		d.shardTable(name), d.accessTables(name),
-		dialect.OwnSchema(d, n), dialect.Failures(d, n, nil),
-		dialect.Terms(d, n, nil, func(base, columns string) string {
-			return "CREATE TABLE " + name(base) + " (\n  feed text NOT NULL," + columns + ")"
-		})}
+	return []dialect.Migration{dialect.FirstMigration(d, n, schema)}
 }
 
 // SchemaVersion implements [dialect.Schema].
 func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
-	table := dialect.Qualified(d, n.Table("schema_version"))
+	there, err := schema.Render(d, n, "has_schema")
+	if err != nil {
+		return 0, err
+	}
 	var exists bool
-	if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{table}, &exists); err != nil ||
-		!exists {
+	if err := dialect.One(ctx, q, d, there, nil, &exists); err != nil || !exists {
+		return 0, err
+	}
+	newest, err := schema.Render(d, n, "version")
+	if err != nil {
 		return 0, err
 	}
 	var version sql.NullInt64
-	err := dialect.QueryRow(ctx, q, "SELECT max(version) FROM "+table, nil, &version)
+	err = dialect.One(ctx, q, d, newest, nil, &version)
 	return int(version.Int64), err
 }
 
-// WithSchemaLock implements [dialect.Schema] by one transaction with an advisory lock. lock_timeout bounds the
-// wait for that lock, and for the tables that fn changes. While ALTER TABLE or CREATE TRIGGER waits for a
-// table, all later statements on the table wait behind it.
+// WithSchemaLock implements [dialect.Schema] by one transaction with an advisory lock.
 func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
 	fn func(dialect.Querier) error) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
@@ -99,11 +60,12 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	}
 	defer tx.Rollback()
 	q := dialect.On(tx)
-	if _, err := q.Exec(ctx, "SET LOCAL lock_timeout = '1s'; "+durable); err != nil {
+	bound := statement(schema, "bound_schema_changes").String() + "; " + text("durable")
+	if _, err := q.Exec(ctx, bound); err != nil {
 		return err
 	}
-	if _, err := q.Exec(ctx, "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", "rowfeed schema "+n.Schema+"."+
-		n.Prefix); err != nil {
+	if _, err := dialect.Exec(ctx, q, d, statement(schema, "lock_schema"),
+		dialect.Args{"lock": "rowfeed schema " + n.Schema + "." + n.Prefix}); err != nil {
 		return err
 	}
 	if err := fn(q); err != nil {

@@ -21,12 +21,12 @@ func keyTables(f *dialect.Feed) []feedtype.TableName {
 func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	var problems []string
 	for _, table := range keyTables(f) {
-		var exists bool
-		if err := dialect.QueryRow(ctx, q, "SELECT to_regclass($1) IS NOT NULL", []any{dialect.Qualified(d, table)},
-			&exists); err != nil {
+		var there bool
+		if err := dialect.One(ctx, q, d, exists, dialect.Args{"table": dialect.Qualified(d, table)},
+			&there); err != nil {
 			return nil, err
 		}
-		if !exists {
+		if !there {
 			problems = append(problems, fmt.Sprintf("table %s is missing", table))
 		}
 	}
@@ -52,26 +52,21 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		position, waiting := rowIndexes(f)
 		return append(problems, f.RowProblems(t, position, waiting)...), nil
 	}
-	suffixes, bodies := d.functions(f)
 	written := keyTables(f)[0]
-	// pg_trigger.tgtype: row 1, before 2, INSERT 4, DELETE 8, UPDATE 16, TRUNCATE 32
+	// pg_trigger.tgtype: see the statement trigger_state
 	fires := map[string]int{"capture": 1 + 4 + 8 + 16, "truncate": 2 + 32}
 	if f.Outbox {
 		fires["capture"] = 1 + 4 + 16
 	}
-	for _, suffix := range suffixes {
+	for _, suffix := range suffixes(f) {
 		var state, body string
-		err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef `+
-			`OR $5::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN `+
-			`'changed'
-    WHEN `+mayNotUse+`
-      OR NOT has_table_privilege(p.proowner, $3::text, 'INSERT')
-      OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END
-  FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing'),
-  COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)), '')`,
-			[]any{d.function(f, suffix) + "()", bodies[suffix], dialect.Qualified(d, written),
-				dialect.Qualified(d, t.Name),
-				ownPath(f, suffix)}, &state, &body)
+		err := dialect.One(ctx, q, d, capture.For(d, f, "function_state"), dialect.Args{
+			"function": d.function(f, suffix) + "()", "own_path": ownPath(f, suffix),
+			"written": dialect.Qualified(d, written), "source": dialect.Qualified(d, t.Name),
+		}, &state, &body)
+		if state != "missing" && !dialect.SameText(body, bodyOf(d.functionStep(f, suffix).SQL)) {
+			state = "changed"
+		}
 		switch {
 		case err != nil:
 			return nil, err
@@ -91,15 +86,12 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		tables = append(tables, p.Name)
 	}
 	for i, table := range tables {
-		for _, suffix := range suffixes {
-			// tgenabled is O for a trigger that fires only in ordinary sessions, and A for one that also fires
-			// in replication.
+		for _, suffix := range suffixes(f) {
 			var state string
-			err := dialect.QueryRow(ctx, q, `SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) `+
-				`AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END
-  FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')`,
-				[]any{dialect.Qualified(d, table), f.Object(suffix), d.function(f, suffix) + "()", fires[suffix]},
-				&state)
+			err := dialect.One(ctx, q, d, capture.For(d, f, "trigger_state"), dialect.Args{
+				"table": dialect.Qualified(d, table), "trigger": f.Object(suffix),
+				"function": d.function(f, suffix) + "()", "fires": fires[suffix],
+			}, &state)
 			switch {
 			case err != nil:
 				return nil, err
@@ -119,9 +111,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	return problems, nil
 }
 
-// mayNotUse is the condition that the owner of a function (p) may not use the schema of the table $3 or $4.
-const mayNotUse = `EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text))
-      AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE'))`
+var exists = statement(capture, "exists")
 
 // Repair implements [dialect.Schema]. It first gives rowfeed's key columns the present types of the source's,
 // and then runs FeedUp again. All of it is one transaction.
@@ -133,9 +123,10 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	var steps []dialect.Step
 	for _, m := range unfit {
-		steps = append(steps, dialect.Step{Note: "declare the key as the table does",
-			SQL: "ALTER TABLE " + dialect.Qualified(d, m.table) + " ALTER COLUMN " + d.Quote(m.column) +
-				" TYPE " + m.decl})
+		steps = append(steps, d.step(f, "declare_key", dialect.Args{
+			"table":  dialect.SQL(dialect.Qualified(d, m.table)),
+			"column": dialect.SQL(d.Quote(m.column)), "type": dialect.SQL(m.decl),
+		}))
 	}
 	up, err := d.FeedUp(f, t)
 	return append(steps, up...), err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	_ "embed" // for schema.sql
 	"errors"
 	"fmt"
 	"slices"
@@ -15,60 +16,18 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+//go:embed schema.sql
+var schemaFile string
+
+var schema = dialect.NewStatements(schemaFile)
+
 // CurrentSchema implements [dialect.Schema]. A trigger can neither write into another database file nor name
 // one.
 func (Dialect) CurrentSchema(context.Context, dialect.Querier) (string, error) { return "", nil }
 
-// Migrations implements [dialect.Schema]. No table has AUTOINCREMENT, which would leave SQLite's table
-// sqlite_sequence behind forever.
+// Migrations implements [dialect.Schema].
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
-	name := func(base string) string { return dialect.Qualified(d, n.Table(base)) }
-	return []dialect.Migration{{
-		Version: 1,
-		Title:   "sequences, feeds",
-		Up: []string{
-			"CREATE TABLE " + name("schema_version") + ` (
-  version INTEGER PRIMARY KEY,
-  applied_at INTEGER NOT NULL
-)`,
-			"CREATE TABLE " + name("sequences") + ` (
-  name TEXT NOT NULL PRIMARY KEY,
-  value INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  updated_at INTEGER NOT NULL
-)`,
-			"CREATE TABLE " + name("feeds") + ` (
-  name TEXT NOT NULL PRIMARY KEY,
-  mode TEXT NOT NULL,
-  capture TEXT NOT NULL,
-  state TEXT NOT NULL,
-  generation INTEGER NOT NULL,
-  source_schema TEXT,
-  source_table TEXT NOT NULL,
-  key_columns TEXT NOT NULL,
-  delivered_columns TEXT,
-  options TEXT NOT NULL,
-  data_shards INTEGER NOT NULL,
-  shard_column TEXT,
-  tombstones_seconds INTEGER NOT NULL,
-  tombstones_below INTEGER NOT NULL,
-  database_identity TEXT,
-  fill_after TEXT,
-  created_at INTEGER NOT NULL
-)`,
-			"INSERT INTO " + name("schema_version") + " VALUES (1, " + d.Now() + ")",
-		},
-		Down: []string{
-			"DROP TABLE " + name("feeds"),
-			"DROP TABLE " + name("sequences"),
-			"DROP TABLE " + name("schema_version"),
-		},
-	}, d.consumerTables(name), d.noFlushTable(name), d.leaseTable(name), d.letterShards(name), d.cursorFailures(name),
-		d.shardTable(name), d.accessTables(name),
-		dialect.OwnSchema(d, n), dialect.Failures(d, n, nil),
-		dialect.Terms(d, n, nil, func(base, columns string) string {
-			return "CREATE TABLE " + name(base) + " (\n  feed TEXT NOT NULL," + columns + ")"
-		})}
+	return []dialect.Migration{dialect.FirstMigration(d, n, schema)}
 }
 
 // SchemaVersion implements [dialect.Schema].
@@ -77,14 +36,20 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 	if !isMain(t.Schema) {
 		return 0, fmt.Errorf("schema %q: on SQLite rowfeed's tables are in the main database", t.Schema)
 	}
+	there, err := schema.Render(d, n, "has_schema")
+	if err != nil {
+		return 0, err
+	}
 	var tables int
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?",
-		[]any{t.Name}, &tables)
-	if err != nil || tables == 0 {
+	if err := dialect.One(ctx, q, d, there, dialect.Args{"table": t.Name}, &tables); err != nil || tables == 0 {
+		return 0, err
+	}
+	newest, err := schema.Render(d, n, "version")
+	if err != nil {
 		return 0, err
 	}
 	var version sql.NullInt64
-	err = dialect.QueryRow(ctx, q, "SELECT max(version) FROM "+dialect.Qualified(d, t), nil, &version)
+	err = dialect.One(ctx, q, d, newest, nil, &version)
 	return int(version.Int64), err
 }
 

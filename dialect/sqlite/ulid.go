@@ -12,49 +12,6 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// shardTable makes the table of shards and the table of consumers of ULID feeds. The table of shards has the
-// state of each shard, the position up to which its entries were purged (below_high, below_low), and the state
-// of back-fill. live_from is the time, in milliseconds, at which the live part of the shard begins. Back-fill
-// places rows below it. It is 0 until the live part begins. filled_by is the run of back-fill that came to the
-// shard first.
-//
-// The table of consumers has what a consumer's shards of such a feed have in common.
-func (d Dialect) shardTable(name func(base string) string) dialect.Migration {
-	return dialect.Migration{
-		Version: 7,
-		Title:   "shards with ULIDs",
-		Up: []string{
-			"CREATE TABLE " + name("shards") + ` (
-  feed TEXT NOT NULL,
-  shard INTEGER NOT NULL,
-  time_ms INTEGER NOT NULL,
-  ulid_high INTEGER NOT NULL,
-  ulid_low INTEGER NOT NULL,
-  below_high INTEGER NOT NULL DEFAULT 0,
-  below_low INTEGER NOT NULL DEFAULT 0,
-  witness TEXT NOT NULL,
-  live_from INTEGER NOT NULL DEFAULT 0,
-  filled_by INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (feed, shard)
-)`,
-			"CREATE TABLE " + name("consumers") + ` (
-  consumer TEXT NOT NULL,
-  feed TEXT NOT NULL,
-  shard_count INTEGER NOT NULL,
-  paused INTEGER NOT NULL,
-  version INTEGER NOT NULL,
-  PRIMARY KEY (consumer, feed)
-)`,
-			"INSERT INTO " + name("schema_version") + " VALUES (7, " + d.Now() + ")",
-		},
-		Down: []string{
-			"DROP TABLE " + name("consumers"),
-			"DROP TABLE " + name("shards"),
-			"DELETE FROM " + name("schema_version") + " WHERE version = 7",
-		},
-	}
-}
-
 // LockShard implements [dialect.ULID]. Its INSERT takes the database's only write lock, also if the row exists.
 // It fails in a transaction that has read before another one wrote.
 func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,

@@ -46,6 +46,7 @@ func (f *Feed) Reload(ctx context.Context) error {
 		}
 		return f.Store.Fail(feedtype.FeedObject(f.Name), "read its record", err)
 	}
+	records[0].Keep(f.Store.Names)
 	f.Record.Store(records[0])
 	f.layout.Store(nil)
 	return records[0].Unreadable
@@ -67,7 +68,8 @@ func (f *Feed) Describe(ctx context.Context, q dialect.Querier) (*Layout, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &Layout{Generation: r.Generation, adopt: r.Adopt, Feed: r.Feed(f.Store.Names), Table: table}
+	feed := *r.Feed(f.Store.Names)
+	l := &Layout{Generation: r.Generation, adopt: r.Adopt, Feed: &feed, Table: table}
 	if slices.Contains(Unplaced, r.State) {
 		l.Unplaced = r.State
 	}
@@ -99,6 +101,7 @@ func (f *Feed) Describe(ctx context.Context, q dialect.Querier) (*Layout, error)
 	for _, c := range l.Feed.Columns {
 		l.Columns = append(l.Columns, c.ForReaders())
 	}
+	l.Feed.Keep()
 	f.layout.Store(l)
 	return l, nil
 }

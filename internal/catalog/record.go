@@ -64,6 +64,9 @@ type FeedRecord struct {
 	Partitions *Partitions // nil if the table never had partitions
 	// Failure is what the feed's publisher failed with; nil if it has not failed since its last success.
 	Failure *feedtype.Failure
+
+	known *dialect.Feed // see Keep
+	of    *FeedRecord   // a copy of the record has the same pointer, but may be changed
 }
 
 type recordOptions struct {
@@ -183,8 +186,17 @@ func (r *FeedRecord) Gone() bool { return r.State == StateDropped || r.State == 
 // Outbox reports whether the feed has an outbox.
 func (r *FeedRecord) Outbox() bool { return r.Unreadable == nil && r.Mode == feedtype.ModeOutbox }
 
-// Feed is the record as the dialects know it, without delivered columns.
+// Keep lets the record remember its feed, with the feed's statements. It must not be changed afterwards; a copy of it
+// may.
+func (r *FeedRecord) Keep(n dialect.Names) {
+	r.known, r.of = r.Feed(n).Keep(), r
+}
+
+// Feed is the record as the dialects know it, without delivered columns. The caller changes only a copy of it.
 func (r *FeedRecord) Feed(n dialect.Names) *dialect.Feed {
+	if r.known != nil && r.of == r {
+		return r.known
+	}
 	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey,
 		Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
 	if f.Outbox {

@@ -47,9 +47,12 @@ var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dea
 	"leases", "shards", "consumers", "tokens", "audit", "terms"}
 
 // refuseForeignTables refuses to migrate if a table of the user has the name of one of rowfeed's. Where each DDL
-// statement commits, an interrupted migration leaves tables of rowfeed. The first version is recognized by its table
-// schema_version, which is made first. Later versions are recognized by a column that only rowfeed's table has.
+// statement commits, an interrupted migration leaves tables of rowfeed. They are recognized by a column that only
+// rowfeed's table has, and the first two by the table schema_version, which is made before them.
 func (db *Schema) refuseForeignTables(ctx context.Context, q dialect.Querier, current int) error {
+	if current > 0 {
+		return nil
+	}
 	find := func(base string) (*dialect.Table, error) {
 		table, err := db.Dialect.Describe(ctx, q, db.Names.Table(base))
 		if err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined {
@@ -57,39 +60,26 @@ func (db *Schema) refuseForeignTables(ctx context.Context, q dialect.Querier, cu
 		}
 		return table, err
 	}
-	taken := func(base string) error {
-		return tableError(feedtype.Conflict, db.Names.Table(base),
-			"give rowfeed's tables another --prefix, or another --schema", "it already exists, and is not rowfeed's")
-	}
 	first, err := find("schema_version")
 	if err != nil {
 		return err
 	}
-	for _, base := range []string{"sequences", "feeds"} {
-		if first != nil {
-			break
-		}
-		if table, err := find(base); err != nil {
-			return err
-		} else if table != nil {
-			return taken(base)
-		}
-	}
-	for _, later := range []struct {
-		version      int
-		base, column string
-	}{
-		{2, "cursors", "shard_count"}, {2, "dead_letters", "key_digest"}, {2, "processed", "processed_at"},
-		{3, "flushes", "flush_count"}, {4, "leases", "renewals"}, {7, "shards", "ulid_high"},
-		{7, "consumers", "shard_count"}, {8, "tokens", "sha256"}, {8, "audit", "outcome"}, {11, "terms", "upto"},
+	for _, own := range []struct{ base, column string }{
+		{"sequences", ""}, {"feeds", ""},
+		{"cursors", "shard_count"}, {"dead_letters", "key_digest"}, {"processed", "processed_at"},
+		{"flushes", "flush_count"}, {"leases", "renewals"}, {"shards", "ulid_high"}, {"consumers", "shard_count"},
+		{"tokens", "sha256"}, {"audit", "outcome"}, {"terms", "upto"},
 	} {
-		if current >= later.version {
-			continue
-		}
-		if table, err := find(later.base); err != nil {
+		table, err := find(own.base)
+		if err != nil {
 			return err
-		} else if table != nil && table.Column(later.column) == nil {
-			return taken(later.base)
+		}
+		made := own.column == "" && first != nil ||
+			own.column != "" && table != nil && table.Column(own.column) != nil
+		if table != nil && !made {
+			return tableError(feedtype.Conflict, db.Names.Table(own.base),
+				"give rowfeed's tables another --prefix, or another --schema",
+				"it already exists, and is not rowfeed's")
 		}
 	}
 	return nil

@@ -99,8 +99,9 @@ func (f *Checker) ulidsNow(ctx context.Context) (*dialect.Feed, error) {
 	if position == nil || shard == nil || !catalog.HoldsIntegers(shard) || f.Store.Dialect.ULIDProblem(position) != "" {
 		return nil, nil
 	}
-	feed.ULIDs = &dialect.ULIDColumns{Position: *position, Shard: *shard}
-	return feed, nil
+	now := *feed
+	now.ULIDs = &dialect.ULIDColumns{Position: *position, Shard: *shard}
+	return &now, nil
 }
 
 // checkULIDs finds rows whose columns have no valid ULID or shard.

@@ -16,10 +16,17 @@ func (s *Store) SchemaVersion(ctx context.Context, q dialect.Querier) (int, erro
 		return 0, err
 	}
 	all := s.Dialect.Migrations(s.Names)
-	if newest := all[len(all)-1].Version; current > newest {
+	switch newest := all[len(all)-1].Version; {
+	case current > newest:
 		return 0, &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
 			Cause: fmt.Sprintf("they have version %d, this rowfeed knows up to %d", current, newest),
 			Next:  "use a newer rowfeed"}
+	case current > 0 && current < dialect.FirstVersion:
+		return 0, &feedtype.Error{Code: feedtype.SchemaVersion, Object: "rowfeed's tables",
+			Cause: fmt.Sprintf("they have version %d, of before the first release, and this rowfeed knows %d to %d",
+				current, dialect.FirstVersion, newest),
+			Next: "with the rowfeed that made them, drop the feeds and run `rowfeed migrate down`; then run " +
+				"`rowfeed init` with this one, and add the feeds again"}
 	}
 	return current, nil
 }

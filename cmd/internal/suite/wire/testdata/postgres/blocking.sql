@@ -1,5 +1,5 @@
 -- add the feed
-SELECT to_regclass($1) IS NOT NULL
+SELECT to_regclass('"public"."rowfeed_schema_version"') IS NOT NULL
 SELECT max(version) FROM "public"."rowfeed_schema_version"
 BEGIN -- isolation: Read Committed
 SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
@@ -11,111 +11,116 @@ SELECT DISTINCT g.tgname::text FROM pg_trigger g WHERE g.tgrelid IN (SELECT $1::
 SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops') THEN '' ELSE a.attname::text END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n) JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n JOIN pg_opclass oc ON oc.oid = o.class LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts ORDER BY NOT i.indisprimary, c.relname, k.n
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" ORDER BY name
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
-SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($2::text, 'SELECT'), ($2, 'UPDATE'), ($3, 'SELECT'), ($3, 'INSERT'), ($3, 'UPDATE'), ($4, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($1)
+SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($1::text), to_regclass($2::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($3::text, 'SELECT'), ($4::text, 'UPDATE'), ($5::text, 'SELECT'), ($6::text, 'INSERT'), ($7::text, 'UPDATE'), ($8::text, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($9)
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 SELECT g."v", g."u"::text FROM "public"."kv" g ORDER BY g."v" DESC, g."u" DESC LIMIT 1
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END
 INSERT INTO "public"."rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 SELECT count(*) FROM "public"."rowfeed_sequences" WHERE name = $1
 INSERT INTO "public"."rowfeed_sequences" (name, value, version, updated_at) VALUES ($1, $2, 0, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-CREATE OR REPLACE FUNCTION "public"."rowfeed_lock_kv"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, transaction_id text DEFAULT NULL, OUT ulid uuid, OUT ulid_high bigint, OUT ulid_low bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS '
+CREATE OR REPLACE FUNCTION "public"."rowfeed_lock_kv"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL, word text DEFAULT NULL, transaction_id text DEFAULT NULL, OUT ulid uuid, OUT ulid_high bigint, OUT ulid_low bigint) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_bitmapscan = off AS $rowfeed$
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
-  own text := '' '' || lock_shard || '':''; others text;
-  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea; greatest uuid;
+  own text := ' ' || lock_shard || ':'; others text;
+  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint;
+  bits bytea; greatest uuid;
   -- the library has its own bounds
-  unbounded boolean := word IS NULL AND current_setting(''lock_timeout'') = ''0'';
+  unbounded boolean := word IS NULL AND current_setting('lock_timeout') = '0';
 BEGIN
   IF transaction_id <> pg_current_xact_id()::text THEN
-    RAISE EXCEPTION ''feed %: no transaction is open'', ''kv'' USING ERRCODE = ''25P01'';
+    RAISE EXCEPTION 'feed %: no transaction is open', 'kv' USING ERRCODE = '25P01';
   END IF;
   -- readers see the ULIDs with this commit: it must be on the disk by then
-  IF current_setting(''synchronous_commit'') IN (''off'', ''local'') THEN
-    PERFORM set_config(''synchronous_commit'', ''on'', true);
+  IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
-  IF word IS NULL AND current_setting(''idle_in_transaction_session_timeout'') = ''0'' THEN
-    PERFORM set_config(''idle_in_transaction_session_timeout'', ''60000ms'', true);
+  IF word IS NULL AND current_setting('idle_in_transaction_session_timeout') = '0' THEN
+    PERFORM set_config('idle_in_transaction_session_timeout', '60000ms', true);
   END IF;
   IF unbounded THEN
-    PERFORM set_config(''lock_timeout'', ''10000ms'', true);
+    PERFORM set_config('lock_timeout', '10000ms', true);
   END IF;
-  SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s WHERE s.feed = ''kv'' AND s.shard = lock_shard FOR UPDATE;
+  SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s
+    WHERE s.feed = 'kv' AND s.shard = lock_shard FOR UPDATE;
   IF NOT FOUND THEN
-    -- FOR SHARE: what drops the feed writes this row first, waits, and then sees the row that is made below
-    PERFORM FROM "public"."rowfeed_feeds" f WHERE f.name = ''kv'' AND f.state = ''active'' FOR SHARE;
+    PERFORM FROM "public"."rowfeed_feeds" f WHERE f.name = 'kv' AND f.state = 'active' FOR SHARE;
     IF NOT FOUND THEN
-      RAISE EXCEPTION ''feed % is not ready'', ''kv'' USING ERRCODE = ''undefined_function'', HINT = ''wait until feed add has ended'';
+      RAISE EXCEPTION 'feed % is not ready', 'kv'
+        USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
     END IF;
-    INSERT INTO "public"."rowfeed_shards" AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (''kv'', lock_shard, 0, 0, 0, '''') ON CONFLICT DO NOTHING;
-    SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s WHERE s.feed = ''kv'' AND s.shard = lock_shard FOR UPDATE;
+    INSERT INTO "public"."rowfeed_shards" AS s (feed, shard, time_ms, ulid_high, ulid_low, witness)
+      VALUES ('kv', lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
+    SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s
+      WHERE s.feed = 'kv' AND s.shard = lock_shard FOR UPDATE;
   END IF;
   IF unbounded THEN
-    PERFORM set_config(''lock_timeout'', ''0'', true);
+    PERFORM set_config('lock_timeout', '0', true);
   END IF;
-  -- A statement of its own: it sees what whoever had the shard has left. SERIALIZABLE would take
-  -- the writers of all shards that share a page of the index for writers of one.
-  IF v_time = 0 OR current_setting(''transaction_isolation'') <> ''serializable'' THEN
-    SELECT g."u" INTO greatest FROM "public"."kv" g WHERE g."v" = lock_shard ORDER BY g."u" DESC LIMIT 1;
-    IF greatest >= CAST(encode(int8send(v_high) || int8send(v_low), ''hex'') AS uuid) THEN
-      v_time := (''x'' || encode(substr(uuid_send(greatest) || decode(''000000000000'', ''hex''), 1, 6), ''hex''))::bit(48)::bigint + 1;
+  IF v_time = 0 OR current_setting('transaction_isolation') <> 'serializable' THEN
+    SELECT g."u" INTO greatest FROM "public"."kv" g WHERE g."v" = lock_shard
+      ORDER BY g."u" DESC LIMIT 1;
+    IF greatest >= CAST(encode(int8send(v_high) || int8send(v_low), 'hex') AS uuid) THEN
+      v_time := ('x' || encode(substr(uuid_send(greatest) || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint + 1;
       v_high := v_time << 16;
       v_low := -1;
     END IF;
   END IF;
   now_ms := floor(extract(epoch FROM clock_timestamp()) * 1000);
-  hint_ms := GREATEST(CASE time_hint WHEN ''infinity'' THEN 9223372036854775807 WHEN ''-infinity'' THEN 1
+  hint_ms := GREATEST(CASE time_hint WHEN 'infinity' THEN 9223372036854775807 WHEN '-infinity' THEN 1
     ELSE COALESCE(floor(extract(epoch FROM time_hint) * 1000), now_ms) END, 1);
   IF hint_ms > now_ms + 60000 THEN
-    RAISE EXCEPTION ''feed %, shard %: the hint % is more than a minute ahead of the clock'', ''kv'', lock_shard, time_hint
-      USING ERRCODE = ''22023'', HINT = ''leave the hint out, or mend the clock that it comes from'';
+    RAISE EXCEPTION 'feed %, shard %: the hint % is more than a minute ahead of the clock', 'kv', lock_shard, time_hint
+      USING ERRCODE = '22023', HINT = 'leave the hint out, or mend the clock that it comes from';
   END IF;
   -- bytes of a random UUID that are random as a whole
   bits := uuid_send(gen_random_uuid());
   random16 := get_byte(bits, 0) * 256 + get_byte(bits, 1);
-  random64 := (''x'' || encode(substr(bits, 10, 7) || substr(bits, 3, 1), ''hex''))::bit(64)::bigint;
+  random64 := ('x' || encode(substr(bits, 10, 7) || substr(bits, 3, 1), 'hex'))::bit(64)::bigint;
   SELECT CASE WHEN hint_ms > v_time THEN hint_ms WHEN (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN v_time + 1 ELSE v_time END,
     CASE WHEN hint_ms > v_time OR (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN ((CASE WHEN hint_ms > v_time THEN hint_ms WHEN (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN v_time + 1 ELSE v_time END) << 16) + random16 ELSE v_high END,
     CASE WHEN hint_ms > v_time OR (v_low & 9223372036854775807) > 9223372036854775807 - 100000000000 THEN (random64 & NUMBER) ELSE v_low END
     INTO v_time, v_high, v_low;
   IF v_time > NUMBER THEN
-    RAISE EXCEPTION ''feed %, shard %: there is no ULID above those of the shard'', ''kv'', lock_shard
-      USING ERRCODE = ''2200H'', HINT = ''rowfeed check names the row that nobody was given a ULID for: delete it'';
+    RAISE EXCEPTION 'feed %, shard %: there is no ULID above those of the shard', 'kv', lock_shard
+      USING ERRCODE = '2200H', HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
   END IF;
   UPDATE "public"."rowfeed_shards" s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + 100000000000,
-    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws('' '', left(split_part(word, '' '', 1), 40), NULLIF(s.witness, '''')), '' ''))[1:8], '' '') END
-    WHERE s.feed = ''kv'' AND s.shard = lock_shard;
-  ulid := CAST(encode(int8send(v_high) || int8send(v_low), ''hex'') AS uuid);
+    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',
+      left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:8], ' ') END
+    WHERE s.feed = 'kv' AND s.shard = lock_shard;
+  ulid := CAST(encode(int8send(v_high) || int8send(v_low), 'hex') AS uuid);
   ulid_high := v_high;
   ulid_low := v_low;
   -- of each shard the last ones: " shard:high,low"
-  others := COALESCE(current_setting(''rowfeed.taken_a623de896815e789'', true), '''');
+  others := COALESCE(current_setting('rowfeed.taken_a623de896815e789', true), '');
   IF strpos(others, own) > 0 THEN
-    others := replace(others, own || split_part(split_part(others, own, 2), '' '', 1), '''');
+    others := replace(others, own || split_part(split_part(others, own, 2), ' ', 1), '');
   END IF;
-  PERFORM set_config(''rowfeed.taken_a623de896815e789'', others || own || v_high || '','' || v_low, true);
-END '
-CREATE OR REPLACE FUNCTION "public"."rowfeed_ulid_kv"(i bigint, shard bigint DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS '
+  PERFORM set_config('rowfeed.taken_a623de896815e789', others || own || v_high || ',' || v_low, true);
+END $rowfeed$
+CREATE OR REPLACE FUNCTION "public"."rowfeed_ulid_kv"(i bigint, shard bigint DEFAULT NULL) RETURNS uuid LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $rowfeed$
 DECLARE
-  halves text := current_setting(''rowfeed.taken_a623de896815e789'', true);
+  halves text := current_setting('rowfeed.taken_a623de896815e789', true);
 BEGIN
   IF shard IS NOT NULL THEN
-    halves := split_part(split_part(halves, '' '' || shard || '':'', 2), '' '', 1);
-  ELSIF strpos(ltrim(halves), '' '') > 0 THEN
-    RAISE EXCEPTION ''feed %: this transaction has locked several shards, each with ULIDs of its own'', ''kv''
-      USING ERRCODE = ''ambiguous_parameter'', HINT = ''name the shard of the row: rowfeed_ulid_kv(i, shard)'';
+    halves := split_part(split_part(halves, ' ' || shard || ':', 2), ' ', 1);
+  ELSIF strpos(ltrim(halves), ' ') > 0 THEN
+    RAISE EXCEPTION 'feed %: this transaction has locked several shards, each with ULIDs of its own', 'kv'
+      USING ERRCODE = 'ambiguous_parameter', HINT = 'name the shard of the row: rowfeed_ulid_kv(i, shard)';
   ELSE
-    halves := split_part(halves, '':'', 2);
+    halves := split_part(halves, ':', 2);
   END IF;
-  IF COALESCE(halves, '''') = '''' THEN
-    RAISE EXCEPTION ''feed %: this transaction has taken no ULIDs%, or a savepoint took them back'', ''kv'', COALESCE('' of shard '' || shard, '''')
-      USING ERRCODE = ''object_not_in_prerequisite_state'', HINT = ''begin a transaction, and call rowfeed_lock_kv first'';
+  IF COALESCE(halves, '') = '' THEN
+    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs%, or a savepoint took them back', 'kv',
+      COALESCE(' of shard ' || shard, '')
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'begin a transaction, and call rowfeed_lock_kv first';
   END IF;
   IF i IS NULL OR i < 0 OR i >= 100000000000 THEN
-    RAISE EXCEPTION ''feed %: % is not between 0 and 99999999999'', ''kv'', i
-      USING ERRCODE = ''invalid_parameter_value'', HINT = ''call rowfeed_lock_kv again for more'';
+    RAISE EXCEPTION 'feed %: % is not between 0 and 99999999999', 'kv', i
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'call rowfeed_lock_kv again for more';
   END IF;
-  RETURN CAST(encode(int8send(split_part(halves, '','', 1)::bigint) || int8send((split_part(halves, '','', 2)::bigint + i)), ''hex'') AS uuid);
-END '
+  RETURN CAST(encode(int8send(split_part(halves, ',', 1)::bigint) || int8send((split_part(halves, ',', 2)::bigint + i)), 'hex') AS uuid);
+END $rowfeed$
 REVOKE ALL ON FUNCTION "public"."rowfeed_lock_kv"(bigint, timestamptz, text, text), "public"."rowfeed_ulid_kv"(bigint, bigint) FROM PUBLIC
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2
 
@@ -123,8 +128,8 @@ UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $
 SELECT shard FROM "public"."rowfeed_shards" WHERE feed = $1 AND time_ms <> 0 ORDER BY shard LIMIT $2
 
 -- write
-SELECT pg_current_xact_id()::text, current_setting('lock_timeout'), set_config('lock_timeout', CASE WHEN current_setting('lock_timeout') <> '0' AND current_setting('lock_timeout')::interval < CAST($1 AS text)::interval THEN current_setting('lock_timeout') ELSE CAST($1 AS text) END, true) || set_config('idle_in_transaction_session_timeout', CASE WHEN current_setting('idle_in_transaction_session_timeout') <> '0' AND current_setting('idle_in_transaction_session_timeout')::interval < CAST($2 AS text)::interval THEN current_setting('idle_in_transaction_session_timeout') ELSE CAST($2 AS text) END, true)
-SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($5 AS text), true), current_setting('fsync'), current_setting('full_page_writes') FROM "public"."rowfeed_lock_kv"(CAST($1 AS bigint), CASE WHEN CAST($2 AS bigint) <> 0 THEN to_timestamp(CAST($2 AS bigint) / 1000.0) END, CAST($3 AS text), CAST($4 AS text))
+SELECT pg_current_xact_id()::text, current_setting('lock_timeout'), set_config('lock_timeout', CASE WHEN current_setting('lock_timeout') <> '0' AND current_setting('lock_timeout')::interval < CAST($1 AS text)::interval THEN current_setting('lock_timeout') ELSE CAST($2 AS text) END, true) || set_config('idle_in_transaction_session_timeout', CASE WHEN current_setting('idle_in_transaction_session_timeout') <> '0' AND current_setting('idle_in_transaction_session_timeout')::interval < CAST($3 AS text)::interval THEN current_setting('idle_in_transaction_session_timeout') ELSE CAST($4 AS text) END, true)
+SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST($1 AS text), true), current_setting('fsync'), current_setting('full_page_writes') FROM "public"."rowfeed_lock_kv"(CAST($2 AS bigint), CASE WHEN CAST($3 AS bigint) <> 0 THEN to_timestamp(CAST($4 AS bigint) / 1000.0) END, CAST($5 AS text), CAST($6 AS text))
 SELECT witness FROM "public"."rowfeed_shards" WHERE feed = $1 AND shard = $2
 
 -- publish first
@@ -261,6 +266,7 @@ GRANT SELECT ON TABLE "public"."rowfeed_shards" TO "wire_DATABASE"
 GRANT SELECT ON TABLE "public"."rowfeed_sequences" TO "wire_DATABASE"
 SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), has_table_privilege($1::bigint::oid, c.oid, $3) FROM pg_class c WHERE c.oid = to_regclass($2)
 SELECT has_schema_privilege($1::bigint::oid, p.pronamespace, 'USAGE'), has_function_privilege($1::bigint::oid, p.oid, $3) FROM pg_proc p WHERE p.oid = to_regprocedure($2)
+SELECT to_regclass($1) IS NOT NULL
 REVOKE SELECT ON TABLE "public"."rowfeed_schema_version" FROM "wire_DATABASE"
 REVOKE SELECT ON TABLE "public"."rowfeed_feeds" FROM "wire_DATABASE"
 SELECT to_regprocedure($1) IS NOT NULL

@@ -2,44 +2,21 @@
 BEGIN -- isolation: Read Committed
 SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
 SELECT pg_advisory_xact_lock(hashtextextended($1, 0))
-SELECT to_regclass($1) IS NOT NULL
+SELECT to_regclass('"public"."rowfeed_schema_version"') IS NOT NULL
 SELECT c.oid::bigint, n.nspname::text, c.relname::text, c.relkind::text, c.relpersistence::text, row_security_active(c.oid), EXISTS (SELECT 1 FROM pg_inherits i WHERE i.inhparent = c.oid), COALESCE((SELECT string_agg(a.attname::text || ' ' || a.atttypid::text || ' ' || a.atttypmod::text, ',' ORDER BY a.attnum) FROM pg_catalog.pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)
 CREATE TABLE "public"."rowfeed_schema_version" ( version integer PRIMARY KEY, applied_at bigint NOT NULL )
-CREATE TABLE "public"."rowfeed_sequences" ( name text PRIMARY KEY, value bigint NOT NULL, version bigint NOT NULL, updated_at bigint NOT NULL ) WITH (fillfactor = 10)
-CREATE TABLE "public"."rowfeed_feeds" ( name text PRIMARY KEY, mode text NOT NULL, capture text NOT NULL, state text NOT NULL, generation bigint NOT NULL, source_schema text, source_table text NOT NULL, key_columns text NOT NULL, delivered_columns text, options text NOT NULL, data_shards integer NOT NULL, shard_column text, tombstones_seconds bigint NOT NULL, tombstones_below bigint NOT NULL, database_identity text, fill_after text, created_at bigint NOT NULL )
-INSERT INTO "public"."rowfeed_schema_version" VALUES (1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-CREATE TABLE "public"."rowfeed_cursors" ( consumer text COLLATE "C" NOT NULL, feed text COLLATE "C" NOT NULL, shard bigint NOT NULL, shard_count integer NOT NULL, value text COLLATE "C" NOT NULL, generation bigint NOT NULL, epoch bigint NOT NULL, version bigint NOT NULL, paused smallint NOT NULL, aside bigint NOT NULL DEFAULT 0, updated_at bigint NOT NULL, PRIMARY KEY (consumer, feed, shard) ) WITH (fillfactor = 10)
-CREATE TABLE "public"."rowfeed_dead_letters" ( consumer text COLLATE "C" NOT NULL, feed text COLLATE "C" NOT NULL, shard bigint NOT NULL, key_digest text COLLATE "C" NOT NULL, key_json text NOT NULL, generation bigint NOT NULL, position text COLLATE "C" NOT NULL, op text COLLATE "C" NOT NULL, state text COLLATE "C" NOT NULL, attempts bigint NOT NULL, collapsed bigint NOT NULL, error text NOT NULL, first_at bigint NOT NULL, last_at bigint NOT NULL, PRIMARY KEY (consumer, feed, shard, key_digest) )
+CREATE TABLE "public"."rowfeed_sequences" ( name text PRIMARY KEY, value bigint NOT NULL, version bigint NOT NULL, updated_at bigint NOT NULL, term bigint ) WITH (fillfactor = 10)
+CREATE TABLE "public"."rowfeed_feeds" ( name text PRIMARY KEY, mode text NOT NULL, capture text NOT NULL, state text NOT NULL, generation bigint NOT NULL, source_schema text, source_table text NOT NULL, key_columns text NOT NULL, delivered_columns text, options text NOT NULL, data_shards integer NOT NULL, shard_column text, tombstones_seconds bigint NOT NULL, tombstones_below bigint NOT NULL, database_identity text, fill_after text, created_at bigint NOT NULL, failure text, failing_since bigint, attempts bigint, next_try bigint )
+CREATE TABLE "public"."rowfeed_terms" ( feed text NOT NULL, term bigint NOT NULL, upto bigint NOT NULL, ended_at bigint NOT NULL, PRIMARY KEY (feed, term) )
+CREATE TABLE "public"."rowfeed_cursors" ( consumer text COLLATE "C" NOT NULL, feed text COLLATE "C" NOT NULL, shard bigint NOT NULL, shard_count integer NOT NULL, value text COLLATE "C" NOT NULL, generation bigint NOT NULL, epoch bigint NOT NULL, version bigint NOT NULL, paused smallint NOT NULL, aside bigint NOT NULL DEFAULT 0, updated_at bigint NOT NULL, failure text, failing_since bigint, attempts bigint, next_try bigint, target text, PRIMARY KEY (consumer, feed, shard) ) WITH (fillfactor = 10)
+CREATE TABLE "public"."rowfeed_dead_letters" ( consumer text COLLATE "C" NOT NULL, feed text COLLATE "C" NOT NULL, shard bigint NOT NULL, key_digest text COLLATE "C" NOT NULL, key_json text NOT NULL, generation bigint NOT NULL, position text COLLATE "C" NOT NULL, op text COLLATE "C" NOT NULL, state text COLLATE "C" NOT NULL, attempts bigint NOT NULL, collapsed bigint NOT NULL, error text NOT NULL, first_at bigint NOT NULL, last_at bigint NOT NULL, data_shard bigint, PRIMARY KEY (consumer, feed, shard, key_digest) )
+CREATE INDEX "rowfeed_dead_letters_first" ON "public"."rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
 CREATE TABLE "public"."rowfeed_processed" ( consumer text COLLATE "C" NOT NULL, feed text COLLATE "C" NOT NULL, generation bigint NOT NULL, shard bigint NOT NULL, position text COLLATE "C" NOT NULL, processed_at bigint NOT NULL, PRIMARY KEY (consumer, feed, generation, shard, position) )
-INSERT INTO "public"."rowfeed_schema_version" VALUES (2, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-INSERT INTO "public"."rowfeed_schema_version" VALUES (3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 CREATE TABLE "public"."rowfeed_leases" ( name text COLLATE "C" PRIMARY KEY, owner text COLLATE "C" NOT NULL, epoch bigint NOT NULL, expires_at bigint, acquired_at bigint NOT NULL, renewals bigint NOT NULL ) WITH (fillfactor = 10)
-INSERT INTO "public"."rowfeed_schema_version" VALUES (4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-ALTER TABLE "public"."rowfeed_dead_letters" ADD COLUMN data_shard bigint
-INSERT INTO "public"."rowfeed_schema_version" VALUES (5, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-ALTER TABLE "public"."rowfeed_cursors" ADD COLUMN failure text
-INSERT INTO "public"."rowfeed_schema_version" VALUES (6, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 CREATE TABLE "public"."rowfeed_shards" ( feed text COLLATE "C" NOT NULL, shard bigint NOT NULL, time_ms bigint NOT NULL, ulid_high bigint NOT NULL, ulid_low bigint NOT NULL, below_high bigint NOT NULL DEFAULT 0, below_low bigint NOT NULL DEFAULT 0, witness text COLLATE "C" NOT NULL, live_from bigint NOT NULL DEFAULT 0, filled_by bigint NOT NULL DEFAULT 0, PRIMARY KEY (feed, shard) ) WITH (fillfactor = 10)
 CREATE TABLE "public"."rowfeed_consumers" ( consumer text COLLATE "C" NOT NULL, feed text COLLATE "C" NOT NULL, shard_count integer NOT NULL, paused smallint NOT NULL, version bigint NOT NULL, PRIMARY KEY (consumer, feed) )
-INSERT INTO "public"."rowfeed_schema_version" VALUES (7, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 CREATE TABLE "public"."rowfeed_tokens" ( name text COLLATE "C" PRIMARY KEY, sha256 text COLLATE "C" NOT NULL UNIQUE, grants text NOT NULL, view text NOT NULL, created_at bigint NOT NULL, expires_at bigint, revoked_at bigint )
 CREATE TABLE "public"."rowfeed_audit" ( id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY, mark text COLLATE "C" NOT NULL, at bigint NOT NULL, actor text NOT NULL, act text NOT NULL, object text NOT NULL, detail text NOT NULL, outcome text NOT NULL )
-INSERT INTO "public"."rowfeed_schema_version" VALUES (8, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-UPDATE "public"."rowfeed_feeds" SET source_schema = '' WHERE source_schema = 'public'
-INSERT INTO "public"."rowfeed_schema_version" (version, applied_at) VALUES (9, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-ALTER TABLE "public"."rowfeed_cursors" ADD COLUMN failing_since bigint
-ALTER TABLE "public"."rowfeed_cursors" ADD COLUMN attempts bigint
-ALTER TABLE "public"."rowfeed_cursors" ADD COLUMN next_try bigint
-ALTER TABLE "public"."rowfeed_cursors" ADD COLUMN target text
-ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN failure text
-ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN failing_since bigint
-ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN attempts bigint
-ALTER TABLE "public"."rowfeed_feeds" ADD COLUMN next_try bigint
-UPDATE "public"."rowfeed_cursors" SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
-CREATE INDEX "rowfeed_dead_letters_first" ON "public"."rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
-INSERT INTO "public"."rowfeed_schema_version" (version, applied_at) VALUES (10, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-ALTER TABLE "public"."rowfeed_sequences" ADD COLUMN term bigint
-CREATE TABLE "public"."rowfeed_terms" ( feed text NOT NULL, term bigint NOT NULL, upto bigint NOT NULL, ended_at bigint NOT NULL, PRIMARY KEY (feed, term) )
 INSERT INTO "public"."rowfeed_schema_version" (version, applied_at) VALUES (11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 
 -- migrate again, and list the migrations
@@ -84,28 +61,16 @@ DELETE FROM "public"."rowfeed_audit" WHERE id >= $1 AND id <= $2 AND at < $3
 
 -- remove the tables
 SELECT name FROM "public"."rowfeed_feeds" WHERE state <> $1 ORDER BY name
+DROP TABLE IF EXISTS "public"."rowfeed_audit"
+DROP TABLE IF EXISTS "public"."rowfeed_tokens"
+DROP TABLE IF EXISTS "public"."rowfeed_consumers"
+DROP TABLE IF EXISTS "public"."rowfeed_shards"
+DROP TABLE IF EXISTS "public"."rowfeed_leases"
+DROP TABLE IF EXISTS "public"."rowfeed_processed"
+DROP TABLE IF EXISTS "public"."rowfeed_dead_letters"
+DROP TABLE IF EXISTS "public"."rowfeed_cursors"
 DROP TABLE IF EXISTS "public"."rowfeed_terms"
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 11
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 10
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 9
-DROP TABLE "public"."rowfeed_audit"
-DROP TABLE "public"."rowfeed_tokens"
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 8
-DROP TABLE "public"."rowfeed_consumers"
-DROP TABLE "public"."rowfeed_shards"
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 7
-ALTER TABLE "public"."rowfeed_cursors" DROP COLUMN failure
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 6
-ALTER TABLE "public"."rowfeed_dead_letters" DROP COLUMN data_shard
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 5
-DROP TABLE "public"."rowfeed_leases"
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 4
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 3
-DROP TABLE "public"."rowfeed_processed"
-DROP TABLE "public"."rowfeed_dead_letters"
-DROP TABLE "public"."rowfeed_cursors"
-DELETE FROM "public"."rowfeed_schema_version" WHERE version = 2
-DROP TABLE "public"."rowfeed_feeds"
-DROP TABLE "public"."rowfeed_sequences"
-DROP TABLE "public"."rowfeed_schema_version"
+DROP TABLE IF EXISTS "public"."rowfeed_feeds"
+DROP TABLE IF EXISTS "public"."rowfeed_sequences"
+DROP TABLE IF EXISTS "public"."rowfeed_schema_version"
 

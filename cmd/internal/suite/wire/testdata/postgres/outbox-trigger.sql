@@ -1,5 +1,5 @@
 -- add the feed
-SELECT to_regclass($1) IS NOT NULL
+SELECT to_regclass('"public"."rowfeed_schema_version"') IS NOT NULL
 SELECT max(version) FROM "public"."rowfeed_schema_version"
 BEGIN -- isolation: Read Committed
 SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
@@ -11,7 +11,7 @@ SELECT DISTINCT g.tgname::text FROM pg_trigger g WHERE g.tgrelid IN (SELECT $1::
 SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops') THEN '' ELSE a.attname::text END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n) JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n JOIN pg_opclass oc ON oc.oid = o.class LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts ORDER BY NOT i.indisprimary, c.relname, k.n
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" ORDER BY name
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
-SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($2::text, 'SELECT'), ($2, 'UPDATE'), ($3, 'SELECT'), ($3, 'INSERT'), ($3, 'UPDATE'), ($4, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($1)
+SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($1::text), to_regclass($2::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($3::text, 'SELECT'), ($4::text, 'UPDATE'), ($5::text, 'SELECT'), ($6::text, 'INSERT'), ($7::text, 'UPDATE'), ($8::text, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($9)
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END
 INSERT INTO "public"."rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 SELECT count(*) FROM "public"."rowfeed_sequences" WHERE name = $1
@@ -19,17 +19,19 @@ INSERT INTO "public"."rowfeed_sequences" (name, value, version, updated_at) VALU
 CREATE TABLE IF NOT EXISTS "public"."rowfeed_outbox_kv" ( order_sequence bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, shard bigint NOT NULL DEFAULT 0, time_hint bigint, appended_at timestamptz NOT NULL DEFAULT clock_timestamp(), "id" bigint NOT NULL ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_analyze_scale_factor = 0.1)
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_outbox" ON "public"."rowfeed_outbox_kv" (shard, order_sequence)
 CREATE TABLE IF NOT EXISTS "public"."rowfeed_feed_kv" ( shard bigint NOT NULL, ulid uuid NOT NULL, "id" bigint NOT NULL, PRIMARY KEY (shard, ulid), UNIQUE ("id") )
-CREATE OR REPLACE FUNCTION "public"."rowfeed_kv_capture"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS '
+CREATE OR REPLACE FUNCTION "public"."rowfeed_kv_capture"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $rowfeed$
 BEGIN
-  IF TG_OP OPERATOR(pg_catalog.=) ''UPDATE'' AND NOT (OLD."id" OPERATOR(pg_catalog.<>) NEW."id") THEN
+  IF TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND NOT (OLD."id" OPERATOR(pg_catalog.<>) NEW."id") THEN
     RETURN NULL;
   END IF;
   INSERT INTO "public"."rowfeed_outbox_kv" (shard, "id") VALUES (NEW."v", NEW."id");
   RETURN NULL;
 END
-'
+$rowfeed$
 REVOKE ALL ON FUNCTION "public"."rowfeed_kv_capture"() FROM PUBLIC
-DO 'BEGIN EXECUTE format(''GRANT EXECUTE ON FUNCTION %s TO %I'', ''"public"."rowfeed_kv_capture"()'', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = ''"public"."kv"''::regclass)); END'
+DO $rowfeed$BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %I',
+  '"public"."rowfeed_kv_capture"()',
+  (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '"public"."kv"'::regclass)); END$rowfeed$
 CREATE OR REPLACE TRIGGER "rowfeed_kv_capture" AFTER INSERT OR UPDATE ON "public"."kv" FOR EACH ROW EXECUTE FUNCTION "public"."rowfeed_kv_capture"()
 ALTER TABLE "public"."kv" ENABLE ALWAYS TRIGGER "rowfeed_kv_capture"
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2
@@ -76,8 +78,9 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqsca
 -- run a publisher
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
-SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef OR $5::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed' WHEN EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR NOT has_table_privilege(p.proowner, $3::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing'), COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)), '')
-SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')
+SELECT to_regclass($1) IS NOT NULL
+SELECT COALESCE((SELECT CASE WHEN NOT p.prosecdef OR $1::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed' WHEN EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($2::text), to_regclass($3::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR NOT has_table_privilege(p.proowner, $4::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $5::text, 'SELECT') THEN 'powerless' ELSE 'ok' END FROM pg_proc p WHERE p.oid = to_regprocedure($6)), 'missing'), COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($7)), '')
+SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($1) AND g.tgtype = $2::smallint THEN g.tgenabled::text ELSE 'foreign' END FROM pg_trigger g WHERE g.tgrelid = to_regclass($3) AND g.tgname = $4::text), 'missing')
 SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
 UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3
 

@@ -1,5 +1,5 @@
 -- add the feed
-SELECT to_regclass($1) IS NOT NULL
+SELECT to_regclass('"public"."rowfeed_schema_version"') IS NOT NULL
 SELECT max(version) FROM "public"."rowfeed_schema_version"
 BEGIN -- isolation: Read Committed
 SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
@@ -11,7 +11,7 @@ SELECT DISTINCT g.tgname::text FROM pg_trigger g WHERE g.tgrelid IN (SELECT $1::
 SELECT c.relname::text, c.oid::text, i.indisprimary, i.indpred IS NOT NULL, CASE WHEN k.attnum = 0 OR (x.coll <> 0 AND x.coll <> a.attcollation) OR NOT oc.opcdefault AND oc.opcname NOT IN ('text_pattern_ops', 'varchar_pattern_ops', 'bpchar_pattern_ops') THEN '' ELSE a.attname::text END FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY k(attnum, n) JOIN LATERAL unnest(i.indcollation::oid[]) WITH ORDINALITY x(coll, n) ON x.n = k.n JOIN LATERAL unnest(i.indclass::oid[]) WITH ORDINALITY o(class, n) ON o.n = k.n JOIN pg_opclass oc ON oc.oid = o.class LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum WHERE i.indrelid = $1::bigint::oid AND i.indisunique AND i.indisvalid AND k.n <= i.indnkeyatts ORDER BY NOT i.indisprimary, c.relname, k.n
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" ORDER BY name
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "public"."rowfeed_feeds" WHERE name = $1 ORDER BY name
-SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($2::text, 'SELECT'), ($2, 'UPDATE'), ($3, 'SELECT'), ($3, 'INSERT'), ($3, 'UPDATE'), ($4, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($1)
+SELECT p.prosrc, p.prosecdef AND COALESCE(EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($1::text), to_regclass($2::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR EXISTS ( SELECT 1 FROM (VALUES ($3::text, 'SELECT'), ($4::text, 'UPDATE'), ($5::text, 'SELECT'), ($6::text, 'INSERT'), ($7::text, 'UPDATE'), ($8::text, 'SELECT')) n(on_table, need) WHERE NOT has_table_privilege(p.proowner, to_regclass(n.on_table), n.need)), false) FROM pg_proc p WHERE p.oid = to_regprocedure($9)
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid END
 INSERT INTO "public"."rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 SELECT count(*) FROM "public"."rowfeed_sequences" WHERE name = $1
@@ -65,6 +65,7 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqsca
 -- run a publisher
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
+SELECT to_regclass($1) IS NOT NULL
 SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
 UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3
 

@@ -1,5 +1,5 @@
 -- add the feed
-SELECT to_regclass($1) IS NOT NULL
+SELECT to_regclass('"public"."rowfeed_schema_version"') IS NOT NULL
 SELECT max(version) FROM "public"."rowfeed_schema_version"
 BEGIN -- isolation: Read Committed
 SET LOCAL lock_timeout = '1s'; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local')
@@ -20,29 +20,31 @@ CREATE TABLE IF NOT EXISTS "public"."rowfeed_positions_kv" ( "id" bigint NOT NUL
 CREATE UNIQUE INDEX IF NOT EXISTS "rowfeed_kv_position" ON "public"."rowfeed_positions_kv" (feed_sync_id)
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_deleted" ON "public"."rowfeed_positions_kv" (feed_sync_id) WHERE deleted = 1
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_bucket" ON "public"."rowfeed_positions_kv" (bucket, feed_sync_id, shard)
-CREATE OR REPLACE FUNCTION "public"."rowfeed_kv_capture"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS '
+CREATE OR REPLACE FUNCTION "public"."rowfeed_kv_capture"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $rowfeed$
 BEGIN
-  IF TG_OP OPERATOR(pg_catalog.=) ''DELETE'' OR TG_OP OPERATOR(pg_catalog.=) ''UPDATE'' AND (OLD."id" OPERATOR(pg_catalog.<>) NEW."id") THEN
+  IF TG_OP OPERATOR(pg_catalog.=) 'DELETE' OR TG_OP OPERATOR(pg_catalog.=) 'UPDATE' AND (OLD."id" OPERATOR(pg_catalog.<>) NEW."id") THEN
     INSERT INTO "public"."rowfeed_changes_kv" ("id") VALUES (OLD."id");
   END IF;
-  IF TG_OP OPERATOR(pg_catalog.<>) ''DELETE'' THEN
+  IF TG_OP OPERATOR(pg_catalog.<>) 'DELETE' THEN
     INSERT INTO "public"."rowfeed_changes_kv" ("id") VALUES (NEW."id");
   END IF;
   RETURN NULL;
 END
-'
-CREATE OR REPLACE FUNCTION "public"."rowfeed_kv_truncate"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET row_security = off AS '
+$rowfeed$
+CREATE OR REPLACE FUNCTION "public"."rowfeed_kv_truncate"() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET row_security = off AS $rowfeed$
 BEGIN
-  IF current_setting(''transaction_isolation'') NOT IN (''read committed'', ''read uncommitted'') THEN
-    RAISE EXCEPTION ''TRUNCATE of a table with a rowfeed feed needs READ COMMITTED''
-      USING ERRCODE = ''feature_not_supported'', HINT = ''Begin the transaction in READ COMMITTED, or use DELETE.'';
+  IF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+    RAISE EXCEPTION 'TRUNCATE of a table with a rowfeed feed needs READ COMMITTED'
+      USING ERRCODE = 'feature_not_supported', HINT = 'Begin the transaction in READ COMMITTED, or use DELETE.';
   END IF;
-  EXECUTE format(''INSERT INTO "public"."rowfeed_changes_kv" ("id") SELECT "id" FROM %I.%I'', TG_TABLE_SCHEMA, TG_TABLE_NAME);
+  EXECUTE format('INSERT INTO "public"."rowfeed_changes_kv" ("id") SELECT "id" FROM %I.%I', TG_TABLE_SCHEMA, TG_TABLE_NAME);
   RETURN NULL;
 END
-'
+$rowfeed$
 REVOKE ALL ON FUNCTION "public"."rowfeed_kv_capture"(), "public"."rowfeed_kv_truncate"() FROM PUBLIC
-DO 'BEGIN EXECUTE format(''GRANT EXECUTE ON FUNCTION %s, %s TO %I'', ''"public"."rowfeed_kv_capture"()'', ''"public"."rowfeed_kv_truncate"()'', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = ''"public"."kv"''::regclass)); END'
+DO $rowfeed$BEGIN EXECUTE format('GRANT EXECUTE ON FUNCTION %s, %s TO %I',
+  '"public"."rowfeed_kv_capture"()', '"public"."rowfeed_kv_truncate"()',
+  (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '"public"."kv"'::regclass)); END$rowfeed$
 CREATE OR REPLACE TRIGGER "rowfeed_kv_capture" AFTER INSERT OR UPDATE OR DELETE ON "public"."kv" FOR EACH ROW EXECUTE FUNCTION "public"."rowfeed_kv_capture"()
 CREATE OR REPLACE TRIGGER "rowfeed_kv_truncate" BEFORE TRUNCATE ON "public"."kv" FOR EACH STATEMENT EXECUTE FUNCTION "public"."rowfeed_kv_truncate"()
 ALTER TABLE "public"."kv" ENABLE ALWAYS TRIGGER "rowfeed_kv_capture", ENABLE ALWAYS TRIGGER "rowfeed_kv_truncate"
@@ -66,7 +68,7 @@ SELECT current_setting('fsync'), current_setting('full_page_writes'), current_se
 SELECT value, version, COALESCE(term, 0), updated_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 'system ' || (SELECT system_identifier FROM pg_control_system()) || ', timeline ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database()) || ', table ' || '"public"."rowfeed_sequences"'::regclass::oid FROM "public"."rowfeed_sequences" WHERE name = $1 FOR UPDATE
 UPDATE "public"."rowfeed_terms" SET upto = $1 WHERE feed = $2 AND upto > $3
 SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT $1
-INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CAST($4 AS bigint) + j.place, j.shard::int, ((j.shard::int + 1) * 4 - 1) / 4, CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, 0, CAST($5 AS bigint) FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[])) WITH ORDINALITY AS j(seq, shard, kind, place) CROSS JOIN LATERAL (SELECT c."id" FROM "public"."rowfeed_changes_kv" c WHERE c.seq = j.seq OFFSET 0) c LEFT JOIN LATERAL (SELECT t."id" FROM "public"."kv" t WHERE c."id" = t."id" OFFSET 0) t ON true WHERE t."id" IS NOT NULL OR EXISTS (SELECT 1 FROM "public"."rowfeed_positions_kv" old WHERE old."id" = c."id" OFFSET 0) ORDER BY j.place ON CONFLICT ("id") DO UPDATE SET feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END, published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END, deleted = excluded.deleted
+INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CAST($1 AS bigint) + j.place, j.shard::int, ((j.shard::int + 1) * 4 - 1) / 4, CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, 0, CAST($2 AS bigint) FROM unnest(CAST(CAST($3 AS text) AS bigint[]), CAST(CAST($4 AS text) AS bigint[]), CAST(CAST($5 AS text) AS bigint[])) WITH ORDINALITY AS j(seq, shard, kind, place) CROSS JOIN LATERAL (SELECT c."id" FROM "public"."rowfeed_changes_kv" c WHERE c.seq = j.seq OFFSET 0) c LEFT JOIN LATERAL (SELECT t."id" FROM "public"."kv" t WHERE c."id" = t."id" OFFSET 0) t ON true WHERE t."id" IS NOT NULL OR EXISTS (SELECT 1 FROM "public"."rowfeed_positions_kv" old WHERE old."id" = c."id" OFFSET 0) ORDER BY j.place ON CONFLICT ("id") DO UPDATE SET feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END, published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END, deleted = excluded.deleted
 DELETE FROM "public"."rowfeed_changes_kv" WHERE seq BETWEEN $1 AND $2
 UPDATE "public"."rowfeed_sequences" SET value = $1, term = $2, version = version + 1, updated_at = $3 WHERE name = $4 AND version = $5 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $6 AND generation = $7)
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 8 ORDER BY seq LIMIT 1) c0
@@ -75,15 +77,17 @@ UPDATE "public"."rowfeed_feeds" SET failure = NULL, failing_since = NULL, attemp
 -- publish without changes
 
 -- publish again
-SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" WHERE seq > $2 ORDER BY seq LIMIT $1
+SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" WHERE seq > $1 ORDER BY seq LIMIT $2
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 18 ORDER BY seq LIMIT 1) c0
 
 -- run a publisher
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
+SELECT to_regclass($1) IS NOT NULL
 SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''), COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> '' THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''), COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1]))), '') FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum WHERE a.attrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($1::bigint::oid::regclass)) AND a.attname = $2::text AND NOT a.attisdropped
-SELECT COALESCE((SELECT CASE WHEN p.prosrc <> $2::text OR NOT p.prosecdef OR $5::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed' WHEN EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($3::text), to_regclass($4::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR NOT has_table_privilege(p.proowner, $3::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $4::text, 'SELECT') THEN 'powerless' ELSE 'ok' END FROM pg_proc p WHERE p.oid = to_regprocedure($1)), 'missing'), COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($1)), '')
-SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($3) AND g.tgtype = $4::smallint THEN g.tgenabled::text ELSE 'foreign' END FROM pg_trigger g WHERE g.tgrelid = to_regclass($1) AND g.tgname = $2::text), 'missing')
+SELECT COALESCE((SELECT CASE WHEN NOT p.prosecdef OR $1::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed' WHEN EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($2::text), to_regclass($3::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR NOT has_table_privilege(p.proowner, $4::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $5::text, 'SELECT') THEN 'powerless' ELSE 'ok' END FROM pg_proc p WHERE p.oid = to_regprocedure($6)), 'missing'), COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($7)), '')
+SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($1) AND g.tgtype = $2::smallint THEN g.tgenabled::text ELSE 'foreign' END FROM pg_trigger g WHERE g.tgrelid = to_regclass($3) AND g.tgname = $4::text), 'missing')
+SELECT to_regclass('"public"."rowfeed_kv_bucket"') IS NOT NULL
 SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT $1
 SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
 UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3
@@ -217,7 +221,7 @@ INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELE
 SELECT t."id" FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) AND t."id" > CAST($1 AS bigint) ORDER BY t."id" LIMIT 1 OFFSET $2
 INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) AND t."id" > CAST($1 AS bigint) AND t."id" <= CAST($2 AS bigint) ORDER BY t."id" LIMIT $3) x
 INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "public"."kv" t WHERE 1 = 1 AND (v > 0) AND t."id" > CAST($1 AS bigint) ORDER BY t."id" LIMIT $2) x
-INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE CAST($4 AS bigint) + j.place END, j.shard::int, ((j.shard::int + 1) * 4 - 1) / 4, CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST($5 AS bigint) END FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS bigint[]), CAST(CAST($3 AS text) AS bigint[])) WITH ORDINALITY AS j(seq, shard, kind, place) CROSS JOIN LATERAL (SELECT c."id" FROM "public"."rowfeed_changes_kv" c WHERE c.seq = j.seq OFFSET 0) c LEFT JOIN LATERAL (SELECT t."id" FROM "public"."kv" t WHERE c."id" = t."id" OFFSET 0) t ON true LEFT JOIN LATERAL (SELECT old."id", old.feed_sync_id, old.hidden, old.published_at FROM "public"."rowfeed_positions_kv" old WHERE old."id" = c."id" OFFSET 0) old ON true WHERE t."id" IS NOT NULL OR old."id" IS NOT NULL ORDER BY j.place ON CONFLICT ("id") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden
+INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE CAST($1 AS bigint) + j.place END, j.shard::int, ((j.shard::int + 1) * 4 - 1) / 4, CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST($2 AS bigint) END FROM unnest(CAST(CAST($3 AS text) AS bigint[]), CAST(CAST($4 AS text) AS bigint[]), CAST(CAST($5 AS text) AS bigint[])) WITH ORDINALITY AS j(seq, shard, kind, place) CROSS JOIN LATERAL (SELECT c."id" FROM "public"."rowfeed_changes_kv" c WHERE c.seq = j.seq OFFSET 0) c LEFT JOIN LATERAL (SELECT t."id" FROM "public"."kv" t WHERE c."id" = t."id" OFFSET 0) t ON true LEFT JOIN LATERAL (SELECT old."id", old.feed_sync_id, old.hidden, old.published_at FROM "public"."rowfeed_positions_kv" old WHERE old."id" = c."id" OFFSET 0) old ON true WHERE t."id" IS NOT NULL OR old."id" IS NOT NULL ORDER BY j.place ON CONFLICT ("id") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 29 ORDER BY seq LIMIT 1) c0
 
 -- purge deletes

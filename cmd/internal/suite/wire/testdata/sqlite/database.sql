@@ -3,41 +3,18 @@ BEGIN IMMEDIATE
 SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = ?
 SELECT type, name, COALESCE(sql, '') FROM sqlite_schema WHERE lower(name) = lower(?) AND type IN ('table', 'view')
 CREATE TABLE "rowfeed_schema_version" ( version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL )
-CREATE TABLE "rowfeed_sequences" ( name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL, updated_at INTEGER NOT NULL )
-CREATE TABLE "rowfeed_feeds" ( name TEXT NOT NULL PRIMARY KEY, mode TEXT NOT NULL, capture TEXT NOT NULL, state TEXT NOT NULL, generation INTEGER NOT NULL, source_schema TEXT, source_table TEXT NOT NULL, key_columns TEXT NOT NULL, delivered_columns TEXT, options TEXT NOT NULL, data_shards INTEGER NOT NULL, shard_column TEXT, tombstones_seconds INTEGER NOT NULL, tombstones_below INTEGER NOT NULL, database_identity TEXT, fill_after TEXT, created_at INTEGER NOT NULL )
-INSERT INTO "rowfeed_schema_version" VALUES (1, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-CREATE TABLE "rowfeed_cursors" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard INTEGER NOT NULL, shard_count INTEGER NOT NULL, value TEXT NOT NULL, generation INTEGER NOT NULL, epoch INTEGER NOT NULL, version INTEGER NOT NULL, paused INTEGER NOT NULL, aside INTEGER NOT NULL DEFAULT 0, updated_at INTEGER NOT NULL, PRIMARY KEY (consumer, feed, shard) )
-CREATE TABLE "rowfeed_dead_letters" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard INTEGER NOT NULL, key_digest TEXT NOT NULL, key_json TEXT NOT NULL, generation INTEGER NOT NULL, position TEXT NOT NULL, op TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, collapsed INTEGER NOT NULL, error TEXT NOT NULL, first_at INTEGER NOT NULL, last_at INTEGER NOT NULL, PRIMARY KEY (consumer, feed, shard, key_digest) )
+CREATE TABLE "rowfeed_sequences" ( name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL, version INTEGER NOT NULL, updated_at INTEGER NOT NULL, term INTEGER )
+CREATE TABLE "rowfeed_feeds" ( name TEXT NOT NULL PRIMARY KEY, mode TEXT NOT NULL, capture TEXT NOT NULL, state TEXT NOT NULL, generation INTEGER NOT NULL, source_schema TEXT, source_table TEXT NOT NULL, key_columns TEXT NOT NULL, delivered_columns TEXT, options TEXT NOT NULL, data_shards INTEGER NOT NULL, shard_column TEXT, tombstones_seconds INTEGER NOT NULL, tombstones_below INTEGER NOT NULL, database_identity TEXT, fill_after TEXT, created_at INTEGER NOT NULL, failure TEXT, failing_since INTEGER, attempts INTEGER, next_try INTEGER )
+CREATE TABLE "rowfeed_terms" ( feed TEXT NOT NULL, term INTEGER NOT NULL, upto INTEGER NOT NULL, ended_at INTEGER NOT NULL, PRIMARY KEY (feed, term) )
+CREATE TABLE "rowfeed_cursors" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard INTEGER NOT NULL, shard_count INTEGER NOT NULL, value TEXT NOT NULL, generation INTEGER NOT NULL, epoch INTEGER NOT NULL, version INTEGER NOT NULL, paused INTEGER NOT NULL, aside INTEGER NOT NULL DEFAULT 0, updated_at INTEGER NOT NULL, failure TEXT, failing_since INTEGER, attempts INTEGER, next_try INTEGER, target TEXT, PRIMARY KEY (consumer, feed, shard) )
+CREATE TABLE "rowfeed_dead_letters" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard INTEGER NOT NULL, key_digest TEXT NOT NULL, key_json TEXT NOT NULL, generation INTEGER NOT NULL, position TEXT NOT NULL, op TEXT NOT NULL, state TEXT NOT NULL, attempts INTEGER NOT NULL, collapsed INTEGER NOT NULL, error TEXT NOT NULL, first_at INTEGER NOT NULL, last_at INTEGER NOT NULL, data_shard INTEGER, PRIMARY KEY (consumer, feed, shard, key_digest) )
+CREATE INDEX "rowfeed_dead_letters_first" ON "rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
 CREATE TABLE "rowfeed_processed" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, generation INTEGER NOT NULL, shard INTEGER NOT NULL, position TEXT NOT NULL, processed_at INTEGER NOT NULL, PRIMARY KEY (consumer, feed, generation, shard, position) ) WITHOUT ROWID
-INSERT INTO "rowfeed_schema_version" VALUES (2, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-INSERT INTO "rowfeed_schema_version" VALUES (3, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 CREATE TABLE "rowfeed_leases" ( name TEXT NOT NULL PRIMARY KEY, owner TEXT NOT NULL, epoch INTEGER NOT NULL, expires_at INTEGER, acquired_at INTEGER NOT NULL, renewals INTEGER NOT NULL )
-INSERT INTO "rowfeed_schema_version" VALUES (4, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-ALTER TABLE "rowfeed_dead_letters" ADD COLUMN data_shard INTEGER
-INSERT INTO "rowfeed_schema_version" VALUES (5, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-ALTER TABLE "rowfeed_cursors" ADD COLUMN failure TEXT
-INSERT INTO "rowfeed_schema_version" VALUES (6, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 CREATE TABLE "rowfeed_shards" ( feed TEXT NOT NULL, shard INTEGER NOT NULL, time_ms INTEGER NOT NULL, ulid_high INTEGER NOT NULL, ulid_low INTEGER NOT NULL, below_high INTEGER NOT NULL DEFAULT 0, below_low INTEGER NOT NULL DEFAULT 0, witness TEXT NOT NULL, live_from INTEGER NOT NULL DEFAULT 0, filled_by INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (feed, shard) )
 CREATE TABLE "rowfeed_consumers" ( consumer TEXT NOT NULL, feed TEXT NOT NULL, shard_count INTEGER NOT NULL, paused INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (consumer, feed) )
-INSERT INTO "rowfeed_schema_version" VALUES (7, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 CREATE TABLE "rowfeed_tokens" ( name TEXT NOT NULL PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, grants TEXT NOT NULL, view TEXT NOT NULL, created_at INTEGER NOT NULL, expires_at INTEGER, revoked_at INTEGER )
 CREATE TABLE "rowfeed_audit" ( id INTEGER PRIMARY KEY, mark TEXT NOT NULL, at INTEGER NOT NULL, actor TEXT NOT NULL, act TEXT NOT NULL, object TEXT NOT NULL, detail TEXT NOT NULL, outcome TEXT NOT NULL )
-INSERT INTO "rowfeed_schema_version" VALUES (8, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-UPDATE "rowfeed_feeds" SET source_schema = '' WHERE source_schema = ''
-INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (9, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-ALTER TABLE "rowfeed_cursors" ADD COLUMN failing_since bigint
-ALTER TABLE "rowfeed_cursors" ADD COLUMN attempts bigint
-ALTER TABLE "rowfeed_cursors" ADD COLUMN next_try bigint
-ALTER TABLE "rowfeed_cursors" ADD COLUMN target text
-ALTER TABLE "rowfeed_feeds" ADD COLUMN failure text
-ALTER TABLE "rowfeed_feeds" ADD COLUMN failing_since bigint
-ALTER TABLE "rowfeed_feeds" ADD COLUMN attempts bigint
-ALTER TABLE "rowfeed_feeds" ADD COLUMN next_try bigint
-UPDATE "rowfeed_cursors" SET failing_since = updated_at, attempts = 1 WHERE failure IS NOT NULL AND failing_since IS NULL
-CREATE INDEX "rowfeed_dead_letters_first" ON "rowfeed_dead_letters" (consumer, feed, shard, first_at, key_digest)
-INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (10, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
-ALTER TABLE "rowfeed_sequences" ADD COLUMN term bigint
-CREATE TABLE "rowfeed_terms" ( feed TEXT NOT NULL, term bigint NOT NULL, upto bigint NOT NULL, ended_at bigint NOT NULL, PRIMARY KEY (feed, term) )
 INSERT INTO "rowfeed_schema_version" (version, applied_at) VALUES (11, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 COMMIT
 
@@ -85,28 +62,16 @@ DELETE FROM "rowfeed_audit" WHERE id >= ? AND id <= ? AND at < ?
 
 -- remove the tables
 SELECT name FROM "rowfeed_feeds" WHERE state <> ? ORDER BY name
+DROP TABLE IF EXISTS "rowfeed_audit"
+DROP TABLE IF EXISTS "rowfeed_tokens"
+DROP TABLE IF EXISTS "rowfeed_consumers"
+DROP TABLE IF EXISTS "rowfeed_shards"
+DROP TABLE IF EXISTS "rowfeed_leases"
+DROP TABLE IF EXISTS "rowfeed_processed"
+DROP TABLE IF EXISTS "rowfeed_dead_letters"
+DROP TABLE IF EXISTS "rowfeed_cursors"
 DROP TABLE IF EXISTS "rowfeed_terms"
-DELETE FROM "rowfeed_schema_version" WHERE version = 11
-DELETE FROM "rowfeed_schema_version" WHERE version = 10
-DELETE FROM "rowfeed_schema_version" WHERE version = 9
-DROP TABLE "rowfeed_audit"
-DROP TABLE "rowfeed_tokens"
-DELETE FROM "rowfeed_schema_version" WHERE version = 8
-DROP TABLE "rowfeed_consumers"
-DROP TABLE "rowfeed_shards"
-DELETE FROM "rowfeed_schema_version" WHERE version = 7
-ALTER TABLE "rowfeed_cursors" DROP COLUMN failure
-DELETE FROM "rowfeed_schema_version" WHERE version = 6
-ALTER TABLE "rowfeed_dead_letters" DROP COLUMN data_shard
-DELETE FROM "rowfeed_schema_version" WHERE version = 5
-DROP TABLE "rowfeed_leases"
-DELETE FROM "rowfeed_schema_version" WHERE version = 4
-DELETE FROM "rowfeed_schema_version" WHERE version = 3
-DROP TABLE "rowfeed_processed"
-DROP TABLE "rowfeed_dead_letters"
-DROP TABLE "rowfeed_cursors"
-DELETE FROM "rowfeed_schema_version" WHERE version = 2
-DROP TABLE "rowfeed_feeds"
-DROP TABLE "rowfeed_sequences"
-DROP TABLE "rowfeed_schema_version"
+DROP TABLE IF EXISTS "rowfeed_feeds"
+DROP TABLE IF EXISTS "rowfeed_sequences"
+DROP TABLE IF EXISTS "rowfeed_schema_version"
 

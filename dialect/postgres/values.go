@@ -5,6 +5,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+// InsertNew implements [dialect.Spelling].
+func (Dialect) InsertNew(table string, columns, values, key []string) string {
+	return dialect.InsertNew(table, columns, values, key)
+}
+
 // Upsert implements [dialect.Spelling].
 func (Dialect) Upsert(table string, columns []string, rows [][]string, key []string) string {
 	return dialect.Upsert(table, columns, rows, key)

@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	_ "embed" // for rows.sql
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+//go:embed rows.sql
+var rowsFile string
+
+var inRows = dialect.NewStatements(rowsFile)
+
+// PlaceRows implements [dialect.Publish] by one statement that locks rows and one that updates them.
+func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64,
+	shard func([]any) (int, error)) (int, []any, error) {
+	if !f.InRows() {
+		return 0, nil, nil
+	}
+	lock, place := d.lockWaiting, "place_rows"
+	if f.Sharded() {
+		lock, place = d.lockSharded, "place_sharded_rows"
+	}
+	locked, args, err := lock(ctx, tx, f, after, limit, shard)
+	if err != nil || locked == 0 {
+		return 0, nil, err
+	}
+	args["base"] = base
+	var n int64
+	if err := dialect.One(ctx, tx, d, inRows.For(d, f, place), args, &n); err != nil {
+		return 0, nil, err
+	}
+	last, err := dialect.KeyAt(ctx, tx, d, f, base+locked)
+	if errors.Is(err, sql.ErrNoRows) {
+		return int(locked), nil, nil // a trigger set the position back to NULL; the publisher notices that
+	}
+	return int(locked), last, err
+}
+
+// lockWaiting locks rows that wait. It returns their number, and their ctids and tableoids as arrays.
+func (d Dialect) lockWaiting(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+	_ func([]any) (int, error)) (n int64, places dialect.Args, err error) {
+	var rows, tables *string
+	err = dialect.One(ctx, tx, d, inRows.For(d, f, "lock_waiting"), dialect.Args{
+		"waiting": dialect.WaitingPart(d, f, after), "limit": limit}, &n, &rows, &tables)
+	if err != nil || n == 0 {
+		return 0, nil, err
+	}
+	return n, dialect.Args{"rows": *rows, "tables": *tables}, nil
+}
+
+// lockSharded is lockWaiting with the data shards of the rows as a third array. It reads the locked keys to
+// compute them.
+func (d Dialect) lockSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+	shard func([]any) (int, error)) (n int64, places dialect.Args, err error) {
+	var rows, tables, shards []string
+	err = dialect.EachKey(ctx, tx, d, f, inRows.For(d, f, "lock_waiting_keys"), dialect.Args{
+		"waiting": dialect.WaitingPart(d, f, after), "limit": limit}, 2, func(first []string, key []any) error {
+		s, err := shard(key)
+		rows, tables, shards =
+			append(rows, `"`+first[0]+`"`), append(tables, first[1]), append(shards, strconv.Itoa(s))
+		return err
+	})
+	array := func(elements []string) string { return "{" + strings.Join(elements, ",") + "}" }
+	return int64(len(rows)), dialect.Args{"rows": array(rows), "tables": array(tables), "shards": array(shards)}, err
+}
+
+// ResetRows implements [dialect.Publish].
+func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
+	args []any) (int64, error) {
+	return tx.Exec(ctx, inRows.For(d, f, "reset_rows").String()+" "+where, args...)
+}
+
+// SetShards implements [dialect.Publish].
+func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
+	places []dialect.Sharded) (int64, error) {
+	name := "set_shards"
+	if rows {
+		name = "set_shards_of_rows"
+	}
+	return dialect.Exec(ctx, tx, d, inRows.For(d, f, name), dialect.Args{
+		"positions": bigints(places, func(p dialect.Sharded) int64 { return p.Position }),
+		"shards":    bigints(places, func(p dialect.Sharded) int64 { return int64(p.Shard) }),
+	})
+}
