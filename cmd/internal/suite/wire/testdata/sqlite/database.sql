@@ -20,11 +20,6 @@ COMMIT
 
 -- migrate again, and list the migrations
 SELECT max(version) FROM "rowfeed_schema_version"
-SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'
-SELECT name, type, "notnull", pk, COALESCE(dflt_value, ''), hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid
-SELECT name, origin, partial, COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = pragma_index_list.name), '') FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name
-SELECT name FROM pragma_index_list(?)
-SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) ORDER BY name
 
 -- acquire, renew, assert and release a lease
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name = ?
