@@ -63,14 +63,6 @@ func AppendRecord(s Spelling, f *Feed) string {
 		strings.Join(StoredRefs(s, f, ""), ", ") + ") VALUES (" + strings.Join(marks, ", ") + ")"
 }
 
-// RecordOf returns the INSERT of a trigger. It appends a record for row, an alias, in the shard that an
-// expression gives. The record has no time hint: its ULID gets the time of its move.
-func RecordOf(s Spelling, f *Feed, records feedtype.TableName, shard, row string) string {
-	return "INSERT INTO " + Qualified(s, records) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") +
-		") VALUES (" +
-		shard + ", " + strings.Join(KeyRefs(s, f, row), ", ") + ")"
-}
-
 // RecordUnplaced returns an INSERT of records for the rows that satisfy the conditions (alias t) and have
 // neither a record nor a place, in key order. See [Unplaced]. The LIMIT makes the database collect the rows
 // before it writes the first record: while an INSERT … SELECT runs, MariaDB lets no other session draw a

@@ -2,21 +2,36 @@ package sqlite
 
 import (
 	"context"
+	_ "embed" // for capture.sql
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+//go:embed capture.sql
+var captureFile string
+
+var capture = dialect.NewStatements(captureFile)
+
+// steps returns statements of capture.sql without arguments.
+func (d Dialect) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
+	for _, name := range names {
+		steps = append(steps, capture.Step(d, f, name, nil))
+	}
+	return steps
+}
+
+// quoted returns an argument that is a quoted name.
+func (d Dialect) quoted(arg, name string) dialect.Args {
+	return dialect.Args{arg: dialect.SQL(d.Quote(name))}
+}
+
 // FeedUp implements [dialect.Schema]. Its steps run in one transaction, so a table is never without its
 // triggers.
 func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	steps := append(d.tables(f, t), d.rowColumns(f, t)...)
-	if f.Outbox {
-		steps = d.outboxTables(f)
-	}
 	if f.Capture != feedtype.CaptureTrigger {
 		return steps, nil
 	}
@@ -25,51 +40,23 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 		return nil, err
 	}
 	for _, tr := range triggers {
-		steps = append(steps,
-			dialect.Step{Note: "an older form of the trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(tr.name)},
-			dialect.Step{Note: tr.note, SQL: tr.sql})
+		steps = append(steps, capture.Step(d, f, "drop_older_trigger", d.quoted("name", tr.name)), tr.step)
 	}
 	return steps, nil
 }
 
 func (d Dialect) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	var decls []string
-	for _, c := range f.Key {
-		decls = append(decls, strings.TrimSpace(d.Quote(c.Stored)+" "+c.Decl)+" NOT NULL"+c.Collate)
+	if f.Outbox {
+		return d.steps(f, "outbox", "outbox_index", "places")
 	}
-	key := strings.Join(decls, ",\n  ")
-	shape := " WITHOUT ROWID"
+	shape := dialect.SQL(" WITHOUT ROWID")
 	if isRowID(f, t) {
-		shape = "" // the key is the rowid here, too, which makes lookups faster
+		shape = ""
 	}
-	steps := []dialect.Step{
-		{Note: "changes: which keys were written; writers append, publishers delete what they have published",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Changes()) + ` (
-  seq INTEGER PRIMARY KEY,
-  ` + key + `,
-  kind INTEGER NOT NULL DEFAULT 0,
-  changed_at INTEGER NOT NULL DEFAULT (` + d.Now() + `)
-)`},
-		{Note: "positions: where each key stands in the feed; only publishers write it",
-			SQL: "CREATE TABLE IF NOT EXISTS " + dialect.Qualified(d, f.Positions()) + ` (
-  ` + key + `,
-  feed_sync_id INTEGER NOT NULL,
-  shard INTEGER NOT NULL,
-  bucket INTEGER NOT NULL,
-  deleted INTEGER NOT NULL,
-  hidden INTEGER NOT NULL,
-  published_at INTEGER NOT NULL,
-  PRIMARY KEY (` + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + `)
-)` + shape},
-		{Note: "pages are read in this order; no position is given twice",
-			SQL: "CREATE UNIQUE INDEX IF NOT EXISTS " + d.Quote(f.Object("position")) + " ON " +
-				dialect.Qualified(d, f.Positions()) + " (feed_sync_id)"},
-		{Note: "old tombstones are found here",
-			SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("deleted")) + " ON " +
-				dialect.Qualified(d, f.Positions()) + " (feed_sync_id) WHERE deleted = 1"},
-	}
+	steps := append(d.steps(f, "changes"), capture.Step(d, f, "positions", dialect.Args{"shape": shape}))
+	steps = append(steps, d.steps(f, "position_index", "deleted_index")...)
 	if f.ByBucket() {
-		steps = append(steps, d.bucketIndex(f))
+		steps = append(steps, d.steps(f, "bucket_index")...)
 	}
 	return steps
 }
@@ -82,116 +69,115 @@ func isRowID(f *dialect.Feed, t *dialect.Table) bool {
 	})
 }
 
-// bucketIndex covers all that a page reads of positions, because the keys of a part are far apart in the table.
-// The marks hardly make it larger: SQLite stores the numbers 0 and 1 in the header of a record.
-func (d Dialect) bucketIndex(f *dialect.Feed) dialect.Step {
-	return dialect.Step{Note: "pages of a part of the shards are read in this order",
-		SQL: "CREATE INDEX IF NOT EXISTS " + d.Quote(f.Object("bucket")) + " ON " +
-			dialect.Qualified(d, f.Positions()) + " (bucket, feed_sync_id, shard, deleted, hidden, published_at)"}
+// BucketIndex implements [dialect.Schema]. The index is made or dropped in one transaction, which keeps other
+// writers out.
+func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	var there bool
+	if err := dialect.One(ctx, q, d, capture.For(d, f, "has_bucket_index"), dialect.Args{"index": f.Object("bucket")},
+		&there); err != nil {
+		return nil, err
+	}
+	steps := d.steps(f, "bucket_index", "drop_bucket_index")
+	return dialect.BucketSteps(f, there, steps[0], steps[1]), nil
 }
 
-type trigger struct{ name, note, sql string }
+// rowIndexes returns the names of the indexes on the user's table for a feed whose rows hold their positions.
+func rowIndexes(f *dialect.Feed) (position, waiting string) {
+	return f.Object("row_position"), f.Object("row_waiting")
+}
 
-// triggers returns the triggers. They record keys and do nothing else. They fire on every UPDATE, whatever its
-// columns, and name only key columns. A plain INSERT into the changes has no conflicts, so the conflict clause
-// of the outer statement never applies to it.
-func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
+// rowColumns adds the columns and indexes that the user's table lacks.
+func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.Step) {
+	if !f.InRows() {
+		return nil
+	}
+	statement := map[string]string{dialect.PositionColumn: "position_column", dialect.ShardColumn: "shard_column"}
+	for _, name := range f.MissingColumns(t) {
+		steps = append(steps, d.steps(f, statement[name])...)
+	}
+	return append(steps, d.steps(f, "row_position_index", "row_waiting_index")...)
+}
+
+// dropRowColumns drops only the columns that rowfeed added.
+func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.Step) {
+	if !f.InRows() || t == nil {
+		return nil
+	}
+	position, waiting := rowIndexes(f)
+	for _, name := range []string{position, waiting} {
+		steps = append(steps, capture.Step(d, f, "drop_index", d.quoted("index", name)))
+	}
+	for _, name := range f.Added {
+		if t.Column(name) != nil {
+			steps = append(steps, capture.Step(d, f, "drop_column", d.quoted("column", name)))
+		}
+	}
+	return steps
+}
+
+// DeleteRow implements [dialect.Schema] by two statements: in SQLite, WITH cannot change rows.
+func (d Dialect) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(d, f) }
+
+type trigger struct {
+	name string
+	step dialect.Step
+}
+
+// triggers returns the triggers as rowfeed makes them.
+func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) (all []trigger, err error) {
+	names := []string{"capture_inserts", "capture_updates", "capture_deletes"}
 	if f.Outbox {
-		return d.outboxTriggers(f), nil
+		names = []string{"record_inserts", "record_updates"}
 	}
-	changes := d.Quote(f.Changes().Name)
-	source := d.Quote(f.Source.Name)
-	stored := strings.Join(dialect.StoredRefs(d, f, ""), ", ")
-	oldKey, newKey := dialect.KeyRefs(d, f, "OLD"), dialect.KeyRefs(d, f, "NEW")
-	record := "INSERT INTO " + changes + " (" + stored + ") "
-	all := []trigger{
-		{f.Object("insert"), "a row inserted", "CREATE TRIGGER " + d.Quote(f.Object("insert")) +
-			" AFTER INSERT ON " + source + `
-BEGIN
-  ` + record + "VALUES (" + strings.Join(newKey, ", ") + `);
-END`},
-		{f.Object("update"), "a row updated; when its key changed, both keys", "CREATE TRIGGER " +
-			d.Quote(f.Object("update")) + " AFTER UPDATE ON " + source + `
-BEGIN
-  ` + record + "SELECT " + strings.Join(oldKey, ", ") + " WHERE " + d.otherKey(f) + `;
-  ` + record + "VALUES (" + strings.Join(newKey, ", ") + `);
-END`},
-		{f.Object("delete"), "a row deleted", "CREATE TRIGGER " + d.Quote(f.Object("delete")) +
-			" AFTER DELETE ON " + source + `
-BEGIN
-  ` + record + "VALUES (" + strings.Join(oldKey, ", ") + `);
-END`},
+	for i, name := range names {
+		all = append(all, trigger{d.TriggerNames(f)[i], capture.Step(d, f, name, nil)})
 	}
-	insertions, updates, err := d.replaced(f, t, record)
-	if err != nil || insertions == "" {
+	if f.Outbox {
+		return all, nil
+	}
+	replaced, err := d.replaced(f, t)
+	if err != nil || len(replaced) == 0 {
 		return all, err
 	}
-	return append(all,
-		trigger{f.Object("insert_replace"), "rows that INSERT OR REPLACE removes without firing a DELETE trigger",
-			"CREATE TRIGGER " + d.Quote(f.Object("insert_replace")) + " BEFORE INSERT ON " + source + "\nBEGIN" +
-				insertions + "\nEND"},
-		trigger{f.Object("update_replace"), "rows that UPDATE OR REPLACE removes without firing a DELETE trigger",
-			"CREATE TRIGGER " + d.Quote(f.Object("update_replace")) + " BEFORE UPDATE ON " + source + "\nBEGIN" +
-				updates + "\nEND"}), nil
+	for i, event := range []string{"insert", "update"} {
+		var records []dialect.Built
+		for _, same := range replaced {
+			records = append(records, capture.For(d, f, "record_replaced_by_"+event).With(dialect.Args{"same": same}))
+		}
+		all = append(all, trigger{d.TriggerNames(f)[3+i], capture.Step(d, f, "capture_replaced_by_"+event+"s",
+			dialect.Args{"records": dialect.Joined(";\n  ", records)})})
+	}
+	return all, nil
 }
 
-// otherKey returns the condition that an UPDATE has changed the key.
-func (d Dialect) otherKey(f *dialect.Feed) string {
-	moved := dialect.KeyRefs(d, f, "OLD")
-	for i, key := range dialect.KeyRefs(d, f, "NEW") {
-		moved[i] += f.Key[i].Collate + " IS NOT " + key
-	}
-	return strings.Join(moved, " OR ")
-}
-
-// replaced returns statements that record the keys of rows with the same values in a unique index as the row
-// that is about to be written. OR REPLACE deletes such rows without firing a trigger, unless the writer's
-// connection has recursive_triggers on. If a recorded row then stays, it is only published once more. For the
-// same reason a partial index is treated as a whole one. The key's own index is left out: the AFTER triggers
-// record that key.
-func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table, record string) (insertions, updates string, err error) {
-	sourceKey := dialect.KeyRefs(d, f, "r")
-	var itself []string
-	for i, old := range dialect.KeyRefs(d, f, "OLD") {
-		itself = append(itself, sourceKey[i]+f.Key[i].Collate+" IS "+old)
-	}
+// replaced returns, for each unique index, the condition that a row has the values of the row which is about to be
+// written. The key's own index is left out.
+func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table) (conditions []dialect.Built, err error) {
 	for _, ix := range t.Unique {
 		if f.KeyedBy(ix) {
 			continue
 		}
 		if _, ok := ix.Names(); !ok {
-			return "", "", fmt.Errorf("unique index %q is on an expression: rows that "+
+			return nil, fmt.Errorf("unique index %q is on an expression: rows that "+
 				"OR REPLACE removes through it cannot be recorded (use --capture app, or make it an index on columns)",
 				ix.Name)
 		}
-		var same []string
+		var same []dialect.Built
 		for _, c := range ix.Columns {
-			value := "NEW." + d.Quote(c.Name)
+			name, args := "same_value", d.quoted("column", c.Name)
+			args["collation"] = dialect.SQL(c.Collation)
 			if column := t.Column(c.Name); column != nil && column.Default != "" {
-				// OR REPLACE writes the default if the value is NULL and the column is NOT NULL.
-				value = "COALESCE(" + value + ", (" + column.Default + "))"
+				name, args["default"] = "same_value_or_default", dialect.SQL(column.Default)
 			}
-			same = append(same, "r."+d.Quote(c.Name)+" = "+value+" COLLATE "+c.Collation)
+			same = append(same, capture.For(d, f, name).With(args))
 		}
-		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) +
-			" r WHERE " + strings.Join(same, " AND ")
-		insertions += find + ";"
-		updates += find + " AND NOT (" + strings.Join(itself, " AND ") + ");"
+		conditions = append(conditions, dialect.Joined(" AND ", same))
 	}
 	if t.RowID != "" {
-		// The rowid is unique, too, and statements can write it under this name.
-		find := "\n  " + record + "SELECT " + strings.Join(sourceKey, ", ") + " FROM " + d.Quote(f.Source.Name) +
-			" r WHERE r." + t.RowID + " = NEW." + t.RowID
-		insertions += find + ";"
-		updates += find + " AND NOT (" + strings.Join(itself, " AND ") + ");"
+		conditions = append(conditions,
+			capture.For(d, f, "same_rowid").With(dialect.Args{"rowid": dialect.SQL(t.RowID)}))
 	}
-	return insertions, updates, nil
-}
-
-// NewPartitions implements [dialect.Schema]: SQLite has no partitions.
-func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed,
-	*dialect.Table) ([]dialect.NewPartition, error) {
-	return nil, nil
+	return conditions, nil
 }
 
 // TriggerNames implements [dialect.Schema]. It also names triggers that the table may not need.
@@ -207,27 +193,22 @@ func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
 func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.dropRowColumns(f, t)
 	for _, name := range d.TriggerNames(f) {
-		steps = append(steps, dialect.Step{Note: "trigger", SQL: "DROP TRIGGER IF EXISTS " + d.Quote(name)})
+		steps = append(steps, capture.Step(d, f, "drop_trigger", d.quoted("name", name)))
 	}
 	if f.Outbox {
-		return append(steps,
-			dialect.Step{Note: "its outbox", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Records())},
-			dialect.Step{Note: "its places", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Placed())})
+		return append(steps, d.steps(f, "drop_outbox", "drop_places")...)
 	}
-	return append(steps,
-		dialect.Step{Note: "changes", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Changes())},
-		dialect.Step{Note: "positions", SQL: "DROP TABLE IF EXISTS " + dialect.Qualified(d, f.Positions())})
+	return append(steps, d.steps(f, "drop_changes", "drop_positions")...)
 }
 
 // Verify implements [dialect.Schema]. SQLite keeps the text of every trigger, which Verify compares with that
 // of FeedUp. If a unique index was added since, the text of the triggers for OR REPLACE differs.
 func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	have := map[string]string{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema "+
-		"WHERE type IN ('table', 'trigger')", nil,
+	_, err := dialect.All(ctx, q, d, statement(schema, "made"), nil,
 		func(rows dialect.Rows) (struct{}, error) {
-			var name, table, text string
-			err := rows.Scan(&name, &table, &text)
+			var name, text string
+			err := rows.Scan(&name, &text)
 			have[name] = text
 			return struct{}{}, err
 		})
@@ -256,7 +237,7 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 		switch text, ok := have[tr.name]; {
 		case !ok:
 			problems = append(problems, fmt.Sprintf("trigger %s is missing", tr.name))
-		case text != tr.sql:
+		case !dialect.SameText(text, tr.step.SQL):
 			problems = append(problems, fmt.Sprintf("trigger %s is not as it should be", tr.name))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	_ "embed" // for schema.sql
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +21,6 @@ import (
 var schemaFile string
 
 var schema = dialect.NewStatements(schemaFile)
-
-// CurrentSchema implements [dialect.Schema]. A trigger can neither write into another database file nor name
-// one.
-func (Dialect) CurrentSchema(context.Context, dialect.Querier) (string, error) { return "", nil }
 
 // Migrations implements [dialect.Schema].
 func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
@@ -56,16 +53,18 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 func isMain(schema string) bool { return schema == "" || strings.EqualFold(schema, "main") }
 
 // WithSchemaLock implements [dialect.Schema] by one transaction, which has the write lock from its begin.
-func (Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names, fn func(dialect.Querier) error) error {
+func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names,
+	fn func(dialect.Querier) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	q := dialect.On(conn)
+	if _, err := dialect.Exec(ctx, q, d, statement(schema, "lock_schema"), nil); err != nil {
 		return err
 	}
-	err = fn(dialect.On(conn))
+	err = fn(q)
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "COMMIT")
 	}
@@ -96,9 +95,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		return table, nil
 	}
 	var kind, ddl string
-	err := dialect.QueryRow(ctx, q, "SELECT type, name, COALESCE(sql, '') FROM sqlite_schema "+
-		"WHERE lower(name) = lower(?) AND type IN ('table', 'view')",
-		[]any{t.Name}, &kind, &table.Name.Name, &ddl)
+	err := dialect.One(ctx, q, d, statement(schema, "table_or_view"), dialect.Args{"table": t.Name}, &kind,
+		&table.Name.Name, &ddl)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t.Name)
 	}
@@ -106,11 +104,10 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		return nil, err
 	}
 	table.Signature = ddl
-	// wr and strict are the flags WITHOUT ROWID and STRICT. On tables older than these features they are 0.
+	name := dialect.Args{"table": table.Name.Name}
 	var listed string
 	var withoutRowid, strict int
-	err = dialect.QueryRow(ctx, q, "SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'",
-		[]any{table.Name.Name}, &listed, &withoutRowid, &strict)
+	err = dialect.One(ctx, q, d, statement(schema, "kind_of_table"), name, &listed, &withoutRowid, &strict)
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +119,8 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		table.Refusals = append(table.Refusals, "it is a "+listed+" table, on which triggers do not fire")
 	}
 	var pk []string
-	table.Columns, err = dialect.QueryAll(ctx, q, "SELECT name, type, \"notnull\", pk, COALESCE(dflt_value, ''), "+
-		"hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid",
-		[]any{table.Name.Name}, func(rows dialect.Rows) (c dialect.Column, err error) {
+	table.Columns, err = dialect.All(ctx, q, d, statement(schema, "columns"), name,
+		func(rows dialect.Rows) (c dialect.Column, err error) {
 			var notNull, inKey, hidden int
 			var otherwise string
 			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey, &otherwise, &hidden); err != nil {
@@ -163,12 +159,12 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 	if err := d.describeUnique(ctx, q, table, pk); err != nil {
 		return nil, err
 	}
-	table.Indexes, err = dialect.QueryAll(ctx, q, "SELECT name FROM pragma_index_list(?)", []any{table.Name.Name},
+	table.Indexes, err = dialect.All(ctx, q, d, statement(schema, "indexes"), name,
 		func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 	if err != nil {
 		return nil, err
 	}
-	if table.OnUpdate, err = updateTriggers(ctx, q, table.Name.Name); err != nil {
+	if table.OnUpdate, err = d.updateTriggers(ctx, q, table.Name.Name); err != nil {
 		return nil, err
 	}
 	if kind == "table" && withoutRowid == 0 && !slices.ContainsFunc(table.Unique, func(ix dialect.Index) bool {
@@ -223,11 +219,12 @@ func exact(declaration string) bool {
 	return decl != "" && decl != "ANY" && !strings.Contains(decl, "BLOB")
 }
 
-// indexMade returns an expression for the statement that made an index. It is empty for an index of a
-// constraint in the CREATE TABLE.
+// indexMade returns the expression index_made for an index, whose name is an expression.
 func indexMade(name string) string {
-	return "COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = " + name + "), '')"
+	return dialect.NewBuilder(Dialect{}).Fill(indexStatement, dialect.Args{"index": dialect.SQL(name)})
 }
+
+var indexStatement = statement(schema, "index_made")
 
 func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *dialect.Table, pk []string) error {
 	type listed struct {
@@ -235,9 +232,9 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 		partial      bool
 		made         string
 	}
-	indexes, err := dialect.QueryAll(ctx, q, `SELECT name, origin, partial, `+indexMade("pragma_index_list.name")+
-		` FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name`,
-		[]any{table.Name.Name}, func(rows dialect.Rows) (l listed, err error) {
+	indexes, err := dialect.All(ctx, q, d, statement(schema, "unique_indexes"),
+		dialect.Args{"table": table.Name.Name, "index": dialect.SQL("pragma_index_list.name")},
+		func(rows dialect.Rows) (l listed, err error) {
 			return l, rows.Scan(&l.name, &l.origin, &l.partial, &l.made)
 		})
 	if err != nil {
@@ -251,9 +248,8 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	}
 	for _, l := range indexes {
 		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial, Made: l.made}
-		ix.Columns, err = dialect.QueryAll(ctx, q, `SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') `+
-			`FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno`,
-			[]any{l.name}, func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
+		ix.Columns, err = dialect.All(ctx, q, d, statement(schema, "index_columns"), dialect.Args{"index": l.name},
+			func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
 				err = rows.Scan(&c.Name, &c.Collation)
 				c.Collation, c.Exact = d.Quote(c.Collation), c.Collation == "BINARY"
 				return c, err
@@ -266,22 +262,25 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	return nil
 }
 
-// Takeovers implements [dialect.Schema]: SQLite has no logins.
-func (Dialect) Takeovers(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
-	return nil, nil
-}
+var (
+	triggerHead = regexp.MustCompile(`(?is)^(.*?)\bBEGIN\b`)
+	onUpdate    = regexp.MustCompile(`(?i)\bUPDATE\b`)
+	onColumns   = regexp.MustCompile(`(?i)\bUPDATE\s+OF\b`)
+)
 
-// Strays implements [dialect.Schema]: a trigger and its table are in the same file.
-func (Dialect) Strays(context.Context, dialect.Querier, *dialect.Feed, *dialect.Table) ([]string, error) {
-	return nil, nil
-}
-
-// Moved implements [dialect.Schema]: there is only one schema.
-func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedtype.TableName, ok bool, err error) {
-	return now, false, nil
-}
-
-// OtherSchemas implements [dialect.Schema]: there is only one schema.
-func (Dialect) OtherSchemas(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
-	return nil, nil
+// updateTriggers returns the triggers that fire when feed_sync_id is written. It looks only at the text before
+// the triggers' bodies.
+func (d Dialect) updateTriggers(ctx context.Context, q dialect.Querier, table string) ([]string, error) {
+	type trigger struct{ name, text string }
+	all, err := dialect.All(ctx, q, d, statement(schema, "triggers"), dialect.Args{"table": table},
+		func(rows dialect.Rows) (tr trigger, err error) { return tr, rows.Scan(&tr.name, &tr.text) })
+	var names []string
+	for _, tr := range all {
+		head := triggerHead.FindString(tr.text)
+		if onUpdate.MatchString(head) && (!onColumns.MatchString(head) ||
+			strings.Contains(strings.ToLower(head), dialect.PositionColumn)) {
+			names = append(names, tr.name)
+		}
+	}
+	return names, err
 }

@@ -186,3 +186,40 @@ SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = :table
 
 -- name: version
 SELECT max(version) FROM {{table "schema_version"}}
+
+-- name: lock_schema
+-- Changes of rowfeed's schema are one transaction, which has the write lock from its begin.
+BEGIN IMMEDIATE
+
+-- name: table_or_view
+SELECT type, name, COALESCE(sql, '') FROM sqlite_schema WHERE lower(name) = lower(:table) AND type IN ('table', 'view')
+
+-- name: kind_of_table
+-- wr and strict are the flags WITHOUT ROWID and STRICT. On tables older than these features they are 0.
+SELECT type, wr, strict FROM pragma_table_list(:table) WHERE schema = 'main'
+
+-- name: columns
+SELECT name, type, "notnull", pk, COALESCE(dflt_value, ''), hidden FROM pragma_table_xinfo(:table)
+WHERE hidden <> 1 ORDER BY cid
+
+-- name: unique_indexes
+-- The primary key comes first.
+SELECT name, origin, partial, {{template "index_made"}} FROM pragma_index_list(:table)
+WHERE "unique" = 1 ORDER BY origin <> 'pk', name
+
+-- name: index_made
+-- The statement that made an index. It is empty for an index of a constraint in the CREATE TABLE.
+COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = :index), '')
+
+-- name: index_columns
+SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(:index) WHERE key = 1 ORDER BY seqno
+
+-- name: indexes
+SELECT name FROM pragma_index_list(:table)
+
+-- name: triggers
+SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(:table) ORDER BY name
+
+-- name: made
+-- The statements that made all tables and triggers.
+SELECT name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')

@@ -6,7 +6,9 @@
 // of each value. SQLite has one writer at a time, which makes publishing simple, and it has no server.
 // DESIGN.md has the reasons.
 //
-// capture.go has the triggers, publish.go what a publisher locks, read.go the statement of a page.
+// The statements are in the files *.sql, with their reasons. capture.sql has the triggers, publish.sql what a publisher
+// locks, rows.sql positions in the rows themselves, outbox.sql and shards.sql feeds with ULIDs. read.go has the
+// statement of a page, absent.go what SQLite does not have.
 package sqlite
 
 import (
@@ -67,3 +69,25 @@ func (Dialect) Value(_ dialect.Column, ref string) string { return "+" + ref }
 
 // Param implements [dialect.Spelling]. It needs no cast, because values have types.
 func (Dialect) Param(_ dialect.Column, placeholder string) string { return placeholder }
+
+// InsertNew implements [dialect.Spelling].
+func (Dialect) InsertNew(table string, columns, values, key []string) string {
+	return dialect.InsertNew(table, columns, values, key)
+}
+
+// Upsert implements [dialect.Spelling].
+func (Dialect) Upsert(table string, columns []string, rows [][]string, key []string) string {
+	return dialect.Upsert(table, columns, rows, key)
+}
+
+// Store implements [dialect.Spelling].
+func (Dialect) Store(_ dialect.Column, placeholder string) string { return placeholder }
+
+// statement returns a statement that depends on nothing.
+func statement(file *dialect.Statements, name string) dialect.Statement {
+	st, err := file.Render(Dialect{}, dialect.Names{}, name)
+	if err != nil {
+		panic(err)
+	}
+	return st
+}

@@ -58,7 +58,7 @@ DELETE FROM "rowfeed_outbox_kv" WHERE order_sequence IN (7)
 -- run a publisher
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name = ?
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
-SELECT name, tbl_name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')
+SELECT name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')
 SELECT 'kv', -1, 0, NULL, 0, 0 FROM (SELECT shard FROM "rowfeed_outbox_kv" ORDER BY shard LIMIT 1) w
 UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
 

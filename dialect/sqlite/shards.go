@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	_ "embed" // for shards.sql
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,6 +12,11 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
+
+//go:embed shards.sql
+var shardsFile string
+
+var shards = dialect.NewStatements(shardsFile)
 
 // LockShard implements [dialect.ULID]. Its INSERT takes the database's only write lock, also if the row exists.
 // It fails in a transaction that has read before another one wrote.
@@ -22,9 +28,9 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if bounds.Demanded {
 		return dialect.Shard{}, fmt.Errorf("SQLite knows no bound on idle transactions: %w", errors.ErrUnsupported)
 	}
+	args := dialect.Args{"feed": f.Name, "shard": shard}
 	err := waiting(ctx, tx, bounds, func(ctx context.Context) error {
-		b := dialect.NewBuilder(d)
-		_, err := tx.Exec(ctx, dialect.NewShard(d, b, f, shard)+" ON CONFLICT (feed, shard) DO NOTHING", b.Args()...)
+		_, err := dialect.Exec(ctx, tx, d, shards.For(d, f, "make_shard"), args)
 		return err
 	})
 	if isBusy(err) {
@@ -33,13 +39,16 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	if err != nil {
 		return dialect.Shard{}, err
 	}
-	b := dialect.NewBuilder(d)
-	return dialect.ScanShard(ctx, tx, shard, dialect.ReadShard(d, b, f, shard), b.Args())
+	row := dialect.Shard{Shard: shard}
+	err = dialect.One(ctx, tx, d, shards.For(d, f, "lock_shard"), args, row.Dest()...)
+	return row, err
 }
 
 // leastWait is the shortest bound on a wait. A shorter one could also end a statement that waits for nothing,
 // and its transaction with it.
 const leastWait = 100 * time.Millisecond
+
+var sessionBound = statement(shards, "bound_of_session")
 
 // waiting runs fn with a bound on its wait for the write lock. The session's own bound, busy_timeout, belongs
 // to the connection and is not changed: an abandoned transaction could not set it back before its connection is
@@ -50,7 +59,7 @@ func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds,
 		return fn(ctx)
 	}
 	var millis int64
-	if err := dialect.QueryRow(ctx, tx, "PRAGMA busy_timeout", nil, &millis); err != nil {
+	if err := dialect.One(ctx, tx, Dialect{}, sessionBound, nil, &millis); err != nil {
 		return err
 	}
 	own, wait := time.Duration(millis)*time.Millisecond, max(bounds.Wait, leastWait)
@@ -117,8 +126,8 @@ func (d Dialect) LockNonces(ctx context.Context, tx dialect.Querier, f *dialect.
 // AdvanceShard implements [dialect.ULID].
 func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
 	next dialect.ULIDState, nonces string) error {
-	b := dialect.NewBuilder(d)
-	_, err := tx.Exec(ctx, dialect.WriteShard(d, b, f, locked.Shard, next, nonces), b.Args()...)
+	_, err := dialect.Exec(ctx, tx, d, shards.For(d, f, "advance_shard"), dialect.Args{"time": next.TimeMillis,
+		"high": next.High, "low": next.Low, "nonces": nonces, "feed": f.Name, "shard": locked.Shard})
 	return err
 }
 
@@ -154,13 +163,24 @@ func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low s
 	return timeMillis, "(" + timeMillis + " << 16)", "-1"
 }
 
-// ULIDUp implements [dialect.ULID]: SQLite has no stored functions.
-func (Dialect) ULIDUp(*dialect.Feed) []dialect.Step { return nil }
+// PlaceBehind implements [dialect.ULID] by one statement.
+func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	p dialect.BackfillBatch) (int64, error) {
+	b := dialect.NewBuilder(d)
+	query := dialect.PlaceBehind(d, b, f, p, "\n"+shards.For(d, f, "unless_placed").String())
+	return tx.Exec(ctx, query, b.Args()...)
+}
 
-// ULIDDown implements [dialect.ULID].
-func (Dialect) ULIDDown(*dialect.Feed) []dialect.Step { return nil }
+// MakeULID implements [dialect.ULID]. The ULID is a BLOB.
+func (Dialect) MakeULID(high, low string) string {
+	return "unhex(printf('%016x%016x', " + high + ", " + low + "))"
+}
 
-// ULIDProblems implements [dialect.ULID].
-func (Dialect) ULIDProblems(context.Context, dialect.Querier, *dialect.Feed) (missing, other []string, err error) {
-	return nil, nil, nil
+// Millis implements [dialect.ULID]. It reads text that SQLite's date functions accept, in UTC, and numbers as
+// seconds of Unix time.
+func (Dialect) Millis(_ dialect.Column, ref string) string {
+	return "CASE typeof(" + ref + ") WHEN 'text' THEN CAST(round((julianday(" + ref +
+		") - 2440587.5) * 86400000) AS INTEGER)" +
+		" WHEN 'integer' THEN CAST(" + ref + " * 1000 AS INTEGER) WHEN 'real' THEN CAST(" + ref +
+		" * 1000 AS INTEGER) END"
 }

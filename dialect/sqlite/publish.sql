@@ -1,0 +1,124 @@
+-- Publishing: what a transaction locks, and how changes get their positions.
+--
+-- The lock is that of the file: SQLite has one writer at a time. A publisher has it from its first statement to its
+-- COMMIT. In between there is no change that it does not see, and no row that another transaction has locked.
+--
+-- CROSS JOIN makes SQLite join in the order of the text: an assignment, its change by rowid, then the row and the old
+-- position each by key.
+
+-- name: begin_write
+-- The first statement of every transaction that may write takes the write lock, whatever BEGIN the driver sends. A
+-- transaction that reads first and then writes fails with SQLITE_BUSY if another writer came between, at once, whatever
+-- busy_timeout is.
+UPDATE :sequences SET version = version WHERE 0
+
+-- name: durability
+PRAGMA synchronous
+
+-- name: lock_sequence
+-- It only reads the row: the transaction has the only write lock.
+SELECT value, version, COALESCE(term, 0), updated_at, {{now}} FROM {{table "sequences"}} WHERE name = :feed
+
+-- name: oldest
+SELECT seq, kind, {{read_key}} FROM {{changes}} ORDER BY seq LIMIT :limit
+
+-- name: assign_positions
+-- It upserts the keys that have a row, and counts them. Only if some keys have none, assign_tombstones looks for their
+-- positions. A single statement would read the table that it writes; for that, SQLite collects all rows before it
+-- writes the first one.
+--
+-- EXISTS, not a join. If the key's index was dropped, two rows may have the same key. A join would count both, and so
+-- hide a key without a row.
+{{template "into_positions" .}}
+SELECT {{key "c"}}, {{template "assignment" .}}, 0, 0, :published
+FROM {{template "assigned" .}}
+WHERE {{template "has_row" .}}
+{{template "upsert" .}}
+
+-- name: assign_positions_of_run
+-- Changes with consecutive seqs are read as a range, and their positions follow from the seqs.
+{{template "into_positions" .}}
+SELECT {{key "c"}}, :offset + c.seq, 0, 0, 0, 0, :published
+FROM {{changes}} c
+WHERE c.seq BETWEEN :first AND :last AND {{template "has_row" .}}
+{{template "upsert" .}}
+
+-- name: assign_tombstones
+{{template "into_positions" .}}
+SELECT {{key "c"}}, {{template "assignment" .}}, 1, 0, :published
+FROM {{template "assigned" .}}
+LEFT JOIN {{source}} t ON {{row_of "t" "c"}}
+WHERE {{template "has_position_only" .}}
+{{template "upsert" .}}
+
+-- name: assign_tombstones_of_run
+{{template "into_positions" .}}
+SELECT {{key "c"}}, :offset + c.seq, 0, 0, 1, 0, :published
+FROM {{changes}} c
+LEFT JOIN {{source}} t ON {{row_of "t" "c"}}
+WHERE c.seq BETWEEN :first AND :last AND {{template "has_position_only" .}}
+{{template "upsert" .}}
+
+-- name: assign_positions_by_kind
+-- Some keys are republished, hidden or placed: what they had before is looked up.
+{{template "into_positions" .}}
+SELECT {{key "c"}}, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE :offset + j.place END,
+  j.shard, {{bucket "j.shard" "/"}}, {{one_of_row "t"}} IS NULL,
+  CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE :published END
+FROM {{template "assigned_with_kinds" .}}
+LEFT JOIN {{source}} t ON {{row_of "t" "c"}}
+LEFT JOIN {{positions}} old ON {{same_key "old" "c"}}
+WHERE {{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR {{one_of_key "old"}} IS NOT NULL{{end}}
+{{template "order_of_changes" .}}
+ON CONFLICT ({{key}}) DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
+  deleted = excluded.deleted, hidden = excluded.hidden
+
+-- name: into_positions
+INSERT INTO {{positions}} AS p ({{key}}, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+
+-- name: assigned
+-- json_each's column key is the index in the list, from 0.
+{{if .Sharded}}{{template "assigned_with_kinds" .}}{{else -}}
+(SELECT key AS place, value AS seq FROM json_each(:list)) j
+CROSS JOIN {{changes}} c ON c.seq = j.seq{{end}}
+
+-- name: assigned_with_kinds
+(SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(:list)) j
+CROSS JOIN {{changes}} c ON c.seq = j.seq
+
+-- name: assignment
+-- The position, the shard and the bucket.
+:offset + j.place, {{if .Sharded}}j.shard{{else}}0{{end}}, {{bucket "j.shard" "/"}}
+
+-- name: has_row
+EXISTS (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "c"}})
+
+-- name: has_position_only
+-- If rows hold their positions, nobody knows whether a key without a row was ever shown. It always gets a tombstone.
+{{one_of_row "t"}} IS NULL
+{{- if not .InRows}} AND EXISTS (SELECT 1 FROM {{positions}} old WHERE {{same_key "old" "c"}}){{end}}
+
+-- name: upsert
+-- A hidden key keeps its position and stays hidden, as the conflicting row tells. The target is the key alone, so a
+-- position that exists already is an error.
+{{template "order_of_changes" .}}
+ON CONFLICT ({{key}}) DO UPDATE SET
+  feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END,
+  published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END,
+  deleted = excluded.deleted
+
+-- name: order_of_changes
+-- If one key has two texts, the later change counts, and the key keeps its text.
+{{if not .ExactKey}}ORDER BY c.seq{{end}}
+
+-- name: delete_run
+-- A range may be deleted: the changes were read from the lowest seq on, and this transaction sees all changes.
+DELETE FROM {{changes}} WHERE seq BETWEEN :first AND :last
+
+-- name: backlog
+SELECT :count, COALESCE((SELECT {{now}} - :since :oldest), 0)
+
+-- name: file
+-- The file whose lock publishers wait for. It is empty for a database in memory.
+SELECT file FROM pragma_database_list WHERE name = 'main'
