@@ -33,12 +33,9 @@ func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect
 	if !isMain(t.Schema) {
 		return 0, fmt.Errorf("schema %q: on SQLite rowfeed's tables are in the main database", t.Schema)
 	}
-	there, err := schema.Render(d, n, "has_schema")
-	if err != nil {
-		return 0, err
-	}
 	var tables int
-	if err := dialect.One(ctx, q, d, there, dialect.Args{"table": t.Name}, &tables); err != nil || tables == 0 {
+	err := dialect.One(ctx, q, d, statement(schema, "has_schema"), dialect.Args{"table": t.Name}, &tables)
+	if err != nil || tables == 0 {
 		return 0, err
 	}
 	newest, err := schema.Render(d, n, "version")
