@@ -32,7 +32,7 @@ type DB struct {
 
 // Open prepares rowfeed on a pool that the caller has opened and will close. The pool needs at least two connections.
 // cfg may be nil. Open creates nothing in the database: see Migrate.
-func Open(ctx context.Context, db *sql.DB, d dialect.Dialect, cfg *Config) (*DB, error) {
+func Open(ctx context.Context, db *sql.DB, d *dialect.Dialect, cfg *Config) (*DB, error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
@@ -100,10 +100,10 @@ func (db *DB) Feeds(ctx context.Context) ([]*Feed, error) {
 		f := db.known(r.Name)
 		if f == nil {
 			f = db.newFeed(r.Name)
-			f.catalog.Record.Store(r)
+			f.catalog.SetRecord(r)
 			f = db.remember(f)
 		}
-		f.catalog.Record.Store(r)
+		f.catalog.SetRecord(r)
 		all = append(all, f)
 	}
 	return all, nil

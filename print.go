@@ -13,7 +13,7 @@ import (
 // refuse every table that AddFeed refuses. Feed.Verify of package admin finds most of that. With ModeOutbox, the
 // script gives no positions to rows that already exist. Call AddFeed with the same spec for them, or BackFill of
 // package admin.
-func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, error) {
+func PrintFeed(d *dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, error) {
 	names, err := cfg.names()
 	if err != nil {
 		return nil, err
@@ -21,9 +21,19 @@ func PrintFeed(d dialect.Dialect, cfg *Config, spec FeedSpec) ([]dialect.Step, e
 	return install.Print(d, names, spec)
 }
 
+// PrintMigrate returns the script that makes rowfeed's own tables in a database that has none of them, without a
+// connection to it.
+func PrintMigrate(d *dialect.Dialect, cfg *Config) ([]dialect.Step, error) {
+	names, err := cfg.names()
+	if err != nil {
+		return nil, err
+	}
+	return install.PrintMigrate(d, names)
+}
+
 // PrintBump returns the script of Bump, or of AdoptDatabase if adopt is true, without a connection to the database.
 // The feed's next publisher stores the identity of its database.
-func PrintBump(d dialect.Dialect, cfg *Config, feed string, adopt bool) ([]dialect.Step, error) {
+func PrintBump(d *dialect.Dialect, cfg *Config, feed string, adopt bool) ([]dialect.Step, error) {
 	names, err := cfg.names()
 	if err == nil {
 		err = feedtype.ValidName(feed)

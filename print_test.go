@@ -23,7 +23,7 @@ func TestPrintRefuses(t *testing.T) {
 		ShardColumn:    "shard",
 	}
 	outbox := FeedSpec{Name: "ev", Table: "ev", Mode: feedtype.ModeOutbox, Key: []string{"id:bigint"}}
-	all := map[dialect.Dialect]string{sqlite.New(): "BLOB", postgres.New(): "UUID", mysql.New(): "BINARY(16)"}
+	all := map[*dialect.Dialect]string{sqlite.New(): "BLOB", postgres.New(): "UUID", mysql.New(): "BINARY(16)"}
 	for d, ulidType := range all {
 		good := blocking
 		good.PositionColumn += ulidType
@@ -31,12 +31,12 @@ func TestPrintRefuses(t *testing.T) {
 			t.Helper()
 			change(&spec)
 			if _, err := PrintFeed(d, nil, spec); !errors.Is(err, code) || !strings.Contains(err.Error(), words) {
-				t.Errorf("%s: %v, want %s and %q", d.Name(), err, code, words)
+				t.Errorf("%s: %v, want %s and %q", d.Name, err, code, words)
 			}
 		}
 		for _, spec := range []FeedSpec{good, outbox} {
 			if _, err := PrintFeed(d, nil, spec); err != nil {
-				t.Errorf("%s: %v", d.Name(), err)
+				t.Errorf("%s: %v", d.Name, err)
 			}
 		}
 		refused(good, feedtype.InvalidRequest, `"ulid" has no type`, func(s *FeedSpec) { s.PositionColumn = "ulid" })
@@ -75,7 +75,7 @@ func TestPrintRefuses(t *testing.T) {
 			func(s *FeedSpec) { s.TimeColumn = "made:timestamp; --" },
 		)
 		refused(outbox, feedtype.Refused, "shard column", func(s *FeedSpec) { s.ShardColumn = "customer:text" })
-		if d.Name() == "mysql" {
+		if d.Name == "mysql" {
 			refused(good, feedtype.InvalidRequest, "--schema", func(s *FeedSpec) { s.Table = "shop.ev" })
 		}
 	}

@@ -30,7 +30,7 @@ type Admin struct {
 // Database is what New needs. Applications do not need it: they call rowfeed.DB.Admin.
 type Database struct {
 	SQL      *sql.DB
-	Dialect  dialect.Dialect
+	Dialect  *dialect.Dialect
 	Names    dialect.Names
 	Observer *feedtype.Observer
 	// Feed returns a feed by its name, or an error with the code UnknownFeed. Feeds returns all feeds.

@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Act is one entry of the audit log: an operator's action on feeds, consumers, leases or tokens. It must not contain
@@ -64,14 +65,13 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 	mark := strings.ToLower(rand.Text())
 	var id int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "record an act", func(tx dialect.Querier) error {
-		query, args := db.store.Filled(statements, "begin_act", dialect.Args{"mark": mark,
+		_, err := db.store.Exec(ctx, tx, statements, "begin_act", dialect.Args{"mark": mark,
 			"actor": plainText(act.Actor), "act": plainText(act.Act), "object": plainText(act.Object),
 			"detail": plainText(act.Detail), "outcome": actBegun})
-		if _, err := tx.Exec(ctx, query, args...); err != nil {
+		if err != nil {
 			return err
 		}
-		query, args = db.store.Filled(statements, "find_act", dialect.Args{"mark": mark})
-		return dialect.QueryRow(ctx, tx, query, args, &id)
+		return db.store.One(ctx, tx, statements, "find_act", dialect.Args{"mark": mark}, &id)
 	})
 	if err != nil {
 		return nil, db.store.Fail("audit log", "record "+act.Act, err)
@@ -80,9 +80,8 @@ func (db *Admin) BeginAct(ctx context.Context, act Act) (end func(error) error, 
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.PartingTimeout)
 		defer cancel()
 		err := db.store.InTx(bounded, dialect.ForRecord, "record an act's outcome", func(tx dialect.Querier) error {
-			query, args := db.store.Filled(statements, "end_act",
+			_, err := db.store.Exec(bounded, tx, statements, "end_act",
 				dialect.Args{"outcome": outcomeOf(outcome), "id": id})
-			_, err := tx.Exec(bounded, query, args...)
 			return err
 		})
 		return db.store.FailOwn(bounded, "audit log", "record how "+act.Act+" ended", err)
@@ -131,8 +130,7 @@ func (db *Admin) Acts(ctx context.Context, before int64, limit int) ([]Act, erro
 	if before > 0 {
 		name, args["before"] = "acts_before", before
 	}
-	query, params := db.store.Filled(statements, name, args)
-	all, err := dialect.QueryAll(ctx, db.store.On(), query, params,
+	all, err := store.All(ctx, db.store, db.store.On(), statements, name, args,
 		func(rows dialect.Rows) (a Act, err error) {
 			var at int64
 			err = rows.Scan(&a.ID, &at, &a.Actor, &a.Act, &a.Object, &a.Detail, &a.Outcome)
@@ -168,23 +166,21 @@ func (db *Admin) PurgeActs(ctx context.Context, olderThan time.Duration) (total 
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return 0, err
 	}
-	var now, after int64
-	clock, _ := db.store.Filled(statements, "clock", nil)
-	if err := dialect.QueryRow(ctx, db.store.On(), clock, nil, &now); err != nil {
+	now, err := db.store.Clock(ctx, db.store.On())
+	if err != nil {
 		return 0, db.store.Fail("audit log", "read the database's time", err)
 	}
-	before := now - olderThan.Microseconds()
+	before, after := now-olderThan.Microseconds(), int64(0)
 	for n := int64(1); n > 0; total += n {
-		query, args := db.store.Filled(statements, "act_ids", dialect.Args{"after": after, "count": actsAtOnce})
-		ids, err := dialect.QueryAll(ctx, db.store.On(), query, args,
+		ids, err := store.All(ctx, db.store, db.store.On(), statements, "act_ids",
+			dialect.Args{"after": after, "count": actsAtOnce},
 			func(rows dialect.Rows) (id int64, err error) { return id, rows.Scan(&id) })
 		if err != nil || len(ids) == 0 {
 			return total, db.store.Fail("audit log", "read it", err)
 		}
 		err = db.store.InTx(ctx, dialect.ForRecord, "purge the audit log", func(tx dialect.Querier) (err error) {
-			query, args := db.store.Filled(statements, "purge_acts",
+			n, err = db.store.Exec(ctx, tx, statements, "purge_acts",
 				dialect.Args{"first": ids[0], "last": ids[len(ids)-1], "before": before})
-			n, err = tx.Exec(ctx, query, args...)
 			return err
 		})
 		if err != nil {

@@ -70,10 +70,7 @@ func (db *Admin) Consumers(ctx context.Context, id feedtype.ConsumerID) ([]Consu
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(db.store.Dialect)
-	rows, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+consume.CursorColumns+" FROM "+
-		db.store.Table("cursors")+" WHERE "+consume.WhereID(b, id)+
-		" ORDER BY consumer, feed, shard", b.Args(), consume.ScanCursor)
+	rows, err := db.consumers.Cursors(ctx, id)
 	if err != nil {
 		return nil, db.store.Fail(id.String(), "read its cursors", err)
 	}
@@ -140,9 +137,8 @@ func (db *Admin) RequireConsumer(ctx context.Context, id feedtype.ConsumerID) er
 
 // PausedShards returns the paused shards of a consumer, in ascending order.
 func (db *Admin) PausedShards(ctx context.Context, id feedtype.ConsumerID) ([]int, error) {
-	b := dialect.NewBuilder(db.store.Dialect)
-	paused, err := dialect.QueryAll(ctx, db.store.On(), "SELECT shard FROM "+db.store.Table("cursors")+" WHERE "+
-		consume.WhereID(b, id)+" AND paused <> 0 ORDER BY shard", b.Args(),
+	paused, err := store.All(ctx, db.store, db.store.On(), statements, "paused_shards",
+		dialect.Args{"which": consume.Which(id)},
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	return paused, db.store.Fail(id.String(), "read its cursors", err)
 }
@@ -161,16 +157,14 @@ func (db *Admin) ResumeConsumer(ctx context.Context, id feedtype.ConsumerID) (in
 
 // setPaused applies to new shards as well, unless id names a shard.
 func (db *Admin) setPaused(ctx context.Context, id feedtype.ConsumerID, doing string, paused int) (int64, error) {
-	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier, b *dialect.Builder) (string, error) {
+	return db.moveCursors(ctx, id, doing, func(tx dialect.Querier) (n int64, err error) {
+		args := dialect.Args{"paused": paused, "which": consume.Which(id)}
 		if id.Shard == nil {
-			b := dialect.NewBuilder(db.store.Dialect)
-			query := "UPDATE " + db.store.Table("consumers") + " SET paused = " + b.Arg(paused) +
-				", version = version + 1 WHERE " + consume.WhereID(b, id)
-			if _, err := tx.Exec(ctx, query, b.Args()...); err != nil {
-				return "", err
+			if _, err := db.store.Exec(ctx, tx, statements, "pause_consumers", args); err != nil {
+				return 0, err
 			}
 		}
-		return "paused = " + b.Arg(paused), nil
+		return db.store.Exec(ctx, tx, statements, "pause_cursors", args)
 	})
 }
 
@@ -179,11 +173,14 @@ func (db *Admin) setPaused(ctx context.Context, id feedtype.ConsumerID, doing st
 // finishes the entries in hand and begins again under higher epochs, since the feed may have another number of data
 // shards by now. It returns the number of shards.
 func (db *Admin) ResetConsumer(ctx context.Context, id feedtype.ConsumerID) (int64, error) {
-	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
+	return db.moveCursors(ctx, id, "reset", func(tx dialect.Querier) (int64, error) {
 		if err := db.consumers.ForgetLetterPositions(ctx, tx, id); err != nil {
-			return "", err
+			return 0, err
 		}
-		return "value = " + b.Arg("") + ", generation = " + b.Arg(0), db.consumers.RaiseEpochs(ctx, tx, id)
+		if err := db.consumers.RaiseEpochs(ctx, tx, id); err != nil {
+			return 0, err
+		}
+		return db.seek(ctx, tx, id, feedtype.Beginning)
 	})
 }
 
@@ -216,9 +213,15 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	if to.IsBeginning() {
 		return db.ResetConsumer(ctx, id)
 	}
-	return db.moveCursors(ctx, id, "seek", func(tx dialect.Querier, b *dialect.Builder) (string, error) {
-		return "value = " + b.Arg(string(to)) + ", generation = " + b.Arg(to.Generation()), nil
-	})
+	return db.moveCursors(ctx, id, "seek", func(tx dialect.Querier) (int64, error) { return db.seek(ctx, tx, id, to) })
+}
+
+// seek sets cursors in a transaction, and returns their number.
+func (db *Admin) seek(
+	ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID, to feedtype.Cursor,
+) (int64, error) {
+	return db.store.Exec(ctx, tx, statements, "seek",
+		dialect.Args{"value": string(to), "generation": to.Generation(), "which": consume.Which(id)})
 }
 
 // CursorMove counts the positions that a consumer skips or receives again when its cursors are set.
@@ -307,11 +310,7 @@ func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Sourc
 		}
 		for i, row := range rows {
 			one := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.Shard}
-			b := dialect.NewBuilder(db.store.Dialect)
-			moved, err := tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET value = "+b.Arg(string(at[i]))+
-				", generation = "+b.Arg(at[i].Generation())+
-				", version = version + 1, "+store.ClearFailure+", updated_at = "+db.store.Dialect.Now()+" WHERE "+
-				consume.WhereID(b, one), b.Args()...)
+			moved, err := db.seek(ctx, tx, one, at[i])
 			if err != nil {
 				return err
 			}
@@ -322,10 +321,10 @@ func (db *Admin) seekShards(ctx context.Context, id feedtype.ConsumerID, f Sourc
 	return n, db.store.Fail(id.String(), "seek", err)
 }
 
-// moveCursors changes rows of cursors. A running consumer notices the change by its compare-and-set.
+// moveCursors changes cursors in a transaction, after it has locked the rows of the consumers. A running consumer
+// notices the change by its compare-and-set.
 func (db *Admin) moveCursors(
-	ctx context.Context, id feedtype.ConsumerID, doing string,
-	set func(dialect.Querier, *dialect.Builder) (string, error),
+	ctx context.Context, id feedtype.ConsumerID, doing string, change func(dialect.Querier) (int64, error),
 ) (n int64, err error) {
 	if id.Consumer == "" {
 		return 0, feedtype.Invalid("consumer", "name the consumer")
@@ -337,15 +336,8 @@ func (db *Admin) moveCursors(
 		if _, err := db.consumers.LockWhole(ctx, tx, id); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(db.store.Dialect)
-		what, err := set(tx, b)
-		if err != nil {
-			return err
-		}
-		n, err = tx.Exec(ctx, "UPDATE "+db.store.Table("cursors")+" SET "+what+
-			", version = version + 1, "+store.ClearFailure+", updated_at = "+db.store.Dialect.Now()+
-			" WHERE "+consume.WhereID(b, id), b.Args()...)
-		if err != nil || n > 0 {
+		var err error
+		if n, err = change(tx); err != nil || n > 0 {
 			return err
 		}
 		workers, err := db.consumers.Workers(ctx, tx, id)
@@ -377,17 +369,8 @@ func (db *Admin) DropConsumer(ctx context.Context, id feedtype.ConsumerID) (n in
 		if err != nil {
 			return err
 		}
-		for _, table := range []string{"consumers", "dead_letters", "processed", "cursors"} {
-			if table == "cursors" {
-				if err := db.consumers.KeepEpochs(ctx, tx, id); err != nil {
-					return err
-				}
-			}
-			b := dialect.NewBuilder(db.store.Dialect)
-			query := "DELETE FROM " + db.store.Table(table) + " WHERE " + consume.WhereID(b, id)
-			if n, err = tx.Exec(ctx, query, b.Args()...); err != nil {
-				return err
-			}
+		if n, err = db.consumers.Drop(ctx, tx, id); err != nil {
+			return err
 		}
 		if n == 0 && whole == 0 { // a consumer without a shard has no cursor yet
 			return db.consumers.UnknownConsumer(ctx, tx, id)

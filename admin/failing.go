@@ -3,10 +3,8 @@ package admin
 import (
 	"context"
 
-	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/consume"
 )
 
 // Failing is a publisher, consumer or relay that keeps failing.
@@ -44,9 +42,7 @@ func (db *Admin) Failing(ctx context.Context) ([]Failing, error) {
 			all = append(all, Failing{Kind: KindPublisher, Feed: r.Name, Failure: *r.Failure})
 		}
 	}
-	cursors, err := dialect.QueryAll(ctx, db.store.On(), "SELECT "+consume.CursorColumns+" FROM "+
-		db.store.Table("cursors")+" WHERE failure IS NOT NULL AND paused = 0 ORDER BY consumer, feed, shard", nil,
-		consume.ScanCursor)
+	cursors, err := db.consumers.FailingCursors(ctx)
 	if err != nil {
 		return nil, db.store.Fail("consumers", "read their cursors", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/consume"
 	"github.com/rowfeed/rowfeed/internal/lease"
 	"github.com/rowfeed/rowfeed/internal/publish"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Leases lists all leases that were ever acquired, by name. See CurrentLeases.
@@ -25,9 +26,7 @@ func (db *Admin) CurrentLeases(ctx context.Context) ([]*feedtype.LeaseStatus, er
 	if err != nil || !slices.ContainsFunc(all, isConsumers) {
 		return all, err
 	}
-	prefixes, err := dialect.QueryAll(ctx, db.store.On(), "SELECT consumer, feed, shard_count FROM "+
-		db.store.Table("cursors")+
-		" UNION SELECT consumer, feed, shard_count FROM "+db.store.Table("consumers"), nil,
+	prefixes, err := store.All(ctx, db.store, db.store.On(), statements, "shard_counts", nil,
 		func(rows dialect.Rows) (prefix string, err error) {
 			var consumer, feed string
 			var count int

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // Right is a right that a token gives on a feed.
@@ -167,16 +168,10 @@ func (db *Admin) AddToken(ctx context.Context, spec TokenSpec) (text string, t *
 	raw := make([]byte, tokenBytes)
 	rand.Read(raw) // never fails
 	text = tokenPrefix + base64.RawURLEncoding.EncodeToString(raw)
-	b := dialect.NewBuilder(db.store.Dialect)
-	columns := []string{"name", "sha256", "grants", "view", "created_at", "expires_at"}
-	values := []string{b.Arg(spec.Name), b.Arg(hashToken(text)), b.Arg(string(grants)), b.Arg(string(view)),
-		db.store.Dialect.Now(), "NULL"}
-	if spec.Expires > 0 {
-		values[5] = db.store.Dialect.Now() + " + " + b.Arg(spec.Expires.Microseconds())
-	}
-	query := db.store.Dialect.InsertNew(db.store.Table("tokens"), columns, values, columns[:1])
 	err = db.store.InTx(ctx, dialect.ForRecord, "add token "+spec.Name, func(tx dialect.Querier) error {
-		n, err := tx.Exec(ctx, query, b.Args()...)
+		n, err := db.store.Exec(ctx, tx, statements, "add_token", dialect.Args{"name": spec.Name,
+			"hash": hashToken(text), "grants": string(grants), "view": string(view),
+			"lifetime": store.Micros(spec.Expires)})
 		if err == nil && n != 1 {
 			err = &feedtype.Error{
 				Code:   feedtype.Conflict,
@@ -254,8 +249,8 @@ var errUnknownToken = &feedtype.Error{
 }
 
 func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
-	query, args := db.store.Filled(statements, "token", dialect.Args{"hash": hashToken(text)})
-	found, err := dialect.QueryAll(ctx, db.store.On(), query, args, scanToken)
+	found, err := store.All(ctx, db.store, db.store.On(), statements, "token", dialect.Args{"hash": hashToken(text)},
+		scanToken)
 	switch {
 	case err != nil:
 		return nil, db.store.FailOwn(ctx, "tokens", "look one up", err)
@@ -268,13 +263,12 @@ func (db *Admin) tokenOf(ctx context.Context, text string) (*Token, error) {
 // StillHold returns those of the tokens that are still valid. Nothing else of a token ever changes.
 func (db *Admin) StillHold(ctx context.Context, tokens []*Token) (holding []*Token, err error) {
 	for some := range slices.Chunk(tokens, tokensTogether) {
-		b := dialect.NewBuilder(db.store.Dialect)
 		hashes := make([]string, len(some))
 		for i, t := range some {
-			hashes[i] = b.Arg(t.sha256)
+			hashes[i] = t.sha256
 		}
-		query := b.Fill(db.store.Statement(statements, "tokens"), nil) + " (" + strings.Join(hashes, ", ") + ")"
-		found, err := dialect.QueryAll(ctx, db.store.On(), query, b.Args(), scanToken)
+		found, err := store.All(ctx, db.store, db.store.On(), statements, "tokens",
+			dialect.Args{"hashes": dialect.List(hashes)}, scanToken)
 		if err != nil {
 			return nil, db.store.FailOwn(ctx, "tokens", "read which of them are valid", err)
 		}
@@ -295,8 +289,7 @@ func (db *Admin) Tokens(ctx context.Context) ([]*Token, error) {
 	if err := db.store.RequireSchema(ctx, db.store.On()); err != nil {
 		return nil, err
 	}
-	query, args := db.store.Filled(statements, "list_tokens", nil)
-	all, err := dialect.QueryAll(ctx, db.store.On(), query, args, scanToken)
+	all, err := store.All(ctx, db.store, db.store.On(), statements, "list_tokens", nil, scanToken)
 	return all, db.store.Fail("tokens", "list them", err)
 }
 
@@ -345,12 +338,11 @@ func (db *Admin) RevokeToken(ctx context.Context, name string) (ended bool, err 
 	}
 	var n, known int64
 	err = db.store.InTx(ctx, dialect.ForRecord, "revoke token", func(tx dialect.Querier) (err error) {
-		query, args := db.store.Filled(statements, "revoke_token", dialect.Args{"name": name})
-		if n, err = tx.Exec(ctx, query, args...); err != nil {
+		args := dialect.Args{"name": name}
+		if n, err = db.store.Exec(ctx, tx, statements, "revoke_token", args); err != nil {
 			return err
 		}
-		query, args = db.store.Filled(statements, "count_tokens", dialect.Args{"name": name})
-		return dialect.QueryRow(ctx, tx, query, args, &known)
+		return db.store.One(ctx, tx, statements, "count_tokens", args, &known)
 	})
 	switch {
 	case err != nil:

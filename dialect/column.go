@@ -93,7 +93,7 @@ func (f *Feed) RowProblems(t *Table, indexes ...string) []string {
 
 // WaitingRows returns the WHERE for the rows (alias t) that wait for a position, and the ORDER BY in which they
 // get it: by key. If after is not nil, only rows with a greater key are included.
-func WaitingRows(s Spelling, b *Builder, f *Feed, after []any) (where, order string) {
+func WaitingRows(s *Syntax, b *Builder, f *Feed, after []any) (where, order string) {
 	ordered := OrderedKey(s, f, "t")
 	where = " WHERE t." + PositionColumn + " IS NULL"
 	if after != nil {
@@ -103,7 +103,7 @@ func WaitingRows(s Spelling, b *Builder, f *Feed, after []any) (where, order str
 }
 
 // WaitingPart is WaitingRows as a part of a statement.
-func WaitingPart(s Spelling, f *Feed, after []any) Built {
+func WaitingPart(s *Syntax, f *Feed, after []any) Built {
 	return func(b *Builder) string {
 		where, order := WaitingRows(s, b, f, after)
 		return where + order
@@ -128,21 +128,22 @@ func (f *Feed) Waiting() (table feedtype.TableName, number string) {
 
 // OldestWaiting returns the column with the time at which a change or record was written, and the end of a
 // query that selects the oldest one. If shard is not empty, it selects the oldest record of that outbox shard.
-func OldestWaiting(d Dialect, b *Builder, f *Feed, shard []int) (since, from string) {
+func OldestWaiting(s *Syntax, b *Builder, f *Feed, shard []int) (since, from string) {
 	table, number := f.Waiting()
-	from = " FROM " + Qualified(d, table)
+	from = " FROM " + Qualified(s, table)
 	switch {
 	case !f.Outbox:
 		return "changed_at", from + " ORDER BY " + number + " LIMIT 1"
 	case len(shard) == 0:
 		return "appended_at", from + " ORDER BY " + number + " LIMIT 1"
 	}
-	return "appended_at", from + inOrder(b, d.ByShard, shard[0], Seqs{}, nil, "")[0] + " LIMIT 1"
+	oldest := s.Scan(s, f, "of_shard", Seqs{}, Args{"shard": shard[0], "but": SQL("")})[0]
+	return "appended_at", " " + oldest(b) + " LIMIT 1"
 }
 
 // CountWaiting returns an expression that counts what waits for the publisher: changes or records, and with
 // capture "column" also rows. It counts each of the two only up to limit.
-func CountWaiting(s Spelling, f *Feed, limit int) string {
+func CountWaiting(s *Syntax, f *Feed, limit int) string {
 	table, _ := f.Waiting()
 	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, table), limit)
 	if f.InRows() {
@@ -153,15 +154,15 @@ func CountWaiting(s Spelling, f *Feed, limit int) string {
 }
 
 // KeyAt reads the key of the row that holds a position. The error is sql.ErrNoRows if there is none.
-func KeyAt(ctx context.Context, q Querier, s Spelling, f *Feed, position int64) ([]any, error) {
+func KeyAt(ctx context.Context, q Querier, s *Syntax, f *Feed, position int64) ([]any, error) {
 	b := NewBuilder(s)
 	return ReadKey(ctx, q, s, f, KeyRefs(s, f, "t"), " FROM "+Qualified(s, f.Source)+" t WHERE t."+PositionColumn+" = "+
 		b.Arg(position), b.Args())
 }
 
-// ReadKey reads the first key of a query, in the raw form that [Spelling].Param takes back. from is the query
+// ReadKey reads the first key of a query, in the raw form that [Syntax].Param takes back. from is the query
 // from its FROM on. The error is sql.ErrNoRows if the query answers no row.
-func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string, from string,
+func ReadKey(ctx context.Context, q Querier, s *Syntax, f *Feed, refs []string, from string,
 	args []any) ([]any, error) {
 	values := make([]string, len(refs))
 	key, dest := make([]any, len(refs)), make([]any, len(refs))
@@ -180,18 +181,8 @@ func ReadKey(ctx context.Context, q Querier, s Spelling, f *Feed, refs []string,
 	return key, nil
 }
 
-// GetsPosition returns the condition under which AssignPositions gives a key a position: the key has a row or, as the
-// condition known says, a position. If rows hold their positions, the database does not know whether a key
-// without a row was ever shown. Such a key always gets a tombstone.
-func (f *Feed) GetsPosition(row, known string) string {
-	if f.InRows() {
-		return "1 = 1"
-	}
-	return row + " IS NOT NULL OR " + known
-}
-
 // KeyEquals returns the condition that a row of the source has the key that the parameters give.
-func KeyEquals(s Spelling, b *Builder, f *Feed) string {
+func KeyEquals(s *Syntax, b *Builder, f *Feed) string {
 	conds := make([]string, len(f.Key))
 	for i, c := range f.Key {
 		conds[i] = s.Quote(c.Name) + c.Collate + c.Operator("=") + b.Arg(nil)
@@ -201,7 +192,7 @@ func KeyEquals(s Spelling, b *Builder, f *Feed) string {
 
 // DeleteRow returns the statements that delete a row and record its delete. They run in one transaction, each
 // with the key as its parameters.
-func DeleteRow(s Spelling, f *Feed) []string {
+func DeleteRow(s *Syntax, f *Feed) []string {
 	b := NewBuilder(s)
 	statements := []string{"DELETE FROM " + Qualified(s, f.Source) + " WHERE " + KeyEquals(s, b, f)}
 	if f.Capture == feedtype.CaptureTrigger {

@@ -1,23 +1,56 @@
 // Package dialect declares what a database must provide to rowfeed, and the structs that the dialects share
 // with their callers.
 //
-// Each database implements the interfaces in its own package: dialect/sqlite, dialect/postgres, dialect/mysql.
-// None of these imports the root package or internal packages. A statement that differs between databases only in
-// spelling is written once, in the .sql file of the package that runs it: see [Statements]. Where its text depends on
-// the call, it is built with [Spelling] and [Builder].
-// What only one database has (locks, snapshots, triggers, types) is in that database's package.
+// Each database is a folder: dialect/sqlite, dialect/postgres, dialect/mysql, dialect/sqlserver. Its function New makes
+// a [Dialect]. No folder imports the root package or internal packages. A database's statements are whole in its `.sql`
+// files, if they take locks, depend on a plan, or make anything. A statement that differs between databases only in
+// spelling is written once, in the `.sql` file of the package that runs it: see [Statements]. Where a text depends on
+// the data of a call, Go code joins named fragments.
 //
 // Values are exchanged in a form that loses nothing: see [feedtype.Kind].
 package dialect
 
-// Dialect is everything that rowfeed asks of a database.
-type Dialect interface {
-	Spelling
-	Schema
-	Publish
-	Read
-	ULID
-	Roles
+// Dialect is a database: how it spells statements, what every database does, and what only some can do. A database is
+// added by a folder that makes one.
+type Dialect struct {
+	*Syntax
+	// Tables is the file of statements that make rowfeed's own tables, in its order.
+	Tables *Statements
+	Core
+	Publishing
+	Placing
+	Pages
+	Locks
 	Moving
-	Rest
+	Inspection
+	// ULIDsAbove is the function [ULIDsAbove] in SQL: expressions for the state of a shard whose greatest ULID
+	// is ulid, an expression of the type of the position column.
+	ULIDsAbove func(f *Feed, ulid string) (timeMillis, high, low string)
+	// TriggerNames returns the names that a feed's triggers may have.
+	TriggerNames func(f *Feed) []string
+
+	// What follows is optional: nil means that the database cannot do it. The code that uses a field then takes the
+	// path that the comment names.
+
+	// IdentitySQL returns an expression for [Core].Identity, which is NULL on a server that accepts no writes.
+	// Otherwise the server knows nothing.
+	IdentitySQL func(n Names) string
+
+	Batches    Batches    // otherwise the operations of Publishing, one after the other
+	Gaps       Gaps       // otherwise every scan reads all changes
+	Stamp      string     // a query for a text that changes with every commit; otherwise a read of what is asked for
+	Flushing   Flushing   // otherwise what is visible is on the disk
+	Bounds     Bounds     // otherwise the settings of the transaction bound its waits
+	Routines   Routines   // otherwise only this library takes ULIDs
+	Partitions Partitions // otherwise a partition has the triggers of its table
+	Owners     Owners     // otherwise a trigger always has the rights it needs
+	Copies     Copies     // otherwise no copy of a table writes into the feed
+	Renames    Renames    // otherwise a table that is gone is gone
+	Roles      Roles      // otherwise ErrUnsupported
+	Sessions   Sessions   // otherwise no holder is known, and ErrUnsupported for ending one
+}
+
+// Migrations returns the versions of rowfeed's own tables, oldest first.
+func (d *Dialect) Migrations(n Names) []Migration {
+	return []Migration{FirstMigration(d.Syntax, n, d.Tables)}
 }

@@ -6,13 +6,21 @@ import (
 	"slices"
 )
 
-// Rest classifies errors, and tells operators what waits and for whom.
-type Rest interface {
+// Inspection tells operators what waits and for whom.
+type Inspection interface {
+	// Backlog counts the changes or records that wait, up to limit, and returns the age of the oldest one in
+	// microseconds. With a shard, the age is of the oldest record in that shard of an outbox. The count is always
+	// of all shards.
+	Backlog(ctx context.Context, q Querier, f *Feed, limit int, shard ...int) (count, ageMicros int64, err error)
 	// Blockers returns the open transactions that may hold back changes of the feed, as far as the database tells:
 	// those that wrote to it, and those that lock its table against reading or make such a session wait. For a feed
 	// with ULIDs they are those that may have locked a shard without being known to Holders. unseen says what the
 	// database, or this login, cannot see of them. It is nil if nothing is missing.
 	Blockers(ctx context.Context, q Querier, f *Feed) (found []Blocker, unseen *Unseen, err error)
+}
+
+// Sessions is for databases with sessions that another session can see and end.
+type Sessions interface {
 	// Holders returns the shards of a feed with ULIDs that transactions have locked or wait for, in ascending
 	// order, and which locks the database tells. If the login may not see them, there are none, and the error
 	// is of class [ClassPermission] and names the missing right.
@@ -21,12 +29,6 @@ type Rest interface {
 	// transaction has ended by itself. The error wraps errors.ErrUnsupported on databases without sessions. It
 	// is of class [ClassPermission], and names the missing right, if the login may not end the session.
 	EndHolder(ctx context.Context, q Querier, f *Feed, h Holding) (bool, error)
-	// Backlog counts the changes or records that wait, up to limit, and returns the age of the oldest one in
-	// microseconds. With a shard, the age is of the oldest record in that shard of an outbox. The count is always
-	// of all shards.
-	Backlog(ctx context.Context, q Querier, f *Feed, limit int, shard ...int) (count, ageMicros int64, err error)
-	// Classify returns the class of a driver's error, as its code tells.
-	Classify(err error) Class
 }
 
 // Blocker is an open transaction that may hold back changes.

@@ -13,13 +13,6 @@ import (
 // Moving are the operations that move records of an outbox to their places. The transaction that calls them is
 // the mover.
 type Moving interface {
-	// Bounded runs statements of a transaction ForMove that wait for rows of other transactions. A wait takes
-	// no longer than wait. Databases whose Settings bound it already ignore wait.
-	Bounded(ctx context.Context, tx Querier, wait time.Duration, fn func() error) error
-	// ByShard is for reading an outbox by its index of shard and order_sequence. The hint follows the table's
-	// name. It is for databases that would read the whole outbox with the statistics of an empty one. The
-	// condition, which may be empty, limits the numbers to those among the given ones.
-	ByShard(among Seqs) (hint, condition string)
 	// HasRecords tells whether a record waits, among some numbers, in one of the shards, or in any shard if
 	// none is named. It takes one round trip and no locks. A mover asks it before it opens a transaction.
 	HasRecords(ctx context.Context, q Querier, f *Feed, among Seqs, shards ...int) (bool, error)
@@ -37,6 +30,15 @@ type Moving interface {
 	// DeletePlaces returns the begin of a DELETE of places (alias g), up to its WHERE. It finds them by shard
 	// and ULID, and locks no place of another shard.
 	DeletePlaces(f *Feed) string
+	// PlaceBehind gives rows places behind the head, and returns how many.
+	PlaceBehind(ctx context.Context, tx Querier, f *Feed, p BackfillBatch) (int64, error)
+}
+
+// Bounds is for databases that have no setting for it which ends with the transaction.
+type Bounds interface {
+	// Bounded runs statements of a transaction ForMove that wait for rows of other transactions. A wait takes
+	// no longer than wait. Databases whose Begin bounds it already ignore wait.
+	Bounded(ctx context.Context, tx Querier, wait time.Duration, fn func() error) error
 }
 
 // Record is a record of a feed's outbox.
@@ -53,7 +55,7 @@ type Moved struct {
 
 // AppendRecord returns an INSERT of an outbox record. Its parameters are the shard, the time hint and the key
 // columns.
-func AppendRecord(s Spelling, f *Feed) string {
+func AppendRecord(s *Syntax, f *Feed) string {
 	b := NewBuilder(s)
 	marks := make([]string, 2+len(f.Key))
 	for i := range marks {
@@ -67,7 +69,7 @@ func AppendRecord(s Spelling, f *Feed) string {
 // neither a record nor a place, in key order. See [Unplaced]. The LIMIT makes the database collect the rows
 // before it writes the first record: while an INSERT … SELECT runs, MariaDB lets no other session draw a
 // number.
-func RecordUnplaced(s Spelling, b *Builder, f *Feed, rows func(*Builder) []string) string {
+func RecordUnplaced(s *Syntax, b *Builder, f *Feed, rows func(*Builder) []string) string {
 	inner, outer := make([]string, len(f.Key)), make([]string, len(f.Key))
 	for i, ref := range KeyRefs(s, f, "t") {
 		inner[i], outer[i] = fmt.Sprintf("%s AS k%d", ref, i), fmt.Sprintf("x.k%d", i)
@@ -80,7 +82,7 @@ func RecordUnplaced(s Spelling, b *Builder, f *Feed, rows func(*Builder) []strin
 }
 
 // ShardOf returns an expression for the outbox shard of a row of the source, given its alias.
-func (f *Feed) ShardOf(s Spelling, row string) string {
+func (f *Feed) ShardOf(s *Syntax, row string) string {
 	if f.RecordShard == "" {
 		return "0"
 	}
@@ -90,7 +92,7 @@ func (f *Feed) ShardOf(s Spelling, row string) string {
 // Unplaced returns FROM and WHERE of a query for the rows (alias t) that have neither an outbox record nor a
 // place. The outbox has no index on the key, because every writer would pay for it. So the query collects the
 // keys of all records.
-func Unplaced(s Spelling, b *Builder, f *Feed, joins string, conditions []string) string {
+func Unplaced(s *Syntax, b *Builder, f *Feed, joins string, conditions []string) string {
 	return " FROM " + Qualified(s, f.Source) + " t" + joins +
 		" LEFT JOIN " + Qualified(s, f.Placed()) + " g ON " + SourceJoin(s, f, "t", "g") +
 		" LEFT JOIN (SELECT DISTINCT " + strings.Join(StoredRefs(s, f, ""), ", ") + " FROM " +

@@ -3,29 +3,37 @@ package dialect
 import (
 	"context"
 	"database/sql"
+	_ "embed" // for read.sql
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+//go:embed read.sql
+var readFile string
+
+var reads = NewStatements(readFile)
+
 // TakeRecords reads the oldest committed records of a shard, among some numbers and without the seqs in but.
 // They are in the order in which they were written. It locks nothing.
-func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, among Seqs, but []int64,
+func TakeRecords(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int, among Seqs, but []int64,
 	limit int) ([]Record, error) {
-	b := NewBuilder(d)
-	const columns = "SELECT order_sequence, time_hint FROM "
-	var looks []string
-	for _, which := range inOrder(b, d.ByShard, shard, among, but, "") {
-		looks = append(looks, columns+Qualified(d, f.Records())+which+" LIMIT "+b.Arg(limit))
+	args := Args{"shard": shard, "but": SQL("")}
+	if len(but) > 0 {
+		args["but"] = reads.For(s, f, "but").With(Args{"seqs": SQL(strings.Trim(SeqList(but), "[]"))})
 	}
-	query := looks[0]
-	if len(looks) > 1 {
-		query = columns + "((" + strings.Join(looks, ") UNION ALL (") + ")) o ORDER BY order_sequence LIMIT " +
-			b.Arg(limit)
+	scans := s.Scan(s, f, "of_shard", among, args)
+	records := reads.For(s, f, "records").With(Args{"scan": scans[0], "limit": limit})
+	if len(scans) > 1 {
+		records = reads.For(s, f, "records_of_scans").With(Args{"limit": limit,
+			"scans": Joined(" UNION ALL ", numberedScans(s, f, "records_of_scan", scans, Args{"limit": limit}))})
 	}
+	b := NewBuilder(s)
+	query := records(b)
 	return QueryAll(ctx, tx, query, b.Args(), func(rows Rows) (r Record, err error) {
 		return r, rows.Scan(&r.Seq, &r.HintMillis)
 	})
@@ -33,105 +41,55 @@ func TakeRecords(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int,
 
 // HighestPlace returns the highest ULID, in any shard, of the keys that a shard's records from first to last
 // have. It is zero if none of these keys has a place.
-func HighestPlace(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first,
+func HighestPlace(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int, first,
 	last int64) (feedtype.Position, error) {
-	b := NewBuilder(d)
-	query := "SELECT " + d.Value(f.ULIDs.Position, Ref(d, "g", "ulid")) + " FROM " + Qualified(d, f.Records()) +
-		" o JOIN " + Qualified(d, f.Placed()) + " g ON " + StoredJoin(d, f, "g", "o") +
-		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) +
-		" ORDER BY g.ulid DESC LIMIT 1"
-	var highest ScanULID
-	err := QueryRow(ctx, tx, query, b.Args(), &highest)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	highest, err := oneULID(ctx, tx, s, reads.For(s, f, "highest_place"),
+		Args{"shard": shard, "first": first, "last": last})
 	return highest.Position, err
 }
 
 // PlacedElsewhere counts the records of a shard, from first to last, whose keys have places in other shards.
-func PlacedElsewhere(ctx context.Context, tx Querier, d Dialect, f *Feed, shard int, first,
+func PlacedElsewhere(ctx context.Context, tx Querier, s *Syntax, f *Feed, shard int, first,
 	last int64) (n int64, err error) {
-	b := NewBuilder(d)
-	query := "SELECT count(*) FROM " + Qualified(d, f.Records()) + " o JOIN " + Qualified(d, f.Placed()) + " g ON " +
-		StoredJoin(d, f, "g", "o") +
-		" WHERE o.shard = " + b.Arg(shard) + " AND o.order_sequence BETWEEN " + b.Arg(first) + " AND " + b.Arg(last) +
-		" AND g.shard <> o.shard"
-	err = QueryRow(ctx, tx, query, b.Args(), &n)
-	return n, err
+	return n, One(ctx, tx, s, reads.For(s, f, "placed_elsewhere"),
+		Args{"shard": shard, "first": first, "last": last}, &n)
 }
 
 // NewestRecord returns the highest order_sequence of a shard's committed records, or 0 if there are none.
-func NewestRecord(ctx context.Context, q Querier, d Dialect, f *Feed, shard int) (seq int64, err error) {
-	b := NewBuilder(d)
-	err = QueryRow(ctx, q, "SELECT order_sequence FROM "+Qualified(d, f.Records())+
-		inOrder(b, d.ByShard, shard, Seqs{}, nil, " DESC")[0]+" LIMIT 1", b.Args(), &seq)
+func NewestRecord(ctx context.Context, q Querier, s *Syntax, f *Feed, shard int) (seq int64, err error) {
+	err = One(ctx, q, s, s.Statement(f, "newest_of_shard"), Args{"shard": shard}, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return seq, err
 }
 
-// inOrder returns the ends of queries for the records of one shard, among some numbers and without the seqs in
-// but, in order. Each of them follows the name of the outbox.
-//
-// Without a hint, the conditions compare shard and order_sequence together, because the index begins with both.
-// The shard is written as a range: the ORDER BY shard, order_sequence is then one that only this index has.
-// Otherwise a planner that takes the shard's records for frequent would scan the primary key, through the
-// records of all other shards. With a hint, a range would make MariaDB read the shard to its end.
-func inOrder(b *Builder, byShard func(Seqs) (string, string), shard int, among Seqs, but []int64,
-	direction string) (looks []string) {
-	var and string
-	if len(but) > 0 {
-		and = " AND order_sequence NOT IN (" + strings.Trim(SeqList(but), "[]") + ")"
-	}
-	if hint, condition := byShard(among); hint != "" {
-		return []string{hint + " WHERE shard = " + b.Arg(shard) + condition + and + " ORDER BY order_sequence" +
-			direction}
-	}
-	order := " ORDER BY shard" + direction + ", order_sequence" + direction
-	if among.All() {
-		return []string{" WHERE shard BETWEEN " + b.Arg(shard) + " AND " + b.Arg(shard) + and + order}
-	}
-	for _, g := range among.Gaps {
-		looks = append(looks, " WHERE (shard, order_sequence) >= ("+b.Arg(shard)+", "+b.Arg(g.First)+
-			") AND (shard, order_sequence) <= ("+b.Arg(shard)+", "+b.Arg(g.Last())+")"+and+order)
-	}
-	return append(looks, " WHERE (shard, order_sequence) > ("+b.Arg(shard)+", "+b.Arg(among.Above)+") AND shard <= "+
-		b.Arg(shard)+and+order)
+// HasRecords implements [Moving].HasRecords by the query of FirstRecords.
+func HasRecords(ctx context.Context, q Querier, s *Syntax, f *Feed, among Seqs, shards []int) (bool, error) {
+	return hasRow(ctx, q, FirstRecords(s, f, among, shards...))
 }
 
 // FirstRecords returns a query, without parameters, for the shards in which a record waits, among some numbers.
 // They are in any order, and a shard can be answered more than once. With shards, only these are looked at.
 // Without, the query answers only some of the shards with records.
-func FirstRecords(d Dialect, f *Feed, among Seqs, shards ...int) string {
-	records := Qualified(d, f.Records())
+func FirstRecords(s *Syntax, f *Feed, among Seqs, shards ...int) string {
 	if len(shards) == 0 && among.All() {
-		hint, _ := d.ByShard(among)
-		return "SELECT shard FROM " + records + hint + " ORDER BY shard LIMIT 1"
+		return s.Statement(f, "first_shard").String()
 	}
 	if len(shards) == 0 {
-		return oldestRecords(d, f, among, 1)
+		return oldestShards(s, f, among, 1)(NewScript(s))
 	}
-	var looks []string
+	var scans []Built
 	for _, shard := range shards {
-		for _, which := range inOrder(NewScript(d), d.ByShard, shard, among, nil, "") {
-			looks = append(looks, fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s LIMIT 1) s%d", records,
-				which, len(looks)))
-		}
+		scans = append(scans, s.Scan(s, f, "of_shard", among, Args{"shard": shard, "but": SQL("")})...)
 	}
-	return strings.Join(looks, " UNION ALL ")
+	return Joined(" UNION ALL ", numberedScans(s, f, "first_of_shard", scans, nil))(NewScript(s))
 }
 
-// oldestRecords returns a query for the shards of the oldest records: for each range of [Publish].Which up to
-// limit records, by the primary key.
-func oldestRecords(d Dialect, f *Feed, among Seqs, limit int) string {
-	var looks []string
-	for i, which := range d.ScanRanges("order_sequence", among) {
-		looks = append(looks,
-			fmt.Sprintf("SELECT shard FROM (SELECT shard FROM %s%s ORDER BY order_sequence LIMIT %d) c%d",
-				Qualified(d, f.Records()), which, limit, i))
-	}
-	return strings.Join(looks, " UNION ALL ")
+// oldestShards is a query for the shards of the oldest records: for each scan up to limit records.
+func oldestShards(s *Syntax, f *Feed, among Seqs, limit int) Built {
+	return Joined(" UNION ALL ",
+		numberedScans(s, f, "oldest_shards", s.Scan(s, f, "records", among, nil), Args{"limit": limit}))
 }
 
 // fewRecords is the number of records up to which RecordShards reads the records themselves.
@@ -144,18 +102,17 @@ const fewRecords = 1000
 // shards by stepping through the index, from one shard to the next. That takes one query for each shard,
 // however many records it has. A recursive statement would take one round trip, but MySQL and MariaDB read the
 // whole index for each of its steps.
-func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs, limit int) (all []int, err error) {
+func RecordShards(ctx context.Context, q Querier, s *Syntax, f *Feed, among Seqs, limit int) (all []int, err error) {
 	var known []int
 	if !among.All() {
 		records := 0
-		known, err = QueryAll(ctx, q, "SELECT shard, count(*) FROM ("+oldestRecords(d, f, among, fewRecords)+
-			") r GROUP BY shard ORDER BY shard", nil,
-			func(rows Rows) (shard int, err error) {
-				var n int
-				err = rows.Scan(&shard, &n)
-				records += n
-				return shard, err
-			})
+		query := reads.For(s, f, "records_of_shards").With(Args{"oldest": oldestShards(s, f, among, fewRecords)})
+		known, err = QueryAll(ctx, q, query(NewScript(s)), nil, func(rows Rows) (shard int, err error) {
+			var n int
+			err = rows.Scan(&shard, &n)
+			records += n
+			return shard, err
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -166,27 +123,22 @@ func RecordShards(ctx context.Context, q Querier, d Dialect, f *Feed, among Seqs
 			return known, nil
 		}
 	}
-	hint, _ := d.ByShard(Seqs{})
-	for above := ""; ; above = fmt.Sprintf(" AND shard > %d", all[len(all)-1]) {
-		where := above
-		if len(known) > 0 {
-			where += fmt.Sprintf(" AND shard < %d", known[0])
-		}
+	for next := s.Statement(f, "first_shard").With(nil); ; {
 		var shard int
-		err := QueryRow(ctx, q, "SELECT shard FROM "+Qualified(d, f.Records())+hint+
-			strings.Replace(where, " AND", " WHERE", 1)+" ORDER BY shard LIMIT 1", nil, &shard)
-		if errors.Is(err, sql.ErrNoRows) {
-			if len(known) == 0 {
-				return all, nil
-			}
+		err := QueryRow(ctx, q, next(NewScript(s)), nil, &shard)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return nil, err
+		}
+		if len(known) > 0 && (err != nil || shard >= known[0]) { // its records may have been moved meanwhile
 			shard, known, err = known[0], known[1:], nil
 		}
 		if err != nil {
-			return nil, err
+			return all, nil
 		}
 		if all = append(all, shard); len(all) == limit {
 			return all, nil
 		}
+		next = s.Statement(f, "next_shard").With(Args{"above": shard})
 	}
 }
 
@@ -198,4 +150,43 @@ func PlaceList(moved []Moved) string {
 		list[i] = fmt.Sprintf(`[%d,"%s"]`, m.Seq, hex.EncodeToString(ulid[:]))
 	}
 	return "[" + strings.Join(list, ",") + "]"
+}
+
+// UnreadyShards returns a query for the shards that have rows to be placed, but that no run of back-fill has
+// prepared. The shards are in ascending order.
+func UnreadyShards(s *Syntax, b *Builder, f *Feed, rows func(*Builder) []string) string {
+	return "SELECT x.shard FROM (SELECT DISTINCT " + f.ShardOf(s, "t") + " AS shard" + Unplaced(s, b, f, "", rows(b)) +
+		") x" +
+		" LEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) +
+		" AND s.shard = x.shard" +
+		" WHERE COALESCE(s.filled_by, 0) = 0 ORDER BY x.shard"
+}
+
+// PlaceBehind returns the INSERT that places rows. All that it reads comes from one snapshot. once is the end
+// of the statement: it makes the statement ignore a key that has got a place since.
+func PlaceBehind(s *Syntax, b *Builder, f *Feed, p BackfillBatch, once string) string {
+	run := strconv.FormatInt(p.Run, 10)
+	inner, outer := make([]string, len(f.Key)), make([]string, len(f.Key))
+	for i, ref := range KeyRefs(s, f, "t") {
+		inner[i], outer[i] = fmt.Sprintf("%s AS k%d", ref, i), fmt.Sprintf("x.k%d", i)
+	}
+	shard := f.ShardOf(s, "t")
+	// The first run in a shard follows the times of the rows: no reader can have passed these positions. A
+	// later run places its rows above all of them.
+	time, at := "x.live - 1", ""
+	if p.Time != nil {
+		time = "CASE WHEN x.at IS NULL OR x.first_run <> " + run +
+			" OR x.at >= x.live THEN x.live - 1 WHEN x.at < 0 THEN 0 ELSE x.at END"
+		at = s.Millis(*p.Time, Ref(s, "t", p.Time.Name)) + " AS at, "
+	}
+	query := "INSERT INTO " + Qualified(s, f.Placed()) + " (shard, ulid, " + strings.Join(StoredRefs(s, f, ""), ", ") +
+		")\nSELECT x.shard, " +
+		s.MakeULID("("+time+") * 65536 + "+run, strconv.FormatInt(p.Batch<<24, 10)+" + x.n") + ", " +
+		strings.Join(outer, ", ") +
+		"\nFROM (SELECT " + shard + " AS shard, s.live_from AS live, s.filled_by AS first_run, " + at +
+		strings.Join(inner, ", ") +
+		", row_number() OVER (ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + ") AS n"
+	joins := " JOIN " + Qualified(s, f.Names.Table("shards")) + " s ON s.feed = " + b.Arg(f.Name) + " AND s.shard = " +
+		shard + " AND s.live_from > 0 AND s.filled_by > 0"
+	return query + Unplaced(s, b, f, joins, p.Rows(b)) + ") x" + once
 }

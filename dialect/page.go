@@ -2,140 +2,85 @@ package dialect
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// PageParts are the parts of a page's statement in which databases differ.
-type PageParts struct {
-	// Head returns an expression for the highest position to show. It must not be newer than the snapshot in
-	// which the page is read. For feeds with ULIDs, nil means the greatest ULID in the snapshot of the
-	// statement.
-	Head func(b *Builder) string
-	// Signature is an expression that identifies the source table's columns in the snapshot of the page.
-	Signature string
-	// Indexed is a condition that the unique index of shard and ULID still is the one that was described. It is
-	// empty if the statement names the index, and so fails without it.
-	Indexed string
-	// Identity is an expression for [Publish].Identity, NULL if that is unknown.
-	Identity string
-	// Lateral finds each row by its key in a subquery of its own. It is for databases whose planner could
-	// otherwise begin the join with the source table.
-	Lateral bool
-	// Hint follows the alias of the source table.
-	Hint string
-	// ByShard is [Moving].ByShard.
-	ByShard func(among Seqs) (hint, condition string)
-	// CutBranches is for databases that read each branch of a UNION to its end before they merge the branches.
-	// A page of several buckets then reads only so many rows of each. See [PageRows.EndAtCut].
-	CutBranches bool
-	// BucketHint follows the table of positions if it is read by bucket.
-	BucketHint string
-	// Series returns a table of the numbers from one parameter to another, for databases that read buckets by a
-	// lateral join with it. Then, too, only so many rows of each bucket are read.
-	Series func(first, last string) string
-}
-
-// PageSQL returns the statement that reads a page. It always answers at least one row. So generation,
-// tombstones_below and head come from the page's snapshot even if the page is empty. The narrow positions are
-// cut to the limit first, in the order of their index, and only these keys are looked up in the source. So the
-// cost of a page does not depend on the size of the table.
-func PageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
+// page returns the statement of the database that fits the feed and the query: page, page_of_part, page_of_rows,
+// blocking_page or outbox_page. own are arguments that only this database has.
+func (q PageQuery) page(s *Syntax, f *Feed, own Args) Built {
+	args := Args{"feed": f.Name, "limit": q.Limit, "more": q.Limit + 1, "mark": q.Mark.Number(), "shard": q.Shard,
+		"from": q.From, "to": q.To, "data_shards": f.DataShards, "unserved": q.unserved(s)}
+	maps.Copy(args, own)
+	with := func(name string) Built { return s.Statement(f, name).WithSome(args) }
+	args["signature"] = with(q.signature(f))
 	if f.ULIDs != nil {
-		return ulidPageSQL(s, f, q, p)
+		args["after"] = f.ULIDs.Param(s, q.After)
+		if !f.Outbox {
+			return with("blocking_page")
+		}
+		args["waiting"], _ = q.Waiting(s, f)
+		return with("outbox_page")
 	}
-	b := NewBuilder(s)
-	var t strings.Builder
-	t.WriteString("SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), " +
-		q.signature(s, b, f, p.Signature) + ",\n")
-	t.WriteString("  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,\n")
-	// Key columns are never NULL, so NULL means that the join has found no row.
-	t.WriteString("  CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END")
-	for _, c := range f.Key {
-		// the spelling of rowfeed's table, which may differ from that of the row: see [Column].Exact
-		t.WriteString(",\n  " + s.Value(c, Ref(s, "p", c.Stored)))
-	}
-	for _, c := range f.Columns {
-		t.WriteString(",\n  " + s.Value(c, Ref(s, "t", c.Name)))
-	}
-	t.WriteString("\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f")
-	t.WriteString("\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name")
-	t.WriteString("\nLEFT JOIN (" + places(s, b, f, q, p) + ") p ON 1 = 1")
-	if p.Lateral {
-		t.WriteString("\nLEFT JOIN LATERAL (SELECT * FROM " + Qualified(s, f.Source) + " t WHERE " +
-			SourceJoin(s, f, "t", "p") + " OFFSET 0) t ON true")
-	} else {
-		t.WriteString("\nLEFT JOIN " + Qualified(s, f.Source) + " t" + p.Hint + " ON " + SourceJoin(s, f, "t", "p"))
-	}
-	t.WriteString("\nWHERE f.name = " + b.Arg(f.Name))
-	// The statement has a LIMIT because some sessions have a default limit, which would cut the page. Without
-	// ORDER BY the limit is greater than the number of rows, which places has cut.
+	args["after"], args["order"] = q.After.Number(), with("in_any_order")
 	if q.Sorted {
-		t.WriteString("\nORDER BY p.feed_sync_id LIMIT " + b.Arg(q.Limit))
-	} else {
-		t.WriteString("\nLIMIT " + b.Arg(q.Limit+1))
+		args["order"] = with("in_order")
 	}
-	return t.String(), b.Args()
+	switch {
+	case f.InRows():
+		args["of_part"], args["row_of_part"] = SQL(""), SQL("")
+		if q.To > 0 {
+			args["of_part"], args["row_of_part"] = with("of_part"), with("row_of_part")
+		}
+		return with("page_of_rows")
+	case q.To == 0:
+		return with("page")
+	}
+	first, n, share := q.buckets(f)
+	args["first"], args["last"], args["share"] = first, first+n-1, share
+	if s.Statement(f, "page_of_part").Has("buckets") {
+		name := "bucket"
+		if n > 1 {
+			name = "one_of_buckets"
+		}
+		var scans []Built
+		for i := range n {
+			args["bucket"] = first + i
+			scans = append(scans, with(name))
+		}
+		args["buckets"] = Joined("\n  UNION ALL ", scans)
+	}
+	return with("page_of_part")
 }
 
-// SequenceHead returns the function of [PageParts].Head that reads the head in the statement's own snapshot.
-func SequenceHead(s Spelling, f *Feed) func(*Builder) string {
-	return func(b *Builder) string {
-		return "(SELECT value FROM " + Qualified(s, f.Names.Table("sequences")) + " WHERE name = " + b.Arg(f.Name) + ")"
+// signature returns the name of the expression for the page's signature, which is empty if the page must not be shown.
+func (q PageQuery) signature(f *Feed) string {
+	switch {
+	case f.ULIDs != nil && q.AnyDatabase:
+		return "signature_anywhere"
+	case f.ULIDs != nil:
+		return "signature_here"
+	case len(q.Unserved) > 0:
+		return "signature_if_served"
 	}
+	return "signature"
 }
 
-// signature returns the expression for the page's signature. For a page of a part, it is empty if parts are not
-// served in the feed's state, or if the number of data shards is another. What the caller knows of the feed may
-// be older, or come from another server, in the same generation.
-func (q PageQuery) signature(s Spelling, b *Builder, f *Feed, columns string) string {
+// unserved is a list of literals.
+func (q PageQuery) unserved(s *Syntax) SQL {
 	if len(q.Unserved) == 0 {
-		return columns
+		return "NULL"
 	}
 	states := make([]string, len(q.Unserved))
 	for i, state := range q.Unserved {
 		states[i] = s.Literal(state)
 	}
-	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") OR f.data_shards <> " + b.Arg(f.DataShards) +
-		" THEN '' ELSE " + columns + " END"
-}
-
-// places returns a query for the keys and positions of a page, cut to the limit.
-func places(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts) string {
-	above := func(ref string) string {
-		return ref + " > " + b.Arg(q.After.Number()) + " AND " + ref + " <= " + p.Head(b)
-	}
-	columns := strings.Join(StoredRefs(s, f, ""), ", ") + ", feed_sync_id, shard, deleted, hidden, published_at"
-	if q.To > 0 && !f.InRows() {
-		return partOfPlaces(s, b, f, q, p, columns)
-	}
-	own := "SELECT " + columns +
-		"\n  FROM " + Qualified(s, f.Positions()) +
-		"\n  WHERE " + above("feed_sync_id") + q.within(b, "shard") + q.unmarked(b) +
-		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
-	if !f.InRows() {
-		return own
-	}
-	// The position of a key is in its row, unless the key is hidden or was republished since. Both parts are
-	// read in the order of their own index, and cut.
-	keys := make([]string, len(f.Key))
-	for i, c := range f.Key {
-		keys[i] = Ref(s, "r", c.Name) + " AS " + s.Quote(c.Stored)
-	}
-	rows := "SELECT " + strings.Join(keys, ", ") + ", r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, " +
-		"0 AS deleted, 0 AS hidden, 0 AS published_at" +
-		"\n  FROM " + Qualified(s, f.Source) + " r" +
-		"\n  WHERE " + above("r.feed_sync_id") + q.within(b, "COALESCE(r.shard, 0)") +
-		"\n    AND NOT EXISTS (SELECT 1 FROM " + Qualified(s, f.Positions()) + " h WHERE " +
-		SourceJoin(s, f, "r", "h") +
-		" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))" +
-		"\n  ORDER BY r.feed_sync_id LIMIT " + b.Arg(q.Limit)
-	return "SELECT * FROM (SELECT * FROM (" + own + ") own\n  UNION ALL SELECT * FROM (" + rows +
-		") placed) both_parts" +
-		"\n  ORDER BY feed_sync_id LIMIT " + b.Arg(q.Limit)
+	return SQL(strings.Join(states, ", "))
 }
 
 // placing scans those columns of a page's statement that differ between feeds with a sequence and feeds with
@@ -170,15 +115,18 @@ func (n *numbered) place(page *PageRows) (PageRow, bool, error) {
 		PublishedAt: n.published.n}, n.position.valid, nil
 }
 
-// ReadInOrder reads a page. The database finds the rows one by one, in the order of their positions, but does
-// not know that the joined rows have this order. With ORDER BY it would sort whole rows. So the first statement
-// has none. If its rows come in another order, or are too large to be read to the end, the page is read again,
-// sorted.
-func ReadInOrder(ctx context.Context, on Querier, s Spelling, f *Feed, q PageQuery, p PageParts) (*PageRows, error) {
+// ReadInOrder reads a page by the database's own statement: see [Syntax].Reads. own are arguments that only this
+// database has.
+//
+// The database finds the rows one by one, in the order of their positions, but does not know that the joined rows
+// have this order. With ORDER BY it would sort whole rows. So the first statement has none. If its rows come in
+// another order, or are too large to be read to the end, the page is read again, sorted.
+func ReadInOrder(ctx context.Context, on Querier, s *Syntax, f *Feed, q PageQuery, own Args) (*PageRows, error) {
 	q.Sorted = q.Sorted || f.ULIDs != nil
 	for {
-		query, args := PageSQL(s, f, q, p)
-		page, err := scanPage(ctx, on, f, q, query, args)
+		b := NewBuilder(s)
+		query := q.page(s, f, own)(b)
+		page, err := scanPage(ctx, on, f, q, query, b.Args())
 		if q.Sorted || err == nil && !page.Truncated || err != nil && !errors.Is(err, errDisorder) {
 			return page, err
 		}
@@ -211,7 +159,7 @@ func placingOf(f *Feed, q PageQuery) placing {
 	return &numbered{}
 }
 
-// scanPage runs a statement of PageSQL and scans its rows, until their values are larger than q.MaxBytes.
+// scanPage runs the statement of a page and scans its rows, until their values are larger than q.MaxBytes.
 func scanPage(ctx context.Context, on Querier, f *Feed, q PageQuery, query string, args []any) (*PageRows, error) {
 	rows, err := on.Query(ctx, query, args...)
 	if err != nil {
@@ -279,4 +227,96 @@ func size(v any) int {
 		return len(v)
 	}
 	return 8
+}
+
+// Pages reads pages.
+type Pages interface {
+	// ReadPage reads a page together with its head. Every position up to that head is on the page, is excluded
+	// by the query, or is not above q.After; if the limit ends the page, this holds up to the page's last
+	// position.
+	ReadPage(ctx context.Context, db *sql.DB, f *Feed, q PageQuery) (*PageRows, error)
+}
+
+// Flushing is for databases that return pages with [PageRows].Unflushed.
+type Flushing interface {
+	// Flush writes a few bytes into a table of rowfeed. The commit of tx then puts everything on the disk that
+	// was visible when tx began. Only a database that returns pages with Unflushed has anything to write.
+	Flush(ctx context.Context, tx Querier, n Names) error
+	// FlushAlone does a Flush by one statement on a pool. True means that the statement is committed. If the
+	// database cannot tell that it would be, FlushAlone writes nothing and returns false.
+	FlushAlone(ctx context.Context, pool Querier, n Names) (bool, error)
+	// FlushRights are the rights that a login needs for it.
+	FlushRights(n Names) []Right
+}
+
+// PageQuery asks for the positions above After, in ascending order.
+type PageQuery struct {
+	After feedtype.Position
+	// Mark excludes tombstones up to this position. The consumer started at the beginning when the head was at
+	// Mark, so it has never seen the deleted rows.
+	Mark     feedtype.Position
+	Limit    int
+	MaxBytes int // the page ends early, after at least one row, if its values are larger than this
+	// From and To are the half-open range of data shards to read. Both are 0 for the whole feed.
+	From, To int
+	// Shard is the shard to read, for a feed with [Feed].ULIDs.
+	Shard int
+	// Among are the numbers that waiting records of an outbox may have.
+	Among Seqs
+	// AnyDatabase allows a database with another identity than the feed's, such as a replica. Without it, a
+	// page of a feed with ULIDs has an empty signature there.
+	AnyDatabase bool
+	// Unserved are states of the feed. In such a state, a page for a part of the feed has an empty signature.
+	// It must not be empty if From and To are set, or if parts are cut from a page of the whole feed. For an
+	// outbox feed they are instead the states in which rows are placed behind the head: see PageRows.Filling.
+	Unserved []string
+	// Sorted makes the database sort the page. Otherwise the page is read in the order in which the database
+	// finds its positions, and is read again, sorted, if that was not ascending.
+	Sorted bool
+}
+
+// PageRows is a page as the database has returned it.
+type PageRows struct {
+	Generation      int64
+	TombstonesBelow feedtype.Position
+	// EntriesBelow is the position up to which entries were purged, or may be purged in the future. No entry at
+	// or below it is shown. A cursor below it may have missed entries.
+	EntriesBelow feedtype.Position
+	// Head is the highest position that the page could show. Given is the highest position that may have been
+	// given by then. They differ only for feeds with ULIDs.
+	Head, Given feedtype.Position
+	Term        feedtype.Term // of Given, from the same row; 0 if none is known, and for feeds with ULIDs
+	// Filling says that rows are being placed behind the head of the shard. More of them may appear below
+	// LiveFrom, or anywhere if LiveFrom is zero.
+	Filling  bool
+	LiveFrom feedtype.Position
+	Shard    int // the shard that was asked for, of a feed with ULIDs
+	// Waiting says that records of the shard waited in the outbox when the head was read. Records that had been
+	// moved by then are on the page.
+	Waiting bool
+	// Signature identifies the columns of the source table when the page was read. It is empty if the page must
+	// not be shown: see PageQuery.AnyDatabase and PageQuery.Unserved.
+	Signature string
+	Rows      []PageRow
+	Truncated bool // MaxBytes has ended the page
+	Cut       bool // the page ended before its limit, and there may be more rows
+	// Unflushed says that the database shows commits before they are on its disk. A crash could undo what the
+	// page shows, until a Flush was committed.
+	Unflushed bool
+	// Forgetful is not nil if even a Flush cannot make commits durable. It names the setting that must be
+	// changed.
+	Forgetful error
+}
+
+// PageRow is one position, with the present content of its row.
+type PageRow struct {
+	Position feedtype.Position
+	Shard    int
+	Deleted  bool
+	Hidden   bool
+	Present  bool // the source table has the row
+	// PublishedAt is in microseconds since the Unix epoch; 0 if a row of the source holds the position, and with ULIDs.
+	PublishedAt int64
+	Key         []any
+	Values      []any // the values of Feed.Columns, valid only if Present
 }

@@ -7,55 +7,14 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Publish are the operations of a publisher, roughly in the order in which it uses them.
-type Publish interface {
-	// TxOptions and Settings are for the begin of a transaction with this purpose. TxOptions has the isolation
-	// level. Settings are statements that run first in the transaction, for durability, bounds on idling, and
-	// query plans. They end with the transaction, or Restore returns the statement to run after it.
-	TxOptions(p Purpose) *sql.TxOptions
-	Settings(p Purpose, n Names) []string
-	Restore(p Purpose) string
-	// Unlocked is a clause that makes a SELECT leave out rows that another transaction has locked; "" if the database
-	// locks no rows.
-	Unlocked() string
-	// Durability returns an error if a power failure could undo a commit of this connection. The error names
-	// the setting to change.
-	Durability(ctx context.Context, q Querier) error
-	// Identity identifies this database, as far as the server knows: it differs from that of every other
-	// database, and changes with a failover or a restore. It is empty if the server knows nothing. The error is
-	// of class [ClassReadOnly] on a server that accepts no writes.
-	Identity(ctx context.Context, q Querier, n Names) (string, error)
-	// IdentitySQL returns an expression for the same. It is NULL on a server that accepts no writes. It is
-	// empty if the server knows nothing.
-	IdentitySQL(n Names) string
-	// SeqsGrow tells whether a new seq is always greater than all seqs of transactions that have ended, and is
-	// never given twice. Then a scan can leave out ranges that were published. That helps on databases where a
-	// scan has to step over deleted changes for as long as an old snapshot exists. If it is false, every Seqs
-	// is all numbers.
-	SeqsGrow() bool
-	// Writers returns the open transactions that may have drawn the seq of a change, or the number of a record,
-	// that is not visible yet. Every transaction that had drawn one when Writers was called, and has not ended,
-	// is among them. told is false if the database cannot tell, or does not tell this login.
-	Writers(ctx context.Context, q Querier, f *Feed) (open []Writer, told bool, err error)
+// Publishing are the operations of a publisher, roughly in the order in which it uses them.
+type Publishing interface {
 	// HasChanges tells whether a change waits among some seqs. It takes one round trip and no locks. A
 	// publisher asks it before it opens a transaction.
 	HasChanges(ctx context.Context, q Querier, f *Feed, among Seqs) (bool, error)
-	// ScanRanges returns the ranges of a primary-key column that a scan for changes or records has to read. Each of
-	// them follows the table's name in a query of its own. Together these queries find every number that is
-	// among the given ones.
-	ScanRanges(column string, among Seqs) []string
-	// Stamp returns a query for a text that changes with every commit to the database, of any session and to
-	// any table. It is "" if the database has nothing that is cheap enough. The text is empty if this server
-	// cannot tell.
-	Stamp() string
 	// LockSequence locks the feed's row of the sequences table until the transaction ends. This row lock makes
 	// positions visible in increasing order.
 	LockSequence(ctx context.Context, tx Querier, f *Feed) (Sequence, error)
-	// PublishBatch does all of the following in one statement, on databases where that is faster: it publishes
-	// up to limit changes among some seqs, and advances the sequence. If the database does not do so, or the
-	// changes have different kinds, OK is false in the result, and nothing was written.
-	PublishBatch(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs,
-		limit int) (BatchResult, error)
 	// TakeChanges reads up to limit changes among some seqs, in the order of their seqs, from one snapshot and
 	// without locks.
 	TakeChanges(ctx context.Context, tx Querier, f *Feed, among Seqs, limit int) ([]Change, error)
@@ -65,30 +24,43 @@ type Publish interface {
 	// hidden, unless the kind of its assignment asks for more. publishedAt is in microseconds since the Unix
 	// epoch.
 	AssignPositions(ctx context.Context, tx Querier, f *Feed, as []Assignment, publishedAt int64) error
-	// PlaceRows gives positions to up to limit rows whose position is NULL: base + 1, base + 2 and so on, in
-	// key order. If after is not nil, it begins above that key. It skips rows that other transactions have
-	// locked, and changes nothing else of a row. It deletes the entries of these keys in the feed's table of
-	// positions, except those of hidden keys. If the feed is sharded, shard returns the data shard of a row's
-	// key, which the same statement writes.
-	//
-	// PlaceRows returns the number of rows, and the key of the last one. For a feed that is not [Feed.InRows]
-	// it returns 0.
-	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64,
-		shard func(key []any) (int, error)) (n int, last []any, err error)
-	// ResetRows sets the position of each row (alias t) that satisfies a condition to NULL, and changes nothing
-	// else of the row. It returns the number of rows.
-	ResetRows(ctx context.Context, tx Querier, f *Feed, where string, args []any) (int64, error)
-	// SetShards writes the data shards of the keys that have these positions, and returns how many it has
-	// written. Without rows it writes into the feed's table of positions, with the buckets. With rows it writes
-	// into the source, and skips rows that other transactions have locked. Each given shard must differ from
-	// the present one.
-	SetShards(ctx context.Context, tx Querier, f *Feed, rows bool, places []Sharded) (int64, error)
 	// DeleteChanges deletes exactly the changes with these seqs, which are ascending. It locks no other change.
 	// It returns how many it has deleted.
 	DeleteChanges(ctx context.Context, tx Querier, f *Feed, seqs []int64) (int64, error)
+	// DeleteRow returns the statements that delete a row and record its delete. They run in one transaction,
+	// each with the key as its parameters.
+	DeleteRow(f *Feed) []string
 }
 
-// Purpose is what a transaction is for. See [Publish].TxOptions.
+// Batches is for databases where one statement for a batch is faster than several.
+type Batches interface {
+	// PublishBatch does all of the following in one statement, on databases where that is faster: it publishes
+	// up to limit changes among some seqs, and advances the sequence. If the database does not do so, or the
+	// changes have different kinds, OK is false in the result, and nothing was written.
+	PublishBatch(ctx context.Context, tx Querier, f *Feed, seq Sequence, generation int64, among Seqs,
+		limit int) (BatchResult, error)
+}
+
+// Gaps is for databases on which a new seq is always greater than all seqs of transactions that have ended, and is
+// never given twice. Then a scan can leave out ranges that were published. That helps where a scan has to step over
+// deleted changes for as long as an old snapshot exists. On the others, every Seqs is all numbers.
+type Gaps interface {
+	// Writers returns the open transactions that may have drawn the seq of a change, or the number of a record,
+	// that is not visible yet. Every transaction that had drawn one when Writers was called, and has not ended,
+	// is among them. told is false if the database cannot tell, or does not tell this login.
+	Writers(ctx context.Context, q Querier, f *Feed) (open []Writer, told bool, err error)
+}
+
+// Beginning is what the begin of a transaction needs.
+type Beginning struct {
+	Options *sql.TxOptions // with the isolation level
+	// First are the statements that run first in the transaction, for durability, bounds on idling, and query plans.
+	// They end with the transaction, or After is the statement to run after it.
+	First []string
+	After string
+}
+
+// Purpose is what a transaction is for. See [Core].Begin.
 type Purpose int
 
 const (
@@ -119,7 +91,7 @@ type Sequence struct {
 	Term      feedtype.Term // of the last advance; 0 if none is known
 	UpdatedAt int64         // when Value was last advanced
 	Now       int64         // the time of the database's clock
-	Identity  string        // as [Publish].Identity returns it; empty on databases that know nothing
+	Identity  string        // as [Core].Identity returns it; empty on databases that know nothing
 }
 
 // Writer is an open transaction of another session.
@@ -158,7 +130,7 @@ type Change struct {
 	Key []any
 }
 
-// BatchResult is the result of [Publish].PublishBatch.
+// BatchResult is the result of [Batches].PublishBatch.
 type BatchResult struct {
 	OK       bool
 	Changes  int     // how many were read

@@ -6,6 +6,32 @@ import (
 	"strings"
 )
 
+// Placing changes the positions that rows hold, and the data shards of keys.
+type Placing interface {
+	// PlaceRows gives positions to up to limit rows whose position is NULL: base + 1, base + 2 and so on, in
+	// key order. If after is not nil, it begins above that key. It skips rows that other transactions have
+	// locked, and changes nothing else of a row. It deletes the entries of these keys in the feed's table of
+	// positions, except those of hidden keys. If the feed is sharded, shard returns the data shard of a row's
+	// key, which the same statement writes.
+	//
+	// PlaceRows returns the number of rows, and the key of the last one. For a feed that is not [Feed.InRows]
+	// it returns 0.
+	PlaceRows(ctx context.Context, tx Querier, f *Feed, after []any, limit int, base int64,
+		shard func(key []any) (int, error)) (n int, last []any, err error)
+	// ResetRows sets the position of each row (alias t) that satisfies a condition to NULL, and changes nothing
+	// else of the row. It returns the number of rows.
+	ResetRows(ctx context.Context, tx Querier, f *Feed, where string, args []any) (int64, error)
+	// SetShards writes the data shards of the keys that have these positions, and returns how many it has
+	// written. Without rows it writes into the feed's table of positions, with the buckets. With rows it writes
+	// into the source, and skips rows that other transactions have locked. Each given shard must differ from
+	// the present one.
+	SetShards(ctx context.Context, tx Querier, f *Feed, rows bool, places []Sharded) (int64, error)
+	// BucketIndex returns the statements that make the index by bucket on the feed's table of positions if the
+	// feed needs it ([Feed.ByBucket]), or remove it if the feed does not. There are none if nothing is to be
+	// changed.
+	BucketIndex(ctx context.Context, q Querier, f *Feed) ([]Step, error)
+}
+
 // Sharded is a position, and the data shard that its key gets.
 type Sharded struct {
 	Position int64
@@ -14,7 +40,7 @@ type Sharded struct {
 
 // PlaceKey is a key and its position, as [WalkKeys] reads them.
 type PlaceKey struct {
-	Key      []any  // in the raw form that [Spelling].Param takes back
+	Key      []any  // in the raw form that [Syntax].Param takes back
 	Position *int64 // nil for a row that waits for a position
 	Shard    *int64
 	Bucket   *int64 // nil for a row of the source, which has no bucket
@@ -23,7 +49,7 @@ type PlaceKey struct {
 // WalkKeys reads up to limit keys of a feed, in key order, with their positions. It begins above the key after,
 // or at the first key if after is nil. It reads the feed's table of positions or, with rows, the source. It
 // locks nothing.
-func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, after []any,
+func WalkKeys(ctx context.Context, q Querier, s *Syntax, f *Feed, rows bool, after []any,
 	limit int) ([]PlaceKey, error) {
 	walked, bucket := *f, "NULL"
 	if !rows {
@@ -51,28 +77,8 @@ func WalkKeys(ctx context.Context, q Querier, s Spelling, f *Feed, rows bool, af
 	})
 }
 
-// KeysOf runs a query, of which from is the part from FROM on. For each row it calls fn with the expressions of
-// first, as text, and the key that refs read.
-func KeysOf(ctx context.Context, q Querier, s Spelling, f *Feed, first, refs []string, from string, args []any,
-	fn func(first []string, key []any) error) error {
-	query := "SELECT " + strings.Join(append(first, keyValues(s, f.Key, refs)...), ", ") + from
-	_, err := QueryAll(ctx, q, query, args, func(rows Rows) (struct{}, error) {
-		texts := make([]string, len(first))
-		dest := make([]any, len(first))
-		for i := range texts {
-			dest[i] = &texts[i]
-		}
-		key, err := scanKey(rows, len(f.Key), dest...)
-		if err == nil {
-			err = fn(texts, key)
-		}
-		return struct{}{}, err
-	})
-	return err
-}
-
 // EachKey runs a query whose first columns are text, and whose others are a key, and calls fn for each row.
-func EachKey(ctx context.Context, q Querier, s Spelling, f *Feed, st Statement, args Args, first int,
+func EachKey(ctx context.Context, q Querier, s *Syntax, f *Feed, st Statement, args Args, first int,
 	fn func(first []string, key []any) error) error {
 	_, err := All(ctx, q, s, st, args, func(rows Rows) (struct{}, error) {
 		texts := make([]string, first)
@@ -89,7 +95,7 @@ func EachKey(ctx context.Context, q Querier, s Spelling, f *Feed, st Statement, 
 	return err
 }
 
-func keyValues(s Spelling, key []Column, refs []string) []string {
+func keyValues(s *Syntax, key []Column, refs []string) []string {
 	values := make([]string, len(refs))
 	for i, ref := range refs {
 		values[i] = s.Value(key[i], ref)

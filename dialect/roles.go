@@ -22,10 +22,6 @@ type Roles interface {
 	// accounts. Some catalogs hide what a login has no right on. To a reader, functions and triggers then look
 	// as if they were missing.
 	PartsVisible(ctx context.Context, q Querier, granted []string) (bool, error)
-	// LockRights are the rights that a login needs to take a feed's ULIDs with the feed's functions.
-	// FlushRights are those that it needs for [Read].Flush.
-	LockRights(f *Feed) []Right
-	FlushRights(n Names) []Right
 	// GrantSQL and RevokeSQL return the statements of Grant and Revoke.
 	GrantSQL(login string, rights []Right) []Step
 	RevokeSQL(login string, rights []Right) []Step
@@ -58,7 +54,7 @@ func May(privilege string, table feedtype.TableName, columns ...string) Right {
 }
 
 // SQL returns the right as a GRANT or a REVOKE spells it: "INSERT (a, b) ON TABLE t".
-func (r Right) SQL(s Spelling) string {
+func (r Right) SQL(s *Syntax) string {
 	text := r.Privilege
 	if len(r.Columns) > 0 {
 		quoted := make([]string, len(r.Columns))

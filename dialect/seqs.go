@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 )
@@ -28,17 +29,24 @@ func (s Seqs) Has(seq int64) bool {
 	return false
 }
 
-// Ranges returns conditions on a column, with WHERE, in ascending order. If s is all numbers, there is one,
-// which is empty. number returns a number as the statement has it: a parameter or digits.
-func (s Seqs) Ranges(column string, number func(int64) string) []string {
-	if s.All() {
-		return []string{""}
+// RangeScans implements [Syntax].Scan by one statement for each range. With one condition for all ranges, one scan
+// would filter the table from its beginning. The names of the statements end in _between, with the arguments :first and
+// :last, and in _above, with :above.
+func RangeScans(s *Syntax, f *Feed, of string, among Seqs, args Args) (scans []Built) {
+	scan := func(name string, ends Args) {
+		own := maps.Clone(ends)
+		maps.Copy(own, args)
+		scans = append(scans, s.Statement(f, name).With(own))
 	}
-	var ranges []string
-	for _, g := range s.Gaps {
-		ranges = append(ranges, " WHERE "+column+" BETWEEN "+number(g.First)+" AND "+number(g.Last()))
+	if among.All() {
+		scan("all_"+of, Args{})
+		return scans
 	}
-	return append(ranges, " WHERE "+column+" > "+number(s.Above))
+	for _, g := range among.Gaps {
+		scan(of+"_between", Args{"first": g.First, "last": g.Last()})
+	}
+	scan(of+"_above", Args{"above": among.Above})
+	return scans
 }
 
 // maxNumbers is how many numbers one condition lists.

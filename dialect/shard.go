@@ -3,7 +3,6 @@ package dialect
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // maxBuckets is the maximum number of a feed's buckets. A page of a part merges one read for each bucket of the
@@ -55,48 +54,7 @@ func (q PageQuery) buckets(f *Feed) (first, n, limit int) {
 	return first, n, min(q.Limit, int(share+1.5*math.Sqrt(share))+2)
 }
 
-// partOfPlaces returns a query for the keys and positions of a page of a part, cut to the limit. It reads each
-// bucket in the order of the index, and merges them.
-func partOfPlaces(s Spelling, b *Builder, f *Feed, q PageQuery, p PageParts, columns string) string {
-	first, n, limit := q.buckets(f)
-	from := " FROM " + Qualified(s, f.Positions()) + p.BucketHint
-	const order = "\n  ORDER BY feed_sync_id LIMIT "
-	if p.Series != nil {
-		// Bucket and position are compared together, and ordered by both, so that only the index by bucket can
-		// be used. With the statistics of a time when all rows were in one bucket, the index on positions alone
-		// looks cheaper.
-		return "SELECT x.* FROM " + p.Series(b.Arg(first), b.Arg(first+n-1)) + " AS b (n) CROSS JOIN LATERAL (" +
-			"\n  SELECT " + columns + from +
-			"\n  WHERE (bucket, feed_sync_id) > (b.n, " + b.Arg(q.After.Number()) +
-			") AND (bucket, feed_sync_id) <= (b.n, " + p.Head(b) + ")" + q.within(b, "shard") + q.unmarked(b) +
-			"\n  ORDER BY bucket, feed_sync_id LIMIT " + b.Arg(limit) + ") x" + order + b.Arg(q.Limit)
-	}
-	branches := make([]string, n)
-	for i := range branches {
-		branches[i] = "SELECT " + columns + from +
-			"\n  WHERE bucket = " + b.Arg(first+i) + " AND feed_sync_id > " + b.Arg(q.After.Number()) +
-			" AND feed_sync_id <= " + p.Head(b) + q.within(b, "shard") + q.unmarked(b)
-		if p.CutBranches && n > 1 {
-			branches[i] = "(" + branches[i] + order + b.Arg(limit) + ")"
-		}
-	}
-	return strings.Join(branches, "\n  UNION ALL ") + order + b.Arg(q.Limit)
-}
-
-// within returns the condition that a shard is in the part that q asks for.
-func (q PageQuery) within(b *Builder, ref string) string {
-	if q.To == 0 {
-		return ""
-	}
-	return "\n    AND " + ref + " >= " + b.Arg(q.From) + " AND " + ref + " < " + b.Arg(q.To)
-}
-
-// unmarked returns the condition that excludes tombstones up to the start mark.
-func (q PageQuery) unmarked(b *Builder) string {
-	return "\n    AND NOT (feed_sync_id <= " + b.Arg(q.Mark.Number()) + " AND (deleted = 1 OR hidden = 1))"
-}
-
-// EndAtCut ends a page whose buckets were cut (see [PageParts]) at the lowest position at which a bucket was
+// EndAtCut ends a page whose buckets were cut at the lowest position at which a bucket was
 // cut. Above it, rows of that bucket may be missing.
 func (p *PageRows) EndAtCut(f *Feed, q PageQuery) {
 	if q.To == 0 || f.InRows() {

@@ -10,9 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// ULID are the operations on shards with ULIDs. The transaction may be the application's own, in any isolation
-// level.
-type ULID interface {
+// Locks are the operations of writers on shards with ULIDs. The transaction may be the application's own, in any
+// isolation level.
+type Locks interface {
 	// LockShard locks a shard's row in the table of shards until the transaction ends. It inserts the row if
 	// there is none. The error is [ErrNoTransaction] if every statement commits by itself; then nothing is
 	// locked. It is [ErrLockWait], or of class [ClassLockTimeout], if the wait was too long. The bound on waits
@@ -40,37 +40,18 @@ type ULID interface {
 	LockNonces(ctx context.Context, tx Querier, f *Feed, shard int) (string, error)
 	// AdvanceShard writes the state and the nonces of a shard that LockShard has locked.
 	AdvanceShard(ctx context.Context, tx Querier, f *Feed, locked Shard, next ULIDState, nonces string) error
+}
+
+// Routines is for databases with routines, by which writers without this library take ULIDs.
+type Routines interface {
 	// ULIDUp returns the statements that make or replace the routines with which writers without this library
-	// take ULIDs. There are none on databases without routines. ULIDDown removes them. ULIDProblems says which
+	// take ULIDs. ULIDDown removes them. ULIDProblems says which
 	// of them are missing, and which differ from those of ULIDUp.
 	ULIDUp(f *Feed) []Step
 	ULIDDown(f *Feed) []Step
 	ULIDProblems(ctx context.Context, q Querier, f *Feed) (missing, other []string, err error)
-	// OwnULID returns the column for ULIDs in a table of the feed's own.
-	OwnULID() Column
-	// PlaceBehind gives rows places behind the head, and returns how many.
-	PlaceBehind(ctx context.Context, tx Querier, f *Feed, p BackfillBatch) (int64, error)
-	// MakeULID returns an expression for a ULID, of the type of OwnULID. high and low are expressions of type
-	// bigint for its first and last eight bytes. Millis returns an expression for the time in a column, in
-	// milliseconds of Unix time. It is NULL for a value that is not a time. Millis is empty for a type without
-	// times.
-	MakeULID(high, low string) string
-	Millis(c Column, ref string) string
-	// ULIDsAbove is the function [ULIDsAbove] in SQL: expressions for the state of a shard whose greatest ULID
-	// is ulid, an expression of the type of the position column.
-	ULIDsAbove(f *Feed, ulid string) (timeMillis, high, low string)
-	// ULIDProblem says why a column cannot hold ULIDs, and what to do. It is empty if the column can.
-	ULIDProblem(c *Column) string
-	// ShardProblem says why an integer column cannot hold the shards of rows, and what to do. With triggered, a
-	// trigger reads the column. Both are empty if the column can.
-	ShardProblem(c *Column, triggered bool) (problem, next string)
-	// NoShard returns a condition that a value of a shard column, ref, is not a shard. It is empty if the
-	// column's type has no such values.
-	NoShard(ref string) string
-	// NoULID returns a condition that a row has no ULID in its position column, or no integer in its shard column.
-	// alias is that of the table, or empty. The condition is empty if the types of the columns have no such
-	// values.
-	NoULID(u *ULIDColumns, alias string) string
+	// LockRights are the rights that a login needs to take a feed's ULIDs with the feed's functions.
+	LockRights(f *Feed) []Right
 }
 
 // ULIDsPerLock is how many ULIDs one call of Lock takes.

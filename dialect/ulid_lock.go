@@ -3,16 +3,14 @@ package dialect
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 )
 
 // ReadShard returns a query for a shard's row in the table of shards, for [ScanShard]. more are further
 // columns.
-func ReadShard(s Spelling, b *Builder, f *Feed, shard int, more ...string) string {
-	return "SELECT " + strings.Join(append([]string{"time_ms, ulid_high, ulid_low, witness", s.Now()}, more...), ", ") +
+func ReadShard(s *Syntax, b *Builder, f *Feed, shard int, more ...string) string {
+	return "SELECT " + strings.Join(append([]string{"time_ms, ulid_high, ulid_low, witness", s.Now}, more...), ", ") +
 		" FROM " + Qualified(s, f.Names.Table("shards")) +
 		" WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(shard)
 }
@@ -27,39 +25,18 @@ func ScanShard(ctx context.Context, q Querier, shard int, query string, args []a
 // Dest returns the destinations of the columns time_ms, ulid_high, ulid_low, witness, and the clock.
 func (s *Shard) Dest() []any { return []any{&s.TimeMillis, &s.High, &s.Low, &s.Nonces, &s.Now} }
 
-// ReadNonces returns a query for the nonces in a shard's row.
-func ReadNonces(s Spelling, b *Builder, f *Feed, shard int) string {
-	return "SELECT witness FROM " + Qualified(s, f.Names.Table("shards")) + " WHERE feed = " + b.Arg(f.Name) +
-		" AND shard = " + b.Arg(shard)
-}
-
-// NewShard returns an INSERT of a shard's row, in the state of a shard that has given nothing.
-func NewShard(s Spelling, b *Builder, f *Feed, shard int) string {
-	return "INSERT INTO " + Qualified(s, f.Names.Table("shards")) +
-		" (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (" +
-		b.Arg(f.Name) + ", " + b.Arg(shard) + ", 0, 0, 0, '')"
-}
-
-// WriteShard returns an UPDATE of a shard's row.
-func WriteShard(s Spelling, b *Builder, f *Feed, shard int, next ULIDState, nonces string) string {
-	return "UPDATE " + Qualified(s, f.Names.Table("shards")) + " SET time_ms = " + b.Arg(next.TimeMillis) +
-		", ulid_high = " + b.Arg(next.High) +
-		", ulid_low = " + b.Arg(next.Low) + ", witness = " + b.Arg(nonces) + " WHERE feed = " + b.Arg(f.Name) +
-		" AND shard = " + b.Arg(shard)
-}
-
-// TakeLocked implements [ULID].TakeShard with LockShard and AdvanceShard, for databases without functions.
-func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, bounds LockBounds, hintMillis int64,
-	word string) (first ULIDState, err error) {
+// TakeLocked implements [Locks].TakeShard with LockShard and AdvanceShard, for databases without functions.
+func TakeLocked(ctx context.Context, s *Syntax, d Locks, tx Querier, f *Feed, shard int, bounds LockBounds,
+	hintMillis int64, word string) (first ULIDState, err error) {
 	row, err := d.LockShard(ctx, tx, f, shard, bounds)
 	if err != nil {
 		return first, err
 	}
 	if row.ULIDState == (ULIDState{}) {
 		// The shard is new. Or the feed was dropped with its shards, and this process does not know that yet.
-		b := NewBuilder(d)
+		b := NewBuilder(s)
 		var n int64
-		err := QueryRow(ctx, tx, "SELECT count(*) FROM "+Qualified(d, f.Names.Table("feeds"))+" WHERE name = "+
+		err := QueryRow(ctx, tx, "SELECT count(*) FROM "+Qualified(s, f.Names.Table("feeds"))+" WHERE name = "+
 			b.Arg(f.Name)+" AND state = "+b.Arg(StateActive), b.Args(), &n)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("feed %s: %w", f.Name, ErrNoTable)
@@ -68,10 +45,8 @@ func TakeLocked(ctx context.Context, d Dialect, tx Querier, f *Feed, shard int, 
 			return first, err
 		}
 	}
-	var greatest ScanULID
-	b := NewBuilder(d)
-	if err := QueryRow(ctx, tx, GreatestULID(d, b, f, shard), b.Args(), &greatest); err != nil &&
-		!errors.Is(err, sql.ErrNoRows) {
+	greatest, err := GreatestULID(ctx, tx, s, f, shard)
+	if err != nil {
 		return first, err
 	}
 	now := row.Now / 1000

@@ -1,7 +1,10 @@
 package dialect
 
 import (
+	"context"
+	"database/sql"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,138 +12,72 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// ulidPageSQL is [PageSQL] for a page of one shard of a feed with ULIDs. It reads along the unique index of
-// shard and ULID. The page ends at the greatest ULID in the statement's snapshot or, if p.Head is set, at the
-// older head that it gives.
-func ulidPageSQL(s Spelling, f *Feed, q PageQuery, p PageParts) (string, []any) {
-	b := NewBuilder(s)
-	position, shard := f.ULIDs.Position, f.ULIDs.Shard
-	held, rows, present := "t", "", "1"
-	if f.Outbox {
-		held, rows = "g", " LEFT JOIN "+Qualified(s, f.Source)+" t ON "+SourceJoin(s, f, "t", "g")
-		present = "CASE WHEN " + Ref(s, "t", f.Key[0].Name) + " IS NULL THEN 0 ELSE 1 END"
-	}
-	from := Qualified(s, f.ULIDTable()) + " " + held + p.Hint + rows
-	ref := Ref(s, held, position.Name)
-	// The rows are ordered by the bare column: s.Value may be text, whose collation has another order.
-	values := []string{ref + " AS ordered", s.Value(position, ref) + " AS place", present + " AS present"}
-	names := []string{"p.place", "p.present"}
-	for i, c := range append(f.Key[:len(f.Key):len(f.Key)], f.Columns...) {
-		name, value := "v"+strconv.Itoa(i), s.Value(c, Ref(s, "t", c.Name))
-		// the row may be deleted, or spell its key in another way by now: see [Column].Exact
-		if f.Outbox && i < len(f.Key) {
-			value = s.Value(c, Ref(s, "g", c.Stored))
-		}
-		values = append(values, value+" AS "+name)
-		names = append(names, "p."+name)
-	}
-	head := p.Head
-	if head == nil {
-		head = func(b *Builder) string { return "(" + GreatestULID(s, b, f, q.Shard) + ")" }
-	}
-	t := "SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0), " +
-		"COALESCE(h.below_low, 0), " + head(b) + ", " + RecordWaits(s, b, f, q, p.ByShard) + ", " + LiveFrom(s, f, q) +
-		", " + p.soundSignature(f, q) + ", " + strings.Join(names, ", ") +
-		"\nFROM " + Qualified(s, f.Names.Table("feeds")) + " f" +
-		// A feed that was dropped has a record, but no sequence.
-		"\nJOIN " + Qualified(s, f.Names.Table("sequences")) + " s ON s.name = f.name" +
-		"\nLEFT JOIN " + Qualified(s, f.Names.Table("shards")) + " h ON h.feed = f.name AND h.shard = " +
-		b.Arg(q.Shard) +
-		"\nLEFT JOIN (SELECT " + strings.Join(values, ", ") +
-		"\n  FROM " + from +
-		"\n  WHERE " + Ref(s, held, shard.Name) + " = " + f.ULIDs.ShardArg(s, b, q.Shard) + " AND " + ref + " > " +
-		f.ULIDs.Arg(s, b, q.After)
-	if p.Head != nil {
-		t += " AND " + ref + " <= " + head(b)
-	}
-	t += "\n  ORDER BY " + ref + " LIMIT " + b.Arg(q.Limit) + ") p ON 1 = 1" +
-		"\nWHERE f.name = " + b.Arg(f.Name) +
-		"\nORDER BY p.ordered LIMIT " + b.Arg(q.Limit)
-	return t, b.Args()
-}
-
-// soundSignature returns an expression for the signature of a page. It is empty if the page must not be shown.
-// Without the unique index two rows could have the same position. If the database has another identity than the
-// feed's, commits may have been lost, and writers may have given their ULIDs again: later ULIDs hide that.
-func (p PageParts) soundSignature(f *Feed, q PageQuery) string {
-	unsound := ""
-	if p.Identity != "" && !q.AnyDatabase {
-		unsound += " WHEN f.database_identity <> " + p.Identity + " THEN ''"
-	}
-	if p.Indexed != "" && !f.Outbox {
-		unsound += " WHEN NOT " + p.Indexed + " THEN ''"
-	}
-	if unsound == "" {
-		return p.Signature
-	}
-	return "CASE" + unsound + " ELSE " + p.Signature + " END"
-}
-
 // Arg adds a position as a parameter, of the type of the position column.
-func (u *ULIDColumns) Arg(s Spelling, b *Builder, p feedtype.Position) string {
+func (u *ULIDColumns) Arg(s *Syntax, b *Builder, p feedtype.Position) string {
 	return s.Param(u.Position, b.Arg(rawULID(p, u.Position)))
 }
 
-// ShardArg adds a shard as a parameter. The shard may be any integer, whatever the type of the shard column.
-func (u *ULIDColumns) ShardArg(s Spelling, b *Builder, shard int) string {
-	return s.Param(u.Shard, b.Arg(shard))
+// Param is a position as a parameter, of the type of the position column.
+func (u *ULIDColumns) Param(s *Syntax, p feedtype.Position) Built {
+	return func(b *Builder) string { return u.Arg(s, b, p) }
 }
 
-// LastShard returns a query for the greatest shard that has rows, and for its greatest ULID, in the raw form
-// that [ScanULID] reads. If below is not nil, the shard is below it. The query reads the last entry of a range
-// of the unique index.
-func LastShard(s Spelling, b *Builder, f *Feed, below *int) string {
-	shard, position := Ref(s, "g", f.ULIDs.Shard.Name), Ref(s, "g", f.ULIDs.Position.Name)
-	query := "SELECT " + shard + ", " + s.Value(f.ULIDs.Position, position) + " FROM " +
-		Qualified(s, f.ULIDTable()) + " g"
+// GreatestULID reads the greatest ULID of a shard. It is not valid if the shard has no row.
+func GreatestULID(ctx context.Context, q Querier, s *Syntax, f *Feed, shard int) (ScanULID, error) {
+	return oneULID(ctx, q, s, s.Statement(f, "greatest_ulid"), Args{"shard": shard})
+}
+
+// PassedULID reads the greatest ULID of a shard up to a position. It is not valid if the shard has no such row.
+func PassedULID(ctx context.Context, q Querier, s *Syntax, f *Feed, shard int, at feedtype.Position) (ScanULID, error) {
+	return oneULID(ctx, q, s, reads.For(s, f, "passed_ulid"),
+		Args{"shard": Built(func(b *Builder) string { return s.Param(f.ULIDs.Shard, b.Arg(shard)) }),
+			"at": f.ULIDs.Param(s, at)})
+}
+
+func oneULID(ctx context.Context, q Querier, s *Syntax, st Statement, args Args) (found ScanULID, err error) {
+	if err = One(ctx, q, s, st, args, &found); errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return found, err
+}
+
+// LastShard reads the greatest shard that has rows, and its greatest ULID. If below is not nil, the shard is below it.
+// The error is sql.ErrNoRows if there is no such shard.
+func LastShard(ctx context.Context, q Querier, s *Syntax, f *Feed, below *int) (shard int, last feedtype.Position,
+	err error) {
+	name, args := "last_shard", Args(nil)
 	if below != nil {
-		query += " WHERE " + shard + " < " + b.Arg(*below)
+		name, args = "last_shard_below", Args{"below": *below}
 	}
-	return query + " ORDER BY " + shard + " DESC, " + position + " DESC LIMIT 1"
+	var found ScanULID
+	err = One(ctx, q, s, reads.For(s, f, name), args, &shard, &found)
+	return shard, found.Position, err
 }
 
-// GreatestULID returns a query for the greatest ULID of a shard, in the raw form that [ScanULID] reads. It
-// answers NULL or no row if the shard has none.
-func GreatestULID(s Spelling, b *Builder, f *Feed, shard int) string {
-	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.ULIDTable()) + " g WHERE " +
-		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) + " ORDER BY " + ref + " DESC LIMIT 1"
-}
-
-// PassedULID returns the same query for the greatest ULID up to a position.
-func PassedULID(s Spelling, b *Builder, f *Feed, shard int, at feedtype.Position) string {
-	ref := Ref(s, "g", f.ULIDs.Position.Name)
-	return "SELECT " + s.Value(f.ULIDs.Position, ref) + " FROM " + Qualified(s, f.ULIDTable()) + " g WHERE " +
-		Ref(s, "g", f.ULIDs.Shard.Name) + " = " + f.ULIDs.ShardArg(s, b, shard) +
-		" AND " + ref + " <= " + f.ULIDs.Arg(s, b, at) + " ORDER BY " + ref + " DESC LIMIT 1"
-}
-
-// GreatestULIDs returns a query for shards and their greatest ULIDs, in the raw form that [ScanULID] reads. It
-// answers only shards that have rows. There must be at least one shard.
-func GreatestULIDs(s Spelling, b *Builder, f *Feed, shards []int) string {
-	parts := make([]string, len(shards))
+// GreatestULIDs reads the greatest ULIDs of shards, of which there must be at least one. Shards without rows are left
+// out.
+func GreatestULIDs(ctx context.Context, q Querier, s *Syntax, f *Feed,
+	shards []int) (map[int]feedtype.Position, error) {
+	parts := make([]Built, len(shards))
 	for i, shard := range shards {
-		parts[i] = "SELECT " + strconv.Itoa(shard) + " AS shard, g" + strconv.Itoa(i) + ".* FROM (" +
-			GreatestULID(s, b, f, shard) + ") g" + strconv.Itoa(i)
+		parts[i] = reads.For(s, f, "greatest_of_shard").With(Args{"shard": SQL(strconv.Itoa(shard)),
+			"number": SQL(strconv.Itoa(i)), "greatest": s.Statement(f, "greatest_ulid").With(Args{"shard": shard})})
 	}
-	return strings.Join(parts, " UNION ALL ")
+	b := NewBuilder(s)
+	query := Joined(" UNION ALL ", parts)(b)
+	greatest := make(map[int]feedtype.Position)
+	_, err := QueryAll(ctx, q, query, b.Args(), func(rows Rows) (struct{}, error) {
+		var shard int
+		var last ScanULID
+		err := rows.Scan(&shard, &last)
+		greatest[shard] = last.Position
+		return struct{}{}, err
+	})
+	return greatest, err
 }
 
-// LiveFrom returns two columns for [ScanLive]: whether back-fill is placing rows of the feed, and where the
-// live part of the shard begins. The second is 0 if neither a record nor back-fill has begun it. The query has
-// the feed's record as f and the shard's row, or NULLs, as h.
-func LiveFrom(s Spelling, f *Feed, q PageQuery) string {
-	if !f.Outbox || len(q.Unserved) == 0 {
-		return "0, 0"
-	}
-	states := make([]string, len(q.Unserved))
-	for i, state := range q.Unserved {
-		states[i] = s.Literal(state)
-	}
-	return "CASE WHEN f.state IN (" + strings.Join(states, ", ") + ") THEN 1 ELSE 0 END, COALESCE(h.live_from, 0)"
-}
-
-// ScanLive scans the columns of LiveFrom.
+// ScanLive scans two columns: whether back-fill is placing rows of the feed, and where the live part of the shard
+// begins, in Unix time in milliseconds. The second is 0 if neither a record nor back-fill has begun it.
 type ScanLive struct{ filling, millis int64 }
 
 // Dest returns the destinations for Scan.
@@ -154,18 +91,15 @@ func (l *ScanLive) Set(page *PageRows) {
 	page.Filling, page.LiveFrom = l.filling == 1, feedtype.Position{High: uint64(l.millis) << 16}
 }
 
-// RecordWaits returns an expression that is 1 if a record of the shard waits in the feed's outbox, else 0. It
-// is read together with the page's head. So no record can be missed between the two: it waits until its move is
-// committed, and then its place is not above the head.
-func RecordWaits(s Spelling, b *Builder, f *Feed, q PageQuery, byShard func(Seqs) (hint, condition string)) string {
-	if !f.Outbox {
-		return "0"
+// Waiting returns the arguments :waiting and :unserved of a query for the state of an outbox shard. One of the
+// expressions in waiting is 1 if a record of the shard waits; otherwise all are NULL. filling is a list of the feed's
+// states in which back-fill is placing rows.
+func (q PageQuery) Waiting(s *Syntax, f *Feed) (waiting Built, filling SQL) {
+	var waits []Built
+	for _, scan := range s.Scan(s, f, "of_shard", q.Among, Args{"shard": q.Shard, "but": SQL("")}) {
+		waits = append(waits, reads.For(s, f, "record_waits").With(Args{"scan": scan}))
 	}
-	looks := ""
-	for _, which := range inOrder(b, byShard, q.Shard, q.Among, nil, "") {
-		looks += "(SELECT 1 FROM " + Qualified(s, f.Records()) + which + " LIMIT 1), "
-	}
-	return "COALESCE(" + looks + "0)"
+	return Joined(", ", waits), q.unserved(s)
 }
 
 // ScanULID scans a column of positions, in its raw form.

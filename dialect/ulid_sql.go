@@ -41,7 +41,7 @@ func (f *Feed) ULIDRoutine() feedtype.TableName { return f.Names.Table("ulid_" +
 // call LockRoutine.
 func (f *Feed) TakeRoutine() feedtype.TableName { return f.Names.Table("take_" + f.Name) }
 
-// NonceRoutine is the name of the procedure behind [ULID].LockNonces, on databases where writers may not read
+// NonceRoutine is the name of the procedure behind [Locks].LockNonces, on databases where writers may not read
 // the table of shards.
 func (f *Feed) NonceRoutine() feedtype.TableName { return f.Names.Table("witness_" + f.Name) }
 

@@ -57,7 +57,7 @@ func untilAsked(ctx context.Context, j *rowfeed.Job) error {
 // balanced reports whether so many members hold all jobs, in shares that differ by one at most.
 func (b *bed) balanced(members int) bool {
 	rows, err := b.Admin().QueryContext(b.Context(), "SELECT count(*) FROM rowfeed_leases WHERE expires_at > "+
-		b.Dialect.Now()+
+		b.Dialect.Now+
 		" AND name NOT LIKE '%seat%' GROUP BY "+map[string]string{
 		"sqlite":   "substr(owner, 1, length(owner) - 27)",
 		"postgres": "left(owner, length(owner) - 27)",

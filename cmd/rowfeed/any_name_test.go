@@ -35,7 +35,7 @@ type oddTable struct {
 	*testing.T
 	db   *testdb.Database
 	pool *sql.DB
-	d    dialect.Dialect
+	d    *dialect.Dialect
 	rf   *rowfeed.DB
 
 	table, id, shard, ulid, data string
@@ -120,7 +120,7 @@ func (x *oddTable) exec(statement string, args ...any) {
 func (x *oddTable) run(cfg *rowfeed.Config, spec rowfeed.FeedSpec, printed bool) {
 	ctx, q := x.Context(), x.d.Quote
 	family := x.db.Family
-	source := dialect.Qualified(x.d, feedtype.TableName{Schema: x.schema, Name: x.table})
+	source := dialect.Qualified(x.d.Syntax, feedtype.TableName{Schema: x.schema, Name: x.table})
 	if x.schema != "" {
 		x.exec("CREATE SCHEMA " + q(x.schema))
 		defer x.exec("DROP SCHEMA " + q(x.schema))

@@ -150,7 +150,7 @@ func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 		{"status --db rowfeed.db", cli.ExitUsage, []string{`"rowfeed.db"`, "no database URL", "sqlite:rowfeed.db"}},
 		{"status --db oracle://x", cli.ExitUsage, []string{`"oracle://x"`, "sqlite:path.db, postgres://"}},
 		{"status --db sqlserver://sa:secret-word@h/d", cli.ExitUsage,
-			[]string{"sqlserver://sa:***@h/d", "not supported in this version"}},
+			[]string{"sqlserver://sa:***@h/d", "not served yet", "--print"}},
 		{"status --db sqlite:absent.db", cli.ExitFailed, []string{"sqlite:absent.db", "no file", "rowfeed init"}},
 		{"init --db sqlite:absent/x.db", cli.ExitFailed,
 			[]string{"sqlite:absent/x.db", "no directory absent", "Next: create it"}},

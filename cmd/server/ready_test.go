@@ -54,8 +54,9 @@ func TestReadyWithAnotherSchema(t *testing.T) {
 	r.waitReasons(t)
 	x.exec(t, `INSERT INTO rowfeed_schema_version VALUES (99, 0)`)
 	r.waitReasons(t, "they have version 99", "use a newer rowfeed")
-	x.exec(t, `DELETE FROM rowfeed_schema_version WHERE version > 7`)
-	r.waitReasons(t, "run `rowfeed init`, which upgrades them")
+	x.exec(t, `DELETE FROM rowfeed_schema_version`)
+	x.exec(t, `INSERT INTO rowfeed_schema_version VALUES (7, 0)`)
+	r.waitReasons(t, "they have version 7, of before the first release", "rowfeed migrate down")
 	if _, body := r.get(t, "/readyz"); strings.Contains(body, "true") {
 		t.Error(body)
 	}

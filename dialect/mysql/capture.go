@@ -28,11 +28,11 @@ type trigger struct {
 	body      string
 }
 
-// triggerNames returns the two names that a trigger may have. Repair makes the new trigger under the name that
+// namesOf returns the two names that a trigger may have. Repair makes the new trigger under the name that
 // is free before it drops the stale one. Triggers are in the source's database. If rowfeed's tables are in
 // another one, the names end in a hash of its name, so that several rowfeeds do not use the same names. The
 // longest name has 62 of 64 characters.
-func triggerNames(f *dialect.Feed, event string) [2]string {
+func namesOf(f *dialect.Feed, event string) [2]string {
 	name := f.Object(strings.ToLower(event))
 	if f.Names.Schema != "" && f.Names.Schema != f.Source.Schema {
 		name = fmt.Sprintf("%s_%04x", f.Object(strings.ToLower(event[:3])),
@@ -41,23 +41,17 @@ func triggerNames(f *dialect.Feed, event string) [2]string {
 	return [2]string{name, name + "_2"}
 }
 
-// NewPartitions implements [dialect.Schema]. There are none: a trigger belongs to the whole table.
-func (Dialect) NewPartitions(context.Context, dialect.Querier, *dialect.Feed,
-	*dialect.Table) ([]dialect.NewPartition, error) {
-	return nil, nil
-}
-
-// TriggerNames implements [dialect.Schema].
-func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
+// triggerNames is [dialect.Dialect].TriggerNames.
+func triggerNames(f *dialect.Feed) (names []string) {
 	for _, event := range events {
-		two := triggerNames(f, event)
+		two := namesOf(f, event)
 		names = append(names, two[:]...)
 	}
 	return names
 }
 
 // triggers returns the feed's triggers as rowfeed makes them.
-func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
+func (d database) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
 	if f.Capture != feedtype.CaptureTrigger {
 		return nil, nil
 	}
@@ -65,16 +59,16 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) 
 	if err != nil {
 		return nil, err
 	}
-	args := dialect.Args{"changes": dialect.SQL(dialect.Qualified(d, changes))}
+	args := dialect.Args{"changes": dialect.SQL(dialect.Qualified(syntax, changes))}
 	statements := []string{"capture_inserts", "capture_updates", "capture_deletes"}
 	if f.Outbox {
 		statements = []string{"record_inserts", "record_updates"}
-		args["shard"] = dialect.SQL(f.ShardOf(d, "NEW"))
+		args["shard"] = dialect.SQL(f.ShardOf(syntax, "NEW"))
 	}
 	var all []trigger
 	for i, statement := range statements {
 		event := events[i]
-		tr := trigger{event: event, names: triggerNames(f, event), statement: statement, args: args}
+		tr := trigger{event: event, names: namesOf(f, event), statement: statement, args: args}
 		made := d.createTrigger(f, tr, "", t.Name).SQL
 		_, tr.body, _ = strings.Cut(made, " FOR EACH ROW\n")
 		all = append(all, tr)
@@ -108,36 +102,37 @@ const keyMode = "STRICT_ALL_TABLES,ALLOW_INVALID_DATES"
 
 // triggerSession returns the steps before triggers are made. They are made in the current database: see
 // createTrigger.
-func (d Dialect) triggerSession(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) triggerSession(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.steps(f, "key_mode")
 	if t.Name.Schema != "" {
-		steps = append(steps, capture.Step(d, f, "use", dialect.Args{"database": dialect.SQL(d.Quote(t.Name.Schema))}))
+		steps = append(steps,
+			capture.Step(syntax, f, "use", dialect.Args{"database": dialect.SQL(quote(t.Name.Schema))}))
 	}
 	return steps
 }
 
 // createTrigger returns a statement that names no database.
-func (d Dialect) createTrigger(f *dialect.Feed, tr trigger, name string, t feedtype.TableName) dialect.Step {
+func (d database) createTrigger(f *dialect.Feed, tr trigger, name string, t feedtype.TableName) dialect.Step {
 	args := maps.Clone(tr.args)
-	args["name"], args["table"] = dialect.SQL(d.Quote(name)), dialect.SQL(d.Quote(t.Name))
-	return capture.Step(d, f, tr.statement, args)
+	args["name"], args["table"] = dialect.SQL(quote(name)), dialect.SQL(quote(t.Name))
+	return capture.Step(syntax, f, tr.statement, args)
 }
 
 // triggerName is the argument of a statement that drops a trigger.
-func (d Dialect) triggerName(schema, name string) dialect.Args {
-	return dialect.Args{"name": dialect.SQL(dialect.Qualified(d, feedtype.TableName{Schema: schema, Name: name}))}
+func (d database) triggerName(schema, name string) dialect.Args {
+	return dialect.Args{"name": dialect.SQL(dialect.Qualified(syntax, feedtype.TableName{Schema: schema, Name: name}))}
 }
 
 // steps returns statements of capture.sql without arguments.
-func (d Dialect) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
+func (d database) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
 	for _, name := range names {
-		steps = append(steps, capture.Step(d, f, name, nil))
+		steps = append(steps, capture.Step(syntax, f, name, nil))
 	}
 	return steps
 }
 
-// FeedUp implements [dialect.Schema].
-func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+// FeedUp implements [dialect.Core].
+func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	all, err := d.triggers(f, t)
 	if err != nil {
 		return nil, err
@@ -153,14 +148,14 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 	for _, tr := range all {
 		// No change is lost between the two steps, because the rows are recorded after FeedUp.
 		steps = append(steps,
-			capture.Step(d, f, "drop_left_trigger", d.triggerName(t.Name.Schema, tr.names[0])),
+			capture.Step(syntax, f, "drop_left_trigger", d.triggerName(t.Name.Schema, tr.names[0])),
 			d.createTrigger(f, tr, tr.names[0], t.Name))
 	}
 	return steps, nil
 }
 
 // tables returns the steps that make the feed's missing tables.
-func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
+func (d database) tables(f *dialect.Feed) ([]dialect.Step, error) {
 	for _, c := range f.Key {
 		if baseType(c.Type) == "timestamp" {
 			// A trigger in MySQL copies a TIMESTAMP through the writer's local time. In the hour that the end
@@ -183,19 +178,19 @@ func (d Dialect) tables(f *dialect.Feed) ([]dialect.Step, error) {
 }
 
 // keyColumn returns the declaration of a key column in rowfeed's tables.
-func (d Dialect) keyColumn(c dialect.Column) string {
-	return d.Quote(c.Stored) + " " + c.Decl + " NOT NULL"
+func (d database) keyColumn(c dialect.Column) string {
+	return quote(c.Stored) + " " + c.Decl + " NOT NULL"
 }
 
-// FeedDown implements [dialect.Schema].
-func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+// FeedDown implements [dialect.Core].
+func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.dropRowColumns(f, t)
 	if f.InRows() {
 		steps = append(steps, d.steps(f, "drop_batch")...)
 	}
 	for _, event := range events {
-		for _, name := range triggerNames(f, event) {
-			steps = append(steps, capture.Step(d, f, "drop_trigger", d.triggerName(f.Source.Schema, name)))
+		for _, name := range namesOf(f, event) {
+			steps = append(steps, capture.Step(syntax, f, "drop_trigger", d.triggerName(f.Source.Schema, name)))
 		}
 	}
 	if f.Outbox {
@@ -204,9 +199,21 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	return append(steps, d.steps(f, "drop_changes", "drop_positions")...)
 }
 
-// BucketIndex implements [dialect.Schema].
-func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
-	indexes, err := indexNames(ctx, q, f.Positions())
+// DeleteRow implements [dialect.Publishing].
+func (d database) DeleteRow(f *dialect.Feed) []string {
+	b := dialect.NewBuilder(syntax)
+	key := dialect.SQL(dialect.KeyEquals(syntax, b, f))
+	all := []string{b.Fill(capture.For(syntax, f, "delete_row"), dialect.Args{"key": key})}
+	if f.Capture == feedtype.CaptureTrigger {
+		return all // the trigger records the delete
+	}
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(f.Key)), ", ")
+	return append(all, b.Fill(capture.For(syntax, f, "record_delete"), dialect.Args{"key": dialect.SQL(marks)}))
+}
+
+// BucketIndex implements [dialect.Placing].
+func (d database) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+	indexes, err := d.indexNames(ctx, q, f.Positions())
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +229,7 @@ func rowIndex(f *dialect.Feed) string { return f.Object("row_position") }
 const maxIndexed = 16
 
 // rowColumns adds what the user's table lacks.
-func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() {
 		return nil
 	}
@@ -233,12 +240,12 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		dialect.ShardColumn: "int NOT NULL DEFAULT 0"}
 	var adds []dialect.Built
 	for _, name := range f.MissingColumns(t) {
-		adds = append(adds, capture.For(d, f, "add_column").With(dialect.Args{"column": dialect.SQL(d.Quote(name)),
+		adds = append(adds, capture.For(syntax, f, "add_column").With(dialect.Args{"column": dialect.SQL(quote(name)),
 			"type": types[name]}))
 	}
 	var steps []dialect.Step
 	if len(adds) > 0 {
-		steps = append(steps, capture.Step(d, f, "add_columns", dialect.Args{"adds": dialect.Joined(", ", adds)}))
+		steps = append(steps, capture.Step(syntax, f, "add_columns", dialect.Args{"adds": dialect.Joined(", ", adds)}))
 	}
 	made := slices.Contains(t.Indexes, rowIndex(f))
 	if made && len(adds) > 0 {
@@ -246,21 +253,21 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		made = false
 	}
 	if !made {
-		columns := append([]string{"feed_sync_id"}, dialect.KeyRefs(d, f, "")...)
+		columns := append([]string{"feed_sync_id"}, dialect.KeyRefs(syntax, f, "")...)
 		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
 			return strings.EqualFold(c.Name, dialect.ShardColumn)
 		}) {
 			columns = append(columns, dialect.ShardColumn)
 		}
 		columns = columns[:min(len(columns), maxIndexed)]
-		steps = append(steps, capture.Step(d, f, "row_index", dialect.Args{
+		steps = append(steps, capture.Step(syntax, f, "row_index", dialect.Args{
 			"columns": dialect.SQL(strings.Join(columns, ", "))}))
 	}
 	return steps
 }
 
 // dropRowColumns drops only what rowfeed added.
-func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() || t == nil {
 		return nil
 	}
@@ -268,16 +275,16 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 	of.Source = t.Name
 	var drops []string
 	if slices.Contains(t.Indexes, rowIndex(f)) {
-		drops = append(drops, "DROP INDEX "+d.Quote(rowIndex(f)))
+		drops = append(drops, "DROP INDEX "+quote(rowIndex(f)))
 	}
 	for _, name := range f.Added {
 		if t.Column(name) != nil {
-			drops = append(drops, "DROP COLUMN "+d.Quote(name))
+			drops = append(drops, "DROP COLUMN "+quote(name))
 		}
 	}
 	if len(drops) == 0 {
 		return nil
 	}
-	return []dialect.Step{capture.Step(d, &of, "drop_own",
+	return []dialect.Step{capture.Step(syntax, &of, "drop_own",
 		dialect.Args{"drops": dialect.SQL(strings.Join(drops, ", "))})}
 }

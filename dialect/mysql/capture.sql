@@ -1,8 +1,8 @@
 -- A feed's own objects: its tables, and the triggers that record what was written.
 --
 -- Triggers append keys to the table of changes and do nothing else. They run on every UPDATE, because a comparison of
--- values would miss changes: of columns that were added later, and of values that are equal by collation. They read only
--- key columns. A trigger belongs to the whole table, partitions included. TRUNCATE fires none.
+-- values would miss changes: of columns that were added later, and of values that are equal by collation. They read
+-- only key columns. A trigger belongs to the whole table, partitions included. TRUNCATE fires none.
 
 -- name: options
 ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
@@ -27,8 +27,8 @@ CREATE TABLE IF NOT EXISTS {{changes}} (
 -- the place of every key in the feed; written by publishers only
 --
 -- The lock on the sequence makes feed_sync_id unique. Its index is not unique: so ON DUPLICATE KEY UPDATE can only meet
--- the key, and takes no gap lock on this index. The index covers all that a page reads. MySQL fetches 500 rows ahead; with
--- a smaller index these are 500 lookups for the shortest page (5 ms instead of 1).
+-- the key, and takes no gap lock on this index. The index covers all that a page reads. MySQL fetches 500 rows ahead;
+-- with a smaller index these are 500 lookups for the shortest page (5 ms instead of 1).
 CREATE TABLE IF NOT EXISTS {{positions}} (
   {{declared_key}},
   feed_sync_id bigint NOT NULL,
@@ -68,9 +68,9 @@ CREATE TABLE IF NOT EXISTS {{records}} (
 -- name: places
 -- the place of every key; only readers and publishers write it
 --
--- The key is the primary key. A duplicate in a primary key is locked by itself. In another unique index it is locked with
--- the gaps next to it and the following key. A transaction that moves a known key would then keep those of other shards
--- from inserting new keys.
+-- The key is the primary key. A duplicate in a primary key is locked by itself. In another unique index it is locked
+-- with the gaps next to it and the following key. A transaction that moves a known key would then keep those of other
+-- shards from inserting new keys.
 CREATE TABLE IF NOT EXISTS {{places}} (
   shard bigint NOT NULL,
   ulid binary(16) NOT NULL,
@@ -83,8 +83,8 @@ CREATE TABLE IF NOT EXISTS {{places}} (
 -- each row's position, NULL while it waits for one, and shard
 --
 -- First the columns, which takes no time, then the index. The table can be written while the index is made. The columns
--- are hidden from SELECT * and from INSERT without a list of columns, on servers that can. Each server takes the other's
--- word for a comment.
+-- are hidden from SELECT * and from INSERT without a list of columns, on servers that can. Each server takes the
+-- other's word for a comment.
 ALTER TABLE {{source}} :adds
 
 -- name: add_column
@@ -110,9 +110,9 @@ ALTER TABLE {{source}} :drops
 -- name: key_mode
 -- triggers and routines keep this mode: they take every key that the table takes, and shorten none
 --
--- It accepts all that the source has accepted, such as a zero date, and never shortens a value to fit. A trigger keeps the
--- sql_mode of the session that made it. With the server's default mode, it would fail the writes of sessions with a laxer
--- one.
+-- It accepts all that the source has accepted, such as a zero date, and never shortens a value to fit. A trigger keeps
+-- the sql_mode of the session that made it. With the server's default mode, it would fail the writes of sessions with a
+-- laxer one.
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES'
 
 -- name: use
@@ -194,3 +194,26 @@ DROP TABLE IF EXISTS {{positions}}
 -- name: declare_key
 -- declare the key as the table does
 ALTER TABLE :table MODIFY :column
+
+-- name: delete_row
+DELETE FROM {{source}} WHERE :key
+
+-- name: record_delete
+-- The changes are not recorded by a trigger. No single statement can delete from one table and insert into another one.
+INSERT INTO {{changes}} ({{key}}) VALUES (:key)
+
+-- name: triggers
+-- The triggers of the source table, and those on other tables of its database that have one of the feed's names.
+SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, ACTION_TIMING, ACTION_STATEMENT, DEFINER
+FROM information_schema.TRIGGERS
+WHERE TRIGGER_SCHEMA = :schema AND (EVENT_OBJECT_TABLE = :table OR TRIGGER_NAME IN (:names))
+ORDER BY TRIGGER_NAME LIMIT 18446744073709551615
+
+-- name: made_as
+-- MariaDB stores the text of the statement that made a trigger or a routine. information_schema does not show it.
+SHOW CREATE :kind :name
+
+-- name: strays
+-- Triggers elsewhere that write into this feed's tables.
+SELECT TRIGGER_SCHEMA, TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS
+WHERE CAST(TRIM(ACTION_STATEMENT) AS CHAR) IN (:bodies) AND TRIGGER_SCHEMA <> :schema ORDER BY 1, 2

@@ -20,7 +20,7 @@ type definer struct {
 
 // definers looks up accounts, each of them once.
 type definers struct {
-	d     Dialect
+	d     database
 	q     dialect.Querier
 	feed  string
 	needs []dialect.Right // the rights that the feed's triggers, or its routines, need
@@ -28,11 +28,11 @@ type definers struct {
 	known map[string]definer
 }
 
-func (d Dialect) definers(
+func (d database) definers(
 	ctx context.Context, q dialect.Querier, feed string, needs []dialect.Right,
 ) (*definers, error) {
 	all := &definers{d: d, q: q, feed: feed, needs: needs, known: map[string]definer{}}
-	return all, dialect.QueryRow(ctx, q, "SELECT CURRENT_USER()", nil, &all.login)
+	return all, dialect.One(ctx, q, syntax, statement(roles, "login"), nil, &all.login)
 }
 
 // triggerNeeds returns the rights that a trigger needs. Both servers check TRIGGER and SELECT whenever the
@@ -73,9 +73,8 @@ func (all *definers) account(ctx context.Context, name string) (definer, error) 
 func (all *definers) look(ctx context.Context, name string) (x definer, err error) {
 	at := strings.LastIndexByte(name, '@')
 	user, host := name[:at], name[at+1:]
-	hosts, err := dialect.QueryAll(ctx, all.q,
-		"SELECT RTRIM(Host) FROM mysql.user WHERE RTRIM(User) = ? AND (? LIKE RTRIM(Host) OR LOCATE('/', Host) > 0)",
-		[]any{user, host}, // RTRIM because of PAD_CHAR_TO_FULL_LENGTH
+	hosts, err := dialect.All(ctx, all.q, syntax, statement(roles, "account_hosts"),
+		dialect.Args{"user": user, "host": host},
 		func(rows dialect.Rows) (host string, err error) { return host, rows.Scan(&host) })
 	// The code counts any error of the server: on MariaDB mysql.user is a view, which can fail for more reasons
 	// than a missing right.
@@ -106,49 +105,26 @@ func (all *definers) look(ctx context.Context, name string) (x definer, err erro
 		next: "grant it that, or run `rowfeed feed upgrade " + all.feed + "` as an account that has it"}, nil
 }
 
-// lacks returns the rights that none of the grantees has. The catalogs show all rights to a login that may read
-// the server's own tables of them. To other logins they show only their own rights. An account that is shown
-// has at least one row, with USAGE. A role of MariaDB may have none. For a role, any row of another account
-// tells that all rights are shown.
+// lacks returns the rights that none of the grantees has. told is false if this login is not told of their rights.
 func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (missing []string, told bool, err error) {
-	b := dialect.NewBuilder(all.d)
-	list := func(names []string) string {
-		args := make([]string, len(names))
-		for i, name := range names {
-			args[i] = b.Arg(name)
-		}
-		return "GRANTEE IN (" + strings.Join(args, ", ") + ")"
-	}
-	var shown string
+	shown := statement(roles, "shown").With(dialect.Args{"grantees": list(grantees)})
 	if at := strings.LastIndexByte(all.login, '@'); role {
-		shown = "NOT " + list([]string{"'" + all.login[:at] + "'@'" + all.login[at+1:] + "'"})
-	} else {
-		shown = list(grantees)
+		login := "'" + all.login[:at] + "'@'" + all.login[at+1:] + "'"
+		shown = statement(roles, "shown_to_role").With(dialect.Args{"grantees": list([]string{login})})
 	}
-	columns := []string{"EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE " + shown + ")"}
+	columns := []dialect.Built{shown}
 	for _, need := range all.needs {
-		// on is called after the parameters before it were added.
-		has := func(catalog string, on func() string) string {
-			return "EXISTS (SELECT 1 FROM information_schema." + catalog + " WHERE " + list(grantees) +
-				" AND PRIVILEGE_TYPE = " + b.Arg(need.Privilege) + on() + ")"
-		}
-		one := func() string {
-			return " AND TABLE_SCHEMA = " + b.Arg(need.On.Schema) + " AND TABLE_NAME = " + b.Arg(need.On.Name)
-		}
-		any := func() string { return "" }
-		// TABLE_SCHEMA is a pattern of names; without its backslashes it matches more names
-		schema := func() string {
-			return " AND " + b.Arg(need.On.Schema) + " LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')"
-		}
-		columns = append(columns, has("USER_PRIVILEGES", any)+" OR "+has("SCHEMA_PRIVILEGES", schema)+
-			" OR "+has("TABLE_PRIVILEGES", one)+" OR "+has("COLUMN_PRIVILEGES", one))
+		columns = append(columns, statement(roles, "has_right").With(dialect.Args{"grantees": list(grantees),
+			"right": need.Privilege, "schema": need.On.Schema, "table": need.On.Name}))
 	}
 	found := make([]bool, len(columns))
 	into := make([]any, len(columns))
 	for i := range found {
 		into[i] = &found[i]
 	}
-	if err := dialect.QueryRow(ctx, all.q, "SELECT "+strings.Join(columns, ",\n"), b.Args(), into...); err != nil {
+	err = dialect.One(ctx, all.q, syntax, statement(roles, "rights"),
+		dialect.Args{"columns": dialect.Joined(",\n", columns)}, into...)
+	if err != nil {
 		return nil, false, err
 	}
 	for i, need := range all.needs {
@@ -159,19 +135,13 @@ func (all *definers) lacks(ctx context.Context, grantees []string, role bool) (m
 	return missing, found[0], nil
 }
 
-// mayHaveByRole tells whether an account may have rights by roles. MySQL counts the account's default roles.
-// MariaDB counts only roles that were granted to a role which is itself the definer.
+// mayHaveByRole tells whether an account may have rights by roles.
 func (all *definers) mayHaveByRole(ctx context.Context, user, host string) (may bool, err error) {
-	var args []any
-	roles := "/*!80000 information_schema.APPLICABLE_ROLES *//*M!100005 (SELECT 1 FROM DUAL WHERE 1 = 0) none */)"
+	name, args := "login_may_have_by_role", dialect.Args(nil)
 	if user+"@"+host != all.login {
-		args = []any{user, host}
-		roles = "(SELECT CAST(? AS BINARY) AS u, ? AS h) a JOIN mysql." +
-			"/*!80000 role_edges r ON CAST(RTRIM(r.TO_USER) AS BINARY) = a.u */" +
-			"/*M!100005 roles_mapping r ON a.h = '' AND RTRIM(r.Host) = '' AND CAST(RTRIM(r.User) AS BINARY) = a.u */)"
+		name, args = "may_have_by_role", dialect.Args{"user": user, "host": host}
 	}
-	query := "SELECT EXISTS (SELECT 1 FROM " + roles + " /*!80000 OR @@GLOBAL.mandatory_roles <> '' */"
-	err = dialect.QueryRow(ctx, all.q, query, args, &may)
+	err = dialect.One(ctx, all.q, syntax, statement(roles, name), args, &may)
 	switch all.d.Classify(err) {
 	case dialect.ClassPermission, dialect.ClassUndefined: // MySQL has it since 8.0.19
 		return true, nil
@@ -194,8 +164,8 @@ func (x definer) problem(what, account, consequence string) string {
 	return fmt.Sprintf("%s runs with the rights of %s, %s: %s; %s", what, account, x.fault, consequence, x.next)
 }
 
-// Takeovers implements [dialect.Schema]. A login that lacks rights itself takes over nothing.
-func (d Dialect) Takeovers(
+// Takeovers implements [dialect.Owners]. A login that lacks rights itself takes over nothing.
+func (d database) Takeovers(
 	ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table,
 ) (all []string, err error) {
 	needs := routineNeeds(f)
@@ -250,10 +220,10 @@ func untold(what, account string) string {
 		what, account)
 }
 
-// Strays implements [dialect.Schema]. If rowfeed's tables are in the database of the feed's table, triggers
+// Strays implements [dialect.Copies]. If rowfeed's tables are in the database of the feed's table, triggers
 // name no database, and those of a copy write into the copy's own tables. For such a feed, Strays returns
 // triggers of the feed that do name their database.
-func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+func (d database) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	if f.Names.Schema == t.Name.Schema {
 		return d.named(ctx, q, f, t)
 	}
@@ -261,27 +231,24 @@ func (d Dialect) Strays(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	if err != nil || len(wanted) == 0 {
 		return nil, err
 	}
-	b := dialect.NewBuilder(d)
 	var bodies []string
 	for _, tr := range wanted {
-		bodies = append(bodies, b.Arg(tr.body))
+		bodies = append(bodies, tr.body)
 	}
-	query := "SELECT TRIGGER_SCHEMA, TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS" +
-		" WHERE CAST(TRIM(ACTION_STATEMENT) AS CHAR) IN (" + strings.Join(bodies, ", ") + ")" +
-		" AND TRIGGER_SCHEMA <> " + b.Arg(t.Name.Schema) + " ORDER BY 1, 2"
-	return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (string, error) {
+	args := dialect.Args{"bodies": list(bodies), "schema": t.Name.Schema}
+	return dialect.All(ctx, q, syntax, statement(capture, "strays"), args, func(rows dialect.Rows) (string, error) {
 		v, err := dialect.ScanStrings(rows, 3)
 		if err != nil {
 			return "", err
 		}
-		drop := capture.Step(d, f, "drop_trigger", d.triggerName(v[0], v[1])).SQL
+		drop := capture.Step(syntax, f, "drop_trigger", d.triggerName(v[0], v[1])).SQL
 		return fmt.Sprintf("trigger %s.%s on table %s.%s writes into this feed's tables, "+
 			"as those of a copy of database %s do: run `%s`", v[0], v[1], v[0], v[2], t.Name.Schema, drop), nil
 	})
 }
 
 // named returns one sentence for each of the feed's triggers that names its database.
-func (d Dialect) named(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+func (d database) named(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	t *dialect.Table) (all []string, err error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {

@@ -3,6 +3,8 @@ package mysql
 import (
 	"context"
 	"database/sql"
+	_ "embed" // for describe.sql
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,17 +13,19 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Describe implements [dialect.Schema]. An empty schema means the connection's current database.
-func (d Dialect) Describe(ctx context.Context, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
+//go:embed describe.sql
+var describeFile string
+
+var describing = dialect.NewStatements(describeFile)
+
+// Describe implements [dialect.Core]. An empty schema means the connection's current database.
+func (d database) Describe(ctx context.Context, q dialect.Querier, name feedtype.TableName) (*dialect.Table, error) {
 	t := &dialect.Table{AnyCase: true}
 	var schema, table, kind, engine, binlogFormat sql.NullString
 	var binlog bool
-	err := dialect.QueryRow(ctx, q, `SELECT `+asBytes("t.TABLE_SCHEMA")+`, `+asBytes("t.TABLE_NAME")+
-		`, t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format
-FROM information_schema.TABLES t
-WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`, []any{name.Schema, name.Name},
+	err := dialect.One(ctx, q, syntax, statement(describing, "table"), inTable(name),
 		&schema, &table, &kind, &engine, &binlog, &binlogFormat)
-	if err == sql.ErrNoRows {
+	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("table %s: %w", name, dialect.ErrNoTable)
 	}
 	if err != nil {
@@ -41,32 +45,44 @@ WHERE t.TABLE_SCHEMA = COALESCE(NULLIF(?, ''), DATABASE()) AND t.TABLE_NAME = ?`
 	if t.Columns, err = d.columns(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
-	if t.Unique, err = uniqueIndexes(ctx, q, t.Name); err != nil {
+	if t.Unique, err = d.uniqueIndexes(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
-	if t.Indexes, err = indexNames(ctx, q, t.Name); err != nil {
+	if t.Indexes, err = d.indexNames(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
-	if t.OnUpdate, err = updateTriggers(ctx, q, t.Name); err != nil {
+	t.OnUpdate, err = dialect.All(ctx, q, syntax, statement(describing, "update_triggers"), inTable(t.Name), scanName)
+	if err != nil {
 		return nil, err
 	}
-	if err := checkCharset(ctx, q, t); err != nil {
+	if err := d.checkCharset(ctx, q, t); err != nil {
 		return nil, err
 	}
-	if t.Untriggered, err = cascades(ctx, q, t.Name); err != nil {
+	if t.Untriggered, err = d.cascades(ctx, q, t.Name); err != nil {
 		return nil, err
 	}
-	err = dialect.QueryRow(ctx, q, "SELECT "+d.signature(t.Name), nil, &t.Signature)
+	err = dialect.One(ctx, q, syntax, statement(describing, "ask_signature"), d.literals(t.Name), &t.Signature)
 	return t, err
+}
+
+// inTable are the arguments of a query about a table.
+func inTable(t feedtype.TableName) dialect.Args {
+	return dialect.Args{"schema": t.Schema, "table": t.Name}
+}
+
+// scanName scans a row of one column.
+func scanName(rows dialect.Rows) (string, error) {
+	v, err := dialect.ScanStrings(rows, 1)
+	return strings.Join(v, ""), err
 }
 
 // systemSchemas are the databases whose tables belong to the server.
 var systemSchemas = []string{"mysql", "information_schema", "performance_schema", "sys"}
 
 // checkCharset refuses a connection whose character set would garble statements about the table.
-func checkCharset(ctx context.Context, q dialect.Querier, t *dialect.Table) error {
+func (d database) checkCharset(ctx context.Context, q dialect.Querier, t *dialect.Table) error {
 	var charset string
-	if err := dialect.QueryRow(ctx, q, "SELECT @@SESSION.character_set_client", nil, &charset); err != nil {
+	if err := dialect.One(ctx, q, syntax, statement(describing, "client_charset"), nil, &charset); err != nil {
 		return err
 	}
 	said := t.Name.String()
@@ -103,16 +119,9 @@ func refusals(kind, engine string) []string {
 	return nil
 }
 
-// whole ends a query whose rows the session's sql_select_limit would cut. A feed would then lack columns, or an
-// open transaction would look as if it had ended.
-const whole = " LIMIT 18446744073709551615"
-
-func (d Dialect) columns(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]dialect.Column, error) {
-	return dialect.QueryAll(ctx, q, `SELECT `+asBytes("COLUMN_NAME")+`, `+asBytes("COLUMN_TYPE")+
-		`, DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME,
-  COLUMN_DEFAULT, GENERATION_EXPRESSION
-FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION`+whole,
-		[]any{name.Schema, name.Name}, func(rows dialect.Rows) (dialect.Column, error) {
+func (d database) columns(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]dialect.Column, error) {
+	return dialect.All(ctx, q, syntax, statement(describing, "columns"), inTable(name),
+		func(rows dialect.Rows) (dialect.Column, error) {
 			v, err := dialect.ScanStrings(rows, 8)
 			if err != nil {
 				return dialect.Column{}, err
@@ -134,12 +143,9 @@ FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER 
 		})
 }
 
-// MaxColumns implements [dialect.Schema]: the limits of an answer, and of a table of InnoDB.
-func (Dialect) MaxColumns() (answered, declared int) { return 4096, 1017 }
-
-// KeyColumn implements [dialect.Schema]. The declaration does not tell the collation, which is the database's
+// keyColumn is [dialect.Codec].KeyColumn. The declaration does not tell the collation, which is the database's
 // default. So no text counts as exact.
-func (Dialect) KeyColumn(name, declaration string) dialect.Column {
+func keyColumn(name, declaration string) dialect.Column {
 	base := baseType(declaration)
 	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: kindOf(base)}
 	c.Exact = c.Kind != feedtype.Text && exact(c, base, "")
@@ -165,23 +171,10 @@ func exact(c dialect.Column, dataType, collation string) bool {
 	return true
 }
 
-// hiddenIndex tells whether an index is INVISIBLE (MySQL) or IGNORED (MariaDB). Statements that name it fail.
-// Each server takes the other's part for a comment.
-const hiddenIndex = "0 /*!80000 + (IS_VISIBLE = 'NO') */ /*M!100600 + (IGNORED = 'YES') */"
-
-// uniqueIndexes leaves out the column ROW END. In MariaDB's system-versioned tables it is part of every key,
-// and the same for all current rows.
-func uniqueIndexes(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]dialect.Index, error) {
-	var all []dialect.Index
-	_, err := dialect.QueryAll(ctx, q, `SELECT `+asBytes("INDEX_NAME")+`, `+asBytes("COLUMN_NAME")+
-		`, SUB_PART, INDEX_TYPE, `+hiddenIndex+`
-FROM information_schema.STATISTICS
-WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 AND COALESCE(COLUMN_NAME, '') NOT IN (
-  SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? `+
-		`AND GENERATION_EXPRESSION = 'ROW END')
-ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`+
-		whole, []any{name.Schema, name.Name, name.Schema,
-		name.Name}, func(rows dialect.Rows) (none struct{}, err error) {
+func (d database) uniqueIndexes(ctx context.Context, q dialect.Querier,
+	name feedtype.TableName) (all []dialect.Index, err error) {
+	_, err = dialect.All(ctx, q, syntax, statement(describing, "unique_indexes"), inTable(name), func(
+		rows dialect.Rows) (none struct{}, err error) {
 		v, err := dialect.ScanStrings(rows, 5)
 		if err != nil {
 			return none, err
@@ -202,13 +195,13 @@ ORDER BY INDEX_NAME <> 'PRIMARY', INDEX_NAME, SEQ_IN_INDEX`+
 	return all, err
 }
 
-// cascades returns the foreign keys that change rows of the table. InnoDB does that without firing triggers.
-func cascades(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]string, error) {
-	return dialect.QueryAll(ctx, q, `SELECT CONSTRAINT_NAME, REFERENCED_TABLE_NAME, DELETE_RULE, UPDATE_RULE
-FROM information_schema.REFERENTIAL_CONSTRAINTS
-WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?
-  AND (DELETE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT') OR UPDATE_RULE IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))
-ORDER BY CONSTRAINT_NAME`+whole, []any{name.Schema, name.Name}, func(rows dialect.Rows) (string, error) {
+func (d database) indexNames(ctx context.Context, q dialect.Querier, t feedtype.TableName) ([]string, error) {
+	return dialect.All(ctx, q, syntax, statement(describing, "indexes"), inTable(t), scanName)
+}
+
+func (d database) cascades(ctx context.Context, q dialect.Querier, name feedtype.TableName) ([]string, error) {
+	return dialect.All(ctx, q, syntax, statement(describing, "cascades"), inTable(name), func(
+		rows dialect.Rows) (string, error) {
 		v, err := dialect.ScanStrings(rows, 4)
 		if err != nil {
 			return "", err
@@ -218,12 +211,14 @@ ORDER BY CONSTRAINT_NAME`+whole, []any{name.Schema, name.Name}, func(rows dialec
 	})
 }
 
-// signature returns a subquery for the table's columns: their number, and the sum of hashes over position,
-// name, type and character set. GROUP_CONCAT would be cut at group_concat_max_len. A statement that has opened
-// the table holds its metadata lock, so the columns cannot change while it runs.
-func (d Dialect) signature(t feedtype.TableName) string {
-	return `(SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/',
-    ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0))
-  FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ` + d.Literal(t.Schema) + ` AND TABLE_NAME = ` +
-		d.Literal(t.Name) + `)`
+// signature returns a subquery for the table's columns.
+func (d database) signature(t feedtype.TableName) string {
+	return dialect.NewBuilder(syntax).Fill(signature, d.literals(t))
+}
+
+var signature = statement(describing, "signature")
+
+// literals are the arguments of a statement that other packages put into theirs.
+func (d database) literals(t feedtype.TableName) dialect.Args {
+	return dialect.Args{"schema": dialect.SQL(literal(t.Schema)), "table": dialect.SQL(literal(t.Name))}
 }

@@ -99,8 +99,8 @@ var classes = map[int64]dialect.Class{
 	1114: dialect.ClassFull, // table or tablespace
 }
 
-// Classify implements [dialect.Rest].
-func (Dialect) Classify(err error) dialect.Class {
+// Classify implements [dialect.Core].
+func (database) Classify(err error) dialect.Class {
 	switch {
 	case err == nil:
 		return dialect.ClassOther

@@ -2,20 +2,22 @@ package mysql
 
 import (
 	"context"
+	_ "embed" // for flush.sql
 	"errors"
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// With a binary log, the server syncs that log before it shows a commit. Without one, InnoDB shows a commit
-// first and flushes its own log afterwards. A crash in between undoes a commit that readers have seen, and its
-// position would be given again, to another key. A commit of the reader's own flushes the log up to that
-// commit, and so all that the reader has seen.
+//go:embed flush.sql
+var flushFile string
 
-// logVariables say which log decides over a commit, and whether it is flushed at each commit.
-const logVariables = "@@GLOBAL.innodb_flush_log_at_trx_commit, @@GLOBAL.log_bin, @@GLOBAL.sync_binlog"
+var flushing = dialect.NewStatements(flushFile)
 
+// commitVariables is a fragment of statements of other files.
+var commitVariables = text(flushing, "commit_variables")
+
+// logSettings has the values of the statement log_variables.
 type logSettings struct {
 	flush      int64
 	binary     bool
@@ -37,9 +39,6 @@ func (s *logSettings) forgetful() error {
 	return nil
 }
 
-// commitVariables are logVariables, and whether commits of this session are in the binary log.
-const commitVariables = logVariables + ", @@SESSION.sql_log_bin"
-
 // commitLog has the values of commitVariables.
 type commitLog struct {
 	logSettings
@@ -57,31 +56,41 @@ func (s *commitLog) forgetful() error {
 	return errors.New("sql_log_bin is off in this session: leave it on")
 }
 
-// Flush implements [dialect.Read]. It changes a row, because a commit without changes flushes nothing. There
-// are 16 rows, so that several readers can commit concurrently. It never writes on a replica, even if the user
-// may.
-func (d Dialect) Flush(ctx context.Context, tx dialect.Querier, n dialect.Names) error {
-	rows, err := d.flush(ctx, tx, n, "")
+var (
+	durability = statement(flushing, "durability")
+	flush      = statement(flushing, "flush")
+	flushAlone = statement(flushing, "flush_alone")
+)
+
+// Durability implements [dialect.Core].
+func (d database) Durability(ctx context.Context, q dialect.Querier) error {
+	var log commitLog
+	err := dialect.One(ctx, q, syntax, durability, nil, log.dest()...)
+	if err == nil {
+		err = log.forgetful()
+	}
+	return err
+}
+
+// Flush implements [dialect.Flushing] by a commit of its own.
+func (d database) Flush(ctx context.Context, tx dialect.Querier, n dialect.Names) error {
+	rows, err := dialect.Exec(ctx, tx, syntax, flush, d.flushes(n))
 	if err == nil && rows == 0 {
 		err = dialect.ErrReadOnly
 	}
 	return err
 }
 
-// FlushAlone implements [dialect.Read]. It is used if pages are read without a transaction: they have shown
-// that the server tells whether a transaction is open. The statement checks its session, which may be another
-// one.
-func (d Dialect) FlushAlone(ctx context.Context, pool dialect.Querier, n dialect.Names) (bool, error) {
+// FlushAlone implements [dialect.Flushing]. It is used if pages are read without a transaction: they have shown
+// that the server tells whether a transaction is open.
+func (d database) FlushAlone(ctx context.Context, pool dialect.Querier, n dialect.Names) (bool, error) {
 	if d.plain == nil || !d.plain.Load() {
 		return false, nil
 	}
-	rows, err := d.flush(ctx, pool, n, " AND @@SESSION.autocommit = 1 AND @@SESSION.in_transaction = 0")
+	rows, err := dialect.Exec(ctx, pool, syntax, flushAlone, d.flushes(n))
 	return rows > 0, err
 }
 
-func (d Dialect) flush(ctx context.Context, on dialect.Querier, n dialect.Names, where string) (int64, error) {
-	return on.Exec(ctx, "INSERT INTO "+dialect.Qualified(d, n.Table("flushes"))+
-		" (id, flush_count) SELECT MOD(CONNECTION_ID(), 16), 1 FROM DUAL WHERE CAST("+readOnly+
-		" AS CHAR) IN ('0', 'OFF')"+where+
-		" ON DUPLICATE KEY UPDATE flush_count = flush_count + 1")
+func (d database) flushes(n dialect.Names) dialect.Args {
+	return dialect.Args{"flushes": dialect.SQL(dialect.Qualified(syntax, n.Table("flushes")))}
 }

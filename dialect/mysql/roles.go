@@ -2,15 +2,32 @@ package mysql
 
 import (
 	"context"
+	_ "embed" // for roles.sql
 	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
+//go:embed roles.sql
+var rolesFile string
+
+var roles = dialect.NewStatements(rolesFile)
+
+// list is a list of values, for IN.
+func list(values []string) dialect.Built {
+	return func(b *dialect.Builder) string {
+		args := make([]string, len(values))
+		for i, v := range values {
+			args[i] = b.Arg(v)
+		}
+		return strings.Join(args, ", ")
+	}
+}
+
 // Login implements [dialect.Roles]. The name is u, u@host or, with quotes, 'u'@'host'. Without a host it means
 // u@%, or MariaDB's role of that name.
-func (d Dialect) Login(name string) (string, error) {
+func (d database) Login(name string) (string, error) {
 	user, host, hosted := account(name)
 	// An empty user means every user. On MariaDB, public and none have special meanings, with quotes or
 	// without.
@@ -21,9 +38,9 @@ func (d Dialect) Login(name string) (string, error) {
 			Next: "write it like app, app@10.0.0.% or 'app'@'localhost'"}
 	}
 	if !hosted {
-		return d.Literal(user), nil
+		return literal(user), nil
 	}
-	return d.Literal(user) + "@" + d.Literal(host), nil
+	return literal(user) + "@" + literal(host), nil
 }
 
 // account splits a name into user and host. hosted tells whether it has a host.
@@ -38,19 +55,16 @@ func account(name string) (user, host string, hosted bool) {
 // Account implements [dialect.Roles]. It returns u@host, with the host in lower case, because the servers
 // ignore its case. For a role of MariaDB it returns u alone. A login that may not read the list of accounts
 // finds only roles that were granted to it.
-func (d Dialect) Account(ctx context.Context, q dialect.Querier, name string) (string, error) {
+func (d database) Account(ctx context.Context, q dialect.Querier, name string) (string, error) {
 	user, host, hosted := account(name)
 	if !hosted {
 		var role bool
-		// A role of MariaDB has no host. MySQL does not have the column is_role.
-		err := dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM mysql.user WHERE User = ? AND Host = '' "+
-			"AND is_role = 'Y')", []any{user}, &role)
+		err := dialect.One(ctx, q, syntax, statement(roles, "is_role"), dialect.Args{"user": user}, &role)
 		switch d.Classify(err) {
 		case dialect.ClassUndefined:
 			err = nil
 		case dialect.ClassPermission:
-			err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES "+
-				"WHERE BINARY ROLE_NAME = ? AND 0 /*M!100005 + 1 */)", []any{user}, &role)
+			err = dialect.One(ctx, q, syntax, statement(roles, "is_own_role"), dialect.Args{"user": user}, &role)
 		}
 		if err != nil || role {
 			return quotedAs(user), err
@@ -69,36 +83,29 @@ func quotedAs(user string) string {
 }
 
 // Owns implements [dialect.Roles]: tables and routines have no owners.
-func (Dialect) Owns(context.Context, dialect.Querier, string, dialect.Right) (bool, error) {
+func (database) Owns(context.Context, dialect.Querier, string, dialect.Right) (bool, error) {
 	return false, nil
 }
 
 // PartsVisible implements [dialect.Roles]. It returns false for a login that has only rights of a reader or writer: it
 // is one of the granted accounts, or has one of them as a role, and may neither make tables in the database nor
 // see triggers.
-func (d Dialect) PartsVisible(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
+func (d database) PartsVisible(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
 	if len(granted) == 0 {
 		return true, nil
 	}
-	b, ofRoles := dialect.NewBuilder(d), dialect.NewBuilder(d)
-	accounts, roles := make([]string, len(granted)), make([]string, len(granted))
+	accounts, users := make([]string, len(granted)), make([]string, len(granted))
 	for i, name := range granted {
 		user, host, _ := account(name)
-		accounts[i], roles[i] = b.Arg(user+"@"+host), ofRoles.Arg(user)
+		accounts[i], users[i] = user+"@"+host, user
 	}
 	var among, makes bool
-	// The database of a right is a pattern of names.
-	err := dialect.QueryRow(ctx, q, "SELECT CURRENT_USER() IN ("+strings.Join(accounts, ", ")+
-		"), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER'))"+
-		" OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', "+
-		"'TRIGGER') AND DATABASE() LIKE TABLE_SCHEMA)"+
-		" OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')", b.Args(),
+	err := dialect.One(ctx, q, syntax, statement(roles, "may_make"), dialect.Args{"accounts": list(accounts)},
 		&among, &makes)
 	if err != nil || makes || among {
 		return makes, err
 	}
-	err = dialect.QueryRow(ctx, q, "SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES "+
-		"WHERE ROLE_NAME IN ("+strings.Join(roles, ", ")+"))", ofRoles.Args(), &among)
+	err = dialect.One(ctx, q, syntax, statement(roles, "has_roles"), dialect.Args{"roles": list(users)}, &among)
 	if d.Classify(err) == dialect.ClassUndefined { // MySQL before 8.0.19
 		err = nil
 	}
@@ -114,9 +121,9 @@ func unquoted(name string) string {
 	return name
 }
 
-// LockRights implements [dialect.Roles]. There is none on the table of shards: on MariaDB a login that may read
+// LockRights implements [dialect.Routines]. There is none on the table of shards: on MariaDB a login that may read
 // a row can also lock it.
-func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
+func (database) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
 		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.LockRoutine()},
 		{Privilege: "EXECUTE", Kind: "PROCEDURE", On: f.TakeRoutine()},
@@ -125,30 +132,29 @@ func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	}
 }
 
-// FlushRights implements [dialect.Roles].
-func (Dialect) FlushRights(n dialect.Names) []dialect.Right {
+// FlushRights implements [dialect.Flushing].
+func (database) FlushRights(n dialect.Names) []dialect.Right {
 	flushes := n.Table("flushes")
 	return []dialect.Right{dialect.May("SELECT", flushes), dialect.May("INSERT", flushes),
 		dialect.May("UPDATE", flushes)}
 }
 
-// GrantSQL implements [dialect.Roles]. Without NO_AUTO_CREATE_USER, MariaDB's GRANT may make an account that
-// does not exist, without a password.
-func (d Dialect) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
-	steps := []dialect.Step{{Note: "an account that is not there is not made",
-		SQL: "SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, " +
-			"''), 'NO_AUTO_CREATE_USER') */"}}
-	for _, r := range rights {
-		steps = append(steps, dialect.Step{Note: "a right of " + login, SQL: "GRANT " + r.SQL(d) + " TO " + login})
-	}
-	return steps
+// GrantSQL implements [dialect.Roles].
+func (d database) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
+	first := statement(roles, "make_no_account")
+	return append([]dialect.Step{{Note: first.Note, SQL: first.String()}},
+		d.eachRight("grant", "a right of "+login, login, rights)...)
 }
 
 // RevokeSQL implements [dialect.Roles].
-func (d Dialect) RevokeSQL(login string, rights []dialect.Right) (steps []dialect.Step) {
+func (d database) RevokeSQL(login string, rights []dialect.Right) []dialect.Step {
+	return d.eachRight("revoke", "no right of "+login+" any more", login, rights)
+}
+
+func (d database) eachRight(name, note, login string, rights []dialect.Right) (steps []dialect.Step) {
 	for _, r := range rights {
-		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more",
-			SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
+		steps = append(steps, dialect.Step{Note: note, SQL: dialect.NewScript(syntax).Fill(statement(roles, name),
+			dialect.Args{"right": dialect.SQL(r.SQL(syntax)), "login": dialect.SQL(login)})})
 	}
 	return steps
 }
@@ -158,7 +164,7 @@ var noLogin = []int64{1133, 1410, 3523, 1959}
 
 // Grant implements [dialect.Roles]. The caller holds the schema lock, whose release sets the session's sql_mode
 // back.
-func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
+func (d database) Grant(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
 	for _, s := range d.GrantSQL(login, rights) {
 		if _, err := q.Exec(ctx, s.SQL); err != nil {
 			if number, _ := dialect.CodeField(err, "Number"); slices.Contains(noLogin, number) {
@@ -175,7 +181,7 @@ func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rig
 var nothingToRevoke = append([]int64{1141, 1147, 1403, 1305, 1146, 1054}, noLogin...)
 
 // Revoke implements [dialect.Roles].
-func (d Dialect) Revoke(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
+func (d database) Revoke(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
 	for _, s := range d.RevokeSQL(login, rights) {
 		if _, err := q.Exec(ctx, s.SQL); err != nil {
 			if number, _ := dialect.CodeField(err, "Number"); !slices.Contains(nothingToRevoke, number) {

@@ -9,10 +9,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 //go:embed schema.sql
@@ -20,13 +20,13 @@ var schemaFile string
 
 var schema = dialect.NewStatements(schemaFile)
 
-// CurrentSchema implements [dialect.Schema]. It returns the connection's database.
-func (d Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (string, error) {
+// CurrentSchema implements [dialect.Core]. It returns the connection's database.
+func (d database) CurrentSchema(ctx context.Context, q dialect.Querier) (string, error) {
 	if q == nil {
 		return "", nil
 	}
 	var name sql.NullString
-	err := dialect.One(ctx, q, d, statement(schema, "current_schema"), nil, &name)
+	err := dialect.One(ctx, q, syntax, statement(schema, "current_schema"), nil, &name)
 	if err == nil && name.String == "" {
 		err = errors.New("the connection has no current database: name one in the database URL, or give --schema")
 	}
@@ -35,26 +35,34 @@ func (d Dialect) CurrentSchema(ctx context.Context, q dialect.Querier) (string, 
 
 // statement returns a statement that depends on nothing.
 func statement(file *dialect.Statements, name string) dialect.Statement {
-	st, err := file.Render(New(), dialect.Names{}, name)
+	type key struct {
+		file *dialect.Statements
+		name string
+	}
+	if st, ok := rendered.Load(key{file, name}); ok {
+		return st.(dialect.Statement)
+	}
+	st, err := file.Render(syntax, dialect.Names{}, name)
 	if err != nil {
 		panic(err)
 	}
+	rendered.Store(key{file, name}, st)
 	return st
 }
 
-// Migrations implements [dialect.Schema].
-func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
-	return []dialect.Migration{dialect.FirstMigration(d, n, schema)}
-}
+var rendered sync.Map
 
-// SchemaVersion implements [dialect.Schema].
-func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
-	newest, err := schema.Render(d, n, "version")
+// text is the text of a statement that depends on nothing, and has no arguments.
+func text(file *dialect.Statements, name string) string { return statement(file, name).String() }
+
+// SchemaVersion implements [dialect.Core].
+func (d database) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
+	newest, err := schema.Render(syntax, n, "version")
 	if err != nil {
 		return 0, err
 	}
 	var version sql.NullInt64
-	err = dialect.One(ctx, q, d, newest, nil, &version)
+	err = dialect.One(ctx, q, syntax, newest, nil, &version)
 	if number, _ := dialect.CodeField(err, "Number"); number == errNoSuchTable {
 		return 0, nil
 	}
@@ -69,10 +77,10 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// WithSchemaLock implements [dialect.Schema] by a named lock of the server, on a connection of its own. It
+// WithSchemaLock implements [dialect.Core] by a named lock of the server, on a connection of its own. It
 // releases the lock even if ctx has ended. It closes the connection if it cannot restore the session's
 // settings.
-func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
+func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
 	fn func(dialect.Querier) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -88,8 +96,7 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 		refused    sql.NullString
 		database   sql.NullString
 	)
-	err = dialect.QueryRow(ctx, q,
-		"SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, DATABASE(), "+unfit, nil,
+	err = dialect.One(ctx, q, syntax, statement(schema, "session_settings"), dialect.Args{"unfit": dialect.SQL(unfit)},
 		&lockWait, &mode, &autocommit, &database, &refused)
 	if err == nil {
 		err = refuseMode(refused)
@@ -102,7 +109,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 			"or rowfeed reads old snapshots and its own rows stay uncommitted")
 	}
 	lock := lockName(n)
-	err = dialect.QueryRow(ctx, q, "SELECT GET_LOCK(?, ?)", []any{lock, schemaLockSeconds}, &gotten)
+	err = dialect.One(ctx, q, syntax, statement(schema, "lock_schema"),
+		dialect.Args{"lock": lock, "seconds": schemaLockSeconds}, &gotten)
 	if err != nil {
 		return err
 	}
@@ -113,19 +121,21 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 	defer func() {
 		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 		defer cancel()
-		_, failed := q.Exec(after, fmt.Sprintf("SET SESSION lock_wait_timeout = %s, sql_mode = '%s'", lockWait, mode))
+		_, failed := dialect.Exec(after, q, syntax, statement(schema, "restore_session"),
+			dialect.Args{"wait": dialect.SQL(lockWait), "mode": dialect.SQL("'" + mode + "'")})
 		if failed == nil {
 			failed = d.use(after, q, database.String)
 		}
 		if failed == nil {
-			_, failed = q.Exec(after, "DO RELEASE_LOCK('"+lock+"')")
+			_, failed = dialect.Exec(after, q, syntax, statement(schema, "unlock_schema"), dialect.Args{"lock": lock})
 		}
 		if failed != nil {
 			// closes the connection, which releases the lock
 			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 		}
 	}()
-	if _, err := q.Exec(ctx, fmt.Sprintf("SET SESSION lock_wait_timeout = %d", ddlLockSeconds)); err != nil {
+	if _, err := dialect.Exec(ctx, q, syntax, statement(schema, "bound_schema_changes"),
+		dialect.Args{"seconds": ddlLockSeconds}); err != nil {
 		return err
 	}
 	return fn(q)
@@ -133,15 +143,17 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names
 
 // use makes database the session's current one again: see triggerSession. A session cannot go back to having
 // none, so then the connection is closed.
-func (d Dialect) use(ctx context.Context, q dialect.Querier, database string) error {
+func (d database) use(ctx context.Context, q dialect.Querier, database string) error {
 	var now sql.NullString
-	if err := dialect.QueryRow(ctx, q, "SELECT DATABASE()", nil, &now); err != nil || now.String == database {
+	err := dialect.One(ctx, q, syntax, statement(schema, "current_schema"), nil, &now)
+	if err != nil || now.String == database {
 		return err
 	}
 	if database == "" {
 		return driver.ErrBadConn
 	}
-	_, err := q.Exec(ctx, "USE "+d.Quote(database))
+	_, err = dialect.Exec(ctx, q, syntax, statement(capture, "use"),
+		dialect.Args{"database": dialect.SQL(quote(database))})
 	return err
 }
 
@@ -150,14 +162,4 @@ func (d Dialect) use(ctx context.Context, q dialect.Querier, database string) er
 func lockName(n dialect.Names) string {
 	sum := sha256.Sum256([]byte(n.Schema + "\x00" + n.Prefix))
 	return "rowfeed." + hex.EncodeToString(sum[:16])
-}
-
-// Moved implements [dialect.Schema]: a table with triggers cannot be moved to another database.
-func (Dialect) Moved(context.Context, dialect.Querier, *dialect.Feed) (now feedtype.TableName, ok bool, err error) {
-	return now, false, nil
-}
-
-// OtherSchemas implements [dialect.Schema]: no database can be renamed.
-func (Dialect) OtherSchemas(context.Context, dialect.Querier, dialect.Names) ([]string, error) {
-	return nil, nil
 }

@@ -1,5 +1,5 @@
--- rowfeed's own tables, in the order in which they are made. All that is compared is ASCII. Times are microseconds since
--- the Unix epoch. DDL commits by itself, so every statement can be repeated.
+-- rowfeed's own tables, in the order in which they are made. All that is compared is ASCII. Times are microseconds
+-- since the Unix epoch. DDL commits by itself, so every statement can be repeated.
 
 -- name: options
 -- In DYNAMIC rows, an index can have keys as long as the source's, whatever innodb_default_row_format says.
@@ -84,7 +84,8 @@ CREATE TABLE IF NOT EXISTS {{table "cursors"}} (
 
 -- name: dead_letters
 -- data_shard is that of the key, which the dead letter follows to another shard of the consumer. A key's text can be
--- longer than an index accepts, so the primary key contains its digest. Dead letters are read in pages, the oldest first.
+-- longer than an index accepts, so the primary key contains its digest. Dead letters are read in pages, the oldest
+-- first.
 CREATE TABLE IF NOT EXISTS {{table "dead_letters"}} (
   consumer varchar(100) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
   feed varchar(39) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -196,3 +197,20 @@ SELECT MAX(version) FROM {{table "schema_version"}}
 -- name: current_schema
 -- Names in a trigger are looked up in the trigger's own database, so it must be known.
 SELECT DATABASE()
+
+-- name: session_settings
+-- What a change of the schema sets, or cannot work with.
+SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, DATABASE(), :unfit
+
+-- name: lock_schema
+SELECT GET_LOCK(:lock, :seconds)
+
+-- name: unlock_schema
+DO RELEASE_LOCK(:lock)
+
+-- name: bound_schema_changes
+-- How long DDL may make writers wait behind it.
+SET SESSION lock_wait_timeout = :seconds
+
+-- name: restore_session
+SET SESSION lock_wait_timeout = :wait, sql_mode = :mode

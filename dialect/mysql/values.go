@@ -67,9 +67,9 @@ var utf8Bytes = map[string]bool{"utf8mb4": true, "utf8mb3": true, "utf8": true, 
 // USING binary) counts characters as bytes, so a sort cuts the value.
 func asBytes(expr string) string { return "IF(TRUE, " + expr + ", CAST('' AS BINARY))" }
 
-// Value implements [dialect.Spelling]. A CHAR stores no trailing blanks. RTRIM removes those that the sql_mode
+// value is [dialect.Codec].Value. A CHAR stores no trailing blanks. RTRIM removes those that the sql_mode
 // PAD_CHAR_TO_FULL_LENGTH adds.
-func (Dialect) Value(c dialect.Column, ref string) string {
+func value(c dialect.Column, ref string) string {
 	if baseType(c.Type) == "char" {
 		ref = "RTRIM(" + ref + ")"
 	}
@@ -105,10 +105,10 @@ func (Dialect) Value(c dialect.Column, ref string) string {
 // zeroTimestamp is delivered as 0000-00-00T00:00:00Z.
 const zeroTimestamp = "0000-00-00 00:00:00+00"
 
-// Param implements [dialect.Spelling]. Each form has the type of the column and, for text, its collation. So a
+// param is [dialect.Codec].Param. Each form has the type of the column and, for text, its collation. So a
 // comparison uses the column's index and order, whatever type the driver or the DSN (interpolateParams,
 // charset) gives the placeholder.
-func (Dialect) Param(c dialect.Column, placeholder string) string {
+func param(c dialect.Column, placeholder string) string {
 	base := baseType(c.Type)
 	switch c.Kind {
 	case feedtype.Integer:
@@ -146,6 +146,35 @@ func (Dialect) Param(c dialect.Column, placeholder string) string {
 			text = "CONVERT(" + text + " USING " + charset + ")"
 		}
 		return text + " COLLATE " + collation
+	}
+	return placeholder
+}
+
+// insertNew is [dialect.Syntax].InsertNew with INSERT IGNORE. For a row that exists already, the rows affected
+// are then 0, whatever the driver's clientFoundRows. IGNORE also cuts values that are too long, so rowfeed
+// checks their lengths before.
+func insertNew(table string, columns, values, _ []string) string {
+	return "INSERT IGNORE INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES (" +
+		strings.Join(values, ", ") + ")"
+}
+
+// upsert is [dialect.Syntax].Upsert. ON DUPLICATE KEY finds a row by any of its unique indexes, and cannot
+// be limited to one. So the statement also sets the key columns. A row with the same value in another unique
+// index becomes the new row, as if it had been deleted first. Without that, it would get the values of another
+// key. VALUES is deprecated on MySQL, but MariaDB has no other form.
+func upsert(table string, columns []string, rows [][]string, _ []string) string {
+	set := make([]string, len(columns))
+	for i, c := range columns {
+		set[i] = c + " = VALUES(" + c + ")"
+	}
+	return dialect.InsertRows(table, columns, rows) + " ON DUPLICATE KEY UPDATE " + strings.Join(set, ", ")
+}
+
+// store is [dialect.Codec].Store. A TIMESTAMP is written in the session's time zone. There, the last hour
+// of summer time has the same clock times as the first hour of winter time. All other instants are exact.
+func store(c dialect.Column, placeholder string) string {
+	if c.Kind == feedtype.TimestampTZ {
+		return "CONVERT_TZ(CAST(" + placeholder + " AS DATETIME(6)), '+00:00', @@session.time_zone)"
 	}
 	return placeholder
 }

@@ -59,25 +59,21 @@ func (s *state) stale(t *dialect.Table) []found {
 	return slices.DeleteFunc(slices.Clone(s.ours), func(x found) bool { return kept[x.name] })
 }
 
-func (d Dialect) inspect(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) (*state, error) {
+func (d database) inspect(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) (*state, error) {
 	s := &state{declared: map[string][]dialect.Column{}}
 	var err error
 	if s.wanted, err = d.triggers(f, t); err != nil {
 		return nil, err
 	}
-	names := []any{t.Name.Schema, t.Name.Name}
-	var bodies []string
+	var names, bodies []string
 	for _, tr := range s.wanted {
 		names = append(names, tr.names[0], tr.names[1])
 		bodies = append(bodies, tr.body)
 	}
 	if len(bodies) > 0 {
-		all, err := dialect.QueryAll(ctx, q, `SELECT EVENT_OBJECT_TABLE, TRIGGER_NAME, EVENT_MANIPULATION, `+
-			`ACTION_TIMING,
-  ACTION_STATEMENT, DEFINER
-FROM information_schema.TRIGGERS
-WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+
-			strings.TrimSuffix(strings.Repeat("?, ", len(names)-2), ", ")+`)) ORDER BY TRIGGER_NAME`+whole, names,
+		args := inTable(t.Name)
+		args["names"] = list(names)
+		all, err := dialect.All(ctx, q, syntax, statement(capture, "triggers"), args,
 			func(rows dialect.Rows) (found, error) {
 				v, err := dialect.ScanStrings(rows, 6)
 				if err != nil {
@@ -90,18 +86,19 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+
 			return nil, err
 		}
 		s.ours = slices.DeleteFunc(all, func(x found) bool {
-			return !slices.Contains(names[2:], any(x.name)) && !slices.Contains(bodies, x.body)
+			return !slices.Contains(names, x.name) &&
+				!slices.ContainsFunc(bodies, func(body string) bool { return dialect.SameText(body, x.body) })
 		})
 		for i, x := range s.ours {
 			for _, tr := range s.wanted {
-				if x.body == tr.body || !garbled(tr.body) || !slices.Contains(tr.names[:], x.name) {
+				if dialect.SameText(x.body, tr.body) || !garbled(tr.body) || !slices.Contains(tr.names[:], x.name) {
 					continue
 				}
 				as, err := d.createdAs(ctx, q, "TRIGGER", feedtype.TableName{Schema: t.Name.Schema, Name: x.name})
 				if err != nil {
 					return nil, err
 				}
-				if strings.HasSuffix(as, " FOR EACH ROW "+tr.body) {
+				if _, body, _ := strings.Cut(as, " FOR EACH ROW"); dialect.SameText(body, tr.body) {
 					s.ours[i].body = tr.body
 				}
 			}
@@ -135,7 +132,7 @@ WHERE TRIGGER_SCHEMA = ? AND (EVENT_OBJECT_TABLE = ? OR TRIGGER_NAME IN (`+
 }
 
 // judge finds faults of the feed's triggers other than in their bodies.
-func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table, s *state) error {
+func (d database) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table, s *state) error {
 	accounts, err := d.definers(ctx, q, f.Name, triggerNeeds(f, t))
 	if err != nil {
 		return err
@@ -168,16 +165,15 @@ func (d Dialect) judge(ctx context.Context, q dialect.Querier, f *dialect.Feed, 
 }
 
 // namesSchema tells whether a trigger was made by a statement that names its database, as older versions of
-// rowfeed did. MariaDB stores the text of the statement, which a dump repeats. information_schema does not show
-// it.
-func (d Dialect) namesSchema(ctx context.Context, q dialect.Querier, schema, name string) (bool, error) {
+// rowfeed did. A dump repeats it on MariaDB.
+func (d database) namesSchema(ctx context.Context, q dialect.Querier, schema, name string) (bool, error) {
 	statement, err := d.createdAs(ctx, q, "TRIGGER", feedtype.TableName{Schema: schema, Name: name})
 	if d.Classify(err) == dialect.ClassUndefined { // it was dropped meanwhile
 		return false, nil
 	}
 	head, _, _ := strings.Cut(statement, " FOR EACH ROW")
-	return strings.Contains(head, " TRIGGER "+d.Quote(schema)+".") ||
-		strings.Contains(head, " ON "+d.Quote(schema)+"."), err
+	return strings.Contains(head, " TRIGGER "+quote(schema)+".") ||
+		strings.Contains(head, " ON "+quote(schema)+"."), err
 }
 
 // garbled tells whether MySQL's catalog shows a body in another form than it was made with. If a name contains
@@ -186,21 +182,22 @@ func (d Dialect) namesSchema(ctx context.Context, q dialect.Querier, schema, nam
 func garbled(body string) bool { return strings.Contains(body, "``") }
 
 // createdAs returns the statement that made a trigger or a routine.
-func (d Dialect) createdAs(ctx context.Context, q dialect.Querier, kind string,
-	name feedtype.TableName) (statement string, err error) {
+func (d database) createdAs(ctx context.Context, q dialect.Querier, kind string,
+	name feedtype.TableName) (made string, err error) {
 	columns := map[string]int{"TRIGGER": 7}[kind]
 	if columns == 0 {
 		columns = 6
 	}
-	_, err = dialect.QueryAll(ctx, q, "SHOW CREATE "+kind+" "+dialect.Qualified(d, name), nil,
+	_, err = dialect.All(ctx, q, syntax, statement(capture, "made_as"),
+		dialect.Args{"kind": dialect.SQL(kind), "name": dialect.SQL(dialect.Qualified(syntax, name))},
 		func(rows dialect.Rows) (none struct{}, err error) {
 			v, err := dialect.ScanStrings(rows, columns)
 			if err == nil {
-				statement = strings.TrimSpace(v[2])
+				made = strings.TrimSpace(v[2])
 			}
 			return none, err
 		})
-	return statement, err
+	return made, err
 }
 
 // misfits returns the key columns that one of rowfeed's tables declares in another way than the source does
@@ -213,8 +210,8 @@ func (s *state) misfits(table string) []dialect.Column {
 	})
 }
 
-// Verify implements [dialect.Schema].
-func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+// Verify implements [dialect.Core].
+func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {
 		return nil, err
@@ -267,10 +264,10 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
 }
 
-// Repair implements [dialect.Schema]. A table may have several triggers for one event, so the new trigger is
+// Repair implements [dialect.Core]. A table may have several triggers for one event, so the new trigger is
 // made before the stale one is dropped. Between the two steps a change is recorded twice. That only costs a
 // position; in an outbox feed the row may be delivered twice.
-func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+func (d database) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	t *dialect.Table) ([]dialect.Step, error) {
 	s, err := d.inspect(ctx, q, f, t)
 	if err != nil {
@@ -299,8 +296,8 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 			continue
 		}
 		for _, c := range s.misfits(table.Name) {
-			steps = append(steps, capture.Step(d, f, "declare_key", dialect.Args{
-				"table": dialect.SQL(dialect.Qualified(d, table)), "column": dialect.SQL(d.keyColumn(c))}))
+			steps = append(steps, capture.Step(syntax, f, "declare_key", dialect.Args{
+				"table": dialect.SQL(dialect.Qualified(syntax, table)), "column": dialect.SQL(d.keyColumn(c))}))
 		}
 	}
 	steps = append(steps, d.rowColumns(f, t)...)
@@ -309,7 +306,7 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	stale := s.stale(t)
 	drop := func(x found) {
-		steps = append(steps, capture.Step(d, f, "drop_stale_trigger", d.triggerName(t.Name.Schema, x.name)))
+		steps = append(steps, capture.Step(syntax, f, "drop_stale_trigger", d.triggerName(t.Name.Schema, x.name)))
 		stale = slices.DeleteFunc(stale, func(y found) bool { return x.name == y.name })
 	}
 	taken := func(name string) int { return slices.IndexFunc(stale, func(x found) bool { return x.name == name }) }

@@ -16,9 +16,9 @@ var captureFile string
 
 var capture = dialect.NewStatements(captureFile)
 
-// FeedUp implements [dialect.Schema]. It runs in one transaction. The triggers come last, because they lock the
+// FeedUp implements [dialect.Core]. It runs in one transaction. The triggers come last, because they lock the
 // source table against writers.
-func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	for _, c := range f.Key {
 		if c.Kind == feedtype.JSON && c.Type != "jsonb" {
 			return nil, fmt.Errorf("key column %q is an array, which travels as JSON and cannot be turned back: "+
@@ -43,29 +43,21 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 }
 
 // step returns a statement of capture.sql with these texts as its arguments.
-func (d Dialect) step(f *dialect.Feed, name string, args dialect.Args) dialect.Step {
-	return quoted(capture.Step(d, f, name, args))
+func (d database) step(f *dialect.Feed, name string, args dialect.Args) dialect.Step {
+	return quoted(capture.Step(syntax, f, name, args))
 }
 
 // steps returns statements of capture.sql without arguments.
-func (d Dialect) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
+func (d database) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
 	for _, name := range names {
 		steps = append(steps, d.step(f, name, nil))
 	}
 	return steps
 }
 
-func (d Dialect) function(f *dialect.Feed, suffix string) string {
-	return dialect.Qualified(d, f.Routine(suffix))
+func (d database) function(f *dialect.Feed, suffix string) string {
+	return dialect.Qualified(syntax, f.Routine(suffix))
 }
-
-const (
-	// owned makes a function run with its owner's rights. So writers need no right on rowfeed's tables.
-	owned = "SECURITY DEFINER"
-	// security also fixes the search_path, so that writers cannot make the function use their own objects. With
-	// row_security off, PostgreSQL fails if a policy would hide rows.
-	security = owned + " SET search_path = pg_catalog, pg_temp SET row_security = off"
-)
 
 // ownPath tells whether a trigger function sets a search_path of its own: see the statement capture_function.
 func ownPath(f *dialect.Feed, suffix string) bool {
@@ -89,25 +81,26 @@ func suffixes(f *dialect.Feed) []string {
 }
 
 // functionStep returns the step that makes a trigger function.
-func (d Dialect) functionStep(f *dialect.Feed, suffix string) dialect.Step {
-	args := dialect.Args{"rights": dialect.SQL(owned)}
+func (d database) functionStep(f *dialect.Feed, suffix string) dialect.Step {
+	rights := "owner_rights"
 	if ownPath(f, suffix) {
-		args["rights"] = dialect.SQL(security)
+		rights = "owner_rights_and_path"
 	}
+	args := dialect.Args{"rights": capture.For(syntax, f, rights).With(nil)}
 	if suffix == "truncate" {
-		all := capture.For(d, f, "record_all").String()
-		args["insert"] = dialect.SQL(d.Literal(strings.ReplaceAll(all, "%", "%%") + " FROM %I.%I"))
+		all := capture.For(syntax, f, "record_all").String()
+		args["insert"] = dialect.SQL(literal(strings.ReplaceAll(all, "%", "%%") + " FROM %I.%I"))
 		return d.step(f, "truncate_function", args)
 	}
-	args["other_key"] = capture.For(d, f, "other_key").With(nil)
+	args["other_key"] = capture.For(syntax, f, "other_key").With(nil)
 	if f.Outbox {
-		args["shard"] = dialect.SQL(f.ShardOf(d, "NEW"))
+		args["shard"] = dialect.SQL(f.ShardOf(syntax, "NEW"))
 		return d.step(f, "record_function", args)
 	}
 	return d.step(f, "capture_function", args)
 }
 
-func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	var steps []dialect.Step
 	for _, suffix := range suffixes(f) {
 		steps = append(steps, d.functionStep(f, suffix))
@@ -121,17 +114,17 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 }
 
 // ownTriggers returns the steps that the table and each partition need for themselves.
-func (d Dialect) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps []dialect.Step) {
-	name := dialect.Args{"table": dialect.SQL(dialect.Qualified(d, table))}
+func (d database) ownTriggers(f *dialect.Feed, table feedtype.TableName) (steps []dialect.Step) {
+	name := dialect.Args{"table": dialect.SQL(dialect.Qualified(syntax, table))}
 	if !f.Outbox {
 		steps = append(steps, d.step(f, "truncate_trigger", name))
 	}
 	return append(steps, d.step(f, "enable_always", name))
 }
 
-// NewPartitions implements [dialect.Schema]. A new partition lacks the TRUNCATE trigger. Verify
+// NewPartitions implements [dialect.Partitions]. A new partition lacks the TRUNCATE trigger. Verify
 // reports a trigger that exists, but is disabled or differs: a user has changed it.
-func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+func (d database) NewPartitions(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	t *dialect.Table) ([]dialect.NewPartition, error) {
 	if f.Capture != feedtype.CaptureTrigger || f.Outbox || len(t.Partitions) == 0 {
 		return nil, nil
@@ -142,8 +135,8 @@ func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialec
 		mayAlter, mayExecute, mayRun bool
 	}
 	function := d.function(f, "truncate")
-	all, err := dialect.All(ctx, q, d, capture.For(d, f, "new_partitions"), dialect.Args{
-		"source": dialect.Qualified(d, f.Source), "trigger": f.Object("truncate"), "function": function + "()",
+	all, err := dialect.All(ctx, q, syntax, capture.For(syntax, f, "new_partitions"), dialect.Args{
+		"source": dialect.Qualified(syntax, f.Source), "trigger": f.Object("truncate"), "function": function + "()",
 	}, func(rows dialect.Rows) (l lack, err error) {
 		return l, rows.Scan(&l.table.Schema, &l.table.Name, &l.owner, &l.login,
 			&l.runs, &l.mayAlter, &l.mayExecute, &l.mayRun)
@@ -158,7 +151,7 @@ func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialec
 		switch {
 		case !l.mayRun: // the trigger would make every TRUNCATE of the partition fail
 			n.Lacks = "the role " + l.runs + ", which runs the feed's triggers, may not read it"
-			n.Grant = "GRANT SELECT ON " + dialect.Qualified(d, l.table) + " TO " + l.runs
+			n.Grant = "GRANT SELECT ON " + dialect.Qualified(syntax, l.table) + " TO " + l.runs
 		case !l.mayAlter:
 			n.Lacks = "the login " + l.login + " is no member of the role " + l.owner + ", which owns it"
 			n.Grant, n.ByOwner = "GRANT "+l.owner+" TO "+l.login, true
@@ -171,14 +164,14 @@ func (d Dialect) NewPartitions(ctx context.Context, q dialect.Querier, f *dialec
 	return found, err
 }
 
-// TriggerNames implements [dialect.Schema]: the row trigger and the TRUNCATE trigger.
-func (Dialect) TriggerNames(f *dialect.Feed) []string {
+// triggerNames is [dialect.Dialect].TriggerNames: the row trigger and the TRUNCATE trigger.
+func triggerNames(f *dialect.Feed) []string {
 	return []string{f.Object("capture"), f.Object("truncate")}
 }
 
-// FeedDown implements [dialect.Schema]. It drops the functions together with their triggers, on whatever table
+// FeedDown implements [dialect.Core]. It drops the functions together with their triggers, on whatever table
 // these are.
-func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if f.Outbox {
 		return d.steps(f, "drop_trigger", "drop_outbox", "drop_places")
 	}
@@ -186,10 +179,10 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		d.steps(f, "drop_triggers", "drop_truncate", "drop_changes", "drop_positions")...)
 }
 
-// BucketIndex implements [dialect.Schema].
-func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+// BucketIndex implements [dialect.Placing].
+func (d database) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
 	var there bool
-	if err := dialect.One(ctx, q, d, capture.For(d, f, "has_bucket_index"), nil, &there); err != nil {
+	if err := dialect.One(ctx, q, syntax, capture.For(syntax, f, "has_bucket_index"), nil, &there); err != nil {
 		return nil, err
 	}
 	return dialect.BucketSteps(f, there, d.step(f, "bucket_index", nil), d.step(f, "drop_bucket_index", nil)), nil
@@ -202,7 +195,7 @@ func rowIndexes(f *dialect.Feed) (position, waiting string) {
 }
 
 // rowColumns adds the columns and indexes that the user's table lacks.
-func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() {
 		return nil
 	}
@@ -224,13 +217,13 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 }
 
 // index names an index of the user's table.
-func (d Dialect) index(t *dialect.Table, name string) dialect.Args {
+func (d database) index(t *dialect.Table, name string) dialect.Args {
 	return dialect.Args{"index": dialect.SQL(
-		dialect.Qualified(d, feedtype.TableName{Schema: t.Name.Schema, Name: name}))}
+		dialect.Qualified(syntax, feedtype.TableName{Schema: t.Name.Schema, Name: name}))}
 }
 
 // dropRowColumns drops only the columns that rowfeed added.
-func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if !f.InRows() || t == nil {
 		return nil
 	}
@@ -240,26 +233,27 @@ func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Ste
 		steps = append(steps, d.step(f, "drop_index", d.index(t, name)))
 	}
 	for _, name := range f.Added {
-		steps = append(steps, d.step(f, "drop_column", dialect.Args{"column": dialect.SQL(d.Quote(name))}))
+		steps = append(steps, d.step(f, "drop_column", dialect.Args{"column": dialect.SQL(quote(name))}))
 	}
 	return steps
 }
 
-// DeleteRow implements [dialect.Schema] by one statement.
-func (d Dialect) DeleteRow(f *dialect.Feed) []string {
-	b := dialect.NewBuilder(d)
+// DeleteRow implements [dialect.Publishing] by one statement.
+func (d database) DeleteRow(f *dialect.Feed) []string {
+	b := dialect.NewBuilder(syntax)
 	name := "delete_row_and_record"
 	if f.Capture == feedtype.CaptureTrigger {
 		name = "delete_row"
 	}
-	return []string{b.Fill(capture.For(d, f, name), dialect.Args{"key": dialect.SQL(dialect.KeyEquals(d, b, f))})}
+	return []string{b.Fill(capture.For(syntax, f, name),
+		dialect.Args{"key": dialect.SQL(dialect.KeyEquals(syntax, b, f))})}
 }
 
-// Moved implements [dialect.Schema].
-func (d Dialect) Moved(
+// Moved implements [dialect.Renames].
+func (d database) Moved(
 	ctx context.Context, q dialect.Querier, f *dialect.Feed,
 ) (now feedtype.TableName, ok bool, err error) {
-	found, err := dialect.All(ctx, q, d, capture.For(d, f, "moved"), dialect.Args{
+	found, err := dialect.All(ctx, q, syntax, capture.For(syntax, f, "moved"), dialect.Args{
 		"table": f.Source.Name, "former": f.Source.Schema, "function": f.Object("capture"), "own": f.Names.Schema,
 		"triggers": f.Capture == feedtype.CaptureTrigger,
 	}, func(rows dialect.Rows) (schema string, err error) { return schema, rows.Scan(&schema) })

@@ -130,7 +130,7 @@ END
 $rowfeed$
 
 -- name: record_function
--- records the keys that a statement wrote
+-- appends the key of a new row, or of a row whose key has changed, to the outbox
 --
 -- It appends a record when a row is inserted or gets another key. A condition in the trigger's WHEN would keep the
 -- table's owner from changing the type of a key column.
@@ -160,6 +160,15 @@ BEGIN
 END
 $rowfeed$
 
+-- name: owner_rights
+-- A function runs with its owner's rights. So writers need no right on rowfeed's tables.
+SECURITY DEFINER
+
+-- name: owner_rights_and_path
+-- The search_path is fixed, so that writers cannot make the function use their own objects. With row_security off,
+-- PostgreSQL fails if a policy would hide rows.
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET row_security = off
+
 -- name: record_all
 -- What the TRUNCATE trigger runs. format() interprets % in it.
 INSERT INTO {{changes}} ({{key}}) SELECT {{row}}
@@ -176,7 +185,7 @@ ROW(OLD.{{quote $c.Name}})::pg_catalog.record OPERATOR(pg_catalog.*<>) ROW(NEW.{
 {{routine "capture"}}(){{if not .Outbox}}, {{routine "truncate"}}(){{end}}
 
 -- name: revoke_functions
--- nobody else hangs the functions on a table of theirs
+-- no other role makes triggers with these functions
 REVOKE ALL ON FUNCTION {{template "functions" .}} FROM PUBLIC
 
 -- name: grant_functions
@@ -285,8 +294,8 @@ SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure(:function) AND g.tg
   FROM pg_trigger g WHERE g.tgrelid = to_regclass(:table) AND g.tgname = :trigger::text), 'missing')
 
 -- name: moved
--- It finds the table by the feed's trigger, which stays on the table if a schema is renamed. For a feed without triggers
--- it searches rowfeed's own schema, if the former schema does not exist any more.
+-- It finds the table by the feed's trigger, which stays on the table if a schema is renamed. For a feed without
+-- triggers it searches rowfeed's own schema, if the former schema does not exist any more.
 SELECT n.nspname::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relname = :table::text AND c.relkind IN ('r', 'p') AND n.nspname <> :former::text
@@ -294,10 +303,3 @@ WHERE c.relname = :table::text AND c.relkind IN ('r', 'p') AND n.nspname <> :for
       JOIN pg_namespace o ON o.oid = p.pronamespace
     WHERE g.tgrelid = c.oid AND g.tgparentid = 0 AND p.proname = :function::text AND o.nspname = :own::text)
   ELSE n.nspname = :own::text AND NOT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = :former::text) END
-
--- name: other_schemas
--- Two of rowfeed's tables in a schema, so that a user's table is not mistaken for one of them.
-SELECT s.nspname::text FROM pg_namespace s WHERE s.nspname <> :own::text
-  AND 2 = (SELECT count(*) FROM pg_class c
-    WHERE c.relnamespace = s.oid AND c.relkind = 'r' AND c.relname IN (:feeds::text, :version::text))
-ORDER BY 1 LIMIT 5

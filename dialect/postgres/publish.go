@@ -16,16 +16,15 @@ var publishFile string
 
 var publishing = dialect.NewStatements(publishFile)
 
-// TxOptions implements [dialect.Publish]. It sets the isolation level because the server's default may be
-// another one.
-func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
-	switch p {
-	case dialect.ForCheck:
-		return &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
-	case dialect.ForRead:
-		return &sql.TxOptions{Isolation: sql.LevelReadCommitted, ReadOnly: true}
+// Begin implements [dialect.Core]. It sets the isolation level because the server's default may be another one. Every
+// setting ends with its transaction.
+func (database) Begin(p dialect.Purpose, _ dialect.Names) dialect.Beginning {
+	options := &sql.TxOptions{Isolation: sql.LevelReadCommitted,
+		ReadOnly: p == dialect.ForRead || p == dialect.ForCheck}
+	if p == dialect.ForCheck {
+		options.Isolation = sql.LevelRepeatableRead
 	}
-	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+	return dialect.Beginning{Options: options, First: []string{settings[p]}}
 }
 
 // settings has one message for each purpose. A message without parameters can contain several statements.
@@ -41,30 +40,26 @@ var settings = func() map[dialect.Purpose]string {
 	return all
 }()
 
-// statement returns a statement that depends on nothing.
-func statement(file *dialect.Statements, name string) dialect.Statement {
-	st, err := file.Render(Dialect{}, dialect.Names{}, name)
+// named returns a statement that depends on the names of rowfeed's tables.
+func named(file *dialect.Statements, n dialect.Names, name string) dialect.Statement {
+	st, err := file.Render(syntax, n, name)
 	if err != nil {
 		panic(err)
 	}
 	return st
 }
 
+// statement returns a statement that depends on nothing.
+func statement(file *dialect.Statements, name string) dialect.Statement {
+	return named(file, dialect.Names{}, name)
+}
+
 // text is the text of a statement for publishers that depends on nothing, and has no arguments.
 func text(name string) string { return statement(publishing, name).String() }
 
-// Settings implements [dialect.Publish].
-func (Dialect) Settings(p dialect.Purpose, _ dialect.Names) []string { return []string{settings[p]} }
-
-// Restore implements [dialect.Publish]. Every setting ends with its transaction.
-func (Dialect) Restore(dialect.Purpose) string { return "" }
-
-// Unlocked implements [dialect.Publish].
-func (Dialect) Unlocked() string { return " FOR UPDATE SKIP LOCKED" }
-
-// Durability implements [dialect.Publish]. It checks the setting that Settings has raised, and those that only
+// Durability implements [dialect.Core]. It checks synchronous_commit, which Begin has raised, and what only
 // the server's configuration determines.
-func (Dialect) Durability(ctx context.Context, q dialect.Querier) error {
+func (database) Durability(ctx context.Context, q dialect.Querier) error {
 	var fsync, pages, commit string
 	if err := dialect.QueryRow(ctx, q, durability, nil, &fsync, &pages, &commit); err != nil {
 		return err
@@ -83,42 +78,48 @@ func serverForgets(fsync, pages string) error {
 	return nil
 }
 
+// identity is [dialect.Dialect].IdentitySQL.
+func identity(n dialect.Names) string { return named(publishing, n, "identity").String() }
+
+// Identity implements [dialect.Core].
+func (d database) Identity(ctx context.Context, q dialect.Querier, n dialect.Names) (string, error) {
+	var id *string
+	err := dialect.One(ctx, q, syntax, named(publishing, n, "ask_identity"), nil, &id)
+	if err != nil {
+		return "", err
+	}
+	if id == nil {
+		return "", dialect.ErrReadOnly
+	}
+	return *id, nil
+}
+
 var durability, stamp = text("durability"), text("stamp")
 
 var askFirst = strings.TrimSuffix(text("ask_first"), ":query")
 
-// HasChanges implements [dialect.Publish] by the statement ask_first. The number of rows "affected" is the number of
-// rows found.
-func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed, among dialect.Seqs) (bool, error) {
-	n, err := q.Exec(ctx, askFirst+dialect.FirstChange(d, f, among))
-	return n > 0, err
-}
-
-// Stamp implements [dialect.Publish].
-func (Dialect) Stamp() string { return stamp }
-
-// LockSequence implements [dialect.Publish].
-func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
+// LockSequence implements [dialect.Publishing].
+func (d database) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
-	b := dialect.NewBuilder(d)
-	query := b.Fill(publishing.For(d, f, "lock_sequence"), dialect.Args{"feed": f.Name})
+	b := dialect.NewBuilder(syntax)
+	query := b.Fill(publishing.For(syntax, f, "lock_sequence"), dialect.Args{"feed": f.Name})
 	err := dialect.QueryRow(ctx, tx, query, b.Args(), &s.Value, &s.Version, &s.Term, &s.UpdatedAt, &s.Now, &s.Identity)
 	return s, err
 }
 
-// PublishBatch implements [dialect.Publish] by the statement publish_batch.
+// PublishBatch implements [dialect.Batches] by the statement publish_batch.
 //
 // Three kinds of feeds are left to the other operations. For data shards the client computes each key's shard;
 // then there are keys with different texts, and rows with positions.
-func (d Dialect) PublishBatch(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence,
+func (d database) PublishBatch(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seq dialect.Sequence,
 	generation int64, among dialect.Seqs, limit int) (dialect.BatchResult, error) {
 	var done dialect.BatchResult
 	if f.Sharded() || f.InRows() || !f.ExactKey() {
 		return done, nil
 	}
-	b := dialect.NewBuilder(d)
-	query := b.Fill(publishing.For(d, f, "publish_batch"), dialect.Args{
-		"oldest": d.oldest(f, among, "seq, kind", dialect.SQL(strconv.Itoa(limit))),
+	b := dialect.NewBuilder(syntax)
+	query := b.Fill(publishing.For(syntax, f, "publish_batch"), dialect.Args{
+		"oldest": oldest(f, among, "seq, kind", dialect.SQL(strconv.Itoa(limit))),
 		"base":   seq.Value, "published": max(seq.Now, seq.UpdatedAt),
 		"term": int64(seq.Term), "feed": f.Name, "version": seq.Version, "generation": generation,
 	})
@@ -139,38 +140,31 @@ func (d Dialect) PublishBatch(ctx context.Context, tx dialect.Querier, f *dialec
 	return done, nil
 }
 
-// TakeChanges implements [dialect.Publish] by the statement oldest.
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs,
+// TakeChanges implements [dialect.Publishing] by the statement oldest.
+func (d database) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, among dialect.Seqs,
 	limit int) ([]dialect.Change, error) {
-	b := dialect.NewBuilder(d)
-	oldest := d.oldest(f, among, dialect.SQL(dialect.ChangeColumns(d, f, d.Value)), limit)
+	b := dialect.NewBuilder(syntax)
+	oldest := oldest(f, among, dialect.SQL(dialect.ChangeColumns(syntax, f, value)), limit)
 	query := oldest(b)
 	return dialect.ReadChanges(ctx, tx, f, query, b.Args())
 }
 
 // oldest is the query for the oldest changes among some seqs. limit is a number, or the text of one.
-func (d Dialect) oldest(f *dialect.Feed, among dialect.Seqs, columns dialect.SQL, limit any) dialect.Built {
-	scan := func(name string, ends dialect.Args) dialect.Built {
-		return publishing.For(d, f, "oldest").With(dialect.Args{"columns": columns,
-			"range": publishing.For(d, f, name).With(ends), "limit": limit})
+func oldest(f *dialect.Feed, among dialect.Seqs, columns dialect.SQL, limit any) dialect.Built {
+	scans := dialect.RangeScans(syntax, f, "changes", among, nil)
+	for i, scan := range scans {
+		scans[i] = publishing.For(syntax, f, "oldest").With(
+			dialect.Args{"columns": columns, "range": scan, "limit": limit})
 	}
-	if among.All() {
-		return scan("all_changes", nil)
+	if len(scans) == 1 {
+		return scans[0]
 	}
-	above := scan("changes_above", dialect.Args{"above": among.Above})
-	if len(among.Gaps) == 0 {
-		return above
-	}
-	var scans []dialect.Built
-	for _, g := range among.Gaps {
-		scans = append(scans, scan("changes_between", dialect.Args{"first": g.First, "last": g.Last()}))
-	}
-	return publishing.For(d, f, "oldest_of_ranges").With(dialect.Args{
-		"ranges": dialect.Joined(") UNION ALL (", append(scans, above)), "limit": limit})
+	return publishing.For(syntax, f, "oldest_of_ranges").With(
+		dialect.Args{"ranges": dialect.Joined(") UNION ALL (", scans), "limit": limit})
 }
 
-// AssignPositions implements [dialect.Publish] by the statement assign_positions, or assign_positions_by_kind.
-func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
+// AssignPositions implements [dialect.Publishing] by the statement assign_positions, or assign_positions_by_kind.
+func (d database) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
 	publishedAt int64) error {
 	assigned := dialect.Assigned(f, as)
 	lists := []func(dialect.Assignment) int64{func(a dialect.Assignment) int64 { return a.Seq }}
@@ -185,10 +179,10 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 	}
 	var arrays []dialect.Built
 	for _, of := range lists {
-		arrays = append(arrays, publishing.For(d, f, "numbers").With(dialect.Args{"numbers": bigints(as, of)}))
+		arrays = append(arrays, publishing.For(syntax, f, "numbers").With(dialect.Args{"numbers": bigints(as, of)}))
 	}
-	b := dialect.NewBuilder(d)
-	query := b.Fill(publishing.For(d, f, name), dialect.Args{
+	b := dialect.NewBuilder(syntax)
+	query := b.Fill(publishing.For(syntax, f, name), dialect.Args{
 		"base": assigned.Base, "published": publishedAt,
 		"lists": dialect.Joined(", ", arrays), "names": dialect.SQL(names),
 		"shard": dialect.SQL(shard), "bucket": dialect.SQL(f.Bucket(shard, "/")),
@@ -201,16 +195,16 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 // keys.
 const maxRuns = 8
 
-// DeleteChanges implements [dialect.Publish].
-func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+// DeleteChanges implements [dialect.Publishing].
+func (d database) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
 	seqs []int64) (total int64, err error) {
 	runs := dialect.Runs(seqs)
 	if len(runs) > maxRuns {
-		return dialect.Exec(ctx, tx, d, publishing.For(d, f, "delete_changes"),
+		return dialect.Exec(ctx, tx, syntax, publishing.For(syntax, f, "delete_changes"),
 			dialect.Args{"seqs": bigints(seqs, func(seq int64) int64 { return seq })})
 	}
 	for _, r := range runs {
-		n, err := dialect.Exec(ctx, tx, d, publishing.For(d, f, "delete_run"),
+		n, err := dialect.Exec(ctx, tx, syntax, publishing.For(syntax, f, "delete_run"),
 			dialect.Args{"first": r.First, "last": r.Last()})
 		if err != nil {
 			return total, err

@@ -1,17 +1,17 @@
 -- Publishing: what a transaction sets, what it locks, and how changes get their positions.
 --
--- One row of the table of sequences is locked, FOR UPDATE, from the begin of a pass to its COMMIT. Everything else that
--- a publisher writes belongs to publishers alone, so nobody waits for it: the table of positions, and changes that are
--- committed. A scan of changes and a look at the source lock nothing.
+-- One row of the table of sequences is locked, FOR UPDATE, from lock_sequence to the COMMIT of the pass. Only
+-- publishers write positions and delete changes, so writers do not wait for these. With capture "column" writers wait
+-- for rows that a publisher has locked: see rows.sql. A scan of changes and a query of the source lock nothing.
 --
 -- LATERAL with OFFSET 0 fixes the order of a join: an assignment, its change by seq, then the row and the old position
 -- each by key. Without it, and with the statistics of a time when nothing waited, the planner reads every change that
 -- waits and compares each with every assignment: ten million comparisons for a batch of 100 out of 100,000.
 
 -- name: writing
--- It undoes default_transaction_read_only. It must come before any query, so it cannot depend on one. A standby answers
--- it with SQLSTATE 0A000. The server also uses that code for a cached plan that is out of date, so a caller that
--- retries asks for the identity.
+-- It undoes default_transaction_read_only. PostgreSQL accepts it only before the first query of a transaction, so every
+-- publisher sends it. A standby answers it with SQLSTATE 0A000. The server also uses that code for a cached plan that
+-- is out of date, so a caller that retries asks for the identity.
 SET TRANSACTION READ WRITE
 
 -- name: durable
@@ -44,6 +44,7 @@ SET LOCAL idle_in_transaction_session_timeout = '10s'; SET LOCAL lock_timeout = 
 {{template "bounds_of_publishers"}}
 
 -- name: begin_move
+-- The same settings. lock_timeout also bounds the waits of movers for each other.
 {{template "writing"}}; {{template "durable"}}; {{template "formats"}}; {{template "by_key"}};
 {{template "bounds_of_publishers"}}
 
@@ -84,8 +85,8 @@ SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true)
 SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')
 
 -- name: stamp
--- The snapshot of a statement that begins now says which transactions have ended. It reads no table, so it cannot have a
--- bad plan. The snapshot of a standby does not list which transactions are under way, so the text is empty there.
+-- The snapshot of a statement that begins now says which transactions have ended. It reads no table, so it cannot have
+-- a bad plan. The snapshot of a standby does not list which transactions are under way, so the text is empty there.
 SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
 
 -- name: identity_of_primary
@@ -101,6 +102,9 @@ SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS 
 -- The functions that only a primary accepts are not called on a standby.
 CASE WHEN NOT pg_is_in_recovery() THEN {{template "identity_of_primary"}} END
 
+-- name: ask_identity
+SELECT {{template "identity" .}}
+
 -- name: ask_first
 -- The settings that a query for one row of one table needs, in the same message, which the server runs as one
 -- transaction and plans each time. A plan that was kept from a time when nothing waited, or with statistics of that
@@ -112,19 +116,10 @@ SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan'
   set_config('jit', 'off', true); :query
 
 -- name: lock_sequence
--- This row lock makes positions visible in increasing order: whoever has it has seen all that was given before.
+-- This row lock makes positions visible in increasing order: the transaction that has it has seen all that was given
+-- before.
 SELECT value, version, COALESCE(term, 0), updated_at, {{now}}, {{template "identity_of_primary"}}
 FROM {{table "sequences"}} WHERE name = :feed FOR UPDATE
-
--- name: all_changes
-FROM {{changes}}
-
--- name: changes_between
--- The ends of ranges are parameters, so that there are few different statements.
-FROM {{changes}} WHERE seq BETWEEN :first AND :last
-
--- name: changes_above
-FROM {{changes}} WHERE seq > :above
 
 -- name: oldest
 -- It locks nothing. In READ COMMITTED a statement after the lock has a new snapshot, which shows all that the publisher
@@ -168,14 +163,15 @@ LEFT JOIN LATERAL (SELECT {{one_of_row "t"}} FROM {{source}} t WHERE {{row_of "t
 CAST(CAST(:numbers AS text) AS bigint[])
 
 -- name: known
--- A key gets a position if it has a row or a position. If rows hold their positions, nobody knows whether a key without
--- a row was ever shown, and it always gets a tombstone. Without OFFSET, the planner may read all positions into a hash
--- table if the statistics say that there are few.
+-- A key gets a position if it has a row or a position. If rows hold their positions, no query can tell whether a key
+-- without a row was ever shown, and it always gets a tombstone. Without OFFSET, the planner may read all positions into
+-- a hash table if the statistics say that there are few.
 {{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR EXISTS (SELECT 1 FROM {{positions}} old
   WHERE {{same_key "old" "c"}} OFFSET 0){{end}}
 
 -- name: assign_positions_by_kind
--- Some keys are republished, hidden or placed: what they had before is looked up.
+-- Some changes have another kind than 0, changed: 1 republished, 2 unpublished, 3 placed. The former position of each
+-- key is looked up.
 INSERT INTO {{positions}} AS p ({{key}}, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT {{template "last_of_key" .}}{{key "c"}},
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE CAST(:base AS bigint) + j.place END,

@@ -2,45 +2,57 @@ package postgres
 
 import (
 	"context"
+	_ "embed" // for roles.sql
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
+//go:embed roles.sql
+var rolesFile string
+
+var roles = dialect.NewStatements(rolesFile)
+
 // Login implements [dialect.Roles]. A login is a role, or a role that others are members of. PUBLIC is not one:
 // in a GRANT it means all roles.
-func (d Dialect) Login(name string) (string, error) {
+func (d database) Login(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) || strings.EqualFold(name, "public") ||
 		strings.EqualFold(name, "none") {
 		return "", &dialect.Refusal{Cause: "it is no name of a role",
 			Next: "give the name as pg_roles has it, without quotes"}
 	}
-	return d.Quote(name), nil
+	return quote(name), nil
 }
 
 // Account implements [dialect.Roles]. A role has only one name.
-func (Dialect) Account(_ context.Context, _ dialect.Querier, name string) (string, error) {
+func (database) Account(_ context.Context, _ dialect.Querier, name string) (string, error) {
 	return name, nil
 }
 
-// Owns implements [dialect.Roles]. PostgreSQL lists an owner's own rights, and a REVOKE takes them away like
-// others.
-func (d Dialect) Owns(ctx context.Context, q dialect.Querier, login string, r dialect.Right) (owns bool, err error) {
-	query := "SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($2) AND relowner = to_regrole($1))"
+// about returns the statement with this name for the kind of object that a right is on, and the object as its argument.
+func (d database) about(name string, r dialect.Right) (dialect.Statement, dialect.Args) {
+	kind := "_table"
 	if r.Kind == "FUNCTION" {
-		query = "SELECT EXISTS (SELECT 1 FROM pg_proc WHERE oid = to_regprocedure($2) AND proowner = to_regrole($1))"
+		kind = "_function"
 	}
-	err = dialect.QueryRow(ctx, q, query, []any{login, dialect.Qualified(d, r.On) + r.Arguments}, &owns)
+	return statement(roles, name+kind), dialect.Args{"object": dialect.Qualified(syntax, r.On) + r.Arguments}
+}
+
+// Owns implements [dialect.Roles].
+func (d database) Owns(ctx context.Context, q dialect.Querier, login string, r dialect.Right) (owns bool, err error) {
+	query, args := d.about("owns", r)
+	args["login"] = login
+	err = dialect.One(ctx, q, syntax, query, args, &owns)
 	return owns, err
 }
 
 // PartsVisible implements [dialect.Roles]: every role can read the catalogs.
-func (Dialect) PartsVisible(context.Context, dialect.Querier, []string) (bool, error) {
+func (database) PartsVisible(context.Context, dialect.Querier, []string) (bool, error) {
 	return true, nil
 }
 
-// LockRights implements [dialect.Roles].
-func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
+// LockRights implements [dialect.Routines].
+func (database) LockRights(f *dialect.Feed) []dialect.Right {
 	return []dialect.Right{
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.LockRoutine(), Arguments: lockArguments},
 		{Privilege: "EXECUTE", Kind: "FUNCTION", On: f.ULIDRoutine(), Arguments: ulidArguments},
@@ -48,30 +60,28 @@ func (Dialect) LockRights(f *dialect.Feed) []dialect.Right {
 	}
 }
 
-// FlushRights implements [dialect.Roles]. There are none: a commit that is visible is on the disk.
-func (Dialect) FlushRights(dialect.Names) []dialect.Right { return nil }
-
 // GrantSQL implements [dialect.Roles].
-func (d Dialect) GrantSQL(login string, rights []dialect.Right) (steps []dialect.Step) {
-	for _, r := range rights {
-		steps = append(steps, dialect.Step{Note: "a right of " + login, SQL: "GRANT " + r.SQL(d) + " TO " + login})
-	}
-	return steps
+func (d database) GrantSQL(login string, rights []dialect.Right) []dialect.Step {
+	return d.each("grant", "a right of "+login, login, rights)
 }
 
 // RevokeSQL implements [dialect.Roles].
-func (d Dialect) RevokeSQL(login string, rights []dialect.Right) (steps []dialect.Step) {
+func (d database) RevokeSQL(login string, rights []dialect.Right) []dialect.Step {
+	return d.each("revoke", "no right of "+login+" any more", login, rights)
+}
+
+// each returns a statement for each right.
+func (d database) each(name, note, login string, rights []dialect.Right) (steps []dialect.Step) {
 	for _, r := range rights {
-		steps = append(steps, dialect.Step{Note: "no right of " + login + " any more",
-			SQL: "REVOKE " + r.SQL(d) + " FROM " + login})
+		steps = append(steps, dialect.Step{Note: note, SQL: dialect.NewScript(syntax).Fill(statement(roles, name),
+			dialect.Args{"right": dialect.SQL(r.SQL(syntax)), "login": dialect.SQL(login)})})
 	}
 	return steps
 }
 
 // Grant implements [dialect.Roles]. It refuses a role that does not exist, or that may not use rowfeed's
-// schema: the schema's owner has to allow that. A GRANT by a role that may not grant is only a warning of the
-// server. So Grant checks afterwards whether the role has the rights.
-func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
+// schema: the schema's owner has to allow that. Afterwards it checks whether the role has the rights.
+func (d database) Grant(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
 	oid, err := d.role(ctx, q, login)
 	if err == nil && oid == 0 {
 		return &dialect.Refusal{Cause: "there is no role " + login, Next: "make it with CREATE ROLE " + login +
@@ -87,26 +97,19 @@ func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rig
 	}
 	for _, r := range rights {
 		var usage, has bool
-		query := "SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), " +
-			"has_table_privilege($1::bigint::oid, c.oid, $3) FROM pg_class c WHERE c.oid = to_regclass($2)"
-		args := []any{oid, dialect.Qualified(d, r.On) + r.Arguments, r.Privilege}
-		switch {
-		case r.Kind == "FUNCTION":
-			query = "SELECT has_schema_privilege($1::bigint::oid, p.pronamespace, 'USAGE'), " +
-				"has_function_privilege($1::bigint::oid, p.oid, $3) FROM pg_proc p WHERE p.oid = to_regprocedure($2)"
-		case len(r.Columns) > 0:
-			query = "SELECT has_schema_privilege($1::bigint::oid, c.relnamespace, 'USAGE'), " +
-				"has_column_privilege($1::bigint::oid, c.oid, $4, $3) FROM pg_class c WHERE c.oid = to_regclass($2)"
-			args = append(args, r.Columns[0])
+		query, args := d.about("may_use", r)
+		if len(r.Columns) > 0 {
+			query, args["column"] = statement(roles, "may_use_column"), r.Columns[0]
 		}
-		switch err := dialect.QueryRow(ctx, q, query, args, &usage, &has); {
+		args["role"], args["privilege"] = oid, r.Privilege
+		switch err := dialect.One(ctx, q, syntax, query, args, &usage, &has); {
 		case err != nil:
 			return err
 		case !usage:
-			return &dialect.Refusal{Cause: login + " may not use schema " + d.Quote(r.On.Schema),
-				Next: "run GRANT USAGE ON SCHEMA " + d.Quote(r.On.Schema) + " TO " + login + ", then this again"}
+			return &dialect.Refusal{Cause: login + " may not use schema " + quote(r.On.Schema),
+				Next: "run GRANT USAGE ON SCHEMA " + quote(r.On.Schema) + " TO " + login + ", then this again"}
 		case !has:
-			return &dialect.Refusal{Cause: "this user may not grant " + r.SQL(d),
+			return &dialect.Refusal{Cause: "this user may not grant " + r.SQL(syntax),
 				Next: "connect as the owner of rowfeed's tables"}
 		}
 	}
@@ -115,17 +118,14 @@ func (d Dialect) Grant(ctx context.Context, q dialect.Querier, login string, rig
 
 // Revoke implements [dialect.Roles]. It checks first what exists, because a failed statement would make the
 // transaction unusable.
-func (d Dialect) Revoke(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
+func (d database) Revoke(ctx context.Context, q dialect.Querier, login string, rights []dialect.Right) error {
 	if oid, err := d.role(ctx, q, login); err != nil || oid == 0 {
 		return err
 	}
 	for i, s := range d.RevokeSQL(login, rights) {
-		find := "SELECT to_regclass($1) IS NOT NULL"
-		if rights[i].Kind == "FUNCTION" {
-			find = "SELECT to_regprocedure($1) IS NOT NULL"
-		}
+		find, args := d.about("has", rights[i])
 		var there bool
-		err := dialect.QueryRow(ctx, q, find, []any{dialect.Qualified(d, rights[i].On) + rights[i].Arguments}, &there)
+		err := dialect.One(ctx, q, syntax, find, args, &there)
 		if err == nil && there {
 			_, err = q.Exec(ctx, s.SQL)
 		}
@@ -137,7 +137,7 @@ func (d Dialect) Revoke(ctx context.Context, q dialect.Querier, login string, ri
 }
 
 // role returns the oid of a role, or 0 if it does not exist.
-func (Dialect) role(ctx context.Context, q dialect.Querier, login string) (oid int64, err error) {
-	err = dialect.QueryRow(ctx, q, "SELECT COALESCE(to_regrole($1)::oid::bigint, 0)", []any{login}, &oid)
+func (d database) role(ctx context.Context, q dialect.Querier, login string) (oid int64, err error) {
+	err = dialect.One(ctx, q, syntax, statement(roles, "role"), dialect.Args{"login": login}, &oid)
 	return oid, err
 }

@@ -16,9 +16,9 @@ var rowsFile string
 
 var inRows = dialect.NewStatements(rowsFile)
 
-// PlaceRows implements [dialect.Publish] by one statement that locks rows and one that updates them.
-func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64,
-	shard func([]any) (int, error)) (int, []any, error) {
+// PlaceRows implements [dialect.Placing] by one statement that locks rows and one that updates them.
+func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+	base int64, shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
 	}
@@ -32,10 +32,10 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	args["base"] = base
 	var n int64
-	if err := dialect.One(ctx, tx, d, inRows.For(d, f, place), args, &n); err != nil {
+	if err := dialect.One(ctx, tx, syntax, inRows.For(syntax, f, place), args, &n); err != nil {
 		return 0, nil, err
 	}
-	last, err := dialect.KeyAt(ctx, tx, d, f, base+locked)
+	last, err := dialect.KeyAt(ctx, tx, syntax, f, base+locked)
 	if errors.Is(err, sql.ErrNoRows) {
 		return int(locked), nil, nil // a trigger set the position back to NULL; the publisher notices that
 	}
@@ -43,11 +43,11 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 }
 
 // lockWaiting locks rows that wait. It returns their number, and their ctids and tableoids as arrays.
-func (d Dialect) lockWaiting(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+func (d database) lockWaiting(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
 	_ func([]any) (int, error)) (n int64, places dialect.Args, err error) {
 	var rows, tables *string
-	err = dialect.One(ctx, tx, d, inRows.For(d, f, "lock_waiting"), dialect.Args{
-		"waiting": dialect.WaitingPart(d, f, after), "limit": limit}, &n, &rows, &tables)
+	err = dialect.One(ctx, tx, syntax, inRows.For(syntax, f, "lock_waiting"), dialect.Args{
+		"waiting": dialect.WaitingPart(syntax, f, after), "limit": limit}, &n, &rows, &tables)
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
@@ -56,11 +56,11 @@ func (d Dialect) lockWaiting(ctx context.Context, tx dialect.Querier, f *dialect
 
 // lockSharded is lockWaiting with the data shards of the rows as a third array. It reads the locked keys to
 // compute them.
-func (d Dialect) lockSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+func (d database) lockSharded(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
 	shard func([]any) (int, error)) (n int64, places dialect.Args, err error) {
 	var rows, tables, shards []string
-	err = dialect.EachKey(ctx, tx, d, f, inRows.For(d, f, "lock_waiting_keys"), dialect.Args{
-		"waiting": dialect.WaitingPart(d, f, after), "limit": limit}, 2, func(first []string, key []any) error {
+	err = dialect.EachKey(ctx, tx, syntax, f, inRows.For(syntax, f, "lock_waiting_keys"), dialect.Args{
+		"waiting": dialect.WaitingPart(syntax, f, after), "limit": limit}, 2, func(first []string, key []any) error {
 		s, err := shard(key)
 		rows, tables, shards =
 			append(rows, `"`+first[0]+`"`), append(tables, first[1]), append(shards, strconv.Itoa(s))
@@ -70,20 +70,20 @@ func (d Dialect) lockSharded(ctx context.Context, tx dialect.Querier, f *dialect
 	return int64(len(rows)), dialect.Args{"rows": array(rows), "tables": array(tables), "shards": array(shards)}, err
 }
 
-// ResetRows implements [dialect.Publish].
-func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
+// ResetRows implements [dialect.Placing].
+func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
 	args []any) (int64, error) {
-	return tx.Exec(ctx, inRows.For(d, f, "reset_rows").String()+" "+where, args...)
+	return tx.Exec(ctx, inRows.For(syntax, f, "reset_rows").String()+" "+where, args...)
 }
 
-// SetShards implements [dialect.Publish].
-func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
+// SetShards implements [dialect.Placing].
+func (d database) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
 	places []dialect.Sharded) (int64, error) {
 	name := "set_shards"
 	if rows {
 		name = "set_shards_of_rows"
 	}
-	return dialect.Exec(ctx, tx, d, inRows.For(d, f, name), dialect.Args{
+	return dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, name), dialect.Args{
 		"positions": bigints(places, func(p dialect.Sharded) int64 { return p.Position }),
 		"shards":    bigints(places, func(p dialect.Sharded) int64 { return int64(p.Shard) }),
 	})

@@ -1,6 +1,7 @@
 -- Positions in the rows of the user's table, for feeds with capture "column".
 --
--- Rows are locked FOR NO KEY UPDATE SKIP LOCKED: no publisher waits for a writer. They are locked in one statement and
+-- Rows are locked FOR NO KEY UPDATE SKIP LOCKED: a publisher does not wait for a writer. A writer waits for a publisher
+-- that has locked its row, until the COMMIT of the pass. Rows are locked in one statement and
 -- updated in the next. If a row changes while the first statement waits for it, only the second statement has a
 -- snapshot that shows the change. In between, the lock keeps the row's ctid as it is, so no key is sent.
 
@@ -37,8 +38,8 @@ SELECT count(*) FROM placed
 UPDATE {{source}} AS t SET feed_sync_id = NULL WHERE
 
 -- name: set_shards
--- Keys are found by their positions. LATERAL with OFFSET 0 fixes the order of the join: an assignment, then its position.
--- With the statistics of a small table, the planner would read the whole table for every batch.
+-- Keys are found by their positions. LATERAL with OFFSET 0 fixes the order of the join: an assignment, then its
+-- position. With the statistics of a small table, the planner would read the whole table for every batch.
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard
   FROM unnest(CAST(CAST(:positions AS text) AS bigint[]), CAST(CAST(:shards AS text) AS int[])) AS j(position, shard)
   CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM {{positions}} t
@@ -47,8 +48,9 @@ UPDATE {{positions}} t SET shard = held.shard, bucket = {{bucket "held.shard" "/
 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
 
 -- name: set_shards_of_rows
--- Under the sequence's lock, only writers of rows change positions: they set them to NULL. Such a row is left out, and so
--- is a row that another transaction has locked. A row that this statement has locked keeps its ctid until the UPDATE.
+-- Under the sequence's lock, only writers of rows change positions: they set them to NULL. Such a row is left out, and
+-- so is a row that another transaction has locked. A row that this statement has locked keeps its ctid until the
+-- UPDATE.
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard
   FROM unnest(CAST(CAST(:positions AS text) AS bigint[]), CAST(CAST(:shards AS text) AS int[])) AS j(position, shard)
   CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM {{source}} t

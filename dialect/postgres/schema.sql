@@ -1,8 +1,8 @@
 -- rowfeed's own tables, in the order in which they are made. Names, digests and positions are compared byte by byte,
 -- whatever the database's collation. Times are microseconds since the Unix epoch.
 --
--- A row that is updated with every batch, page or renewal has a table with a low fill factor: there is space for its next
--- version in the same page of the table.
+-- A row that is updated with every batch, page or renewal has a table with a low fill factor: there is space for its
+-- next version in the same page of the table.
 
 -- name: schema_version
 CREATE TABLE {{table "schema_version"}} (
@@ -185,8 +185,9 @@ CREATE TABLE {{table "audit"}} (
 )
 
 -- name: lock_schema
--- Changes of rowfeed's schema run one after the other. lock_timeout bounds the wait for that lock, and for the tables that
--- are changed: while ALTER TABLE or CREATE TRIGGER waits for a table, all later statements on the table wait behind it.
+-- Changes of rowfeed's schema run one after the other. lock_timeout bounds the wait for that lock, and for the tables
+-- that are changed: while ALTER TABLE or CREATE TRIGGER waits for a table, all later statements on the table wait
+-- behind it.
 SELECT pg_advisory_xact_lock(hashtextextended(:lock, 0))
 
 -- name: bound_schema_changes
@@ -202,3 +203,10 @@ SELECT max(version) FROM {{table "schema_version"}}
 -- The first schema of the search_path that exists. Trigger functions must not depend on the session's search_path, so
 -- names in them are qualified.
 SELECT COALESCE(current_schema()::text, '')
+
+-- name: other_schemas
+-- Two of rowfeed's tables in a schema, so that a user's table is not mistaken for one of them.
+SELECT s.nspname::text FROM pg_namespace s WHERE s.nspname <> :own::text
+  AND 2 = (SELECT count(*) FROM pg_class c
+    WHERE c.relnamespace = s.oid AND c.relkind = 'r' AND c.relname IN (:feeds::text, :version::text))
+ORDER BY 1 LIMIT 5

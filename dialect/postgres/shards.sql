@@ -1,12 +1,12 @@
--- Shards with ULIDs: what locks a shard, and how its next ULIDs are taken.
+-- Shards with ULIDs (mode "blocking"): what locks a shard, and how its next ULIDs are taken.
 --
--- A shard's row in the table of shards is locked FOR UPDATE until the transaction ends. Writers of one shard take turns;
--- those of other shards do not wait.
+-- A shard's row in the table of shards is locked FOR UPDATE until the transaction ends. Writers of one shard take
+-- turns; those of other shards do not wait. The first writer of a new shard also locks the feed's row, FOR SHARE.
 
 -- name: lock_shard
 -- A locking read comes before an INSERT, because a shard's row is inserted only once, and a locking read leaves no dead
--- version of the row behind. The transaction's id is for advance_shard: a statement outside of a transaction has an id of
--- its own.
+-- version of the row behind. The transaction's id is for advance_shard: a statement outside of a transaction has an id
+-- of its own.
 SELECT time_ms, ulid_high, ulid_low, witness, {{now}}, pg_current_xact_id()::text
 FROM {{table "shards"}} WHERE feed = :feed AND shard = :shard FOR UPDATE
 
@@ -40,28 +40,44 @@ set_config(:setting, CASE WHEN current_setting(:setting) <> '0'
   THEN current_setting(:setting) ELSE CAST(:to AS text) END, true)
 
 -- name: take_shard
--- It calls the feed's function with the id of the transaction. The function fails in another one. lock_timeout is set back
--- when the function has returned; if there is an error, the rollback sets it back.
+-- It calls the feed's function with the id of the transaction. The function fails in another one. lock_timeout is set
+-- back when the function has returned; if there is an error, the rollback sets it back.
 SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST(:wait AS text), true), current_setting('fsync'),
   current_setting('full_page_writes')
 FROM {{table (print "lock_" .Name)}}(CAST(:shard AS bigint),
   CASE WHEN CAST(:hint AS bigint) <> 0 THEN to_timestamp(CAST(:hint AS bigint) / 1000.0) END, CAST(:word AS text),
   CAST(:transaction AS text))
 
+-- name: usable
+-- A transaction that cannot continue refuses every statement.
+SELECT 1
+
 -- name: nonces
 -- It needs no lock: a transaction sees what it has written, whatever its snapshot, and no other transaction writes its
 -- nonces.
 SELECT witness FROM {{table "shards"}} WHERE feed = :feed AND shard = :shard
 
+-- name: ulid
+-- The ULID with these halves.
+{{if eq .ULIDs.Position.Type "uuid"}}CAST(encode(int8send(:high) || int8send(:low), 'hex') AS uuid){{else -}}
+int8send(:high) || int8send(:low){{end}}
+
+-- name: millis
+-- The time of a ULID. Zeros are appended, because a bytea may be too short.
+('x' || encode(substr({{if eq .ULIDs.Position.Type "uuid"}}uuid_send(:ulid){{else}}:ulid{{end}} ||
+  decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint
+
 -- name: lock_function
 -- takes ULIDs of a shard, and the shard for the rest of the transaction
 --
--- It stores what it has taken in a setting that is local to the transaction. The setting ends with the transaction, and a
--- rollback to a savepoint restores it. So ulid_function cannot return a ULID that does not belong to its caller any more.
+-- It stores what it has taken in a setting that is local to the transaction. The setting ends with the transaction, and
+-- a rollback to a savepoint restores it. So ulid_function cannot return a ULID that does not belong to its caller any
+-- more.
 --
--- The row of the feed is read FOR SHARE: what drops the feed writes this row first, waits, and then sees the row that is
--- made here. The greatest ULID is read by a statement of its own, which sees what whoever had the shard has left.
--- SERIALIZABLE would take the writers of all shards that share a page of the index for writers of one.
+-- The row of the feed is read FOR SHARE: what drops the feed writes this row first, waits, and then sees the row that
+-- is made here. The greatest ULID is read by a statement of its own, which sees what the transaction that had the shard
+-- before has committed. SERIALIZABLE would take the writers of all shards that share a page of the index for writers of
+-- one.
 CREATE OR REPLACE FUNCTION {{table (print "lock_" .Name)}}(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL,
   word text DEFAULT NULL, transaction_id text DEFAULT NULL,
   OUT ulid {{.ULIDs.Position.Type}}, OUT ulid_high bigint, OUT ulid_low bigint)
@@ -176,7 +192,7 @@ BEGIN
 END $rowfeed$
 
 -- name: revoke_shard_functions
--- who may write to the feed is to be said
+-- a role takes ULIDs only with a right that it was granted
 REVOKE ALL ON FUNCTION {{table (print "lock_" .Name)}}(bigint, timestamptz, text, text),
   {{table (print "ulid_" .Name)}}(bigint, bigint) FROM PUBLIC
 

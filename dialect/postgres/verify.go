@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -17,13 +18,13 @@ func keyTables(f *dialect.Feed) []feedtype.TableName {
 	return []feedtype.TableName{f.Changes(), f.Positions()}
 }
 
-// Verify implements [dialect.Schema]. It checks tables, functions and triggers, also on every partition.
-func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+// Verify implements [dialect.Core]. It checks tables, functions and triggers, also on every partition.
+func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	var problems []string
 	for _, table := range keyTables(f) {
 		var there bool
-		if err := dialect.One(ctx, q, d, exists, dialect.Args{"table": dialect.Qualified(d, table)},
-			&there); err != nil {
+		if err := dialect.One(ctx, q, syntax, statement(capture, "exists"),
+			dialect.Args{"table": dialect.Qualified(syntax, table)}, &there); err != nil {
 			return nil, err
 		}
 		if !there {
@@ -60,9 +61,9 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	}
 	for _, suffix := range suffixes(f) {
 		var state, body string
-		err := dialect.One(ctx, q, d, capture.For(d, f, "function_state"), dialect.Args{
+		err := dialect.One(ctx, q, syntax, capture.For(syntax, f, "function_state"), dialect.Args{
 			"function": d.function(f, suffix) + "()", "own_path": ownPath(f, suffix),
-			"written": dialect.Qualified(d, written), "source": dialect.Qualified(d, t.Name),
+			"written": dialect.Qualified(syntax, written), "source": dialect.Qualified(syntax, t.Name),
 		}, &state, &body)
 		if state != "missing" && !dialect.SameText(body, bodyOf(d.functionStep(f, suffix).SQL)) {
 			state = "changed"
@@ -88,8 +89,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	for i, table := range tables {
 		for _, suffix := range suffixes(f) {
 			var state string
-			err := dialect.One(ctx, q, d, capture.For(d, f, "trigger_state"), dialect.Args{
-				"table": dialect.Qualified(d, table), "trigger": f.Object(suffix),
+			err := dialect.One(ctx, q, syntax, capture.For(syntax, f, "trigger_state"), dialect.Args{
+				"table": dialect.Qualified(syntax, table), "trigger": f.Object(suffix),
 				"function": d.function(f, suffix) + "()", "fires": fires[suffix],
 			}, &state)
 			switch {
@@ -111,11 +112,9 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	return problems, nil
 }
 
-var exists = statement(capture, "exists")
-
-// Repair implements [dialect.Schema]. It first gives rowfeed's key columns the present types of the source's,
+// Repair implements [dialect.Core]. It first gives rowfeed's key columns the present types of the source's,
 // and then runs FeedUp again. All of it is one transaction.
-func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
+func (d database) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	t *dialect.Table) ([]dialect.Step, error) {
 	unfit, err := d.misfits(ctx, q, f, t)
 	if err != nil {
@@ -124,8 +123,8 @@ func (d Dialect) Repair(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	var steps []dialect.Step
 	for _, m := range unfit {
 		steps = append(steps, d.step(f, "declare_key", dialect.Args{
-			"table":  dialect.SQL(dialect.Qualified(d, m.table)),
-			"column": dialect.SQL(d.Quote(m.column)), "type": dialect.SQL(m.decl),
+			"table":  dialect.SQL(dialect.Qualified(syntax, m.table)),
+			"column": dialect.SQL(quote(m.column)), "type": dialect.SQL(m.decl),
 		}))
 	}
 	up, err := d.FeedUp(f, t)
@@ -140,7 +139,7 @@ type misfit struct {
 
 // misfits compares the declarations of the key columns. If a key fits the source but not rowfeed's tables, the
 // user's write fails.
-func (d Dialect) misfits(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]misfit, error) {
+func (d database) misfits(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]misfit, error) {
 	var all []misfit
 	for _, name := range keyTables(f) {
 		own, err := d.Describe(ctx, q, name)
@@ -158,4 +157,33 @@ func (d Dialect) misfits(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		}
 	}
 	return all, nil
+}
+
+// formerSchema returns the schema that a function's body names for one of rowfeed's tables, if that is not the
+// table's present schema. If a schema is renamed, its functions move with it, but their bodies stay as they
+// are.
+func (d database) formerSchema(body string, table feedtype.TableName) string {
+	before, _, found := strings.Cut(body, "."+quote(table.Name))
+	if !found || !strings.HasSuffix(before, `"`) {
+		return ""
+	}
+	before = strings.ReplaceAll(strings.TrimSuffix(before, `"`), `""`, "\x00")
+	schema := strings.ReplaceAll(before[strings.LastIndexByte(before, '"')+1:], "\x00", `"`)
+	if schema == table.Schema {
+		return ""
+	}
+	return schema
+}
+
+// differs says why a function is not the one that rowfeed makes.
+func (d database) differs(
+	f *dialect.Feed, function, body string, table feedtype.TableName, otherwise, consequence string,
+) string {
+	former := d.formerSchema(body, table)
+	if former == "" {
+		return otherwise
+	}
+	return fmt.Sprintf("function %s names schema %s, and rowfeed's tables are in schema %s, as when the schema was "+
+		"renamed: %s; run `rowfeed feed upgrade %s --schema %s`",
+		function, former, f.Names.Schema, consequence, f.Name, f.Names.Schema)
 }

@@ -16,21 +16,21 @@ var captureFile string
 var capture = dialect.NewStatements(captureFile)
 
 // steps returns statements of capture.sql without arguments.
-func (d Dialect) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
+func (d database) steps(f *dialect.Feed, names ...string) (steps []dialect.Step) {
 	for _, name := range names {
-		steps = append(steps, capture.Step(d, f, name, nil))
+		steps = append(steps, capture.Step(syntax, f, name, nil))
 	}
 	return steps
 }
 
 // quoted returns an argument that is a quoted name.
-func (d Dialect) quoted(arg, name string) dialect.Args {
-	return dialect.Args{arg: dialect.SQL(d.Quote(name))}
+func (d database) quoted(arg, name string) dialect.Args {
+	return dialect.Args{arg: dialect.SQL(quote(name))}
 }
 
-// FeedUp implements [dialect.Schema]. Its steps run in one transaction, so a table is never without its
+// FeedUp implements [dialect.Core]. Its steps run in one transaction, so a table is never without its
 // triggers.
-func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
+func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	steps := append(d.tables(f, t), d.rowColumns(f, t)...)
 	if f.Capture != feedtype.CaptureTrigger {
 		return steps, nil
@@ -40,12 +40,12 @@ func (d Dialect) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, erro
 		return nil, err
 	}
 	for _, tr := range triggers {
-		steps = append(steps, capture.Step(d, f, "drop_older_trigger", d.quoted("name", tr.name)), tr.step)
+		steps = append(steps, capture.Step(syntax, f, "drop_older_trigger", d.quoted("name", tr.name)), tr.step)
 	}
 	return steps, nil
 }
 
-func (d Dialect) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if f.Outbox {
 		return d.steps(f, "outbox", "outbox_index", "places")
 	}
@@ -53,7 +53,7 @@ func (d Dialect) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if isRowID(f, t) {
 		shape = ""
 	}
-	steps := append(d.steps(f, "changes"), capture.Step(d, f, "positions", dialect.Args{"shape": shape}))
+	steps := append(d.steps(f, "changes"), capture.Step(syntax, f, "positions", dialect.Args{"shape": shape}))
 	steps = append(steps, d.steps(f, "position_index", "deleted_index")...)
 	if f.ByBucket() {
 		steps = append(steps, d.steps(f, "bucket_index")...)
@@ -69,11 +69,12 @@ func isRowID(f *dialect.Feed, t *dialect.Table) bool {
 	})
 }
 
-// BucketIndex implements [dialect.Schema]. The index is made or dropped in one transaction, which keeps other
+// BucketIndex implements [dialect.Placing]. The index is made or dropped in one transaction, which keeps other
 // writers out.
-func (d Dialect) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
+func (d database) BucketIndex(ctx context.Context, q dialect.Querier, f *dialect.Feed) ([]dialect.Step, error) {
 	var there bool
-	if err := dialect.One(ctx, q, d, capture.For(d, f, "has_bucket_index"), dialect.Args{"index": f.Object("bucket")},
+	if err := dialect.One(ctx, q, syntax, capture.For(syntax, f, "has_bucket_index"),
+		dialect.Args{"index": f.Object("bucket")},
 		&there); err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func rowIndexes(f *dialect.Feed) (position, waiting string) {
 }
 
 // rowColumns adds the columns and indexes that the user's table lacks.
-func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.Step) {
+func (d database) rowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.Step) {
 	if !f.InRows() {
 		return nil
 	}
@@ -99,24 +100,24 @@ func (d Dialect) rowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.
 }
 
 // dropRowColumns drops only the columns that rowfeed added.
-func (d Dialect) dropRowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.Step) {
+func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.Step) {
 	if !f.InRows() || t == nil {
 		return nil
 	}
 	position, waiting := rowIndexes(f)
 	for _, name := range []string{position, waiting} {
-		steps = append(steps, capture.Step(d, f, "drop_index", d.quoted("index", name)))
+		steps = append(steps, capture.Step(syntax, f, "drop_index", d.quoted("index", name)))
 	}
 	for _, name := range f.Added {
 		if t.Column(name) != nil {
-			steps = append(steps, capture.Step(d, f, "drop_column", d.quoted("column", name)))
+			steps = append(steps, capture.Step(syntax, f, "drop_column", d.quoted("column", name)))
 		}
 	}
 	return steps
 }
 
-// DeleteRow implements [dialect.Schema] by two statements: in SQLite, WITH cannot change rows.
-func (d Dialect) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(d, f) }
+// DeleteRow implements [dialect.Publishing] by two statements: in SQLite, WITH cannot change rows.
+func (d database) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(syntax, f) }
 
 type trigger struct {
 	name string
@@ -124,13 +125,13 @@ type trigger struct {
 }
 
 // triggers returns the triggers as rowfeed makes them.
-func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) (all []trigger, err error) {
+func (d database) triggers(f *dialect.Feed, t *dialect.Table) (all []trigger, err error) {
 	names := []string{"capture_inserts", "capture_updates", "capture_deletes"}
 	if f.Outbox {
 		names = []string{"record_inserts", "record_updates"}
 	}
 	for i, name := range names {
-		all = append(all, trigger{d.TriggerNames(f)[i], capture.Step(d, f, name, nil)})
+		all = append(all, trigger{triggerNames(f)[i], capture.Step(syntax, f, name, nil)})
 	}
 	if f.Outbox {
 		return all, nil
@@ -142,9 +143,10 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) (all []trigger, err
 	for i, event := range []string{"insert", "update"} {
 		var records []dialect.Built
 		for _, same := range replaced {
-			records = append(records, capture.For(d, f, "record_replaced_by_"+event).With(dialect.Args{"same": same}))
+			records = append(records,
+				capture.For(syntax, f, "record_replaced_by_"+event).With(dialect.Args{"same": same}))
 		}
-		all = append(all, trigger{d.TriggerNames(f)[3+i], capture.Step(d, f, "capture_replaced_by_"+event+"s",
+		all = append(all, trigger{triggerNames(f)[3+i], capture.Step(syntax, f, "capture_replaced_by_"+event+"s",
 			dialect.Args{"records": dialect.Joined(";\n  ", records)})})
 	}
 	return all, nil
@@ -152,7 +154,7 @@ func (d Dialect) triggers(f *dialect.Feed, t *dialect.Table) (all []trigger, err
 
 // replaced returns, for each unique index, the condition that a row has the values of the row which is about to be
 // written. The key's own index is left out.
-func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table) (conditions []dialect.Built, err error) {
+func (d database) replaced(f *dialect.Feed, t *dialect.Table) (conditions []dialect.Built, err error) {
 	for _, ix := range t.Unique {
 		if f.KeyedBy(ix) {
 			continue
@@ -169,31 +171,31 @@ func (d Dialect) replaced(f *dialect.Feed, t *dialect.Table) (conditions []diale
 			if column := t.Column(c.Name); column != nil && column.Default != "" {
 				name, args["default"] = "same_value_or_default", dialect.SQL(column.Default)
 			}
-			same = append(same, capture.For(d, f, name).With(args))
+			same = append(same, capture.For(syntax, f, name).With(args))
 		}
 		conditions = append(conditions, dialect.Joined(" AND ", same))
 	}
 	if t.RowID != "" {
 		conditions = append(conditions,
-			capture.For(d, f, "same_rowid").With(dialect.Args{"rowid": dialect.SQL(t.RowID)}))
+			capture.For(syntax, f, "same_rowid").With(dialect.Args{"rowid": dialect.SQL(t.RowID)}))
 	}
 	return conditions, nil
 }
 
-// TriggerNames implements [dialect.Schema]. It also names triggers that the table may not need.
-func (Dialect) TriggerNames(f *dialect.Feed) (names []string) {
+// triggerNames is [dialect.Dialect].TriggerNames. It also names triggers that the table may not need.
+func triggerNames(f *dialect.Feed) (names []string) {
 	for _, suffix := range []string{"insert", "update", "delete", "insert_replace", "update_replace"} {
 		names = append(names, f.Object(suffix))
 	}
 	return names
 }
 
-// FeedDown implements [dialect.Schema]. SQLite drops the triggers with their table, so the steps have IF
+// FeedDown implements [dialect.Core]. SQLite drops the triggers with their table, so the steps have IF
 // EXISTS.
-func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
+func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps := d.dropRowColumns(f, t)
-	for _, name := range d.TriggerNames(f) {
-		steps = append(steps, capture.Step(d, f, "drop_trigger", d.quoted("name", name)))
+	for _, name := range triggerNames(f) {
+		steps = append(steps, capture.Step(syntax, f, "drop_trigger", d.quoted("name", name)))
 	}
 	if f.Outbox {
 		return append(steps, d.steps(f, "drop_outbox", "drop_places")...)
@@ -201,11 +203,11 @@ func (d Dialect) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	return append(steps, d.steps(f, "drop_changes", "drop_positions")...)
 }
 
-// Verify implements [dialect.Schema]. SQLite keeps the text of every trigger, which Verify compares with that
+// Verify implements [dialect.Core]. SQLite keeps the text of every trigger, which Verify compares with that
 // of FeedUp. If a unique index was added since, the text of the triggers for OR REPLACE differs.
-func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
+func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed, t *dialect.Table) ([]string, error) {
 	have := map[string]string{}
-	_, err := dialect.All(ctx, q, d, statement(schema, "made"), nil,
+	_, err := dialect.All(ctx, q, syntax, statement(schema, "made"), nil,
 		func(rows dialect.Rows) (struct{}, error) {
 			var name, text string
 			err := rows.Scan(&name, &text)
@@ -244,8 +246,8 @@ func (d Dialect) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	return problems, nil
 }
 
-// Repair implements [dialect.Schema]. It runs FeedUp again, in one transaction, so no change goes uncaptured.
-func (d Dialect) Repair(_ context.Context, _ dialect.Querier, f *dialect.Feed,
+// Repair implements [dialect.Core]. It runs FeedUp again, in one transaction, so no change goes uncaptured.
+func (d database) Repair(_ context.Context, _ dialect.Querier, f *dialect.Feed,
 	t *dialect.Table) ([]dialect.Step, error) {
 	return d.FeedUp(f, t)
 }

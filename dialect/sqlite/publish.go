@@ -14,28 +14,29 @@ var publishFile string
 
 var publishing = dialect.NewStatements(publishFile)
 
-// TxOptions implements [dialect.Publish]. SQLite's transactions are always serializable. Those that only read
-// say so: some drivers can begin every other transaction with the write lock.
-func (Dialect) TxOptions(p dialect.Purpose) *sql.TxOptions {
-	return &sql.TxOptions{ReadOnly: p == dialect.ForRead || p == dialect.ForCheck}
-}
-
 var beginWrite, durability = statement(publishing, "begin_write"), statement(publishing, "durability")
 
-// Settings implements [dialect.Publish]. The first statement takes the write lock.
-func (d Dialect) Settings(p dialect.Purpose, n dialect.Names) []string {
+// Begin implements [dialect.Core]. SQLite's transactions are always serializable. Those that only read say so: some
+// drivers can begin every other transaction with the write lock. The first statement of the others takes the lock.
+func (database) Begin(p dialect.Purpose, n dialect.Names) dialect.Beginning {
 	if p == dialect.ForRead || p == dialect.ForCheck {
-		return nil
+		return dialect.Beginning{Options: &sql.TxOptions{ReadOnly: true}}
 	}
-	sequences := dialect.SQL(dialect.Qualified(d, n.Table("sequences")))
-	return []string{dialect.NewBuilder(d).Fill(beginWrite, dialect.Args{"sequences": sequences})}
+	sequences := dialect.SQL(dialect.Qualified(syntax, n.Table("sequences")))
+	return dialect.Beginning{Options: &sql.TxOptions{},
+		First: []string{dialect.NewBuilder(syntax).Fill(beginWrite, dialect.Args{"sequences": sequences})}}
 }
 
-// Durability implements [dialect.Publish]. It demands synchronous=FULL or EXTRA: with NORMAL, a WAL database
+// Identity implements [dialect.Core]. SQLite has none: a file that was replaced by another one looks the same.
+func (database) Identity(context.Context, dialect.Querier, dialect.Names) (string, error) {
+	return "", nil
+}
+
+// Durability implements [dialect.Core]. It demands synchronous=FULL or EXTRA: with NORMAL, a WAL database
 // loses the newest commits in a power failure.
-func (d Dialect) Durability(ctx context.Context, q dialect.Querier) error {
+func (d database) Durability(ctx context.Context, q dialect.Querier) error {
 	var level int
-	if err := dialect.One(ctx, q, d, durability, nil, &level); err != nil {
+	if err := dialect.One(ctx, q, syntax, durability, nil, &level); err != nil {
 		return err
 	}
 	if level < 2 {
@@ -44,31 +45,27 @@ func (d Dialect) Durability(ctx context.Context, q dialect.Querier) error {
 	return nil
 }
 
-// HasChanges implements [dialect.Publish]. It takes no write lock.
-func (d Dialect) HasChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed, _ dialect.Seqs) (bool, error) {
-	return dialect.HasChanges(ctx, q, d, f, dialect.Seqs{})
-}
-
-// LockSequence implements [dialect.Publish]. It only reads the row: the transaction has the database's only
+// LockSequence implements [dialect.Publishing]. It only reads the row: the transaction has the database's only
 // write lock.
-func (d Dialect) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
+func (d database) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	var s dialect.Sequence
-	err := dialect.One(ctx, tx, d, publishing.For(d, f, "lock_sequence"), dialect.Args{"feed": f.Name}, &s.Value,
+	err := dialect.One(ctx, tx, syntax, publishing.For(syntax, f, "lock_sequence"), dialect.Args{"feed": f.Name},
+		&s.Value,
 		&s.Version, &s.Term, &s.UpdatedAt, &s.Now)
 	return s, err
 }
 
-// TakeChanges implements [dialect.Publish].
-func (d Dialect) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, _ dialect.Seqs,
+// TakeChanges implements [dialect.Publishing].
+func (d database) TakeChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, _ dialect.Seqs,
 	limit int) ([]dialect.Change, error) {
-	b := dialect.NewBuilder(d)
-	query := b.Fill(publishing.For(d, f, "oldest"), dialect.Args{"limit": limit})
+	b := dialect.NewBuilder(syntax)
+	query := b.Fill(publishing.For(syntax, f, "oldest"), dialect.Args{"limit": limit})
 	return dialect.ReadChanges(ctx, tx, f, query, b.Args())
 }
 
-// AssignPositions implements [dialect.Publish] by the statement assign_positions_by_kind or, if no kind was asked for,
-// by up to two statements: assign_positions for the keys that have a row, and assign_tombstones if some have none.
-func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
+// AssignPositions implements [dialect.Publishing] by the statement assign_positions_by_kind or, if no kind was asked
+// for, by up to two statements: assign_positions for the keys that have a row, and assign_tombstones if some have none.
+func (d database) AssignPositions(ctx context.Context, tx dialect.Querier, f *dialect.Feed, as []dialect.Assignment,
 	publishedAt int64) error {
 	assigned := dialect.Assigned(f, as)
 	of, args := "", dialect.Args{"published": publishedAt}
@@ -79,18 +76,18 @@ func (d Dialect) AssignPositions(ctx context.Context, tx dialect.Querier, f *dia
 		args["list"], args["offset"] = assigned.JSON(), assigned.Base+1
 	}
 	if assigned.OtherKinds {
-		_, err := dialect.Exec(ctx, tx, d, publishing.For(d, f, "assign_positions_by_kind"), args)
+		_, err := dialect.Exec(ctx, tx, syntax, publishing.For(syntax, f, "assign_positions_by_kind"), args)
 		return err
 	}
-	n, err := dialect.Exec(ctx, tx, d, publishing.For(d, f, "assign_positions"+of), args)
+	n, err := dialect.Exec(ctx, tx, syntax, publishing.For(syntax, f, "assign_positions"+of), args)
 	if err == nil && n < int64(len(as)) {
-		_, err = dialect.Exec(ctx, tx, d, publishing.For(d, f, "assign_tombstones"+of), args)
+		_, err = dialect.Exec(ctx, tx, syntax, publishing.For(syntax, f, "assign_tombstones"+of), args)
 	}
 	return err
 }
 
-// DeleteChanges implements [dialect.Publish]. It may delete by range: see the statement delete_run.
-func (d Dialect) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
-	return dialect.Exec(ctx, tx, d, publishing.For(d, f, "delete_run"),
+// DeleteChanges implements [dialect.Publishing]. It may delete by range: see the statement delete_run.
+func (d database) DeleteChanges(ctx context.Context, tx dialect.Querier, f *dialect.Feed, seqs []int64) (int64, error) {
+	return dialect.Exec(ctx, tx, syntax, publishing.For(syntax, f, "delete_run"),
 		dialect.Args{"first": seqs[0], "last": seqs[len(seqs)-1]})
 }

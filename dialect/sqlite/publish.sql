@@ -60,7 +60,8 @@ WHERE c.seq BETWEEN :first AND :last AND {{template "has_position_only" .}}
 {{template "upsert" .}}
 
 -- name: assign_positions_by_kind
--- Some keys are republished, hidden or placed: what they had before is looked up.
+-- Some changes have another kind than 0, changed: 1 republished, 2 unpublished, 3 placed. The former position of each
+-- key is looked up.
 {{template "into_positions" .}}
 SELECT {{key "c"}}, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE :offset + j.place END,
   j.shard, {{bucket "j.shard" "/"}}, {{one_of_row "t"}} IS NULL,
@@ -95,7 +96,8 @@ CROSS JOIN {{changes}} c ON c.seq = j.seq
 EXISTS (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "c"}})
 
 -- name: has_position_only
--- If rows hold their positions, nobody knows whether a key without a row was ever shown. It always gets a tombstone.
+-- If rows hold their positions, no query can tell whether a key without a row was ever shown. It always gets a
+-- tombstone.
 {{one_of_row "t"}} IS NULL
 {{- if not .InRows}} AND EXISTS (SELECT 1 FROM {{positions}} old WHERE {{same_key "old" "c"}}){{end}}
 

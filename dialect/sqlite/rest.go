@@ -13,13 +13,13 @@ import (
 // lookAgain is how long a process must have the lock to be listed. Shorter locks are those of normal writes.
 const lookAgain = 100 * time.Millisecond
 
-// Blockers implements [dialect.Rest]. It returns the processes that have the write lock of the file, for which
+// Blockers implements [dialect.Inspection]. It returns the processes that have the write lock of the file, for which
 // publishers wait like all writers. Only one process can have it at a time. SQLite does not know which; the
 // operating system does.
-func (d Dialect) Blockers(ctx context.Context, q dialect.Querier,
+func (d database) Blockers(ctx context.Context, q dialect.Querier,
 	_ *dialect.Feed) ([]dialect.Blocker, *dialect.Unseen, error) {
 	var path string
-	if err := dialect.One(ctx, q, d, statement(publishing, "file"), nil, &path); err != nil {
+	if err := dialect.One(ctx, q, syntax, statement(publishing, "file"), nil, &path); err != nil {
 		return nil, nil, err
 	}
 	if path == "" { // in memory
@@ -50,13 +50,14 @@ func (d Dialect) Blockers(ctx context.Context, q dialect.Querier,
 	return found, nil, nil
 }
 
-// Backlog implements [dialect.Rest].
-func (d Dialect) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int,
+// Backlog implements [dialect.Inspection].
+func (d database) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int,
 	shard ...int) (count, age int64, err error) {
-	b := dialect.NewBuilder(d)
-	since, oldest := dialect.OldestWaiting(d, b, f, shard)
-	query := b.Fill(publishing.For(d, f, "backlog"), dialect.Args{"count": dialect.SQL(dialect.CountWaiting(d, f, limit)),
-		"since": dialect.SQL(since), "oldest": dialect.SQL(oldest)})
+	b := dialect.NewBuilder(syntax)
+	since, oldest := dialect.OldestWaiting(syntax, b, f, shard)
+	query := b.Fill(publishing.For(syntax, f, "backlog"), dialect.Args{
+		"count": dialect.SQL(dialect.CountWaiting(syntax, f, limit)), "since": dialect.SQL(since),
+		"oldest": dialect.SQL(oldest)})
 	err = dialect.QueryRow(ctx, q, query, b.Args(), &count, &age)
 	return count, age, err
 }
@@ -81,9 +82,9 @@ const (
 	constraintUnique     = codeConstraint | 8<<8
 )
 
-// Classify implements [dialect.Rest] by the result code. SQLite has one code for all errors in the text of a
+// Classify implements [dialect.Core] by the result code. SQLite has one code for all errors in the text of a
 // statement. A missing table is one of them, and the only one that rowfeed's statements can have.
-func (Dialect) Classify(err error) dialect.Class {
+func (database) Classify(err error) dialect.Class {
 	if errors.Is(err, dialect.ErrNoTable) {
 		return dialect.ClassUndefined
 	}

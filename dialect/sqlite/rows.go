@@ -15,17 +15,17 @@ var rowsFile string
 
 var inRows = dialect.NewStatements(rowsFile)
 
-// PlaceRows implements [dialect.Publish] by one UPDATE, because the transaction has the only write lock.
-func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int, base int64,
-	shard func([]any) (int, error)) (int, []any, error) {
+// PlaceRows implements [dialect.Placing] by one UPDATE, because the transaction has the only write lock.
+func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+	base int64, shard func([]any) (int, error)) (int, []any, error) {
 	if !f.InRows() {
 		return 0, nil, nil
 	}
-	waiting := dialect.WaitingPart(d, f, after)
+	waiting := dialect.WaitingPart(syntax, f, after)
 	args := dialect.Args{"base": base, "waiting": waiting, "limit": limit}
 	if f.Sharded() {
 		var shards []byte
-		err := dialect.EachKey(ctx, tx, d, f, inRows.For(d, f, "waiting_keys"),
+		err := dialect.EachKey(ctx, tx, syntax, f, inRows.For(syntax, f, "waiting_keys"),
 			dialect.Args{"waiting": waiting, "limit": limit}, 0, func(_ []string, key []any) error {
 				s, err := shard(key)
 				shards = fmt.Appendf(shards, "%05d", s)
@@ -36,36 +36,37 @@ func (d Dialect) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.F
 		}
 		args["shards"] = shards
 	}
-	n, err := dialect.Exec(ctx, tx, d, inRows.For(d, f, "place_rows"), args)
+	n, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, "place_rows"), args)
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
-	_, err = dialect.Exec(ctx, tx, d, inRows.For(d, f, "clear_positions"), dialect.Args{"base": base, "last": base + n})
+	_, err = dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, "clear_positions"),
+		dialect.Args{"base": base, "last": base + n})
 	if err != nil {
 		return 0, nil, err
 	}
-	last, err := dialect.KeyAt(ctx, tx, d, f, base+n)
+	last, err := dialect.KeyAt(ctx, tx, syntax, f, base+n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return int(n), nil, nil // a trigger set the position back to NULL; the publisher notices that
 	}
 	return int(n), last, err
 }
 
-// ResetRows implements [dialect.Publish].
-func (d Dialect) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
+// ResetRows implements [dialect.Placing].
+func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
 	args []any) (int64, error) {
-	return tx.Exec(ctx, inRows.For(d, f, "reset_rows").String()+" "+where, args...)
+	return tx.Exec(ctx, inRows.For(syntax, f, "reset_rows").String()+" "+where, args...)
 }
 
-// SetShards implements [dialect.Publish]. It writes one key after the other.
-func (d Dialect) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
+// SetShards implements [dialect.Placing]. It writes one key after the other.
+func (d database) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
 	places []dialect.Sharded) (written int64, err error) {
 	for _, p := range places {
 		name, args := "set_shards_of_rows", dialect.Args{"shard": p.Shard, "position": p.Position}
 		if !rows {
 			name, args["bucket"] = "set_shards", dialect.Bucket(p.Shard, f.DataShards)
 		}
-		n, err := dialect.Exec(ctx, tx, d, inRows.For(d, f, name), args)
+		n, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, name), args)
 		if err != nil {
 			return 0, err
 		}

@@ -22,35 +22,33 @@ var schemaFile string
 
 var schema = dialect.NewStatements(schemaFile)
 
-// Migrations implements [dialect.Schema].
-func (d Dialect) Migrations(n dialect.Names) []dialect.Migration {
-	return []dialect.Migration{dialect.FirstMigration(d, n, schema)}
-}
+// CurrentSchema implements [dialect.Core]. A trigger can neither write into another database file nor name one.
+func (database) CurrentSchema(context.Context, dialect.Querier) (string, error) { return "", nil }
 
-// SchemaVersion implements [dialect.Schema].
-func (d Dialect) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
+// SchemaVersion implements [dialect.Core].
+func (d database) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
 	t := n.Table("schema_version")
 	if !isMain(t.Schema) {
 		return 0, fmt.Errorf("schema %q: on SQLite rowfeed's tables are in the main database", t.Schema)
 	}
 	var tables int
-	err := dialect.One(ctx, q, d, statement(schema, "has_schema"), dialect.Args{"table": t.Name}, &tables)
+	err := dialect.One(ctx, q, syntax, statement(schema, "has_schema"), dialect.Args{"table": t.Name}, &tables)
 	if err != nil || tables == 0 {
 		return 0, err
 	}
-	newest, err := schema.Render(d, n, "version")
+	newest, err := schema.Render(syntax, n, "version")
 	if err != nil {
 		return 0, err
 	}
 	var version sql.NullInt64
-	err = dialect.One(ctx, q, d, newest, nil, &version)
+	err = dialect.One(ctx, q, syntax, newest, nil, &version)
 	return int(version.Int64), err
 }
 
 func isMain(schema string) bool { return schema == "" || strings.EqualFold(schema, "main") }
 
-// WithSchemaLock implements [dialect.Schema] by one transaction, which has the write lock from its begin.
-func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names,
+// WithSchemaLock implements [dialect.Core] by one transaction, which has the write lock from its begin.
+func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names,
 	fn func(dialect.Querier) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -58,7 +56,7 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names
 	}
 	defer conn.Close()
 	q := dialect.On(conn)
-	if _, err := dialect.Exec(ctx, q, d, statement(schema, "lock_schema"), nil); err != nil {
+	if _, err := dialect.Exec(ctx, q, syntax, statement(schema, "lock_schema"), nil); err != nil {
 		return err
 	}
 	err = fn(q)
@@ -78,8 +76,8 @@ func (d Dialect) WithSchemaLock(ctx context.Context, db *sql.DB, _ dialect.Names
 	return err
 }
 
-// Describe implements [dialect.Schema]. It reads columns and unique indexes from the pragmas.
-func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.TableName) (*dialect.Table, error) {
+// Describe implements [dialect.Core]. It reads columns and unique indexes from the pragmas.
+func (d database) Describe(ctx context.Context, q dialect.Querier, t feedtype.TableName) (*dialect.Table, error) {
 	table := &dialect.Table{AnyCase: true}
 	if !isMain(t.Schema) {
 		table.Name = t
@@ -92,7 +90,7 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		return table, nil
 	}
 	var kind, ddl string
-	err := dialect.One(ctx, q, d, statement(schema, "table_or_view"), dialect.Args{"table": t.Name}, &kind,
+	err := dialect.One(ctx, q, syntax, statement(schema, "table_or_view"), dialect.Args{"table": t.Name}, &kind,
 		&table.Name.Name, &ddl)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: %s", dialect.ErrNoTable, t.Name)
@@ -104,7 +102,7 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 	name := dialect.Args{"table": table.Name.Name}
 	var listed string
 	var withoutRowid, strict int
-	err = dialect.One(ctx, q, d, statement(schema, "kind_of_table"), name, &listed, &withoutRowid, &strict)
+	err = dialect.One(ctx, q, syntax, statement(schema, "kind_of_table"), name, &listed, &withoutRowid, &strict)
 	if err != nil {
 		return nil, err
 	}
@@ -116,14 +114,14 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 		table.Refusals = append(table.Refusals, "it is a "+listed+" table, on which triggers do not fire")
 	}
 	var pk []string
-	table.Columns, err = dialect.All(ctx, q, d, statement(schema, "columns"), name,
+	table.Columns, err = dialect.All(ctx, q, syntax, statement(schema, "columns"), name,
 		func(rows dialect.Rows) (c dialect.Column, err error) {
 			var notNull, inKey, hidden int
 			var otherwise string
 			if err := rows.Scan(&c.Name, &c.Type, &notNull, &inKey, &otherwise, &hidden); err != nil {
 				return c, err
 			}
-			c = d.KeyColumn(c.Name, c.Type)
+			c = keyColumn(c.Name, c.Type)
 			if notNull == 1 {
 				c.Default = otherwise
 			}
@@ -156,7 +154,7 @@ func (d Dialect) Describe(ctx context.Context, q dialect.Querier, t feedtype.Tab
 	if err := d.describeUnique(ctx, q, table, pk); err != nil {
 		return nil, err
 	}
-	table.Indexes, err = dialect.All(ctx, q, d, statement(schema, "indexes"), name,
+	table.Indexes, err = dialect.All(ctx, q, syntax, statement(schema, "indexes"), name,
 		func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 	if err != nil {
 		return nil, err
@@ -183,13 +181,9 @@ func hiddenRowID(columns []dialect.Column) string {
 	return ""
 }
 
-// MaxColumns implements [dialect.Schema]. Both are SQLITE_MAX_COLUMN, unless SQLite was built with another
-// value.
-func (Dialect) MaxColumns() (answered, declared int) { return 2000, 2000 }
-
-// KeyColumn implements [dialect.Schema]. A BLOB column has kind Binary. In all other columns each value has its
+// keyColumn is [dialect.Codec].KeyColumn. A BLOB column has kind Binary. In all other columns each value has its
 // own type. A declaration without a collation gets the explicit default, BINARY.
-func (Dialect) KeyColumn(name, declaration string) dialect.Column {
+func keyColumn(name, declaration string) dialect.Column {
 	c := dialect.Column{Name: name, Type: declaration, Decl: declaration, Kind: feedtype.Dynamic,
 		Exact: exact(declaration)}
 	if strings.Contains(strings.ToUpper(declaration), "BLOB") {
@@ -216,20 +210,13 @@ func exact(declaration string) bool {
 	return decl != "" && decl != "ANY" && !strings.Contains(decl, "BLOB")
 }
 
-// indexMade returns the expression index_made for an index, whose name is an expression.
-func indexMade(name string) string {
-	return dialect.NewBuilder(Dialect{}).Fill(indexStatement, dialect.Args{"index": dialect.SQL(name)})
-}
-
-var indexStatement = statement(schema, "index_made")
-
-func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *dialect.Table, pk []string) error {
+func (d database) describeUnique(ctx context.Context, q dialect.Querier, table *dialect.Table, pk []string) error {
 	type listed struct {
 		name, origin string
 		partial      bool
 		made         string
 	}
-	indexes, err := dialect.All(ctx, q, d, statement(schema, "unique_indexes"),
+	indexes, err := dialect.All(ctx, q, syntax, statement(schema, "unique_indexes"),
 		dialect.Args{"table": table.Name.Name, "index": dialect.SQL("pragma_index_list.name")},
 		func(rows dialect.Rows) (l listed, err error) {
 			return l, rows.Scan(&l.name, &l.origin, &l.partial, &l.made)
@@ -245,10 +232,10 @@ func (d Dialect) describeUnique(ctx context.Context, q dialect.Querier, table *d
 	}
 	for _, l := range indexes {
 		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial, Made: l.made}
-		ix.Columns, err = dialect.All(ctx, q, d, statement(schema, "index_columns"), dialect.Args{"index": l.name},
+		ix.Columns, err = dialect.All(ctx, q, syntax, statement(schema, "index_columns"), dialect.Args{"index": l.name},
 			func(rows dialect.Rows) (c dialect.IndexColumn, err error) {
 				err = rows.Scan(&c.Name, &c.Collation)
-				c.Collation, c.Exact = d.Quote(c.Collation), c.Collation == "BINARY"
+				c.Collation, c.Exact = quote(c.Collation), c.Collation == "BINARY"
 				return c, err
 			})
 		if err != nil {
@@ -267,9 +254,9 @@ var (
 
 // updateTriggers returns the triggers that fire when feed_sync_id is written. It looks only at the text before
 // the triggers' bodies.
-func (d Dialect) updateTriggers(ctx context.Context, q dialect.Querier, table string) ([]string, error) {
+func (d database) updateTriggers(ctx context.Context, q dialect.Querier, table string) ([]string, error) {
 	type trigger struct{ name, text string }
-	all, err := dialect.All(ctx, q, d, statement(schema, "triggers"), dialect.Args{"table": table},
+	all, err := dialect.All(ctx, q, syntax, statement(schema, "triggers"), dialect.Args{"table": table},
 		func(rows dialect.Rows) (tr trigger, err error) { return tr, rows.Scan(&tr.name, &tr.text) })
 	var names []string
 	for _, tr := range all {

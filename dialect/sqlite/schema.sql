@@ -1,5 +1,5 @@
--- rowfeed's own tables, in the order in which they are made. Text is compared byte by byte. Times are microseconds since
--- the Unix epoch. No table has AUTOINCREMENT, which would leave SQLite's table sqlite_sequence behind forever.
+-- rowfeed's own tables, in the order in which they are made. Text is compared byte by byte. Times are microseconds
+-- since the Unix epoch. No table has AUTOINCREMENT, which would leave SQLite's table sqlite_sequence behind forever.
 
 -- name: schema_version
 CREATE TABLE {{table "schema_version"}} (

@@ -18,9 +18,9 @@ var shardsFile string
 
 var shards = dialect.NewStatements(shardsFile)
 
-// LockShard implements [dialect.ULID]. Its INSERT takes the database's only write lock, also if the row exists.
+// LockShard implements [dialect.Locks]. Its INSERT takes the database's only write lock, also if the row exists.
 // It fails in a transaction that has read before another one wrote.
-func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+func (d database) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
 	bounds dialect.LockBounds) (dialect.Shard, error) {
 	if err := d.Usable(ctx, tx); err != nil {
 		return dialect.Shard{}, err
@@ -30,7 +30,7 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 	}
 	args := dialect.Args{"feed": f.Name, "shard": shard}
 	err := waiting(ctx, tx, bounds, func(ctx context.Context) error {
-		_, err := dialect.Exec(ctx, tx, d, shards.For(d, f, "make_shard"), args)
+		_, err := dialect.Exec(ctx, tx, syntax, shards.For(syntax, f, "make_shard"), args)
 		return err
 	})
 	if isBusy(err) {
@@ -40,7 +40,7 @@ func (d Dialect) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.F
 		return dialect.Shard{}, err
 	}
 	row := dialect.Shard{Shard: shard}
-	err = dialect.One(ctx, tx, d, shards.For(d, f, "lock_shard"), args, row.Dest()...)
+	err = dialect.One(ctx, tx, syntax, shards.For(syntax, f, "lock_shard"), args, row.Dest()...)
 	return row, err
 }
 
@@ -59,7 +59,7 @@ func waiting(ctx context.Context, tx dialect.Querier, bounds dialect.LockBounds,
 		return fn(ctx)
 	}
 	var millis int64
-	if err := dialect.One(ctx, tx, Dialect{}, sessionBound, nil, &millis); err != nil {
+	if err := dialect.One(ctx, tx, syntax, sessionBound, nil, &millis); err != nil {
 		return err
 	}
 	own, wait := time.Duration(millis)*time.Millisecond, max(bounds.Wait, leastWait)
@@ -95,9 +95,9 @@ func isBusy(err error) bool {
 	return ok && code&0xff == codeBusy && code != busySnapshot
 }
 
-// Usable implements [dialect.ULID]. It begins a transaction. Within another one that fails, and changes
+// Usable implements [dialect.Locks]. It begins a transaction. Within another one that fails, and changes
 // nothing.
-func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
+func (d database) Usable(ctx context.Context, tx dialect.Querier) error {
 	if _, err := tx.Exec(ctx, "BEGIN"); err == nil {
 		if _, err := tx.Exec(ctx, "ROLLBACK"); err != nil {
 			return err
@@ -109,52 +109,51 @@ func (d Dialect) Usable(ctx context.Context, tx dialect.Querier) error {
 	return nil
 }
 
-// TakeShard implements [dialect.ULID]. Durability is a setting of the connection, so it is read here, on the
+// TakeShard implements [dialect.Locks]. Durability is a setting of the connection, so it is read here, on the
 // connection of the writer.
-func (d Dialect) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
+func (d database) TakeShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int,
 	bounds dialect.LockBounds, hintMillis int64, word string) (first dialect.ULIDState, forgetful, err error) {
-	first, err = dialect.TakeLocked(ctx, d, tx, f, shard, bounds, hintMillis, word)
+	first, err = dialect.TakeLocked(ctx, syntax, d, tx, f, shard, bounds, hintMillis, word)
 	return first, d.Durability(ctx, tx), err
 }
 
-// LockNonces implements [dialect.ULID]. It locks the shard, which tells whether there is a transaction.
-func (d Dialect) LockNonces(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (string, error) {
+// LockNonces implements [dialect.Locks]. It locks the shard, which tells whether there is a transaction.
+func (d database) LockNonces(ctx context.Context, tx dialect.Querier, f *dialect.Feed, shard int) (string, error) {
 	row, err := d.LockShard(ctx, tx, f, shard, dialect.LockBounds{})
 	return row.Nonces, err
 }
 
-// AdvanceShard implements [dialect.ULID].
-func (d Dialect) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
+// AdvanceShard implements [dialect.Locks].
+func (d database) AdvanceShard(ctx context.Context, tx dialect.Querier, f *dialect.Feed, locked dialect.Shard,
 	next dialect.ULIDState, nonces string) error {
-	_, err := dialect.Exec(ctx, tx, d, shards.For(d, f, "advance_shard"), dialect.Args{"time": next.TimeMillis,
-		"high": next.High, "low": next.Low, "nonces": nonces, "feed": f.Name, "shard": locked.Shard})
+	_, err := dialect.Exec(ctx, tx, syntax, shards.For(syntax, f, "advance_shard"),
+		dialect.Args{"time": next.TimeMillis,
+			"high": next.High, "low": next.Low, "nonces": nonces, "feed": f.Name, "shard": locked.Shard})
 	return err
 }
 
-// ULIDProblem implements [dialect.ULID]. A BLOB column keeps bytes as they are.
-func (Dialect) ULIDProblem(c *dialect.Column) string {
+// ulidProblem is [dialect.Codec].ULIDProblem. A BLOB column keeps bytes as they are.
+func ulidProblem(c *dialect.Column) string {
 	if c.Kind != feedtype.Binary {
 		return "is declared " + strconv.Quote(c.Type) + ": declare it BLOB"
 	}
 	return ""
 }
 
-// ShardProblem implements [dialect.ULID].
-func (Dialect) ShardProblem(*dialect.Column, bool) (problem, next string) { return "", "" }
+// shardProblem is [dialect.Codec].ShardProblem.
+func shardProblem(*dialect.Column, bool) (problem, next string) { return "", "" }
 
-// NoShard implements [dialect.ULID]. A column can hold values of any type.
-func (Dialect) NoShard(ref string) string { return "typeof(" + ref + ") <> 'integer'" }
+// noShard is [dialect.Codec].NoShard. A column can hold values of any type.
+func noShard(ref string) string { return "typeof(" + ref + ") <> 'integer'" }
 
-// NoULID implements [dialect.ULID]. A column can hold values of any type.
-func (d Dialect) NoULID(u *dialect.ULIDColumns, alias string) string {
-	position := dialect.Ref(d, alias, u.Position.Name)
-	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR " +
-		d.NoShard(dialect.Ref(d, alias, u.Shard.Name)) + ")"
+// noULID is [dialect.Codec].NoULID. A column can hold values of any type.
+func noULID(_ *dialect.ULIDColumns, position, shard string) string {
+	return "(typeof(" + position + ") <> 'blob' OR length(" + position + ") <> 16 OR " + noShard(shard) + ")"
 }
 
-// ULIDsAbove implements [dialect.ULID]. The time of a ULID is its first twelve hexadecimal digits. SQLite
+// ulidsAbove is [dialect.Dialect].ULIDsAbove. The time of a ULID is its first twelve hexadecimal digits. SQLite
 // cannot convert such text to a number, so the expression converts each digit.
-func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low string) {
+func ulidsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low string) {
 	digits := make([]string, 12)
 	for i := range digits {
 		digits[i] = fmt.Sprintf("(instr('0123456789ABCDEF', substr(hex(%s), %d, 1)) - 1 << %d)", ulid, i+1, 44-4*i)
@@ -163,22 +162,22 @@ func (Dialect) ULIDsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low s
 	return timeMillis, "(" + timeMillis + " << 16)", "-1"
 }
 
-// PlaceBehind implements [dialect.ULID] by one statement.
-func (d Dialect) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+// PlaceBehind implements [dialect.Moving] by one statement.
+func (d database) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
 	p dialect.BackfillBatch) (int64, error) {
-	b := dialect.NewBuilder(d)
-	query := dialect.PlaceBehind(d, b, f, p, "\n"+shards.For(d, f, "unless_placed").String())
+	b := dialect.NewBuilder(syntax)
+	query := dialect.PlaceBehind(syntax, b, f, p, "\n"+shards.For(syntax, f, "unless_placed").String())
 	return tx.Exec(ctx, query, b.Args()...)
 }
 
-// MakeULID implements [dialect.ULID]. The ULID is a BLOB.
-func (Dialect) MakeULID(high, low string) string {
+// makeULID is [dialect.Codec].MakeULID. The ULID is a BLOB.
+func makeULID(high, low string) string {
 	return "unhex(printf('%016x%016x', " + high + ", " + low + "))"
 }
 
-// Millis implements [dialect.ULID]. It reads text that SQLite's date functions accept, in UTC, and numbers as
+// millis is [dialect.Codec].Millis. It reads text that SQLite's date functions accept, in UTC, and numbers as
 // seconds of Unix time.
-func (Dialect) Millis(_ dialect.Column, ref string) string {
+func millis(_ dialect.Column, ref string) string {
 	return "CASE typeof(" + ref + ") WHEN 'text' THEN CAST(round((julianday(" + ref +
 		") - 2440587.5) * 86400000) AS INTEGER)" +
 		" WHEN 'integer' THEN CAST(" + ref + " * 1000 AS INTEGER) WHEN 'real' THEN CAST(" + ref +

@@ -7,85 +7,84 @@
 // DESIGN.md has the reasons.
 //
 // The statements are in the files *.sql, with their reasons. capture.sql has the triggers, publish.sql what a publisher
-// locks, rows.sql positions in the rows themselves, outbox.sql and shards.sql feeds with ULIDs. read.go has the
-// statement of a page, absent.go what SQLite does not have.
+// locks, rows.sql positions in the rows themselves, outbox.sql and shards.sql feeds with ULIDs, and pages.sql the
+// statement of a page.
 package sqlite
 
 import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Dialect implements [dialect.Dialect].
-type Dialect struct{}
-
-var _ dialect.Dialect = Dialect{}
-
 // New returns the dialect, which has no settings.
-func New() Dialect { return Dialect{} }
+func New() *dialect.Dialect {
+	var d database
+	// There are no logins, sessions, schemas, partitions and stored functions. A commit is in the file before other
+	// sessions see it. PRAGMA data_version is no Stamp: it does not show commits of the same connection. A process that
+	// can open the file can do everything.
+	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
+		Moving: d, Inspection: d, TriggerNames: triggerNames,
+		ULIDsAbove: ulidsAbove}
+}
 
-// Name implements [dialect.Spelling].
-func (Dialect) Name() string { return "sqlite" }
+// database runs the statements.
+type database struct{}
 
-// Quote implements [dialect.Spelling] with double quotes, as in standard SQL.
-func (Dialect) Quote(ident string) string {
+var syntax = &dialect.Syntax{
+	Name: "sqlite", Quote: quote, Placeholder: placeholder, Literal: literal, Inline: inline,
+	RowValues: true, // SQLite uses an index to compare them
+	// It has a resolution of one millisecond, and works in SQLite 3.0 and later. unixepoch('subsec') is newer than some
+	// clients that fire rowfeed's triggers.
+	Now:   "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000",
+	Frame: frame, Terminate: terminate, InsertNew: dialect.InsertNew, Upsert: dialect.Upsert,
+	Reads: pages, Scan: scan,
+	// Both are SQLITE_MAX_COLUMN, unless SQLite was built with another.
+	MaxAnswered: 2000, MaxDeclared: 2000,
+	Codec: dialect.Codec{Value: value, Param: param, Store: param, KeyColumn: keyColumn,
+		// A ULID is a BLOB.
+		OwnULID:  dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: feedtype.Binary},
+		MakeULID: makeULID, Millis: millis, ULIDProblem: ulidProblem,
+		ShardProblem: shardProblem, NoShard: noShard, NoULID: noULID},
+}
+
+// quote is [dialect.Syntax].Quote with double quotes, as in standard SQL.
+func quote(ident string) string {
 	return `"` + strings.ReplaceAll(ident, `"`, `""`) + `"`
 }
 
-// Literal implements [dialect.Spelling].
-func (Dialect) Literal(text string) string {
+// literal is [dialect.Syntax].Literal.
+func literal(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", "''") + "'"
 }
 
-// RowValues implements [dialect.Spelling]: SQLite uses an index to compare row values.
-func (Dialect) RowValues() bool { return true }
-
-// Frame implements [dialect.Spelling]. The script is one transaction.
-func (Dialect) Frame() (first, last []dialect.Step) {
+// frame is [dialect.Syntax].Frame. The script is one transaction.
+func frame() (first, last []dialect.Step) {
 	return []dialect.Step{{Note: "all or nothing", SQL: "BEGIN IMMEDIATE"}},
 		[]dialect.Step{{Note: "done", SQL: "COMMIT"}}
 }
 
-// Terminate implements [dialect.Spelling] with a semicolon. The sqlite3 shell knows where the body of a trigger
+// terminate is [dialect.Syntax].Terminate with a semicolon. The sqlite3 shell knows where the body of a trigger
 // ends.
-func (Dialect) Terminate(statement string) string { return statement + ";" }
+func terminate(statement string) string { return statement + ";" }
 
-// Placeholder implements [dialect.Spelling].
-func (Dialect) Placeholder(int) string { return "?" }
+// placeholder is [dialect.Syntax].Placeholder.
+func placeholder(int) string { return "?" }
 
-// Inline implements [dialect.Spelling]: SQLite has no round trips to save.
-func (Dialect) Inline(any) (string, bool) { return "", false }
+// inline is [dialect.Syntax].Inline: SQLite has no round trips to save.
+func inline(any) (string, bool) { return "", false }
 
-// Now implements [dialect.Spelling] with a resolution of one millisecond. It works in SQLite 3.0 and later.
-// unixepoch('subsec') is newer than some clients that fire rowfeed's triggers.
-func (Dialect) Now() string {
-	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000"
-}
-
-// Value implements [dialect.Spelling]. It reads a column behind a unary plus. Such an expression has no
+// value is [dialect.Codec].Value. It reads a column behind a unary plus. Such an expression has no
 // declared type, so no driver turns TEXT in a DATETIME column into a time, or 1 in a BOOLEAN column into true.
-func (Dialect) Value(_ dialect.Column, ref string) string { return "+" + ref }
+func value(_ dialect.Column, ref string) string { return "+" + ref }
 
-// Param implements [dialect.Spelling]. It needs no cast, because values have types.
-func (Dialect) Param(_ dialect.Column, placeholder string) string { return placeholder }
-
-// InsertNew implements [dialect.Spelling].
-func (Dialect) InsertNew(table string, columns, values, key []string) string {
-	return dialect.InsertNew(table, columns, values, key)
-}
-
-// Upsert implements [dialect.Spelling].
-func (Dialect) Upsert(table string, columns []string, rows [][]string, key []string) string {
-	return dialect.Upsert(table, columns, rows, key)
-}
-
-// Store implements [dialect.Spelling].
-func (Dialect) Store(_ dialect.Column, placeholder string) string { return placeholder }
+// param is [dialect.Codec].Param. It needs no cast, because values have types.
+func param(_ dialect.Column, placeholder string) string { return placeholder }
 
 // statement returns a statement that depends on nothing.
 func statement(file *dialect.Statements, name string) dialect.Statement {
-	st, err := file.Render(Dialect{}, dialect.Names{}, name)
+	st, err := file.Render(syntax, dialect.Names{}, name)
 	if err != nil {
 		panic(err)
 	}

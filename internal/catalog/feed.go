@@ -46,14 +46,24 @@ func (f *Feed) Reload(ctx context.Context) error {
 		}
 		return f.Store.Fail(feedtype.FeedObject(f.Name), "read its record", err)
 	}
-	records[0].Keep(f.Store.Names)
-	f.Record.Store(records[0])
+	f.SetRecord(records[0])
 	f.layout.Store(nil)
 	return records[0].Unreadable
 }
 
+// SetRecord makes a record the present one. It must not be changed afterwards; a copy of it may.
+func (f *Feed) SetRecord(r *FeedRecord) {
+	r.Keep(f.Store.Names)
+	f.Record.Store(r)
+}
+
 // DialectFeed is the feed as the dialects know it, without delivered columns.
 func (f *Feed) DialectFeed() *dialect.Feed { return f.Record.Load().Feed(f.Store.Names) }
+
+// Statement returns a statement about the feed, of a package's file. It panics if there is none of this name.
+func (f *Feed) Statement(file *dialect.Statements, name string) dialect.Statement {
+	return file.For(f.Store.Dialect.Syntax, f.DialectFeed(), name)
+}
 
 // Describe reads the columns of the feed's table, and keeps the layout for CurrentLayout.
 func (f *Feed) Describe(ctx context.Context, q dialect.Querier) (*Layout, error) {
@@ -122,6 +132,16 @@ func DescribeTable(ctx context.Context, s *store.Store, q dialect.Querier, name 
 	return table, s.Fail(fmt.Sprintf("table %q", name.String()), "describe", err)
 }
 
+// Moved searches for a feed's table that is not where the feed's record says. ok says that it was found in another
+// schema.
+func Moved(ctx context.Context, s *store.Store, q dialect.Querier, r *FeedRecord) (now feedtype.TableName, ok bool,
+	err error) {
+	if s.Dialect.Renames == nil {
+		return now, false, nil
+	}
+	return s.Dialect.Renames.Moved(ctx, q, r.Feed(s.Names))
+}
+
 // DescribeSource describes a feed's table. It refuses a table that is missing or has lost a key column, because such a
 // feed can neither be published nor read.
 func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *FeedRecord) (*dialect.Table, error) {
@@ -131,7 +151,7 @@ func DescribeSource(ctx context.Context, s *store.Store, q dialect.Querier, r *F
 	}
 	table, err := s.Dialect.Describe(ctx, q, r.Source)
 	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
-		now, moved, err := s.Dialect.Moved(ctx, q, r.Feed(s.Names))
+		now, moved, err := Moved(ctx, s, q, r)
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	_ "embed" // for catalog.sql
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,11 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed catalog.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 // The states of a feed.
 const (
@@ -94,14 +100,11 @@ type recordOptions struct {
 // Load reads a feed's record, or all records if name is empty. Of a record that this version cannot read it sets
 // Unreadable.
 func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) ([]*FeedRecord, error) {
-	b := dialect.NewBuilder(s.Dialect)
-	query := `SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns,
-  delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, ` +
-		"data_shards, shard_column, " + store.FailureColumns + "\nFROM " + s.Table("feeds")
+	statement, args := "all", dialect.Args(nil)
 	if name != "" {
-		query += " WHERE name = " + b.Arg(name)
+		statement, args = "one", dialect.Args{"name": name}
 	}
-	return dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (*FeedRecord, error) {
+	return store.All(ctx, s, q, statements, statement, args, func(rows dialect.Rows) (*FeedRecord, error) {
 		var (
 			r                       FeedRecord
 			key, options            string
@@ -250,13 +253,13 @@ func (p *Partitions) Equal(other *Partitions) bool {
 
 // MayBeSoWide refuses a table with more delivered columns than a page can have, or without room for the columns that
 // capture column adds.
-func (r *FeedRecord) MayBeSoWide(d dialect.Dialect, table *dialect.Table) error {
+func (r *FeedRecord) MayBeSoWide(d *dialect.Dialect, table *dialect.Table) error {
 	feed := r.Feed(dialect.Names{})
 	columns := len(r.Columns)
 	if r.Columns == nil {
 		columns = len(feed.Delivered(table))
 	}
-	answered, declared := d.MaxColumns()
+	answered, declared := d.MaxAnswered, d.MaxDeclared
 	most, lacking := answered-dialect.PageColumns(feed), len(feed.MissingColumns(table))
 	cause, next := "", ""
 	switch {

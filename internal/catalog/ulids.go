@@ -14,7 +14,7 @@ import (
 type Problem struct{ What, Next string }
 
 // UlidColumns returns the columns that hold a row's ULID and shard, and their index, or why a table lacks them.
-func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string) (*dialect.ULIDColumns, []Problem) {
+func UlidColumns(d *dialect.Dialect, table *dialect.Table, position, shard string) (*dialect.ULIDColumns, []Problem) {
 	var problems []Problem
 	problem := func(next, format string, args ...any) {
 		problems = append(problems, Problem{fmt.Sprintf(format, args...), next})
@@ -55,7 +55,7 @@ func UlidColumns(d dialect.Dialect, table *dialect.Table, position, shard string
 	}
 	if i < 0 {
 		problem(fmt.Sprintf("run CREATE UNIQUE INDEX %s ON %s (%s, %s)", d.Quote(indexName(table.Name.Name)),
-			dialect.Qualified(d, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
+			dialect.Qualified(d.Syntax, table.Name), d.Quote(s.Name), d.Quote(p.Name)),
 			"no unique index has the columns (%s, %s), in this order and no others: two rows could share a position, "+
 				"and pages would read the whole table", s.Name, p.Name)
 		return nil, problems
@@ -80,7 +80,7 @@ func HoldsIntegers(c *dialect.Column) bool {
 }
 
 // ShardProblem is why a database cannot use an integer column for shards; nil if it can.
-func ShardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *Problem {
+func ShardProblem(d *dialect.Dialect, c *dialect.Column, triggered bool) *Problem {
 	problem, next := d.ShardProblem(c, triggered)
 	if problem == "" {
 		return nil
@@ -89,7 +89,7 @@ func ShardProblem(d dialect.Dialect, c *dialect.Column, triggered bool) *Problem
 }
 
 // UlidsAgain returns a feed's columns as its table has them now.
-func UlidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumns) (*dialect.ULIDColumns, []Problem) {
+func UlidsAgain(d *dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumns) (*dialect.ULIDColumns, []Problem) {
 	for _, name := range []string{was.Position.Name, was.Shard.Name} {
 		if table.FindColumn(name) == nil {
 			return nil, []Problem{{fmt.Sprintf("it has no column %q any more", name),
@@ -100,7 +100,7 @@ func UlidsAgain(d dialect.Dialect, table *dialect.Table, was *dialect.ULIDColumn
 }
 
 // describeULIDs updates a feed's columns: their types, and the name of their index.
-func describeULIDs(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
+func describeULIDs(d *dialect.Dialect, f *dialect.Feed, table *dialect.Table) error {
 	columns, problems := UlidsAgain(d, table, f.ULIDs)
 	if len(problems) > 0 {
 		return &feedtype.Error{
@@ -116,17 +116,22 @@ func describeULIDs(d dialect.Dialect, f *dialect.Feed, table *dialect.Table) err
 
 // WithoutULID is a query, from its FROM on, for the rows (t) of a feed's table that have no ULID or no shard. It is ""
 // if the types of the columns allow no such row.
-func WithoutULID(d dialect.Dialect, feed *dialect.Feed) string {
-	if where := d.NoULID(feed.ULIDs, "t"); where != "" && !feed.Outbox {
-		return " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + where
+func WithoutULID(d *dialect.Dialect, feed *dialect.Feed) string {
+	if where := noULID(d, feed, "t"); where != "" && !feed.Outbox {
+		return " FROM " + dialect.Qualified(d.Syntax, feed.Source) + " t WHERE " + where
 	}
 	return ""
 }
 
+func noULID(d *dialect.Dialect, feed *dialect.Feed, alias string) string {
+	u := feed.ULIDs
+	return d.NoULID(u, dialect.Ref(d.Syntax, alias, u.Position.Name), dialect.Ref(d.Syntax, alias, u.Shard.Name))
+}
+
 // FindWithoutULID is the next step of an error about such rows.
-func FindWithoutULID(d dialect.Dialect, feed *dialect.Feed) string {
-	where := d.NoULID(feed.ULIDs, "")
-	return "find such rows with SELECT * FROM " + dialect.Qualified(d, feed.Source) + " WHERE " + where +
+func FindWithoutULID(d *dialect.Dialect, feed *dialect.Feed) string {
+	return "find such rows with SELECT * FROM " + dialect.Qualified(d.Syntax, feed.Source) + " WHERE " +
+		noULID(d, feed, "") +
 		", give them what they lack or delete them, and keep others out with a CHECK: docs/ULIDS.md has it"
 }
 

@@ -73,8 +73,7 @@ func (s *cursorState) claim(ctx context.Context, row *CursorRow) (*CursorRow, er
 		err := db.Store.InTx(ctx, dialect.ForRecord, "claim a cursor", func(tx dialect.Querier) error {
 			args := rowArgs(row.Consumer, row.Feed, row.Shard)
 			args["shard_count"], args["epoch"] = row.ShardCount, epoch
-			query, params := db.Store.Filled(statements, "claim", args)
-			_, err := tx.Exec(ctx, query, params...)
+			_, err := db.exec(ctx, tx, "claim", args)
 			return err
 		})
 		if err != nil {
@@ -105,16 +104,14 @@ func (s *cursorState) wasChanged(ctx context.Context) (bool, error) {
 	}
 	args := rowArgs(s.c.Name, s.feed, s.shard)
 	args["state"] = feedtype.LetterRetry
-	query, params := s.db.Store.Filled(statements, "letters_in_state", args)
 	var releases int
-	err = dialect.QueryRow(ctx, s.db.Store.On(), query, params, &releases)
+	err = s.db.Store.One(ctx, s.db.Store.On(), statements, "letters_in_state", args, &releases)
 	return releases > 0, err
 }
 
 // failed counts a failed attempt, and stores it with the cursor (see store.NotesFailure, or always if rests is set).
 // pause is the time until the next attempt; 0 means that this run ends. If the cursor has moved, another instance works
-// on it: then it stores nothing and reports moved. It leaves the version alone, so that it cannot overtake that
-// instance.
+// on it: then it stores nothing and reports moved.
 func (s *cursorState) failed(ctx context.Context, why error, pause time.Duration, rests bool) (moved bool) {
 	s.attempts++
 	if s.feed == "" || !rests && !store.NotesFailure(s.attempts, pause) {
@@ -132,14 +129,13 @@ func (s *cursorState) failed(ctx context.Context, why error, pause time.Duration
 		}
 		version = row.version
 	}
-	b := db.builder()
-	query := "UPDATE " + db.table("cursors") + " SET " + db.Store.SetFailure(b, text, s.attempts, pause) +
-		" WHERE consumer = " + b.Arg(s.c.Name) + " AND feed = " + b.Arg(s.feed) + " AND shard = " + b.Arg(s.shard) +
-		" AND shard_count = " + b.Arg(s.count) + " AND version = " + b.Arg(version)
-	if s.epoch != 0 { // without a lease the cursor may still have an earlier epoch
-		query += " AND epoch = " + b.Arg(s.epoch)
+	name, args := "failed", rowArgs(s.c.Name, s.feed, s.shard)
+	args["failure"], args["attempts"], args["pause"] = text, s.attempts, store.Micros(pause)
+	args["shard_count"], args["version"] = s.count, version
+	if s.epoch != 0 {
+		name, args["epoch"] = "failed_under_lease", s.epoch
 	}
-	n, err := q.Exec(ctx, query, b.Args()...)
+	n, err := db.exec(ctx, q, name, args)
 	if err == nil && n == 1 {
 		s.failure = true
 	}
@@ -158,8 +154,7 @@ func (s *cursorState) recovered(ctx context.Context, cleared bool) error {
 	if s.failure && !cleared {
 		args := rowArgs(s.c.Name, s.feed, s.shard)
 		args["version"] = s.version
-		query, params := s.db.Store.Filled(statements, "recovered", args)
-		if _, err := s.db.Store.On().Exec(ctx, query, params...); err != nil {
+		if _, err := s.db.exec(ctx, s.db.Store.On(), "recovered", args); err != nil {
 			return err
 		}
 	}
@@ -176,7 +171,6 @@ func (s *cursorState) tellTarget(ctx context.Context) error {
 	}
 	args := rowArgs(s.c.Name, s.feed, s.row.Shard)
 	args["target"] = s.c.Target
-	query, params := s.db.Store.Filled(statements, "target", args)
-	_, err := s.db.Store.On().Exec(ctx, query, params...)
+	_, err := s.db.exec(ctx, s.db.Store.On(), "target", args)
 	return err
 }

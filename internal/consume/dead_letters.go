@@ -11,9 +11,10 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// letterOrder are the columns by which dead letters are listed. An index has them in this order.
+// letterOrder are the columns by which "selected_letters" lists dead letters. An index has them in this order.
 var letterOrder = []string{"consumer", "feed", "shard", "first_at", "key_digest"}
 
 // lettersAtOnce is the maximum number of letters that one transaction changes: a running consumer waits for it.
@@ -56,9 +57,7 @@ func (db *Consumers) CountDeadLetters(ctx context.Context, q feedtype.LetterQuer
 	if err != nil {
 		return 0, err
 	}
-	b := db.builder()
-	err = dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("dead_letters")+" WHERE "+s.where(b),
-		b.Args(), &n)
+	err = db.Store.One(ctx, db.Store.On(), statements, "count_letters", dialect.Args{"which": s.which()}, &n)
 	return n, db.Store.Fail(q.String(), "count its dead letters", err)
 }
 
@@ -68,11 +67,8 @@ func (db *Consumers) GroupDeadLetters(ctx context.Context, q feedtype.LetterQuer
 	if err != nil {
 		return nil, err
 	}
-	b := db.builder()
-	groups, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT consumer, feed, kind, count(*), min(first_at), "+
-		"max(last_at) FROM (SELECT consumer, feed, "+errorGroup+" AS kind, first_at, last_at FROM "+
-		db.table("dead_letters")+" WHERE "+s.where(b)+") g GROUP BY consumer, feed, kind "+
-		"ORDER BY count(*) DESC, consumer, feed, kind LIMIT "+b.Arg(int64(letterLimit(q.Limit))), b.Args(),
+	groups, err := store.All(ctx, db.Store, db.Store.On(), statements, "group_letters",
+		dialect.Args{"which": s.which(), "count": int64(letterLimit(q.Limit))},
 		func(rows dialect.Rows) (g feedtype.LetterGroup, err error) {
 			var first, last int64
 			err = rows.Scan(&g.Consumer, &g.Feed, &g.Error, &g.Letters, &first, &last)
@@ -82,29 +78,14 @@ func (db *Consumers) GroupDeadLetters(ctx context.Context, q feedtype.LetterQuer
 	return groups, db.Store.Fail(q.String(), "count its dead letters", err)
 }
 
-// errorGroup is the SQL expression for LetterGroup.Error. Not every database has regular expressions, but all have
-// replace(). The last replacements shorten up to 200 "#" in a row to one.
-var errorGroup = func() string {
-	text := "substr(error, 1, 200)"
-	for _, digit := range "0123456789" {
-		text = "replace(" + text + ", '" + string(digit) + "', '#')"
-	}
-	for _, n := range []int{16, 4, 2, 2, 2} {
-		text = "replace(" + text + ", '" + strings.Repeat("#", n) + "', '#')"
-	}
-	return text
-}()
-
 // RetryDeadLetters asks consumers to handle the selected keys again. A consumer does so in its own loop, with the
 // current row. A key that fails again stays set aside. It returns the number of dead letters to retry. progress may
 // be nil; it is called with the number so far.
 func (db *Consumers) RetryDeadLetters(ctx context.Context, q feedtype.LetterQuery,
 	progress func(int64)) (int64, error) {
 	return db.changeLetters(ctx, q, "retry", progress,
-		func(tx dialect.Querier, _ listed, where func(*dialect.Builder) string) (int64, error) {
-			b := db.builder()
-			return tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET state = "+b.Arg(feedtype.LetterRetry)+
-				", last_at = "+db.now()+" WHERE "+where(b), b.Args()...)
+		func(tx dialect.Querier, _ listed, batch dialect.Built) (int64, error) {
+			return db.exec(ctx, tx, "ask_for_release", dialect.Args{"retry": feedtype.LetterRetry, "which": batch})
 		})
 }
 
@@ -113,17 +94,14 @@ func (db *Consumers) RetryDeadLetters(ctx context.Context, q feedtype.LetterQuer
 func (db *Consumers) DropDeadLetters(ctx context.Context, q feedtype.LetterQuery,
 	progress func(int64)) (int64, error) {
 	return db.changeLetters(ctx, q, "drop", progress,
-		func(tx dialect.Querier, of listed, where func(*dialect.Builder) string) (int64, error) {
-			b := db.builder()
-			n, err := tx.Exec(ctx, "DELETE FROM "+db.table("dead_letters")+" WHERE "+where(b), b.Args()...)
+		func(tx dialect.Querier, of listed, batch dialect.Built) (int64, error) {
+			n, err := db.exec(ctx, tx, "drop_letters", dialect.Args{"which": batch})
 			if err != nil || n == 0 {
 				return n, err
 			}
-			// Dead letters first, then the cursor, as in the consumer: this order prevents deadlocks.
-			b = db.builder()
-			_, err = tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET aside = aside - "+b.Arg(n)+
-				", version = version + 1 WHERE consumer = "+b.Arg(of.Consumer)+" AND feed = "+b.Arg(of.Feed)+
-				" AND shard = "+b.Arg(of.Shard), b.Args()...)
+			args := rowArgs(of.Consumer, of.Feed, of.Shard)
+			args["dropped"] = n
+			_, err = db.exec(ctx, tx, "count_dropped", args)
 			return n, err
 		})
 }
@@ -132,7 +110,7 @@ func (db *Consumers) DropDeadLetters(ctx context.Context, q feedtype.LetterQuery
 // gets the first letter of the batch, and the condition of the batch. The condition contains the query's, since a
 // consumer may change a letter between the read and the change.
 func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, doing string, progress func(int64),
-	fn func(dialect.Querier, listed, func(*dialect.Builder) string) (int64, error)) (total int64, err error) {
+	fn func(dialect.Querier, listed, dialect.Built) (int64, error)) (total int64, err error) {
 	s, err := db.selection(ctx, q)
 	if err != nil {
 		return 0, err
@@ -159,14 +137,12 @@ func (db *Consumers) changeLetters(ctx context.Context, q feedtype.LetterQuery, 
 			}
 			until := letters[n-1]
 			letters = letters[n:]
-			where := func(b *dialect.Builder) string { // by time: PostgreSQL may look for digests in the list's index
-				return batch.where(b) + " AND first_at >= " + b.Arg(of.FirstAt.UnixMicro()) + " AND first_at <= " +
-					b.Arg(until.FirstAt.UnixMicro())
-			}
+			which := dialect.Joined(" AND ", []dialect.Built{batch.which(), db.part("begun_between",
+				dialect.Args{"first": of.FirstAt.UnixMicro(), "last": until.FirstAt.UnixMicro()})})
 			var changed int64
 			err := db.Store.InTx(ctx, dialect.ForRecord, doing+" dead letters", func(tx dialect.Querier) (err error) {
 				if _, err = db.LockWhole(ctx, tx, batch.q.ConsumerID); err == nil {
-					changed, err = fn(tx, of, where)
+					changed, err = fn(tx, of, which)
 				}
 				return err
 			})
@@ -204,32 +180,27 @@ func (db *Consumers) selection(ctx context.Context, q feedtype.LetterQuery) (*le
 	return &letterSelection{db, q, digests}, db.Store.Fail(q.String(), "look for the columns of its keys", err)
 }
 
-// where returns the condition that selects the letters.
-func (s *letterSelection) where(b *dialect.Builder) string {
-	where := WhereID(b, s.q.ConsumerID)
-	if s.q.Key != "" && len(s.digests) == 0 {
-		where += " AND 1 = 0"
-	}
-	for i, digest := range s.digests {
-		where += map[bool]string{true: " AND key_digest IN (", false: ", "}[i == 0] + b.Arg(digest)
-		if i == len(s.digests)-1 {
-			where += ")"
-		}
+// which is the condition that selects the letters.
+func (s *letterSelection) which() dialect.Built {
+	parts := []dialect.Built{Which(s.q.ConsumerID)}
+	switch {
+	case len(s.digests) > 0:
+		parts = append(parts, s.db.part("one_of", dialect.Args{"digests": dialect.List(s.digests)}))
+	case s.q.Key != "":
+		parts = append(parts, s.db.part("none", nil))
 	}
 	if s.q.Error != "" {
-		contains := func(text string) string {
-			part := "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s.q.Error) + "%"
-			return "lower(" + text + ") LIKE lower(" + b.Arg(part) + ") ESCAPE '!'"
+		name := "has_text"
+		if strings.Contains(s.q.Error, "#") {
+			name = "has_text_or_group"
 		}
-		if where += " AND (" + contains("error"); strings.Contains(s.q.Error, "#") {
-			where += " OR " + contains(errorGroup)
-		}
-		where += ")"
+		part := "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s.q.Error) + "%"
+		parts = append(parts, s.db.part(name, dialect.Args{"part": part}))
 	}
 	if s.q.Group != "" {
-		where += " AND " + errorGroup + " = " + b.Arg(s.q.Group)
+		parts = append(parts, s.db.part("in_group", dialect.Args{"group": s.q.Group}))
 	}
-	return where
+	return dialect.Joined(" AND ", parts)
 }
 
 // page reads the letters behind a place in the list. First come those that are equal in all columns of the order but
@@ -248,16 +219,18 @@ func (s *letterSelection) page(ctx context.Context, after string, limit int) (al
 		if after != "" && fixed[compared-1] {
 			continue
 		}
-		b := s.db.builder()
-		where := s.where(b)
-		for i, column := range letterOrder[:compared] {
-			if !fixed[i] {
-				where += " AND " + column + map[bool]string{true: " > ", false: " = "}[i == compared-1] + b.Arg(at[i])
+		which := func(b *dialect.Builder) string {
+			where := s.which()(b)
+			for i, column := range letterOrder[:compared] {
+				if !fixed[i] {
+					where += " AND " + column + map[bool]string{true: " > ", false: " = "}[i == compared-1] +
+						b.Arg(at[i])
+				}
 			}
+			return where
 		}
-		some, err := dialect.QueryAll(ctx, s.db.Store.On(), "SELECT "+listedColumns+" FROM "+
-			s.db.table("dead_letters")+" WHERE "+where+" ORDER BY "+strings.Join(letterOrder, ", ")+" LIMIT "+
-			b.Arg(int64(limit+1-len(all))), b.Args(), scanLetter)
+		some, err := store.All(ctx, s.db.Store, s.db.Store.On(), statements, "selected_letters",
+			dialect.Args{"which": dialect.Built(which), "count": int64(limit + 1 - len(all))}, scanLetter)
 		if err != nil {
 			return nil, "", s.db.Store.Fail(s.q.String(), "read its dead letters", err)
 		}
@@ -286,9 +259,6 @@ func parsePlace(text string) (at [5]any, err error) {
 	return [5]any{consumer, feed, shard, first, digest}, nil
 }
 
-const listedColumns = "consumer, feed, shard, data_shard, key_json, generation, position, op, state, attempts, " +
-	"collapsed, error, first_at, last_at, key_digest"
-
 func scanLetter(rows dialect.Rows) (l listed, err error) {
 	var text string
 	var first, last int64
@@ -302,9 +272,8 @@ func scanLetter(rows dialect.Rows) (l listed, err error) {
 // ForgetLetterPositions marks the positions of dead letters as positions of an earlier pass. The next pass delivers
 // every key that still exists.
 func (db *Consumers) ForgetLetterPositions(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
-	b := db.builder()
-	_, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET generation = -ABS(generation), op = "+
-		b.Arg(string(feedtype.Upsert))+" WHERE "+WhereID(b, id), b.Args()...)
+	_, err := db.exec(ctx, tx, "forget_positions",
+		dialect.Args{"upsert": string(feedtype.Upsert), "which": Which(id)})
 	return err
 }
 
@@ -338,9 +307,7 @@ func (db *Consumers) letterDigests(ctx context.Context, q feedtype.LetterQuery) 
 // letterColumns returns the names of the key columns of feeds whose keys have one column. The feed may be in another
 // database, so they are read from a dead letter of each.
 func (db *Consumers) letterColumns(ctx context.Context, id feedtype.ConsumerID) (columns []string, err error) {
-	b := db.builder()
-	feeds, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT consumer, feed FROM "+db.table("cursors")+
-		" WHERE "+WhereID(b, id)+" AND aside > 0", b.Args(),
+	feeds, err := store.All(ctx, db.Store, db.Store.On(), statements, "feeds_aside", dialect.Args{"which": Which(id)},
 		func(rows dialect.Rows) (of feedtype.ConsumerID, err error) {
 			return of, rows.Scan(&of.Consumer, &of.Feed)
 		})
@@ -348,9 +315,7 @@ func (db *Consumers) letterColumns(ctx context.Context, id feedtype.ConsumerID) 
 		return nil, err
 	}
 	for _, of := range feeds {
-		b := db.builder()
-		keys, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT key_json FROM "+db.table("dead_letters")+" WHERE "+
-			WhereID(b, of)+" ORDER BY "+strings.Join(letterOrder, ", ")+" LIMIT 1", b.Args(),
+		keys, err := store.All(ctx, db.Store, db.Store.On(), statements, "first_key", dialect.Args{"which": Which(of)},
 			func(rows dialect.Rows) (key string, err error) { return key, rows.Scan(&key) })
 		if err != nil {
 			return nil, err

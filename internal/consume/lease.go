@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/lease"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // ConsumerLeases is the prefix of the names of the leases of consumers.
@@ -58,69 +59,63 @@ func (db *Consumers) ConsumerEpoch(ctx context.Context, consumer, feed string) (
 // consumer, so that the work under the current leases ends. rebalance.restart does the same.
 func (db *Consumers) RaiseEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
 	whole := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}
-	// Shards of ULID feeds keep their keys, so their workers may continue.
-	parts := " AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM " + db.table("consumers") + " k WHERE k.consumer = " +
-		db.table("cursors") + ".consumer AND k.feed = " + db.table("cursors") + ".feed)"
 	// Lock first, so that no instance claims a cursor under a higher epoch in between.
-	b := db.builder()
-	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, whole)+parts,
-		b.Args()...); err != nil {
+	if _, err := db.exec(ctx, tx, "lock_parts", dialect.Args{"which": Which(whole)}); err != nil {
 		return err
 	}
 	type highest struct {
 		feed  string
 		epoch int64
 	}
-	b = db.builder()
-	all, err := dialect.QueryAll(ctx, tx, "SELECT feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+
-		WhereID(b, whole)+parts+" GROUP BY feed ORDER BY feed", b.Args(),
+	all, err := store.All(ctx, db.Store, tx, statements, "highest_epochs_of_parts", dialect.Args{"which": Which(whole)},
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.feed, &h.epoch) })
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
 		id.Feed = h.feed
-		b := db.builder()
-		if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET epoch = "+b.Arg(h.epoch+1)+" WHERE "+
-			WhereID(b, id), b.Args()...); err != nil {
+		args := dialect.Args{"epoch": h.epoch + 1, "which": Which(id)}
+		if _, err := db.exec(ctx, tx, "raise_epochs", args); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// KeepEpochs stores the highest epochs of cursors that are about to be deleted.
-func (db *Consumers) KeepEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
+// Drop deletes consumers: cursors, dead letters and processed ids. It returns the number of cursors.
+func (db *Consumers) Drop(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
+	for _, name := range []string{"drop_consumers", "drop_letters", "drop_processed"} {
+		if _, err := db.exec(ctx, tx, name, dialect.Args{"which": Which(id)}); err != nil {
+			return 0, err
+		}
+	}
+	if err := db.keepEpochs(ctx, tx, id); err != nil {
+		return 0, err
+	}
+	return db.exec(ctx, tx, "drop_cursors", dialect.Args{"which": Which(id)})
+}
+
+// keepEpochs stores the highest epochs of cursors that are about to be deleted.
+func (db *Consumers) keepEpochs(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) error {
 	type highest struct {
 		consumer, feed string
 		epoch          int64
 	}
 	// Lock first, so that no instance claims a cursor under a higher epoch in between.
-	b := db.builder()
-	if _, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+WhereID(b, id),
-		b.Args()...); err != nil {
+	if _, err := db.exec(ctx, tx, "lock_cursors", dialect.Args{"which": Which(id)}); err != nil {
 		return err
 	}
-	b = db.builder()
-	all, err := dialect.QueryAll(ctx, tx, "SELECT consumer, feed, MAX(epoch) FROM "+db.table("cursors")+" WHERE "+
-		WhereID(b, id)+" GROUP BY consumer, feed HAVING MAX(epoch) > 0 ORDER BY feed", b.Args(),
+	all, err := store.All(ctx, db.Store, tx, statements, "highest_epochs", dialect.Args{"which": Which(id)},
 		func(rows dialect.Rows) (h highest, err error) { return h, rows.Scan(&h.consumer, &h.feed, &h.epoch) })
 	if err != nil {
 		return err
 	}
 	for _, h := range all {
-		name, now := droppedLease(h.consumer, h.feed), db.now()
-		b := db.builder()
-		values := []string{b.Arg(name), "''", b.Arg(h.epoch), "NULL", now, "0"}
-		if _, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("leases"),
-			[]string{"name", "owner", "epoch", "expires_at", "acquired_at", "renewals"},
-			values, []string{"name"}), b.Args()...); err != nil {
-			return err
-		}
-		b = db.builder()
-		if _, err := tx.Exec(ctx, "UPDATE "+db.table("leases")+" SET epoch = "+b.Arg(h.epoch)+", acquired_at = "+now+
-			" WHERE name = "+b.Arg(name)+" AND epoch < "+b.Arg(h.epoch), b.Args()...); err != nil {
-			return err
+		for _, name := range []string{"insert_dropped_lease", "raise_dropped_lease"} {
+			args := dialect.Args{"name": droppedLease(h.consumer, h.feed), "epoch": h.epoch}
+			if _, err := db.exec(ctx, tx, name, args); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -132,13 +127,10 @@ func (db *Consumers) ShardLeases(ctx context.Context, rows []*CursorRow) (map[st
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	b := db.builder()
-	named := func(prefix string) string {
-		// ';' follows ':' in ASCII
-		return "name >= " + b.Arg(prefix) + " AND name < " + b.Arg(strings.TrimSuffix(prefix, ":")+";")
-	}
-	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE "+named(ConsumerLeases)+" OR "+
-		named(feedtype.RelayLeases), b.Args(), lease.Scan)
+	beyond := func(prefix string) string { return strings.TrimSuffix(prefix, ":") + ";" } // ';' follows ':' in ASCII
+	all, err := lease.Which(ctx, db.Store, db.part("leases_of_shards", dialect.Args{
+		"consumers": ConsumerLeases, "beyond_consumers": beyond(ConsumerLeases),
+		"relays": feedtype.RelayLeases, "beyond_relays": beyond(feedtype.RelayLeases)}))
 	if err != nil {
 		return nil, db.Store.Fail("leases", "list those of consumers", err)
 	}

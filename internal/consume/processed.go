@@ -3,7 +3,7 @@ package consume
 import (
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -34,10 +34,8 @@ func (db *Consumers) MarkProcessed(ctx context.Context, tx dialect.Querier, cons
 			return false, db.Store.Fail(consumerObject(consumer, feed), "look for a processed entry", err)
 		}
 	}
-	columns := []string{"consumer", "feed", "generation", "shard", "position", "processed_at"}
-	b := db.builder()
-	values := []string{b.Arg(consumer), b.Arg(feed), b.Arg(e.Generation), b.Arg(e.Shard), b.Arg(position), db.now()}
-	n, err := tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("processed"), columns, values, columns[:5]), b.Args()...)
+	n, err := db.exec(ctx, tx, "mark_processed", dialect.Args{"consumer": consumer, "feed": feed,
+		"generation": e.Generation, "shard": e.Shard, "position": position})
 	return n == 1, db.Store.Fail(consumerObject(consumer, feed), "mark an entry as processed", err)
 }
 
@@ -51,10 +49,9 @@ func (db *Consumers) processedWithoutStamp(ctx context.Context, tx dialect.Queri
 	if err != nil {
 		return false, err
 	}
-	query, args := db.Store.Filled(statements, "processed_without_stamp", dialect.Args{"consumer": consumer,
-		"feed": feed, "generation": e.Generation, "shard": e.Shard, "position": position, "published": stamp})
 	var n int
-	err = dialect.QueryRow(ctx, tx, query, args, &n)
+	err = db.Store.One(ctx, tx, statements, "processed_without_stamp", dialect.Args{"consumer": consumer, "feed": feed,
+		"generation": e.Generation, "shard": e.Shard, "position": position, "published": stamp}, &n)
 	return n > 0, err
 }
 
@@ -95,9 +92,8 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string,
 		return 0, nil
 	}
 	type part struct{ generation, shard int64 }
-	query, args := db.Store.Filled(statements, "processed_parts",
-		dialect.Args{"consumer": consumer, "feed": feed, "generation": at.Generation})
-	parts, err := dialect.QueryAll(ctx, db.Store.On(), query, args,
+	parts, err := store.All(ctx, db.Store, db.Store.On(), statements, "processed_parts",
+		dialect.Args{"consumer": consumer, "feed": feed, "generation": at.Generation},
 		func(rows dialect.Rows) (p part, err error) { return p, rows.Scan(&p.generation, &p.shard) })
 	if err != nil {
 		return 0, db.Store.Fail(object, "purge processed ids", err)
@@ -123,25 +119,22 @@ func (db *Consumers) PurgeProcessed(ctx context.Context, consumer, feed string,
 // purgeBatch deletes the lowest positions up to last, at most purgeSize of them.
 func (db *Consumers) purgeBatch(ctx context.Context, tx dialect.Querier, consumer, feed string, generation, shard int64,
 	last string) (int64, error) {
-	b := db.builder()
-	where := " WHERE consumer = " + b.Arg(consumer) + " AND feed = " + b.Arg(feed) + " AND generation = " +
-		b.Arg(generation) + " AND shard = " + b.Arg(shard) + " AND position <= " + b.Arg(last)
-	err := dialect.QueryRow(ctx, tx, "SELECT position FROM "+db.table("processed")+where+
-		fmt.Sprintf(" ORDER BY position LIMIT 1 OFFSET %d", purgeSize-1), b.Args(), &last)
+	args := dialect.Args{"consumer": consumer, "feed": feed, "generation": generation, "shard": shard, "last": last}
+	batch := maps.Clone(args)
+	batch["others"] = dialect.SQL(strconv.Itoa(purgeSize - 1))
+	err := db.Store.One(ctx, tx, statements, "end_of_batch", batch, &last)
 	if err != nil && !errors.Is(err, store.ErrNoRows) {
 		return 0, err
 	}
-	purge, args := db.Store.Filled(statements, "purge_processed", dialect.Args{"consumer": consumer, "feed": feed,
-		"generation": generation, "shard": shard, "last": last})
-	return tx.Exec(ctx, purge, args...)
+	args["last"] = last
+	return db.exec(ctx, tx, "purge_processed", args)
 }
 
 // lowestCursor returns the cursor of the shard that is furthest behind.
 func (db *Consumers) lowestCursor(ctx context.Context, consumer, feed string) (feedtype.Cursor, error) {
-	b := db.builder()
 	id := feedtype.ConsumerID{Consumer: consumer, Feed: feed}
-	values, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT value FROM "+db.table("cursors")+" WHERE "+
-		WhereID(b, id), b.Args(),
+	values, err := store.All(ctx, db.Store, db.Store.On(), statements, "values",
+		dialect.Args{"consumer": consumer, "feed": feed},
 		func(rows dialect.Rows) (c feedtype.Cursor, err error) { return c, rows.Scan(&c) })
 	if err != nil {
 		return "", db.Store.Fail(id.String(), "read its cursors", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // storedLetter is a dead letter whose shard is to be computed.
@@ -22,10 +23,7 @@ type storedLetter struct {
 
 // letters reads the dead letters of the consumer.
 func (d *rebalance) letters(ctx context.Context, q dialect.Querier) ([]storedLetter, error) {
-	b := d.db.builder()
-	return dialect.QueryAll(ctx, q, "SELECT shard, key_digest, key_json, generation, position, data_shard FROM "+
-		d.db.table("dead_letters")+
-		" WHERE "+d.where(b)+" ORDER BY key_digest, ABS(generation), last_at, shard", b.Args(),
+	return store.All(ctx, d.db.Store, q, statements, "letters_by_key", d.args(),
 		func(rows dialect.Rows) (l storedLetter, err error) {
 			return l, rows.Scan(&l.shard, &l.digest, &l.key, &l.generation, &l.position, &l.dataShard)
 		})
@@ -57,27 +55,22 @@ func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []
 	if err != nil {
 		return nil, err
 	}
-	table := d.db.table("dead_letters")
 	for i, l := range letters {
-		b := d.db.builder()
-		home, set := d.owner(l), ""
-		here := func() string {
-			return d.where(b) + " AND shard = " + b.Arg(l.shard) + " AND key_digest = " + b.Arg(l.digest)
-		}
+		home, change, args := d.owner(l), "", rowArgs(d.c.Name, d.info.Name, l.shard)
+		args["digest"] = l.digest
 		switch {
 		case i+1 < len(letters) && letters[i+1].digest == l.digest:
-			// Two shards have set the key aside, in two generations. The later letter stays.
-			set = "DELETE FROM " + table + " WHERE " + here()
+			change = "drop_letter"
 		case home != l.shard:
-			set = "UPDATE " + table + " SET shard = " + b.Arg(home) + " WHERE " + here()
+			change, args["to"] = "move_letter", home
 			fallthrough
 		default:
 			aside[home]++
 		}
-		if set == "" {
+		if change == "" {
 			continue
 		}
-		if _, err := tx.Exec(ctx, set, b.Args()...); err != nil {
+		if _, err := d.db.exec(ctx, tx, change, args); err != nil {
 			return nil, err
 		}
 	}

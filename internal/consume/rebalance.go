@@ -9,7 +9,6 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // rebalance creates the cursors of a consumer, or changes their number.
@@ -210,9 +209,9 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 			return err
 		}
 	}
-	b := d.db.builder()
-	_, err = tx.Exec(ctx, "DELETE FROM "+d.db.table("cursors")+" WHERE "+d.where(b)+" AND shard >= "+b.Arg(d.count),
-		b.Args()...)
+	args := d.args()
+	args["first"] = d.count
+	_, err = d.db.exec(ctx, tx, "drop_cursors_from", args)
 	return err
 }
 
@@ -240,9 +239,15 @@ func (d *rebalance) restart(ctx context.Context, tx dialect.Querier, old []*Curs
 	return nil
 }
 
-// where returns the condition that a row belongs to this consumer of this feed.
-func (d *rebalance) where(b *dialect.Builder) string {
-	return WhereID(b, feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name})
+// args name the consumer.
+func (d *rebalance) args() dialect.Args {
+	return dialect.Args{"consumer": d.c.Name, "feed": d.info.Name}
+}
+
+// one selects the cursor of one shard.
+func (d *rebalance) one(shard int) dialect.Args {
+	id := feedtype.ConsumerID{Consumer: d.c.Name, Feed: d.info.Name, Shard: &shard}
+	return dialect.Args{"which": Which(id)}
 }
 
 // lock locks all rows of the consumer, in the order that all transactions use: dead letters, then cursors by shard. It
@@ -251,17 +256,11 @@ func (d *rebalance) where(b *dialect.Builder) string {
 func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow, error) {
 	db := d.db
 	if d.aside {
-		b := db.builder()
-		if _, err := tx.Exec(ctx, "UPDATE "+db.table("dead_letters")+" SET collapsed = collapsed WHERE "+d.where(b),
-			b.Args()...); err != nil {
+		if _, err := db.exec(ctx, tx, "lock_letters", d.args()); err != nil {
 			return nil, err
 		}
 	}
-	row := func(shard int) (int64, error) {
-		b := db.builder()
-		return tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET version = version + 1 WHERE "+d.where(b)+
-			" AND shard = "+b.Arg(shard), b.Args()...)
-	}
+	row := func(shard int) (int64, error) { return db.exec(ctx, tx, "lock_cursors", d.one(shard)) }
 	made := false
 	n, err := row(0)
 	if err == nil && n == 0 {
@@ -294,14 +293,14 @@ func (d *rebalance) lock(ctx context.Context, tx dialect.Querier) ([]*CursorRow,
 
 // insert creates a cursor unless it exists.
 func (d *rebalance) insert(ctx context.Context, tx dialect.Querier, r *CursorRow) (int64, error) {
-	db := d.db
-	b := db.builder()
-	values := []string{b.Arg(d.c.Name), b.Arg(d.info.Name), b.Arg(r.Shard), b.Arg(r.ShardCount), b.Arg(string(r.Value)),
-		b.Arg(r.Generation), b.Arg(r.Epoch), "0", b.Arg(number(r.Paused)), b.Arg(r.Aside), db.now()}
-	return tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("cursors"),
-		[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused",
-			"aside", "updated_at"},
-		values, []string{"consumer", "feed", "shard"}), b.Args()...)
+	return d.db.exec(ctx, tx, "insert_cursor", d.values(r))
+}
+
+// values are what insert and save store.
+func (d *rebalance) values(r *CursorRow) dialect.Args {
+	return dialect.Args{"consumer": d.c.Name, "feed": d.info.Name, "shard": r.Shard, "shard_count": r.ShardCount,
+		"value": string(r.Value), "generation": r.Generation, "epoch": r.Epoch, "paused": number(r.Paused),
+		"aside": r.Aside}
 }
 
 // save stores a cursor if it differs from the old one.
@@ -309,12 +308,7 @@ func (d *rebalance) save(ctx context.Context, tx dialect.Querier, old []*CursorR
 	if slices.ContainsFunc(old, func(r *CursorRow) bool { return *r == *next }) {
 		return nil
 	}
-	db := d.db
-	b := db.builder()
-	n, err := tx.Exec(ctx, "UPDATE "+db.table("cursors")+" SET shard_count = "+b.Arg(next.ShardCount)+", value = "+
-		b.Arg(string(next.Value))+", generation = "+b.Arg(next.Generation)+", epoch = "+b.Arg(next.Epoch)+", paused = "+
-		b.Arg(number(next.Paused))+", aside = "+b.Arg(next.Aside)+", version = version + 1, "+store.ClearFailure+", "+
-		"updated_at = "+db.now()+" WHERE "+d.where(b)+" AND shard = "+b.Arg(next.Shard), b.Args()...)
+	n, err := d.db.exec(ctx, tx, "save_cursor", d.values(next))
 	if err == nil && n == 0 {
 		_, err = d.insert(ctx, tx, next)
 	}
@@ -346,9 +340,8 @@ func (d *rebalance) fromULIDs(ctx context.Context, tx dialect.Querier) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range []string{"cursors", "consumers"} {
-		b := db.builder()
-		if _, err := tx.Exec(ctx, "DELETE FROM "+db.table(table)+" WHERE "+d.where(b), b.Args()...); err != nil {
+	for _, name := range []string{"drop_cursors", "drop_consumers"} {
+		if _, err := db.exec(ctx, tx, name, dialect.Args{"which": Which(id)}); err != nil {
 			return err
 		}
 	}

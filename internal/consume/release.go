@@ -28,12 +28,11 @@ type letter struct {
 // one. It runs in the consumer's loop. The compare-and-set of the cursor makes sure that no newer version comes in
 // between.
 func (a *applier) release(ctx context.Context) (released bool, err error) {
-	b := a.db.builder()
+	args := a.dead.args()
+	args["retry"] = feedtype.LetterRetry
 	var l letter
-	err = dialect.QueryRow(ctx, a.db.Store.On(), "SELECT key_digest, key_json, generation, position, op, data_shard "+
-		"FROM "+a.dead.table()+
-		" WHERE "+a.dead.where(b)+" AND state = "+b.Arg(feedtype.LetterRetry)+" ORDER BY first_at, key_digest LIMIT 1",
-		b.Args(), &l.digest, &l.key, &l.generation, &l.position, &l.op, &l.dataShard)
+	err = a.db.Store.One(ctx, a.db.Store.On(), statements, "next_release", args, &l.digest, &l.key, &l.generation,
+		&l.position, &l.op, &l.dataShard)
 	if errors.Is(err, sql.ErrNoRows) {
 		a.cursor.releases = false
 		return false, nil
@@ -60,8 +59,7 @@ func (a *applier) release(ctx context.Context) (released bool, err error) {
 				return err
 			}
 		}
-		b := a.db.builder()
-		n, err := t.q.Exec(ctx, "DELETE FROM "+a.dead.table()+" WHERE "+a.dead.exactly(b, l), b.Args()...)
+		n, err := a.db.exec(ctx, t.q, "released", a.dead.unchanged(l))
 		if err = oneRow(n, err); err != nil {
 			return err // a newer version has joined it
 		}
@@ -83,20 +81,20 @@ func (a *applier) release(ctx context.Context) (released bool, err error) {
 	return true, a.dead.keep(ctx, l, failed.err)
 }
 
-// exactly returns the condition that a dead letter is unchanged since it was read.
-func (d *deadLetters) exactly(b *dialect.Builder, l letter) string {
-	return d.where(b) + " AND key_digest = " + b.Arg(l.digest) +
-		" AND generation = " + b.Arg(l.generation) +
-		" AND position = " + b.Arg(l.position) + " AND state = " + b.Arg(feedtype.LetterRetry)
+// unchanged are the arguments of "unchanged_letter".
+func (d *deadLetters) unchanged(l letter) dialect.Args {
+	args := d.args()
+	args["digest"], args["generation"], args["position"], args["retry"] =
+		l.digest, l.generation, l.position, feedtype.LetterRetry
+	return args
 }
 
 // keep records another failed attempt of a dead letter.
 func (d *deadLetters) keep(ctx context.Context, l letter, cause error) error {
 	return d.db.Store.InTx(ctx, dialect.ForRecord, "keep a dead letter", func(tx dialect.Querier) error {
-		b := d.db.builder()
-		_, err := tx.Exec(ctx, "UPDATE "+d.table()+" SET state = "+b.Arg(feedtype.LetterAside)+
-			", attempts = attempts + 1, error = "+b.Arg(letterText(cause))+
-			", last_at = "+d.db.now()+" WHERE "+d.exactly(b, l), b.Args()...)
+		args := d.unchanged(l)
+		args["aside"], args["error"] = feedtype.LetterAside, letterText(cause)
+		_, err := d.db.exec(ctx, tx, "not_released", args)
 		return err
 	})
 }

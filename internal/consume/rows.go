@@ -28,12 +28,14 @@ type Consumers struct {
 	Tracer feedtype.Tracer
 }
 
-func (db *Consumers) builder() *dialect.Builder { return dialect.NewBuilder(db.Store.Dialect) }
+func (db *Consumers) exec(ctx context.Context, q dialect.Querier, name string, args dialect.Args) (int64, error) {
+	return db.Store.Exec(ctx, q, statements, name, args)
+}
 
-func (db *Consumers) table(name string) string { return db.Store.Table(name) }
-
-// now is the database's time, as SQL.
-func (db *Consumers) now() string { return db.Store.Dialect.Now() }
+// part is a named condition as a part of a statement.
+func (db *Consumers) part(name string, args dialect.Args) dialect.Built {
+	return db.Store.Statement(statements, name).With(args)
+}
 
 func consumerObject(name, feed string) string {
 	return fmt.Sprintf("consumer %q of feed %q", name, feed)
@@ -54,10 +56,7 @@ type CursorRow struct {
 	version           int64             // incremented by every write, except of failures and targets
 }
 
-const CursorColumns = "consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, " +
-	"version, target, " + store.FailureColumns
-
-func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
+func scanCursor(rows dialect.Rows) (*CursorRow, error) {
 	r := &CursorRow{}
 	var paused int
 	var target sql.NullString
@@ -70,15 +69,25 @@ func ScanCursor(rows dialect.Rows) (*CursorRow, error) {
 
 // CursorsOf reads the cursors of a consumer of a feed, ordered by shard.
 func (db *Consumers) CursorsOf(ctx context.Context, q dialect.Querier, consumer, feed string) ([]*CursorRow, error) {
-	query, args := db.Store.Filled(statements, "cursors", dialect.Args{"consumer": consumer, "feed": feed})
-	return dialect.QueryAll(ctx, q, query, args, ScanCursor)
+	return store.All(ctx, db.Store, q, statements, "cursors", dialect.Args{"consumer": consumer, "feed": feed},
+		scanCursor)
+}
+
+// Cursors reads the cursors that id names, ordered by consumer, feed and shard.
+func (db *Consumers) Cursors(ctx context.Context, id feedtype.ConsumerID) ([]*CursorRow, error) {
+	return store.All(ctx, db.Store, db.Store.On(), statements, "list_cursors", dialect.Args{"which": Which(id)},
+		scanCursor)
+}
+
+// FailingCursors reads the cursors with a failure that are not paused, in the order of Cursors.
+func (db *Consumers) FailingCursors(ctx context.Context) ([]*CursorRow, error) {
+	return store.All(ctx, db.Store, db.Store.On(), statements, "failing_cursors", nil, scanCursor)
 }
 
 // cursorOf reads the cursor of one shard. It returns nil if there is none.
 func (db *Consumers) cursorOf(ctx context.Context, q dialect.Querier, consumer, feed string,
 	shard int) (*CursorRow, error) {
-	query, args := db.Store.Filled(statements, "cursor", rowArgs(consumer, feed, shard))
-	rows, err := dialect.QueryAll(ctx, q, query, args, ScanCursor)
+	rows, err := store.All(ctx, db.Store, q, statements, "cursor", rowArgs(consumer, feed, shard), scanCursor)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -104,27 +113,27 @@ func (db *Consumers) countOf(ctx context.Context, consumer, feed string) (int, e
 	return rows[0].ShardCount, nil
 }
 
-// WhereID returns the condition that selects the rows of the consumers, feeds and shards that id names.
-func WhereID(b *dialect.Builder, id feedtype.ConsumerID) string {
-	conditions := []string{"1 = 1"}
-	if id.Consumer != "" {
-		conditions = append(conditions, "consumer = "+b.Arg(id.Consumer))
+// Which is the condition that selects the rows of the consumers, feeds and shards that id names.
+func Which(id feedtype.ConsumerID) dialect.Built {
+	return func(b *dialect.Builder) string {
+		condition := "1 = 1"
+		if id.Consumer != "" {
+			condition += " AND consumer = " + b.Arg(id.Consumer)
+		}
+		if id.Feed != "" {
+			condition += " AND feed = " + b.Arg(id.Feed)
+		}
+		if id.Shard != nil {
+			condition += " AND shard = " + b.Arg(*id.Shard)
+		}
+		return condition
 	}
-	if id.Feed != "" {
-		conditions = append(conditions, "feed = "+b.Arg(id.Feed))
-	}
-	if id.Shard != nil {
-		conditions = append(conditions, "shard = "+b.Arg(*id.Shard))
-	}
-	return strings.Join(conditions, " AND ")
 }
 
 // RequireConsumer returns an error if no cursor matches id.
 func (db *Consumers) RequireConsumer(ctx context.Context, id feedtype.ConsumerID) error {
-	b := db.builder()
 	var n int64
-	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT count(*) FROM "+db.table("cursors")+" WHERE "+WhereID(b, id),
-		b.Args(), &n)
+	err := db.Store.One(ctx, db.Store.On(), statements, "count_cursors", dialect.Args{"which": Which(id)}, &n)
 	if err == nil && n == 0 {
 		err = db.UnknownConsumer(ctx, db.Store.On(), id)
 	}
@@ -139,8 +148,7 @@ func (db *Consumers) UnknownConsumer(ctx context.Context, q dialect.Querier, id 
 	if failed != nil {
 		return e
 	}
-	query, args := db.Store.Filled(statements, "feeds", dialect.Args{"consumer": id.Consumer})
-	feeds, err := dialect.QueryAll(ctx, q, query, args,
+	feeds, err := store.All(ctx, db.Store, q, statements, "feeds", dialect.Args{"consumer": id.Consumer},
 		func(rows dialect.Rows) (feed string, err error) {
 			var shards int
 			err = rows.Scan(&feed, &shards)
@@ -183,8 +191,7 @@ func (r *consumerRow) count() int {
 
 func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consumer,
 	feed string) (*consumerRow, error) {
-	query, args := db.Store.Filled(statements, "consumer", dialect.Args{"consumer": consumer, "feed": feed})
-	rows, err := dialect.QueryAll(ctx, q, query, args,
+	rows, err := store.All(ctx, db.Store, q, statements, "consumer", dialect.Args{"consumer": consumer, "feed": feed},
 		func(rows dialect.Rows) (*consumerRow, error) {
 			r, paused := &consumerRow{}, 0
 			err := rows.Scan(&r.shardCount, &paused)
@@ -200,10 +207,9 @@ func (db *Consumers) consumerRowOf(ctx context.Context, q dialect.Querier, consu
 // Workers returns the consumers of ULID feeds, by name and feed.
 func (db *Consumers) Workers(ctx context.Context, q dialect.Querier,
 	id feedtype.ConsumerID) (map[[2]string]*consumerRow, error) {
-	b := db.builder()
+	id.Shard = nil
 	found := map[[2]string]*consumerRow{}
-	_, err := dialect.QueryAll(ctx, q, "SELECT consumer, feed, shard_count, paused FROM "+db.table("consumers")+
-		" WHERE "+WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args(),
+	_, err := store.All(ctx, db.Store, q, statements, "consumers", dialect.Args{"which": Which(id)},
 		func(rows dialect.Rows) (struct{}, error) {
 			var key [2]string
 			r, paused := &consumerRow{}, 0
@@ -218,7 +224,6 @@ func (db *Consumers) Workers(ctx context.Context, q dialect.Querier,
 // LockWhole locks the rows of the consumers that id names, and returns how many there are. It increments their
 // version, so that workers read their cursors again: see checkCursors.
 func (db *Consumers) LockWhole(ctx context.Context, tx dialect.Querier, id feedtype.ConsumerID) (int64, error) {
-	b := db.builder()
-	return tx.Exec(ctx, "UPDATE "+db.table("consumers")+" SET version = version + 1 WHERE "+
-		WhereID(b, feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed}), b.Args()...)
+	id.Shard = nil
+	return db.exec(ctx, tx, "lock_consumers", dialect.Args{"which": Which(id)})
 }

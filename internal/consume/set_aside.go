@@ -15,16 +15,10 @@ import (
 func (a *applier) setAside(ctx context.Context, e feedtype.Entry, to feedtype.Cursor, attempts int, cause error) error {
 	err := a.inTx(ctx, func(tx *sql.Tx, t *batchTx) error {
 		key := e.Key.AppendJSON(nil)
-		now := a.db.now()
-		b := a.db.builder()
-		n, err := t.q.Exec(ctx, a.db.Store.Dialect.InsertNew(a.dead.table(),
-			[]string{"consumer", "feed", "shard", "key_digest", "key_json", "generation", "position", "op", "state",
-				"attempts", "collapsed", "error", "first_at", "last_at", "data_shard"},
-			[]string{b.Arg(a.c.Name), b.Arg(a.feed), b.Arg(a.cursor.row.Shard), b.Arg(keyDigest(key)),
-				b.Arg(string(key)), b.Arg(e.Generation), b.Arg(e.Position),
-				b.Arg(string(e.Op)), b.Arg(feedtype.LetterAside), b.Arg(attempts), "0", b.Arg(letterText(cause)), now,
-				now, b.Arg(e.Shard)},
-			[]string{"consumer", "feed", "shard", "key_digest"}), b.Args()...)
+		n, err := a.db.exec(ctx, t.q, "set_aside", dialect.Args{"consumer": a.c.Name, "feed": a.feed,
+			"shard": a.cursor.row.Shard, "digest": keyDigest(key), "key": string(key), "generation": e.Generation,
+			"position": e.Position, "op": string(e.Op), "aside": feedtype.LetterAside, "attempts": attempts,
+			"error": letterText(cause), "data_shard": e.Shard})
 		if err = oneRow(n, err); err != nil {
 			return err
 		}
@@ -57,11 +51,10 @@ func (d *deadLetters) collapse(ctx context.Context, q dialect.Querier,
 			rest = append(rest, e)
 			continue
 		}
-		b := d.db.builder()
-		n, err := q.Exec(ctx, "UPDATE "+d.table()+" SET generation = "+b.Arg(e.Generation)+", position = "+
-			b.Arg(e.Position)+", op = "+b.Arg(string(e.Op))+", data_shard = "+b.Arg(e.Shard)+
-			", collapsed = collapsed + 1, last_at = "+d.db.now()+" WHERE "+d.where(b)+" AND key_digest = "+
-			b.Arg(digests[i]), b.Args()...)
+		args := d.args()
+		args["generation"], args["position"], args["op"] = e.Generation, e.Position, string(e.Op)
+		args["data_shard"], args["digest"] = e.Shard, digests[i]
+		n, err := d.db.exec(ctx, q, "collapse", args)
 		if err = oneRow(n, err); err != nil {
 			return nil, err // dropped meanwhile: the entry must be handed over
 		}
@@ -96,22 +89,13 @@ func (d *deadLetters) among(ctx context.Context, q dialect.Querier, digests []st
 	type found struct{ digest, state string }
 	aside := map[string]bool{}
 	for from := 0; from < len(digests); from += chunk {
-		b := d.db.builder()
-		query := "SELECT key_digest, state FROM " + d.table() + " WHERE " + d.where(b)
-		few := d.cursor.row.Aside <= chunk
+		name, args, few := "aside", d.args(), d.cursor.row.Aside <= chunk
 		if !few {
-			query += " AND (state = " + b.Arg(feedtype.LetterRetry) + " OR key_digest IN ("
-			for i, d := range digests[from:min(from+chunk, len(digests))] {
-				if i > 0 {
-					query += ", "
-				}
-				query += b.Arg(d)
-			}
-			query += "))"
+			name, args["retry"] = "aside_among", feedtype.LetterRetry
+			args["digests"] = dialect.List(digests[from:min(from+chunk, len(digests))])
 		}
-		letters, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (f found, err error) {
-			return f, rows.Scan(&f.digest, &f.state)
-		})
+		letters, err := store.All(ctx, d.db.Store, q, statements, name, args,
+			func(rows dialect.Rows) (f found, err error) { return f, rows.Scan(&f.digest, &f.state) })
 		if err != nil {
 			return nil, err
 		}
@@ -132,13 +116,8 @@ type deadLetters struct {
 	cursor *cursorState
 }
 
-// where returns the condition that a dead letter belongs to this shard.
-func (d *deadLetters) where(b *dialect.Builder) string {
-	return "consumer = " + b.Arg(d.c.Name) + " AND feed = " + b.Arg(d.feed) + " AND shard = " +
-		b.Arg(d.cursor.row.Shard)
-}
-
-func (d *deadLetters) table() string { return d.db.table("dead_letters") }
+// args name the shard.
+func (d *deadLetters) args() dialect.Args { return rowArgs(d.c.Name, d.feed, d.cursor.row.Shard) }
 
 // keyDigest returns a digest of fixed length for a key of any length.
 func keyDigest(key []byte) string {

@@ -48,10 +48,8 @@ func (o *staleOwners) waitForOldCount(ctx context.Context) error {
 // oldCountHolder returns a held lease of another shard count of this consumer, or nil.
 func (o *staleOwners) oldCountHolder(ctx context.Context) (*feedtype.LeaseStatus, error) {
 	db, group := o.db, ConsumerGroup(o.c.Name, o.feed)
-	b := db.builder()
-	// Names compare bytewise in every database. '0' follows '/' in ASCII.
-	all, err := dialect.QueryAll(ctx, db.Store.On(), lease.Columns(db.Store)+" WHERE name >= "+b.Arg(group+"/")+
-		" AND name < "+b.Arg(group+"0")+" OR name = "+b.Arg(o.c.SoleLease), b.Args(), lease.Scan)
+	all, err := lease.Which(ctx, db.Store, db.part("leases_of_consumer", dialect.Args{
+		"groups": group + "/", "beyond_groups": group + "0", "sole": o.c.SoleLease})) // '0' follows '/' in ASCII
 	if err != nil {
 		return nil, err
 	}

@@ -175,7 +175,7 @@ func (t *batchTx) call(fn func() error) (err error) {
 		// The error may be of another connection of the handler: check this one.
 		bounded, cancel := context.WithTimeout(context.Background(), probeTimeout)
 		defer cancel()
-		_, lost := t.q.Exec(bounded, "SELECT 1")
+		_, lost := t.a.db.exec(bounded, t.q, "ping", nil)
 		if lost != nil && d.Classify(lost) == dialect.ClassConnection {
 			return err
 		}
@@ -206,9 +206,9 @@ func (t *batchTx) endPass(ctx context.Context, tx *sql.Tx) error {
 	if a.cursor.row.Aside == 0 {
 		return nil
 	}
-	b := a.db.builder()
-	_, err := t.q.Exec(ctx, "UPDATE "+a.dead.table()+" SET op = "+b.Arg(string(feedtype.Delete))+" WHERE "+
-		a.dead.where(b)+" AND generation < 0", b.Args()...)
+	args := a.dead.args()
+	args["delete"] = string(feedtype.Delete)
+	_, err := a.db.exec(ctx, t.q, "end_pass", args)
 	return err
 }
 
@@ -220,12 +220,11 @@ func (t *batchTx) advance(ctx context.Context, to feedtype.Cursor, aside int64) 
 	next := *was
 	next.Value, next.Generation, next.Aside, next.version = to, to.Generation(), was.Aside+aside, was.version+1
 	next.Failure = nil
-	query, args := db.Store.Filled(statements, "advance", dialect.Args{
+	n, err := db.exec(ctx, t.q, "advance", dialect.Args{
 		"to": string(next.Value), "to_generation": next.Generation, "to_aside": next.Aside,
 		"consumer": was.Consumer, "feed": was.Feed, "shard": was.Shard, "shard_count": was.ShardCount,
 		"version": was.version, "value": string(was.Value), "generation": was.Generation, "epoch": was.Epoch,
 		"aside": was.Aside})
-	n, err := t.q.Exec(ctx, query, args...)
 	if err = oneRow(n, err); err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -49,11 +48,10 @@ func (w *worker) newShards(ctx context.Context, shards []int) error {
 // same shard notices those by compare-and-set.
 func (w *worker) checkCursors(ctx context.Context) error {
 	db := w.db
-	b := db.builder()
 	var count int
 	var changes int64
-	err := dialect.QueryRow(ctx, db.Store.On(), "SELECT shard_count, version FROM "+db.table("consumers")+
-		" WHERE consumer = "+b.Arg(w.c.Name)+" AND feed = "+b.Arg(w.feed), b.Args(), &count, &changes)
+	err := db.Store.One(ctx, db.Store.On(), statements, "consumer_version",
+		dialect.Args{"consumer": w.c.Name, "feed": w.feed}, &count, &changes)
 	switch {
 	case errors.Is(err, store.ErrNoRows): // the consumer was dropped: create its cursors again
 		clear(w.shards)
@@ -151,17 +149,8 @@ func (w *worker) claimCursors(ctx context.Context, shards []int) error {
 			if _, err := db.LockWhole(ctx, tx, feedtype.ConsumerID{Consumer: w.c.Name, Feed: w.feed}); err != nil {
 				return err
 			}
-			b := db.builder()
-			query := "UPDATE " + db.table("cursors") + " SET epoch = " + b.Arg(w.epoch) +
-				", version = version + 1, updated_at = " + db.now() + " WHERE consumer = " + b.Arg(w.c.Name) +
-				" AND feed = " + b.Arg(w.feed) + " AND shard_count = " + b.Arg(w.count)
-			epoch := b.Arg(w.epoch)
-			list := make([]string, len(some))
-			for i, shard := range some {
-				list[i] = b.Arg(shard)
-			}
-			_, err := tx.Exec(ctx, query+" AND epoch < "+epoch+" AND shard IN ("+strings.Join(list, ", ")+")",
-				b.Args()...)
+			_, err := db.exec(ctx, tx, "claim_all", dialect.Args{"consumer": w.c.Name, "feed": w.feed,
+				"shard_count": w.count, "epoch": w.epoch, "shards": dialect.List(some)})
 			return err
 		})
 		if err != nil {
@@ -181,10 +170,8 @@ func (w *worker) findReleases(ctx context.Context) error {
 		return nil
 	}
 	db := w.db
-	b := db.builder()
-	shards, err := dialect.QueryAll(ctx, db.Store.On(), "SELECT DISTINCT shard FROM "+db.table("dead_letters")+
-		" WHERE consumer = "+b.Arg(w.c.Name)+
-		" AND feed = "+b.Arg(w.feed)+" AND state = "+b.Arg(feedtype.LetterRetry), b.Args(),
+	shards, err := store.All(ctx, db.Store, db.Store.On(), statements, "shards_in_state",
+		dialect.Args{"consumer": w.c.Name, "feed": w.feed, "state": feedtype.LetterRetry},
 		func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -39,11 +38,8 @@ func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, sta
 		n, err := db.LockWhole(ctx, tx, id)
 		isNew := false
 		if err == nil && n == 0 {
-			b := db.builder()
-			columns := []string{"consumer", "feed", "shard_count", "paused", "version"}
-			values := []string{b.Arg(s.c.Name), b.Arg(info.Name), b.Arg(s.count), "0", "0"}
-			if n, err = tx.Exec(ctx, db.Store.Dialect.InsertNew(db.table("consumers"), columns, values, columns[:2]),
-				b.Args()...); err == nil {
+			args := dialect.Args{"consumer": s.c.Name, "feed": info.Name, "shard_count": s.count}
+			if n, err = db.exec(ctx, tx, "insert_consumer", args); err == nil {
 				isNew = n == 1
 				_, err = db.LockWhole(ctx, tx, id)
 			}
@@ -73,10 +69,9 @@ func (s *shardCursors) arrangeWith(ctx context.Context, info *feedtype.Info, sta
 			return s.shardCountChanged(whole.shardCount)
 		}
 		if whole.shardCount != s.count || other {
-			for _, table := range []string{"consumers", "cursors"} {
-				b := db.builder()
-				if _, err := tx.Exec(ctx, "UPDATE "+db.table(table)+" SET shard_count = "+b.Arg(s.count)+
-					", version = version + 1 WHERE "+WhereID(b, id), b.Args()...); err != nil {
+			for _, name := range []string{"set_count_of_consumers", "set_count_of_cursors"} {
+				args := dialect.Args{"shard_count": s.count, "which": Which(id)}
+				if _, err := db.exec(ctx, tx, name, args); err != nil {
 					return err
 				}
 			}
@@ -96,16 +91,14 @@ func (s *shardCursors) insert(ctx context.Context, tx dialect.Querier, feed stri
 	missing := slices.DeleteFunc(slices.Clone(shards), func(shard int) bool { return has[shard] })
 	const most = 100 // rows of nine parameters
 	for some := range slices.Chunk(missing, most) {
-		b := s.db.builder()
-		values := make([]string, len(some))
+		values := make([]dialect.Built, len(some))
 		for i, shard := range some {
-			values[i] = "(" + strings.Join([]string{b.Arg(s.c.Name), b.Arg(feed), b.Arg(shard), b.Arg(s.count),
-				b.Arg(string(begins[shard])), b.Arg(begins[shard].Generation()),
-				"0", "0", b.Arg(number(paused)), "0", s.db.now()}, ", ") + ")"
+			values[i] = s.db.part("new_cursor", dialect.Args{"consumer": s.c.Name, "feed": feed, "shard": shard,
+				"shard_count": s.count, "value": string(begins[shard]), "generation": begins[shard].Generation(),
+				"paused": number(paused)})
 		}
-		_, err := tx.Exec(ctx, "INSERT INTO "+s.db.table("cursors")+" (consumer, feed, shard, shard_count, value, "+
-			"generation, epoch, version, paused, aside, updated_at) "+"VALUES "+strings.Join(values, ", "), b.Args()...)
-		if err != nil {
+		args := dialect.Args{"rows": dialect.Joined(", ", values)}
+		if _, err := s.db.exec(ctx, tx, "insert_cursors", args); err != nil {
 			return err
 		}
 	}
@@ -169,7 +162,6 @@ func (s *shardCursors) startIn(ctx context.Context, shard int) (feedtype.Cursor,
 
 // isOver reports whether a time has passed, by the clock of the consumer's database.
 func (s *shardCursors) isOver(ctx context.Context, t time.Time) (bool, error) {
-	var micros int64
-	err := dialect.QueryRow(ctx, s.db.Store.On(), "SELECT "+s.db.now(), nil, &micros)
+	micros, err := s.db.Store.Clock(ctx, s.db.Store.On())
 	return t.Before(time.UnixMicro(micros)), err
 }

@@ -87,7 +87,7 @@ func (t *Tracker) Scan(ctx context.Context) Scan {
 		var open []dialect.Writer
 		var complete bool
 		err := t.feed.Read(ctx, "list the transactions that write to the source", func(tx dialect.Querier) (err error) {
-			open, complete, err = t.feed.Store.Dialect.Writers(ctx, tx, t.feed.DialectFeed())
+			open, complete, err = t.feed.Store.Dialect.Gaps.Writers(ctx, tx, t.feed.DialectFeed())
 			return err
 		})
 		if err == nil && complete {
@@ -100,7 +100,7 @@ func (t *Tracker) Scan(ctx context.Context) Scan {
 // numbersOnlyGrow tells whether a number that was deleted never comes again. After a crash of a database with unsafe
 // durability it can.
 func (t *Tracker) numbersOnlyGrow() bool {
-	return t.feed.Store.Dialect.SeqsGrow() && !t.feed.Store.UnsafeDurability
+	return t.feed.Store.Dialect.Gaps != nil && !t.feed.Store.UnsafeDurability
 }
 
 func (t *Tracker) newScan(generation int64) Scan {

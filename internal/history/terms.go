@@ -122,15 +122,15 @@ func (k *known) of(present feedtype.Term) map[feedtype.Term]int64 {
 // ReadTerms reads a feed's terms with its present state, in one statement.
 func ReadTerms(ctx context.Context, f *catalog.Feed, q dialect.Querier) (*Terms, error) {
 	t := &Terms{Ended: map[feedtype.Term]int64{}}
-	query, args := f.Store.Filled(statements, "terms", dialect.Args{"feed": f.Name})
-	_, err := dialect.QueryAll(ctx, q, query, args, func(rows dialect.Rows) (struct{}, error) {
-		var ended State
-		err := rows.Scan(&t.Head, &t.Term, &ended.Term, &ended.Head)
-		if ended.Term != 0 {
-			t.Ended[ended.Term] = ended.Head
-		}
-		return struct{}{}, err
-	})
+	_, err := store.All(ctx, f.Store, q, statements, "terms", dialect.Args{"feed": f.Name},
+		func(rows dialect.Rows) (struct{}, error) {
+			var ended State
+			err := rows.Scan(&t.Head, &t.Term, &ended.Term, &ended.Head)
+			if ended.Term != 0 {
+				t.Ended[ended.Term] = ended.Head
+			}
+			return struct{}{}, err
+		})
 	return t, err
 }
 
@@ -188,10 +188,9 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 		return 0, false, err
 	}
 	if was.Term != 0 {
-		query, args := st.Filled(statements, "ended_at",
-			dialect.Args{"feed": feed, "term": int64(was.Term), "head": was.Head})
 		var n int
-		err := dialect.QueryRow(ctx, tx, query, args, &n)
+		err := st.One(ctx, tx, statements, "ended_at",
+			dialect.Args{"feed": feed, "term": int64(was.Term), "head": was.Head}, &n)
 		if err != nil || n == 1 {
 			return was.Term, false, err
 		}
@@ -203,12 +202,11 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 // endTerms writes down that the present term ends at the present head. No other term goes further: what was above is
 // lost. It deletes terms that ended long ago.
 func endTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, seq dialect.Sequence) error {
-	lower, args := st.Filled(statements, "lower", dialect.Args{"feed": feed, "head": seq.Value})
-	_, err := tx.Exec(ctx, lower, args...)
+	_, err := st.Exec(ctx, tx, statements, "lower", dialect.Args{"feed": feed, "head": seq.Value})
 	if err != nil || seq.Term == 0 {
 		return err
 	}
-	b := dialect.NewBuilder(st.Dialect)
+	b := dialect.NewBuilder(st.Dialect.Syntax)
 	upsert := st.Dialect.Upsert(st.Table("terms"), []string{"feed", "term", "upto", "ended_at"},
 		[][]string{{b.Arg(feed), b.Arg(int64(seq.Term)), b.Arg(seq.Value), b.Arg(seq.Now)}}, []string{"feed", "term"})
 	if _, err := tx.Exec(ctx, upsert, b.Args()...); err != nil {
@@ -226,18 +224,16 @@ const (
 // purgeTerms deletes the terms that ended more than termsAge ago, except for the newest ones.
 func purgeTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, now int64) error {
 	var n, newest int64
-	query, args := st.Filled(statements, "count", dialect.Args{"feed": feed})
-	err := dialect.QueryRow(ctx, tx, query, args, &n)
+	err := st.One(ctx, tx, statements, "count", dialect.Args{"feed": feed}, &n)
 	if err != nil || n <= termsKept {
 		return err
 	}
-	query, args = st.Filled(statements, "newest", dialect.Args{"feed": feed, "count": termsKept})
-	if err = dialect.QueryRow(ctx, tx, query, args, &newest); err != nil {
+	err = st.One(ctx, tx, statements, "newest", dialect.Args{"feed": feed, "count": termsKept}, &newest)
+	if err != nil {
 		return err
 	}
-	query, args = st.Filled(statements, "purge",
+	_, err = st.Exec(ctx, tx, statements, "purge",
 		dialect.Args{"feed": feed, "before": min(newest, now-termsAge.Microseconds())})
-	_, err = tx.Exec(ctx, query, args...)
 	return err
 }
 

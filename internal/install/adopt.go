@@ -43,14 +43,14 @@ func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	if !r.Adopt {
 		return 0, nil
 	}
-	source := dialect.Qualified(db.Dialect, r.Source)
+	d, feed := db.Dialect, r.Feed(db.Names)
 	refuse := func(format string, args ...any) (int64, error) {
 		return 0, tableError(feedtype.Refused, r.Source,
 			"set such positions to NULL, for the publisher to give new ones", format, args...)
 	}
 	var lowest, highest, twice *int64
-	bounds := "SELECT min(feed_sync_id), max(feed_sync_id) FROM " + source
-	if err := dialect.QueryRow(ctx, q, bounds, nil, &lowest, &highest); err != nil {
+	err := dialect.One(ctx, q, d.Syntax, statements.For(d.Syntax, feed, "bounds_of_positions"), nil, &lowest, &highest)
+	if err != nil {
 		return 0, err
 	}
 	if highest == nil {
@@ -64,9 +64,7 @@ func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *cata
 		return refuse("position %d in column %s leaves no higher one for later changes",
 			*highest, dialect.PositionColumn)
 	}
-	duplicate := "SELECT feed_sync_id FROM " + source + " WHERE feed_sync_id IS NOT NULL GROUP BY feed_sync_id" +
-		" HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1"
-	err := dialect.QueryRow(ctx, q, duplicate, nil, &twice)
+	err = dialect.One(ctx, q, d.Syntax, statements.For(d.Syntax, feed, "shared_position"), nil, &twice)
 	switch {
 	case err == nil:
 		return refuse("position %d was given to several rows", *twice)
@@ -92,9 +90,8 @@ func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, 
 	}
 	object := fmt.Sprintf("table %q", table.String())
 	var value int64
-	b := dialect.NewBuilder(db.Dialect)
-	err = dialect.QueryRow(ctx, q, "SELECT value FROM "+dialect.Qualified(db.Dialect, table)+" WHERE name = "+
-		b.Arg(name), b.Args(), &value)
+	err = db.One(ctx, q, statements, "former_sequence",
+		dialect.Args{"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, table)), "name": name}, &value)
 	switch {
 	case errors.Is(err, store.ErrNoRows):
 		return 0, &feedtype.Error{
@@ -147,12 +144,12 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 		return refuse("--adopt-cursors takes a table of cursors with these columns",
 			"it has no column name, or neither value nor position")
 	}
-	b := dialect.NewBuilder(db.Dialect)
-	query := "SELECT name, " + db.Dialect.Quote(value) + " FROM " + dialect.Qualified(db.Dialect, table.Name)
+	statement, args := "former_cursors", dialect.Args{"position": dialect.SQL(db.Dialect.Quote(value)),
+		"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, table.Name))}
 	if table.Column("feed") != nil {
-		query += " WHERE feed = " + b.Arg(r.Name)
+		statement, args["feed"] = "former_cursors_of_feed", r.Name
 	}
-	cursors, err := dialect.QueryAll(ctx, q, query+" ORDER BY name", b.Args(), func(rows dialect.Rows) (formerCursor,
+	cursors, err := store.All(ctx, db.Store, q, statements, statement, args, func(rows dialect.Rows) (formerCursor,
 		error) {
 		c := formerCursor{at: feedtype.CursorState{Generation: r.Generation}}
 		var position *int64
@@ -183,13 +180,8 @@ func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalo
 	cursors []formerCursor) error {
 	for _, c := range cursors {
 		value := c.at.Cursor()
-		b := dialect.NewBuilder(db.Dialect)
-		values := []string{b.Arg(c.consumer), b.Arg(r.Name), "0", "1", b.Arg(string(value)), b.Arg(value.Generation()),
-			"0", "0", "0", "0", db.Dialect.Now()}
-		_, err := q.Exec(ctx, db.Dialect.InsertNew(db.Table("cursors"),
-			[]string{"consumer", "feed", "shard", "shard_count", "value", "generation", "epoch", "version", "paused",
-				"aside", "updated_at"},
-			values, []string{"consumer", "feed", "shard"}), b.Args()...)
+		_, err := db.Exec(ctx, q, statements, "insert_cursor", dialect.Args{"consumer": c.consumer, "feed": r.Name,
+			"value": string(value), "generation": value.Generation()})
 		if err != nil {
 			return err
 		}

@@ -80,21 +80,13 @@ func (f *Filler) recordBatch(ctx context.Context, r *catalog.FeedRecord) (n int6
 // schema lock, so a drop or another back-fill can have changed the record. The UPDATE therefore requires the state,
 // generation and mark that were read, and the error is ErrRecordChanged if they differ.
 func (f *Filler) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, to []any) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	query := "UPDATE " + f.Store.Table("feeds") + " SET "
+	save, args := "save_mark", dialect.Args{"unchanged": unchanged(f.Store, r, catalog.StateFilling)}
 	if to == nil {
-		query += "state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
+		save, args["active"] = "end_walk", catalog.StateActive
 	} else {
-		query += "fill_after = " + b.Arg(dialect.EncodeKey(to))
+		args["to"] = dialect.EncodeKey(to)
 	}
-	query += " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
-		b.Arg(catalog.StateFilling)
-	if r.FillMark == nil {
-		query += " AND fill_after IS NULL"
-	} else {
-		query += " AND fill_after = " + b.Arg(*r.FillMark)
-	}
-	n, err := tx.Exec(ctx, query, b.Args()...)
+	n, err := f.Store.Exec(ctx, tx, statements, save, args)
 	if err == nil && n != 1 {
 		err = ErrRecordChanged
 	}
@@ -163,11 +155,8 @@ func (f *Filler) beginBackFill(ctx context.Context, q dialect.Querier) error {
 			"` appends records for rows that have none", "the feed has had the maximum number of back-fills")
 	}
 	r.Runs++
-	b := dialect.NewBuilder(f.Store.Dialect)
-	_, err := q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = "+b.Arg(catalog.StateFilling)+
-		", fill_after = NULL, options = "+b.Arg(r.OptionsText())+
-		" WHERE name = "+b.Arg(f.Name)+" AND generation = "+b.Arg(r.Generation)+" AND state = "+
-		b.Arg(catalog.StateActive), b.Args()...)
+	_, err := f.Store.Exec(ctx, q, statements, "begin_filling", dialect.Args{"filling": catalog.StateFilling,
+		"options": r.OptionsText(), "feed": f.Name, "generation": r.Generation, "active": catalog.StateActive})
 	return err
 }
 
@@ -205,8 +194,9 @@ func (f *Filler) placeBatch(ctx context.Context, r *catalog.FeedRecord) (n int64
 		if err := f.Rows.refuseUnsharded(ctx, tx, feed, behind.Rows); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.Store.Dialect)
-		unready, err = dialect.QueryAll(ctx, tx, dialect.UnreadyShards(f.Store.Dialect, b, feed, behind.Rows), b.Args(),
+		b := dialect.NewBuilder(f.Store.Dialect.Syntax)
+		unready, err = dialect.QueryAll(ctx, tx, dialect.UnreadyShards(f.Store.Dialect.Syntax, b, feed, behind.Rows),
+			b.Args(),
 			func(rows dialect.Rows) (shard int, err error) { return shard, rows.Scan(&shard) })
 		return err
 	})
@@ -255,9 +245,8 @@ func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dial
 	}
 	if row.ULIDState == (dialect.ULIDState{}) {
 		var created int64
-		b := dialect.NewBuilder(d)
-		query := "SELECT created_at FROM " + f.Store.Table("feeds") + " WHERE name = " + b.Arg(f.Name)
-		if err := dialect.QueryRow(ctx, tx, query, b.Args(), &created); err != nil {
+		args := dialect.Args{"feed": f.Name}
+		if err := f.Store.One(ctx, tx, statements, "created_at", args, &created); err != nil {
 			return err
 		}
 		first, next, err := row.Take(time.UnixMicro(created).UnixMilli(), ulidfeed.NewULIDRandom(), 1)
@@ -271,8 +260,7 @@ func (f *Filler) fixBoundary(ctx context.Context, tx dialect.Querier, feed *dial
 			return err
 		}
 	}
-	b := dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET filled_by = "+b.Arg(run)+" WHERE feed = "+
-		b.Arg(f.Name)+" AND shard = "+b.Arg(shard)+" AND filled_by = 0", b.Args()...)
+	_, err = f.Store.Exec(ctx, tx, statements, "set_filled_by",
+		dialect.Args{"run": run, "feed": f.Name, "shard": shard})
 	return err
 }

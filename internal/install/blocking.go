@@ -33,7 +33,7 @@ func (blocking) check(s *feedtype.FeedSpec) error {
 	return checkAppendOnly(s)
 }
 
-func (m blocking) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
+func (m blocking) complete(d *dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
 	table *dialect.Table) error {
 	columns, problems := catalog.UlidColumns(d, table, spec.PositionColumn, spec.ShardColumn)
 	if len(problems) > 0 {
@@ -43,13 +43,28 @@ func (m blocking) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedty
 	return nil
 }
 
+// routinesUp and routinesDown make and remove the routines with which writers without this library take ULIDs.
+func routinesUp(db *Database, r *catalog.FeedRecord) []dialect.Step {
+	if db.Dialect.Routines == nil {
+		return nil
+	}
+	return db.Dialect.Routines.ULIDUp(r.Feed(db.Names))
+}
+
+func routinesDown(db *Database, r *catalog.FeedRecord) []dialect.Step {
+	if db.Dialect.Routines == nil {
+		return nil
+	}
+	return db.Dialect.Routines.ULIDDown(r.Feed(db.Names))
+}
+
 func (blocking) up(db *Database, r *catalog.FeedRecord, _ *dialect.Table) ([]dialect.Step, error) {
-	return db.Dialect.ULIDUp(r.Feed(db.Names)), nil
+	return routinesUp(db, r), nil
 }
 
 func (blocking) down(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	_ *dialect.Table) error {
-	if err := run(ctx, q, db.Dialect.ULIDDown(r.Feed(db.Names))); err != nil {
+	if err := run(ctx, q, routinesDown(db, r)); err != nil {
 		return err
 	}
 	return db.forgetShards(ctx, q, r)
@@ -61,8 +76,8 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 	if err := db.refuseRowsWithoutULID(ctx, q, r); err != nil {
 		return err
 	}
-	var now int64
-	if err := dialect.QueryRow(ctx, q, "SELECT "+db.Dialect.Now(), nil, &now); err != nil {
+	now, err := db.Clock(ctx, q)
+	if err != nil {
 		return err
 	}
 	latest := now/1000 + dialect.MaxHintAhead.Milliseconds()
@@ -83,20 +98,12 @@ func (blocking) admit(ctx context.Context, db *Database, q dialect.Querier, r *c
 func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) (string, error) {
 	err := ulidfeed.EachShard(ctx, db.Dialect, q, r.Feed(db.Names), func(shard int, last feedtype.Position) error {
 		state := dialect.ULIDsAbove(last)
-		b := dialect.NewBuilder(db.Dialect)
-		columns := []string{"feed", "shard", "time_ms", "ulid_high", "ulid_low", "witness"}
-		values := []string{b.Arg(r.Name), b.Arg(shard), b.Arg(state.TimeMillis), b.Arg(state.High), b.Arg(state.Low),
-			"''"}
-		n, err := q.Exec(ctx, db.Dialect.InsertNew(db.Table("shards"), columns, values, columns[:2]), b.Args()...)
-		if err != nil || n == 1 {
-			return err
+		args := dialect.Args{"feed": r.Name, "shard": shard, "time": state.TimeMillis, "high": state.High,
+			"low": state.Low}
+		n, err := db.Exec(ctx, q, statements, "insert_shard", args)
+		if err == nil && n == 0 {
+			_, err = db.Exec(ctx, q, statements, "raise_shard", args)
 		}
-		// A state from an earlier attempt may be below rows that were written since.
-		b = dialect.NewBuilder(db.Dialect)
-		_, err = q.Exec(ctx, "UPDATE "+db.Table("shards")+" SET time_ms = "+b.Arg(state.TimeMillis)+", ulid_high = "+
-			b.Arg(state.High)+", ulid_low = "+b.Arg(state.Low)+
-			" WHERE feed = "+b.Arg(r.Name)+" AND shard = "+b.Arg(shard)+" AND time_ms < "+
-			b.Arg(state.TimeMillis), b.Args()...)
 		return err
 	})
 	if err != nil {
@@ -107,15 +114,19 @@ func (blocking) begin(ctx context.Context, db *Database, q dialect.Querier, r *c
 
 func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
-	all, other, err := db.Dialect.ULIDProblems(ctx, q, r.Feed(db.Names))
-	if err != nil {
-		return nil, err
+	var all []string
+	if routines := db.Dialect.Routines; routines != nil {
+		missing, other, err := routines.ULIDProblems(ctx, q, r.Feed(db.Names))
+		if err != nil {
+			return nil, err
+		}
+		all = append(missing, other...)
 	}
 	elsewhere, err := db.wrongDatabase(ctx, q, r)
 	if err != nil {
 		return nil, err
 	}
-	all = append(append(all, other...), elsewhere...)
+	all = append(all, elsewhere...)
 	columns, problems := catalog.UlidsAgain(db.Dialect, table, r.ULIDs)
 	for _, p := range problems {
 		all = append(all, p.What+"; "+p.Next)
@@ -127,8 +138,11 @@ func (blocking) verify(ctx context.Context, db *Database, q dialect.Querier, r *
 	return all, nil
 }
 
-func (blocking) rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
-	return d.LockRights(f), []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")),
+func (blocking) rights(d *dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
+	if d.Routines != nil {
+		writing = d.Routines.LockRights(f)
+	}
+	return writing, []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")),
 		dialect.May("SELECT", f.Names.Table("shards"))}
 }
 
@@ -141,12 +155,12 @@ func (blocking) mend(ctx context.Context, db *Database, q dialect.Querier, r *ca
 		return tableError(feedtype.Refused, table.Name, problems[0].Next, "%s", problems[0].What)
 	}
 	if columns.Position.Type != r.ULIDs.Position.Type {
-		if err := run(ctx, q, db.Dialect.ULIDDown(r.Feed(db.Names))); err != nil {
+		if err := run(ctx, q, routinesDown(db, r)); err != nil {
 			return err
 		}
 	}
 	r.ULIDs = columns
-	return run(ctx, q, db.Dialect.ULIDUp(r.Feed(db.Names)))
+	return run(ctx, q, routinesUp(db, r))
 }
 
 // refuseRowsWithoutULID refuses a table with rows that no page could deliver.
@@ -157,7 +171,8 @@ func (db *Database) refuseRowsWithoutULID(ctx context.Context, q dialect.Querier
 		return nil
 	}
 	var n int64
-	if err := dialect.QueryRow(ctx, q, "SELECT count(*)"+from, nil, &n); err != nil || n == 0 {
+	err := db.One(ctx, q, statements, "count_rows_without_ulid", dialect.Args{"from": dialect.SQL(from)}, &n)
+	if err != nil || n == 0 {
 		return err
 	}
 	return tableError(feedtype.Refused, r.Source, catalog.FindWithoutULID(db.Dialect, feed),
@@ -186,21 +201,12 @@ func (blocking) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
 // locks it. New ULIDs are above the rows in any case.
 func (blocking) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	d, feed := db.Dialect, r.Feed(db.Names)
-	if len(d.ULIDUp(feed)) > 0 && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
+	if d.Routines != nil && (feed.Names.Schema == "") != (feed.Source.Schema == "") {
 		return nil, "", "", feedtype.Invalid("schema",
 			"without a server say both where the table is (--table schema.table) and where rowfeed's tables are "+
 				"(--schema), or neither: the feed's functions name both")
 	}
-	position, shard := dialect.Ref(d, "g", feed.ULIDs.Position.Name), dialect.Ref(d, "g", feed.ULIDs.Shard.Name)
-	source := dialect.Qualified(d, feed.Source) + " g"
 	timeMillis, high, low := d.ULIDsAbove(feed, "x.highest")
-	return []dialect.Step{{
-		Note: "new ULIDs are above the existing rows of their shard; " +
-			"the unique index on both columns, the shard first, must exist",
-		SQL: "INSERT INTO " + db.Table("shards") + " (feed, shard, time_ms, ulid_high, ulid_low, witness)" +
-			"\nSELECT " + d.Literal(r.Name) + ", x.shard, " + timeMillis + ", " + high + ", " + low + ", ''" +
-			"\nFROM (SELECT s.shard, (SELECT " + position + " FROM " + source + " WHERE " + shard + " = s.shard" +
-			" ORDER BY " + position + " DESC LIMIT 1) AS highest" +
-			"\n  FROM (SELECT DISTINCT " + shard + " AS shard FROM " + source + ") s) x",
-	}}, catalog.StateActive, "the feed is ready", nil
+	return []dialect.Step{statements.Step(d.Syntax, feed, "insert_shards", dialect.Args{"time": dialect.SQL(timeMillis),
+		"high": dialect.SQL(high), "low": dialect.SQL(low)})}, catalog.StateActive, "the feed is ready", nil
 }

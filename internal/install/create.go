@@ -128,8 +128,8 @@ func (c *creation) register(ctx context.Context) (err error) {
 	}
 	if c.known != nil {
 		// Cursors of the dropped feed must not be taken for cursors of this one.
-		var now int64
-		if err := dialect.QueryRow(ctx, q, "SELECT "+db.Dialect.Now(), nil, &now); err != nil {
+		now, err := db.Clock(ctx, q)
+		if err != nil {
 			return err
 		}
 		r.Generation = max(now/1_000_000, c.known.Generation+1)
@@ -150,8 +150,8 @@ func (c *creation) register(ctx context.Context) (err error) {
 	if r.Identity, err = db.Dialect.Identity(ctx, q, db.Names); err != nil {
 		return err
 	}
-	b := dialect.NewBuilder(db.Dialect)
-	save := r.Save(b, db.Table("feeds"), db.Names.Schema, c.known != nil, db.Dialect.Now())
+	b := dialect.NewBuilder(db.Dialect.Syntax)
+	save := r.Save(db.Store, c.known != nil)(b)
 	_, err = q.Exec(ctx, save, b.Args()...)
 	return err
 }
@@ -159,25 +159,17 @@ func (c *creation) register(ctx context.Context) (err error) {
 // saveSequence makes the feed's row of the sequences table. If the row exists from an attempt that failed, it raises
 // the sequence to what the feed adopts: the former publisher may have continued since that attempt.
 func (c *creation) saveSequence(ctx context.Context) error {
-	db, name := c.db, c.spec.Name
+	db, feed := c.db, c.spec.Name
 	var n int64
-	b := dialect.NewBuilder(db.Dialect)
-	query := "SELECT count(*) FROM " + db.Table("sequences") + " WHERE name = " + b.Arg(name)
-	if err := dialect.QueryRow(ctx, c.q, query, b.Args(), &n); err != nil {
+	err := db.One(ctx, c.q, statements, "count_sequences", dialect.Args{"feed": feed}, &n)
+	if err != nil || n > 0 && !c.record.Adopt {
 		return err
 	}
-	b = dialect.NewBuilder(db.Dialect)
-	var statement string
-	switch {
-	case n == 0:
-		statement = insertSequence(b, db.Table("sequences"), name, c.first, db.Dialect.Now())
-	case c.record.Adopt:
-		statement = "UPDATE " + db.Table("sequences") + " SET value = " + b.Arg(c.first) +
-			", version = version + 1 WHERE name = " + b.Arg(name) + " AND value < " + b.Arg(c.first)
-	default:
-		return nil
+	save := "insert_sequence"
+	if n > 0 {
+		save = "raise_sequence"
 	}
-	_, err := c.q.Exec(ctx, statement, b.Args()...)
+	_, err = db.Exec(ctx, c.q, statements, save, dialect.Args{"feed": feed, "value": c.first})
 	return err
 }
 
@@ -237,8 +229,12 @@ func (c *creation) refuseTakenNames(ctx context.Context) error {
 	if f.ULIDs == nil {
 		return nil
 	}
-	missing, _, err := db.Dialect.ULIDProblems(ctx, q, f)
-	if err == nil && len(missing) < len(db.Dialect.ULIDDown(f)) {
+	routines := db.Dialect.Routines
+	if routines == nil {
+		return nil
+	}
+	missing, _, err := routines.ULIDProblems(ctx, q, f)
+	if err == nil && len(missing) < len(routines.ULIDDown(f)) {
 		err = &feedtype.Error{
 			Code:   feedtype.Conflict,
 			Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()),
@@ -327,10 +323,8 @@ func (db *Database) Drop(ctx context.Context, name string) error {
 		if err := kinds[known[0].Mode].down(ctx, db, q, known[0], table); err != nil {
 			return err
 		}
-		for _, column := range [][2]string{{"sequences", "name"}, {"terms", "feed"}} {
-			b := dialect.NewBuilder(db.Dialect)
-			if _, err := q.Exec(ctx, "DELETE FROM "+db.Table(column[0])+" WHERE "+column[1]+" = "+b.Arg(name),
-				b.Args()...); err != nil {
+		for _, drop := range []string{"drop_sequence", "drop_terms"} {
+			if _, err := db.Exec(ctx, q, statements, drop, dialect.Args{"feed": name}); err != nil {
 				return err
 			}
 		}

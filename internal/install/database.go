@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	_ "embed" // for install.sql
 	"errors"
 	"fmt"
 
@@ -19,11 +20,10 @@ type Database struct{ *store.Store }
 // finished the work.
 var ErrRecordChanged = errors.New("the feed's record was changed concurrently")
 
-// insertSequence makes the row of a sequence. It has no term yet: the first publisher draws one.
-func insertSequence(b *dialect.Builder, table, name string, value int64, now string) string {
-	return "INSERT INTO " + table + " (name, value, version, updated_at) VALUES (" + b.Arg(name) + ", " +
-		b.Arg(value) + ", 0, " + now + ")"
-}
+//go:embed install.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 func (db *Database) feedUp(r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
 	steps, err := db.Dialect.FeedUp(r.Feed(db.Names), table)
@@ -49,9 +49,7 @@ func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
 
 // setState needs the schema lock.
 func (db *Database) setState(ctx context.Context, q dialect.Querier, name, state string) error {
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, "UPDATE "+db.Table("feeds")+" SET state = "+b.Arg(state)+", fill_after = NULL WHERE name = "+
-		b.Arg(name), b.Args()...)
+	_, err := db.Exec(ctx, q, statements, "set_state", dialect.Args{"state": state, "feed": name})
 	return err
 }
 
@@ -60,8 +58,9 @@ func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catal
 	if r.Unreadable != nil {
 		return r.Unreadable // saving would lose the options that this version does not know
 	}
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, r.OptionsSQL(b, db.Table("feeds")), b.Args()...)
+	b := dialect.NewBuilder(db.Dialect.Syntax)
+	save := r.SaveOptions(db.Store)(b)
+	_, err := q.Exec(ctx, save, b.Args()...)
 	return err
 }
 
@@ -75,9 +74,17 @@ func (db *Database) readsOthers(ctx context.Context) bool {
 	}
 	visible := true
 	if err == nil {
-		visible, err = db.Dialect.PartsVisible(ctx, db.On(), granted)
+		visible, err = db.partsVisible(ctx, db.On(), granted)
 	}
 	return err == nil && !visible
+}
+
+// partsVisible tells whether this login can see the parts of a feed whose rights were granted to these accounts.
+func (db *Database) partsVisible(ctx context.Context, q dialect.Querier, granted []string) (bool, error) {
+	if db.Dialect.Roles == nil {
+		return true, nil
+	}
+	return db.Dialect.Roles.PartsVisible(ctx, q, granted)
 }
 
 // wrongDatabase reports a database whose identity is not the one in the feed's record. It is for modes in which no
@@ -99,8 +106,7 @@ func (db *Database) wrongDatabase(ctx context.Context, q dialect.Querier, r *cat
 
 // forgetShards deletes a feed's rows of the table shards.
 func (db *Database) forgetShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
-	b := dialect.NewBuilder(db.Dialect)
-	_, err := q.Exec(ctx, "DELETE FROM "+db.Table("shards")+" WHERE feed = "+b.Arg(r.Name), b.Args()...)
+	_, err := db.Exec(ctx, q, statements, "drop_shards", dialect.Args{"feed": r.Name})
 	return err
 }
 

@@ -11,7 +11,7 @@ import (
 
 // declared is a table of which only the columns in a spec are known.
 type declared struct {
-	d dialect.Dialect
+	d *dialect.Dialect
 	dialect.Table
 }
 

@@ -59,7 +59,7 @@ func (f *Grants) Grant(ctx context.Context, logins feedtype.Grants) error {
 			return err
 		}
 		for _, l := range more {
-			if err := f.Store.Dialect.Grant(ctx, q, l.sql, l.rights); err != nil {
+			if err := f.Store.Dialect.Roles.Grant(ctx, q, l.sql, l.rights); err != nil {
 				// These two have no effect where the transaction rolls back.
 				_ = revokeUnneeded(ctx, f.DB, q, more, append(others, &before))
 				_ = f.DB.saveOptions(ctx, q, &before)
@@ -116,12 +116,12 @@ func (f *Grants) PrintGrants(ctx context.Context, logins feedtype.Grants, revoke
 		}
 	}
 	first, last := d.Frame()
-	steps := append(first, dialect.Step{Note: note, SQL: r.OptionsSQL(dialect.NewScript(d), f.Store.Table("feeds"))})
+	steps := append(first, dialect.Step{Note: note, SQL: r.SaveOptions(f.Store)(dialect.NewScript(d.Syntax))})
 	for _, l := range all {
 		if revoke {
-			steps = append(steps, d.RevokeSQL(l.sql, l.rights)...)
+			steps = append(steps, d.Roles.RevokeSQL(l.sql, l.rights)...)
 		} else {
-			steps = append(steps, d.GrantSQL(l.sql, l.rights)...)
+			steps = append(steps, d.Roles.GrantSQL(l.sql, l.rights)...)
 		}
 	}
 	return append(steps, last...), nil
@@ -186,18 +186,19 @@ func (f *Grants) checkLogins(logins feedtype.Grants) error {
 	if logins.IsZero() {
 		return feedtype.Invalid("login", "name a writer or a reader")
 	}
+	if f.Store.Dialect.Roles == nil {
+		return &feedtype.Error{
+			Code:   feedtype.Refused,
+			Object: feedtype.FeedObject(f.Name),
+			Cause:  "this database has no logins: every user that can open it has all rights",
+			Err:    errors.ErrUnsupported,
+		}
+	}
 	for param, names := range map[string][]string{"writer": logins.Writers, "reader": logins.Readers} {
 		for _, name := range names {
-			_, err := f.Store.Dialect.Login(name)
+			_, err := f.Store.Dialect.Roles.Login(name)
 			var refusal *dialect.Refusal
 			switch {
-			case errors.Is(err, errors.ErrUnsupported):
-				return &feedtype.Error{
-					Code:   feedtype.Refused,
-					Object: feedtype.FeedObject(f.Name),
-					Cause:  "this database has no logins: every user that can open it has all rights",
-					Err:    err,
-				}
 			case errors.As(err, &refusal):
 				return &feedtype.Error{
 					Code:   feedtype.InvalidRequest,
@@ -223,7 +224,7 @@ func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtyp
 	all := func(names []string) (all []string) {
 		for _, name := range names {
 			if err == nil {
-				name, err = f.Store.Dialect.Account(ctx, q, name)
+				name, err = f.Store.Dialect.Roles.Account(ctx, q, name)
 			}
 			all = append(all, name)
 		}
@@ -237,7 +238,7 @@ func (f *Grants) accounts(ctx context.Context, q dialect.Querier, logins feedtyp
 func (f *Grants) refuseOwners(ctx context.Context, q dialect.Querier, logins []loginRights) error {
 	for _, l := range logins {
 		for _, right := range l.rights {
-			owns, err := f.Store.Dialect.Owns(ctx, q, l.sql, right)
+			owns, err := f.Store.Dialect.Roles.Owns(ctx, q, l.sql, right)
 			if err != nil {
 				return err
 			}
@@ -290,12 +291,15 @@ func rightsOf(db *Database, r *catalog.FeedRecord, logins feedtype.Grants) (all 
 	for _, name := range logins.Writers {
 		byLogin[name] = slices.Concat(shared, writing)
 	}
+	if flushing := db.Dialect.Flushing; flushing != nil {
+		reading = append(slices.Clone(reading), flushing.FlushRights(db.Names)...)
+	}
 	for _, name := range logins.Readers {
-		byLogin[name] = slices.Concat(shared, byLogin[name], reading, db.Dialect.FlushRights(db.Names))
+		byLogin[name] = slices.Concat(shared, byLogin[name], reading)
 	}
 	for _, name := range slices.Sorted(maps.Keys(byLogin)) {
 		l := loginRights{name: name}
-		if l.sql, err = db.Dialect.Login(name); err != nil {
+		if l.sql, err = db.Dialect.Roles.Login(name); err != nil {
 			return nil, err
 		}
 		for _, right := range byLogin[name] {
@@ -316,7 +320,7 @@ func revokeUnneeded(ctx context.Context, db *Database, q dialect.Querier, less [
 		return err
 	}
 	for _, l := range less {
-		if err := db.Dialect.Revoke(ctx, q, l.sql, l.rights); err != nil {
+		if err := db.Dialect.Roles.Revoke(ctx, q, l.sql, l.rights); err != nil {
 			return err
 		}
 	}
@@ -341,7 +345,7 @@ func withoutNeeded(ctx context.Context, db *Database, q dialect.Querier, less []
 			if slices.ContainsFunc(needed, isNeeded) {
 				continue
 			}
-			owns, err := db.Dialect.Owns(ctx, q, l.sql, right)
+			owns, err := db.Dialect.Roles.Owns(ctx, q, l.sql, right)
 			if err != nil {
 				return nil, err
 			}
@@ -378,7 +382,7 @@ func grantAgain(ctx context.Context, db *Database, q dialect.Querier, r *catalog
 		return err
 	}
 	for _, l := range all {
-		err := db.Dialect.Grant(ctx, q, l.sql, l.rights)
+		err := db.Dialect.Roles.Grant(ctx, q, l.sql, l.rights)
 		var refusal *dialect.Refusal
 		if errors.As(err, &refusal) {
 			err = &feedtype.Error{

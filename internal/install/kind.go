@@ -13,7 +13,7 @@ type kind interface {
 	// check fills in the defaults of a spec, and refuses what the mode does not support.
 	check(s *feedtype.FeedSpec) error
 	// complete checks a spec against the table, and adds to the record what the mode needs.
-	complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error
+	complete(d *dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error
 	// admit refuses a table for the rows that it has. It runs before anything is made.
 	admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error
 	// up returns the statements that make the feed's objects. down removes the objects.
@@ -32,7 +32,7 @@ type kind interface {
 	mend(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, table *dialect.Table) error
 	// rights returns the rights on rowfeed's tables and functions that writers and readers need in this mode. writing
 	// is empty if writers need none.
-	rights(d dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
+	rights(d *dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right)
 }
 
 var kinds = map[string]kind{feedtype.ModeSequence: sequenced{}, feedtype.ModeBlocking: blocking{},

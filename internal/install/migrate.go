@@ -42,6 +42,21 @@ func (db *Schema) Migrate(ctx context.Context) (applied []int, err error) {
 	return applied, db.Fail("rowfeed's tables", "migrate", err)
 }
 
+// PrintMigrate returns the script that makes rowfeed's own tables. See rowfeed.PrintMigrate.
+func PrintMigrate(d *dialect.Dialect, names dialect.Names) ([]dialect.Step, error) {
+	db, err := withoutConnection(d, names)
+	if err != nil {
+		return nil, err
+	}
+	steps, last := d.Frame()
+	for _, m := range d.Migrations(db.Names) {
+		for _, s := range m.Up {
+			steps = append(steps, dialect.Step{Note: fmt.Sprintf("version %d: %s", m.Version, m.Title), SQL: s})
+		}
+	}
+	return append(steps, last...), nil
+}
+
 // ownTables are the tables that all feeds share, in the order of their creation.
 var ownTables = []string{"schema_version", "sequences", "feeds", "cursors", "dead_letters", "processed", "flushes",
 	"leases", "shards", "consumers", "tokens", "audit", "terms"}
@@ -53,14 +68,7 @@ func (db *Schema) refuseForeignTables(ctx context.Context, q dialect.Querier, cu
 	if current > 0 {
 		return nil
 	}
-	find := func(base string) (*dialect.Table, error) {
-		table, err := db.Dialect.Describe(ctx, q, db.Names.Table(base))
-		if err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined {
-			return nil, nil
-		}
-		return table, err
-	}
-	first, err := find("schema_version")
+	first, err := db.find(ctx, q, "schema_version")
 	if err != nil {
 		return err
 	}
@@ -70,7 +78,7 @@ func (db *Schema) refuseForeignTables(ctx context.Context, q dialect.Querier, cu
 		{"flushes", "flush_count"}, {"leases", "renewals"}, {"shards", "ulid_high"}, {"consumers", "shard_count"},
 		{"tokens", "sha256"}, {"audit", "outcome"}, {"terms", "upto"},
 	} {
-		table, err := find(own.base)
+		table, err := db.find(ctx, q, own.base)
 		if err != nil {
 			return err
 		}
@@ -85,18 +93,37 @@ func (db *Schema) refuseForeignTables(ctx context.Context, q dialect.Querier, cu
 	return nil
 }
 
+// find describes one of rowfeed's tables. It returns nil if there is no table of this name.
+func (db *Schema) find(ctx context.Context, q dialect.Querier, base string) (*dialect.Table, error) {
+	table, err := db.Dialect.Describe(ctx, q, db.Names.Table(base))
+	if err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined {
+		return nil, nil
+	}
+	return table, err
+}
+
+// feedsLeft returns the names of the feeds. There are none if an interrupted MigrateDown has dropped their table.
+func (db *Schema) feedsLeft(ctx context.Context, q dialect.Querier) ([]string, error) {
+	if table, err := db.find(ctx, q, "feeds"); err != nil || table == nil {
+		return nil, err
+	}
+	return store.All(ctx, db.Store, q, statements, "feeds_left", dialect.Args{"dropped": catalog.StateDropped},
+		func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
+}
+
 // MigrateDown removes rowfeed's own tables. It refuses to while feeds exist.
 func (db *Schema) MigrateDown(ctx context.Context) error {
 	err := db.WithSchemaLock(ctx, "migrate down", func(q dialect.Querier) error {
 		current, err := db.SchemaVersion(ctx, q)
-		if err != nil || current == 0 {
+		if err != nil {
 			return err
 		}
-		// Tables of an older version lack some columns of the records.
-		b := dialect.NewBuilder(db.Dialect)
-		names, err := dialect.QueryAll(ctx, q, "SELECT name FROM "+db.Table("feeds")+" WHERE state <> "+
-			b.Arg(catalog.StateDropped)+" ORDER BY name", b.Args(),
-			func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
+		if current == 0 { // there are no tables, or those that an interrupted MigrateDown has left
+			if table, err := db.find(ctx, q, "schema_version"); err != nil || table == nil {
+				return err
+			}
+		}
+		names, err := db.feedsLeft(ctx, q)
 		if err != nil {
 			return err
 		}
@@ -110,9 +137,6 @@ func (db *Schema) MigrateDown(ctx context.Context) error {
 		}
 		all := db.Dialect.Migrations(db.Names)
 		for i := len(all) - 1; i >= 0; i-- {
-			if all[i].Version > current {
-				continue
-			}
 			for _, s := range all[i].Down {
 				if _, err := q.Exec(ctx, s); err != nil {
 					return err

@@ -2,13 +2,11 @@ package install
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
-	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // outbox is the mode in which the first reader, or a publisher, assigns ULIDs to the records of an outbox. Pages are
@@ -47,7 +45,7 @@ func checkAppendOnly(s *feedtype.FeedSpec) error {
 	return nil
 }
 
-func (outbox) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error {
+func (outbox) complete(d *dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec, table *dialect.Table) error {
 	problem := recordShardProblem(d, table, r)
 	if problem == nil {
 		problem = timeColumnProblem(d, table, spec.TimeColumn)
@@ -57,13 +55,13 @@ func (outbox) complete(d dialect.Dialect, r *catalog.FeedRecord, spec feedtype.F
 	}
 	r.TimeColumn, r.Runs = spec.TimeColumn, 1
 	shard := dialect.Column{Name: "shard", Type: "bigint", Kind: feedtype.Integer}
-	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID(), Shard: shard, Index: "place"}
+	r.ULIDs = &dialect.ULIDColumns{Position: d.OwnULID, Shard: shard, Index: "place"}
 	return nil
 }
 
 // recordShardProblem returns why a column cannot determine the shard of records, or nil. A value that the trigger
 // cannot use would fail the writer's INSERT.
-func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.FeedRecord) *catalog.Problem {
+func recordShardProblem(d *dialect.Dialect, table *dialect.Table, r *catalog.FeedRecord) *catalog.Problem {
 	name := r.ShardColumn
 	if name == "" {
 		return nil
@@ -82,7 +80,7 @@ func recordShardProblem(d dialect.Dialect, table *dialect.Table, r *catalog.Feed
 }
 
 // timeColumnProblem returns why a column cannot provide the times of rows, or nil.
-func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *catalog.Problem {
+func timeColumnProblem(d *dialect.Dialect, table *dialect.Table, name string) *catalog.Problem {
 	if name == "" {
 		return nil
 	}
@@ -100,25 +98,28 @@ func timeColumnProblem(d dialect.Dialect, table *dialect.Table, name string) *ca
 // admit refuses rows without a shard, at which back-fill would fail.
 func (outbox) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	feed := r.Feed(db.Names)
-	return refuseWithoutShard(ctx, db.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
-		return " FROM " + dialect.Qualified(db.Dialect, feed.Source) + " t WHERE " + condition
+	return refuseWithoutShard(ctx, db.Dialect, q, feed, func(condition string) dialect.Built {
+		return statements.For(db.Dialect.Syntax, feed,
+			"rows_where").With(dialect.Args{"condition": dialect.SQL(condition)})
 	})
 }
 
 // refuseWithoutShard runs a query over rows of the source (alias t), given from its FROM on. It refuses a row whose
 // shard column is not an integer.
-func refuseWithoutShard(ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
-	from func(b *dialect.Builder, condition string) string) error {
-	condition := d.NoShard(dialect.Ref(d, "t", feed.RecordShard))
+func refuseWithoutShard(ctx context.Context, d *dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
+	from func(condition string) dialect.Built) error {
+	condition := d.NoShard(dialect.Ref(d.Syntax, "t", feed.RecordShard))
 	if feed.RecordShard == "" || condition == "" {
 		return nil
 	}
-	b := dialect.NewBuilder(d)
-	key, err := dialect.ReadKey(ctx, q, d, feed, dialect.KeyRefs(d, feed, "t"), from(b, condition)+" LIMIT 1", b.Args())
-	if errors.Is(err, store.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
+	var key []any
+	err := dialect.EachKey(ctx, q, d.Syntax, feed, statements.For(d.Syntax, feed, "first_row"),
+		dialect.Args{"from": from(condition)},
+		0, func(_ []string, first []any) error {
+			key = first
+			return nil
+		})
+	if err != nil || key == nil {
 		return err
 	}
 	columns := make([]feedtype.Column, len(key))
@@ -130,7 +131,7 @@ func refuseWithoutShard(ctx context.Context, d dialect.Dialect, q dialect.Querie
 		return err
 	}
 	return tableError(feedtype.Refused, feed.Source,
-		"find such rows with SELECT * FROM "+dialect.Qualified(d, feed.Source)+
+		"find such rows with SELECT * FROM "+dialect.Qualified(d.Syntax, feed.Source)+
 			" WHERE "+d.NoShard(d.Quote(feed.RecordShard))+
 			", give them a shard, and run this again; a CHECK constraint prevents new ones",
 		"row %s has no shard: its column %q is not an integer", row.AppendJSON(nil), feed.RecordShard)
@@ -153,7 +154,7 @@ func (outbox) begin(context.Context, *Database, dialect.Querier, *catalog.FeedRe
 }
 
 // rights do not include the column order_sequence, so that a writer cannot choose its record's place in the order.
-func (outbox) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
+func (outbox) rights(_ *dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
 	if f.Capture == feedtype.CaptureApp {
 		columns := append([]string{"shard", "time_hint"}, f.StoredKey()...)
 		writing = []dialect.Right{dialect.May("INSERT", f.Records(), columns...)}

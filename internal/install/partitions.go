@@ -72,14 +72,14 @@ func uncaptured(p dialect.NewPartition) string {
 func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (
 	[]dialect.NewPartition, error,
 ) {
-	if r.Capture != feedtype.CaptureTrigger {
+	if f.Store.Dialect.Partitions == nil || r.Capture != feedtype.CaptureTrigger {
 		return nil, nil
 	}
 	table, err := catalog.DescribeSource(ctx, f.Store, q, r)
 	if err != nil {
 		return nil, err
 	}
-	fresh, err := f.Store.Dialect.NewPartitions(ctx, q, r.Feed(f.Store.Names), table)
+	fresh, err := f.Store.Dialect.Partitions.NewPartitions(ctx, q, r.Feed(f.Store.Names), table)
 	return fresh, f.Fail("look for new partitions", err)
 }
 
@@ -198,7 +198,7 @@ func (f *Partitions) followPartitions(ctx context.Context) (total int64, err err
 	if err != nil || !hasPartitions(r, table) {
 		return 0, err
 	}
-	fresh, err := f.Store.Dialect.NewPartitions(ctx, f.Store.On(), r.Feed(f.Store.Names), table)
+	fresh, err := f.Store.Dialect.Partitions.NewPartitions(ctx, f.Store.On(), r.Feed(f.Store.Names), table)
 	if err != nil || len(fresh) > 0 {
 		return 0, f.Fail("look for new partitions", err)
 	}
@@ -270,9 +270,7 @@ func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 }
 
 func (f *Partitions) sequenceValue(ctx context.Context) (value int64, err error) {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	query := "SELECT value FROM " + f.Store.Table("sequences") + " WHERE name = " + b.Arg(f.Name)
-	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &value)
+	err = f.Store.One(ctx, f.Store.On(), statements, "sequence_value", dialect.Args{"feed": f.Name}, &value)
 	return value, f.Fail("read its sequence", err)
 }
 
@@ -324,7 +322,7 @@ func (f *Partitions) recordAttached(ctx context.Context, r *catalog.FeedRecord, 
 // withRecord returns the same feed with another record and its own gap tracking.
 func (f *Partitions) withRecord(r *catalog.FeedRecord) *Partitions {
 	feed := &catalog.Feed{Name: f.Name, Store: f.Store, Gone: f.Gone}
-	feed.Record.Store(r)
+	feed.SetRecord(r)
 	recorder := &publish.Recorder{Feed: feed, Wake: f.Recorder.Wake}
 	known := f.Rows.Outbox
 	outbox := &ulidfeed.Outbox{Feed: feed, History: known.History, Watch: known.Watch, Gaps: gap.New(feed)}
@@ -358,20 +356,13 @@ func (f *Partitions) recordVanished(ctx context.Context, above, to int64) (total
 func (f *Partitions) recordVanishedBatch(ctx context.Context, tx dialect.Querier, above, to int64) (
 	n, last int64, err error,
 ) {
-	d, feed := f.Store.Dialect, f.DialectFeed()
-	from := " FROM " + dialect.Qualified(d, feed.Positions()) + " p WHERE p.feed_sync_id > "
-	b := dialect.NewBuilder(d)
-	query := "SELECT COALESCE(max(x.at), " + b.Arg(to) + ") FROM (SELECT p.feed_sync_id AS at" + from + b.Arg(above) +
-		" AND p.feed_sync_id <= " + b.Arg(to) + " ORDER BY p.feed_sync_id LIMIT " + b.Arg(int64(followBatch)) + ") x"
-	if err := dialect.QueryRow(ctx, tx, query, b.Args(), &last); err != nil {
+	err = dialect.One(ctx, tx, f.Store.Dialect.Syntax, f.Statement(statements, "end_of_batch"),
+		dialect.Args{"above": above, "to": to, "count": int64(followBatch)}, &last)
+	if err != nil {
 		return 0, 0, err
 	}
-	b = dialect.NewBuilder(d)
-	gone := from + b.Arg(above) + " AND p.feed_sync_id <= " + b.Arg(last) + " AND p.deleted = 0 AND (SELECT 1 FROM " +
-		dialect.Qualified(d, feed.Source) + " t WHERE " + dialect.SourceJoin(d, feed, "t", "p") +
-		" LIMIT 1) IS NULL LIMIT " + b.Arg(int64(math.MaxInt64))
-	n, err = tx.Exec(ctx, publish.RecordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Changed, gone),
-		b.Args()...)
+	n, err = dialect.Exec(ctx, tx, f.Store.Dialect.Syntax, f.Statement(statements, "record_vanished"),
+		dialect.Args{"above": above, "to": last, "all": int64(math.MaxInt64)})
 	return n, last, err
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Print returns the script that creates a feed, without a connection. See rowfeed.PrintFeed.
-func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]dialect.Step, error) {
+func Print(d *dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]dialect.Step, error) {
 	spec, err := checkSpec(spec)
 	if err != nil {
 		return nil, err
@@ -40,22 +40,22 @@ func Print(d dialect.Dialect, names dialect.Names, spec feedtype.FeedSpec) ([]di
 	if err != nil {
 		return nil, err
 	}
-	set := "state = " + d.Literal(state)
-	if identity := d.IdentitySQL(db.Names); identity != "" {
-		set += ", database_identity = " + identity
+	set, args := "set_first_state", dialect.Args{"state": state}
+	if d.IdentitySQL != nil {
+		set, args["identity"] = "set_first_state_and_identity", dialect.SQL(d.IdentitySQL(db.Names))
 	}
-	record := r.Save(dialect.NewScript(d), db.Table("feeds"), db.Names.Schema, false, d.Now())
+	feed := r.Feed(db.Names)
+	ready := statements.Step(d.Syntax, feed, set, args)
+	ready.Note = note
 	first, last := d.Frame()
 	return slices.Concat(first, []dialect.Step{
-		{Note: "the feed's record", SQL: record},
-		{Note: "its sequence", SQL: insertSequence(dialect.NewScript(d), db.Table("sequences"), r.Name, 0, d.Now())},
-	}, up, begin, []dialect.Step{
-		{Note: note, SQL: "UPDATE " + db.Table("feeds") + " SET " + set + " WHERE name = " + d.Literal(r.Name)},
-	}, last), nil
+		{Note: "the feed's record", SQL: r.Save(db.Store, false)(dialect.NewScript(d.Syntax))},
+		statements.Step(d.Syntax, feed, "insert_sequence", dialect.Args{"feed": r.Name, "value": 0}),
+	}, up, begin, []dialect.Step{ready}, last), nil
 }
 
 // withoutConnection returns a Database that renders statements and cannot run them.
-func withoutConnection(d dialect.Dialect, names dialect.Names) (*Database, error) {
+func withoutConnection(d *dialect.Dialect, names dialect.Names) (*Database, error) {
 	home, err := d.CurrentSchema(context.Background(), nil)
 	db := &Database{&store.Store{Dialect: d, Names: names, Home: home}}
 	if db.Names.Schema == "" {

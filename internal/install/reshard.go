@@ -105,11 +105,9 @@ func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, d
 		if err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.Store.Dialect)
-		n, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = "+b.Arg(catalog.StateSharding)+
-			", fill_after = NULL, data_shards = "+b.Arg(int64(dataShards))+
-			" WHERE name = "+b.Arg(f.Name)+" AND state = "+b.Arg(catalog.StateActive)+" AND generation = "+
-			b.Arg(r.Generation), b.Args()...)
+		n, err := f.Store.Exec(ctx, tx, statements, "begin_sharding", dialect.Args{"sharding": catalog.StateSharding,
+			"data_shards": int64(dataShards), "feed": f.Name, "active": catalog.StateActive,
+			"generation": r.Generation})
 		if err != nil {
 			return err
 		}
@@ -204,7 +202,7 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 	}
 	stage, after := walk(r)
 	rows := stage == walkRows
-	keys, err := dialect.WalkKeys(ctx, tx, d, feed, rows, after, reshardBatch)
+	keys, err := dialect.WalkKeys(ctx, tx, d.Syntax, feed, rows, after, reshardBatch)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -275,35 +273,35 @@ func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dia
 	return wrong, nil
 }
 
-// unlessChanged is a condition: the feed's record has the generation, the state and the mark that were read. Another
-// walk of the same feed, to the same number of shards, has another generation.
-func unlessChanged(r *catalog.FeedRecord, b *dialect.Builder) string {
-	where := " WHERE name = " + b.Arg(r.Name) + " AND generation = " + b.Arg(r.Generation) + " AND state = " +
-		b.Arg(catalog.StateSharding)
-	if r.FillMark == nil {
-		return where + " AND fill_after IS NULL"
+// unchanged is the condition that the feed's record has the generation and the mark that were read, and this state.
+func unchanged(s *store.Store, r *catalog.FeedRecord, state string) dialect.Built {
+	mark := s.Statement(statements, "no_mark").With(nil)
+	if r.FillMark != nil {
+		mark = s.Statement(statements, "same_mark").With(dialect.Args{"mark": *r.FillMark})
 	}
-	return where + " AND fill_after = " + b.Arg(*r.FillMark)
+	return s.Statement(statements, "unchanged").With(dialect.Args{"feed": r.Name, "generation": r.Generation,
+		"state": state, "mark": mark})
 }
 
 // saveMark saves how far the walk has come; nil leaves the mark as it is. If the record has changed since it was read,
 // this batch was made for another number of shards, and the error is ErrRecordChanged.
 func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, mark []any) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	var n int64
-	if err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(),
-		&n); err != nil {
+	if err := f.refuseChanged(ctx, tx, r); err != nil || mark == nil {
 		return err
 	}
-	if n != 1 {
-		return ErrRecordChanged
+	_, err := f.Store.Exec(ctx, tx, statements, "save_mark", dialect.Args{"to": dialect.EncodeKey(mark),
+		"unchanged": unchanged(f.Store, r, catalog.StateSharding)})
+	return err
+}
+
+// refuseChanged returns ErrRecordChanged if the record has changed since it was read.
+func (f *Resharding) refuseChanged(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
+	var n int64
+	err := f.Store.One(ctx, q, statements, "count_unchanged",
+		dialect.Args{"unchanged": unchanged(f.Store, r, catalog.StateSharding)}, &n)
+	if err == nil && n != 1 {
+		err = ErrRecordChanged
 	}
-	if mark == nil {
-		return nil
-	}
-	b = dialect.NewBuilder(f.Store.Dialect)
-	set := " SET fill_after = " + b.Arg(dialect.EncodeKey(mark))
-	_, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
 	return err
 }
 
@@ -311,14 +309,8 @@ func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalo
 // since it was read. The caller reloads the record. Making the index at once is cheaper than moving each key in it.
 func (f *Resharding) endSharding(ctx context.Context, r *catalog.FeedRecord) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
-		b := dialect.NewBuilder(f.Store.Dialect)
-		var n int64
-		if err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("feeds")+unlessChanged(r, b), b.Args(),
-			&n); err != nil {
+		if err := f.refuseChanged(ctx, q, r); err != nil {
 			return err
-		}
-		if n != 1 {
-			return ErrRecordChanged
 		}
 		steps, err := f.Store.Dialect.BucketIndex(ctx, q, r.Feed(f.Store.Names))
 		if err != nil {
@@ -327,9 +319,8 @@ func (f *Resharding) endSharding(ctx context.Context, r *catalog.FeedRecord) err
 		if err := run(ctx, q, steps); err != nil {
 			return err
 		}
-		b = dialect.NewBuilder(f.Store.Dialect)
-		set := " SET state = " + b.Arg(catalog.StateActive) + ", fill_after = NULL"
-		_, err = q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+set+unlessChanged(r, b), b.Args()...)
+		_, err = f.Store.Exec(ctx, q, statements, "end_walk", dialect.Args{"active": catalog.StateActive,
+			"unchanged": unchanged(f.Store, r, catalog.StateSharding)})
 		return err // changes nothing after a bump, which does not take the schema lock
 	})
 	if err == nil {

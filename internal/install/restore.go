@@ -38,13 +38,12 @@ func (f *Identity) SameAsBefore(ctx context.Context) error {
 
 func (f *Identity) setIdentity(ctx context.Context, identity string, onlyUnknown bool) error {
 	err := f.Store.InTx(ctx, dialect.ForRecord, "note the database of "+f.Name, func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(f.Store.Dialect)
-		query := "UPDATE " + f.Store.Table("feeds") + " SET database_identity = " + b.Arg(store.OrNull(identity)) +
-			" WHERE name = " + b.Arg(f.Name)
+		set := "set_identity"
 		if onlyUnknown {
-			query += " AND database_identity IS NULL"
+			set = "set_unknown_identity"
 		}
-		_, err := tx.Exec(ctx, query, b.Args()...)
+		_, err := f.Store.Exec(ctx, tx, statements, set,
+			dialect.Args{"identity": store.OrNull(identity), "feed": f.Name})
 		return err
 	})
 	if err != nil {
@@ -102,31 +101,19 @@ func (f *Identity) AdoptDatabase(ctx context.Context) (changed bool, err error) 
 }
 
 // PrintBump returns the script of Bump, or of AdoptDatabase, without a connection. See rowfeed.PrintBump.
-func PrintBump(d dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
+func PrintBump(d *dialect.Dialect, names dialect.Names, feed string, adopt bool) []dialect.Step {
 	steps := bumpSteps(d, names, feed, nil)
 	if adopt {
-		b := dialect.NewScript(d)
-		steps = []dialect.Step{{Note: "the next publisher saves the identity of its database",
-			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
-				" SET database_identity = NULL WHERE name = " + b.Arg(feed)}}
+		steps = []dialect.Step{statements.Step(d.Syntax, &dialect.Feed{Name: feed, Names: names}, "forget_identity",
+			nil)}
 	}
 	first, last := d.Frame()
 	return append(append(first, steps...), last...)
 }
 
-// bumpSteps lock the sequence's row first. A publisher holds this lock until its commit, so the bump waits for it.
-func bumpSteps(d dialect.Dialect, names dialect.Names, feed string, identity any) []dialect.Step {
-	seconds := "ROUND(" + d.Now() + " / 1000000)"
-	b := dialect.NewScript(d)
-	lock := "UPDATE " + dialect.Qualified(d, names.Table("sequences")) + " SET version = version + 1 WHERE name = " +
-		b.Arg(feed)
-	b = dialect.NewScript(d)
-	return []dialect.Step{
-		{Note: "wait for a publisher that is in a pass", SQL: lock},
-		{Note: "from now on cursors of the former generation are refused",
-			SQL: "UPDATE " + dialect.Qualified(d, names.Table("feeds")) +
-				"\nSET generation = CASE WHEN " + seconds + " > generation + 1 THEN " + seconds +
-				" ELSE generation + 1 END,\n  database_identity = " + b.Arg(identity) +
-				"\nWHERE name = " + b.Arg(feed)},
-	}
+// bumpSteps lock the sequence's row first.
+func bumpSteps(d *dialect.Dialect, names dialect.Names, feed string, identity any) []dialect.Step {
+	f := &dialect.Feed{Name: feed, Names: names}
+	return []dialect.Step{statements.Step(d.Syntax, f, "bump_sequence", nil),
+		statements.Step(d.Syntax, f, "bump", dialect.Args{"identity": identity})}
 }

@@ -43,7 +43,7 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	return nil
 }
 
-func (sequenced) complete(_ dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
+func (sequenced) complete(_ *dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
 	table *dialect.Table) error {
 	if len(table.Untriggered) > 0 && spec.Capture == feedtype.CaptureTrigger && !spec.AcceptUntriggered {
 		return tableError(feedtype.Refused, table.Name,
@@ -64,13 +64,7 @@ func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
 
 func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	if feed := r.Feed(db.Names); !feed.InRows() {
-		steps = []dialect.Step{{
-			Note: "the rows that the table already has; `rowfeed feed add` does this in resumable batches",
-			SQL: "INSERT INTO " + dialect.Qualified(db.Dialect, feed.Changes()) + " (" +
-				strings.Join(dialect.StoredRefs(db.Dialect, feed, ""), ", ") +
-				")\nSELECT " + strings.Join(dialect.KeyRefs(db.Dialect, feed, ""), ", ") + " FROM " +
-				dialect.Qualified(db.Dialect, feed.Source),
-		}}
+		steps = []dialect.Step{statements.Step(db.Dialect.Syntax, feed, "record_all_rows", nil)}
 	}
 	return steps, catalog.StateActive, "the feed is ready", nil
 }
@@ -108,7 +102,7 @@ func (sequenced) mend(ctx context.Context, db *Database, q dialect.Querier, r *c
 }
 
 // rights let writers insert change records, unless triggers do that for them.
-func (sequenced) rights(_ dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
+func (sequenced) rights(_ *dialect.Dialect, f *dialect.Feed) (writing, reading []dialect.Right) {
 	if f.Capture != feedtype.CaptureTrigger {
 		writing = []dialect.Right{dialect.May("INSERT", f.Changes(), append(f.StoredKey(), "kind")...)}
 	}

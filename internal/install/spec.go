@@ -59,7 +59,7 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 }
 
 // newRecord checks a spec against the table, and returns the feed's record.
-func newRecord(d dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.FeedRecord, error) {
+func newRecord(d *dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.FeedRecord, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*catalog.FeedRecord, error) {
 		return nil, &feedtype.Error{

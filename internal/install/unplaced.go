@@ -62,8 +62,8 @@ func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 	if err := f.refuseUnsharded(ctx, tx, f.DialectFeed(), rows); err != nil {
 		return 0, nil, err
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect, b, f.DialectFeed(), rows), b.Args()...)
+	b := dialect.NewBuilder(f.Store.Dialect.Syntax)
+	recorded, err = tx.Exec(ctx, dialect.RecordUnplaced(f.Store.Dialect.Syntax, b, f.DialectFeed(), rows), b.Args()...)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -73,16 +73,12 @@ func (f *OutboxRows) recordBatch(ctx context.Context, tx dialect.Querier, after 
 // lockActive locks the feed's record. It refuses a feed that is being filled, or was dropped or added again.
 func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
 	r := f.Record.Load()
-	where := func(b *dialect.Builder) string {
-		return " WHERE name = " + b.Arg(f.Name) + " AND generation = " + b.Arg(r.Generation)
-	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	if _, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET state = state"+where(b), b.Args()...); err != nil {
+	args := dialect.Args{"feed": f.Name, "generation": r.Generation}
+	if _, err := f.Store.Exec(ctx, tx, statements, "lock_record", args); err != nil {
 		return err
 	}
 	var state string
-	b = dialect.NewBuilder(f.Store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT state FROM "+f.Store.Table("feeds")+where(b), b.Args(), &state)
+	err := f.Store.One(ctx, tx, statements, "state", args, &state)
 	switch {
 	case err != nil && !errors.Is(err, store.ErrNoRows):
 		return err
@@ -98,17 +94,17 @@ func (f *OutboxRows) lockActive(ctx context.Context, tx dialect.Querier) error {
 // refuseUnsharded refuses rows without a shard among those that are to be placed or recorded.
 func (f *OutboxRows) refuseUnsharded(ctx context.Context, q dialect.Querier, feed *dialect.Feed,
 	rows func(*dialect.Builder) []string) error {
-	return refuseWithoutShard(ctx, f.Store.Dialect, q, feed, func(b *dialect.Builder, condition string) string {
-		return dialect.Unplaced(f.Store.Dialect, b, feed, "", append(rows(b), condition))
+	return refuseWithoutShard(ctx, f.Store.Dialect, q, feed, func(condition string) dialect.Built {
+		return func(b *dialect.Builder) string {
+			return dialect.Unplaced(f.Store.Dialect.Syntax, b, feed, "", append(rows(b), condition))
+		}
 	})
 }
 
 // RefuseAfterPurge refuses an operation that has to know which rows never had a place, if places were purged.
 func (f *OutboxRows) RefuseAfterPurge(ctx context.Context, q dialect.Querier, doing string) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
 	var n int64
-	err := dialect.QueryRow(ctx, q, "SELECT count(*) FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name)+
-		" AND (below_high <> 0 OR below_low <> 0)", b.Args(), &n)
+	err := f.Store.One(ctx, q, statements, "purged_shards", dialect.Args{"feed": f.Name}, &n)
 	if err == nil && n > 0 {
 		err = feedError(feedtype.Refused, f.Name, f.HowToRecord(),
 			"%s: entries were purged, and purged rows look like rows that never had an entry",

@@ -87,11 +87,14 @@ func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.FeedR
 	if mended, err = f.DB.verify(ctx, q, r, table); err != nil {
 		return nil, err
 	}
-	taken, err := f.Store.Dialect.Takeovers(ctx, q, r.Feed(f.Store.Names), table)
-	if err != nil {
-		return nil, err
+	if owners := f.Store.Dialect.Owners; owners != nil {
+		taken, err := owners.Takeovers(ctx, q, r.Feed(f.Store.Names), table)
+		if err != nil {
+			return nil, err
+		}
+		mended = append(mended, taken...)
 	}
-	if mended = append(mended, taken...); len(mended) == 0 {
+	if len(mended) == 0 {
 		return nil, nil
 	}
 	// The types of the key's columns may have changed.
@@ -137,9 +140,7 @@ func (f *Upgrader) mend(ctx context.Context, q dialect.Querier, r *catalog.FeedR
 	if err != nil {
 		return nil, err
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	_, err = q.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET key_columns = "+b.Arg(string(key))+" WHERE name = "+
-		b.Arg(f.Name), b.Args()...)
+	_, err = f.Store.Exec(ctx, q, statements, "set_key_columns", dialect.Args{"key": string(key), "feed": f.Name})
 	return mended, err
 }
 
@@ -152,7 +153,7 @@ func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *ca
 	_, err = db.Dialect.Describe(ctx, q, r.Source)
 	switch {
 	case err != nil && db.Dialect.Classify(err) == dialect.ClassUndefined:
-		source, moved, err := db.Dialect.Moved(ctx, q, r.Feed(db.Names))
+		source, moved, err := catalog.Moved(ctx, db.Store, q, r)
 		if err != nil || !moved {
 			return r, nil, err
 		}
@@ -167,9 +168,7 @@ func (db *Database) findMovedTable(ctx context.Context, q dialect.Querier, r *ca
 	if schema == db.Names.Schema {
 		schema = "" // as FeedRecord.Save does
 	}
-	b := dialect.NewBuilder(db.Dialect)
-	set := "UPDATE " + db.Table("feeds") + " SET source_schema = " + b.Arg(schema) + " WHERE name = " + b.Arg(r.Name)
-	_, err = q.Exec(ctx, set, b.Args()...)
+	_, err = db.Exec(ctx, q, statements, "set_source_schema", dialect.Args{"schema": schema, "feed": r.Name})
 	return &now, told, err
 }
 

@@ -53,7 +53,7 @@ func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string,
 func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) ([]string, error) {
 	accounts := slices.Concat(r.Grants.Writers, r.Grants.Readers)
-	if visible, err := db.Dialect.PartsVisible(ctx, q, accounts); err != nil || !visible {
+	if visible, err := db.partsVisible(ctx, q, accounts); err != nil || !visible {
 		return nil, err
 	}
 	kind, err := kindOf(r)
@@ -77,7 +77,7 @@ func (db *Database) verify(ctx context.Context, q dialect.Querier, r *catalog.Fe
 
 // recordAsAdded returns the record that adding the feed to its table would make now, or the error that would refuse the
 // table. The key's index may have been dropped, or a key column may have become nullable. It runs no statement.
-func recordAsAdded(r *catalog.FeedRecord, d dialect.Dialect, table *dialect.Table) (*catalog.FeedRecord, error) {
+func recordAsAdded(r *catalog.FeedRecord, d *dialect.Dialect, table *dialect.Table) (*catalog.FeedRecord, error) {
 	spec := feedtype.FeedSpec{Name: r.Name, Mode: r.Mode, Capture: r.Capture, Key: catalog.KeyNames(r.Key),
 		Columns:    r.Columns,
 		DataShards: r.DataShards, ShardColumn: r.ShardColumn, AcceptUntriggered: r.AcceptUntriggered}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -127,21 +126,6 @@ func (c *Claim) own() dialect.Args {
 	return dialect.Args{"name": c.lease.Name, "owner": c.owner, "epoch": c.epoch}
 }
 
-// anyOf is the condition that a row is one of the claims'. The list of names lets the database find the rows by their
-// key. Without it PostgreSQL plans a scan or a bitmap, whose cost under these transactions' settings starts its JIT
-// compiler.
-func anyOf(st *store.Store, b *dialect.Builder, claims []*Claim) string {
-	one := st.Statement(statements, "claim")
-	names, all := make([]string, len(claims)), make([]string, len(claims))
-	for i, c := range claims {
-		names[i] = b.Arg(c.lease.Name)
-	}
-	for i, c := range claims {
-		all[i] = b.Fill(one, c.own())
-	}
-	return "name IN (" + strings.Join(names, ", ") + ") AND (" + strings.Join(all, " OR ") + ")"
-}
-
 // Renew moves the claim's end to a full ttl from now. An error with the code LeaseLost means that the claim is over.
 // After any other error the old deadline still holds, and Renew may be tried again.
 func (c *Claim) Renew(ctx context.Context) error {
@@ -169,8 +153,7 @@ func (c *Claim) Renew(ctx context.Context) error {
 // Call it last, right before the COMMIT, since renewals wait for the row as well. It is made for READ COMMITTED. At
 // stricter levels it fails with a serialization failure if the claim was renewed since the transaction began.
 func (c *Claim) Assert(ctx context.Context, tx dialect.Querier) error {
-	assert, args := c.lease.store.Filled(statements, "assert", c.own())
-	n, err := tx.Exec(ctx, assert, args...)
+	n, err := c.lease.store.Exec(ctx, tx, statements, "assert", c.own())
 	if err != nil {
 		return c.lease.store.Fail(leaseObject(c.lease.Name), "assert it", err)
 	}

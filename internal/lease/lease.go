@@ -150,11 +150,10 @@ func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Claim
 	if seen.Epoch > 0 {
 		name, args["seen"] = "acquire", seen.Epoch
 	}
-	query, params := l.store.Filled(statements, name, args)
 	var asked time.Time
 	err := l.store.InTx(ctx, dialect.ForRecord, "acquire lease "+l.Name, func(tx dialect.Querier) error {
 		asked = time.Now()
-		n, err := tx.Exec(ctx, query, params...)
+		n, err := l.store.Exec(ctx, tx, statements, name, args)
 		if err == nil && n != 1 {
 			err = store.ErrNothing
 		}
@@ -191,12 +190,16 @@ func (l *Lease) acquire(ctx context.Context, seen *feedtype.LeaseStatus) (*Claim
 // renewClaims gives a full ttl to the claims that still hold, and returns how many. A group's member has several
 // claims. Asked is a moment before the database read its clock.
 func (l *Lease) renewClaims(ctx context.Context, claims ...*Claim) (asked time.Time, n int64, err error) {
-	b := dialect.NewBuilder(l.store.Dialect)
-	query := b.Fill(l.store.Statement(statements, "renew"), dialect.Args{"ttl": l.TTL.Microseconds()}) + " " +
-		anyOf(l.store, b, claims)
+	one := l.store.Statement(statements, "claim")
+	names, all := make([]string, len(claims)), make([]dialect.Built, len(claims))
+	for i, c := range claims {
+		names[i], all[i] = c.lease.Name, one.With(c.own())
+	}
+	args := dialect.Args{"ttl": l.TTL.Microseconds(), "names": dialect.List(names),
+		"claims": dialect.Joined(" OR ", all)}
 	err = l.store.InTx(ctx, dialect.ForRecord, "renew lease "+l.Name, func(tx dialect.Querier) (err error) {
 		asked = time.Now()
-		n, err = tx.Exec(ctx, query, b.Args()...)
+		n, err = l.store.Exec(ctx, tx, statements, "renew", args)
 		return err
 	})
 	return asked, n, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // groupState has the rows of a group's leases at one moment, held or not.
@@ -23,10 +24,9 @@ type groupState struct {
 // Read reads the group's leases by one statement.
 func (g *Group) Read(ctx context.Context) (*groupState, error) {
 	prefix := GroupPrefix(g.name, g.jobs)
-	query, args := g.store.Filled(statements, "group",
-		dialect.Args{"first": prefix, "beyond": strings.TrimSuffix(prefix, "/") + "0"}) // '0' follows '/'
 	asked := time.Now()
-	rows, err := dialect.QueryAll(ctx, g.store.On(), query, args, Scan)
+	rows, err := store.All(ctx, g.store, g.store.On(), statements, "group",
+		dialect.Args{"first": prefix, "beyond": strings.TrimSuffix(prefix, "/") + "0"}, scan) // '0' follows '/'
 	if err != nil {
 		return nil, err
 	}

@@ -20,14 +20,12 @@ var statements = dialect.NewStatements(file)
 // Held reports whether a holder had the lease when it was read.
 func Held(s *feedtype.LeaseStatus) bool { return s.State == feedtype.LeaseHeld }
 
-// Columns is the statement that reads leases for Scan, without its condition.
-func Columns(st *store.Store) string {
-	text, _ := st.Filled(statements, "leases", nil)
-	return text
+// Which reads the leases that a condition selects.
+func Which(ctx context.Context, st *store.Store, condition dialect.Built) ([]*feedtype.LeaseStatus, error) {
+	return store.All(ctx, st, st.On(), statements, "which", dialect.Args{"condition": condition}, scan)
 }
 
-// Scan reads a row of Columns.
-func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
+func scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
 	s := &feedtype.LeaseStatus{State: feedtype.LeaseFree}
 	var acquired, now int64
 	var expires sql.NullInt64
@@ -46,8 +44,7 @@ func Scan(rows dialect.Rows) (*feedtype.LeaseStatus, error) {
 
 // Read reads a lease. A lease that was never acquired is free, with epoch 0.
 func Read(ctx context.Context, st *store.Store, q dialect.Querier, name string) (*feedtype.LeaseStatus, error) {
-	query, args := st.Filled(statements, "lease", dialect.Args{"name": name})
-	found, err := dialect.QueryAll(ctx, q, query, args, Scan)
+	found, err := store.All(ctx, st, q, statements, "lease", dialect.Args{"name": name}, scan)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +59,7 @@ func All(ctx context.Context, st *store.Store) ([]*feedtype.LeaseStatus, error) 
 	if err := st.RequireSchema(ctx, st.On()); err != nil {
 		return nil, err
 	}
-	query, args := st.Filled(statements, "list", nil)
-	all, err := dialect.QueryAll(ctx, st.On(), query, args, Scan)
+	all, err := store.All(ctx, st, st.On(), statements, "list", nil, scan)
 	if err != nil {
 		return nil, st.Fail("leases", "list them", err)
 	}
@@ -72,9 +68,8 @@ func All(ctx context.Context, st *store.Store) ([]*feedtype.LeaseStatus, error) 
 
 // releaseRow releases the lease of a claim.
 func releaseRow(ctx context.Context, st *store.Store, claim dialect.Args) (n int64, err error) {
-	query, args := st.Filled(statements, "release", claim)
 	err = st.InTx(ctx, dialect.ForRecord, "release a lease", func(tx dialect.Querier) (err error) {
-		n, err = tx.Exec(ctx, query, args...)
+		n, err = st.Exec(ctx, tx, statements, "release", claim)
 		return err
 	})
 	return n, err

@@ -2,9 +2,10 @@ package operate
 
 import (
 	"context"
+	_ "embed" // for operate.sql
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
@@ -16,42 +17,34 @@ import (
 // maxFindings bounds the findings of one rule.
 const maxFindings = 100
 
-// keyRule is a condition that no key may meet. It is SQL over the source (t), the positions (p) and the changes (c),
-// and is the same for all databases.
+//go:embed operate.sql
+var file string
+
+var statements = dialect.NewStatements(file)
+
+// keyRule is a condition that no key may meet.
 type keyRule struct {
 	rule, problem string
-	fromSource    bool // read the source, else the positions
-	where         string
-	inRows        string // the condition with capture "column", if it differs
-}
-
-// none as inRows means that the rule does not apply to capture "column".
-const none = "none"
-
-var keyRules = []keyRule{
-	{admin.RuleSequence, "its position is above the sequence", false, "p.feed_sync_id > s.value", ""},
-	{admin.RuleSequence, "its row's position is above the sequence, or below 1", true, none,
-		"t.feed_sync_id > s.value OR t.feed_sync_id < 1"},
-	{admin.RuleRow, "its row has neither a position nor a change waiting", true, "p.feed_sync_id IS NULL", none},
-	{admin.RuleVanished, "its row is gone, but the position is not deleted and no change is waiting", false,
-		"p.deleted = 0 AND t.row_is_missing", ""},
-	{admin.RuleRisen, "its row exists, but the position is deleted and no change is waiting", false,
-		"p.deleted = 1 AND NOT (t.row_is_missing)",
-		"p.deleted = 1 AND p.hidden = 0 AND NOT (t.row_is_missing) AND t.feed_sync_id IS NOT NULL"},
+	fromSource    bool   // read the source, else the positions
+	statement     string // the rule's FROM and WHERE
 }
 
 // rules returns the key rules for the capture of a feed.
 func rules(feed *dialect.Feed) []keyRule {
-	var all []keyRule
-	for _, rule := range keyRules {
-		if feed.InRows() && rule.inRows != "" {
-			rule.where = rule.inRows
-		}
-		if rule.where != none {
-			all = append(all, rule)
-		}
+	ofCapture := keyRule{admin.RuleRow, "its row has neither a position nor a change waiting", true,
+		"row_without_position"}
+	if feed.InRows() {
+		ofCapture = keyRule{admin.RuleSequence, "its row's position is above the sequence, or below 1", true,
+			"row_outside_sequence"}
 	}
-	return all
+	return []keyRule{
+		{admin.RuleSequence, "its position is above the sequence", false, "position_above_sequence"},
+		ofCapture,
+		{admin.RuleVanished, "its row is gone, but the position is not deleted and no change is waiting", false,
+			"position_without_row"},
+		{admin.RuleRisen, "its row exists, but the position is deleted and no change is waiting", false,
+			"deleted_position_with_row"},
+	}
 }
 
 // Checker checks and repairs one feed.
@@ -104,12 +97,16 @@ func (f *Checker) inexactKeys(context.Context) ([]string, error) {
 // foreignTriggers reports triggers of other tables that write into the feed's tables. Their records waste positions,
 // but the feed can still be served.
 func (f *Checker) foreignTriggers(ctx context.Context) ([]string, error) {
+	copies := f.Store.Dialect.Copies
+	if copies == nil {
+		return nil, nil
+	}
 	r := f.Record.Load()
 	table, err := catalog.DescribeSource(ctx, f.Store, f.Store.On(), r)
 	if err != nil {
 		return nil, err
 	}
-	found, err := f.Store.Dialect.Strays(ctx, f.Store.On(), r.Feed(f.Store.Names), table)
+	found, err := copies.Strays(ctx, f.Store.On(), r.Feed(f.Store.Names), table)
 	return found, f.Fail("look for triggers of other tables", err)
 }
 
@@ -145,8 +142,8 @@ func (f *Checker) checkOnce(ctx context.Context) ([]admin.Finding, error) {
 	var findings []admin.Finding
 	err := f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) error {
 		findings = nil
-		shared, err := dialect.QueryAll(ctx, tx, f.sharedPositions(f.DialectFeed())+
-			fmt.Sprintf(" LIMIT %d", maxFindings), nil,
+		shared, err := dialect.All(ctx, tx, f.Store.Dialect.Syntax, f.Statement(statements, "find_shared_positions"),
+			dialect.Args{"count": dialect.SQL(strconv.Itoa(maxFindings))},
 			func(rows dialect.Rows) (position int64, err error) { return position, rows.Scan(&position) })
 		if err != nil {
 			return err
@@ -168,65 +165,29 @@ func (f *Checker) checkOnce(ctx context.Context) ([]admin.Finding, error) {
 }
 
 func (f *Checker) checkRule(ctx context.Context, tx dialect.Querier, rule keyRule) ([]admin.Finding, error) {
-	d, feed := f.Store.Dialect, f.DialectFeed()
-	side, refs := "p", dialect.StoredRefs(d, feed, "p")
+	find := "find_positions"
 	if rule.fromSource {
-		side, refs = "t", dialect.KeyRefs(d, feed, "t")
+		find = "find_rows"
 	}
-	b := dialect.NewBuilder(d)
-	from := ruleFrom(f.Feed, b, rule, side)
-	return f.findKeys(ctx, tx, refs, from, b.Args(), admin.Finding{Rule: rule.rule, Problem: rule.problem})
+	return f.findKeys(ctx, tx, find, f.Statement(statements, rule.statement).With(nil),
+		admin.Finding{Rule: rule.rule, Problem: rule.problem})
 }
 
-// findKeys makes a finding of each key (refs) that a query finds. From is the query from its FROM on.
+// findKeys makes a finding of each key that a rule finds. The statement is "find_positions" or "find_rows".
 func (f *Checker) findKeys(
-	ctx context.Context, tx dialect.Querier, refs []string, from string, args []any, finding admin.Finding,
-) ([]admin.Finding, error) {
+	ctx context.Context, tx dialect.Querier, statement string, rule dialect.Built, finding admin.Finding,
+) (findings []admin.Finding, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
-	selected, columns := make([]string, len(refs)), make([]feedtype.Column, len(refs))
+	columns := make([]feedtype.Column, len(feed.Key))
 	for i, c := range feed.Key {
-		selected[i], columns[i] = d.Value(c, refs[i]), c.ForReaders()
+		columns[i] = c.ForReaders()
 	}
-	query := "SELECT " + strings.Join(selected, ", ") + from + fmt.Sprintf(" LIMIT %d", maxFindings)
-	return dialect.QueryAll(ctx, tx, query, args, func(rows dialect.Rows) (admin.Finding, error) {
-		raw := make([]any, len(refs))
-		dest := make([]any, len(refs))
-		for i := range raw {
-			dest[i] = &raw[i]
-		}
-		if err := rows.Scan(dest...); err != nil {
-			return admin.Finding{}, err
-		}
-		key, err := feedtype.NewRow(columns, raw)
-		return admin.Finding{Rule: finding.Rule, Key: &key, Problem: finding.Problem}, err
-	})
-}
-
-// ruleFrom is FROM and WHERE of a rule. A key with a waiting change breaks no rule, except that a position is above the
-// sequence.
-func ruleFrom(f *catalog.Feed, b *dialect.Builder, rule keyRule, side string) string {
-	d, feed := f.Store.Dialect, f.DialectFeed()
-	source, positions := dialect.Qualified(d, feed.Source), dialect.Qualified(d, feed.Positions())
-	join := dialect.SourceJoin(d, feed, "t", "p")
-	var from string
-	if rule.fromSource {
-		from = " FROM " + source + " t LEFT JOIN " + positions + " p ON " + join
-	} else {
-		from = " FROM " + positions + " p LEFT JOIN " + source + " t ON " + join
-	}
-	where := strings.ReplaceAll(rule.where, "t.row_is_missing", dialect.Ref(d, "t", feed.Key[0].Name)+" IS NULL")
-	if rule.rule == admin.RuleSequence {
-		return from + " JOIN " + f.Store.Table("sequences") + " s ON s.name = " + b.Arg(f.Name) + " WHERE (" + where +
-			")"
-	}
-	waiting := dialect.StoredJoin(d, feed, "c", "p")
-	if side == "t" {
-		waiting = dialect.SourceJoin(d, feed, "t", "c")
-	}
-	// The changes have no index on the key, since writers would pay for it. Every database builds an index or a hash of
-	// a DISTINCT list. With NOT EXISTS, SQLite and MariaDB read all changes again for each key.
-	keys := strings.Join(dialect.StoredRefs(d, feed, ""), ", ")
-	return from + " LEFT JOIN (SELECT DISTINCT " + keys + " FROM " + dialect.Qualified(d, feed.Changes()) + ") c ON " +
-		waiting +
-		" WHERE " + where + " AND " + dialect.Ref(d, "c", feed.Key[0].Stored) + " IS NULL"
+	err = dialect.EachKey(ctx, tx, d.Syntax, feed, statements.For(d.Syntax, feed, statement),
+		dialect.Args{"rule": rule, "count": dialect.SQL(strconv.Itoa(maxFindings))}, 0,
+		func(_ []string, raw []any) error {
+			key, err := feedtype.NewRow(columns, raw)
+			findings = append(findings, admin.Finding{Rule: finding.Rule, Key: &key, Problem: finding.Problem})
+			return err
+		})
+	return findings, err
 }

@@ -37,7 +37,7 @@ type keyBatch struct {
 // read reads the keys, or reads them again. The error is install.ErrRecordChanged if the number of data shards is being
 // changed, or was changed since the walk began.
 func (p *keyBatch) read(ctx context.Context, tx dialect.Querier, db *store.Store) (err error) {
-	p.keys, err = dialect.WalkKeys(ctx, tx, db.Dialect, p.r.Feed(db.Names), p.rows, p.after, checkBatch)
+	p.keys, err = dialect.WalkKeys(ctx, tx, db.Dialect.Syntax, p.r.Feed(db.Names), p.rows, p.after, checkBatch)
 	if err != nil {
 		return err
 	}
@@ -45,12 +45,10 @@ func (p *keyBatch) read(ctx context.Context, tx dialect.Querier, db *store.Store
 		return fmt.Errorf("reading in key order does not get beyond key %v", p.after)
 	}
 	// The record is read after the keys. If it is unchanged then, it was the same when the keys were read.
-	b := dialect.NewBuilder(db.Dialect)
 	var n int64
-	err = dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+db.Table("feeds")+" WHERE name = "+b.Arg(p.r.Name)+
-		" AND generation = "+b.Arg(p.r.Generation)+
-		" AND data_shards = "+b.Arg(int64(p.r.DataShards))+" AND state IN ("+b.Arg(catalog.StateFilling)+", "+
-		b.Arg(catalog.StateActive)+")", b.Args(), &n)
+	err = db.One(ctx, tx, statements, "record_is_unchanged", dialect.Args{"feed": p.r.Name,
+		"generation": p.r.Generation, "data_shards": int64(p.r.DataShards), "filling": catalog.StateFilling,
+		"active": catalog.StateActive}, &n)
 	if err == nil && n != 1 {
 		err = install.ErrRecordChanged
 	}

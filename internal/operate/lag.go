@@ -3,6 +3,7 @@ package operate
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/rowfeed/rowfeed/admin"
@@ -28,8 +29,8 @@ func (ulidKind) behindHeads(ctx context.Context, f *Inspector, cursors []*admin.
 	if err != nil {
 		return 0, f.Fail("read the heads of its shards", err)
 	}
-	var now int64
-	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
+	now, err := f.Store.Clock(ctx, f.Store.On())
+	if err != nil {
 		return 0, f.Fail("read the database's time", err)
 	}
 	left = maxShardsForLag
@@ -68,15 +69,8 @@ func (f *Inspector) headsOf(ctx context.Context, cursors []*admin.ConsumerStatus
 	slices.Sort(numbers)
 	heads := make(map[int]feedtype.Position)
 	for part := range slices.Chunk(slices.Compact(numbers), ulidfeed.ShardsPerStatement) {
-		b := dialect.NewBuilder(f.Store.Dialect)
-		_, err := dialect.QueryAll(ctx, f.Store.On(), dialect.GreatestULIDs(f.Store.Dialect, b, f.DialectFeed(), part),
-			b.Args(), func(rows dialect.Rows) (struct{}, error) {
-				var shard int
-				var last dialect.ScanULID
-				err := rows.Scan(&shard, &last)
-				heads[shard] = last.Position
-				return struct{}{}, err
-			})
+		greatest, err := dialect.GreatestULIDs(ctx, f.Store.On(), f.Store.Dialect.Syntax, f.DialectFeed(), part)
+		maps.Copy(heads, greatest)
 		if err != nil && !errors.Is(err, feedtype.ErrNoULID) &&
 			f.Store.Dialect.Classify(err) != dialect.ClassUndefined {
 			return nil, err

@@ -6,7 +6,6 @@ import (
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
-	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
 // resetRows clears impossible positions in rows of the source, so that they are published again, and returns how many.
@@ -15,20 +14,9 @@ func (f *Checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, err
 	if !feed.InRows() {
 		return 0, nil
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	return f.Store.Dialect.ResetRows(ctx, tx, feed, "t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "+
-		f.Store.Table("sequences")+" WHERE name = "+b.Arg(f.Name)+
-		") OR t.feed_sync_id IN (SELECT feed_sync_id FROM ("+f.sharedPositions(feed)+") shared)", b.Args())
-}
-
-// sharedPositions is a query for the positions that more than one key has.
-func (f *Checker) sharedPositions(feed *dialect.Feed) string {
-	from := dialect.Qualified(f.Store.Dialect, feed.Positions())
-	if feed.InRows() {
-		from = "(SELECT feed_sync_id FROM " + from + " UNION ALL SELECT feed_sync_id FROM " +
-			dialect.Qualified(f.Store.Dialect, feed.Source) + " WHERE feed_sync_id IS NOT NULL) x"
-	}
-	return "SELECT feed_sync_id FROM " + from + " GROUP BY feed_sync_id HAVING count(*) > 1"
+	b := dialect.NewBuilder(f.Store.Dialect.Syntax)
+	which := b.Fill(f.Statement(statements, "impossible_rows"), dialect.Args{"feed": f.Name})
+	return f.Store.Dialect.ResetRows(ctx, tx, feed, which, b.Args())
 }
 
 // Repair is admin.Checker.Repair.
@@ -62,16 +50,14 @@ func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 		if rule.rule == admin.RuleSequence {
 			continue // resetRows or the next change corrects it
 		}
-		side, refs := "p", dialect.StoredRefs(d, feed, "p")
+		record := "record_positions"
 		if rule.fromSource {
-			side, refs = "t", dialect.KeyRefs(d, feed, "t")
+			record = "record_rows"
 		}
-		b := dialect.NewBuilder(d)
-		query := publish.RecordFrom(d, feed, refs, dialect.Changed, ruleFrom(f.Feed, b, rule, side)+" LIMIT "+
-			b.Arg(int64(math.MaxInt64)))
 		var n int64
 		err := mend("record keys", func(tx dialect.Querier) (err error) {
-			n, err = tx.Exec(ctx, query, b.Args()...)
+			n, err = dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, record), dialect.Args{
+				"rule": statements.For(d.Syntax, feed, rule.statement).With(nil), "all": int64(math.MaxInt64)})
 			return err
 		})
 		if err != nil {

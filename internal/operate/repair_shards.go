@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/publish"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
@@ -70,17 +70,17 @@ var errRowHeld = errors.New("another transaction has locked the row")
 func (f *Checker) republishRow(
 	ctx context.Context, tx dialect.Querier, feed *dialect.Feed, w dialect.Sharded,
 ) (int64, error) {
-	d, b := f.Store.Dialect, dialect.NewBuilder(f.Store.Dialect)
-	atPosition := "t.feed_sync_id = " + b.Arg(w.Position)
+	d := f.Store.Dialect
 	// SetShards is called for its lock, which skips locked rows. If the number of data shards changes meanwhile, the
 	// shard that it writes is wrong until the row is published.
 	n, err := d.SetShards(ctx, tx, feed, true, []dialect.Sharded{w})
 	if err == nil && n > 0 {
-		return d.ResetRows(ctx, tx, feed, atPosition, b.Args())
+		b := dialect.NewBuilder(d.Syntax)
+		return d.ResetRows(ctx, tx, feed, "t.feed_sync_id = "+b.Arg(w.Position), b.Args())
 	}
 	if err == nil {
-		query := "SELECT count(*) FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + atPosition
-		err = dialect.QueryRow(ctx, tx, query, b.Args(), &n)
+		err = dialect.One(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "count_at_position"),
+			dialect.Args{"position": w.Position}, &n)
 	}
 	if err == nil && n > 0 {
 		err = errRowHeld
@@ -102,19 +102,14 @@ func (f *Checker) correctShards(ctx context.Context, tx dialect.Querier, p *keyB
 		return 0, cmp.Or(err, fmt.Errorf("only %d of %d positions got their shards: two keys have the same position, "+
 			"which `rowfeed check` shows, or another program writes %s", n, len(p.wrong), feed.Positions()))
 	}
-	// A hidden key is published as a delete, and stays hidden unless a waiting change shows it again.
 	for part := range slices.Chunk(p.wrong, positionsPerStatement) {
-		b := dialect.NewBuilder(d)
-		positions := ""
+		positions := make([]int64, len(part))
 		for i, w := range part {
-			if i > 0 {
-				positions += ", "
-			}
-			positions += b.Arg(w.Position)
+			positions[i] = w.Position
 		}
-		n, err := tx.Exec(ctx, publish.RecordFrom(d, feed, dialect.StoredRefs(d, feed, "p"), dialect.Placed, " FROM "+
-			dialect.Qualified(d, feed.Positions())+
-			" p WHERE p.feed_sync_id IN ("+positions+") LIMIT "+b.Arg(int64(math.MaxInt64))), b.Args()...)
+		n, err := dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "record_placed"), dialect.Args{
+			"placed":    dialect.SQL(strconv.Itoa(int(dialect.Placed))),
+			"positions": dialect.List(positions), "all": int64(math.MaxInt64)})
 		if err != nil {
 			return 0, err
 		}

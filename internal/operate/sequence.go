@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/rowfeed/rowfeed/admin"
@@ -80,10 +79,8 @@ func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 	if err != nil || !at.Start && at.Generation != f.Generation() {
 		return nil // "now", "at:…", or a cursor of another generation
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
 	var head, now int64
-	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT value, "+f.Store.Dialect.Now()+" FROM "+
-		f.Store.Table("sequences")+" WHERE name = "+b.Arg(f.Name), b.Args(), &head, &now)
+	err = f.Store.One(ctx, f.Store.On(), statements, "head", dialect.Args{"feed": f.Name}, &head, &now)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil // dropped
 	}
@@ -114,9 +111,7 @@ func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 
 // countVanished counts keys whose rows are gone without a recorded change.
 func (f *Inspector) countVanished(ctx context.Context) (n int64, err error) {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	i := slices.IndexFunc(keyRules, func(r keyRule) bool { return r.rule == admin.RuleVanished })
-	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT count(*)"+ruleFrom(f.Feed, b, keyRules[i], "p"), b.Args(), &n)
+	err = dialect.One(ctx, f.Store.On(), f.Store.Dialect.Syntax, f.Statement(statements, "count_vanished"), nil, &n)
 	if errors.Is(err, store.ErrNoRows) {
 		err = nil
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/ulidfeed"
 )
 
 // status adds the shards with their heads and holders.
@@ -30,12 +30,12 @@ func (f *Inspector) Shards(ctx context.Context) (shards []admin.ShardStatus, tol
 	if feed.ULIDs == nil {
 		return shards, "", nil
 	}
-	holdings, level, err := d.Holders(ctx, f.Store.On(), feed)
+	holdings, level, err := ulidfeed.Holders(ctx, f.Feed)
 	if err != nil && d.Classify(err) != dialect.ClassPermission { // then the answer has what this login may see
 		return shards, "", f.Fail("list the holders of its shards", err)
 	}
-	var now int64
-	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+d.Now(), nil, &now); err != nil {
+	now, err := f.Store.Clock(ctx, f.Store.On())
+	if err != nil {
 		return shards, "", f.Fail("read the database's time", err)
 	}
 	heads, err := f.heads(ctx, holdings)
@@ -86,24 +86,16 @@ type shardHead struct {
 
 // heads returns the heads of all shards that holdings name, whose rows may not be visible yet, and of the first others.
 func (f *Inspector) heads(ctx context.Context, holdings []dialect.Holding) ([]shardHead, error) {
-	d, feed := f.Store.Dialect, f.DialectFeed()
-	b := dialect.NewBuilder(d)
-	ref := dialect.Ref(d, "g", feed.ULIDs.Position.Name)
-	query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, ref) + " FROM " +
-		dialect.Qualified(d, feed.ULIDTable()) + " g WHERE " + dialect.Ref(d, "g", feed.ULIDs.Shard.Name) +
-		" = s.shard ORDER BY " + ref + " DESC LIMIT 1)" +
-		" FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name)
-	named := make([]string, 0, len(holdings))
-	for _, h := range holdings {
-		named = append(named, b.Arg(h.Shard))
+	name := "heads_of_shards"
+	args := dialect.Args{"feed": f.Name, "count": max(admin.MaxShardStatus-len(holdings), len(holdings))}
+	if len(holdings) > 0 {
+		named := make([]int, len(holdings))
+		for i, h := range holdings {
+			named[i] = h.Shard
+		}
+		name, args["named"] = "heads_of_named_shards", dialect.List(named)
 	}
-	if len(named) > 0 { // the named shards come first
-		query += " ORDER BY CASE WHEN s.shard IN (" + strings.Join(named, ", ") + ") THEN 0 ELSE 1 END, s.shard"
-	} else {
-		query += " ORDER BY s.shard"
-	}
-	heads, err := dialect.QueryAll(ctx, f.Store.On(), query+" LIMIT "+
-		b.Arg(max(admin.MaxShardStatus-len(holdings), len(holdings))), b.Args(),
+	heads, err := dialect.All(ctx, f.Store.On(), f.Store.Dialect.Syntax, f.Statement(statements, name), args,
 		func(rows dialect.Rows) (h shardHead, err error) {
 			return h, rows.Scan(&h.shard, &h.last)
 		})

@@ -135,13 +135,11 @@ func (f *Inspector) Backlog(ctx context.Context, limit int) (admin.Backlog, erro
 
 // backlog reads the sequence and its term, and counts changes.
 func (sequenceKind) backlog(ctx context.Context, f *Inspector, limit int) (found admin.Backlog, err error) {
-	b := dialect.NewBuilder(f.Store.Dialect)
 	var updated, age int64
 	var term feedtype.Term
 	var since *int64
-	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT s.value, s.updated_at, COALESCE(s.term, 0), "+
-		"(SELECT max(ended_at) FROM "+f.Store.Table("terms")+" t WHERE t.feed = s.name) FROM "+
-		f.Store.Table("sequences")+" s WHERE s.name = "+b.Arg(f.Name), b.Args(), &found.Head, &updated, &term, &since)
+	err = f.Store.One(ctx, f.Store.On(), statements, "sequence", dialect.Args{"feed": f.Name}, &found.Head, &updated,
+		&term, &since)
 	if err != nil {
 		return found, f.Fail("read its sequence", err)
 	}

@@ -36,8 +36,8 @@ func (ulidKind) check(ctx context.Context, f *Checker) ([]admin.Finding, error) 
 	findings = []admin.Finding{}
 	d, q := f.Store.Dialect, f.Store.On()
 	err = ulidfeed.EachShard(ctx, d, q, feed, func(shard int, last feedtype.Position) error {
-		b := dialect.NewBuilder(d)
-		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d, b, feed, shard), b.Args())
+		b := dialect.NewBuilder(d.Syntax)
+		state, err := dialect.ScanShard(ctx, q, shard, dialect.ReadShard(d.Syntax, b, feed, shard), b.Args())
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -76,8 +76,8 @@ func (m outboxKind) check(ctx context.Context, f *Checker) ([]admin.Finding, err
 		} else if err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(d)
-		rows, err = f.findKeys(ctx, tx, dialect.KeyRefs(d, feed, "t"), dialect.Unplaced(d, b, feed, "", nil), b.Args(),
+		unplaced := func(b *dialect.Builder) string { return dialect.Unplaced(d.Syntax, b, feed, "", nil) }
+		rows, err = f.findKeys(ctx, tx, "find_rows", unplaced,
 			admin.Finding{Rule: admin.RulePlace, Problem: "its row has neither a place nor a record waiting"})
 		return err
 	})
@@ -111,7 +111,7 @@ func (f *Checker) checkULIDs(ctx context.Context, feed *dialect.Feed) (findings 
 		return nil, nil
 	}
 	err = f.Store.InTx(ctx, dialect.ForCheck, "check "+f.Name, func(tx dialect.Querier) (err error) {
-		findings, err = f.findKeys(ctx, tx, dialect.KeyRefs(f.Store.Dialect, feed, "t"), from, nil,
+		findings, err = f.findKeys(ctx, tx, "find_rows", func(*dialect.Builder) string { return from },
 			admin.Finding{Rule: admin.RuleBytes,
 				Problem: fmt.Sprintf("%q holds no ULID of 16 bytes, or %q no integer: "+
 					"pages fail, or leave the row out. Correct the row, or delete it",

@@ -31,18 +31,18 @@ func (f *Inspector) Unblock(ctx context.Context, req admin.UnblockRequest) (*adm
 			Next:   "`rowfeed status` names the transactions that delay the feed",
 		}
 	}
-	holdings, named, err := f.Store.Dialect.Holders(ctx, f.Store.On(), feed)
+	holdings, named, err := ulidfeed.Holders(ctx, f.Feed)
 	if err != nil {
 		return nil, f.Store.Fail(object, "list the holders of its shards", err)
 	}
 	if named == dialect.HoldersNone {
-		_, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), feed, dialect.Holding{})
 		return nil, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: object,
 			Cause:  "unblock: the database does not tell which session holds a shard",
-			Err:    cmp.Or(err, errors.ErrUnsupported),
-			Next:   "end the process whose transaction is open",
+			Err: fmt.Errorf("it has no sessions that another process could end: %w",
+				errors.ErrUnsupported),
+			Next: "end the process whose transaction is open",
 		}
 	}
 	shard, err := f.toUnblock(holdings, named, req.Shard)
@@ -146,7 +146,7 @@ func (f *Inspector) probe(ctx context.Context, shard int) (h dialect.Holding, do
 			return h, nil, err
 		case <-time.After(200 * time.Millisecond): // some databases do not update their list more often
 		}
-		all, _, err := f.Store.Dialect.Holders(ctx, f.Store.On(), f.DialectFeed())
+		all, _, err := ulidfeed.Holders(ctx, f.Feed)
 		if err != nil {
 			done()
 			return h, nil, f.Fail("list the holders of its shards", err)
@@ -163,8 +163,8 @@ func (f *Inspector) endHolder(
 ) (*admin.Unblocked, error) {
 	object := fmt.Sprintf("feed %q, shard %d", f.Name, h.Shard)
 	found := &admin.Unblocked{Shard: h.Shard, Waiting: []admin.Session{}}
-	var now int64
-	if err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+f.Store.Dialect.Now(), nil, &now); err != nil {
+	now, err := f.Store.Clock(ctx, f.Store.On())
+	if err != nil {
 		return nil, f.Store.Fail(object, "read the database's time", err)
 	}
 	for _, w := range h.Waiting {
@@ -196,7 +196,7 @@ func (f *Inspector) endHolder(
 	if found.Holder = &holder; req.DryRun {
 		return found, nil
 	}
-	ended, err := f.Store.Dialect.EndHolder(ctx, f.Store.On(), f.DialectFeed(), h)
+	ended, err := f.Store.Dialect.Sessions.EndHolder(ctx, f.Store.On(), f.DialectFeed(), h)
 	if err != nil {
 		return nil, f.Store.Fail(object, "end "+ulidfeed.SessionText(*h.Holder), err)
 	}

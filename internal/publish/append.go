@@ -3,19 +3,17 @@ package publish
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// insertSQL caches the statements that writers send most often. They depend on the feed's record only.
+// insertSQL caches the INSERT of an outbox record. It depends on the feed's record only.
 type insertSQL struct {
 	of     *catalog.FeedRecord
 	feed   *dialect.Feed
-	change string // the INSERT of a change, up to the key's values
-	record string // the INSERT of an outbox record
+	record string
 }
 
 func (f *Recorder) insertSQL() *insertSQL {
@@ -24,11 +22,9 @@ func (f *Recorder) insertSQL() *insertSQL {
 		return s
 	}
 	d, feed := f.Store.Dialect, r.Feed(f.Store.Names)
-	s := &insertSQL{of: r, feed: feed,
-		change: "INSERT INTO " + dialect.Qualified(d, feed.Changes()) +
-			" (" + strings.Join(dialect.StoredRefs(d, feed, ""), ", ") + ", kind) VALUES ("}
+	s := &insertSQL{of: r, feed: feed}
 	if feed.Outbox {
-		s.record = dialect.AppendRecord(d, feed)
+		s.record = dialect.AppendRecord(d.Syntax, feed)
 	}
 	f.inserts.Store(s)
 	return s

@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -14,7 +13,7 @@ import (
 // take changes in the order of their numbers, and new changes have higher numbers than newest. A transaction that is
 // open now may still commit lower numbers. CatchUp publishes them along with the others, and does not wait for them.
 func (f *Sequence) CatchUp(ctx context.Context, _ int) error {
-	newest, err := f.endSeq(ctx, "DESC")
+	newest, err := f.endSeq(ctx, "highest_change")
 	if err != nil {
 		return err
 	}
@@ -24,7 +23,7 @@ func (f *Sequence) CatchUp(ctx context.Context, _ int) error {
 	}
 	batch := newBatchSize(f.BatchSize)
 	for idle := 0; ; {
-		oldest, err := f.endSeq(ctx, "ASC")
+		oldest, err := f.endSeq(ctx, "lowest_change")
 		f.Gaps.Expect(oldest)
 		if err != nil || (oldest == 0 || oldest > newest) && rows.empty() {
 			return err
@@ -70,25 +69,15 @@ func (f *Sequence) keepPending(ctx context.Context, rows *pendingRows) error {
 		return nil
 	}
 	d := f.Store.Dialect
-	values := make([]string, len(feed.Key))
-	for i, ref := range dialect.KeyRefs(d, feed, "t") {
-		values[i] = d.Value(feed.Key[i], ref)
-	}
-	b := dialect.NewBuilder(d)
-	where, order := dialect.WaitingRows(d, b, feed, nil)
-	query := "SELECT " + strings.Join(values, ", ") + " FROM " + dialect.Qualified(d, feed.Source) +
-		" t" + where + order + " LIMIT " + b.Arg(maxPendingRows+1)
 	var now []string
-	err := f.Store.InTx(ctx, dialect.ForRead, "look for rows of "+f.Name, func(tx dialect.Querier) (err error) {
-		now, err = dialect.QueryAll(ctx, tx, query, b.Args(), func(rows dialect.Rows) (string, error) {
-			key, dest := make([]any, len(values)), make([]any, len(values))
-			for i := range key {
-				dest[i] = &key[i]
-			}
-			err := rows.Scan(dest...)
-			return dialect.KeyIdentity(key), err
-		})
-		return err
+	err := f.Store.InTx(ctx, dialect.ForRead, "look for rows of "+f.Name, func(tx dialect.Querier) error {
+		now = nil
+		args := dialect.Args{"count": maxPendingRows + 1}
+		return dialect.EachKey(ctx, tx, d.Syntax, feed, statements.For(d.Syntax, feed, "waiting_rows"), args, 0,
+			func(_ []string, key []any) error {
+				now = append(now, dialect.KeyIdentity(key))
+				return nil
+			})
 	})
 	if err != nil {
 		return f.Explain(ctx, "publish", err)
@@ -106,12 +95,11 @@ func (f *Sequence) keepPending(ctx context.Context, rows *pendingRows) error {
 	return nil
 }
 
-// endSeq returns the lowest ("ASC") or highest ("DESC") number of the visible changes, 0 if there is none. It opens a
-// transaction for its settings, under which the database uses the primary key.
-func (f *Sequence) endSeq(ctx context.Context, order string) (seq int64, err error) {
+// endSeq returns the lowest or highest number of the visible changes, 0 if there is none. It opens a transaction for
+// its settings, under which the database uses the primary key.
+func (f *Sequence) endSeq(ctx context.Context, statement string) (seq int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRead, "look for changes of "+f.Name, func(tx dialect.Querier) error {
-		changes := dialect.Qualified(f.Store.Dialect, f.DialectFeed().Changes())
-		err := dialect.QueryRow(ctx, tx, "SELECT seq FROM "+changes+" ORDER BY seq "+order+" LIMIT 1", nil, &seq)
+		err := dialect.One(ctx, tx, f.Store.Dialect.Syntax, f.Statement(statements, statement), nil, &seq)
 		if errors.Is(err, store.ErrNoRows) {
 			seq, err = 0, nil
 		}

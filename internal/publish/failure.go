@@ -56,18 +56,17 @@ func (f *Publisher) note(ctx context.Context, err error, pause time.Duration) in
 	if !store.NotesFailure(attempts, pause) || !f.Store.Publishes() || errors.Is(err, feedtype.UnknownFeed) {
 		return attempts
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	f.update(ctx, b, f.Store.SetFailure(b, store.FailureText(err, feedtype.FeedObject(f.Name)), attempts, pause)+
-		" WHERE name = "+b.Arg(f.Name))
+	f.update(ctx, "failed", dialect.Args{"feed": f.Name, "attempts": attempts, "pause": store.Micros(pause),
+		"failure": store.FailureText(err, feedtype.FeedObject(f.Name))})
 	return attempts
 }
 
 // update changes the stored failure. The database may be what fails, and the next pass must not wait for it. So an
 // error is ignored: a later pass stores or removes the failure.
-func (f *Publisher) update(ctx context.Context, b *dialect.Builder, change string) {
+func (f *Publisher) update(ctx context.Context, statement string, args dialect.Args) {
 	ctx, stop := context.WithTimeout(ctx, noteTimeout)
 	defer stop()
-	_, _ = f.Store.On().Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET "+change, b.Args()...)
+	_, _ = f.Store.Exec(ctx, f.Store.On(), statements, statement, args)
 }
 
 // recovered ends a failure after a success. It sends a statement after a failure, and otherwise at the first success
@@ -81,10 +80,10 @@ func (f *Publisher) recovered(ctx context.Context) {
 	if r.Failure != nil {
 		healthy := *r
 		healthy.Failure = nil
+		healthy.Keep(f.Store.Names)
 		f.Record.CompareAndSwap(r, &healthy) // otherwise it has just been read again
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	f.update(ctx, b, store.ClearFailure+" WHERE name = "+b.Arg(f.Name)+" AND failure IS NOT NULL")
+	f.update(ctx, "recovered", dialect.Args{"feed": f.Name})
 	if attempts > 0 {
 		f.Store.Observer.Recovered(feedtype.RecoveredEvent{Feed: f.Name, Attempts: attempts})
 	}

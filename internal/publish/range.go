@@ -2,7 +2,7 @@ package publish
 
 import (
 	"context"
-	"errors"
+	_ "embed" // for publish.sql
 	"fmt"
 	"math"
 	"strconv"
@@ -10,8 +10,12 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
-	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed publish.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 // RepublishWhere republishes the rows that match an SQL condition (all rows if it is empty), in batches of a
 // transaction each. Hidden rows stay hidden. RepublishWhere calls each, unless it is nil, after every batch with the
@@ -53,12 +57,17 @@ func (f *Recorder) RepublishWhere(
 
 // CountWhere counts the rows that match the condition, for progress bars.
 func (f *Recorder) CountWhere(ctx context.Context, where string) (n int64, err error) {
-	query := "SELECT count(*) FROM " + dialect.Qualified(f.Store.Dialect, f.Record.Load().Source) + " t"
-	if where != "" {
-		query += " WHERE (" + where + ")"
-	}
-	err = dialect.QueryRow(ctx, f.Store.On(), query, nil, &n)
+	err = dialect.One(ctx, f.Store.On(), f.Store.Dialect.Syntax, f.Statement(statements, "count_rows"),
+		dialect.Args{"which": matching(where)}, &n)
 	return n, f.Fail("count rows", err)
+}
+
+// matching is an operator's condition as a part of a statement.
+func matching(where string) dialect.SQL {
+	if where == "" {
+		return "1 = 1"
+	}
+	return dialect.SQL("(" + where + ")")
 }
 
 // RecordRange records a change for the next keys above after, up to limit, in key order. It returns their number and
@@ -66,15 +75,14 @@ func (f *Recorder) CountWhere(ctx context.Context, where string) (n int64, err e
 func (f *Recorder) RecordRange(
 	ctx context.Context, tx dialect.Querier, where string, after []any, limit int, kind dialect.ChangeKind,
 ) (int64, []any, error) {
-	d, feed := f.Store.Dialect, f.DialectFeed()
 	rows, last, err := f.KeyRange(ctx, tx, where, after, limit)
 	if err != nil {
 		return 0, nil, err
 	}
-	b := dialect.NewBuilder(d)
-	from := " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + strings.Join(rows(b), " AND ") +
-		" ORDER BY " + strings.Join(dialect.OrderedKey(d, feed, "t"), ", ") + " LIMIT " + b.Arg(int64(math.MaxInt64))
-	n, err := tx.Exec(ctx, RecordFrom(d, feed, dialect.KeyRefs(d, feed, "t"), kind, from), b.Args()...)
+	n, err := dialect.Exec(ctx, tx, f.Store.Dialect.Syntax, f.Statement(statements, "record_rows"), dialect.Args{
+		"kind":  dialect.SQL(strconv.Itoa(int(kind))),
+		"which": dialect.Built(func(b *dialect.Builder) string { return strings.Join(rows(b), " AND ") }),
+		"all":   int64(math.MaxInt64)})
 	return n, last, err
 }
 
@@ -84,22 +92,22 @@ func (f *Recorder) KeyRange(
 	ctx context.Context, q dialect.Querier, where string, after []any, limit int,
 ) (rows func(*dialect.Builder) []string, last []any, err error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
-	ordered := dialect.OrderedKey(d, feed, "t")
+	ordered := dialect.OrderedKey(d.Syntax, feed, "t")
 	above := func(b *dialect.Builder) []string {
-		conds := []string{"1 = 1"}
-		if where != "" {
-			conds = append(conds, "("+where+")")
-		}
+		conds := []string{string(matching(where))}
 		if after != nil {
-			conds = append(conds, dialect.CompareKey(d, b, feed, ordered, after, ">", ">"))
+			conds = append(conds, dialect.CompareKey(d.Syntax, b, feed, ordered, after, ">", ">"))
 		}
 		return conds
 	}
-	b := dialect.NewBuilder(d)
-	from := " FROM " + dialect.Qualified(d, feed.Source) + " t WHERE " + strings.Join(above(b), " AND ") +
-		" ORDER BY " + strings.Join(ordered, ", ") + " LIMIT 1 OFFSET " + b.Arg(int64(limit-1))
-	last, err = dialect.ReadKey(ctx, q, d, feed, dialect.KeyRefs(d, feed, "t"), from, b.Args())
-	if err != nil && !errors.Is(err, store.ErrNoRows) {
+	err = dialect.EachKey(ctx, q, d.Syntax, feed, statements.For(d.Syntax, feed, "last_key"), dialect.Args{
+		"which":  dialect.Built(func(b *dialect.Builder) string { return strings.Join(above(b), " AND ") }),
+		"others": int64(limit - 1),
+	}, 0, func(_ []string, key []any) error {
+		last = key
+		return nil
+	})
+	if err != nil {
 		return nil, nil, err
 	}
 	if last != nil && after != nil && dialect.KeyIdentity(last) == dialect.KeyIdentity(after) {
@@ -108,22 +116,8 @@ func (f *Recorder) KeyRange(
 	return func(b *dialect.Builder) []string {
 		conds := above(b)
 		if last != nil {
-			conds = append(conds, dialect.CompareKey(d, b, feed, ordered, last, "<", "<="))
+			conds = append(conds, dialect.CompareKey(d.Syntax, b, feed, ordered, last, "<", "<="))
 		}
 		return conds
 	}, last, nil
-}
-
-// RecordFrom returns a statement that records a change for the keys (refs) that a query finds. The query begins with
-// its FROM and needs a LIMIT, which makes the database run it before the first insert: on MariaDB no other session can
-// draw a number while an INSERT … SELECT runs. The limit is the largest number, so that it cuts no row off.
-func RecordFrom(d dialect.Spelling, f *dialect.Feed, refs []string, kind dialect.ChangeKind, from string) string {
-	inner, outer := make([]string, len(refs)), make([]string, len(refs))
-	for i, ref := range refs {
-		outer[i] = fmt.Sprintf("x.k%d", i)
-		inner[i] = fmt.Sprintf("%s AS k%d", ref, i)
-	}
-	return "INSERT INTO " + dialect.Qualified(d, f.Changes()) +
-		" (" + strings.Join(dialect.StoredRefs(d, f, ""), ", ") + ", kind) SELECT " + strings.Join(outer, ", ") + ", " +
-		strconv.Itoa(int(kind)) + " FROM (SELECT " + strings.Join(inner, ", ") + from + ") x"
 }

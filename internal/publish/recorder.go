@@ -84,18 +84,13 @@ func (f *Recorder) RecordKeys(
 	if err := f.ByKey("record changes"); err != nil {
 		return err
 	}
-	first := f.insertSQL().change
+	record := f.Statement(statements, "record_key")
 	for _, key := range keys {
 		if err := f.checkKey(key); err != nil {
 			return err
 		}
-		b := dialect.NewBuilder(f.Store.Dialect)
-		query := append(make([]byte, 0, len(first)+64), first...)
-		for _, v := range key {
-			query = append(append(query, b.Arg(v)...), ", "...)
-		}
-		query = append(append(query, b.Arg(int64(kind))...), ')')
-		if _, err := tx.Exec(ctx, string(query), b.Args()...); err != nil {
+		args := dialect.Args{"values": dialect.List(key), "kind": int64(kind)}
+		if _, err := dialect.Exec(ctx, tx, f.Store.Dialect.Syntax, record, args); err != nil {
 			return f.keyError(key, "record a change", err)
 		}
 	}
@@ -186,19 +181,19 @@ func (f *Recorder) refuseTextAsNumber(key feedtype.Key) error {
 // them.
 func (f *Recorder) isKnown(ctx context.Context, key feedtype.Key) (bool, error) {
 	d, feed := f.Store.Dialect, f.DialectFeed()
-	b := dialect.NewBuilder(d)
-	count := func(table feedtype.TableName, column func(dialect.Column) string) string {
-		conditions := make([]string, len(key))
-		for i, c := range feed.Key {
-			conditions[i] = dialect.Ref(d, "x", column(c)) + c.Collate + c.Operator("=") + b.Arg(key[i])
+	has := func(refs []string) dialect.Built {
+		return func(b *dialect.Builder) string {
+			conditions := make([]string, len(key))
+			for i, c := range feed.Key {
+				conditions[i] = refs[i] + c.Collate + c.Operator("=") + b.Arg(key[i])
+			}
+			return strings.Join(conditions, " AND ")
 		}
-		return "(SELECT count(*) FROM " + dialect.Qualified(d, table) + " x WHERE " +
-			strings.Join(conditions, " AND ") + ")"
 	}
-	rows := count(feed.Source, func(c dialect.Column) string { return c.Name })
-	positions := count(feed.Positions(), func(c dialect.Column) string { return c.Stored })
 	var n int64
-	err := dialect.QueryRow(ctx, f.Store.On(), "SELECT "+rows+" + "+positions, b.Args(), &n)
+	err := dialect.One(ctx, f.Store.On(), d.Syntax, f.Statement(statements, "count_of_key"), dialect.Args{
+		"has_row": has(dialect.KeyRefs(d.Syntax, feed, "x")), "has_position": has(
+			dialect.StoredRefs(d.Syntax, feed, "x"))}, &n)
 	return n > 0, err
 }
 

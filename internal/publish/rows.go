@@ -52,9 +52,9 @@ func (f *Sequence) placeRows(
 // checkPlaced compares the rows that have the n positions above base with what was written.
 func (f *Sequence) checkPlaced(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, base, n int64) error {
 	var found int64
-	b := dialect.NewBuilder(f.Store.Dialect)
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM "+dialect.Qualified(f.Store.Dialect, feed.Source)+
-		" WHERE feed_sync_id > "+b.Arg(base)+" AND feed_sync_id <= "+b.Arg(base+n), b.Args(), &found)
+	d := f.Store.Dialect
+	err := dialect.One(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "count_placed_rows"),
+		dialect.Args{"base": base, "last": base + n}, &found)
 	if err == nil && found > n {
 		err = &feedtype.Error{
 			Code:   feedtype.Refused,
@@ -81,11 +81,10 @@ func (f *Sequence) reportSkipped(ctx context.Context, tx dialect.Querier, feed *
 	if f.Store.Observer.Skipped == nil {
 		return nil
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
 	var rows int
-	source := dialect.Qualified(f.Store.Dialect, feed.Source)
-	err := dialect.QueryRow(ctx, tx, "SELECT count(*) FROM (SELECT 1 FROM "+source+
-		" WHERE "+dialect.PositionColumn+" IS NULL LIMIT "+b.Arg(limit)+") x", b.Args(), &rows)
+	d := f.Store.Dialect
+	err := dialect.One(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "count_waiting_rows"),
+		dialect.Args{"count": limit}, &rows)
 	if err == nil && rows > 0 {
 		f.Store.Observer.Skipped(feedtype.SkipEvent{Feed: f.Name, Rows: rows})
 	}

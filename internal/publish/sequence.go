@@ -36,7 +36,7 @@ type Sequence struct {
 // Pending returns a query for the first change.
 func (f *Sequence) Pending() string {
 	r := f.Record.Load()
-	return dialect.FirstChange(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
+	return dialect.FirstChange(f.Store.Dialect.Syntax, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
 // Waiting returns the highest position while changes wait. It returns "" while a pass has the sequence's lock, however
@@ -48,10 +48,8 @@ func (f *Sequence) Waiting(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var head string
-	b := dialect.NewBuilder(f.Store.Dialect)
-	query := "SELECT value FROM " + f.Store.Table("sequences") + " WHERE name = " + b.Arg(f.Name) +
-		f.Store.Dialect.Unlocked()
-	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &head)
+	err = f.Store.One(ctx, f.Store.On(), statements, "head",
+		dialect.Args{"feed": f.Name, "unlocked": dialect.SQL(f.Store.Dialect.SkipLocked)}, &head)
 	if errors.Is(err, store.ErrNoRows) {
 		return "", nil
 	}
@@ -161,8 +159,8 @@ func (f *Sequence) publishBatch(
 		f.Gaps.Reset()
 		*scan = f.Gaps.Scan(ctx)
 	}
-	if seq.Value <= math.MaxInt64-int64(limit) {
-		all, err := d.PublishBatch(ctx, tx, feed, seq, r.Generation, scan.In(r.Generation), limit)
+	if d.Batches != nil && seq.Value <= math.MaxInt64-int64(limit) {
+		all, err := d.Batches.PublishBatch(ctx, tx, feed, seq, r.Generation, scan.In(r.Generation), limit)
 		if err != nil || all.OK {
 			e.Changes, e.Keys, e.Head = all.Changes, all.Keys, seq.Value+int64(all.Keys)
 			return e, all.Seqs, seq.Term, cmp.Or(err, checkPublished(feed, all))
@@ -250,9 +248,8 @@ func checkPublished(feed *dialect.Feed, all dialect.BatchResult) error {
 func (f *Sequence) advance(
 	ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, seq dialect.Sequence, head int64,
 ) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	update := dialect.Advance(f.Store.Dialect, b, r.Feed(f.Store.Names), seq, r.Generation, b.Arg(head))
-	n, err := tx.Exec(ctx, update, b.Args()...)
+	n, err := f.Store.Exec(ctx, tx, statements, "advance", dialect.Args{"head": head, "term": int64(seq.Term),
+		"now": max(seq.Now, seq.UpdatedAt), "feed": f.Name, "version": seq.Version, "generation": r.Generation})
 	if err == nil && n != 1 {
 		err = errStale
 	}

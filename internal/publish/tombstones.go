@@ -3,7 +3,6 @@ package publish
 import (
 	"context"
 	"math"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -43,7 +42,6 @@ const PurgeBatch = 500
 func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, error) {
 	d := f.Store.Dialect
 	feed := f.DialectFeed()
-	positions := dialect.Qualified(d, feed.Positions())
 	// The lock keeps publishers out: no key may get a row again between reading and deleting its tombstone.
 	if _, err := d.LockSequence(ctx, tx, feed); err != nil {
 		return 0, err
@@ -56,20 +54,13 @@ func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 	if len(expired) == 0 {
 		return 0, nil
 	}
-	b := dialect.NewBuilder(d)
-	marks := make([]string, len(expired))
-	for i, position := range expired {
-		marks[i] = b.Arg(position)
-	}
-	_, err = tx.Exec(ctx, "DELETE FROM "+positions+
-		" WHERE deleted = 1 AND feed_sync_id IN ("+strings.Join(marks, ", ")+")", b.Args()...)
+	_, err = dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "delete_tombstones"),
+		dialect.Args{"positions": dialect.List(expired)})
 	if err != nil {
 		return 0, err
 	}
-	b = dialect.NewBuilder(d)
-	highest := expired[len(expired)-1]
-	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("feeds")+" SET tombstones_below = "+b.Arg(highest)+
-		" WHERE name = "+b.Arg(f.Name)+" AND tombstones_below < "+b.Arg(highest), b.Args()...)
+	_, err = f.Store.Exec(ctx, tx, statements, "raise_tombstones_below",
+		dialect.Args{"feed": f.Name, "highest": expired[len(expired)-1]})
 	return len(expired), err
 }
 
@@ -113,19 +104,17 @@ type tombstone struct{ position, age int64 }
 // tombstones reads the tombstones with the lowest positions. It begins above tombstones_below, up to which all were
 // purged, and at purgeFrom: tombstones that were published later have higher positions.
 func (f *Sequence) tombstones(ctx context.Context, q dialect.Querier, limit int) ([]tombstone, error) {
-	d, b := f.Store.Dialect, dialect.NewBuilder(f.Store.Dialect)
 	f.mu.Lock()
 	start := f.purgeFrom
 	f.mu.Unlock()
-	from, above := f.Record.Load().TombstonesBelow+1, ""
+	from := f.Record.Load().TombstonesBelow + 1
 	if start.Generation == f.Generation() && start.Term == f.History.Highest(0).Term {
 		from = max(from, start.Position.Number())
 	}
+	name, args := "all_tombstones", dialect.Args{"count": limit}
 	if from > 1 {
-		above = " AND feed_sync_id >= " + b.Arg(from)
+		name, args["from"] = "tombstones", from
 	}
-	positions := dialect.Qualified(d, f.DialectFeed().Positions())
-	return dialect.QueryAll(ctx, q, "SELECT feed_sync_id, "+d.Now()+" - published_at FROM "+positions+
-		" WHERE deleted = 1 AND hidden = 0"+above+" ORDER BY feed_sync_id LIMIT "+b.Arg(limit), b.Args(),
+	return dialect.All(ctx, q, f.Store.Dialect.Syntax, f.Statement(statements, name), args,
 		func(rows dialect.Rows) (t tombstone, err error) { return t, rows.Scan(&t.position, &t.age) })
 }

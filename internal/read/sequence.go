@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	_ "embed" // for read.sql
 	"errors"
 	"time"
 
@@ -10,6 +11,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed read.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 // headOnly is the query of a page that answers the head and no entries.
 var headOnly = dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxBytes: 1}
@@ -75,11 +81,8 @@ func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (
 // PublishedAbove returns the lowest position above the given one, and when it was published, in microseconds since the
 // Unix epoch. If there is none the error is store.ErrNoRows.
 func (f *Reader) PublishedAbove(ctx context.Context, above int64) (position, publishedAt int64, err error) {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	positions := dialect.Qualified(f.Store.Dialect, f.DialectFeed().Positions())
-	query := "SELECT feed_sync_id, published_at FROM " + positions +
-		" WHERE feed_sync_id > " + b.Arg(above) + " ORDER BY feed_sync_id LIMIT 1"
-	err = dialect.QueryRow(ctx, f.Store.On(), query, b.Args(), &position, &publishedAt)
+	err = dialect.One(ctx, f.Store.On(), f.Store.Dialect.Syntax, f.Statement(statements, "published_above"),
+		dialect.Args{"above": above}, &position, &publishedAt)
 	return position, publishedAt, err
 }
 

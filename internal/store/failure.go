@@ -11,12 +11,6 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// Failures are stored in four columns, with a cursor or with a feed.
-const (
-	FailureColumns = "failure, failing_since, attempts, next_try"
-	ClearFailure   = "failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL"
-)
-
 // longestFailure is the maximum length of a stored error, in characters.
 const longestFailure = 1000
 
@@ -26,16 +20,12 @@ func NotesFailure(attempts int, pause time.Duration) bool {
 	return bits.OnesCount(uint(attempts)) == 1 || pause >= time.Second || pause == 0
 }
 
-// SetFailure returns the assignments that store a failed attempt. pause is the time until the next one; 0 means that
-// there is none.
-func (s *Store) SetFailure(b *dialect.Builder, text string, attempts int, pause time.Duration) string {
-	now, next := s.Dialect.Now(), "NULL"
-	set := "failure = " + b.Arg(text) + ", failing_since = COALESCE(failing_since, " + now + "), attempts = " +
-		b.Arg(attempts)
-	if pause > 0 {
-		next = now + " + " + b.Arg(pause.Microseconds())
+// Micros returns a duration as an argument of a statement: microseconds, and NULL for 0.
+func Micros(d time.Duration) any {
+	if d <= 0 {
+		return dialect.SQL("NULL")
 	}
-	return set + ", next_try = " + next
+	return d.Microseconds()
 }
 
 // FailureText returns the text of an error as it is stored: valid UTF-8 of bounded length. It leaves out the object,
@@ -59,13 +49,13 @@ func ErrorText(err error, most int) string {
 	return text
 }
 
-// FailureScan has the columns of a failure as they are scanned.
+// FailureScan has the columns of a failure as they are scanned. They are stored with a cursor or with a feed.
 type FailureScan struct {
 	text                  sql.NullString
 	since, attempts, next sql.NullInt64
 }
 
-// Into returns where to scan FailureColumns.
+// Into returns where to scan failure, failing_since, attempts and next_try.
 func (f *FailureScan) Into() []any { return []any{&f.text, &f.since, &f.attempts, &f.next} }
 
 // Failure returns the failure, or nil if there is none.

@@ -24,7 +24,7 @@ type Quotas struct {
 }
 
 // NewQuotas divides a pool of this many connections; 0 means that the pool has no limit.
-func NewQuotas(connections int, d dialect.Dialect) Quotas {
+func NewQuotas(connections int, d *dialect.Dialect) Quotas {
 	if connections == 0 {
 		connections = unlimited
 	}
@@ -38,14 +38,14 @@ func NewQuotas(connections int, d dialect.Dialect) Quotas {
 
 // Quota limits the connections that one kind of work uses at the same time. A single feed cannot use all of them.
 type Quota struct {
-	dialect dialect.Dialect
+	dialect *dialect.Dialect
 	perFeed int
 	inUse   chan struct{} // an element for each connection in use
 	locked  chan struct{} // an element for each of them that a feed with a locked table uses
 	refused atomic.Int64
 }
 
-func newQuota(connections, perFeed int, d dialect.Dialect) *Quota {
+func newQuota(connections, perFeed int, d *dialect.Dialect) *Quota {
 	return &Quota{dialect: d, perFeed: perFeed, inUse: make(chan struct{}, connections),
 		locked: make(chan struct{}, max(connections/4, 1))}
 }

@@ -43,7 +43,10 @@ func (s *Store) RequireSchema(ctx context.Context, q dialect.Querier) error {
 		missing := &feedtype.Error{Code: feedtype.NotInitialized, Object: "database",
 			Cause: fmt.Sprintf("it has no table %s", s.Names.Table("feeds")),
 			Next:  "run `rowfeed init` (with the same --prefix and --schema)"}
-		homes, err := s.Dialect.OtherSchemas(ctx, q, s.Names)
+		var homes []string
+		if s.Dialect.Renames != nil {
+			homes, err = s.Dialect.Renames.OtherSchemas(ctx, q, s.Names)
+		}
 		if err == nil && len(homes) > 0 {
 			missing.Cause += fmt.Sprintf(", but other schemas have rowfeed's tables: %s", strings.Join(homes, ", "))
 			missing.Next = fmt.Sprintf("if the schema was renamed, give its name with --schema (%s), and run "+

@@ -12,7 +12,7 @@ import (
 // errors.
 type Store struct {
 	SQL      *sql.DB
-	Dialect  dialect.Dialect
+	Dialect  *dialect.Dialect
 	Names    dialect.Names
 	Home     string // the schema of the connection, which holds sources named without a schema
 	Observer *feedtype.Observer
@@ -31,7 +31,9 @@ func (s *Store) Publishes() bool { return !s.Replica && !s.NoPublish }
 func (s *Store) On() dialect.Querier { return dialect.On(s.SQL) }
 
 // Table returns the quoted name of one of rowfeed's own tables.
-func (s *Store) Table(base string) string { return dialect.Qualified(s.Dialect, s.Names.Table(base)) }
+func (s *Store) Table(base string) string {
+	return dialect.Qualified(s.Dialect.Syntax, s.Names.Table(base))
+}
 
 // OrNull returns text, or nil for NULL if it is empty.
 func OrNull(text string) any {

@@ -11,22 +11,22 @@ import (
 
 // Once runs fn in a transaction, without retries. The two arguments of fn are the same transaction.
 func (s *Store) Once(ctx context.Context, p dialect.Purpose, fn func(*sql.Tx, dialect.Querier) error) error {
-	begin := s.SQL.BeginTx
-	if restore := s.Dialect.Restore(p); restore != "" {
+	begin, beginning := s.SQL.BeginTx, s.Dialect.Begin(p, s.Names)
+	if beginning.After != "" {
 		conn, err := s.SQL.Conn(ctx)
 		if err != nil {
 			return err
 		}
-		defer restoreSession(ctx, conn, restore)
+		defer restoreSession(ctx, conn, beginning.After)
 		begin = conn.BeginTx
 	}
-	tx, err := begin(ctx, s.Dialect.TxOptions(p))
+	tx, err := begin(ctx, beginning.Options)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
 	q := dialect.On(tx)
-	for _, setting := range s.Dialect.Settings(p, s.Names) {
+	for _, setting := range beginning.First {
 		if _, err := q.Exec(ctx, setting); err != nil {
 			return err
 		}

@@ -59,7 +59,7 @@ type Outbox struct {
 // Pending is the query for the first record.
 func (f *Outbox) Pending() string {
 	r := f.Record.Load()
-	return dialect.FirstRecords(f.Store.Dialect, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
+	return dialect.FirstRecords(f.Store.Dialect.Syntax, r.Feed(f.Store.Names), f.Gaps.Since(r.Generation))
 }
 
 // MoveWaiting moves records of a shard for a reader that has read the shard to its end. The reader's page has told,
@@ -207,7 +207,7 @@ func (f *Outbox) moveBatch(
 		return moveResult{}, err
 	}
 	// This statement has to come after the lock, so that it sees what the previous mover has left.
-	records, err := dialect.TakeRecords(ctx, tx, d, feed, shard, scan.In(r.Generation), stuck, limit)
+	records, err := dialect.TakeRecords(ctx, tx, d.Syntax, feed, shard, scan.In(r.Generation), stuck, limit)
 	if err == nil && len(records) == 0 {
 		err = store.ErrNothing
 	}
@@ -216,7 +216,7 @@ func (f *Outbox) moveBatch(
 	}
 	from, last := state.ULIDState, records[len(records)-1].Seq
 	if aboveOthers {
-		highest, err := dialect.HighestPlace(ctx, tx, d, feed, shard, records[0].Seq, last)
+		highest, err := dialect.HighestPlace(ctx, tx, d.Syntax, feed, shard, records[0].Seq, last)
 		if err != nil {
 			return moveResult{}, err
 		}
@@ -287,7 +287,7 @@ func takePlaces(
 
 // givePlaces writes the places of records, and deletes the records from the outbox.
 func givePlaces(
-	ctx context.Context, tx dialect.Querier, d dialect.Dialect, feed *dialect.Feed, shard int, places []dialect.Moved,
+	ctx context.Context, tx dialect.Querier, d *dialect.Dialect, feed *dialect.Feed, shard int, places []dialect.Moved,
 ) error {
 	kept, err := d.PlaceRecords(ctx, tx, feed, shard, places)
 	switch {
@@ -303,7 +303,7 @@ func givePlaces(
 	if err != nil || n == int64(len(seqs)) {
 		return err
 	}
-	kept, err = dialect.PlacedElsewhere(ctx, tx, d, feed, shard, seqs[0], seqs[len(seqs)-1])
+	kept, err = dialect.PlacedElsewhere(ctx, tx, d.Syntax, feed, shard, seqs[0], seqs[len(seqs)-1])
 	switch {
 	case err != nil:
 		return err
@@ -380,7 +380,7 @@ func (f *Outbox) Pass(ctx context.Context, limit int, full bool) (feedtype.Publi
 // recordShards lists the first limit shards that have records among some order_sequences; limit 0 means all.
 func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limit int) (shards []int, err error) {
 	err = f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
-		shards, err = dialect.RecordShards(ctx, q, f.Store.Dialect, f.DialectFeed(), among, limit)
+		shards, err = dialect.RecordShards(ctx, q, f.Store.Dialect.Syntax, f.DialectFeed(), among, limit)
 		return err
 	})
 	return shards, err
@@ -391,7 +391,7 @@ func recordShards(ctx context.Context, f *catalog.Feed, among dialect.Seqs, limi
 func (f *Outbox) CatchUp(ctx context.Context, shard int) error {
 	var newest int64
 	err := f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
-		newest, err = dialect.NewestRecord(ctx, q, f.Store.Dialect, f.DialectFeed(), shard)
+		newest, err = dialect.NewestRecord(ctx, q, f.Store.Dialect.Syntax, f.DialectFeed(), shard)
 		return err
 	})
 	if err != nil {
@@ -418,8 +418,7 @@ func (f *Outbox) CatchUp(ctx context.Context, shard int) error {
 // LivesFrom records where the live part of a shard begins: at the first ULID given in it. The caller has locked the
 // shard, and calls LivesFrom once for each. The least place cannot tell it later: it may have moved or been purged.
 func (f *Outbox) LivesFrom(ctx context.Context, tx dialect.Querier, shard int, first feedtype.Position) error {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	_, err := tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET live_from = "+b.Arg(int64(first.High>>16))+
-		" WHERE feed = "+b.Arg(f.Name)+" AND shard = "+b.Arg(shard), b.Args()...)
+	_, err := f.Store.Exec(ctx, tx, statements, "live_from",
+		dialect.Args{"feed": f.Name, "shard": shard, "first": int64(first.High >> 16)})
 	return err
 }

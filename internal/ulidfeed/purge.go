@@ -82,36 +82,35 @@ func (f *Outbox) purgeShard(ctx context.Context, e expiry) (total int, err error
 
 // expiries lists the shards that have something to purge, by the database's clock.
 func (f *Outbox) expiries(ctx context.Context, q dialect.Querier) ([]expiry, error) {
-	d, keep, feed := f.Store.Dialect, f.Record.Load().Retain, f.DialectFeed()
-	b := dialect.NewBuilder(d)
-	ofFeed := " FROM " + f.Store.Table("shards") + " s WHERE s.feed = "
-	placed := " FROM " + dialect.Qualified(d, feed.Placed()) + " g WHERE g.shard = s.shard"
+	d, keep := f.Store.Dialect, f.Record.Load().Retain
 	switch {
 	case keep.Age > 0:
-		var now int64
-		if err := dialect.QueryRow(ctx, q, "SELECT "+d.Now(), nil, &now); err != nil {
+		now, err := f.Store.Clock(ctx, q)
+		if err != nil {
 			return nil, err
 		}
 		last := feedtype.Position{High: uint64(max(time.UnixMicro(now).Add(-keep.Age).UnixMilli(), 1)) << 16}.Before()
-		query := "SELECT s.shard" + ofFeed + b.Arg(f.Name) + " AND EXISTS (SELECT 1" + placed + " AND g.ulid <= " +
-			feed.ULIDs.Arg(d, b, last) + ") ORDER BY s.shard"
-		return dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
-			e.last = last
-			return e, rows.Scan(&e.shard)
-		})
+		return dialect.All(ctx, q, d.Syntax, f.Statement(statements, "expired_by_age"),
+			dialect.Args{"feed": f.Name, "last": f.ulid(last)}, func(rows dialect.Rows) (e expiry, err error) {
+				e.last = last
+				return e, rows.Scan(&e.shard)
+			})
 	case keep.Count > 0:
-		query := "SELECT s.shard, (SELECT " + d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid")) + placed +
-			" ORDER BY g.ulid DESC LIMIT 1 OFFSET " + b.Arg(keep.Count) + ")" +
-			ofFeed + b.Arg(f.Name) + " ORDER BY s.shard"
-		all, err := dialect.QueryAll(ctx, q, query, b.Args(), func(rows dialect.Rows) (e expiry, err error) {
-			var last dialect.ScanULID
-			err = rows.Scan(&e.shard, &last)
-			e.last = last.Position
-			return e, err
-		})
+		all, err := dialect.All(ctx, q, d.Syntax, f.Statement(statements, "expired_by_count"),
+			dialect.Args{"feed": f.Name, "kept": keep.Count}, func(rows dialect.Rows) (e expiry, err error) {
+				var last dialect.ScanULID
+				err = rows.Scan(&e.shard, &last)
+				e.last = last.Position
+				return e, err
+			})
 		return withEntries(all), err
 	}
 	return nil, nil
+}
+
+// ulid is a position as an argument of a statement.
+func (f *Outbox) ulid(p feedtype.Position) dialect.Built {
+	return func(b *dialect.Builder) string { return f.DialectFeed().ULIDs.Arg(f.Store.Dialect.Syntax, b, p) }
 }
 
 // withEntries drops the shards that have no more entries than are kept.
@@ -135,41 +134,35 @@ func (f *Outbox) purgePlaces(
 	} else if err != nil {
 		return 0, last, err
 	}
-	b := dialect.NewBuilder(d)
-	where := " g WHERE g.shard = " + b.Arg(e.shard)
+	var above any = dialect.SQL("")
 	if !e.above.IsZero() {
-		where += " AND g.ulid > " + feed.ULIDs.Arg(d, b, e.above)
+		above = f.Statement(statements, "above").With(dialect.Args{"above": f.ulid(e.above)})
 	}
-	batch, err := dialect.QueryAll(ctx, tx, "SELECT "+d.Value(feed.ULIDs.Position, dialect.Ref(d, "g", "ulid"))+
-		" FROM "+dialect.Qualified(d, feed.Placed())+where+
-		" AND g.ulid <= "+feed.ULIDs.Arg(d, b, e.last)+" ORDER BY g.ulid LIMIT "+b.Arg(publish.PurgeBatch), b.Args(),
+	batch, err := dialect.All(ctx, tx, d.Syntax, f.Statement(statements, "expired_places"),
+		dialect.Args{"shard": e.shard,
+			"above": above, "last": f.ulid(e.last), "count": publish.PurgeBatch},
 		func(rows dialect.Rows) (u dialect.ScanULID, err error) { return u, rows.Scan(&u) })
 	if err != nil || len(batch) == 0 {
 		return 0, last, err
 	}
 	last = batch[len(batch)-1].Position
 	var high, low int64
-	b = dialect.NewBuilder(d)
-	ofShard := " WHERE feed = " + b.Arg(f.Name) + " AND shard = " + b.Arg(e.shard)
-	err = dialect.QueryRow(ctx, tx, "SELECT below_high, below_low FROM "+f.Store.Table("shards")+ofShard,
-		b.Args(), &high, &low)
+	err = f.Store.One(ctx, tx, statements, "mark", dialect.Args{"feed": f.Name, "shard": e.shard}, &high, &low)
 	if err != nil {
 		return 0, last, err
 	}
 	// Back-fill may have placed rows below entries that were purged before.
 	mark := feedtype.Position{High: uint64(high), Low: uint64(low)}.Max(last)
-	b = dialect.NewBuilder(d)
-	_, err = tx.Exec(ctx, "UPDATE "+f.Store.Table("shards")+" SET below_high = "+b.Arg(int64(mark.High))+
-		", below_low = "+b.Arg(int64(mark.Low))+
-		" WHERE feed = "+b.Arg(f.Name)+" AND shard = "+b.Arg(e.shard), b.Args()...)
+	_, err = f.Store.Exec(ctx, tx, statements, "raise_mark",
+		dialect.Args{"feed": f.Name, "shard": e.shard, "high": int64(mark.High), "low": int64(mark.Low)})
 	if err != nil {
 		return 0, last, err
 	}
-	b = dialect.NewBuilder(d)
+	b := dialect.NewBuilder(d.Syntax)
+	which := b.Fill(f.Statement(statements, "purged_places"),
+		dialect.Args{"shard": e.shard, "first": f.ulid(batch[0].Position), "last": f.ulid(last)})
 	return len(batch), last, f.boundedKeyWait(ctx, tx, func() error {
-		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE g.shard = "+b.Arg(e.shard)+" AND g.ulid >= "+
-			feed.ULIDs.Arg(d, b, batch[0].Position)+
-			" AND g.ulid <= "+feed.ULIDs.Arg(d, b, last), b.Args()...)
+		_, err := tx.Exec(ctx, d.DeletePlaces(feed)+" WHERE "+which, b.Args()...)
 		return err
 	})
 }

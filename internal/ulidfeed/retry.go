@@ -28,7 +28,12 @@ var errKeyHeld = errors.New("a transaction that moves another shard has locked o
 // first such wait in a while is as long as the database's settings allow; after it timed out the bound is
 // publish.HeldPatience.
 func (f *Outbox) boundedKeyWait(ctx context.Context, tx dialect.Querier, fn func() error) error {
-	err := f.Store.Dialect.Bounded(ctx, tx, f.retries.patience(), fn)
+	var err error
+	if bounds := f.Store.Dialect.Bounds; bounds != nil {
+		err = bounds.Bounded(ctx, tx, f.retries.patience(), fn)
+	} else {
+		err = fn()
+	}
 	if f.Store.Dialect.Classify(err) != dialect.ClassLockTimeout {
 		return err
 	}
@@ -82,7 +87,7 @@ func (f *Outbox) heldShardsError(doing string, reason error, shards ...int) erro
 // unplaceableError names a record that stays in the outbox.
 func (f *Outbox) unplaceableError(shard int, seq int64, err error) error {
 	records := f.DialectFeed().Records()
-	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.Store.Dialect, records), seq)
+	of := fmt.Sprintf("%s WHERE order_sequence = %d", dialect.Qualified(f.Store.Dialect.Syntax, records), seq)
 	return &feedtype.Error{
 		Code:   feedtype.Failed,
 		Object: shardObject(f.Name, shard),

@@ -13,11 +13,19 @@ import (
 // holderWait bounds the query for the session that holds a shard. Its answer only completes an error's text.
 const holderWait = 3 * time.Second
 
+// Holders returns the shards that transactions have locked or wait for, as far as the database tells.
+func Holders(ctx context.Context, f *catalog.Feed) ([]dialect.Holding, dialect.NamedHolders, error) {
+	if f.Store.Dialect.Sessions == nil {
+		return nil, dialect.HoldersNone, nil
+	}
+	return f.Store.Dialect.Sessions.Holders(ctx, f.Store.On(), f.DialectFeed())
+}
+
 // holderText describes the session that holds a shard. It is empty if the database does not tell it within holderWait.
 func holderText(ctx context.Context, f *catalog.Feed, shard int) string {
 	ctx, cancel := context.WithTimeout(ctx, holderWait)
 	defer cancel()
-	all, _, err := f.Store.Dialect.Holders(ctx, f.Store.On(), f.DialectFeed())
+	all, _, err := Holders(ctx, f)
 	i := slices.IndexFunc(all, func(h dialect.Holding) bool { return h.Shard == shard && h.Holder != nil })
 	if err != nil || i < 0 {
 		return ""

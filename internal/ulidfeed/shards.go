@@ -3,6 +3,7 @@ package ulidfeed
 import (
 	"context"
 	"database/sql"
+	_ "embed" // for ulidfeed.sql
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +15,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/read"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed ulidfeed.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 // Shards lists the shards of one feed with ULIDs, and selects the shard of a page. It is the read.Pager of mode
 // "blocking".
@@ -35,19 +42,14 @@ func (f *Shards) wholeShards(ctx context.Context, after feedtype.Position) ([]in
 		return shards, err
 	}
 	d := f.Store.Dialect
-	b := dialect.NewBuilder(d)
-	query := "SELECT s.shard FROM " + f.Store.Table("shards") + " s WHERE s.feed = " + b.Arg(f.Name) +
-		" AND EXISTS (SELECT 1 FROM " + dialect.Qualified(d, feed.ULIDTable()) + " g WHERE " +
-		dialect.Ref(d, "g", feed.ULIDs.Shard.Name) + " = s.shard) ORDER BY s.shard LIMIT 2"
-	with, err := dialect.QueryAll(ctx, f.Store.On(), query, b.Args(), scanShardID)
+	with, err := dialect.All(ctx, f.Store.On(), d.Syntax, f.Statement(statements, "shards_with_rows"),
+		dialect.Args{"feed": f.Name}, scanShardID)
 	if err != nil || len(with) != 1 {
 		return shards, f.Fail("look which shards have rows", err)
 	}
 	if !after.IsZero() && after != feedtype.LastPosition {
-		b = dialect.NewBuilder(d)
-		var passed dialect.ScanULID
-		err := dialect.QueryRow(ctx, f.Store.On(), dialect.PassedULID(d, b, feed, with[0], after), b.Args(), &passed)
-		if errors.Is(err, sql.ErrNoRows) {
+		passed, err := dialect.PassedULID(ctx, f.Store.On(), d.Syntax, feed, with[0], after)
+		if err == nil && !passed.Valid {
 			return with, nil
 		}
 		if err != nil || passed.Position != after {
@@ -64,19 +66,16 @@ const maxShardsNamed = 20
 // one entry of each shard through the unique index: the table may be large, and only some databases find distinct
 // values in this way by themselves.
 func EachShard(
-	ctx context.Context, d dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
+	ctx context.Context, d *dialect.Dialect, q dialect.Querier, feed *dialect.Feed,
 	do func(shard int, last feedtype.Position) error,
 ) error {
 	for below := (*int)(nil); ; {
-		b := dialect.NewBuilder(d)
-		var shard int
-		var last dialect.ScanULID
-		err := dialect.QueryRow(ctx, q, dialect.LastShard(d, b, feed, below), b.Args(), &shard, &last)
+		shard, last, err := dialect.LastShard(ctx, q, d.Syntax, feed, below)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err == nil {
-			err = do(shard, last.Position)
+			err = do(shard, last)
 		}
 		if err != nil {
 			return err
@@ -129,10 +128,9 @@ func scanShardID(rows dialect.Rows) (shard int, err error) { return shard, rows.
 
 // shardIDs lists the first shards of the feed, in ascending order. A shard in which no ULID was given does not count.
 func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
-	b := dialect.NewBuilder(f.Store.Dialect)
-	query, feed := "SELECT shard FROM "+f.Store.Table("shards")+" WHERE feed = "+b.Arg(f.Name), f.DialectFeed()
-	if !feed.Outbox {
-		query += " AND time_ms <> 0"
+	name, feed := "shards_with_ulids", f.DialectFeed()
+	if feed.Outbox {
+		name = "shards"
 	}
 	var waits []int
 	var err error
@@ -145,8 +143,8 @@ func (f *Shards) shardIDs(ctx context.Context, limit int) ([]int, error) {
 	}
 	var shards []int
 	if err == nil {
-		shards, err = dialect.QueryAll(ctx, f.Store.On(), query+" ORDER BY shard LIMIT "+b.Arg(limit), b.Args(),
-			scanShardID)
+		shards, err = store.All(ctx, f.Store, f.Store.On(), statements, name,
+			dialect.Args{"feed": f.Name, "count": limit}, scanShardID)
 	}
 	if len(waits) > 0 {
 		shards = append(shards, waits...)
@@ -223,7 +221,7 @@ func (f *Shards) ShardsWithRecords(ctx context.Context, shards []int) (filled []
 		waiting, err := f.Store.Dialect.HasRecords(ctx, f.Store.On(), f.DialectFeed(), among, part...)
 		if err == nil && waiting && len(part) > 1 {
 			err = f.Read(ctx, "read the outbox", func(q dialect.Querier) (err error) {
-				query := dialect.FirstRecords(f.Store.Dialect, f.DialectFeed(), among, part...)
+				query := dialect.FirstRecords(f.Store.Dialect.Syntax, f.DialectFeed(), among, part...)
 				part, err = dialect.QueryAll(ctx, q, query, nil, scanShardID)
 				return err
 			})

@@ -21,8 +21,8 @@ func (f *Outbox) Waiting(ctx context.Context) (string, error) {
 	if err != nil || len(shards) == 0 {
 		return "", err
 	}
-	b := dialect.NewBuilder(f.Store.Dialect)
-	query := dialect.ReadShard(f.Store.Dialect, b, feed, shards[0])
+	b := dialect.NewBuilder(f.Store.Dialect.Syntax)
+	query := dialect.ReadShard(f.Store.Dialect.Syntax, b, feed, shards[0])
 	state, err := dialect.ScanShard(ctx, f.Store.On(), shards[0], query, b.Args())
 	if errors.Is(err, store.ErrNoRows) { // the shard has no position yet
 		err = nil
@@ -31,9 +31,7 @@ func (f *Outbox) Waiting(ctx context.Context) (string, error) {
 		return "", err
 	}
 	// Another transaction may hold that shard, while the holder of the lease moves the records of others.
-	b = dialect.NewBuilder(f.Store.Dialect)
 	var others string
-	err = dialect.QueryRow(ctx, f.Store.On(), "SELECT COALESCE(SUM(time_ms), 0) FROM "+f.Store.Table("shards")+
-		" WHERE feed = "+b.Arg(f.Name), b.Args(), &others)
+	err = f.Store.One(ctx, f.Store.On(), statements, "sum_of_times", dialect.Args{"feed": f.Name}, &others)
 	return fmt.Sprintf("%d %s %s", shards[0], state.Given(), others), err
 }

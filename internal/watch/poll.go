@@ -2,16 +2,21 @@ package watch
 
 import (
 	"context"
-	"fmt"
+	_ "embed" // for watch.sql
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/store"
 )
+
+//go:embed watch.sql
+var file string
+
+var statements = dialect.NewStatements(file)
 
 // resultKept is how long a poll's result is valid while the commit stamp stays the same. It is bounded because a pool
 // may lead to several servers.
@@ -47,7 +52,7 @@ type Feeds interface {
 // watermarks and changes at once.
 func (l *Poller) Poll(ctx context.Context, q Question) (a answer, err error) {
 	stamp := ""
-	if query := l.Store.Dialect.Stamp(); query != "" {
+	if query := l.Store.Dialect.Stamp; query != "" {
 		if err := dialect.QueryRow(ctx, l.Store.On(), query, nil, &stamp); err != nil {
 			return answer{}, err
 		}
@@ -85,22 +90,18 @@ func (p *result) covers(shards []Key) bool {
 // readers as an entry does.
 func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	const changeRow = -1 // marks a row that says: a change waits
-	var parts []string
-	b := dialect.NewBuilder(l.Store.Dialect)
+	var parts []dialect.Built
 	if q.Waiting {
 		a.At = make(map[Key]Watermark)
-		feeds := l.Store.Table("feeds") + " f ON f.name = "
-		parts = append(parts, "SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0) FROM "+
-			l.Store.Table("sequences")+" s JOIN "+feeds+"s.name")
+		parts = append(parts, l.part("sequences", nil))
 		if len(q.Shards) > 0 {
-			parts = append(parts, "SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0 FROM "+
-				l.Store.Table("shards")+" h JOIN "+feeds+"h.feed"+inShards(b, q.Shards))
+			parts = append(parts, l.ofShards(q.Shards))
 		}
 	}
 	for _, feed := range q.asleep {
 		if first := l.Feeds.FirstWaiting(feed); first != "" {
-			parts = append(parts, fmt.Sprintf("SELECT %s, %d, 0, NULL, 0, 0 FROM (%s) w",
-				l.Store.Dialect.Literal(feed), changeRow, first))
+			parts = append(parts, l.part("waiting", dialect.Args{"feed": dialect.SQL(l.Store.Dialect.Literal(feed)),
+				"waiting": dialect.SQL(strconv.Itoa(changeRow)), "first": dialect.SQL(first)}))
 		}
 	}
 	if len(parts) == 0 {
@@ -115,7 +116,9 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 		}
 	}
 	a.changed = make(map[string]bool)
-	_, err = dialect.QueryAll(ctx, l.Store.On(), strings.Join(parts, " UNION ALL "), b.Args(),
+	b := dialect.NewBuilder(l.Store.Dialect.Syntax)
+	query := dialect.Joined(" UNION ALL ", parts)(b)
+	_, err = dialect.QueryAll(ctx, l.Store.On(), query, b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
 			var key Key
 			var at Watermark
@@ -164,24 +167,23 @@ func shardsOf(waited []Key) map[string][]int {
 // maxShardsNamed is the maximum number of shards that a poll names. If readers wait for more, it reads all.
 const maxShardsNamed = 300
 
-// inShards is the condition that a row h is one of the shards that readers wait for: a feed may have millions of
-// others.
-func inShards(b *dialect.Builder, waited []Key) string {
+func (l *Poller) part(name string, args dialect.Args) dialect.Built {
+	return l.Store.Statement(statements, name).With(args)
+}
+
+// ofShards reads the watermarks of the shards that readers wait for.
+func (l *Poller) ofShards(waited []Key) dialect.Built {
 	if len(waited) > maxShardsNamed {
-		return ""
+		return l.part("shards", nil)
 	}
 	shards := shardsOf(waited)
-	var of []string
+	var named []dialect.Built
 	for _, feed := range slices.Sorted(maps.Keys(shards)) {
-		one := "h.feed = " + b.Arg(feed)
+		name, args := "all_of_feed", dialect.Args{"feed": feed}
 		if shards[feed] != nil {
-			list := make([]string, len(shards[feed]))
-			for i, shard := range shards[feed] {
-				list[i] = b.Arg(shard)
-			}
-			one += " AND h.shard IN (" + strings.Join(list, ", ") + ")"
+			name, args["shards"] = "some_of_feed", dialect.List(shards[feed])
 		}
-		of = append(of, one)
+		named = append(named, l.part(name, args))
 	}
-	return " WHERE " + strings.Join(of, " OR ")
+	return l.part("some_shards", dialect.Args{"named": dialect.Joined(" OR ", named)})
 }

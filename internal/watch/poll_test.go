@@ -2,25 +2,29 @@ package watch
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/internal/store"
 )
 
 // TestInShards: a poll names few shards, of all feeds in one statement, and reads all shards if they are many.
 func TestInShards(t *testing.T) {
-	b := dialect.NewBuilder(marks{})
-	got := inShards(b, []Key{
+	l := &Poller{Store: &store.Store{Dialect: sqlite.New()}}
+	b := dialect.NewBuilder(marks)
+	_, got, _ := strings.Cut(l.ofShards([]Key{
 		{Feed: "b", OfShard: true, Shard: 1}, {Feed: "a", OfShard: true, Shard: -7},
 		{Feed: "b", OfShard: true, Shard: 2},
-		{Feed: "c", OfShard: true, Shard: 3}, EveryShard("c"), {Feed: "c", OfShard: true, Shard: 4}})
-	if want := " WHERE h.feed = ? AND h.shard IN (?) OR h.feed = ? AND h.shard IN (?, ?) OR h.feed = ?"; got != want {
+		{Feed: "c", OfShard: true, Shard: 3}, EveryShard("c"), {Feed: "c", OfShard: true, Shard: 4}})(b), " WHERE ")
+	if want := "h.feed = ? AND h.shard IN (?) OR h.feed = ? AND h.shard IN (?, ?) OR h.feed = ?"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if want := []any{"a", -7, "b", 1, 2, "c"}; !slices.Equal(b.Args(), want) {
 		t.Errorf("%v, want %v", b.Args(), want)
 	}
-	if got := inShards(b, make([]Key, maxShardsNamed+1)); got != "" {
+	if got := l.ofShards(make([]Key, maxShardsNamed+1))(b); strings.Contains(got, "WHERE") {
 		t.Error(got)
 	}
 }
@@ -38,8 +42,7 @@ func TestAddDigests(t *testing.T) {
 }
 
 // marks spells parameters as question marks.
-type marks struct{ dialect.Spelling }
-
-func (marks) Placeholder(int) string { return "?" }
-
-func (marks) Inline(any) (string, bool) { return "", false }
+var marks = &dialect.Syntax{
+	Placeholder: func(int) string { return "?" },
+	Inline:      func(any) (string, bool) { return "", false },
+}

@@ -60,7 +60,7 @@ type Bed struct {
 	*testing.T
 	*testdb.Database
 	Pool    *sql.DB // opened as the rowfeed command opens it
-	Dialect dialect.Dialect
+	Dialect *dialect.Dialect
 }
 
 // New makes a database on a server of its own.
@@ -113,7 +113,7 @@ func (b *Bed) Version() string {
 }
 
 // Open opens a pool as the rowfeed command does. query is added to the URL.
-func (b *Bed) Open(query string) (*sql.DB, dialect.Dialect) {
+func (b *Bed) Open(query string) (*sql.DB, *dialect.Dialect) {
 	b.Helper()
 	pool, d, err := open.Open(b.Context(), b.URL+query, open.Options{})
 	b.Must(err)

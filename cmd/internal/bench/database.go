@@ -17,7 +17,7 @@ import (
 type database struct {
 	url     string
 	pool    *sql.DB
-	dialect dialect.Dialect
+	dialect *dialect.Dialect
 	flavour flavour
 	schema  string // in which everything is made
 }
@@ -28,7 +28,7 @@ func openDatabase(ctx context.Context, url, schema string, hooks *tap.Hooks) (*d
 	if err != nil {
 		return nil, err
 	}
-	db := &database{url: url, pool: pool, dialect: d, flavour: flavours[d.Name()], schema: schema}
+	db := &database{url: url, pool: pool, dialect: d, flavour: flavours[d.Name], schema: schema}
 	if db.schema == "" {
 		if db.schema, err = d.CurrentSchema(ctx, dialect.On(pool)); err != nil {
 			pool.Close()
@@ -69,7 +69,7 @@ func (db *database) exec(ctx context.Context, doing, query string) error {
 
 // describe asks for the version and the settings.
 func (db *database) describe(ctx context.Context, durable bool) (Server, error) {
-	s := Server{Kind: db.dialect.Name(), Durable: durable, Settings: map[string]string{}}
+	s := Server{Kind: db.dialect.Name, Durable: durable, Settings: map[string]string{}}
 	all := append([]setting{{"version", db.flavour.version}}, db.flavour.settings...)
 	for _, setting := range all {
 		var value sql.NullString
@@ -127,16 +127,17 @@ func (db *database) forgets(ctx context.Context) (forgets, err error) {
 		return nil, err
 	}
 	defer conn.Close()
-	if restore := db.dialect.Restore(dialect.ForPublish); restore != "" {
-		defer conn.ExecContext(ctx, restore)
+	begin := db.dialect.Begin(dialect.ForPublish, db.names())
+	if begin.After != "" {
+		defer conn.ExecContext(ctx, begin.After)
 	}
-	tx, err := conn.BeginTx(ctx, db.dialect.TxOptions(dialect.ForPublish))
+	tx, err := conn.BeginTx(ctx, begin.Options)
 	if err != nil {
 		return nil, err
 	}
 	defer tx.Rollback()
 	q := dialect.On(tx)
-	for _, setting := range db.dialect.Settings(dialect.ForPublish, db.names()) {
+	for _, setting := range begin.First {
 		// A setting may name tables, which do not exist yet.
 		if _, err := q.Exec(ctx, setting); err != nil && db.dialect.Classify(err) != dialect.ClassUndefined {
 			return nil, err

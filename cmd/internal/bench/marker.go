@@ -23,9 +23,9 @@ func (t *tables) createMarker(ctx context.Context) error {
 	if err != nil {
 		host = "unknown"
 	}
-	b := dialect.NewBuilder(t.db.dialect)
+	b := dialect.NewBuilder(t.db.dialect.Syntax)
 	query := "INSERT INTO " + t.quoted(marker) + " (id, owner, began_at, beats) VALUES (1, " +
-		b.Arg(fmt.Sprintf("process %d on %.100s", os.Getpid(), host)) + ", " + t.db.dialect.Now() + ", " +
+		b.Arg(fmt.Sprintf("process %d on %.100s", os.Getpid(), host)) + ", " + t.db.dialect.Now + ", " +
 		b.Arg(int64(0)) + ")"
 	if _, err := t.db.pool.ExecContext(ctx, query, b.Args()...); err != nil {
 		return t.db.explain("write to the table "+t.name(marker).String(), err)

@@ -57,6 +57,6 @@ func (db *database) drop(ctx context.Context, o object) error {
 	ctx, cancel := context.WithTimeout(ctx, dropTimeout)
 	defer cancel()
 	_, err := db.pool.ExecContext(ctx,
-		"DROP "+o.kind+" "+dialect.Qualified(db.dialect, feedtype.TableName{Schema: db.schema, Name: o.name}))
+		"DROP "+o.kind+" "+dialect.Qualified(db.dialect.Syntax, feedtype.TableName{Schema: db.schema, Name: o.name}))
 	return err
 }

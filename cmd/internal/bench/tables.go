@@ -35,7 +35,9 @@ func (t *tables) name(table string) feedtype.TableName {
 }
 
 // quoted is the name of a table in a statement.
-func (t *tables) quoted(table string) string { return dialect.Qualified(t.db.dialect, t.name(table)) }
+func (t *tables) quoted(table string) string {
+	return dialect.Qualified(t.db.dialect.Syntax, t.name(table))
+}
 
 // specName is the name of a table in a FeedSpec.
 func (t *tables) specName(table string) string {

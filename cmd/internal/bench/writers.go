@@ -164,7 +164,7 @@ func (t *writtenTable) transaction(ctx context.Context, cfg Config, pool *sql.DB
 
 // outcome counts the transactions of all writers in one window.
 type outcome struct {
-	dialect dialect.Dialect
+	dialect *dialect.Dialect
 
 	mu      sync.Mutex // of the fields below
 	commits int

@@ -60,7 +60,7 @@ var flavourOf = map[string]flavour{
 // writers keep changing the table.
 type writers struct {
 	pool    *sql.DB
-	d       dialect.Dialect
+	d       *dialect.Dialect
 	flavour flavour
 	limiter *rate.Limiter
 	wrote   func(int64)
@@ -72,8 +72,8 @@ type writers struct {
 	total  int64
 }
 
-func newWriters(pool *sql.DB, d dialect.Dialect, cfg Config) *writers {
-	return &writers{pool: pool, d: d, flavour: flavourOf[d.Name()], limiter: rate.NewLimiter(rate.Limit(cfg.Rate), 1),
+func newWriters(pool *sql.DB, d *dialect.Dialect, cfg Config) *writers {
+	return &writers{pool: pool, d: d, flavour: flavourOf[d.Name], limiter: rate.NewLimiter(rate.Limit(cfg.Rate), 1),
 		wrote: cfg.Wrote, counts: map[string]int64{}}
 }
 
@@ -223,7 +223,7 @@ func (w *writers) newID() int64 {
 
 // exec runs a statement. Each %s in it is a parameter.
 func (w *writers) exec(ctx context.Context, format string, args ...any) error {
-	b := dialect.NewBuilder(w.d)
+	b := dialect.NewBuilder(w.d.Syntax)
 	marks := make([]any, len(args))
 	for i, v := range args {
 		marks[i] = b.Arg(v)

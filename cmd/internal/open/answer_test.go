@@ -53,9 +53,9 @@ func TestSilentPortTimesOut(t *testing.T) {
 		}
 	}
 	// At run time, dialects classify it as a failed connection, and it is retried.
-	for _, d := range []dialect.Dialect{mysql.New(), postgres.New()} {
+	for _, d := range []*dialect.Dialect{mysql.New(), postgres.New()} {
 		if got := d.Classify(errors.Join(silence{})); got != dialect.ClassConnection {
-			t.Errorf("%s: class %d", d.Name(), got)
+			t.Errorf("%s: class %d", d.Name, got)
 		}
 	}
 }

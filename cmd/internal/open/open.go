@@ -5,6 +5,7 @@
 //	postgres://user:pass@host:port/db   with pgx's parameters;
 //	                                    ?default_query_exec_mode=exec behind a pooler in transaction mode
 //	mysql://user:pass@host:port/db      or ?socket=/path; with go-sql-driver's parameters
+//	sqlserver:                          for printing SQL only
 //
 // In all forms, characters with a meaning in URLs are percent-encoded in names and passwords. No error of this
 // package shows a password.
@@ -24,6 +25,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/dialect/sqlserver"
 	"github.com/rowfeed/rowfeed/internal/tap"
 )
 
@@ -43,7 +45,7 @@ const connectTimeout = 10 * time.Second
 
 // database is a parsed URL.
 type database struct {
-	dialect dialect.Dialect
+	dialect *dialect.Dialect
 	where   string // host:port, or a path
 	connect func() (driver.Connector, error)
 	// connections limits the pool. The same number may be idle, for the given time (0: no limit): rowfeed needs
@@ -56,7 +58,7 @@ type database struct {
 
 // Open opens a pool on the database and connects once, so that a wrong URL or an unavailable server is reported at
 // once. The error is a *rowfeed.Error.
-func Open(ctx context.Context, url string, o Options) (*sql.DB, dialect.Dialect, error) {
+func Open(ctx context.Context, url string, o Options) (*sql.DB, *dialect.Dialect, error) {
 	d, err := parse(url, o)
 	if err != nil {
 		return nil, nil, err
@@ -92,7 +94,7 @@ func Open(ctx context.Context, url string, o Options) (*sql.DB, dialect.Dialect,
 }
 
 // Dialect returns the URL's dialect without connecting.
-func Dialect(url string) (dialect.Dialect, error) {
+func Dialect(url string) (*dialect.Dialect, error) {
 	scheme, _, _ := strings.Cut(url, ":")
 	switch strings.ToLower(scheme) {
 	case "sqlite":
@@ -101,6 +103,8 @@ func Dialect(url string) (dialect.Dialect, error) {
 		return postgres.New(), nil
 	case "mysql", "mariadb":
 		return mysql.New(), nil
+	case "sqlserver": // for printing: Open refuses it
+		return sqlserver.New(), nil
 	}
 	_, err := parse(url, Options{})
 	return nil, err
@@ -119,7 +123,8 @@ func parse(url string, o Options) (*database, error) {
 		return parseMySQL(url)
 	case "sqlserver":
 		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "db", Object: "database " + Redact(url),
-			Cause: "SQL Server is not supported in this version", Err: errors.ErrUnsupported, Next: "use " + Forms}
+			Cause: "SQL Server is not served yet: rowfeed only prints its SQL", Err: errors.ErrUnsupported,
+			Next: "use the command's flag --print, or " + Forms}
 	}
 	e := malformed(url, "it is no database URL")
 	if !strings.Contains(url, ":") && strings.ContainsAny(url, "./") {

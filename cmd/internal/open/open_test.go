@@ -102,16 +102,16 @@ func TestUnreachableServerIsNamed(t *testing.T) {
 func TestDialect(t *testing.T) {
 	for rawURL, want := range map[string]string{
 		"sqlite:x.db": "sqlite", "postgres:": "postgres", "postgresql://h/d": "postgres", "mysql://h/d": "mysql",
-		"mariadb:": "mysql", "SQLite:x.db": "sqlite",
+		"mariadb:": "mysql", "SQLite:x.db": "sqlite", "sqlserver://sa:secret@h/d": "sqlserver",
 	} {
 		d, err := Dialect(rawURL)
-		if err != nil || d.Name() != want {
+		if err != nil || d.Name != want {
 			t.Errorf("%s: %v (%v), want %s", rawURL, d, err, want)
 		}
 	}
-	for _, rawURL := range []string{"sqlserver:", "oracle:", ""} {
+	for _, rawURL := range []string{"oracle:", ""} {
 		if d, err := Dialect(rawURL); err == nil {
-			t.Errorf("%q is %s", rawURL, d.Name())
+			t.Errorf("%q is %s", rawURL, d.Name)
 		}
 	}
 }

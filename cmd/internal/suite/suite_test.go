@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) {
 	suite.Main(m, suite.Connector{
-		Open: func(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, dialect.Dialect, error) {
+		Open: func(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, *dialect.Dialect, error) {
 			return open.Open(ctx, url, open.Options{Tap: hooks})
 		},
 		Dialect: open.Dialect,

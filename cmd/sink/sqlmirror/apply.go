@@ -127,7 +127,7 @@ func (s *Sink) others() (all [][]string) {
 func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]string) error {
 	for _, r := range rows {
 		for _, index := range others {
-			b := dialect.NewBuilder(s.d)
+			b := dialect.NewBuilder(s.d.Syntax)
 			same, ok, err := s.condition(b, r, index)
 			if err != nil {
 				return err
@@ -139,8 +139,9 @@ func (s *Sink) makeRoom(ctx context.Context, tx *sql.Tx, rows []row, others [][]
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(s.name)+" WHERE "+same+" AND NOT ("+own+")",
-				b.Args()...); err != nil {
+			err = s.exec(ctx, tx, b, "delete_others", dialect.Args{"table": s.quoted(s.name),
+				"same": dialect.SQL(same), "own": dialect.SQL(own)})
+			if err != nil {
 				return err
 			}
 		}
@@ -177,7 +178,7 @@ func (s *Sink) condition(b *dialect.Builder, of getter, columns []string) (strin
 func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from feedtype.TableName, keys []feedtype.Row) error {
 	for most := max(1, min(500, maxParams/len(s.key))); len(keys) > 0; {
 		n := min(most, len(keys))
-		b := dialect.NewBuilder(s.d)
+		b := dialect.NewBuilder(s.d.Syntax)
 		var any []string
 		for _, key := range keys[:n] {
 			one, _, err := s.condition(b, key, s.key)
@@ -186,8 +187,9 @@ func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from feedtype.TableName, 
 			}
 			any = append(any, "("+one+")")
 		}
-		if _, err := tx.ExecContext(ctx, "DELETE FROM "+s.quoted(from)+" WHERE "+strings.Join(any, " OR "),
-			b.Args()...); err != nil {
+		err := s.exec(ctx, tx, b, "delete_keys",
+			dialect.Args{"table": s.quoted(from), "any": dialect.SQL(strings.Join(any, " OR "))})
+		if err != nil {
 			return err
 		}
 		keys = keys[n:]
@@ -208,7 +210,7 @@ func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []row) error {
 		for n < len(rows) && (n+1)*len(names) <= maxParams && slices.Equal(columnsOf(rows[n]), names) {
 			n++
 		}
-		b := dialect.NewBuilder(s.d)
+		b := dialect.NewBuilder(s.d.Syntax)
 		values := make([][]string, n)
 		for i, r := range rows[:n] {
 			for _, name := range names {
@@ -224,7 +226,8 @@ func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []row) error {
 		for i, name := range names {
 			quoted[i] = s.d.Quote(name)
 		}
-		if _, err := tx.ExecContext(ctx, s.d.Upsert(s.quoted(s.name), quoted, values, key), b.Args()...); err != nil {
+		upsert := s.d.Upsert(string(s.quoted(s.name)), quoted, values, key)
+		if _, err := tx.ExecContext(ctx, upsert, b.Args()...); err != nil {
 			return err
 		}
 		rows = rows[n:]
@@ -240,7 +243,7 @@ func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []row) error {
 // respell writes the row's own spelling of its key, if this table regards both spellings as equal. Otherwise the row
 // keeps the entry's key, which its delete will have.
 func (s *Sink) respell(ctx context.Context, tx *sql.Tx, r row) error {
-	b := dialect.NewBuilder(s.d)
+	b := dialect.NewBuilder(s.d.Syntax)
 	var sets []string
 	for _, name := range s.key {
 		v, _ := r.Row.Get(name)
@@ -258,9 +261,8 @@ func (s *Sink) respell(ctx context.Context, tx *sql.Tx, r row) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx,
-		"UPDATE "+s.quoted(s.name)+" SET "+strings.Join(sets, ", ")+" WHERE "+known+" AND "+own, b.Args()...)
-	return err
+	return s.exec(ctx, tx, b, "respell", dialect.Args{"table": s.quoted(s.name),
+		"key": dialect.SQL(strings.Join(sets, ", ")), "known": dialect.SQL(known), "own": dialect.SQL(own)})
 }
 
 // getter returns the values of a row by the names of its columns.

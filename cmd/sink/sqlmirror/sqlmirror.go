@@ -14,6 +14,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
+	_ "embed" // for sqlmirror.sql
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -28,12 +29,17 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
+//go:embed sqlmirror.sql
+var file string
+
+var statements = dialect.NewStatements(file)
+
 // Config holds the settings of a Sink. All of them are required.
 type Config struct {
 	// Pool is the mirror's database. The sink does not close it.
 	Pool *sql.DB
 	// Dialect is the dialect of the pool's database.
-	Dialect dialect.Dialect
+	Dialect *dialect.Dialect
 	// DB is rowfeed on the same database, which has the cursor.
 	DB *rowfeed.DB
 	// Table is the mirror table: "table", or "schema.table" if it is not in the current schema of the connection.
@@ -43,7 +49,8 @@ type Config struct {
 // Sink writes into one table. It implements sink.Transactional.
 type Sink struct {
 	cfg    Config
-	d      dialect.Dialect
+	d      *dialect.Dialect
+	feed   *dialect.Feed // remembers the statements, none of which is about a feed
 	name   feedtype.TableName
 	sweep  feedtype.TableName // keys of rows that are left from an earlier pass
 	closed atomic.Bool
@@ -55,7 +62,7 @@ type Sink struct {
 
 // New reads the columns of the table, and creates a small table next to it for passes from the beginning.
 func New(ctx context.Context, cfg Config) (*Sink, error) {
-	s := &Sink{cfg: cfg, d: cfg.Dialect}
+	s := &Sink{cfg: cfg, d: cfg.Dialect, feed: (&dialect.Feed{}).Keep()}
 	s.name.Name = cfg.Table
 	if schema, name, ok := strings.Cut(cfg.Table, "."); ok {
 		s.name = feedtype.TableName{Schema: schema, Name: name}
@@ -74,7 +81,7 @@ func New(ctx context.Context, cfg Config) (*Sink, error) {
 		columns = append(columns, strings.TrimSpace(s.d.Quote(name)+" "+c.Decl)+" NOT NULL")
 		key = append(key, s.d.Quote(name))
 	}
-	_, err := cfg.Pool.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+s.quoted(s.sweep)+" ("+
+	_, err := cfg.Pool.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+string(s.quoted(s.sweep))+" ("+
 		strings.Join(columns, ", ")+", PRIMARY KEY ("+strings.Join(key, ", ")+"))")
 	if err != nil {
 		return nil, s.fail("make the table "+s.sweep.String()+" beside it", err)
@@ -94,7 +101,9 @@ func sweepName(table string) string {
 
 func (s *Sink) object() string { return fmt.Sprintf("mirror table %q", s.name.String()) }
 
-func (s *Sink) quoted(t feedtype.TableName) string { return dialect.Qualified(s.d, t) }
+func (s *Sink) quoted(t feedtype.TableName) dialect.SQL {
+	return dialect.SQL(dialect.Qualified(s.d.Syntax, t))
+}
 
 // fail returns an error that names the table, with the code of the error's class.
 func (s *Sink) fail(doing string, err error) error {
@@ -141,16 +150,24 @@ func (s *Sink) Begin(ctx context.Context, tx *sql.Tx) error {
 	for _, k := range s.key {
 		key = append(key, s.d.Quote(k))
 	}
-	columns := strings.Join(key, ", ")
-	for _, statement := range []string{
-		"DELETE FROM " + s.quoted(s.sweep),
-		"INSERT INTO " + s.quoted(s.sweep) + " (" + columns + ") SELECT " + columns + " FROM " + s.quoted(s.name),
-	} {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("mark the rows of an older pass: %w", err)
-		}
+	err := s.exec(ctx, tx, s.builder(), "clear_sweep", dialect.Args{"sweep": s.quoted(s.sweep)})
+	if err == nil {
+		err = s.exec(ctx, tx, s.builder(), "mark_rows", dialect.Args{"sweep": s.quoted(s.sweep),
+			"table": s.quoted(s.name), "key": dialect.SQL(strings.Join(key, ", "))})
+	}
+	if err != nil {
+		return fmt.Errorf("mark the rows of an older pass: %w", err)
 	}
 	return nil
+}
+
+func (s *Sink) builder() *dialect.Builder { return dialect.NewBuilder(s.d.Syntax) }
+
+// exec runs a statement. b has the parameters of its arguments, which are text.
+func (s *Sink) exec(ctx context.Context, tx *sql.Tx, b *dialect.Builder, name string, args dialect.Args) error {
+	query := b.Fill(statements.For(s.d.Syntax, s.feed, name), args)
+	_, err := tx.ExecContext(ctx, query, b.Args()...)
+	return err
 }
 
 // Complete removes the rows of an earlier pass that the new pass has not brought.
@@ -162,16 +179,15 @@ func (s *Sink) Complete(ctx context.Context, tx *sql.Tx) error {
 	var same []string
 	for _, k := range s.key {
 		// The mirror's column is on the left: on SQLite the left column determines the collation.
-		same = append(same, s.quoted(s.name)+"."+s.d.Quote(k)+" = s."+s.d.Quote(k))
+		same = append(same, string(s.quoted(s.name))+"."+s.d.Quote(k)+" = s."+s.d.Quote(k))
 	}
-	for _, statement := range []string{
-		"DELETE FROM " + s.quoted(s.name) + " WHERE EXISTS (SELECT 1 FROM " + s.quoted(s.sweep) + " s WHERE " +
-			strings.Join(same, " AND ") + ")",
-		"DELETE FROM " + s.quoted(s.sweep),
-	} {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("remove rows that the new pass did not bring: %w", err)
-		}
+	err = s.exec(ctx, tx, s.builder(), "delete_marked", dialect.Args{"table": s.quoted(s.name),
+		"sweep": s.quoted(s.sweep), "same": dialect.SQL(strings.Join(same, " AND "))})
+	if err == nil {
+		err = s.exec(ctx, tx, s.builder(), "clear_sweep", dialect.Args{"sweep": s.quoted(s.sweep)})
+	}
+	if err != nil {
+		return fmt.Errorf("remove rows that the new pass did not bring: %w", err)
 	}
 	return nil
 }
@@ -179,7 +195,8 @@ func (s *Sink) Complete(ctx context.Context, tx *sql.Tx) error {
 // sweeping tells whether a pass is running, and rows of an earlier pass are left.
 func (s *Sink) sweeping(ctx context.Context, tx *sql.Tx) (bool, error) {
 	var one int
-	err := dialect.QueryRow(ctx, dialect.On(tx), "SELECT 1 FROM "+s.quoted(s.sweep)+" LIMIT 1", nil, &one)
+	err := dialect.One(ctx, dialect.On(tx), s.d.Syntax, statements.For(s.d.Syntax, s.feed, "is_sweeping"),
+		dialect.Args{"sweep": s.quoted(s.sweep)}, &one)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
@@ -219,7 +236,7 @@ func (s *Sink) commit(ctx context.Context, batch []sink.Entry) error {
 	if s.closed.Load() {
 		return errClosed
 	}
-	tx, err := s.cfg.Pool.BeginTx(ctx, s.d.TxOptions(dialect.ForConsume))
+	tx, err := s.cfg.Pool.BeginTx(ctx, s.d.Begin(dialect.ForConsume, dialect.Names{}).Options)
 	if err != nil {
 		return err
 	}

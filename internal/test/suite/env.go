@@ -31,7 +31,7 @@ type Env struct {
 	Shards  int              // DataShards of the feeds that Add makes, unless the test sets them
 	DB      *testdb.Database
 	Pool    *sql.DB // rowfeed's own pool
-	Dialect dialect.Dialect
+	Dialect *dialect.Dialect
 	RF      *rowfeed.DB
 	Ctx     context.Context
 

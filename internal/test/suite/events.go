@@ -94,7 +94,7 @@ func (x *Events) TryEvent(ctx context.Context, tx *sql.Tx, id, shard int, u ulid
 
 // InsertEvent inserts a row, for processes without an Env.
 func InsertEvent(
-	ctx context.Context, tx *sql.Tx, d dialect.Dialect, id, shard int, u ulid.ULID, data string,
+	ctx context.Context, tx *sql.Tx, d *dialect.Dialect, id, shard int, u ulid.ULID, data string,
 ) error {
 	values := d.Placeholder(1) + ", " + d.Placeholder(2) + ", " + d.Placeholder(3) + ", " + d.Placeholder(4)
 	_, err := tx.ExecContext(ctx, "INSERT INTO events (id, shard, ulid, data) VALUES ("+values+")", id, shard, u, data)
@@ -185,7 +185,7 @@ func Lines(page rowfeed.Page) string {
 // Now returns the time of the database's clock.
 func (x *Env) Now() time.Time {
 	x.Helper()
-	return time.UnixMicro(x.Scalar("SELECT " + x.Dialect.Now())).UTC()
+	return time.UnixMicro(x.Scalar("SELECT " + x.Dialect.Now)).UTC()
 }
 
 // Routines returns the number of functions and procedures that a feed of mode blocking has.

@@ -97,7 +97,7 @@ func (x *Env) loadTable(tx *sql.Tx, s savedTable) {
 		}
 	}
 	if s.name == "rowfeed_sequences" { // a publisher waits for this row, and would not find a new one
-		b := dialect.NewBuilder(x.Dialect)
+		b := dialect.NewBuilder(x.Dialect.Syntax)
 		sets := make([]string, len(quoted))
 		for i, column := range quoted {
 			sets[i] = column + " = " + b.Arg(s.rows[0][i])
@@ -107,7 +107,7 @@ func (x *Env) loadTable(tx *sql.Tx, s savedTable) {
 	}
 	exec("DELETE FROM "+s.name, nil)
 	for _, row := range s.rows {
-		b := dialect.NewBuilder(x.Dialect)
+		b := dialect.NewBuilder(x.Dialect.Syntax)
 		values := make([]string, len(row))
 		for i, v := range row {
 			values[i] = b.Arg(v)

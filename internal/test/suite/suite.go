@@ -38,20 +38,20 @@ import (
 // Connector opens databases for the tests: the binary that runs them provides it, because drivers belong to commands.
 type Connector struct {
 	// Open opens a pool of connections on the database of a URL. The hooks, if there are any, see every statement.
-	Open func(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, dialect.Dialect, error)
+	Open func(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, *dialect.Dialect, error)
 	// Dialect returns the dialect of a URL.
-	Dialect func(url string) (dialect.Dialect, error)
+	Dialect func(url string) (*dialect.Dialect, error)
 }
 
 var connector Connector
 
 // Open opens a pool of connections as the Connector does.
-func Open(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, dialect.Dialect, error) {
+func Open(ctx context.Context, url string, hooks *tap.Hooks) (*sql.DB, *dialect.Dialect, error) {
 	return connector.Open(ctx, url, hooks)
 }
 
 // DialectOf returns the dialect of a URL.
-func DialectOf(url string) (dialect.Dialect, error) { return connector.Dialect(url) }
+func DialectOf(url string) (*dialect.Dialect, error) { return connector.Dialect(url) }
 
 // Main runs the tests of a binary, or the function of a child process, and exits. Call it from TestMain.
 func Main(m *testing.M, c Connector) {

@@ -32,7 +32,7 @@ func HasArg(ev testdb.TapEvent, value any) bool {
 // Looks matches the statements with which the watcher polls: those of ReadsStandings, and those that ask whether
 // anything was committed.
 func (x *Env) Looks(ev testdb.TapEvent) bool {
-	stamp := x.Dialect.Stamp()
+	stamp := x.Dialect.Stamp
 	return ReadsStandings(ev) || ev.Kind == testdb.Query &&
 		(stamp != "" && strings.HasPrefix(ev.SQL, stamp) || strings.Contains(ev.SQL, ", -1, 0, NULL, 0, 0 FROM ("))
 }

@@ -16,7 +16,7 @@ import (
 // typed has, for each family of databases, a table t with a column of every kind, and rows with values at their
 // limits.
 var typed = map[string]struct {
-	dialect dialect.Dialect
+	dialect *dialect.Dialect
 	sql     []string
 }{
 	"sqlite": {sqlite.New(), []string{

@@ -231,6 +231,7 @@ var varying = []struct {
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}(z?)\b`), "ULID$1"},
 	{regexp.MustCompile(`\.[0-9a-v]{10}'`), ".TERM'"},
 	{regexp.MustCompile(`'(\d{19})[0-9a-v]{10,11}'`), "'${1}STAMP'"},
+	{regexp.MustCompile(`, '[\w-]{16}', (\d+), `), ", 'NONCE', $1, "},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
 	{regexp.MustCompile(`-?\b\d{13,}\b`), "NUMBER"},        // times, and halves of ULIDs
 	{regexp.MustCompile(`\+ \d+ WHERE`), "+ NUMBER WHERE"}, // pauses before the next try

@@ -9,24 +9,29 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/spf13/cobra"
 )
 
 func newInit(a *cli.App) *cobra.Command {
 	o := &migrateUpOptions{}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Create rowfeed's own tables, or upgrade them to the newest version",
 		Long: `Creates rowfeed's own tables, or upgrades them to the newest version. For SQLite it
 also creates the file if it is missing. "rowfeed migrate up" is the same command.
 Running it again changes nothing. Several processes may run it at once: they take
-turns.`,
+turns.
+
+--print needs no server: it prints the SQL for a database that has none of the tables.`,
 		Example: `  rowfeed init
   rowfeed init --db postgres://me:secret@localhost/shop
   rowfeed init --prefix ''                        # tables without a prefix`,
 		Args: cli.Args(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context(), a) },
 	}
+	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs no server")
+	return cmd
 }
 
 func newMigrate(a *cli.App) *cobra.Command {
@@ -61,9 +66,12 @@ first. Afterwards the database's schema is as it was before "rowfeed init".`,
 	return cmd
 }
 
-type migrateUpOptions struct{}
+type migrateUpOptions struct{ print bool }
 
 func (o *migrateUpOptions) run(ctx context.Context, a *cli.App) error {
+	if o.print {
+		return o.printSQL(a)
+	}
 	s, err := a.ConnectTo(ctx, open.Options{})
 	if err != nil {
 		return err
@@ -77,10 +85,27 @@ func (o *migrateUpOptions) run(ctx context.Context, a *cli.App) error {
 	switch {
 	case len(applied) == 0:
 		return a.PrintLine("%s: rowfeed's tables are there already, nothing changed", database)
-	case applied[0] == 1:
+	case applied[0] == dialect.FirstVersion:
 		return a.PrintLine("%s: rowfeed's tables created (version %d)", database, slices.Max(applied))
 	}
 	return a.PrintLine("%s: rowfeed's tables upgraded to version %d", database, slices.Max(applied))
+}
+
+// printSQL prints the script that makes rowfeed's tables. It connects to no database.
+func (o *migrateUpOptions) printSQL(a *cli.App) error {
+	cfg, _, err := a.Settings()
+	if err != nil {
+		return err
+	}
+	d, err := open.Dialect(a.URL)
+	if err != nil {
+		return err
+	}
+	steps, err := rowfeed.PrintMigrate(d, &cfg)
+	if err != nil {
+		return err
+	}
+	return PrintScript(a, d, steps)
 }
 
 type migrateDownOptions struct{}

@@ -8,7 +8,7 @@ import (
 )
 
 // PrintScript prints the statements of steps, each below its note as a comment.
-func PrintScript(a *cli.App, d dialect.Dialect, steps []dialect.Step) error {
+func PrintScript(a *cli.App, d *dialect.Dialect, steps []dialect.Step) error {
 	var b strings.Builder
 	for i, step := range steps {
 		if i > 0 {

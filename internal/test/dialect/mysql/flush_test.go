@@ -13,9 +13,9 @@ func TestFlushNeedsAutocommit(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d, f, _ := h.plain()
 		flushed := int64(0)
-		look := func(name string, d mysql.Dialect, on dialect.SQLQuerier, want bool) {
+		look := func(name string, d *dialect.Dialect, on dialect.SQLQuerier, want bool) {
 			t.Helper()
-			done, err := d.FlushAlone(h.ctx(), dialect.On(on), f.Names)
+			done, err := d.Flushing.FlushAlone(h.ctx(), dialect.On(on), f.Names)
 			h.must(err)
 			if want {
 				flushed++

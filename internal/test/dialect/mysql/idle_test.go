@@ -81,7 +81,7 @@ func TestWaitTimeoutIsRestoredAfterPass(t *testing.T) {
 			tx, err := pool.BeginTx(h.ctx(), nil)
 			h.must(err)
 			q := dialect.On(tx)
-			for _, s := range mysql.New().Settings(dialect.ForPublish, dialect.Names{}) {
+			for _, s := range mysql.New().Begin(dialect.ForPublish, dialect.Names{}).First {
 				_, err := q.Exec(h.ctx(), s)
 				h.must(err)
 			}

@@ -144,7 +144,7 @@ func TestPublishersTakeTurns(t *testing.T) {
 		d := mysql.New()
 		f, _ := h.feed("t")
 		lock := func(pool *sql.DB) (*sql.Tx, dialect.Sequence, error) {
-			tx, err := pool.BeginTx(h.ctx(), d.TxOptions(dialect.ForPublish))
+			tx, err := pool.BeginTx(h.ctx(), d.Begin(dialect.ForPublish, dialect.Names{}).Options)
 			h.must(err)
 			t.Cleanup(func() { _ = tx.Rollback() })
 			s, err := d.LockSequence(h.ctx(), dialect.On(tx), f)
@@ -354,7 +354,7 @@ func TestPlansAreLookups(t *testing.T) {
 				if step.before != "" {
 					h.sql(step.before)
 				}
-				tx, err := h.Admin().BeginTx(h.ctx(), d.TxOptions(dialect.ForPublish))
+				tx, err := h.Admin().BeginTx(h.ctx(), d.Begin(dialect.ForPublish, dialect.Names{}).Options)
 				h.must(err)
 				q := dialect.On(tx)
 				counted := func(what string, limit int64, fn func() error) {

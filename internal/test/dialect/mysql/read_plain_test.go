@@ -14,7 +14,7 @@ import (
 
 // plain returns a feed of a table t with one row, and a dialect that has read a page in an ordinary session. If the
 // server reports enough about the session, the next page begins without a transaction.
-func (h *harness) plain() (d mysql.Dialect, f *dialect.Feed, publish func(row string)) {
+func (h *harness) plain() (d *dialect.Dialect, f *dialect.Feed, publish func(row string)) {
 	h.Helper()
 	h.sql("CREATE TABLE t (id int PRIMARY KEY); INSERT INTO t VALUES (1)")
 	feed := h.add(h.open(), "t")
@@ -29,7 +29,7 @@ func (h *harness) plain() (d mysql.Dialect, f *dialect.Feed, publish func(row st
 }
 
 // read checks how many rows the feed's first page has.
-func (h *harness) read(d mysql.Dialect, pool *sql.DB, f *dialect.Feed, want int) {
+func (h *harness) read(d *dialect.Dialect, pool *sql.DB, f *dialect.Feed, want int) {
 	h.Helper()
 	page, err := d.ReadPage(h.ctx(), pool, f, dialect.PageQuery{Limit: 100, MaxBytes: 1 << 20})
 	h.must(err)

@@ -177,7 +177,7 @@ func TestBacklogAndAges(t *testing.T) {
 				t.Errorf("%s: blockers %v, %v", param, blockers, err)
 			}
 			var now int64
-			h.must(dialect.QueryRow(h.ctx(), q, "SELECT "+d.Now()+" - CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS "+
+			h.must(dialect.QueryRow(h.ctx(), q, "SELECT "+d.Now+" - CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS "+
 				"SIGNED)", nil, &now))
 			if now < -1 || now > 1 {
 				t.Errorf("%s: Now is %d µs off", param, now)

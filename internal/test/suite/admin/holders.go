@@ -301,7 +301,7 @@ func TestUnblockSparesNextTransaction(t *testing.T) {
 			x.Helper()
 			x.Eventually("the holder is seen", func() bool {
 				x.RestForLockViews()
-				all, _, err := x.Dialect.Holders(x.Ctx, dialect.On(x.Pool), feed)
+				all, _, err := x.Dialect.Sessions.Holders(x.Ctx, dialect.On(x.Pool), feed)
 				if err != nil {
 					x.Fatal(err)
 				}
@@ -319,14 +319,14 @@ func TestUnblockSparesNextTransaction(t *testing.T) {
 		x.Lock(tx, rowfeed.LockRequest{Shards: []int{5}})
 		w = x.Wait(5)
 		now := holds()
-		if ended, err := x.Dialect.EndHolder(x.Ctx, dialect.On(x.Pool), feed, was); ended || err != nil {
+		if ended, err := x.Dialect.Sessions.EndHolder(x.Ctx, dialect.On(x.Pool), feed, was); ended || err != nil {
 			x.Errorf("a transaction that has ended: %v, %v", ended, err)
 		}
 		if now.Holder.ID != was.Holder.ID || now.Holder.Transaction == was.Holder.Transaction {
 			x.Errorf("%+v, and then %+v", was.Holder, now.Holder)
 		}
 		x.Connection(tx) // the connection works
-		if ended, err := x.Dialect.EndHolder(x.Ctx, dialect.On(x.Pool), feed, now); !ended || err != nil {
+		if ended, err := x.Dialect.Sessions.EndHolder(x.Ctx, dialect.On(x.Pool), feed, now); !ended || err != nil {
 			x.Errorf("%v, %v", ended, err)
 		}
 		x.Got(w)

@@ -56,7 +56,7 @@ func TestTokenIsKnownByItsTextAlone(t *testing.T) {
 		_, err = x.RF.Admin().TokenOf(x.Ctx, "rf_"+strings.Repeat("A", 43))
 		x.WantCode(err, rowfeed.UnknownToken)
 
-		x.Exec("UPDATE rowfeed_tokens SET expires_at = " + x.Dialect.Now() + " WHERE name = 'other'")
+		x.Exec("UPDATE rowfeed_tokens SET expires_at = " + x.Dialect.Now + " WHERE name = 'other'")
 		_, err = x.RF.Admin().TokenOf(x.Ctx, other)
 		x.WantCode(err, rowfeed.UnknownToken)
 		holding, err := x.RF.Admin().StillHold(x.Ctx, []*admin.Token{found, token})

@@ -72,7 +72,7 @@ func TestCompositeKeysUnderOddNames(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec(x.Text("capture.table_with_odd_names"))
 		table := `"odd ""ta.ble"`
-		quoted := dialect.Qualified(x.Dialect, feedtype.TableName{Name: `odd "ta.ble`})
+		quoted := dialect.Qualified(x.Dialect.Syntax, feedtype.TableName{Name: `odd "ta.ble`})
 		x.Exec("INSERT INTO " + quoted + " VALUES ('it''s', 1, " + x.Text("capture.two_bytes") + ", 'x')")
 		f := x.Add(rowfeed.FeedSpec{Name: "odd", Table: table})
 		key := `{"seq":"it's","Größe %s":` + x.Text("capture.one_in_json") + `,"bucket":"AP8="}`

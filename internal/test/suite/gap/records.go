@@ -180,7 +180,7 @@ func TestRecordsMovedByOthersCloseGaps(t *testing.T) {
 		} {
 			for _, limit := range []int{0, 2} {
 				above := dialect.Seqs{Above: highest - c.behind}
-				got, err := dialect.RecordShards(x.Ctx, dialect.On(x.DB.Admin()), x.Dialect, feed, above, limit)
+				got, err := dialect.RecordShards(x.Ctx, dialect.On(x.DB.Admin()), x.Dialect.Syntax, feed, above, limit)
 				expect := c.want[:min(len(c.want), max(limit, len(c.want)*(1-limit)))]
 				if err != nil || !x.Has.OneWriter && !slices.Equal(got, expect) {
 					x.Errorf("%d records above, limit %d: shards %v, %v, want %v", c.behind, limit, got, err, expect)

@@ -356,7 +356,8 @@ func TestVerifyNeedsNoRightsOfOwner(t *testing.T) {
 		}
 		_, err = others.Admin().Verify(x.Ctx)
 		x.WantCode(err, rowfeed.Refused)
-		for _, s := range x.Dialect.ULIDDown(&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
+		for _, s := range x.Dialect.Routines.ULIDDown(
+			&dialect.Feed{Name: "events", Names: dialect.Names{Prefix: "rowfeed_"}}) {
 			x.Exec(s.SQL)
 		}
 		if problems, err := x.Feed.Admin().Verify(x.Ctx); err != nil || len(problems) != x.Routines() {

@@ -53,6 +53,7 @@ var Tests = []func(*testing.T){
 	TestStoredDatabaseIsReadable,
 	TestUnreleasedTablesAreRefused,
 	TestNewerTablesAreRefused,
+	TestInterruptedMigrateDownIsFinished,
 	TestWriterNeedsRightsOnItsTableOnly,
 	TestTriggerIgnoresOperatorsOfSession,
 	TestTriggerIgnoresSearchPathOfSession,

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/test/fixture"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -56,6 +57,46 @@ func TestNewerTablesAreRefused(t *testing.T) {
 		x.WantCode(err, rowfeed.SchemaVersion)
 		if !strings.Contains(err.Error(), "Next: use a newer rowfeed") {
 			x.Errorf("tables of a newer version: %v", err)
+		}
+	})
+}
+
+// TestInterruptedMigrateDownIsFinished (M63): where each DDL statement commits, a process that is killed while it
+// removes rowfeed's tables leaves some of them. Migrate makes the others again, and MigrateDown removes the rest.
+func TestInterruptedMigrateDownIsFinished(t *testing.T) {
+	testdb.Only(t, testdb.MariaDB, testdb.MySQL) // the others roll back
+	suite.Each(t, func(x *suite.Env) {
+		q := dialect.On(x.Pool)
+		schema, err := x.Dialect.CurrentSchema(x.Ctx, q)
+		if err != nil {
+			x.Fatal(err)
+		}
+		names := dialect.Names{Schema: schema, Prefix: "rowfeed_"}
+		down := x.Dialect.Migrations(names)[0].Down
+		interrupt := func(after int) {
+			x.Helper()
+			for _, s := range down[:after] {
+				if _, err := q.Exec(x.Ctx, s); err != nil {
+					x.Fatal(err)
+				}
+			}
+		}
+		interrupt(len(down) / 2)
+		if applied, err := x.RF.Migrate(x.Ctx); err != nil || len(applied) != 1 {
+			x.Fatal(applied, err)
+		}
+		if feeds, err := x.RF.Feeds(x.Ctx); err != nil || len(feeds) != 0 {
+			x.Errorf("%v, %v", feeds, err)
+		}
+		interrupt(len(down) / 2)
+		if err := x.RF.MigrateDown(x.Ctx); err != nil {
+			x.Fatal(err)
+		}
+		for _, base := range []string{"schema_version", "feeds", "sequences", "terms"} {
+			if _, err := x.Dialect.Describe(x.Ctx, q,
+				names.Table(base)); x.Dialect.Classify(err) != dialect.ClassUndefined {
+				x.Errorf("table %s: %v", base, err)
+			}
 		}
 	})
 }

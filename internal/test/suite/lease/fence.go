@@ -256,7 +256,7 @@ func TestHoldRenewsAndReleases(t *testing.T) {
 			err := lease.Hold(x.Ctx, func(ctx context.Context, claim *rowfeed.Claim) error {
 				x.Eventually("the claim is renewed beyond its first end", func() bool {
 					s := job(x)
-					held := x.Scalar("SELECT " + x.Dialect.Now() + " - acquired_at FROM rowfeed_leases")
+					held := x.Scalar("SELECT " + x.Dialect.Now + " - acquired_at FROM rowfeed_leases")
 					return ctx.Err() != nil || s.Renewals > 0 && s.ExpiresInSeconds > 0 && held > ttl.Microseconds()
 				})
 				return assertClaim(x, claim)

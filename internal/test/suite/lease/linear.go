@@ -271,7 +271,8 @@ func leaseHistory(x *suite.Env, seed uint64, clients, deeds int) (history []porc
 					err = claim.Release(x.Ctx)
 				case assert:
 					var tx *sql.Tx
-					if tx, err = pool.BeginTx(x.Ctx, x.Dialect.TxOptions(dialect.ForRecord)); err == nil {
+					if tx, err = pool.BeginTx(x.Ctx,
+						x.Dialect.Begin(dialect.ForRecord, dialect.Names{}).Options); err == nil {
 						if err = claim.Assert(x.Ctx, rowfeed.InTx(tx)); err == nil {
 							err = tx.Commit()
 						}

@@ -18,14 +18,16 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// unhurried is a dialect with further settings of each transaction.
+// unhurried begins transactions with further settings.
 type unhurried struct {
-	dialect.Dialect
+	dialect.Core
 	settings []string
 }
 
-func (u unhurried) Settings(p dialect.Purpose, n dialect.Names) []string {
-	return append(slices.Clone(u.Dialect.Settings(p, n)), u.settings...)
+func (u unhurried) Begin(p dialect.Purpose, n dialect.Names) dialect.Beginning {
+	b := u.Core.Begin(p, n)
+	b.First = append(slices.Clone(b.First), u.settings...)
+	return b
 }
 
 // unhurriedFeed opens the feed in another process, whose movers may be idle in their transactions for as long as the
@@ -36,7 +38,9 @@ func unhurriedFeed(x *suite.Events, h testdb.Hooks) *rowfeed.Feed {
 	if len(settings) == 0 {
 		return x.Other(h, nil)
 	}
-	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, h), unhurried{x.Dialect, settings}, nil)
+	d := *x.Dialect
+	d.Core = unhurried{d.Core, settings}
+	rf, err := rowfeed.Open(x.Ctx, x.DB.OpenTapped(x.T, h), &d, nil)
 	if err != nil {
 		x.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func TestIdlePublishersShareOnePoll(t *testing.T) {
 		more := all.Load() - before - (looked.Load() - then)
 		// Publishers also ask by themselves: every ten seconds, and more often on a database with commit stamps.
 		most := int64(1) + 2*int64(len(feeds))*int64(time.Since(asleep)/(10*time.Second))
-		if x.Dialect.Stamp() != "" {
+		if x.Dialect.Stamp != "" {
 			most += int64(len(feeds)) * int64(time.Since(began)/(3*time.Second)+2)
 		}
 		if more > most {
@@ -171,7 +171,7 @@ func TestCommitBeforeSleepIsNoticed(t *testing.T) {
 		seen := looked.Load()
 		x.Eventually("polls have seen the commit", func() bool { return looked.Load() > seen+2 })
 		x.Eventually("the other publisher sleeps", func() bool { return x.Parked("watch.(*Watcher).sleep(") == 1 })
-		if x.Dialect.Stamp() != "" {
+		if x.Dialect.Stamp != "" {
 			still.Lock() // no further poll may wake the publisher
 			defer still.Unlock()
 		}
@@ -180,7 +180,7 @@ func TestCommitBeforeSleepIsNoticed(t *testing.T) {
 		x.Eventually("the publisher continues, or sleeps", func() bool {
 			return continued.Load() || x.Parked("watch.(*Watcher).sleep(") == 2
 		})
-		if x.Dialect.Stamp() != "" && !continued.Load() { // it would ask again only after a long sleep
+		if x.Dialect.Stamp != "" && !continued.Load() { // it would ask again only after a long sleep
 			x.Error("the publisher sleeps")
 		}
 		if e := <-events; e.Feed != "kv" || e.Keys != 1 {
@@ -234,13 +234,13 @@ func TestStampChangesWithEveryCommit(t *testing.T) {
 	testdb.Quick(t)
 	stampOf := func(x *suite.Env) (stamp string) {
 		x.Helper()
-		if err := x.DB.Admin().QueryRowContext(x.Ctx, x.Dialect.Stamp()).Scan(&stamp); err != nil {
+		if err := x.DB.Admin().QueryRowContext(x.Ctx, x.Dialect.Stamp).Scan(&stamp); err != nil {
 			x.Fatal(err)
 		}
 		return stamp
 	}
 	suite.Each(t, func(x *suite.Env) {
-		if x.Dialect.Stamp() == "" {
+		if x.Dialect.Stamp == "" {
 			if x.Has.CommitStamps {
 				x.Error("the dialect has no stamp")
 			}
@@ -272,7 +272,7 @@ func TestStampChangesWithEveryCommit(t *testing.T) {
 		changed("the commit of the oldest transaction")
 	})
 	suite.EachReplicated(t, func(x *suite.Replicated) {
-		if x.Dialect.Stamp() == "" {
+		if x.Dialect.Stamp == "" {
 			return
 		}
 		if y, _ := x.On(rowfeed.Config{Replica: true}); stampOf(y) != "" {

@@ -19,11 +19,12 @@ func TestForcedPlansAreNotCompiled(t *testing.T) {
 			dialect.ForPublish, dialect.ForRecord, dialect.ForRepair,
 			dialect.ForRead, dialect.ForCheck, dialect.ForConsume,
 		} {
-			tx, err := x.Pool.BeginTx(x.Ctx, x.Dialect.TxOptions(p))
+			begin := x.Dialect.Begin(p, dialect.Names{})
+			tx, err := x.Pool.BeginTx(x.Ctx, begin.Options)
 			if err != nil {
 				x.Fatal(err)
 			}
-			x.In(tx, x.Dialect.Settings(p, dialect.Names{})...)
+			x.In(tx, begin.First...)
 			var scans, jit string
 			if err := tx.QueryRowContext(x.Ctx, x.Text("plans.forced_and_compiled")).Scan(&scans, &jit); err != nil {
 				x.Fatal(err)

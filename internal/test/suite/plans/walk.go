@@ -48,11 +48,12 @@ func (p *plans) publishing(feed *dialect.Feed) (*sql.Tx, *[]testdb.TapEvent) {
 		return nil
 	}})
 	p.Cleanup(func() { pool.Close() })
-	tx, err := pool.BeginTx(p.Ctx, p.Dialect.TxOptions(dialect.ForPublish))
+	begin := p.Dialect.Begin(dialect.ForPublish, feed.Names)
+	tx, err := pool.BeginTx(p.Ctx, begin.Options)
 	if err != nil {
 		p.Fatal(err)
 	}
-	for _, s := range p.Dialect.Settings(dialect.ForPublish, feed.Names) {
+	for _, s := range begin.First {
 		if _, err := dialect.On(tx).Exec(p.Ctx, s); err != nil {
 			p.Fatal(err)
 		}
@@ -68,7 +69,7 @@ func (p *plans) walk(state string, tx *sql.Tx, sent *[]testdb.TapEvent, feed *di
 	for batch, after := 0, []any(nil); batch < 2; batch++ {
 		before := p.touched(tx)
 		*sent = nil
-		keys, err := dialect.WalkKeys(p.Ctx, q, p.Dialect, feed, rows, after, p.batch)
+		keys, err := dialect.WalkKeys(p.Ctx, q, p.Dialect.Syntax, feed, rows, after, p.batch)
 		if err != nil {
 			p.Fatal(err)
 		}

@@ -128,7 +128,7 @@ func TestSuccessRemovesUnknownFailure(t *testing.T) {
 func TestRestoringSessionIsBounded(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {
-		restore := x.Dialect.Restore(dialect.ForPublish)
+		restore := x.Dialect.Begin(dialect.ForPublish, dialect.Names{}).After
 		if restore == "" {
 			return // nothing to restore
 		}

@@ -237,31 +237,29 @@ func TestForeignDeleteFailsPass(t *testing.T) {
 	})
 }
 
-// piecemeal is a dialect that publishes every batch with several statements, for tests that act between two of them.
-type piecemeal struct{ dialect.Dialect }
-
-func (piecemeal) PublishBatch(context.Context, dialect.Querier, *dialect.Feed, dialect.Sequence, int64, dialect.Seqs,
-	int) (dialect.BatchResult, error) {
-	return dialect.BatchResult{}, nil
+// makePiecemeal lets feeds that are opened after the call publish every batch with several statements, for tests that
+// act between two of them.
+func makePiecemeal(x *suite.Env) {
+	d := *x.Dialect
+	d.Batches = nil
+	x.Dialect = &d
 }
 
-// makePiecemeal makes feeds piecemeal that are opened after the call.
-func makePiecemeal(x *suite.Env) { x.Dialect = piecemeal{x.Dialect} }
-
-// intruder is a dialect whose LockSequence takes no lock, and lets another session advance the sequence, for as many
-// calls as times says.
+// intruder is publishing by a LockSequence that takes no lock, and lets another session advance the sequence, for as
+// many calls as times says.
 type intruder struct {
-	dialect.Dialect
+	dialect.Publishing
+	now     string
 	times   atomic.Int32
 	advance func(ctx context.Context, tx dialect.Querier)
 }
 
 func (i *intruder) LockSequence(ctx context.Context, tx dialect.Querier, f *dialect.Feed) (dialect.Sequence, error) {
 	if i.times.Add(-1) < 0 {
-		return i.Dialect.LockSequence(ctx, tx, f)
+		return i.Publishing.LockSequence(ctx, tx, f)
 	}
 	var s dialect.Sequence
-	read := "SELECT value, version, updated_at, " + i.Now() + " FROM rowfeed_sequences"
+	read := "SELECT value, version, updated_at, " + i.now + " FROM rowfeed_sequences"
 	err := dialect.QueryRow(ctx, tx, read, nil, &s.Value, &s.Version, &s.UpdatedAt, &s.Now)
 	i.advance(ctx, tx)
 	return s, err
@@ -275,7 +273,8 @@ func TestStaleSequenceIsRetried(t *testing.T) {
 		x.AddKV()
 		x.Fill(2)
 		const advance = "UPDATE rowfeed_sequences SET value = value + 10, version = version + 1"
-		i := &intruder{Dialect: x.Dialect, advance: func(context.Context, dialect.Querier) { x.Exec(advance) }}
+		i := &intruder{Publishing: x.Dialect.Publishing, now: x.Dialect.Now,
+			advance: func(context.Context, dialect.Querier) { x.Exec(advance) }}
 		if x.Has.OneWriter {
 			// No other session can write meanwhile, so the pass's own transaction advances the sequence.
 			i.advance = func(ctx context.Context, tx dialect.Querier) {
@@ -284,7 +283,9 @@ func TestStaleSequenceIsRetried(t *testing.T) {
 				}
 			}
 		}
-		rf, err := rowfeed.Open(x.Ctx, x.Pool, i, nil)
+		d := *x.Dialect
+		d.Publishing = i
+		rf, err := rowfeed.Open(x.Ctx, x.Pool, &d, nil)
 		if err != nil {
 			x.Fatal(err)
 		}

@@ -27,8 +27,8 @@ func TestPurgeScansNoRowTwice(t *testing.T) {
 				return err
 			}
 			_, bound, _ := strings.Cut(ev.SQL, "feed_sync_id >= ")
-			switch bound, _, _ = strings.Cut(bound, " "); {
-			case bound != "" && len(ev.Args) > 1: // the bound and the limit
+			bound, _, _ = strings.Cut(strings.ReplaceAll(bound, "\n", " "), " ")
+			if bound != "" && len(ev.Args) > 1 { // the bound and the limit
 				bound = fmt.Sprint(ev.Args[0].Value)
 			}
 			from = append(from, bound)

@@ -326,7 +326,7 @@ func TestIdleStatementsDoNotGrowWithShards(t *testing.T) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		addToShards(x, -500, shards)
 		var asked, polls atomic.Int64
-		stamp := r.Dialect.Stamp()
+		stamp := r.Dialect.Stamp
 		rf := r.TappedDB(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 			switch {
 			case ev.Kind != testdb.Query && ev.Kind != testdb.Exec:

@@ -139,7 +139,7 @@ func wantTooWide(x *suite.Env, f *rowfeed.Feed, c widest) {
 		x.Exec("DROP TABLE wide")
 		delete(x.Columns, "wide")
 	}
-	_, declared := x.Dialect.MaxColumns()
+	declared := x.Dialect.MaxDeclared
 	if x.Has.NarrowPages && c.spec.Columns == nil {
 		x.Exec("ALTER TABLE wide ADD COLUMN more SMALLINT")
 		x.WantUnfit(f, "columns are to be delivered, and a page has room for", "with --columns")

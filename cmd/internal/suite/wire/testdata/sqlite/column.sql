@@ -10,8 +10,8 @@ SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) W
 SELECT name FROM pragma_index_list(?)
 SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) ORDER BY name
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" ORDER BY name
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" WHERE name = ? ORDER BY name
-INSERT INTO "rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" WHERE name = ?
+INSERT INTO "rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 SELECT count(*) FROM "rowfeed_sequences" WHERE name = ?
 INSERT INTO "rowfeed_sequences" (name, value, version, updated_at) VALUES (?, ?, 0, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 CREATE TABLE IF NOT EXISTS "rowfeed_changes_kv" ( seq INTEGER PRIMARY KEY, "id" BIGINT NOT NULL COLLATE "BINARY", kind INTEGER NOT NULL DEFAULT 0, changed_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000) )
@@ -73,7 +73,7 @@ SELECT +t."id" FROM "kv" t WHERE t.feed_sync_id IS NULL ORDER BY t."id" COLLATE 
 SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq ASC LIMIT 1
 
 -- consume, set an entry aside, list it and try it again
-DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard >= ?
+DELETE FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? AND shard >= ?
 DELETE FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND key_digest = ? AND generation = ? AND position = ? AND state = ?
 INSERT INTO "rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000) ON CONFLICT (consumer, feed, shard) DO NOTHING
 INSERT INTO "rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, ?) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
@@ -93,7 +93,7 @@ SELECT shard_count, paused FROM "rowfeed_consumers" WHERE consumer = ? AND feed 
 SELECT value, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
 UPDATE "rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ?
 UPDATE "rowfeed_cursors" SET failure = ?, failing_since = COALESCE(failing_since, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000), attempts = ?, next_try = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ? WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ?
-UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch = ?, paused = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
+UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch = ?, paused = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
 UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
@@ -166,11 +166,11 @@ INSERT INTO "rowfeed_changes_kv" ("id", kind) VALUES (?, ?)
 DELETE FROM "kv" WHERE "id" COLLATE "BINARY" = ?
 INSERT INTO "rowfeed_changes_kv" ("id") VALUES (?)
 SELECT count(*) FROM "kv" t WHERE (v > 0)
-SELECT +t."id" FROM "kv" t WHERE 1 = 1 AND (v > 0) ORDER BY t."id" COLLATE "BINARY" LIMIT 1 OFFSET ?
-INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "kv" t WHERE 1 = 1 AND (v > 0) AND t."id" COLLATE "BINARY" <= ? ORDER BY t."id" COLLATE "BINARY" LIMIT ?) x
-SELECT +t."id" FROM "kv" t WHERE 1 = 1 AND (v > 0) AND t."id" COLLATE "BINARY" > ? ORDER BY t."id" COLLATE "BINARY" LIMIT 1 OFFSET ?
-INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "kv" t WHERE 1 = 1 AND (v > 0) AND t."id" COLLATE "BINARY" > ? AND t."id" COLLATE "BINARY" <= ? ORDER BY t."id" COLLATE "BINARY" LIMIT ?) x
-INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "kv" t WHERE 1 = 1 AND (v > 0) AND t."id" COLLATE "BINARY" > ? ORDER BY t."id" COLLATE "BINARY" LIMIT ?) x
+SELECT +t."id" FROM "kv" t WHERE (v > 0) ORDER BY t."id" COLLATE "BINARY" LIMIT 1 OFFSET ?
+INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "kv" t WHERE (v > 0) AND t."id" COLLATE "BINARY" <= ? ORDER BY t."id" COLLATE "BINARY" LIMIT ?) x
+SELECT +t."id" FROM "kv" t WHERE (v > 0) AND t."id" COLLATE "BINARY" > ? ORDER BY t."id" COLLATE "BINARY" LIMIT 1 OFFSET ?
+INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "kv" t WHERE (v > 0) AND t."id" COLLATE "BINARY" > ? AND t."id" COLLATE "BINARY" <= ? ORDER BY t."id" COLLATE "BINARY" LIMIT ?) x
+INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "kv" t WHERE (v > 0) AND t."id" COLLATE "BINARY" > ? ORDER BY t."id" COLLATE "BINARY" LIMIT ?) x
 INSERT INTO "rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE ? + j.place END, j.shard, 0, t."id" IS NULL, CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE ? END FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(?)) j CROSS JOIN "rowfeed_changes_kv" c ON c.seq = j.seq LEFT JOIN "kv" t ON c."id" = t."id" LEFT JOIN "rowfeed_positions_kv" old ON old."id" = c."id" WHERE 1 = 1 ON CONFLICT ("id") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden
 
 -- purge deletes
@@ -180,15 +180,15 @@ UPDATE "rowfeed_feeds" SET tombstones_below = ? WHERE name = ? AND tombstones_be
 
 -- check
 SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1 LIMIT 100
-SELECT +p."id" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" JOIN "rowfeed_sequences" s ON s.name = ? WHERE (p.feed_sync_id > s.value) LIMIT 100
-SELECT +t."id" FROM "kv" t LEFT JOIN "rowfeed_positions_kv" p ON p."id" = t."id" JOIN "rowfeed_sequences" s ON s.name = ? WHERE (t.feed_sync_id > s.value OR t.feed_sync_id < 1) LIMIT 100
+SELECT +p."id" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" JOIN "rowfeed_sequences" s ON s.name = 'kv' WHERE (p.feed_sync_id > s.value) LIMIT 100
+SELECT +t."id" FROM "kv" t LEFT JOIN "rowfeed_positions_kv" p ON p."id" = t."id" JOIN "rowfeed_sequences" s ON s.name = 'kv' WHERE (t.feed_sync_id > s.value OR t.feed_sync_id < 1) LIMIT 100
 SELECT +p."id" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL LIMIT 100
-SELECT +p."id" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND NOT (t."id" IS NULL) AND t.feed_sync_id IS NOT NULL AND c."id" IS NULL LIMIT 100
+SELECT +p."id" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL AND NOT (t."id" IS NULL) AND c."id" IS NULL LIMIT 100
 
 -- repair
 UPDATE "kv" AS t SET feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "rowfeed_sequences" WHERE name = ?) OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared)
 INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL LIMIT ?) x
-INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND NOT (t."id" IS NULL) AND t.feed_sync_id IS NOT NULL AND c."id" IS NULL LIMIT ?) x
+INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL AND NOT (t."id" IS NULL) AND c."id" IS NULL LIMIT ?) x
 
 -- upgrade
 SELECT value FROM "rowfeed_sequences" WHERE name = ?

@@ -10,8 +10,8 @@ SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) W
 SELECT name FROM pragma_index_list(?)
 SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) ORDER BY name
 SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" ORDER BY name
-SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" WHERE name = ? ORDER BY name
-INSERT INTO "rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
+SELECT name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, tombstones_seconds, tombstones_below, fill_after, database_identity, data_shards, shard_column, failure, failing_since, attempts, next_try FROM "rowfeed_feeds" WHERE name = ?
+INSERT INTO "rowfeed_feeds" (name, mode, capture, state, generation, source_schema, source_table, key_columns, delivered_columns, options, data_shards, shard_column, tombstones_seconds, tombstones_below, database_identity, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 SELECT count(*) FROM "rowfeed_sequences" WHERE name = ?
 INSERT INTO "rowfeed_sequences" (name, value, version, updated_at) VALUES (?, ?, 0, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 CREATE TABLE IF NOT EXISTS "rowfeed_changes_kv" ( seq INTEGER PRIMARY KEY, "ns" VARCHAR(50) NOT NULL COLLATE "BINARY", "k" VARCHAR(50) NOT NULL COLLATE "BINARY", kind INTEGER NOT NULL DEFAULT 0, changed_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000) )
@@ -78,7 +78,7 @@ SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq DESC LIMIT 1
 SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq ASC LIMIT 1
 
 -- consume, set an entry aside, list it and try it again
-DELETE FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard >= ?
+DELETE FROM "rowfeed_cursors" WHERE consumer = ? AND feed = ? AND shard >= ?
 DELETE FROM "rowfeed_dead_letters" WHERE consumer = ? AND feed = ? AND shard = ? AND key_digest = ? AND generation = ? AND position = ? AND state = ?
 INSERT INTO "rowfeed_cursors" (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000) ON CONFLICT (consumer, feed, shard) DO NOTHING
 INSERT INTO "rowfeed_dead_letters" (consumer, feed, shard, key_digest, key_json, generation, position, op, state, attempts, collapsed, error, first_at, last_at, data_shard) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, ?) ON CONFLICT (consumer, feed, shard, key_digest) DO NOTHING
@@ -98,7 +98,7 @@ SELECT shard_count, paused FROM "rowfeed_consumers" WHERE consumer = ? AND feed 
 SELECT value, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_sequences" WHERE name = ?
 UPDATE "rowfeed_consumers" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ?
 UPDATE "rowfeed_cursors" SET failure = ?, failing_since = COALESCE(failing_since, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000), attempts = ?, next_try = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ? WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ?
-UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch = ?, paused = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
+UPDATE "rowfeed_cursors" SET shard_count = ?, value = ?, generation = ?, epoch = ?, paused = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_cursors" SET value = ?, generation = ?, aside = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE consumer = ? AND feed = ? AND shard = ? AND shard_count = ? AND version = ? AND value = ? AND generation = ? AND epoch = ? AND aside = ? AND paused = 0
 UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_dead_letters" SET op = ? WHERE consumer = ? AND feed = ? AND shard = ? AND generation < 0
@@ -170,11 +170,11 @@ SELECT (SELECT count(*) FROM "kv" x WHERE x."ns" COLLATE "BINARY" = ? AND x."k" 
 INSERT INTO "rowfeed_changes_kv" ("ns", "k", kind) VALUES (?, ?, ?)
 DELETE FROM "kv" WHERE "ns" COLLATE "BINARY" = ? AND "k" COLLATE "BINARY" = ?
 SELECT count(*) FROM "kv" t WHERE (v > 0)
-SELECT +t."ns", +t."k" FROM "kv" t WHERE 1 = 1 AND (v > 0) ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT 1 OFFSET ?
-INSERT INTO "rowfeed_changes_kv" ("ns", "k", kind) SELECT x.k0, x.k1, 0 FROM (SELECT t."ns" AS k0, t."k" AS k1 FROM "kv" t WHERE 1 = 1 AND (v > 0) AND (t."ns", t."k") <= (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT ?) x
-SELECT +t."ns", +t."k" FROM "kv" t WHERE 1 = 1 AND (v > 0) AND (t."ns", t."k") > (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT 1 OFFSET ?
-INSERT INTO "rowfeed_changes_kv" ("ns", "k", kind) SELECT x.k0, x.k1, 0 FROM (SELECT t."ns" AS k0, t."k" AS k1 FROM "kv" t WHERE 1 = 1 AND (v > 0) AND (t."ns", t."k") > (? COLLATE "BINARY", ? COLLATE "BINARY") AND (t."ns", t."k") <= (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT ?) x
-INSERT INTO "rowfeed_changes_kv" ("ns", "k", kind) SELECT x.k0, x.k1, 0 FROM (SELECT t."ns" AS k0, t."k" AS k1 FROM "kv" t WHERE 1 = 1 AND (v > 0) AND (t."ns", t."k") > (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT ?) x
+SELECT +t."ns", +t."k" FROM "kv" t WHERE (v > 0) ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT 1 OFFSET ?
+INSERT INTO "rowfeed_changes_kv" ("ns", "k", kind) SELECT x.k0, x.k1, 0 FROM (SELECT t."ns" AS k0, t."k" AS k1 FROM "kv" t WHERE (v > 0) AND (t."ns", t."k") <= (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT ?) x
+SELECT +t."ns", +t."k" FROM "kv" t WHERE (v > 0) AND (t."ns", t."k") > (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT 1 OFFSET ?
+INSERT INTO "rowfeed_changes_kv" ("ns", "k", kind) SELECT x.k0, x.k1, 0 FROM (SELECT t."ns" AS k0, t."k" AS k1 FROM "kv" t WHERE (v > 0) AND (t."ns", t."k") > (? COLLATE "BINARY", ? COLLATE "BINARY") AND (t."ns", t."k") <= (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT ?) x
+INSERT INTO "rowfeed_changes_kv" ("ns", "k", kind) SELECT x.k0, x.k1, 0 FROM (SELECT t."ns" AS k0, t."k" AS k1 FROM "kv" t WHERE (v > 0) AND (t."ns", t."k") > (? COLLATE "BINARY", ? COLLATE "BINARY") ORDER BY t."ns" COLLATE "BINARY", t."k" COLLATE "BINARY" LIMIT ?) x
 INSERT INTO "rowfeed_positions_kv" AS p ("ns", "k", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."ns", c."k", CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE ? + j.place END, j.shard, 0, t."ns" IS NULL, CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE ? END FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(?)) j CROSS JOIN "rowfeed_changes_kv" c ON c.seq = j.seq LEFT JOIN "kv" t ON c."ns" = t."ns" AND c."k" = t."k" LEFT JOIN "rowfeed_positions_kv" old ON old."ns" = c."ns" AND old."k" = c."k" WHERE t."ns" IS NOT NULL OR old."ns" IS NOT NULL ON CONFLICT ("ns", "k") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at, deleted = excluded.deleted, hidden = excluded.hidden
 
 -- purge deletes
@@ -184,7 +184,7 @@ UPDATE "rowfeed_feeds" SET tombstones_below = ? WHERE name = ? AND tombstones_be
 
 -- check
 SELECT feed_sync_id FROM "rowfeed_positions_kv" GROUP BY feed_sync_id HAVING count(*) > 1 LIMIT 100
-SELECT +p."ns", +p."k" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."ns" = t."ns" AND p."k" = t."k" JOIN "rowfeed_sequences" s ON s.name = ? WHERE (p.feed_sync_id > s.value) LIMIT 100
+SELECT +p."ns", +p."k" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."ns" = t."ns" AND p."k" = t."k" JOIN "rowfeed_sequences" s ON s.name = 'kv' WHERE (p.feed_sync_id > s.value) LIMIT 100
 SELECT +t."ns", +t."k" FROM "kv" t LEFT JOIN "rowfeed_positions_kv" p ON p."ns" = t."ns" AND p."k" = t."k" LEFT JOIN (SELECT DISTINCT "ns", "k" FROM "rowfeed_changes_kv") c ON c."ns" = t."ns" AND c."k" = t."k" WHERE p.feed_sync_id IS NULL AND c."ns" IS NULL LIMIT 100
 SELECT +p."ns", +p."k" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."ns" = t."ns" AND p."k" = t."k" LEFT JOIN (SELECT DISTINCT "ns", "k" FROM "rowfeed_changes_kv") c ON c."ns" = p."ns" AND c."k" = p."k" WHERE p.deleted = 0 AND t."ns" IS NULL AND c."ns" IS NULL LIMIT 100
 SELECT +p."ns", +p."k" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."ns" = t."ns" AND p."k" = t."k" LEFT JOIN (SELECT DISTINCT "ns", "k" FROM "rowfeed_changes_kv") c ON c."ns" = p."ns" AND c."k" = p."k" WHERE p.deleted = 1 AND NOT (t."ns" IS NULL) AND c."ns" IS NULL LIMIT 100

@@ -38,10 +38,10 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julian
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name >= ? AND name < ?
 
 -- make, look up, list and revoke a token
-INSERT INTO "rowfeed_tokens" (name, sha256, grants, view, created_at, expires_at) VALUES (?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?) ON CONFLICT (name) DO NOTHING
-SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" WHERE sha256 = ?
-SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" WHERE sha256 IN (?)
-SELECT name, sha256, grants, view, created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" ORDER BY name
+INSERT INTO "rowfeed_tokens" (name, sha256, grants, "view", created_at, expires_at) VALUES (?, ?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?) ON CONFLICT (name) DO NOTHING
+SELECT name, sha256, grants, "view", created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" WHERE sha256 = ?
+SELECT name, sha256, grants, "view", created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" WHERE sha256 IN (?)
+SELECT name, sha256, grants, "view", created_at, expires_at, revoked_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_tokens" ORDER BY name
 UPDATE "rowfeed_tokens" SET revoked_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE name = ? AND revoked_at IS NULL
 SELECT count(*) FROM "rowfeed_tokens" WHERE name = ?
 
@@ -56,7 +56,14 @@ SELECT id FROM "rowfeed_audit" WHERE id > ? ORDER BY id LIMIT ?
 DELETE FROM "rowfeed_audit" WHERE id >= ? AND id <= ? AND at < ?
 
 -- remove the tables
+SELECT type, wr, strict FROM pragma_table_list(?) WHERE schema = 'main'
+SELECT name, type, "notnull", pk, COALESCE(dflt_value, ''), hidden FROM pragma_table_xinfo(?) WHERE hidden <> 1 ORDER BY cid
+SELECT name, origin, partial, COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'index' AND sqlite_schema.name = pragma_index_list.name), '') FROM pragma_index_list(?) WHERE "unique" = 1 ORDER BY origin <> 'pk', name
+SELECT COALESCE(name, ''), COALESCE(coll, 'BINARY') FROM pragma_index_xinfo(?) WHERE key = 1 ORDER BY seqno
+SELECT name FROM pragma_index_list(?)
+SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND lower(tbl_name) = lower(?) ORDER BY name
 SELECT name FROM "rowfeed_feeds" WHERE state <> ? ORDER BY name
+DELETE FROM "rowfeed_schema_version"
 DROP TABLE IF EXISTS "rowfeed_audit"
 DROP TABLE IF EXISTS "rowfeed_tokens"
 DROP TABLE IF EXISTS "rowfeed_consumers"

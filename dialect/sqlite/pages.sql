@@ -1,0 +1,162 @@
+-- Reading: pages, and scans for what waits. Nothing here waits for a lock.
+--
+-- A page is one statement, which has one snapshot. It always answers at least one row: the generation and the head come
+-- from the page's snapshot even if the page is empty.
+
+-- name: page
+-- The narrow positions are cut to the limit first, in the order of their index. Only these keys are looked up in the
+-- source. So the cost of a page does not depend on the size of the table.
+{{template "begin_page" .}}
+LEFT JOIN (SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
+  FROM {{positions}}
+  WHERE feed_sync_id > :after AND feed_sync_id <= {{template "head" .}}
+    AND {{template "not_old_tombstone"}}
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+{{template "end_page" .}}
+
+-- name: page_of_part
+-- SQLite merges the buckets in their order, and reads no more of them than the page needs.
+{{template "begin_page" .}}
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+{{template "end_page" .}}
+
+-- name: bucket
+-- With the index on positions, SQLite would also read the entries of all other parts.
+SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
+  FROM {{positions}} INDEXED BY {{object "bucket"}}
+  WHERE bucket = :bucket AND feed_sync_id > :after AND feed_sync_id <= {{template "head" .}}
+    AND shard >= :from AND shard < :to
+    AND {{template "not_old_tombstone"}}
+
+-- name: one_of_buckets
+{{template "bucket" .}}
+
+-- name: page_of_rows
+-- The position of a key is in its row, unless the key is hidden or was republished since. Both tables are read in the
+-- order of their own index, and cut.
+{{template "begin_page" .}}
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
+  FROM {{positions}}
+  WHERE feed_sync_id > :after AND feed_sync_id <= {{template "head" .}} :of_part
+    AND {{template "not_old_tombstone"}}
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT {{row_as_key "r"}}, r.feed_sync_id AS feed_sync_id,
+    COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM {{source}} r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= {{template "head" .}} :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM {{positions}} h
+      WHERE {{row_of "r" "h"}} AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+{{template "end_page" .}}
+
+-- name: of_part
+AND shard >= :from AND shard < :to
+
+-- name: row_of_part
+AND COALESCE(r.shard, 0) >= :from AND COALESCE(r.shard, 0) < :to
+
+-- name: begin_page
+-- The text of a key is that of the table of positions: the row may spell it in another way. Key columns are never
+-- NULL, so NULL means that the join has found no row.
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN {{one_of_row "t"}} IS NULL THEN 0 ELSE 1 END, {{values "p" "t"}}
+FROM {{table "feeds"}} f
+JOIN {{table "sequences"}} s ON s.name = f.name
+
+-- name: end_page
+LEFT JOIN {{source}} t ON {{row_of "t" "p"}}
+WHERE f.name = :feed
+:order
+
+-- name: in_order
+ORDER BY p.feed_sync_id LIMIT :limit
+
+-- name: in_any_order
+-- A page has at most so many rows already.
+LIMIT :more
+
+-- name: head
+(SELECT value FROM {{table "sequences"}} WHERE name = :feed)
+
+-- name: not_old_tombstone
+-- A reader that started at the beginning when the head was at :mark has never seen the keys that were deleted by then.
+NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+
+-- name: signature
+-- The text of the table's definition, which SQLite keeps.
+COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = {{literal .Source.Name}}), '')
+
+-- name: signature_if_served
+-- What the caller knows of the feed may be older, or come from another server, in the same generation.
+CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE {{template "signature" .}} END
+
+-- name: blocking_page
+-- A page of one shard, along the unique index of shard and ULID. Rows are ordered by the bare column: what is read of
+-- it may have another order. A feed that was dropped has a record, but no sequence.
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
+  COALESCE(h.below_low, 0), ({{template "greatest_ulid" .}}), 0, 0, 0, :signature,
+  p.place, p.present, {{value_names "p"}}
+FROM {{table "feeds"}} f
+JOIN {{table "sequences"}} s ON s.name = f.name
+LEFT JOIN {{table "shards"}} h ON h.feed = f.name AND h.shard = :shard
+LEFT JOIN (SELECT {{ulid "t"}} AS ordered, {{read_ulid "t"}} AS place, 1 AS present, {{numbered_values "t" "t"}}
+  FROM {{source}} t
+  WHERE {{shard "t"}} = :shard AND {{ulid "t"}} > :after
+  ORDER BY {{ulid "t"}} LIMIT :limit) p ON 1 = 1
+WHERE f.name = :feed
+ORDER BY p.ordered LIMIT :limit
+
+-- name: outbox_page
+-- The row of a place may be deleted by now. Whether a record waits is read together with the head. So no record is
+-- missed between the two: it waits until its move is committed, and then its place is not above the head. live_from is
+-- where the live part of the shard begins: 0 if neither a record nor back-fill has begun it.
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
+  COALESCE(h.below_low, 0), ({{template "greatest_ulid" .}}), COALESCE(:waiting, 0),
+  CASE WHEN f.state IN (:unserved) THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), :signature,
+  p.place, p.present, {{value_names "p"}}
+FROM {{table "feeds"}} f
+JOIN {{table "sequences"}} s ON s.name = f.name
+LEFT JOIN {{table "shards"}} h ON h.feed = f.name AND h.shard = :shard
+LEFT JOIN (SELECT {{ulid "g"}} AS ordered, {{read_ulid "g"}} AS place,
+    CASE WHEN {{one_of_row "t"}} IS NULL THEN 0 ELSE 1 END AS present, {{numbered_values "g" "t"}}
+  FROM {{places}} g LEFT JOIN {{source}} t ON {{row_of "t" "g"}}
+  WHERE {{shard "g"}} = :shard AND {{ulid "g"}} > :after
+  ORDER BY {{ulid "g"}} LIMIT :limit) p ON 1 = 1
+WHERE f.name = :feed
+ORDER BY p.ordered LIMIT :limit
+
+-- name: greatest_ulid
+SELECT {{read_ulid "g"}} FROM {{ulids}} g WHERE {{shard "g"}} = :shard ORDER BY {{ulid "g"}} DESC LIMIT 1
+
+-- name: signature_here
+-- Without the unique index two rows could have the same position.
+{{if .Outbox}}{{template "signature" .}}{{else}}CASE WHEN NOT COALESCE((SELECT sql FROM sqlite_schema
+  WHERE type = 'index' AND sqlite_schema.name = {{literal .ULIDs.Index}}), '') = {{literal .ULIDs.IndexMade}}
+  THEN '' ELSE {{template "signature" .}} END{{end}}
+
+-- name: signature_anywhere
+-- A file does not say which database it is.
+{{template "signature_here" .}}
+
+-- name: all_changes
+FROM {{changes}}
+
+-- name: all_records
+FROM {{records}}
+
+-- name: all_of_shard
+-- The shard is a range, so that only one index has the order of the query.
+FROM {{records}} WHERE shard BETWEEN :shard AND :shard :but ORDER BY shard, order_sequence
+
+-- name: newest_of_shard
+SELECT order_sequence FROM {{records}} WHERE shard BETWEEN :shard AND :shard
+ORDER BY shard DESC, order_sequence DESC LIMIT 1
+
+-- name: first_shard
+SELECT shard FROM {{records}} ORDER BY shard LIMIT 1
+
+-- name: next_shard
+SELECT shard FROM {{records}} WHERE shard > :above ORDER BY shard LIMIT 1

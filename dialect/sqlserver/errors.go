@@ -1,0 +1,107 @@
+package sqlserver
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+// These are the numbers of the errors that rowfeed's own procedures and batches throw. Nothing else throws them.
+const (
+	errNoTransaction = 77100
+	errLockWait      = 77101
+	errHintAhead     = 77102
+	errNoULIDsLeft   = 77103
+	errNotReady      = 77104
+	errDeadlock      = 77105
+	errNoLock        = 77106
+)
+
+// classes are the server's error numbers.
+var classes = map[int32]dialect.Class{
+	1205:        dialect.ClassRetry, // deadlock
+	3960:        dialect.ClassRetry, // a snapshot's update conflict
+	3961:        dialect.ClassRetry, // DDL since the snapshot
+	errDeadlock: dialect.ClassRetry,
+
+	1222:        dialect.ClassLockTimeout,
+	errLockWait: dialect.ClassLockTimeout,
+
+	// Connections that the network or the server has ended, and servers that start, stop or fail over.
+	64: dialect.ClassConnection, 233: dialect.ClassConnection, 10053: dialect.ClassConnection,
+	10054: dialect.ClassConnection, 10060: dialect.ClassConnection, 6005: dialect.ClassConnection,
+	4060: dialect.ClassConnection, 40197: dialect.ClassConnection, 40501: dialect.ClassConnection,
+	40613: dialect.ClassConnection, 49918: dialect.ClassConnection, 49919: dialect.ClassConnection,
+	49920: dialect.ClassConnection,
+
+	207:         dialect.ClassUndefined, // column
+	208:         dialect.ClassUndefined, // table or view
+	308:         dialect.ClassUndefined, // index in a hint
+	2812:        dialect.ClassUndefined, // procedure
+	3701:        dialect.ClassUndefined,
+	4902:        dialect.ClassUndefined,
+	6401:        dialect.ClassUndefined, // savepoint
+	errNotReady: dialect.ClassUndefined,
+
+	229: dialect.ClassPermission, 230: dialect.ClassPermission, 262: dialect.ClassPermission,
+	297: dialect.ClassPermission, 300: dialect.ClassPermission, 371: dialect.ClassPermission,
+	916: dialect.ClassPermission, 6102: dialect.ClassPermission, 15151: dialect.ClassPermission,
+	15247: dialect.ClassPermission, 18456: dialect.ClassPermission, errNoLock: dialect.ClassPermission,
+
+	2601: dialect.ClassDuplicate, 2627: dialect.ClassDuplicate,
+
+	220: dialect.ClassInvalid, 241: dialect.ClassInvalid, 245: dialect.ClassInvalid, 515: dialect.ClassInvalid,
+	547: dialect.ClassInvalid, 1946: dialect.ClassInvalid, 2628: dialect.ClassInvalid, 8114: dialect.ClassInvalid,
+	8115: dialect.ClassInvalid, 8152: dialect.ClassInvalid, 8169: dialect.ClassInvalid,
+
+	1101: dialect.ClassFull, 1105: dialect.ClassFull, 9002: dialect.ClassFull,
+
+	976: dialect.ClassReadOnly, 978: dialect.ClassReadOnly, 3906: dialect.ClassReadOnly,
+}
+
+// number returns the server's number of an error, and false for an error of another origin.
+func number(err error) (int32, bool) {
+	var numbered interface{ SQLErrorNumber() int32 }
+	if !errors.As(err, &numbered) {
+		return 0, false
+	}
+	return numbered.SQLErrorNumber(), true
+}
+
+// Classify implements [dialect.Core] by the number of the error.
+func (database) Classify(err error) dialect.Class {
+	switch {
+	case err == nil:
+		return dialect.ClassOther
+	case errors.Is(err, dialect.ErrReadOnly):
+		return dialect.ClassReadOnly
+	case errors.Is(err, dialect.ErrNoTable):
+		return dialect.ClassUndefined
+	// DeadlineExceeded is a net.Error, too
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return dialect.ClassOther
+	}
+	if n, ok := number(err); ok {
+		return classes[n]
+	}
+	if dialect.IsConnection(err) {
+		return dialect.ClassConnection
+	}
+	return dialect.ClassOther
+}
+
+// thrown turns an error that rowfeed's own procedures have thrown into the one that callers know.
+func thrown(err error) error {
+	switch n, _ := number(err); n {
+	case errNoTransaction:
+		return dialect.ErrNoTransaction
+	case errLockWait:
+		return dialect.ErrLockWait
+	case errHintAhead:
+		return dialect.ErrHintAhead
+	case errNoULIDsLeft:
+		return dialect.ErrNoULIDsLeft
+	}
+	return err
+}

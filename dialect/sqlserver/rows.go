@@ -1,0 +1,60 @@
+package sqlserver
+
+import (
+	"context"
+	_ "embed" // for rows.sql
+	"strconv"
+
+	"github.com/rowfeed/rowfeed/dialect"
+)
+
+//go:embed rows.sql
+var rowsFile string
+
+var inRows = dialect.NewStatements(rowsFile)
+
+// PlaceRows implements [dialect.Placing] by the batch place_rows. Data shards are computed from the keys that it
+// answers, and written in a second statement, so that triggers of the user's table fire twice for a row that changes
+// its shard.
+func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, after []any, limit int,
+	base int64, shard func([]any) (int, error)) (n int, last []any, err error) {
+	if !f.InRows() {
+		return 0, nil, nil
+	}
+	var places []dialect.Sharded
+	err = dialect.EachKey(ctx, tx, syntax, f, inRows.For(syntax, f, "place_rows"), dialect.Args{
+		"limit": limit, "base": base, "waiting": dialect.WaitingPart(syntax, f, after),
+	}, 1, func(first []string, key []any) error {
+		n, last = n+1, key
+		if !f.Sharded() {
+			return nil
+		}
+		position, err := strconv.ParseInt(first[0], 10, 64)
+		if err != nil {
+			return err
+		}
+		s, err := shard(key)
+		places = append(places, dialect.Sharded{Position: position, Shard: s})
+		return err
+	})
+	if err == nil && len(places) > 0 {
+		_, err = d.SetShards(ctx, tx, f, true, places)
+	}
+	return n, last, err
+}
+
+// ResetRows implements [dialect.Placing].
+func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
+	args []any) (int64, error) {
+	return tx.Exec(ctx, inRows.For(syntax, f, "reset_rows").String()+" "+where, args...)
+}
+
+// SetShards implements [dialect.Placing].
+func (d database) SetShards(ctx context.Context, tx dialect.Querier, f *dialect.Feed, rows bool,
+	places []dialect.Sharded) (int64, error) {
+	name := "set_shards"
+	if rows {
+		name = "set_shards_of_rows"
+	}
+	return dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, name), dialect.Args{"places": dialect.ShardList(places)})
+}

@@ -1,0 +1,177 @@
+-- What makes, fills, reshards and drops feeds, as far as the statements are the same for every database.
+
+-- name: insert_sequence
+-- its sequence
+--
+-- It has no term yet: the first publisher draws one.
+INSERT INTO {{table "sequences"}} (name, value, version, updated_at) VALUES (:feed, :value, 0, {{now}})
+
+-- name: count_sequences
+SELECT count(*) FROM {{table "sequences"}} WHERE name = :feed
+
+-- name: raise_sequence
+UPDATE {{table "sequences"}} SET value = :value, version = version + 1 WHERE name = :feed AND value < :value
+
+-- name: sequence_value
+SELECT value FROM {{table "sequences"}} WHERE name = :feed
+
+-- name: drop_sequence
+DELETE FROM {{table "sequences"}} WHERE name = :feed
+
+-- name: drop_terms
+DELETE FROM {{table "terms"}} WHERE feed = :feed
+
+-- name: drop_shards
+DELETE FROM {{table "shards"}} WHERE feed = :feed
+
+-- name: set_state
+UPDATE {{table "feeds"}} SET state = :state, fill_after = NULL WHERE name = :feed
+
+-- name: set_first_state
+UPDATE {{table "feeds"}} SET state = :state WHERE name = {{feed}}
+
+-- name: set_first_state_and_identity
+UPDATE {{table "feeds"}} SET state = :state, database_identity = :identity WHERE name = {{feed}}
+
+-- name: set_key_columns
+UPDATE {{table "feeds"}} SET key_columns = :key WHERE name = :feed
+
+-- name: set_source_schema
+UPDATE {{table "feeds"}} SET source_schema = :schema WHERE name = :feed
+
+-- name: feeds_left
+SELECT name FROM {{table "feeds"}} WHERE state <> :dropped ORDER BY name
+
+-- name: created_at
+SELECT created_at FROM {{table "feeds"}} WHERE name = :feed
+
+-- name: lock_record
+UPDATE {{table "feeds"}} SET state = state WHERE name = :feed AND generation = :generation
+
+-- name: state
+SELECT state FROM {{table "feeds"}} WHERE name = :feed AND generation = :generation
+
+-- name: set_identity
+UPDATE {{table "feeds"}} SET database_identity = :identity WHERE name = :feed
+
+-- name: set_unknown_identity
+UPDATE {{table "feeds"}} SET database_identity = :identity WHERE name = :feed AND database_identity IS NULL
+
+-- name: forget_identity
+-- the next publisher saves the identity of its database
+UPDATE {{table "feeds"}} SET database_identity = NULL WHERE name = {{feed}}
+
+-- name: bump_sequence
+-- wait for a publisher that is in a pass
+--
+-- A publisher holds the lock on this row until its commit.
+UPDATE {{table "sequences"}} SET version = version + 1 WHERE name = {{feed}}
+
+-- name: bump
+-- from now on cursors of the former generation are refused
+UPDATE {{table "feeds"}}
+SET generation = CASE WHEN ROUND({{now}} / 1000000) > generation + 1 THEN ROUND({{now}} / 1000000)
+    ELSE generation + 1 END,
+  database_identity = :identity
+WHERE name = {{feed}}
+
+-- name: begin_sharding
+UPDATE {{table "feeds"}} SET state = :sharding, fill_after = NULL, data_shards = :data_shards
+WHERE name = :feed AND state = :active AND generation = :generation
+
+-- name: begin_filling
+UPDATE {{table "feeds"}} SET state = :filling, fill_after = NULL, options = :options
+WHERE name = :feed AND generation = :generation AND state = :active
+
+-- name: unchanged
+-- The record has the generation, the state and the mark that were read. Another walk of the same feed, to the same
+-- number of shards, has another generation. :mark is one of the next two.
+name = :feed AND generation = :generation AND state = :state AND :mark
+
+-- name: no_mark
+fill_after IS NULL
+
+-- name: same_mark
+fill_after = :mark
+
+-- name: count_unchanged
+SELECT count(*) FROM {{table "feeds"}} WHERE :unchanged
+
+-- name: save_mark
+UPDATE {{table "feeds"}} SET fill_after = :to WHERE :unchanged
+
+-- name: end_walk
+UPDATE {{table "feeds"}} SET state = :active, fill_after = NULL WHERE :unchanged
+
+-- name: purged_shards
+SELECT count(*) FROM {{table "shards"}} WHERE feed = :feed AND (below_high <> 0 OR below_low <> 0)
+
+-- name: set_filled_by
+UPDATE {{table "shards"}} SET filled_by = :run WHERE feed = :feed AND shard = :shard AND filled_by = 0
+
+-- name: insert_shard
+{{insert_new "shards" "feed, shard, time_ms, ulid_high, ulid_low, witness" ":feed, :shard, :time, :high, :low, ''"
+  "feed, shard"}}
+
+-- name: raise_shard
+-- A state from an earlier attempt may be below rows that were written since.
+UPDATE {{table "shards"}} SET time_ms = :time, ulid_high = :high, ulid_low = :low
+WHERE feed = :feed AND shard = :shard AND time_ms < :time
+
+-- name: insert_shards
+-- new ULIDs are above the existing rows of their shard; the unique index on both columns, the shard first, must exist
+INSERT INTO {{table "shards"}} (feed, shard, time_ms, ulid_high, ulid_low, witness)
+SELECT {{feed}}, x.shard, :time, :high, :low, ''
+FROM (SELECT s.shard, (SELECT {{ulid "g"}} FROM {{source}} g WHERE {{shard "g"}} = s.shard
+    ORDER BY {{ulid "g"}} DESC {{limit "1"}}) AS highest
+  FROM (SELECT DISTINCT {{shard "g"}} AS shard FROM {{source}} g) s) x
+
+-- name: count_rows_without_ulid
+-- :from is catalog.WithoutULID.
+SELECT count(*) :from
+
+-- name: rows_where
+FROM {{source}} t WHERE :condition
+
+-- name: first_row
+SELECT {{read_row "t"}} :from {{at_most "1"}}
+
+-- name: record_all_rows
+-- the rows that the table already has; `rowfeed feed add` does this in resumable batches
+INSERT INTO {{changes}} ({{key}})
+SELECT {{row}} FROM {{source}}
+
+-- name: end_of_batch
+-- The last of so many positions, or :to.
+SELECT COALESCE(max(x.at), :to) FROM (SELECT p.feed_sync_id AS at FROM {{positions}} p
+  WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to ORDER BY p.feed_sync_id {{limit ":count"}}) x
+
+-- name: record_vanished
+-- The keys whose row is gone, among positions that are not deletes. The limit is as in package publish.
+INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
+FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p
+  WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to AND p.deleted = 0
+    AND (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "p"}} {{at_most "1"}}) IS NULL
+  {{at_most ":all"}}) x
+
+-- name: bounds_of_positions
+SELECT min(feed_sync_id), max(feed_sync_id) FROM {{source}}
+
+-- name: shared_position
+SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id IS NOT NULL
+GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id {{limit "1"}}
+
+-- name: former_sequence
+SELECT value FROM :table WHERE name = :name
+
+-- name: former_cursors
+SELECT name, :position FROM :table ORDER BY name
+
+-- name: former_cursors_of_feed
+SELECT name, :position FROM :table WHERE feed = :feed ORDER BY name
+
+-- name: insert_cursor
+{{insert_new "cursors"
+  "consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at"
+  (print ":consumer, :feed, 0, 1, :value, :generation, 0, 0, 0, 0, " now)
+  "consumer, feed, shard"}}

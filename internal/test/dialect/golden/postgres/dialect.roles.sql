@@ -1,0 +1,33 @@
+-- name: grant
+GRANT :right TO :login
+
+-- name: has_function
+SELECT to_regprocedure(:object) IS NOT NULL
+
+-- name: has_table
+SELECT to_regclass(:object) IS NOT NULL
+
+-- name: may_use_column
+SELECT has_schema_privilege(:role::bigint::oid, c.relnamespace, 'USAGE'),
+  has_column_privilege(:role::bigint::oid, c.oid, :column, :privilege) FROM pg_class c WHERE c.oid = to_regclass(:object)
+
+-- name: may_use_function
+SELECT has_schema_privilege(:role::bigint::oid, p.pronamespace, 'USAGE'),
+  has_function_privilege(:role::bigint::oid, p.oid, :privilege) FROM pg_proc p WHERE p.oid = to_regprocedure(:object)
+
+-- name: may_use_table
+SELECT has_schema_privilege(:role::bigint::oid, c.relnamespace, 'USAGE'),
+  has_table_privilege(:role::bigint::oid, c.oid, :privilege) FROM pg_class c WHERE c.oid = to_regclass(:object)
+
+-- name: owns_function
+SELECT EXISTS (SELECT 1 FROM pg_proc WHERE oid = to_regprocedure(:object) AND proowner = to_regrole(:login))
+
+-- name: owns_table
+SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass(:object) AND relowner = to_regrole(:login))
+
+-- name: revoke
+REVOKE :right FROM :login
+
+-- name: role
+SELECT COALESCE(to_regrole(:login)::oid::bigint, 0)
+

@@ -1,0 +1,3 @@
+-- name: clock
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+

@@ -1,0 +1,334 @@
+-- name: all_changes
+FROM "rowfeed_changes_<feed>"
+
+-- name: all_of_shard
+FROM "rowfeed_outbox_<feed>" WHERE shard BETWEEN :shard AND :shard :but ORDER BY shard, order_sequence
+
+-- name: all_records
+FROM "rowfeed_outbox_<feed>"
+
+-- name: begin_page
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+
+-- name: begin_page (composite_key_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+
+-- name: begin_page (blocking_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+
+-- name: blocking_page
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
+  COALESCE(h.below_low, 0), (SELECT +g."ulid" FROM "rowfeed_feed_<feed>" g WHERE g."shard" = :shard ORDER BY g."ulid" DESC LIMIT 1), 0, 0, 0, :signature,
+  p.place, p.present, p.v0, p.v1, p.v2, p.v3
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN "rowfeed_shards" h ON h.feed = f.name AND h.shard = :shard
+LEFT JOIN (SELECT t."ulid" AS ordered, +t."ulid" AS place, 1 AS present, +t."key_kind" AS v0, +t."id" AS v1, +t."id" AS v2, +t."kind" AS v3
+  FROM "items_<feed>" t
+  WHERE t."shard" = :shard AND t."ulid" > :after
+  ORDER BY t."ulid" LIMIT :limit) p ON 1 = 1
+WHERE f.name = :feed
+ORDER BY p.ordered LIMIT :limit
+
+-- name: blocking_page (blocking_feed)
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
+  COALESCE(h.below_low, 0), (SELECT +g."position" FROM "items_<feed>" g WHERE g."tenant" = :shard ORDER BY g."position" DESC LIMIT 1), 0, 0, 0, :signature,
+  p.place, p.present, p.v0, p.v1, p.v2, p.v3
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN "rowfeed_shards" h ON h.feed = f.name AND h.shard = :shard
+LEFT JOIN (SELECT t."position" AS ordered, +t."position" AS place, 1 AS present, +t."kind" AS v0, +t."id" AS v1, +t."id" AS v2, +t."kind" AS v3
+  FROM "items_<feed>" t
+  WHERE t."tenant" = :shard AND t."position" > :after
+  ORDER BY t."position" LIMIT :limit) p ON 1 = 1
+WHERE f.name = :feed
+ORDER BY p.ordered LIMIT :limit
+
+-- name: bucket
+SELECT "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>" INDEXED BY "rowfeed_<feed>_bucket"
+  WHERE bucket = :bucket AND feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND shard >= :from AND shard < :to
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+
+-- name: bucket (composite_key_feed)
+SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>" INDEXED BY "rowfeed_<feed>_bucket"
+  WHERE bucket = :bucket AND feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND shard >= :from AND shard < :to
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+
+-- name: end_page
+LEFT JOIN "items_<feed>" t ON p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: end_page (composite_key_feed)
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: first_shard
+SELECT shard FROM "rowfeed_outbox_<feed>" ORDER BY shard LIMIT 1
+
+-- name: greatest_ulid
+SELECT +g."ulid" FROM "rowfeed_feed_<feed>" g WHERE g."shard" = :shard ORDER BY g."ulid" DESC LIMIT 1
+
+-- name: greatest_ulid (blocking_feed)
+SELECT +g."position" FROM "items_<feed>" g WHERE g."tenant" = :shard ORDER BY g."position" DESC LIMIT 1
+
+-- name: head
+(SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+
+-- name: in_any_order
+LIMIT :more
+
+-- name: in_order
+ORDER BY p.feed_sync_id LIMIT :limit
+
+-- name: newest_of_shard
+SELECT order_sequence FROM "rowfeed_outbox_<feed>" WHERE shard BETWEEN :shard AND :shard
+ORDER BY shard DESC, order_sequence DESC LIMIT 1
+
+-- name: next_shard
+SELECT shard FROM "rowfeed_outbox_<feed>" WHERE shard > :above ORDER BY shard LIMIT 1
+
+-- name: not_old_tombstone
+NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+
+-- name: of_part
+AND shard >= :from AND shard < :to
+
+-- name: one_of_buckets
+SELECT "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>" INDEXED BY "rowfeed_<feed>_bucket"
+  WHERE bucket = :bucket AND feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND shard >= :from AND shard < :to
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+
+-- name: one_of_buckets (composite_key_feed)
+SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>" INDEXED BY "rowfeed_<feed>_bucket"
+  WHERE bucket = :bucket AND feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND shard >= :from AND shard < :to
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+
+-- name: outbox_page
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
+  COALESCE(h.below_low, 0), (SELECT +g."ulid" FROM "rowfeed_feed_<feed>" g WHERE g."shard" = :shard ORDER BY g."ulid" DESC LIMIT 1), COALESCE(:waiting, 0),
+  CASE WHEN f.state IN (:unserved) THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), :signature,
+  p.place, p.present, p.v0, p.v1, p.v2, p.v3
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN "rowfeed_shards" h ON h.feed = f.name AND h.shard = :shard
+LEFT JOIN (SELECT g."ulid" AS ordered, +g."ulid" AS place,
+    CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END AS present, +g."key_kind" AS v0, +g."id" AS v1, +t."id" AS v2, +t."kind" AS v3
+  FROM "rowfeed_feed_<feed>" g LEFT JOIN "items_<feed>" t ON g."key_kind" = t."kind" AND g."id" = t."id"
+  WHERE g."shard" = :shard AND g."ulid" > :after
+  ORDER BY g."ulid" LIMIT :limit) p ON 1 = 1
+WHERE f.name = :feed
+ORDER BY p.ordered LIMIT :limit
+
+-- name: outbox_page (blocking_feed)
+SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
+  COALESCE(h.below_low, 0), (SELECT +g."position" FROM "items_<feed>" g WHERE g."tenant" = :shard ORDER BY g."position" DESC LIMIT 1), COALESCE(:waiting, 0),
+  CASE WHEN f.state IN (:unserved) THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), :signature,
+  p.place, p.present, p.v0, p.v1, p.v2, p.v3
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN "rowfeed_shards" h ON h.feed = f.name AND h.shard = :shard
+LEFT JOIN (SELECT g."position" AS ordered, +g."position" AS place,
+    CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END AS present, +g."kind" AS v0, +g."id" AS v1, +t."id" AS v2, +t."kind" AS v3
+  FROM "rowfeed_feed_<feed>" g LEFT JOIN "items_<feed>" t ON g."key_kind" = t."kind" AND g."id" = t."id"
+  WHERE g."tenant" = :shard AND g."position" > :after
+  ORDER BY g."position" LIMIT :limit) p ON 1 = 1
+WHERE f.name = :feed
+ORDER BY p.ordered LIMIT :limit
+
+-- name: page
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page (composite_key_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page (blocking_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_part
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_part (composite_key_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_part (blocking_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_rows
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id,
+    COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM "items_<feed>" r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
+      WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_rows (composite_key_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r."kind" AS "key_kind", r."id" AS "id", r.feed_sync_id AS feed_sync_id,
+    COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM "items_<feed>" r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
+      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_rows (blocking_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r."kind" AS "key_kind", r."id" AS "id", r.feed_sync_id AS feed_sync_id,
+    COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM "items_<feed>" r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
+      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: row_of_part
+AND COALESCE(r.shard, 0) >= :from AND COALESCE(r.shard, 0) < :to
+
+-- name: signature
+COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '')
+
+-- name: signature_anywhere
+COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '')
+
+-- name: signature_anywhere (blocking_feed)
+CASE WHEN NOT COALESCE((SELECT sql FROM sqlite_schema
+  WHERE type = 'index' AND sqlite_schema.name = 'place'), '') = ''
+  THEN '' ELSE COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '') END
+
+-- name: signature_here
+COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '')
+
+-- name: signature_here (blocking_feed)
+CASE WHEN NOT COALESCE((SELECT sql FROM sqlite_schema
+  WHERE type = 'index' AND sqlite_schema.name = 'place'), '') = ''
+  THEN '' ELSE COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '') END
+
+-- name: signature_if_served
+CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '') END
+

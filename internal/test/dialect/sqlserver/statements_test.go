@@ -1,0 +1,347 @@
+// Package sqlserver_test has tests of package dialect/sqlserver without a server: its SQL is complete, and it can be
+// parsed. Nothing here knows what a server does with it.
+package sqlserver_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sqlc-dev/teesql/parser"
+
+	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/internal/test/golden"
+)
+
+// file is one of the dialect's files of statements.
+type file struct {
+	name  string
+	text  string
+	all   *dialect.Statements
+	names []string // in the order of the file
+}
+
+func files(t *testing.T) (all []file) {
+	t.Helper()
+	paths, err := filepath.Glob("../../../../dialect/sqlserver/*.sql")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("there are no files of statements", err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := file{name: filepath.Base(path), text: string(text), all: dialect.NewStatements(string(text))}
+		for _, m := range regexp.MustCompile(`(?m)^-- name: (.*)$`).FindAllStringSubmatch(f.text, -1) {
+			f.names = append(f.names, m[1])
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// source returns the text of a statement in its file.
+func (f file) source(name string) string {
+	_, after, _ := strings.Cut(f.text, "-- name: "+name+"\n")
+	text, _, _ := strings.Cut(after, "\n-- name: ")
+	return text
+}
+
+// general are the files about the database as a whole.
+var general = []string{"schema.sql", "describe.sql", "roles.sql"}
+
+// applies tells whether statements of a file are used by a kind of feed.
+func applies(f file, feed *dialect.Feed) bool {
+	switch f.name {
+	case "rows.sql":
+		return feed.InRows() || feed.Sharded()
+	case "outbox.sql":
+		return feed.Outbox
+	case "shards.sql":
+		return feed.ULIDs != nil
+	case "publish.sql":
+		return feed.ULIDs == nil
+	}
+	return true
+}
+
+// section is a part of a golden file.
+func section(title string, statements ...string) string {
+	return "-- " + title + "\n" + strings.Join(statements, "\n") + "\n\n"
+}
+
+// TestSQLOfEachLayout: the complete SQL for each kind of feed, and for rowfeed's own tables, is that of the folder
+// golden. Every word of a statement is known, and every statement renders for every kind of feed that has its parts.
+func TestSQLOfEachLayout(t *testing.T) {
+	texts := map[string]string{}
+	var own strings.Builder
+	for _, m := range d.Migrations(names) {
+		own.WriteString(section("migrate up", script(steps(m.Up))) + section("migrate down", script(steps(m.Down))))
+	}
+	for _, f := range files(t) {
+		if !slices.Contains(general, f.name) {
+			continue
+		}
+		for _, name := range f.names {
+			st, err := f.all.Render(d.Syntax, names, name)
+			if err != nil {
+				t.Fatalf("%s: %v", f.name, err)
+			}
+			own.WriteString(section("name: "+name, st.String()))
+		}
+	}
+	texts["database.sql"] = own.String()
+	for _, l := range layouts() {
+		var all strings.Builder
+		all.WriteString(section("feed add", script(added(t, l))))
+		all.WriteString(section("feed drop", script(dropped(l))))
+		for _, f := range files(t) {
+			if slices.Contains(general, f.name) {
+				continue
+			}
+			for _, name := range f.names {
+				if l.feed.ULIDs == nil && strings.Contains(f.source(name), ".ULIDs") {
+					continue
+				}
+				st, err := f.all.RenderFor(d.Syntax, l.feed, name)
+				if err != nil {
+					t.Fatalf("%s, %s: %v", l.name, f.name, err)
+				}
+				if applies(f, l.feed) {
+					all.WriteString(section("name: "+name, st.String()))
+				}
+			}
+		}
+		texts[l.name+".sql"] = all.String()
+	}
+	golden.Compare(t, "golden", texts)
+}
+
+func steps(statements []string) (all []dialect.Step) {
+	for _, s := range statements {
+		all = append(all, dialect.Step{SQL: s})
+	}
+	return all
+}
+
+// script is what --print shows of steps, without comments.
+func script(steps []dialect.Step) string {
+	all := make([]string, len(steps))
+	for i, s := range steps {
+		all[i] = d.Terminate(s.SQL)
+	}
+	return strings.Join(all, "\n")
+}
+
+// added is the script that adds a feed.
+func added(t *testing.T, l layout) []dialect.Step {
+	t.Helper()
+	steps, err := rowfeed.PrintFeed(d, nil, l.spec)
+	if err != nil {
+		t.Fatalf("%s: %v", l.name, err)
+	}
+	return steps
+}
+
+// dropped are the statements that remove a feed's objects.
+func dropped(l layout) []dialect.Step {
+	if l.feed.ULIDs != nil && !l.feed.Outbox {
+		return d.Routines.ULIDDown(l.feed)
+	}
+	return d.FeedDown(l.feed, &dialect.Table{Name: l.feed.Source})
+}
+
+// gaps are what teesql does not know of T-SQL, by a part of the statement.
+var gaps = []struct{ part, reason string }{
+	{" COLLATE Latin1_General_100_BIN2 AS varchar(8000))", "it does not know COLLATE within CAST"},
+	{"DESC LIMIT 1) AS highest", "no gap, but package install writes LIMIT into the script of a blocking feed"},
+}
+
+func parse(t *testing.T, statement string) {
+	t.Helper()
+	_, err := parser.Parse(t.Context(), strings.NewReader(statement))
+	if err == nil {
+		return
+	}
+	for _, gap := range gaps {
+		if strings.Contains(statement, gap.part) {
+			return
+		}
+	}
+	t.Errorf("%v:\n%s", err, statement)
+}
+
+// filled is a statement with some value for each argument: a name, a type, or a parameter.
+func filled(st dialect.Statement) string {
+	args := dialect.Args{}
+	for _, name := range st.Args() {
+		switch name {
+		case "table", "constraint", "column":
+			args[name] = dialect.SQL("[x]")
+		case "type":
+			args[name] = dialect.SQL("nvarchar(50) COLLATE Latin1_General_100_BIN2")
+		case "session":
+			args[name] = dialect.SQL("52")
+		default:
+			args[name] = 1
+		}
+	}
+	return dialect.NewBuilder(d.Syntax).Fill(st, args)
+}
+
+// TestStatementsParse: every statement that is sent or printed is T-SQL, as far as teesql knows it.
+func TestStatementsParse(t *testing.T) {
+	for _, m := range d.Migrations(names) {
+		for _, s := range append(m.Up, m.Down...) {
+			parse(t, s)
+		}
+	}
+	for _, f := range files(t) {
+		for _, name := range f.names {
+			if _, ok := unsent[name]; ok {
+				st, err := f.all.RenderFor(d.Syntax, layouts()[0].feed, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				parse(t, filled(st))
+			}
+		}
+	}
+	for _, l := range layouts() {
+		t.Run(l.name, func(t *testing.T) {
+			for _, s := range sent(t, l) {
+				parse(t, s)
+			}
+		})
+	}
+}
+
+// sent are the statements of a feed that are sent or printed.
+func sent(t *testing.T, l layout) []string {
+	all := call(t, l.feed)
+	table := &dialect.Table{Name: l.feed.Source}
+	for _, s := range append(added(t, l), dropped(l)...) {
+		all = append(all, strings.Split(s.SQL, "\nGO\n")...)
+	}
+	if l.feed.ULIDs == nil || l.feed.Outbox {
+		up, err := d.FeedUp(l.feed, table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range up {
+			all = append(all, s.SQL)
+		}
+	}
+	return all
+}
+
+// unsent are statements that no test can make the dialect send without a server's answers.
+var unsent = map[string]string{
+	"drop_key":          "Repair, if a key was declared again",
+	"declare_key":       "Repair, if a key was declared again",
+	"add_position_key":  "Repair, if a key was declared again",
+	"add_place_key":     "Repair, if a key was declared again",
+	"drop_bucket_index": "BucketIndex, if the number of data shards was changed",
+	"lock_schema":       "WithSchemaLock, if the database keeps row versions",
+	"end_session":       "EndHolder, if the holder is still there",
+	"columns":           "Describe, if there is the table",
+	"unique_indexes":    "Describe, if there is the table",
+	"update_triggers":   "Describe, if there is the table",
+	"indexes":           "Describe, if there is the table",
+	"trigger_state":     "Verify, if there are the tables",
+	"login":             "Blockers, if the login is not told",
+}
+
+// TestEveryStatementIsFilled: each statement of the files is sent or printed for some kind of feed, with a value for
+// each of its arguments.
+func TestEveryStatementIsFilled(t *testing.T) {
+	var all []string
+	for _, m := range d.Migrations(names) {
+		all = append(append(all, m.Up...), m.Down...)
+	}
+	byLayout := map[string]string{}
+	for _, l := range layouts() {
+		statements := sent(t, l)
+		for _, s := range statements {
+			st, err := dialect.NewStatements("-- name: x\n"+s+"\n").Render(d.Syntax, names, "x")
+			if err != nil || len(st.Args()) > 0 {
+				t.Errorf("%s: %q have no value (%v):\n%s", l.name, st.Args(), err, s)
+			}
+		}
+		byLayout[l.name] = strings.Join(append(statements, all...), "\n\n")
+	}
+	argument := regexp.MustCompile(`:[a-z_]+`)
+	for _, f := range files(t) {
+		for _, name := range f.names {
+			used := slices.ContainsFunc(layouts(), func(l layout) bool {
+				if l.feed.ULIDs == nil && strings.Contains(f.source(name), ".ULIDs") {
+					return false
+				}
+				st, err := f.all.RenderFor(d.Syntax, l.feed, name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				longest := ""
+				for _, part := range argument.Split(st.String(), -1) {
+					if len(part) > len(longest) {
+						longest = part
+					}
+				}
+				return strings.Contains(byLayout[l.name], longest)
+			})
+			if _, known := unsent[name]; !used && !known {
+				t.Errorf("%s: nothing sends or prints the statement %s", f.name, name)
+			}
+		}
+	}
+}
+
+// errNumber is an error of a driver.
+type errNumber int32
+
+func (errNumber) Error() string           { return "an error of the server" }
+func (n errNumber) SQLErrorNumber() int32 { return int32(n) }
+
+func TestClassifyByNumber(t *testing.T) {
+	for n, want := range map[int32]dialect.Class{1205: dialect.ClassRetry, 3960: dialect.ClassRetry,
+		1222: dialect.ClassLockTimeout, 208: dialect.ClassUndefined, 229: dialect.ClassPermission,
+		2627: dialect.ClassDuplicate, 8115: dialect.ClassInvalid, 1105: dialect.ClassFull, 3906: dialect.ClassReadOnly,
+		40613: dialect.ClassConnection, 99999: dialect.ClassOther} {
+		if got := d.Classify(errNumber(n)); got != want {
+			t.Errorf("%d: class %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestLiterals(t *testing.T) {
+	for text, want := range map[string]string{
+		"it's":       "N'it''s'",
+		"a\\\nGO\nb": "(N'a\\' + NCHAR(10) + N'GO' + NCHAR(10) + N'b')",
+		"a $(b) c\r": "(N'a $' + N'(b) c' + NCHAR(13) + N'')",
+	} {
+		if got := d.Literal(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+	if got := d.Quote("a]b"); got != "[a]]b]" {
+		t.Error(got)
+	}
+}
+
+// TestNamesInBrackets: an argument in a quoted name is none.
+func TestNamesInBrackets(t *testing.T) {
+	file := dialect.NewStatements("-- name: x\nSELECT [a:no], [it's]]:no], x.[:no] FROM t WHERE a[:b] = :c")
+	st, err := file.Render(d.Syntax, names, "x")
+	if err != nil || !slices.Equal(st.Args(), []string{"b", "c"}) {
+		t.Errorf("%q, %v", st.Args(), err)
+	}
+	if !dialect.SameText("SELECT [a  -- b]", "SELECT   [a  -- b]") ||
+		dialect.SameText("SELECT [a  b]", "SELECT [a b]") {
+		t.Error("names in brackets are compared as other text")
+	}
+}
