@@ -152,20 +152,20 @@ func (f *Feed) Problems() []string {
 // Call it in the transaction that writes the rows, for every key inserted, updated or deleted. If a row's key
 // changes, name the old and the new key. With capture "column", call it for the old key of a row whose key changes.
 func (f *Feed) Record(ctx context.Context, tx Tx, keys ...Key) error {
-	return f.recorder.RecordKeys(ctx, tx, dialect.Changed, keys)
+	return f.recorder.RecordKeys(ctx, orNoTx(tx), dialect.Changed, keys)
 }
 
 // Republish requests new positions for the keys, inside the caller's transaction. Consumers then receive the rows
 // again, with their content at that time. Keys that were hidden by Unpublish are visible again. Republish appends
 // change records, and locks nothing.
 func (f *Feed) Republish(ctx context.Context, tx Tx, keys ...Key) error {
-	return f.recorder.RecordKeys(ctx, tx, dialect.Republished, keys)
+	return f.recorder.RecordKeys(ctx, orNoTx(tx), dialect.Republished, keys)
 }
 
 // Unpublish hides the keys, inside the caller's transaction. Once that is published, consumers get a delete. Later
 // changes of the rows stay hidden until Republish.
 func (f *Feed) Unpublish(ctx context.Context, tx Tx, keys ...Key) error {
-	return f.recorder.RecordKeys(ctx, tx, dialect.Unpublished, keys)
+	return f.recorder.RecordKeys(ctx, orNoTx(tx), dialect.Unpublished, keys)
 }
 
 // InOwnTx runs fn in a new transaction, and then wakes this process's publisher. It runs fn again after a deadlock or
@@ -177,13 +177,13 @@ func (f *Feed) InOwnTx(ctx context.Context, fn func(Tx) error) error {
 // Delete deletes the row of a key, inside the caller's transaction, in a way that publishes the delete. With capture
 // "trigger" it is an ordinary DELETE. If the row does not exist, Delete does nothing.
 func (f *Feed) Delete(ctx context.Context, tx Tx, key Key) error {
-	return f.recorder.Delete(ctx, tx, key)
+	return f.recorder.Delete(ctx, orNoTx(tx), key)
 }
 
 // AppendOutbox appends a record to the outbox of a feed with ModeOutbox. Call it in the transaction that inserts the
 // row. It does not wait for locks.
 func (f *Feed) AppendOutbox(ctx context.Context, tx Tx, record OutboxRecord) error {
-	return f.recorder.AppendOutbox(ctx, tx, record)
+	return f.recorder.AppendOutbox(ctx, orNoTx(tx), record)
 }
 
 // ParseKey parses a key as text: the bare value if the key has one column, or the JSON object or array that entries

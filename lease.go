@@ -98,7 +98,7 @@ func (c *Claim) Renew(ctx context.Context) error { return c.claim.Renew(ctx) }
 //
 // Call it last, right before the COMMIT, since renewals wait for the row as well. It is made for READ COMMITTED. At
 // stricter levels it fails with a serialization failure if the claim was renewed since the transaction began.
-func (c *Claim) Assert(ctx context.Context, tx Tx) error { return c.claim.Assert(ctx, tx) }
+func (c *Claim) Assert(ctx context.Context, tx Tx) error { return c.claim.Assert(ctx, orNoTx(tx)) }
 
 // Release ends the claim. The next holder acquires the lease at its next poll. The code LeaseLost means that the
 // claim had already ended; Release then changes nothing.

@@ -28,6 +28,14 @@ func InTx(tx *sql.Tx) Tx {
 	return ownTx{dialect.On(tx)}
 }
 
+// orNoTx returns the transaction, or a Tx that returns errors if there is none.
+func orNoTx(tx Tx) Tx {
+	if tx == nil {
+		return NoTx("the Tx is nil")
+	}
+	return tx
+}
+
 // ownTx is a querier that is known to run in one transaction.
 type ownTx struct{ dialect.Querier }
 

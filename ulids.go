@@ -23,7 +23,7 @@ const ULIDsPerLock = dialect.ULIDsPerLock
 // the shard, even if it did not wait. The error has the code Locked. MariaDB with innodb_snapshot_isolation does the
 // same.
 func (f *Feed) Lock(ctx context.Context, tx Tx, req LockRequest) (*ULIDs, error) {
-	taken, err := f.locks.Lock(ctx, tx, req)
+	taken, err := f.locks.Lock(ctx, orNoTx(tx), req)
 	if err != nil {
 		return nil, err
 	}

@@ -20,12 +20,13 @@ type Finding struct {
 // ByRepair tells whether Repair corrects the finding. Upgrade restores triggers, functions and indexes. Wrong values in
 // the application's own rows have to be corrected by the application.
 func (x Finding) ByRepair() bool {
-	return !x.Note && !slices.Contains([]string{RuleTriggers, RuleParts, RuleULID, RuleBytes}, x.Rule)
+	return !x.Note && !slices.Contains([]string{RuleTriggers, RuleParts, RuleULID, RuleBytes, RuleKey}, x.Rule)
 }
 
 // Rules of Check, see Finding.Rule.
 const (
 	RuleTriggers = "triggers"                 // triggers, functions or tables are not as they should be
+	RuleKey      = "row-has-key"              // a row has NULL in its key
 	RuleUnique   = "positions-unique"         // two keys have the same position
 	RuleSequence = "positions-below-sequence" // a position is above the feed's sequence
 	RuleRow      = "row-has-position"         // a row has neither a position nor a waiting change

@@ -42,8 +42,11 @@ type Column struct {
 	// Exact says, for a key column, that equal values have equal text. If it is false, one key can have two
 	// spellings ('fred' and 'FRED', 1.0 and 1.00). Readers, dead letters and shards tell keys apart by their
 	// text. So entries show the spelling that was recorded first, for as long as rowfeed's tables have the key.
-	Exact    bool `json:"exact,omitempty"`
-	Nullable bool `json:"-"`
+	Exact bool `json:"exact,omitempty"`
+	// MayBeNull says that the column is the primary key, and that the database accepts NULL in it all the same. Rows
+	// with NULL have no key: they are not recorded, and Check and Status report them.
+	MayBeNull bool `json:"may_be_null,omitempty"`
+	Nullable  bool `json:"-"`
 	// NoKey says why the column cannot be part of a key. It is empty if the column can.
 	NoKey string `json:"-"`
 	// NoPosition says why a column named feed_sync_id cannot hold positions, and what to do. It is empty if the

@@ -156,18 +156,27 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 		"key_is_numbered": func(own, alias string) string {
 			return EqualKeys(f, StoredRefs(s, f, own), numbered(s, f, alias))
 		},
-		"source":     func() string { return Qualified(s, f.Source) },
-		"changes":    func() string { return Qualified(s, f.Changes()) },
-		"positions":  func() string { return Qualified(s, f.Positions()) },
-		"batch":      func() string { return Qualified(s, f.Batch()) },
-		"records":    func() string { return Qualified(s, f.Records()) },
-		"places":     func() string { return Qualified(s, f.Placed()) },
-		"object":     func(suffix string) string { return s.Quote(f.Object(suffix)) },
-		"routine":    func(suffix string) string { return Qualified(s, f.Routine(suffix)) },
-		"feed":       func() string { return s.Literal(f.Name) },
-		"key":        refs(StoredRefs),
-		"row":        refs(KeyRefs),
-		"ordered":    refs(OrderedKey),
+		"source":    func() string { return Qualified(s, f.Source) },
+		"changes":   func() string { return Qualified(s, f.Changes()) },
+		"positions": func() string { return Qualified(s, f.Positions()) },
+		"batch":     func() string { return Qualified(s, f.Batch()) },
+		"records":   func() string { return Qualified(s, f.Records()) },
+		"places":    func() string { return Qualified(s, f.Placed()) },
+		"object":    func(suffix string) string { return s.Quote(f.Object(suffix)) },
+		"routine":   func(suffix string) string { return Qualified(s, f.Routine(suffix)) },
+		"feed":      func() string { return s.Literal(f.Name) },
+		"key":       refs(StoredRefs),
+		"row":       refs(KeyRefs),
+		"ordered":   refs(OrderedKey),
+		"has_key": func(alias string) string {
+			var conditions []string
+			for i, ref := range KeyRefs(s, f, alias) {
+				if f.Key[i].MayBeNull {
+					conditions = append(conditions, ref+" IS NOT NULL")
+				}
+			}
+			return strings.Join(conditions, " AND ")
+		},
 		"one_of_key": func(alias string) string { return Ref(s, alias, f.Key[0].Stored) },
 		"one_of_row": func(alias string) string { return Ref(s, alias, f.Key[0].Name) },
 		"same_key":   func(a, b string) string { return StoredJoin(s, f, a, b) },

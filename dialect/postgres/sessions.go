@@ -70,7 +70,8 @@ func (d database) Blockers(ctx context.Context, q dialect.Querier,
 
 // shardsOf are the arguments of the statement held.
 func (d database) shardsOf(f *dialect.Feed) dialect.Args {
-	return dialect.Args{"feed": f.Name, "shards": dialect.Qualified(syntax, f.Names.Table("shards"))}
+	return dialect.Args{"feed": f.Name, "shards": dialect.Qualified(syntax, f.Names.Table("shards")),
+		"feed_hash": shards.For(syntax, f, "feed_hash").With(nil)}
 }
 
 // Holders implements [dialect.Sessions]. Every login may see the locks. Only a member of pg_read_all_stats, or of

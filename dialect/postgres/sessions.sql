@@ -81,9 +81,14 @@ SELECT quote_ident(current_user)
 -- The row's xmax is the id of the transaction that locks or changes the row. That transaction has a lock on its own id
 -- until it ends. If it locked the row under a savepoint, xmax is the id of a subtransaction instead. Then the waiting
 -- transactions tell: each of them has, or waits for, a tuple lock on that version of the row, and pg_blocking_pids
--- includes the holder. A new shard's row is visible only to the transaction that inserted it, so that holder is not
--- found.
-mine AS MATERIALIZED (
+-- includes the holder. A new shard's row is visible only to the transaction that inserted it. Until it is committed,
+-- holder and waiting transactions have, or wait for, the advisory lock of the shard's first use.
+first_use AS MATERIALIZED (
+  SELECT (l.objid::bigint # 2147483648) - 2147483648 AS shard, l.pid, l.virtualtransaction, l.granted, l.waitstart
+  FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
+    AND l.classid = (:feed_hash::bigint & 4294967295)::oid
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+), mine AS MATERIALIZED (
   SELECT s.shard, s.ctid AS place, s.xmax FROM {{table "shards"}} s WHERE s.feed = :feed::text
 ), waiting AS MATERIALIZED (
   SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m
@@ -92,6 +97,7 @@ mine AS MATERIALIZED (
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
   WHERE cardinality(pg_blocking_pids(l.pid)) > 0
   GROUP BY m.shard, l.pid
+  UNION ALL SELECT u.shard, u.pid, u.waitstart, pg_blocking_pids(u.pid) FROM first_use u WHERE NOT u.granted
 ), holding AS MATERIALIZED (
   SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m
   JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax
@@ -100,6 +106,10 @@ mine AS MATERIALIZED (
   JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind)
   WHERE l.virtualtransaction = l.virtualxid
     AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid)
+  UNION ALL
+  SELECT u.shard, u.pid, u.virtualtransaction, x.transactionid FROM first_use u
+  LEFT JOIN pg_locks x ON u.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = u.virtualtransaction
+  WHERE u.granted
 )
 
 -- name: holders
@@ -121,10 +131,10 @@ ORDER BY b.shard, b.waits, b.since, b.pid
 
 -- name: may_hold
 -- The transactions that write to the table of shards, but are not known to have locked a shard of this feed. The first
--- holder of a new shard is among them. So are holders of other feeds' shards.
+-- holder of a new shard beyond 32 bits is among them. So are holders of other feeds' shards.
 WITH {{template "held" .}}
 SELECT a.pid::text, {{template "who" .}},
-  'has a shard: a new one of this feed, one that it took under a savepoint, or another feed''s', a.xact_start
+  'has a shard: one of this feed that it took under a savepoint, or another feed''s', a.xact_start
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.relation = :shards::text::regclass
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -183,6 +183,9 @@ func (d database) ULIDUp(f *dialect.Feed) []dialect.Step {
 	timeMillis, high, low := d.TakeULIDs(dialect.ULIDTerms{TimeMillis: "v_time", High: "v_high", Low: "v_low",
 		Hint: "hint_ms", Random16: "random16", Random64: "random64", Count: string(count)})
 	lock := dialect.Args{
+		"shard": dialect.SQL("lock_shard"), "name": text(f.LockRoutine().Name),
+		"begin_first": text("begin a transaction, lock, insert rows with " + f.ULIDRoutine().Name +
+			"(i, shard), commit"),
 		"no_transaction": text(noTransaction), "hint_ahead": text(hintAhead), "no_ulids": text(noULIDsLeft),
 		"idle": text(milliseconds(dialect.LockIdle)), "wait": text(milliseconds(dialect.LockWait)),
 		"active": text(dialect.StateActive), "setting": setting, "count": count,

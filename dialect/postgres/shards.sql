@@ -16,8 +16,19 @@ SELECT time_ms, ulid_high, ulid_low, witness, {{now}}, pg_current_xact_id()::tex
 FROM {{table "shards"}} WHERE feed = :feed AND shard = :shard FOR UPDATE NOWAIT
 
 -- name: make_shard
-INSERT INTO {{table "shards"}} (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (:feed, :shard, 0, 0, 0, '')
+INSERT INTO {{table "shards"}} (feed, shard, time_ms, ulid_high, ulid_low, witness)
+SELECT CAST(:feed AS text), CAST(:shard AS bigint), 0, 0, 0, '' FROM (SELECT {{template "first_use" .}}) first_use
 ON CONFLICT (feed, shard) DO NOTHING
+
+-- name: first_use
+-- The first transaction of a shard, and those that wait for it, have an advisory lock, or wait for one, until the row is
+-- committed. No other session sees the row before, so that its holder would be unknown. The keys of the lock are the
+-- feed and the shard. A shard beyond 32 bits has no such lock.
+CASE WHEN CAST(:shard AS bigint) BETWEEN -2147483648 AND 2147483647
+  THEN pg_advisory_xact_lock({{template "feed_hash" .}}, CAST(CAST(:shard AS bigint) AS int)) END
+
+-- name: feed_hash
+hashtext({{literal (print (table "shards") " " .Name)}})
 
 -- name: bound_waits
 SELECT set_config('lock_timeout', :wait::text, true)
@@ -68,7 +79,13 @@ int8send(:high) || int8send(:low){{end}}
   decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint
 
 -- name: lock_function
--- takes ULIDs of a shard, and the shard for the rest of the transaction
+-- takes ULIDs of a shard, and the shard for the rest of the transaction; ulid_function returns the ULIDs
+--
+-- The lock of a statement that is its own transaction ends with the statement. Nothing tells that for certain: with
+-- Parse and Bind, statement_timestamp() is later than the transaction's time also there. So the columns are NULL for
+-- those who do not name the transaction, and ulid_function works in the transaction of the lock only. A SELECT that is
+-- its own transaction fails at once where both times are equal. They are equal, too, in a function, a DO block or one
+-- message of several statements, which may write after the lock: so the text of the statement is tested.
 --
 -- It stores what it has taken in a setting that is local to the transaction. The setting ends with the transaction, and
 -- a rollback to a savepoint restores it. So ulid_function cannot return a ULID that does not belong to its caller any
@@ -94,6 +111,12 @@ BEGIN
   IF transaction_id <> pg_current_xact_id()::text THEN
     RAISE EXCEPTION 'feed %: no transaction is open', {{feed}} USING ERRCODE = :no_transaction;
   END IF;
+  IF transaction_id IS NULL AND statement_timestamp() = transaction_timestamp()
+    AND current_query() ~* '^[[:space:]]*SELECT[[:>:]][^;]*;?[[:space:]]*$'
+    AND strpos(lower(current_query()), lower(:name)) > 0 THEN
+    RAISE EXCEPTION 'feed %: no transaction is open, so the lock would end with its own statement', {{feed}}
+      USING ERRCODE = :no_transaction, HINT = :begin_first;
+  END IF;
   -- readers see the ULIDs with this commit: it must be on the disk by then
   IF current_setting('synchronous_commit') IN ('off', 'local') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
@@ -113,7 +136,7 @@ BEGIN
         USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
     END IF;
     INSERT INTO {{table "shards"}} AS s (feed, shard, time_ms, ulid_high, ulid_low, witness)
-      VALUES ({{feed}}, lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
+      SELECT {{feed}}, lock_shard, 0, 0, 0, '' FROM (SELECT {{template "first_use" .}}) first_use ON CONFLICT DO NOTHING;
     SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM {{table "shards"}} s
       WHERE s.feed = {{feed}} AND s.shard = lock_shard FOR UPDATE;
   END IF;
@@ -152,9 +175,11 @@ BEGIN
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',
       left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:8], ' ') END
     WHERE s.feed = {{feed}} AND s.shard = lock_shard;
-  ulid := :ulid_of_state;
-  ulid_high := v_high;
-  ulid_low := v_low;
+  IF transaction_id IS NOT NULL THEN
+    ulid := :ulid_of_state;
+    ulid_high := v_high;
+    ulid_low := v_low;
+  END IF;
   -- of each shard the last ones: " shard:high,low"
   others := COALESCE(current_setting(:setting, true), '');
   IF strpos(others, own) > 0 THEN

@@ -112,22 +112,22 @@ ALTER TABLE {{quote .Source.Name}} DROP COLUMN :column
 -- a row inserted
 CREATE TRIGGER {{object "insert"}} AFTER INSERT ON {{quote .Source.Name}}
 BEGIN
-  {{template "record" .}} VALUES ({{row "NEW"}});
+  {{template "record_new" .}};
 END
 
 -- name: capture_updates
 -- a row updated; when its key changed, both keys
 CREATE TRIGGER {{object "update"}} AFTER UPDATE ON {{quote .Source.Name}}
 BEGIN
-  {{template "record" .}} SELECT {{row "OLD"}} WHERE {{template "other_key" .}};
-  {{template "record" .}} VALUES ({{row "NEW"}});
+  {{template "record" .}} SELECT {{row "OLD"}} WHERE {{template "key_changed" .}};
+  {{template "record_new" .}};
 END
 
 -- name: capture_deletes
 -- a row deleted
 CREATE TRIGGER {{object "delete"}} AFTER DELETE ON {{quote .Source.Name}}
 BEGIN
-  {{template "record" .}} VALUES ({{row "OLD"}});
+  {{template "record" .}} {{with has_key "OLD"}}SELECT {{row "OLD"}} WHERE {{.}}{{else}}VALUES ({{row "OLD"}}){{end}};
 END
 
 -- name: capture_replaced_by_inserts
@@ -149,15 +149,22 @@ BEGIN
   :records;
 END
 
+-- name: record_new
+-- A row with NULL in its key is not recorded.
+{{template "record" .}} {{with has_key "NEW"}}SELECT {{row "NEW"}} WHERE {{.}}{{else}}VALUES ({{row "NEW"}}){{end}}
+
 -- name: record
 INSERT INTO {{quote .Changes.Name}} ({{key}})
+
+-- name: key_changed
+{{with has_key "OLD"}}{{.}} AND ({{template "other_key" $}}){{else}}{{template "other_key" .}}{{end}}
 
 -- name: other_key
 -- An UPDATE has changed the key.
 {{range $i, $c := .Key}}{{if $i}} OR {{end}}OLD.{{quote $c.Name}}{{$c.Collate}} IS NOT NEW.{{quote $c.Name}}{{end}}
 
 -- name: record_replaced_by_insert
-{{template "record" .}} SELECT {{row "r"}} FROM {{quote .Source.Name}} r WHERE :same
+{{template "record" .}} SELECT {{row "r"}} FROM {{quote .Source.Name}} r WHERE {{with has_key "r"}}{{.}} AND {{end}}:same
 
 -- name: record_replaced_by_update
 {{template "record_replaced_by_insert" .}} AND NOT ({{template "same_row" .}})

@@ -229,6 +229,9 @@ func (d database) describeUnique(ctx context.Context, q dialect.Querier, table *
 		table.Unique = append(table.Unique, dialect.Index{Primary: true,
 			Columns: []dialect.IndexColumn{{Name: pk[0], Collation: `"BINARY"`, Exact: true}}})
 		table.Column(pk[0]).Nullable = false
+	} else if len(pk) == 1 { // without NOT NULL, such a primary key accepts NULL
+		c := table.Column(pk[0])
+		c.MayBeNull = c.Nullable
 	}
 	for _, l := range indexes {
 		ix := dialect.Index{Name: l.name, Primary: l.origin == "pk", Partial: l.partial, Made: l.made}

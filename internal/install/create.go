@@ -126,6 +126,11 @@ func (c *creation) register(ctx context.Context) (err error) {
 	if err := planColumns(r, c.table); err != nil {
 		return err
 	}
+	if nulls, err := db.nullKeys(ctx, q, r); err != nil || nulls != "" {
+		return cmp.Or(err, error(&feedtype.Error{Code: feedtype.Refused, Cause: nulls,
+			Object: fmt.Sprintf("table %q", r.Source.String()),
+			Next:   "give these rows keys, or delete them; then run the command again"}))
+	}
 	if c.known != nil {
 		// Cursors of the dropped feed must not be taken for cursors of this one.
 		now, err := db.Clock(ctx, q)

@@ -6,6 +6,10 @@
 -- It has no term yet: the first publisher draws one.
 INSERT INTO {{table "sequences"}} (name, value, version, updated_at) VALUES (:feed, :value, 0, {{now}})
 
+-- name: count_null_keys
+-- It reads the index of the key, and stops at :count.
+SELECT count(*) FROM (SELECT 1 AS one FROM {{source}} t WHERE NOT ({{with has_key "t"}}{{.}}{{else}}1 = 1{{end}}) {{at_most ":count"}}) x
+
 -- name: count_sequences
 SELECT count(*) FROM {{table "sequences"}} WHERE name = :feed
 

@@ -58,6 +58,13 @@ func checkSpec(s feedtype.FeedSpec) (feedtype.FeedSpec, error) {
 	return s, err
 }
 
+// mayBeNull refuses a key column.
+func mayBeNull(table feedtype.TableName, column string) error {
+	return &feedtype.Error{Code: feedtype.Refused, Object: fmt.Sprintf("table %q", table.String()),
+		Cause: fmt.Sprintf("key column %q may be NULL, and NULL equals no value", column),
+		Next:  "declare the column NOT NULL"}
+}
+
 // newRecord checks a spec against the table, and returns the feed's record.
 func newRecord(d *dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.FeedRecord, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
@@ -100,9 +107,8 @@ func newRecord(d *dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table)
 		if c == nil {
 			return refuse("`--key` takes the names of columns", "it has no column %q", name)
 		}
-		if c.Nullable {
-			return refuse("declare the column NOT NULL", "key column %q may be NULL, and NULL equals no value",
-				name)
+		if c.Nullable && !(c.MayBeNull && r.Mode == feedtype.ModeSequence && r.Capture != feedtype.CaptureColumn) {
+			return nil, mayBeNull(table.Name, name)
 		}
 		if c.NoKey != "" {
 			return refuse("use another unique index with --key", "key column %q %s", name, c.NoKey)

@@ -3,7 +3,9 @@ package install
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -23,6 +25,35 @@ type Verifier struct {
 func (f *Verifier) Verify(ctx context.Context) ([]string, error) {
 	_, problems, err := f.verify(ctx)
 	return problems, err
+}
+
+// NullKeys says how many rows have NULL in a key column that the database does not keep NULL out of. It is empty if
+// there are none. No reader gets these rows.
+func (f *Verifier) NullKeys(ctx context.Context) (problem string, err error) {
+	return f.DB.nullKeys(ctx, f.Store.On(), f.Record.Load())
+}
+
+// maxNullKeys bounds the count of rows without a key.
+const maxNullKeys = 1000
+
+func (db *Database) nullKeys(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (string, error) {
+	i := slices.IndexFunc(r.Key, func(c dialect.Column) bool { return c.MayBeNull })
+	if i < 0 {
+		return "", nil
+	}
+	var n int64
+	syntax := db.Dialect.Syntax
+	err := dialect.One(ctx, q, syntax, statements.For(syntax, r.Feed(db.Names), "count_null_keys"),
+		dialect.Args{"count": int64(maxNullKeys)}, &n)
+	if err != nil || n == 0 {
+		return "", err
+	}
+	count := strconv.FormatInt(n, 10)
+	if n == maxNullKeys {
+		count += " or more"
+	}
+	return fmt.Sprintf("rows with NULL in key column %q: %s; no reader gets them, since NULL equals no value",
+		r.Key[i].Name, count), nil
 }
 
 // verify also returns the table, or nil if this login cannot see it.
@@ -89,6 +120,13 @@ func recordAsAdded(r *catalog.FeedRecord, d *dialect.Dialect, table *dialect.Tab
 	byULID := r.PositionColumn() != "" && len(table.Refusals) == 0
 	if !byULID {
 		now, err = newRecord(d, spec, table)
+	}
+	if err == nil && !byULID {
+		for i := range now.Key {
+			if now.Key[i].MayBeNull && !r.Key[i].MayBeNull { // the triggers would fail the writers of such rows
+				err = mayBeNull(table.Name, now.Key[i].Name)
+			}
+		}
 	}
 	if err == nil && !byULID && !slices.ContainsFunc(table.Unique, r.Feed(dialect.Names{}).KeyedBy) {
 		err = &feedtype.Error{

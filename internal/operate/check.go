@@ -78,6 +78,13 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	if parts != "" {
 		findings = append(findings, admin.Finding{Rule: admin.RuleParts, Problem: parts})
 	}
+	nulls, err := f.Install.Verifier.NullKeys(ctx)
+	if err != nil {
+		return nil, f.Fail("look for rows without a key", err)
+	}
+	if nulls != "" {
+		findings = append(findings, admin.Finding{Rule: admin.RuleKey, Problem: nulls + "; " + giveKeys})
+	}
 	keys, err := f.checkKeys(ctx)
 	if err != nil {
 		return nil, err
@@ -85,6 +92,8 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	shards, err := f.checkShards(ctx)
 	return append(append(findings, keys...), shards...), err
 }
+
+const giveKeys = "give these rows keys, or delete them"
 
 // inexactKeys reports a feed with capture "column" whose key AddFeed refuses now. An older rowfeed has added it.
 func (f *Checker) inexactKeys(context.Context) ([]string, error) {

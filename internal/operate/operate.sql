@@ -23,7 +23,7 @@ WHERE (t.feed_sync_id > s.value OR t.feed_sync_id < 1)
 -- name: row_without_position
 -- Not with capture "column".
 {{template "rows_and_positions" .}} LEFT JOIN (SELECT DISTINCT {{key}} FROM {{changes}}) c ON {{row_of "t" "c"}}
-WHERE p.feed_sync_id IS NULL AND {{one_of_key "c"}} IS NULL
+WHERE p.feed_sync_id IS NULL AND {{one_of_key "c"}} IS NULL{{with has_key "t"}} AND {{.}}{{end}}
 
 -- name: position_without_row
 {{template "positions_and_rows" .}} LEFT JOIN (SELECT DISTINCT {{key}} FROM {{changes}}) c ON {{same_key "c" "p"}}

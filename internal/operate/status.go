@@ -87,6 +87,9 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	if parts, err := f.VerifyParts(ctx); err == nil && parts != "" {
 		problems = append(problems, parts)
 	}
+	if nulls, err := f.Install.Verifier.NullKeys(ctx); err == nil && nulls != "" {
+		problems = append(problems, nulls+"; "+giveKeys)
+	}
 	s.Problems = append(s.Problems, problems...)
 	if r.State == catalog.StateSharding {
 		s.Problems = append(s.Problems, "parts of the feed are not served: "+

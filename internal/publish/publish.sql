@@ -10,14 +10,14 @@ FROM (SELECT {{numbered_row "t"}} {{template "rows_in_order" .}} {{limit ":all"}
 INSERT INTO {{changes}} ({{key}}, kind) VALUES (:values, :kind)
 
 -- name: rows_in_order
-FROM {{source}} t WHERE :which ORDER BY {{ordered "t"}}
+FROM {{source}} t WHERE {{with has_key "t"}}{{.}} AND {{end}}:which ORDER BY {{ordered "t"}}
 
 -- name: last_key
 -- The key of the row behind so many others, in key order.
 SELECT {{read_row "t"}} {{template "rows_in_order" .}} {{skip ":others"}}
 
 -- name: count_rows
-SELECT count(*) FROM {{source}} t WHERE :which
+SELECT count(*) FROM {{source}} t WHERE {{with has_key "t"}}{{.}} AND {{end}}:which
 
 -- name: count_of_key
 -- The rows and the positions of a key.

@@ -10,10 +10,11 @@ import (
 )
 
 type feedBumpOptions struct {
-	name  string
-	adopt bool
-	print bool
-	json  bool
+	name    string
+	adopt   bool
+	print   bool
+	json    bool
+	consent cli.Consent
 }
 
 func newFeedBump(a *cli.App) *cobra.Command {
@@ -34,6 +35,9 @@ A feed with ULIDs has no terms. It stops with database-changed if the database w
 replaced or set back. Bump it if commits may have been lost. If none was, record with
 --adopt-database that the feed belongs to this database: generation and cursors stay.
 
+On a terminal it says which consumers must begin again, and asks, unless --yes is given.
+--dry-run only says so.
+
 With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 		Example: `  rowfeed feed bump kv
   rowfeed feed bump kv --adopt-database
@@ -48,6 +52,7 @@ With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 		"feed with ULIDs: no commit was lost, only record that the feed belongs to this database")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead; needs no server")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	o.consent.Bind(cmd)
 	return cmd
 }
 
@@ -55,7 +60,13 @@ func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
 	if o.print {
 		return o.printSQL(a)
 	}
-	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
+	return a.WithFeed(ctx, o.name, func(s *cli.Session, f *rowfeed.Feed) error {
+		if a.Ask != nil || o.consent.DryRun {
+			done, err := o.confirm(ctx, a, s)
+			if done || err != nil {
+				return err
+			}
+		}
 		changed := true
 		var err error
 		if o.adopt {
@@ -84,6 +95,23 @@ func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
 		return a.PrintLine("%s: generation %d; older cursors are refused, consumers start at the beginning",
 			o.name, f.Generation())
 	})
+}
+
+// confirm says who must begin again, and asks. done means that this was all that the command was to do.
+func (o *feedBumpOptions) confirm(ctx context.Context, a *cli.App, s *cli.Session) (done bool, err error) {
+	effect := "Generation and cursors stay."
+	if !o.adopt {
+		if effect, err = startingOver(ctx, s, o.name); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case o.consent.DryRun:
+		return true, a.PrintLine("%s: %s Nothing was changed.", o.name, effect)
+	case o.adopt: // no reader notices it
+		return false, nil
+	}
+	return false, a.Confirm(ctx, o.consent, o.name, "begin a new generation", effect)
 }
 
 func (o *feedBumpOptions) printSQL(a *cli.App) error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/rowfeed/rowfeed"
+	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
 	"github.com/spf13/cobra"
 )
@@ -246,19 +247,42 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 
 // effect says who reads the feed.
 func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session) (string, error) {
-	cursors, err := s.Admin().Consumers(ctx, rowfeed.ConsumerID{Feed: o.name})
+	names, err := consumersOf(ctx, s, o.name, func(admin.ConsumerStatus) bool { return true })
 	if err != nil {
 		return "", err
-	}
-	var names []string
-	for _, c := range cursors {
-		if !slices.Contains(names, c.Consumer) {
-			names = append(names, c.Consumer)
-		}
 	}
 	if len(names) == 0 {
 		return "No consumer in this database reads it. Its changes and positions are lost.", nil
 	}
 	return fmt.Sprintf("%s in this database can no longer read it (%s). Its changes and positions are lost.",
 		cli.Plural(int64(len(names)), "consumer"), strings.Join(names, ", ")), nil
+}
+
+// startingOver says who has to begin again when a feed gets a new generation. The database knows the cursors of
+// consumers and relays that it stores, and of no other reader.
+func startingOver(ctx context.Context, s *cli.Session, feed string) (string, error) {
+	names, err := consumersOf(ctx, s, feed, func(c admin.ConsumerStatus) bool { return !c.Cursor.IsBeginning() })
+	if err != nil {
+		return "", err
+	}
+	who := "No consumer in this database has read it."
+	if len(names) > 0 {
+		who = fmt.Sprintf("%s in this database must begin again at the beginning (%s).",
+			cli.Plural(int64(len(names)), "consumer"), strings.Join(names, ", "))
+	}
+	return who + " So must every reader that stores its cursor elsewhere.", nil
+}
+
+// consumersOf returns the names of the feed's consumers with a cursor that the condition selects, sorted.
+func consumersOf(
+	ctx context.Context, s *cli.Session, feed string, which func(admin.ConsumerStatus) bool,
+) (names []string, err error) {
+	cursors, err := s.Admin().Consumers(ctx, rowfeed.ConsumerID{Feed: feed})
+	for _, c := range cursors {
+		if which(c) && !slices.Contains(names, c.Consumer) {
+			names = append(names, c.Consumer)
+		}
+	}
+	slices.Sort(names)
+	return names, err
 }

@@ -16,6 +16,7 @@ type feedUpgradeOptions struct {
 	dataShards  int
 	shardColumn string
 	retain      cli.Retention
+	consent     cli.Consent
 	given       func(flag string) bool
 }
 
@@ -39,6 +40,9 @@ for a part are answered with 503 sharding until every key has its shard. If the
 command is interrupted, run it again with the same arguments: it continues where it
 stopped. If the feed has this number already, nothing changes.
 
+On a terminal --data-shards says which consumers must begin again, and asks, unless
+--yes is given. --dry-run only says that, and what else would be changed.
+
 The shard column cannot be changed: drop the feed and add it again.
 
 --retain changes how long a feed with an outbox keeps its entries: a duration, a
@@ -56,6 +60,7 @@ number of entries of each shard, or forever. Purged entries do not come back.`,
 		fmt.Sprintf("the new `number` of data shards, 1 to %d: begins a new generation", rowfeed.MaxDataShards))
 	cmd.Flags().Var(&o.retain, "retain",
 		"how long entries are kept, like 30d, or how many of each shard, or forever (--mode outbox)")
+	o.consent.Bind(cmd)
 	cmd.Flags().StringVar(&o.shardColumn, "shard-column", "", "cannot be changed")
 	_ = cmd.Flags().MarkHidden("shard-column") // so that the error can say why
 	return cmd
@@ -75,7 +80,13 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
 		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
 	}
-	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
+	return a.WithFeed(ctx, o.name, func(s *cli.Session, f *rowfeed.Feed) error {
+		if a.Ask != nil || o.consent.DryRun {
+			done, err := o.confirm(ctx, a, s, f)
+			if done || err != nil {
+				return err
+			}
+		}
 		before := f.Admin().Retention()
 		if o.retain.Given && before != o.retain.Retention {
 			if err := f.Admin().SetRetention(ctx, o.retain.Retention); err != nil {
@@ -126,6 +137,57 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		return nil
 	})
+}
+
+// confirm says what the command would change and who must begin again, and asks if there is such a consumer. done means
+// that this was all that the command was to do.
+func (o *feedUpgradeOptions) confirm(
+	ctx context.Context, a *cli.App, s *cli.Session, f *rowfeed.Feed,
+) (done bool, err error) {
+	info, err := f.Info(ctx)
+	if err != nil {
+		return false, err
+	}
+	var change, effect string
+	// Reshard refuses feeds with ULIDs, shard columns, and another number while keys are being assigned.
+	if o.given("data-shards") && info.ShardIDs == nil && info.ShardColumn == "" && info.State == "active" &&
+		info.DataShards != o.dataShards {
+		change = fmt.Sprintf("change it from %d to %s", info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
+		if effect, err = startingOver(ctx, s, o.name); err != nil {
+			return false, err
+		}
+	}
+	if o.consent.DryRun {
+		return true, o.preview(ctx, a, f, change, effect)
+	}
+	if change == "" {
+		return false, nil
+	}
+	return false, a.Confirm(ctx, o.consent, o.name, change, effect)
+}
+
+// preview prints what the command would change.
+func (o *feedUpgradeOptions) preview(ctx context.Context, a *cli.App, f *rowfeed.Feed, change, effect string) error {
+	lines, err := f.Admin().Verify(ctx)
+	if err != nil {
+		return err
+	}
+	for i, problem := range lines {
+		lines[i] = "to mend: " + problem
+	}
+	if now := f.Admin().Retention(); o.retain.Given && now != o.retain.Retention {
+		lines = append(lines, fmt.Sprintf("to change: entries are kept %s, no longer %s",
+			kept(o.retain.Retention), kept(now)))
+	}
+	if change != "" {
+		lines = append(lines, "to do: "+change+". "+effect)
+	}
+	for _, line := range append(lines, "nothing was changed") {
+		if err := a.PrintLine("%s: %s", o.name, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kept says how long entries are kept, or how many.

@@ -20,6 +20,8 @@ var Tests = []func(*testing.T){
 	TestUnblockNamesMissingRight,
 	TestHoldersAreNamedDespiteBinaryStatements,
 	TestBlockersAreNamedDespiteBinaryStatements,
+	TestFirstHolderOfShardIsKnown,
+	TestPreparedFirstHolderIsNamed,
 	TestTokenIsKnownByItsTextAlone,
 	TestInvalidTokensAreRefused,
 	TestActsAreRecordedFirst,

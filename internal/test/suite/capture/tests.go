@@ -48,6 +48,8 @@ var Tests = []func(*testing.T){
 	TestFeedSurvivesMovedPrimaryKey,
 	TestUnfitOutboxIsReported,
 	TestBlockingFeedNeedsNoKeyIndex,
+	TestNullKeyIsReported,
+	TestKeyThatMayBecomeNullIsReported,
 	TestPublisherFollowsNewPartitions,
 	TestTruncateAboveNewPartitionsIsCaptured,
 	TestRowsOfDetachedPartitionsAreDeleted,

@@ -84,10 +84,6 @@ func TestShardWithoutRowsDoesNotCount(t *testing.T) {
 // try locks a shard and inserts nothing.
 func try(x *suite.Events, shard int) {
 	x.Helper()
-	if x.Has.TransactionULIDs {
-		x.Exec(x.Text("ulid.lock", shard))
-		return
-	}
 	tx := x.Begin(sql.LevelReadCommitted)
 	x.Lock(tx, rowfeed.LockRequest{Shards: []int{shard}})
 	x.Commit(tx)

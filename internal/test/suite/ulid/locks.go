@@ -183,9 +183,13 @@ func TestLockNeedsTransaction(t *testing.T) {
 		if n := x.Scalar("SELECT count(*) FROM rowfeed_shards WHERE ulid_high <> 0"); n != 0 {
 			t.Errorf("%d shards have a new state", n)
 		}
-		_, err = x.Feed.Lock(x.Ctx, rowfeed.InTx(nil), rowfeed.LockRequest{})
-		x.WantCode(err, rowfeed.InvalidRequest)
-		_, err = x.AddKV().Lock(x.Ctx, rowfeed.InTx(x.Begin(sql.LevelReadCommitted)), rowfeed.LockRequest{})
+		for _, none := range []rowfeed.Tx{nil, rowfeed.InTx(nil)} {
+			_, err = x.Feed.Lock(x.Ctx, none, rowfeed.LockRequest{})
+			x.WantCode(err, rowfeed.InvalidRequest)
+		}
+		kv := x.AddKV()
+		x.WantCode(kv.Republish(x.Ctx, nil, rowfeed.Key{1}), rowfeed.InvalidRequest)
+		_, err = kv.Lock(x.Ctx, rowfeed.InTx(x.Begin(sql.LevelReadCommitted)), rowfeed.LockRequest{})
 		if x.WantCode(err, rowfeed.Refused); !errors.Is(err, errors.ErrUnsupported) {
 			t.Error(err)
 		}

@@ -69,6 +69,7 @@ var Tests = []func(*testing.T){
 	TestKilledDropFeedCanBeRepeated,
 	TestKilledUpgradeCanBeRepeated,
 	TestUpgradeKeepsRowsCursorsAndRights,
+	TestLockInOneStatementIsUsable,
 	TestFunctionsAndLibraryShareState,
 	TestStreamShowsItsShardOnly,
 	TestFeedsDoNotShareShards,

@@ -59,7 +59,12 @@ WHERE locktype = 'virtualxid' AND granted AND pid::text = :session::text AND vir
   AND virtualxid = virtualtransaction
 
 -- name: held
-mine AS MATERIALIZED (
+first_use AS MATERIALIZED (
+  SELECT (l.objid::bigint # 2147483648) - 2147483648 AS shard, l.pid, l.virtualtransaction, l.granted, l.waitstart
+  FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
+    AND l.classid = (:feed_hash::bigint & 4294967295)::oid
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+), mine AS MATERIALIZED (
   SELECT s.shard, s.ctid AS place, s.xmax FROM "rowfeed_shards" s WHERE s.feed = :feed::text
 ), waiting AS MATERIALIZED (
   SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m
@@ -68,6 +73,7 @@ mine AS MATERIALIZED (
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
   WHERE cardinality(pg_blocking_pids(l.pid)) > 0
   GROUP BY m.shard, l.pid
+  UNION ALL SELECT u.shard, u.pid, u.waitstart, pg_blocking_pids(u.pid) FROM first_use u WHERE NOT u.granted
 ), holding AS MATERIALIZED (
   SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m
   JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax
@@ -76,10 +82,19 @@ mine AS MATERIALIZED (
   JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind)
   WHERE l.virtualtransaction = l.virtualxid
     AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid)
+  UNION ALL
+  SELECT u.shard, u.pid, u.virtualtransaction, x.transactionid FROM first_use u
+  LEFT JOIN pg_locks x ON u.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = u.virtualtransaction
+  WHERE u.granted
 )
 
 -- name: holders
-WITH mine AS MATERIALIZED (
+WITH first_use AS MATERIALIZED (
+  SELECT (l.objid::bigint # 2147483648) - 2147483648 AS shard, l.pid, l.virtualtransaction, l.granted, l.waitstart
+  FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
+    AND l.classid = (:feed_hash::bigint & 4294967295)::oid
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+), mine AS MATERIALIZED (
   SELECT s.shard, s.ctid AS place, s.xmax FROM "rowfeed_shards" s WHERE s.feed = :feed::text
 ), waiting AS MATERIALIZED (
   SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m
@@ -88,6 +103,7 @@ WITH mine AS MATERIALIZED (
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
   WHERE cardinality(pg_blocking_pids(l.pid)) > 0
   GROUP BY m.shard, l.pid
+  UNION ALL SELECT u.shard, u.pid, u.waitstart, pg_blocking_pids(u.pid) FROM first_use u WHERE NOT u.granted
 ), holding AS MATERIALIZED (
   SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m
   JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax
@@ -96,6 +112,10 @@ WITH mine AS MATERIALIZED (
   JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind)
   WHERE l.virtualtransaction = l.virtualxid
     AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid)
+  UNION ALL
+  SELECT u.shard, u.pid, u.virtualtransaction, x.transactionid FROM first_use u
+  LEFT JOIN pg_locks x ON u.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = u.virtualtransaction
+  WHERE u.granted
 ), sessions AS (
   SELECT DISTINCT ON (shard, pid) shard, 0 AS waits, pid, virtualtransaction, xid, NULL::timestamptz AS since FROM holding
   UNION ALL SELECT shard, 1, pid, '', NULL, since FROM waiting
@@ -116,7 +136,12 @@ ORDER BY b.shard, b.waits, b.since, b.pid
 SELECT quote_ident(current_user)
 
 -- name: may_hold
-WITH mine AS MATERIALIZED (
+WITH first_use AS MATERIALIZED (
+  SELECT (l.objid::bigint # 2147483648) - 2147483648 AS shard, l.pid, l.virtualtransaction, l.granted, l.waitstart
+  FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
+    AND l.classid = (:feed_hash::bigint & 4294967295)::oid
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+), mine AS MATERIALIZED (
   SELECT s.shard, s.ctid AS place, s.xmax FROM "rowfeed_shards" s WHERE s.feed = :feed::text
 ), waiting AS MATERIALIZED (
   SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m
@@ -125,6 +150,7 @@ WITH mine AS MATERIALIZED (
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
   WHERE cardinality(pg_blocking_pids(l.pid)) > 0
   GROUP BY m.shard, l.pid
+  UNION ALL SELECT u.shard, u.pid, u.waitstart, pg_blocking_pids(u.pid) FROM first_use u WHERE NOT u.granted
 ), holding AS MATERIALIZED (
   SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m
   JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax
@@ -133,11 +159,15 @@ WITH mine AS MATERIALIZED (
   JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind)
   WHERE l.virtualtransaction = l.virtualxid
     AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid)
+  UNION ALL
+  SELECT u.shard, u.pid, u.virtualtransaction, x.transactionid FROM first_use u
+  LEFT JOIN pg_locks x ON u.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = u.virtualtransaction
+  WHERE u.granted
 )
 SELECT a.pid::text, COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
   COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1),
   COALESCE(a.state || ': ', '') || left(a.query, 500),
-  'has a shard: a new one of this feed, one that it took under a savepoint, or another feed''s', a.xact_start
+  'has a shard: one of this feed that it took under a savepoint, or another feed''s', a.xact_start
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.relation = :shards::text::regclass
   AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())

@@ -17,6 +17,13 @@ DROP FUNCTION IF EXISTS "rowfeed_lock_<feed>"(bigint, timestamptz, text, text)
 -- name: drop_ulid_function
 DROP FUNCTION IF EXISTS "rowfeed_ulid_<feed>"(bigint, bigint)
 
+-- name: feed_hash
+hashtext('"rowfeed_shards" <feed>')
+
+-- name: first_use
+CASE WHEN CAST(:shard AS bigint) BETWEEN -2147483648 AND 2147483647
+  THEN pg_advisory_xact_lock(hashtext('"rowfeed_shards" <feed>'), CAST(CAST(:shard AS bigint) AS int)) END
+
 -- name: lock_function
 CREATE OR REPLACE FUNCTION "rowfeed_lock_<feed>"(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL,
   word text DEFAULT NULL, transaction_id text DEFAULT NULL,
@@ -33,6 +40,12 @@ DECLARE
 BEGIN
   IF transaction_id <> pg_current_xact_id()::text THEN
     RAISE EXCEPTION 'feed %: no transaction is open', '<feed>' USING ERRCODE = :no_transaction;
+  END IF;
+  IF transaction_id IS NULL AND statement_timestamp() = transaction_timestamp()
+    AND current_query() ~* '^[[:space:]]*SELECT[[:>:]][^;]*;?[[:space:]]*$'
+    AND strpos(lower(current_query()), lower(:name)) > 0 THEN
+    RAISE EXCEPTION 'feed %: no transaction is open, so the lock would end with its own statement', '<feed>'
+      USING ERRCODE = :no_transaction, HINT = :begin_first;
   END IF;
   -- readers see the ULIDs with this commit: it must be on the disk by then
   IF current_setting('synchronous_commit') IN ('off', 'local') THEN
@@ -53,7 +66,8 @@ BEGIN
         USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
     END IF;
     INSERT INTO "rowfeed_shards" AS s (feed, shard, time_ms, ulid_high, ulid_low, witness)
-      VALUES ('<feed>', lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
+      SELECT '<feed>', lock_shard, 0, 0, 0, '' FROM (SELECT CASE WHEN CAST(:shard AS bigint) BETWEEN -2147483648 AND 2147483647
+  THEN pg_advisory_xact_lock(hashtext('"rowfeed_shards" <feed>'), CAST(CAST(:shard AS bigint) AS int)) END) first_use ON CONFLICT DO NOTHING;
     SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "rowfeed_shards" s
       WHERE s.feed = '<feed>' AND s.shard = lock_shard FOR UPDATE;
   END IF;
@@ -92,9 +106,11 @@ BEGIN
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',
       left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:8], ' ') END
     WHERE s.feed = '<feed>' AND s.shard = lock_shard;
-  ulid := :ulid_of_state;
-  ulid_high := v_high;
-  ulid_low := v_low;
+  IF transaction_id IS NOT NULL THEN
+    ulid := :ulid_of_state;
+    ulid_high := v_high;
+    ulid_low := v_low;
+  END IF;
   -- of each shard the last ones: " shard:high,low"
   others := COALESCE(current_setting(:setting, true), '');
   IF strpos(others, own) > 0 THEN
@@ -120,6 +136,12 @@ BEGIN
   IF transaction_id <> pg_current_xact_id()::text THEN
     RAISE EXCEPTION 'feed %: no transaction is open', '<feed>' USING ERRCODE = :no_transaction;
   END IF;
+  IF transaction_id IS NULL AND statement_timestamp() = transaction_timestamp()
+    AND current_query() ~* '^[[:space:]]*SELECT[[:>:]][^;]*;?[[:space:]]*$'
+    AND strpos(lower(current_query()), lower(:name)) > 0 THEN
+    RAISE EXCEPTION 'feed %: no transaction is open, so the lock would end with its own statement', '<feed>'
+      USING ERRCODE = :no_transaction, HINT = :begin_first;
+  END IF;
   -- readers see the ULIDs with this commit: it must be on the disk by then
   IF current_setting('synchronous_commit') IN ('off', 'local') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
@@ -139,7 +161,8 @@ BEGIN
         USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
     END IF;
     INSERT INTO "rowfeed_shards" AS s (feed, shard, time_ms, ulid_high, ulid_low, witness)
-      VALUES ('<feed>', lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
+      SELECT '<feed>', lock_shard, 0, 0, 0, '' FROM (SELECT CASE WHEN CAST(:shard AS bigint) BETWEEN -2147483648 AND 2147483647
+  THEN pg_advisory_xact_lock(hashtext('"rowfeed_shards" <feed>'), CAST(CAST(:shard AS bigint) AS int)) END) first_use ON CONFLICT DO NOTHING;
     SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "rowfeed_shards" s
       WHERE s.feed = '<feed>' AND s.shard = lock_shard FOR UPDATE;
   END IF;
@@ -178,9 +201,11 @@ BEGIN
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',
       left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:8], ' ') END
     WHERE s.feed = '<feed>' AND s.shard = lock_shard;
-  ulid := :ulid_of_state;
-  ulid_high := v_high;
-  ulid_low := v_low;
+  IF transaction_id IS NOT NULL THEN
+    ulid := :ulid_of_state;
+    ulid_high := v_high;
+    ulid_low := v_low;
+  END IF;
   -- of each shard the last ones: " shard:high,low"
   others := COALESCE(current_setting(:setting, true), '');
   IF strpos(others, own) > 0 THEN
@@ -194,7 +219,9 @@ SELECT time_ms, ulid_high, ulid_low, witness, (extract(epoch FROM clock_timestam
 FROM "rowfeed_shards" WHERE feed = :feed AND shard = :shard FOR UPDATE
 
 -- name: make_shard
-INSERT INTO "rowfeed_shards" (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (:feed, :shard, 0, 0, 0, '')
+INSERT INTO "rowfeed_shards" (feed, shard, time_ms, ulid_high, ulid_low, witness)
+SELECT CAST(:feed AS text), CAST(:shard AS bigint), 0, 0, 0, '' FROM (SELECT CASE WHEN CAST(:shard AS bigint) BETWEEN -2147483648 AND 2147483647
+  THEN pg_advisory_xact_lock(hashtext('"rowfeed_shards" <feed>'), CAST(CAST(:shard AS bigint) AS int)) END) first_use
 ON CONFLICT (feed, shard) DO NOTHING
 
 -- name: millis

@@ -108,6 +108,12 @@ DROP TRIGGER IF EXISTS :name
 -- name: has_bucket_index
 SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = :index
 
+-- name: key_changed
+OLD."id" IS NOT NEW."id"
+
+-- name: key_changed (composite_key_feed)
+OLD."kind" IS NOT NEW."kind" OR OLD."id" IS NOT NEW."id"
+
 -- name: other_key
 OLD."id" IS NOT NEW."id"
 
@@ -203,6 +209,12 @@ CREATE TRIGGER "rowfeed_<feed>_insert" AFTER INSERT ON "items_<feed>"
 BEGIN
   INSERT INTO "rowfeed_outbox_<feed>" (shard, "key_kind", "id") VALUES (0, NEW."kind", NEW."id");
 END
+
+-- name: record_new
+INSERT INTO "rowfeed_changes_<feed>" ("id") VALUES (NEW."id")
+
+-- name: record_new (composite_key_feed)
+INSERT INTO "rowfeed_changes_<feed>" ("key_kind", "id") VALUES (NEW."kind", NEW."id")
 
 -- name: record_replaced_by_insert
 INSERT INTO "rowfeed_changes_<feed>" ("id") SELECT r."id" FROM "items_<feed>" r WHERE :same

@@ -19,6 +19,9 @@ WHERE name = '<feed>'
 -- name: bump_sequence
 UPDATE "rowfeed_sequences" SET version = version + 1 WHERE name = '<feed>'
 
+-- name: count_null_keys
+SELECT count(*) FROM (SELECT 1 AS one FROM "items_<feed>" t WHERE NOT (1 = 1) LIMIT :count) x
+
 -- name: count_rows_without_ulid
 SELECT count(*) :from
 

@@ -81,16 +81,23 @@ CREATE FUNCTION public.rowfeed_lock_blocking(shard bigint DEFAULT 0, time_hint t
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET enable_seqscan TO 'off'
     SET enable_bitmapscan TO 'off'
-    AS $$
+    AS $_$
 DECLARE
   lock_shard bigint := COALESCE(shard, 0);
   own text := ' ' || lock_shard || ':'; others text;
-  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint; bits bytea; greatest uuid;
+  v_time bigint; v_high bigint; v_low bigint; now_ms bigint; hint_ms bigint; random16 bigint; random64 bigint;
+  bits bytea; greatest uuid;
   -- the library has its own bounds
   unbounded boolean := word IS NULL AND current_setting('lock_timeout') = '0';
 BEGIN
   IF transaction_id <> pg_current_xact_id()::text THEN
     RAISE EXCEPTION 'feed %: no transaction is open', 'blocking' USING ERRCODE = '25P01';
+  END IF;
+  IF transaction_id IS NULL AND statement_timestamp() = transaction_timestamp()
+    AND current_query() ~* '^[[:space:]]*SELECT[[:>:]][^;]*;?[[:space:]]*$'
+    AND strpos(lower(current_query()), lower('rowfeed_lock_blocking')) > 0 THEN
+    RAISE EXCEPTION 'feed %: no transaction is open, so the lock would end with its own statement', 'blocking'
+      USING ERRCODE = '25P01', HINT = 'begin a transaction, lock, insert rows with rowfeed_ulid_blocking(i, shard), commit';
   END IF;
   -- readers see the ULIDs with this commit: it must be on the disk by then
   IF current_setting('synchronous_commit') IN ('off', 'local') THEN
@@ -102,25 +109,29 @@ BEGIN
   IF unbounded THEN
     PERFORM set_config('lock_timeout', '10000ms', true);
   END IF;
-  SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s WHERE s.feed = 'blocking' AND s.shard = lock_shard FOR UPDATE;
+  SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s
+    WHERE s.feed = 'blocking' AND s.shard = lock_shard FOR UPDATE;
   IF NOT FOUND THEN
-    -- FOR SHARE: what drops the feed writes this row first, waits, and then sees the row that is made below
     PERFORM FROM "public"."rowfeed_feeds" f WHERE f.name = 'blocking' AND f.state = 'active' FOR SHARE;
     IF NOT FOUND THEN
-      RAISE EXCEPTION 'feed % is not ready', 'blocking' USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
+      RAISE EXCEPTION 'feed % is not ready', 'blocking'
+        USING ERRCODE = 'undefined_function', HINT = 'wait until feed add has ended';
     END IF;
-    INSERT INTO "public"."rowfeed_shards" AS s (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES ('blocking', lock_shard, 0, 0, 0, '') ON CONFLICT DO NOTHING;
-    SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s WHERE s.feed = 'blocking' AND s.shard = lock_shard FOR UPDATE;
+    INSERT INTO "public"."rowfeed_shards" AS s (feed, shard, time_ms, ulid_high, ulid_low, witness)
+      SELECT 'blocking', lock_shard, 0, 0, 0, '' FROM (SELECT CASE WHEN CAST(lock_shard AS bigint) BETWEEN -2147483648 AND 2147483647
+  THEN pg_advisory_xact_lock(hashtext('"public"."rowfeed_shards" blocking'), CAST(CAST(lock_shard AS bigint) AS int)) END) first_use ON CONFLICT DO NOTHING;
+    SELECT s.time_ms, s.ulid_high, s.ulid_low INTO v_time, v_high, v_low FROM "public"."rowfeed_shards" s
+      WHERE s.feed = 'blocking' AND s.shard = lock_shard FOR UPDATE;
   END IF;
   IF unbounded THEN
     PERFORM set_config('lock_timeout', '0', true);
   END IF;
-  -- A statement of its own: it sees what whoever had the shard has left. SERIALIZABLE would take
-  -- the writers of all shards that share a page of the index for writers of one.
   IF v_time = 0 OR current_setting('transaction_isolation') <> 'serializable' THEN
-    SELECT g."u" INTO greatest FROM "public"."blocking" g WHERE g."v" = lock_shard ORDER BY g."u" DESC LIMIT 1;
+    SELECT g."u" INTO greatest FROM "public"."blocking" g WHERE g."v" = lock_shard
+      ORDER BY g."u" DESC LIMIT 1;
     IF greatest >= CAST(encode(int8send(v_high) || int8send(v_low), 'hex') AS uuid) THEN
-      v_time := ('x' || encode(substr(uuid_send(greatest) || decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint + 1;
+      v_time := ('x' || encode(substr(uuid_send(greatest) ||
+  decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint + 1;
       v_high := v_time << 16;
       v_low := -1;
     END IF;
@@ -145,18 +156,21 @@ BEGIN
       USING ERRCODE = '2200H', HINT = 'rowfeed check names the row that nobody was given a ULID for: delete it';
   END IF;
   UPDATE "public"."rowfeed_shards" s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + 100000000000,
-    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ', left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:8], ' ') END
+    witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',
+      left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:8], ' ') END
     WHERE s.feed = 'blocking' AND s.shard = lock_shard;
-  ulid := CAST(encode(int8send(v_high) || int8send(v_low), 'hex') AS uuid);
-  ulid_high := v_high;
-  ulid_low := v_low;
+  IF transaction_id IS NOT NULL THEN
+    ulid := CAST(encode(int8send(v_high) || int8send(v_low), 'hex') AS uuid);
+    ulid_high := v_high;
+    ulid_low := v_low;
+  END IF;
   -- of each shard the last ones: " shard:high,low"
   others := COALESCE(current_setting('rowfeed.taken_2b0beb03af0d4f31', true), '');
   IF strpos(others, own) > 0 THEN
     others := replace(others, own || split_part(split_part(others, own, 2), ' ', 1), '');
   END IF;
   PERFORM set_config('rowfeed.taken_2b0beb03af0d4f31', others || own || v_high || ',' || v_low, true);
-END $$;
+END $_$;
 
 
 --
@@ -257,7 +271,8 @@ BEGIN
     halves := split_part(halves, ':', 2);
   END IF;
   IF COALESCE(halves, '') = '' THEN
-    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs%, or a savepoint took them back', 'blocking', COALESCE(' of shard ' || shard, '')
+    RAISE EXCEPTION 'feed %: this transaction has taken no ULIDs%, or a savepoint took them back', 'blocking',
+      COALESCE(' of shard ' || shard, '')
       USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'begin a transaction, and call rowfeed_lock_blocking first';
   END IF;
   IF i IS NULL OR i < 0 OR i >= 100000000000 THEN
@@ -853,12 +868,12 @@ INSERT INTO public.appended VALUES (6, 1);
 -- Data for Name: blocking; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.blocking VALUES (1, 1, '01a21841-07a5-9d9b-3844-a5869fa9a17a');
-INSERT INTO public.blocking VALUES (2, 1, '01a21841-07a9-03ff-8994-8dae6e06eedc');
-INSERT INTO public.blocking VALUES (3, 1, '01a21841-07ab-18d9-841f-8ee1920d11f1');
-INSERT INTO public.blocking VALUES (4, 1, '01a21841-07ac-035d-2428-23ddf3a2f68b');
-INSERT INTO public.blocking VALUES (5, 1, '01a21841-081f-07ee-99b3-4e049c498a06');
-INSERT INTO public.blocking VALUES (6, 1, '01a21841-0824-92d8-3aa8-3b57178ee881');
+INSERT INTO public.blocking VALUES (1, 1, '01a21fca-6d42-babb-b7cc-5540092e24e4');
+INSERT INTO public.blocking VALUES (2, 1, '01a21fca-6d9c-113c-811e-aa1321b4fd1b');
+INSERT INTO public.blocking VALUES (3, 1, '01a21fca-6dea-f01c-af43-a98e8411ef59');
+INSERT INTO public.blocking VALUES (4, 1, '01a21fca-6e35-c7a2-b4bf-71ed6ce1d3ac');
+INSERT INTO public.blocking VALUES (5, 1, '01a21fca-6fbf-47a8-97b0-903fb3555e8b');
+INSERT INTO public.blocking VALUES (6, 1, '01a21fca-6fc4-3533-0c5c-2c118ae5d321');
 
 
 --
@@ -899,7 +914,7 @@ INSERT INTO public.composite VALUES ('ü', '6', 1);
 -- Data for Name: rowfeed_audit; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_audit VALUES (1, 'ytnp3omttqtjexhhrnp4meqr76', 1795703244838688, 'ü@stored', 'consumer pause', 'consumer paused', 'one feed', 'done');
+INSERT INTO public.rowfeed_audit VALUES (1, 'pzykui5na4hwsnmqxvg37mi2ue', 1795829690318501, 'ü@stored', 'consumer pause', 'consumer paused', 'one feed', 'done');
 
 
 --
@@ -912,21 +927,21 @@ INSERT INTO public.rowfeed_audit VALUES (1, 'ytnp3omttqtjexhhrnp4meqr76', 179570
 -- Data for Name: rowfeed_changes_composite; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_changes_composite OVERRIDING SYSTEM VALUE VALUES (7, 'ü', '6', 0, '2026-11-26 14:27:23.872496+00');
+INSERT INTO public.rowfeed_changes_composite OVERRIDING SYSTEM VALUE VALUES (7, 'ü', '6', 0, '2026-11-28 01:34:47.038261+00');
 
 
 --
 -- Data for Name: rowfeed_changes_sharded; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_changes_sharded OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-26 14:27:24.303136+00');
+INSERT INTO public.rowfeed_changes_sharded OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-28 01:34:47.711595+00');
 
 
 --
 -- Data for Name: rowfeed_changes_single; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_changes_single OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-26 14:27:23.62211+00');
+INSERT INTO public.rowfeed_changes_single OVERRIDING SYSTEM VALUE VALUES (7, 6, 0, '2026-11-28 01:34:46.692783+00');
 
 
 --
@@ -942,225 +957,211 @@ INSERT INTO public.rowfeed_consumers VALUES ('app', 'blocking', 1, 0, 1);
 -- Data for Name: rowfeed_cursors; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'single', 0, 1, '4.6la2ae1bde', 1, 0, 6, 0, 1, 1795703243567555, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'composite', 0, 1, '4.4jlv4ihbfm', 1, 0, 6, 0, 1, 1795703243868263, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'columned', 0, 1, '4.5og7rtjc3c', 1, 0, 6, 0, 1, 1795703244077161, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'sharded', 0, 1, '4.6r10kgtutb', 1, 0, 6, 0, 1, 1795703244274490, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('halves', 'sharded', 0, 2, '6.6r10kgtutb', 1, 0, 3, 0, 0, 1795703244289545, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('halves', 'sharded', 1, 2, '6.6r10kgtutb', 1, 0, 1, 0, 0, 1795703244290694, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('paused', 'sharded', 0, 1, '6.6r10kgtutb', 1, 0, 7, 1, 0, 1795703244300041, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'appended', 1, 1, '01M8C421J0WQAKARQZZW5R61C1', 1, 0, 4, 0, 1, 1795703244508222, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'captured', 1, 1, '01M8C421RBSR689SWNXCJRG2EZ', 1, 0, 4, 0, 1, 1795703244684690, NULL, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_cursors VALUES ('app', 'blocking', 1, 1, '01M8C421XC0DEJ8A13VQST5XMB', 1, 0, 4, 0, 1, 1795703244829274, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'single', 0, 1, '4.6tu1brsp95', 1, 0, 6, 0, 1, 1795829686680347, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'composite', 0, 1, '4.3vgofboq9p', 1, 0, 6, 0, 1, 1795829686972618, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'columned', 0, 1, '4.62e6jtlenr', 1, 0, 6, 0, 1, 1795829687313764, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'sharded', 0, 1, '4.7sqrf2hvdu', 1, 0, 6, 0, 1, 1795829687527577, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('halves', 'sharded', 0, 2, '6.7sqrf2hvdu', 1, 0, 3, 0, 0, 1795829687634924, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('halves', 'sharded', 1, 2, '6.7sqrf2hvdu', 1, 0, 1, 0, 0, 1795829687640167, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('paused', 'sharded', 0, 1, '6.7sqrf2hvdu', 1, 0, 7, 1, 0, 1795829687699724, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'appended', 1, 1, '01M8FWMSPNSEYK3NMNV3G3WV29', 1, 0, 4, 0, 1, 1795829688210450, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'captured', 1, 1, '01M8FWMTEM2VASH7RPFSN8WJ2N', 1, 0, 4, 0, 1, 1795829689152827, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_cursors VALUES ('app', 'blocking', 1, 1, '01M8FWMVHNRYHB9FVHXNPE3MXC', 1, 0, 4, 0, 1, 1795829690235155, NULL, NULL, NULL, NULL, NULL);
 
 
 --
 -- Data for Name: rowfeed_dead_letters; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'single', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795703243564061, 1795703243564063, 0);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'composite', 0, 'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635', '{"ns":"ü","id":"2"}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795703243865761, 1795703243865764, 0);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'columned', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795703244068714, 1795703244068717, 0);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'sharded', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795703244263328, 1795703244263333, 5);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'appended', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8C421J0WQAKARQZZW5R61BZ', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795703244501839, 1795703244501844, 1);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'captured', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8C421RBSR689SWNXCJRG2EX', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795703244677470, 1795703244677475, 1);
-INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'blocking', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8C421X90FZRK54DNSQ0DVPW', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795703244825348, 1795703244825352, 1);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'single', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795829686676623, 1795829686676629, 0);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'composite', 0, 'c1a6bcd0cdf9d1276383bca80fe614acacefc699915ad049916febfc1bdaf635', '{"ns":"ü","id":"2"}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795829686964320, 1795829686964324, 0);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'columned', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795829687309320, 1795829687309325, 0);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'sharded', 0, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '2', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795829687480842, 1795829687480849, 5);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'appended', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8FWMSPNSEYK3NMNV3G3WV27', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795829688194524, 1795829688194528, 1);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'captured', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8FWMTEM2VASH7RPFSN8WJ2K', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795829689148528, 1795829689148535, 1);
+INSERT INTO public.rowfeed_dead_letters VALUES ('app', 'blocking', 1, '9e7e65453739bbc64ba155eed18a37bd5fb1196c7f29ded1da660b94414d7ad8', '{"id":2}', 1, '01M8FWMVCW24Y827NA2CGV9Z8V', 'upsert', 'aside', 2, 0, 'the handler fails for this row', 1795829690200637, 1795829690200644, 1);
 
 
 --
 -- Data for Name: rowfeed_feed_appended; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21841-0640-e5d5-3562-ffff0b83057e', 1);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21841-0640-e5d5-3562-ffff0b83057f', 2);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21841-0640-e5d5-3562-ffff0b830580', 3);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21841-0640-e5d5-3562-ffff0b830581', 4);
-INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21841-06e1-2684-2876-27d55234ef5f', 5);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21fca-66d5-cbbd-31d6-95d8e03e6c46', 1);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21fca-66d5-cbbd-31d6-95d8e03e6c47', 2);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21fca-66d5-cbbd-31d6-95d8e03e6c48', 3);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21fca-66d5-cbbd-31d6-95d8e03e6c49', 4);
+INSERT INTO public.rowfeed_feed_appended VALUES (1, '01a21fca-67e3-b18a-96f6-82df80ab5bdd', 5);
 
 
 --
 -- Data for Name: rowfeed_feed_captured; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21841-070b-ce0c-84e7-95eb258809dc', 1);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21841-070b-ce0c-84e7-95eb258809dd', 2);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21841-070b-ce0c-84e7-95eb258809de', 3);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21841-070b-ce0c-84e7-95eb258809df', 4);
-INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21841-078f-3583-9a2c-d706e170ecb7', 5);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21fca-69d4-16d5-989f-167e6a8e4852', 1);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21fca-69d4-16d5-989f-167e6a8e4853', 2);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21fca-69d4-16d5-989f-167e6a8e4854', 3);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21fca-69d4-16d5-989f-167e6a8e4855', 4);
+INSERT INTO public.rowfeed_feed_captured VALUES (1, '01a21fca-6b4f-109f-3746-76a7b296716f', 5);
 
 
 --
 -- Data for Name: rowfeed_feeds; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_feeds VALUES ('blocking', 'blocking', 'none', 'active', 1, '', 'blocking', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"u","type":"uuid","decl":"uuid","kind":"text","exact":true},"Shard":{"name":"v","type":"integer","decl":"integer","kind":"integer","exact":true},"Index":"blocking_feed"}}', 1, 'v', 0, 0, 'system 7712486699672487112, timeline 00000001, database 16384, table 16390', NULL, 1795703244700104, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_feeds VALUES ('single', 'sequence', 'trigger', 'active', 1, '', 'single', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7712486699672487112, timeline 00000001, database 16384, table 16390', NULL, 1795703243421116, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_feeds VALUES ('composite', 'sequence', 'trigger', 'active', 1, '', 'composite', '[{"name":"ns","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"ns","exact":true},{"name":"id","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7712486699672487112, timeline 00000001, database 16384, table 16390', NULL, 1795703243662154, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_feeds VALUES ('columned', 'sequence', 'column', 'active', 1, '', 'columned', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"added":["feed_sync_id","shard"]}', 1, NULL, 2592000, 0, 'system 7712486699672487112, timeline 00000001, database 16384, table 16390', NULL, 1795703243879359, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_feeds VALUES ('sharded', 'sequence', 'trigger', 'active', 1, '', 'sharded', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 8, NULL, 2592000, 0, 'system 7712486699672487112, timeline 00000001, database 16384, table 16390', NULL, 1795703244103851, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_feeds VALUES ('appended', 'outbox', 'app', 'active', 1, '', 'appended', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, NULL, 0, 0, 'system 7712486699672487112, timeline 00000001, database 16384, table 16390', NULL, 1795703244317339, NULL, NULL, NULL, NULL);
-INSERT INTO public.rowfeed_feeds VALUES ('captured', 'outbox', 'trigger', 'active', 1, '', 'captured', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, 'v', 0, 0, 'system 7712486699672487112, timeline 00000001, database 16384, table 16390', NULL, 1795703244529501, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_feeds VALUES ('blocking', 'blocking', 'none', 'active', 1, '', 'blocking', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"u","type":"uuid","decl":"uuid","kind":"text","exact":true},"Shard":{"name":"v","type":"integer","decl":"integer","kind":"integer","exact":true},"Index":"blocking_feed"}}', 1, 'v', 0, 0, 'system 7713029753032782860, timeline 00000001, database 16384, table 16390', NULL, 1795829689279514, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_feeds VALUES ('single', 'sequence', 'trigger', 'active', 1, '', 'single', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7713029753032782860, timeline 00000001, database 16384, table 16390', NULL, 1795829686481283, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_feeds VALUES ('composite', 'sequence', 'trigger', 'active', 1, '', 'composite', '[{"name":"ns","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"ns","exact":true},{"name":"id","type":"character varying(50)","decl":"character varying(50)","kind":"text","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 1, NULL, 2592000, 0, 'system 7713029753032782860, timeline 00000001, database 16384, table 16390', NULL, 1795829686717895, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_feeds VALUES ('columned', 'sequence', 'column', 'active', 1, '', 'columned', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"added":["feed_sync_id","shard"]}', 1, NULL, 2592000, 0, 'system 7713029753032782860, timeline 00000001, database 16384, table 16390', NULL, 1795829687085439, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_feeds VALUES ('sharded', 'sequence', 'trigger', 'active', 1, '', 'sharded', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true}', 8, NULL, 2592000, 0, 'system 7713029753032782860, timeline 00000001, database 16384, table 16390', NULL, 1795829687345448, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_feeds VALUES ('appended', 'outbox', 'app', 'active', 1, '', 'appended', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, NULL, 0, 0, 'system 7713029753032782860, timeline 00000001, database 16384, table 16390', NULL, 1795829687768268, NULL, NULL, NULL, NULL);
+INSERT INTO public.rowfeed_feeds VALUES ('captured', 'outbox', 'trigger', 'active', 1, '', 'captured', '[{"name":"id","type":"bigint","decl":"bigint","kind":"integer","stored":"id","exact":true}]', NULL, '{"primary_key":true,"ulids":{"Position":{"name":"ulid","type":"uuid","decl":"uuid","kind":"text"},"Shard":{"name":"shard","type":"bigint","kind":"integer"},"Index":"place"},"runs":1}', 1, 'v', 0, 0, 'system 7713029753032782860, timeline 00000001, database 16384, table 16390', NULL, 1795829688396884, NULL, NULL, NULL, NULL);
 
 
 --
 -- Data for Name: rowfeed_leases; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_leases VALUES ('stored', 'vm/9324/iysxec27jfxslcx6jsjhe6n65k', 1, 1795706844841052, 1795703244841054, 0);
+INSERT INTO public.rowfeed_leases VALUES ('stored', 'vm/5098/iqmj7b75mnubho2ja2hsxswnjr', 1, 1795833290337219, 1795829690337226, 0);
 
 
 --
 -- Data for Name: rowfeed_outbox_appended; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_outbox_appended OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-26 14:27:24.520705+00', 6);
+INSERT INTO public.rowfeed_outbox_appended OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-28 01:34:48.303968+00', 6);
 
 
 --
 -- Data for Name: rowfeed_outbox_captured; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_outbox_captured OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-26 14:27:24.690226+00', 6);
+INSERT INTO public.rowfeed_outbox_captured OVERRIDING SYSTEM VALUE VALUES (6, 1, NULL, '2026-11-28 01:34:49.17762+00', 6);
 
 
 --
 -- Data for Name: rowfeed_positions_columned; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_columned VALUES (3, 5, 0, 0, 1, 0, 1795703244091133);
+INSERT INTO public.rowfeed_positions_columned VALUES (3, 5, 0, 0, 1, 0, 1795829687334743);
 
 
 --
 -- Data for Name: rowfeed_positions_composite; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '1', 1, 0, 0, 0, 0, 1795703243700780);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '2', 2, 0, 0, 0, 0, 1795703243700780);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '4', 4, 0, 0, 0, 0, 1795703243700780);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '3', 5, 0, 0, 1, 0, 1795703243870518);
-INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '5', 6, 0, 0, 0, 0, 1795703243870518);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '1', 1, 0, 0, 0, 0, 1795829686753458);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '2', 2, 0, 0, 0, 0, 1795829686753458);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '4', 4, 0, 0, 0, 0, 1795829686753458);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '3', 5, 0, 0, 1, 0, 1795829686975962);
+INSERT INTO public.rowfeed_positions_composite VALUES ('ü', '5', 6, 0, 0, 0, 0, 1795829686975962);
 
 
 --
 -- Data for Name: rowfeed_positions_sharded; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_sharded VALUES (1, 1, 7, 7, 0, 0, 1795703244111820);
-INSERT INTO public.rowfeed_positions_sharded VALUES (2, 2, 5, 5, 0, 0, 1795703244111820);
-INSERT INTO public.rowfeed_positions_sharded VALUES (4, 4, 0, 0, 0, 0, 1795703244111820);
-INSERT INTO public.rowfeed_positions_sharded VALUES (3, 5, 3, 3, 1, 0, 1795703244279628);
-INSERT INTO public.rowfeed_positions_sharded VALUES (5, 6, 6, 6, 0, 0, 1795703244279628);
+INSERT INTO public.rowfeed_positions_sharded VALUES (1, 1, 7, 7, 0, 0, 1795829687364412);
+INSERT INTO public.rowfeed_positions_sharded VALUES (2, 2, 5, 5, 0, 0, 1795829687364412);
+INSERT INTO public.rowfeed_positions_sharded VALUES (4, 4, 0, 0, 0, 0, 1795829687364412);
+INSERT INTO public.rowfeed_positions_sharded VALUES (3, 5, 3, 3, 1, 0, 1795829687541330);
+INSERT INTO public.rowfeed_positions_sharded VALUES (5, 6, 6, 6, 0, 0, 1795829687541330);
 
 
 --
 -- Data for Name: rowfeed_positions_single; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_positions_single VALUES (1, 1, 0, 0, 0, 0, 1795703243442765);
-INSERT INTO public.rowfeed_positions_single VALUES (2, 2, 0, 0, 0, 0, 1795703243442765);
-INSERT INTO public.rowfeed_positions_single VALUES (4, 4, 0, 0, 0, 0, 1795703243442765);
-INSERT INTO public.rowfeed_positions_single VALUES (3, 5, 0, 0, 1, 0, 1795703243573821);
-INSERT INTO public.rowfeed_positions_single VALUES (5, 6, 0, 0, 0, 0, 1795703243573821);
+INSERT INTO public.rowfeed_positions_single VALUES (1, 1, 0, 0, 0, 0, 1795829686517766);
+INSERT INTO public.rowfeed_positions_single VALUES (2, 2, 0, 0, 0, 0, 1795829686517766);
+INSERT INTO public.rowfeed_positions_single VALUES (4, 4, 0, 0, 0, 0, 1795829686517766);
+INSERT INTO public.rowfeed_positions_single VALUES (3, 5, 0, 0, 1, 0, 1795829686688445);
+INSERT INTO public.rowfeed_positions_single VALUES (5, 6, 0, 0, 0, 0, 1795829686688445);
 
 
 --
 -- Data for Name: rowfeed_processed; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_processed VALUES ('marks', 'sharded', 1, 7, '00000000000000000011j15quvpfuc', 1795703244302507);
+INSERT INTO public.rowfeed_processed VALUES ('marks', 'sharded', 1, 7, '00000000000000000011j19gn9faps', 1795829687710598);
 
 
 --
 -- Data for Name: rowfeed_schema_version; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_schema_version VALUES (1, 1795703243335947);
-INSERT INTO public.rowfeed_schema_version VALUES (2, 1795703243340256);
-INSERT INTO public.rowfeed_schema_version VALUES (3, 1795703243340343);
-INSERT INTO public.rowfeed_schema_version VALUES (4, 1795703243343438);
-INSERT INTO public.rowfeed_schema_version VALUES (5, 1795703243343602);
-INSERT INTO public.rowfeed_schema_version VALUES (6, 1795703243343730);
-INSERT INTO public.rowfeed_schema_version VALUES (7, 1795703243345149);
-INSERT INTO public.rowfeed_schema_version VALUES (8, 1795703243346720);
-INSERT INTO public.rowfeed_schema_version VALUES (9, 1795703243346952);
-INSERT INTO public.rowfeed_schema_version VALUES (10, 1795703243348013);
-INSERT INTO public.rowfeed_schema_version VALUES (11, 1795703243348785);
+INSERT INTO public.rowfeed_schema_version VALUES (11, 1795829686448254);
 
 
 --
 -- Data for Name: rowfeed_sequences; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_sequences VALUES ('sharded', 6, 2, 1795703244279628, 240828095069099);
-INSERT INTO public.rowfeed_sequences VALUES ('single', 6, 2, 1795703243573821, 234542071852462);
-INSERT INTO public.rowfeed_sequences VALUES ('appended', 0, 0, 1795703244317567, NULL);
-INSERT INTO public.rowfeed_sequences VALUES ('composite', 6, 2, 1795703243870518, 162383203446262);
-INSERT INTO public.rowfeed_sequences VALUES ('captured', 0, 0, 1795703244529673, NULL);
-INSERT INTO public.rowfeed_sequences VALUES ('columned', 6, 2, 1795703244091133, 202868348530796);
-INSERT INTO public.rowfeed_sequences VALUES ('blocking', 0, 0, 1795703244701480, NULL);
+INSERT INTO public.rowfeed_sequences VALUES ('appended', 0, 0, 1795829687768785, NULL);
+INSERT INTO public.rowfeed_sequences VALUES ('single', 6, 2, 1795829686688445, 244024333985061);
+INSERT INTO public.rowfeed_sequences VALUES ('captured', 0, 0, 1795829688398915, NULL);
+INSERT INTO public.rowfeed_sequences VALUES ('composite', 6, 2, 1795829686975962, 140214018009401);
+INSERT INTO public.rowfeed_sequences VALUES ('blocking', 0, 0, 1795829689280397, NULL);
+INSERT INTO public.rowfeed_sequences VALUES ('columned', 6, 2, 1795829687334743, 213793403222779);
+INSERT INTO public.rowfeed_sequences VALUES ('sharded', 6, 2, 1795829687541330, 277999780429246);
 
 
 --
 -- Data for Name: rowfeed_shards; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_shards VALUES ('captured', 1, 1795703244687, 117683207843820931, -7337253268341330760, 0, 0, '', 1795703244555, 0);
-INSERT INTO public.rowfeed_shards VALUES ('appended', 1, 1795703244513, 117683207832413828, 2915561605929693024, 0, 0, '', 1795703244352, 0);
-INSERT INTO public.rowfeed_shards VALUES ('blocking', 1, 1795703244836, 117683207853609688, 4226693595530645633, 0, 0, 'mTDuwUbzS1a2eFmi I1tYf33-sAaC9mHS 8PDe-16KU5-rs_7f 8gVgn1N6NOAXJhK1 tL8IyeRCkc17c3dL nX3xBBb0nySkZgRT', 0, 0);
+INSERT INTO public.rowfeed_shards VALUES ('captured', 1, 1795829689167, 117691494509252767, 3983001383083602288, 0, 0, '', 1795829688788, 0);
+INSERT INTO public.rowfeed_shards VALUES ('appended', 1, 1795829688291, 117691494451884426, -7568718227301508130, 0, 0, '', 1795829688021, 0);
+INSERT INTO public.rowfeed_shards VALUES ('blocking', 1, 1795829690308, 117691494584038707, 890635380168899361, 0, 0, '4cz7FSAATYRaLmEh 19M3V645Ut3rGlLG UwLN2YL9I2bJYnP7 gWfPhmxavuN4bLvn nF85A-O6jHpYZsnl ASJlSl_Uxy8_1H9Z', 0, 0);
 
 
 --
 -- Data for Name: rowfeed_terms; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_terms VALUES ('single', 167974875467872, 0, 1795703243442765);
-INSERT INTO public.rowfeed_terms VALUES ('composite', 187849454852914, 0, 1795703243700780);
-INSERT INTO public.rowfeed_terms VALUES ('columned', 55461840370998, 0, 1795703243911182);
-INSERT INTO public.rowfeed_terms VALUES ('sharded', 275688229012877, 0, 1795703244111820);
 
 
 --
 -- Data for Name: rowfeed_tokens; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.rowfeed_tokens VALUES ('stored', '88acf0e8249158b1362843883507e8ee84490bbf7ec6e3601470691ec60f62c4', '[{"right":"read","feed":"single"}]', '{}', 1795703244842874, NULL, NULL);
+INSERT INTO public.rowfeed_tokens VALUES ('stored', '792e6b2824a4d018398ca7b4922a81facd8b5eb55f6572c568cfaed034ae32eb', '[{"right":"read","feed":"single"}]', '{}', 1795829690376658, NULL, NULL);
 
 
 --
 -- Data for Name: saved; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.saved VALUES ('single', '4.6la2ae1bde', '{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+INSERT INTO public.saved VALUES ('single', '4.6tu1brsp95', '{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
 {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
 {"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
 {"position":"6","shard":0,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
-INSERT INTO public.saved VALUES ('composite', '4.4jlv4ihbfm', '{"position":"1","shard":0,"op":"upsert","key":{"ns":"ü","id":"1"},"row":{"ns":"ü","id":"1","v":1}}
+INSERT INTO public.saved VALUES ('composite', '4.3vgofboq9p', '{"position":"1","shard":0,"op":"upsert","key":{"ns":"ü","id":"1"},"row":{"ns":"ü","id":"1","v":1}}
 {"position":"2","shard":0,"op":"upsert","key":{"ns":"ü","id":"2"},"row":{"ns":"ü","id":"2","v":1}}
 {"position":"4","shard":0,"op":"upsert","key":{"ns":"ü","id":"4"},"row":{"ns":"ü","id":"4","v":1}}
 {"position":"6","shard":0,"op":"upsert","key":{"ns":"ü","id":"5"},"row":{"ns":"ü","id":"5","v":1}}');
-INSERT INTO public.saved VALUES ('columned', '4.5og7rtjc3c', '{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+INSERT INTO public.saved VALUES ('columned', '4.62e6jtlenr', '{"position":"1","shard":0,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
 {"position":"2","shard":0,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
 {"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
 {"position":"6","shard":0,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
-INSERT INTO public.saved VALUES ('sharded', '4.6r10kgtutb', '{"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+INSERT INTO public.saved VALUES ('sharded', '4.7sqrf2hvdu', '{"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
 {"position":"2","shard":5,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
 {"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
 {"position":"6","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
-INSERT INTO public.saved VALUES ('appended', '01M8C421J0WQAKARQZZW5R61C1', '{"position":"01M8C421J0WQAKARQZZW5R61BY","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
-{"position":"01M8C421J0WQAKARQZZW5R61BZ","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
-{"position":"01M8C421J0WQAKARQZZW5R61C0","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}
-{"position":"01M8C421J0WQAKARQZZW5R61C1","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
-{"position":"01M8C421Q14T22GXH7TN939VTZ","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
-INSERT INTO public.saved VALUES ('captured', '01M8C421RBSR689SWNXCJRG2EZ', '{"position":"01M8C421RBSR689SWNXCJRG2EW","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
-{"position":"01M8C421RBSR689SWNXCJRG2EX","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
-{"position":"01M8C421RBSR689SWNXCJRG2EY","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}
-{"position":"01M8C421RBSR689SWNXCJRG2EZ","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
-{"position":"01M8C421WF6P1SMB6Q0VGQ1V5Q","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
-INSERT INTO public.saved VALUES ('blocking', '01M8C421XC0DEJ8A13VQST5XMB', '{"position":"01M8C421X5KPDKGH55GTFTK8BT","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1,"u":"01a21841-07a5-9d9b-3844-a5869fa9a17a"}}
-{"position":"01M8C421X90FZRK54DNSQ0DVPW","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1,"u":"01a21841-07a9-03ff-8994-8dae6e06eedc"}}
-{"position":"01M8C421XB33CR87WEW690T4FH","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1,"u":"01a21841-07ab-18d9-841f-8ee1920d11f1"}}
-{"position":"01M8C421XC0DEJ8A13VQST5XMB","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1,"u":"01a21841-07ac-035d-2428-23ddf3a2f68b"}}
-{"position":"01M8C4220Z0ZQ9KCTE0JE4K2G6","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1,"u":"01a21841-081f-07ee-99b3-4e049c498a06"}}');
+INSERT INTO public.saved VALUES ('appended', '01M8FWMSPNSEYK3NMNV3G3WV29', '{"position":"01M8FWMSPNSEYK3NMNV3G3WV26","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+{"position":"01M8FWMSPNSEYK3NMNV3G3WV27","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
+{"position":"01M8FWMSPNSEYK3NMNV3G3WV28","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}
+{"position":"01M8FWMSPNSEYK3NMNV3G3WV29","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
+{"position":"01M8FWMSZ3P659DXM2VY0APPYX","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
+INSERT INTO public.saved VALUES ('captured', '01M8FWMTEM2VASH7RPFSN8WJ2N', '{"position":"01M8FWMTEM2VASH7RPFSN8WJ2J","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1}}
+{"position":"01M8FWMTEM2VASH7RPFSN8WJ2K","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1}}
+{"position":"01M8FWMTEM2VASH7RPFSN8WJ2M","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1}}
+{"position":"01M8FWMTEM2VASH7RPFSN8WJ2N","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1}}
+{"position":"01M8FWMTTF22FKEHKPMYS9CWBF","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1}}');
+INSERT INTO public.saved VALUES ('blocking', '01M8FWMVHNRYHB9FVHXNPE3MXC', '{"position":"01M8FWMVA2QAXVFK2N804JW974","shard":1,"op":"upsert","key":{"id":1},"row":{"id":1,"v":1,"u":"01a21fca-6d42-babb-b7cc-5540092e24e4"}}
+{"position":"01M8FWMVCW24Y827NA2CGV9Z8V","shard":1,"op":"upsert","key":{"id":2},"row":{"id":2,"v":1,"u":"01a21fca-6d9c-113c-811e-aa1321b4fd1b"}}
+{"position":"01M8FWMVFAY0EAYGX9HT213VTS","shard":1,"op":"upsert","key":{"id":3},"row":{"id":3,"v":1,"u":"01a21fca-6dea-f01c-af43-a98e8411ef59"}}
+{"position":"01M8FWMVHNRYHB9FVHXNPE3MXC","shard":1,"op":"upsert","key":{"id":4},"row":{"id":4,"v":1,"u":"01a21fca-6e35-c7a2-b4bf-71ed6ce1d3ac"}}
+{"position":"01M8FWMVXZ8YM9FC4G7YSNAQMB","shard":1,"op":"upsert","key":{"id":5},"row":{"id":5,"v":1,"u":"01a21fca-6fbf-47a8-97b0-903fb3555e8b"}}');
 
 
 --
@@ -1189,7 +1190,7 @@ INSERT INTO public.single VALUES (6, 1);
 -- Data for Name: texts; Type: TABLE DATA; Schema: public; Owner: -
 --
 
-INSERT INTO public.texts VALUES ('rf_p1lUKMq4DL0STT6XGT7Rw-Ax7iAYVImsodN3xPqzlGE');
+INSERT INTO public.texts VALUES ('rf_Cip-J85vtdNJMDALW7vMX-7KiRM09PDFngf1G0cRHZo');
 
 
 --

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
+)
+
+// TestUpgradeAndBumpSayWhoBeginsAgain (M72): on a terminal, `feed bump` and `feed upgrade --data-shards` name the
+// consumers that must begin again, and ask. --dry-run says the same, and changes nothing. A script is not asked.
+func TestUpgradeAndBumpSayWhoBeginsAgain(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		db.Exec(t, createServerKV)
+		db.Exec(t, "INSERT INTO kv VALUES (1, 'jim')")
+		s := newShell(t)
+		s.env["ROWFEED_DB"] = db.URL
+		s.ok("init")
+		s.ok("feed add kv --table kv")
+		s.ok("publish --once")
+		const elsewhere = "So must every reader that stores its cursor elsewhere. "
+		effect := "No consumer in this database has read it. " + elsewhere
+		asked := func(line, change string) {
+			t.Helper()
+			question, out, errs := s.answers("n", line)
+			if want := "kv: " + change + "? " + effect + "[y/N] "; question != want || out != "" ||
+				!strings.Contains(errs, "nothing was changed") {
+				t.Errorf("%s: asked %q, want %q; printed %q %q", line, question, want, out, errs)
+			}
+		}
+		asked("feed bump kv", "begin a new generation")
+		for _, name := range []string{"mail", "billing"} {
+			s.ok("relay kv --to stdout --once --consumer " + name)
+		}
+		effect = "2 consumers in this database must begin again at the beginning (billing, mail). " + elsewhere
+		asked("feed bump kv", "begin a new generation")
+		asked("feed upgrade kv --data-shards 7", "change it from 1 to 7 data shards")
+		s.prints("feed bump kv --dry-run", "kv: "+effect+"Nothing was changed.\n")
+		s.prints("feed bump kv --adopt-database --dry-run", "kv: Generation and cursors stay. Nothing was changed.\n")
+		s.prints("feed upgrade kv --data-shards 7 --dry-run",
+			"kv: to do: change it from 1 to 7 data shards. "+effect[:len(effect)-1]+"\nkv: nothing was changed\n")
+		s.prints("feed upgrade kv --dry-run", "kv: nothing was changed\n")
+		for _, line := range []string{"feed upgrade kv", "feed upgrade kv --data-shards 1"} { // every reader goes on
+			if question, out, errs := s.answers("", line); question != "" || out == "" || errs != "" {
+				t.Errorf("%s: asked %q, printed %q %q", line, question, out, errs)
+			}
+		}
+		if out := s.ok("feed list --json"); !strings.Contains(out, `"generation": 1,`) ||
+			!strings.Contains(out, `"data_shards": 1`) {
+			t.Errorf("the feed was changed: %s", out)
+		}
+
+		if e == testdb.SQLite {
+			db.Exec(t, "DROP TRIGGER rowfeed_kv_insert")
+			if out := s.ok("feed upgrade kv --dry-run"); !strings.Contains(out, "kv: to mend: ") ||
+				s.fails(cli.ExitFailed, "check kv") == "" {
+				t.Errorf("--dry-run with a trigger that is missing: %s", out)
+			}
+		}
+		if question, out, _ := s.answers("y", "feed upgrade kv --data-shards 7"); question == "" ||
+			!strings.Contains(out, "kv: 7 data shards, generation ") {
+			t.Errorf("asked %q, printed %q", question, out)
+		}
+		if question, out, _ := s.answers("", "feed bump kv --yes"); question != "" ||
+			!strings.Contains(out, "consumers start at the beginning") {
+			t.Errorf("with --yes: asked %q, printed %q", question, out)
+		}
+		s.ok("feed bump kv")
+	})
+}
