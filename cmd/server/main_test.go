@@ -185,9 +185,8 @@ func (r *running) readiness(t *testing.T) (reasons []string) {
 	return answer.Reasons
 }
 
-func (r *running) waitReasons(t *testing.T, want ...string) {
+func (r *running) waitReasons(t *testing.T, want ...string) (got []string) {
 	t.Helper()
-	var got []string
 	await(t, func() bool {
 		got = r.readiness(t)
 		text := strings.Join(got, "\n")
@@ -198,6 +197,7 @@ func (r *running) waitReasons(t *testing.T, want ...string) {
 		}
 		return len(want) > 0 || len(got) == 0
 	}, func() string { return "reasons " + strings.Join(got, "\n") })
+	return got
 }
 
 // waitEntries reads the feed until it has n entries.

@@ -164,8 +164,7 @@ func TestReadyNamesCauseOnce(t *testing.T) {
 	x.exec(t, rows+`INSERT INTO second SELECT i FROM n`)
 	x.fillDisk(t)
 	publishing := run(t, server.Config{DB: x.db, Publish: true})
-	publishing.waitReasons(t, `feeds "kv", "second": `)
-	if reasons := publishing.readiness(t); len(reasons) != 1 {
+	if reasons := publishing.waitReasons(t, `feeds "kv", "second": `); len(reasons) != 1 {
 		t.Errorf("%q", reasons)
 	}
 }
