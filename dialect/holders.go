@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Inspection tells operators what waits and for whom.
+// Inspection tells operators what waits, and for which transactions.
 type Inspection interface {
 	// Backlog counts the changes or records that wait, up to limit, and returns the age of the oldest one in
 	// microseconds. With a shard, the age is of the oldest record in that shard of an outbox. The count is always

@@ -1,4 +1,4 @@
--- Open transactions: who may have drawn a sequence number, who delays a feed, and who has locked a shard.
+-- Open transactions: those that may have drawn a sequence number, that delay a feed, or that have locked a shard.
 --
 -- MariaDB lists transactions in INNODB_TRX. MySQL's INNODB_TRX cannot always be read: see errCannotShow. MySQL's
 -- performance schema lists the locks instead; MariaDB's is off by default. Every query has a LIMIT, because the
@@ -38,7 +38,7 @@ FROM information_schema.INNODB_TRX LIMIT 18446744073709551615
 SELECT 1 FROM :table WHERE :number = 0
 
 -- name: metadata_locks
--- Who holds or awaits a metadata lock on a table: whether that is this session, whether the lock is for reading,
+-- The sessions that hold or await a metadata lock on a table: whether that is this session, whether the lock is for reading,
 -- whether it may be that of any transaction, and its name. The name is the thread, and the event in which it was
 -- requested.
 --

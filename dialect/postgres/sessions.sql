@@ -53,7 +53,7 @@ WITH locks AS (
     SELECT DISTINCT unnest(pg_blocking_pids(l.pid)) AS pid FROM locking l WHERE NOT l.granted
   ) b
 )
-SELECT 'pid ' || a.pid, {{template "who" .}}, found.scope, a.xact_start
+SELECT 'pid ' || a.pid, {{template "session_columns" .}}, found.scope, a.xact_start
 FROM found JOIN pg_stat_activity a ON a.pid = found.pid
 WHERE a.pid <> pg_backend_pid()
 UNION ALL
@@ -66,7 +66,7 @@ JOIN pg_prepared_xacts x ON x.transaction = i.transactionid
 WHERE held.pid IS NULL
 ORDER BY 7
 
--- name: who
+-- name: session_columns
 -- A session (a) as far as the login may see it. The age is -1 if it may not: every transaction has a start time.
 COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
   COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1),
@@ -133,7 +133,7 @@ ORDER BY b.shard, b.waits, b.since, b.pid
 -- The transactions that write to the table of shards, but are not known to have locked a shard of this feed. The first
 -- holder of a new shard beyond 32 bits is among them. So are holders of other feeds' shards.
 WITH {{template "held" .}}
-SELECT a.pid::text, {{template "who" .}},
+SELECT a.pid::text, {{template "session_columns" .}},
   'has a shard: one of this feed that it took under a savepoint, or another feed''s', a.xact_start
 FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND l.relation = :shards::text::regclass

@@ -175,7 +175,7 @@ WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND 
   AND l.pid <> pg_backend_pid()
 ORDER BY a.xact_start
 
--- name: who
+-- name: session_columns
 COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),
   COALESCE((extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000)::bigint, -1),
   COALESCE(a.state || ': ', '') || left(a.query, 500)
