@@ -13,6 +13,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
+	"github.com/rowfeed/rowfeed/dialect/sqlserver"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/golden"
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
@@ -137,7 +138,7 @@ func TestUnknownWordsFail(t *testing.T) {
 // TestStatementsOfEachDatabase: the complete SQL of each database, its own and the shared statements as it gets them,
 // is that of the folder golden. A statement about a feed is there for each layout for which its text differs.
 func TestStatementsOfEachDatabase(t *testing.T) {
-	for _, d := range []*dialect.Dialect{sqlite.New(), postgres.New(), mysql.New()} {
+	for _, d := range []*dialect.Dialect{sqlite.New(), postgres.New(), mysql.New(), sqlserver.New()} {
 		texts := map[string]string{}
 		for folder, file := range sharedFiles(t) {
 			texts[folder+".sql"] = inFull(t, d, file)

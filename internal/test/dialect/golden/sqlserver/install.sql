@@ -1,0 +1,180 @@
+-- name: begin_filling
+UPDATE [rowfeed_feeds] SET state = :filling, fill_after = NULL, options = :options
+WHERE name = :feed AND generation = :generation AND state = :active
+
+-- name: begin_sharding
+UPDATE [rowfeed_feeds] SET state = :sharding, fill_after = NULL, data_shards = :data_shards
+WHERE name = :feed AND state = :active AND generation = :generation
+
+-- name: bounds_of_positions
+SELECT min(feed_sync_id), max(feed_sync_id) FROM [items_<feed>]
+
+-- name: bump
+UPDATE [rowfeed_feeds]
+SET generation = CASE WHEN ROUND(DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) / 1000000) > generation + 1 THEN ROUND(DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) / 1000000)
+    ELSE generation + 1 END,
+  database_identity = :identity
+WHERE name = N'<feed>'
+
+-- name: bump_sequence
+UPDATE [rowfeed_sequences] SET version = version + 1 WHERE name = N'<feed>'
+
+-- name: count_null_keys
+SELECT count(*) FROM (SELECT 1 AS one FROM [items_<feed>] t WHERE NOT (1 = 1) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY) x
+
+-- name: count_rows_without_ulid
+SELECT count(*) :from
+
+-- name: count_sequences
+SELECT count(*) FROM [rowfeed_sequences] WHERE name = :feed
+
+-- name: count_unchanged
+SELECT count(*) FROM [rowfeed_feeds] WHERE :unchanged
+
+-- name: created_at
+SELECT created_at FROM [rowfeed_feeds] WHERE name = :feed
+
+-- name: drop_sequence
+DELETE FROM [rowfeed_sequences] WHERE name = :feed
+
+-- name: drop_shards
+DELETE FROM [rowfeed_shards] WHERE feed = :feed
+
+-- name: drop_terms
+DELETE FROM [rowfeed_terms] WHERE feed = :feed
+
+-- name: end_of_batch
+SELECT COALESCE(max(x.at), :to) FROM (SELECT p.feed_sync_id AS at FROM [rowfeed_positions_<feed>] p
+  WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to ORDER BY p.feed_sync_id OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY) x
+
+-- name: end_walk
+UPDATE [rowfeed_feeds] SET state = :active, fill_after = NULL WHERE :unchanged
+
+-- name: feeds_left
+SELECT name FROM [rowfeed_feeds] WHERE state <> :dropped ORDER BY name
+
+-- name: first_row
+SELECT t.[id] :from ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: first_row (composite_key_feed)
+SELECT CONVERT(nvarchar(max), t.[kind]), t.[id] :from ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: forget_identity
+UPDATE [rowfeed_feeds] SET database_identity = NULL WHERE name = N'<feed>'
+
+-- name: former_cursors
+SELECT name, :position FROM :table ORDER BY name
+
+-- name: former_cursors_of_feed
+SELECT name, :position FROM :table WHERE feed = :feed ORDER BY name
+
+-- name: former_sequence
+SELECT value FROM :table WHERE name = :name
+
+-- name: insert_cursor
+INSERT INTO [rowfeed_cursors] (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) SELECT :consumer, :feed, 0, 1, :value, :generation, 0, 0, 0, 0, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_cursors] WITH (UPDLOCK, SERIALIZABLE) WHERE consumer = :consumer AND feed = :feed AND shard = 0)
+
+-- name: insert_sequence
+INSERT INTO [rowfeed_sequences] (name, value, version, updated_at) VALUES (:feed, :value, 0, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()))
+
+-- name: insert_shard
+INSERT INTO [rowfeed_shards] (feed, shard, time_ms, ulid_high, ulid_low, witness) SELECT :feed, :shard, :time, :high, :low, '' WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_shards] WITH (UPDLOCK, SERIALIZABLE) WHERE feed = :feed AND shard = :shard)
+
+-- name: insert_shards
+INSERT INTO [rowfeed_shards] (feed, shard, time_ms, ulid_high, ulid_low, witness)
+SELECT N'<feed>', x.shard, :time, :high, :low, ''
+FROM (SELECT s.shard, (SELECT g.[ulid] FROM [items_<feed>] g WHERE g.[shard] = s.shard
+    ORDER BY g.[ulid] DESC OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) AS highest
+  FROM (SELECT DISTINCT g.[shard] AS shard FROM [items_<feed>] g) s) x
+
+-- name: insert_shards (blocking_feed)
+INSERT INTO [rowfeed_shards] (feed, shard, time_ms, ulid_high, ulid_low, witness)
+SELECT N'<feed>', x.shard, :time, :high, :low, ''
+FROM (SELECT s.shard, (SELECT g.[position] FROM [items_<feed>] g WHERE g.[tenant] = s.shard
+    ORDER BY g.[position] DESC OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) AS highest
+  FROM (SELECT DISTINCT g.[tenant] AS shard FROM [items_<feed>] g) s) x
+
+-- name: lock_record
+UPDATE [rowfeed_feeds] SET state = state WHERE name = :feed AND generation = :generation
+
+-- name: no_mark
+fill_after IS NULL
+
+-- name: purged_shards
+SELECT count(*) FROM [rowfeed_shards] WHERE feed = :feed AND (below_high <> 0 OR below_low <> 0)
+
+-- name: raise_sequence
+UPDATE [rowfeed_sequences] SET value = :value, version = version + 1 WHERE name = :feed AND value < :value
+
+-- name: raise_shard
+UPDATE [rowfeed_shards] SET time_ms = :time, ulid_high = :high, ulid_low = :low
+WHERE feed = :feed AND shard = :shard AND time_ms < :time
+
+-- name: record_all_rows
+INSERT INTO [rowfeed_changes_<feed>] ([id])
+SELECT [id] FROM [items_<feed>]
+
+-- name: record_all_rows (composite_key_feed)
+INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id])
+SELECT [kind], [id] FROM [items_<feed>]
+
+-- name: record_vanished
+INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, 0
+FROM (SELECT p.[id] AS k0 FROM [rowfeed_positions_<feed>] p
+  WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to AND p.deleted = 0
+    AND (SELECT 1 FROM [items_<feed>] t WHERE p.[id] = t.[id] ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) IS NULL
+  ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+
+-- name: record_vanished (composite_key_feed)
+INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, 0
+FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 FROM [rowfeed_positions_<feed>] p
+  WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to AND p.deleted = 0
+    AND (SELECT 1 FROM [items_<feed>] t WHERE p.[key_kind] = t.[kind] AND p.[id] = t.[id] ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) IS NULL
+  ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+
+-- name: rows_where
+FROM [items_<feed>] t WHERE :condition
+
+-- name: same_mark
+fill_after = :mark
+
+-- name: save_mark
+UPDATE [rowfeed_feeds] SET fill_after = :to WHERE :unchanged
+
+-- name: sequence_value
+SELECT value FROM [rowfeed_sequences] WHERE name = :feed
+
+-- name: set_filled_by
+UPDATE [rowfeed_shards] SET filled_by = :run WHERE feed = :feed AND shard = :shard AND filled_by = 0
+
+-- name: set_first_state
+UPDATE [rowfeed_feeds] SET state = :state WHERE name = N'<feed>'
+
+-- name: set_first_state_and_identity
+UPDATE [rowfeed_feeds] SET state = :state, database_identity = :identity WHERE name = N'<feed>'
+
+-- name: set_identity
+UPDATE [rowfeed_feeds] SET database_identity = :identity WHERE name = :feed
+
+-- name: set_key_columns
+UPDATE [rowfeed_feeds] SET key_columns = :key WHERE name = :feed
+
+-- name: set_source_schema
+UPDATE [rowfeed_feeds] SET source_schema = :schema WHERE name = :feed
+
+-- name: set_state
+UPDATE [rowfeed_feeds] SET state = :state, fill_after = NULL WHERE name = :feed
+
+-- name: set_unknown_identity
+UPDATE [rowfeed_feeds] SET database_identity = :identity WHERE name = :feed AND database_identity IS NULL
+
+-- name: shared_position
+SELECT feed_sync_id FROM [items_<feed>] WHERE feed_sync_id IS NOT NULL
+GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: state
+SELECT state FROM [rowfeed_feeds] WHERE name = :feed AND generation = :generation
+
+-- name: unchanged
+name = :feed AND generation = :generation AND state = :state AND :mark
+

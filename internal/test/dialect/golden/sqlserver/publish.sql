@@ -1,0 +1,84 @@
+-- name: advance
+UPDATE [rowfeed_sequences] SET value = :head, term = :term, version = version + 1, updated_at = :now
+WHERE name = :feed AND version = :version
+  AND EXISTS (SELECT 1 FROM [rowfeed_feeds] WHERE name = :feed AND generation = :generation)
+
+-- name: all_tombstones
+SELECT feed_sync_id, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) - published_at FROM [rowfeed_positions_<feed>]
+WHERE deleted = 1 AND hidden = 0
+ORDER BY feed_sync_id OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
+
+-- name: count_of_key
+SELECT (SELECT count(*) FROM [items_<feed>] x WHERE :has_row) + (SELECT count(*) FROM [rowfeed_positions_<feed>] x WHERE :has_position)
+
+-- name: count_placed_rows
+SELECT count(*) FROM [items_<feed>] WHERE feed_sync_id > :base AND feed_sync_id <= :last
+
+-- name: count_rows
+SELECT count(*) FROM [items_<feed>] t WHERE :which
+
+-- name: count_waiting_rows
+SELECT count(*) FROM (SELECT feed_sync_id FROM [items_<feed>] WHERE feed_sync_id IS NULL ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY) x
+
+-- name: delete_tombstones
+DELETE FROM [rowfeed_positions_<feed>] WHERE deleted = 1 AND feed_sync_id IN (:positions)
+
+-- name: failed
+UPDATE [rowfeed_feeds]
+SET failure = :failure, failing_since = COALESCE(failing_since, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())), attempts = :attempts,
+  next_try = DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) + :pause
+WHERE name = :feed
+
+-- name: head
+SELECT value FROM [rowfeed_sequences] WHERE name = :feed :unlocked
+
+-- name: highest_change
+SELECT seq FROM [rowfeed_changes_<feed>] ORDER BY seq DESC OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: last_key
+SELECT t.[id] FROM [items_<feed>] t WHERE :which ORDER BY t.[id] OFFSET :others ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: last_key (composite_key_feed)
+SELECT CONVERT(nvarchar(max), t.[kind]), t.[id] FROM [items_<feed>] t WHERE :which ORDER BY t.[kind], t.[id] OFFSET :others ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: lowest_change
+SELECT seq FROM [rowfeed_changes_<feed>] ORDER BY seq ASC OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: raise_tombstones_below
+UPDATE [rowfeed_feeds] SET tombstones_below = :highest WHERE name = :feed AND tombstones_below < :highest
+
+-- name: record_key
+INSERT INTO [rowfeed_changes_<feed>] ([id], kind) VALUES (:values, :kind)
+
+-- name: record_key (composite_key_feed)
+INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) VALUES (:values, :kind)
+
+-- name: record_rows
+INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, :kind
+FROM (SELECT t.[id] AS k0 FROM [items_<feed>] t WHERE :which ORDER BY t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+
+-- name: record_rows (composite_key_feed)
+INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, :kind
+FROM (SELECT t.[kind] AS k0, t.[id] AS k1 FROM [items_<feed>] t WHERE :which ORDER BY t.[kind], t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+
+-- name: recovered
+UPDATE [rowfeed_feeds] SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL
+WHERE name = :feed AND failure IS NOT NULL
+
+-- name: rows_in_order
+FROM [items_<feed>] t WHERE :which ORDER BY t.[id]
+
+-- name: rows_in_order (composite_key_feed)
+FROM [items_<feed>] t WHERE :which ORDER BY t.[kind], t.[id]
+
+-- name: tombstones
+SELECT feed_sync_id, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) - published_at FROM [rowfeed_positions_<feed>]
+WHERE deleted = 1 AND hidden = 0 AND feed_sync_id >= :from
+ORDER BY feed_sync_id OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
+
+-- name: waiting_rows
+SELECT t.[id] FROM [items_<feed>] t WHERE t.feed_sync_id IS NULL ORDER BY t.[id] OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
+
+-- name: waiting_rows (composite_key_feed)
+SELECT CONVERT(nvarchar(max), t.[kind]), t.[id] FROM [items_<feed>] t WHERE t.feed_sync_id IS NULL ORDER BY t.[kind], t.[id] OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
+
