@@ -126,33 +126,6 @@ func (f *Feed) Waiting() (table feedtype.TableName, number string) {
 	return f.Changes(), "seq"
 }
 
-// OldestWaiting returns the column with the time at which a change or record was written, and the end of a
-// query that selects the oldest one. If shard is not empty, it selects the oldest record of that outbox shard.
-func OldestWaiting(s *Syntax, b *Builder, f *Feed, shard []int) (since, from string) {
-	table, number := f.Waiting()
-	from = " FROM " + Qualified(s, table)
-	switch {
-	case !f.Outbox:
-		return "changed_at", from + " ORDER BY " + number + " LIMIT 1"
-	case len(shard) == 0:
-		return "appended_at", from + " ORDER BY " + number + " LIMIT 1"
-	}
-	oldest := s.Scan(s, f, "of_shard", Seqs{}, Args{"shard": shard[0], "but": SQL("")})[0]
-	return "appended_at", " " + oldest(b) + " LIMIT 1"
-}
-
-// CountWaiting returns an expression that counts what waits for the publisher: changes or records, and with
-// capture "column" also rows. It counts each of the two only up to limit.
-func CountWaiting(s *Syntax, f *Feed, limit int) string {
-	table, _ := f.Waiting()
-	count := fmt.Sprintf("(SELECT count(*) FROM (SELECT 1 FROM %s LIMIT %d) x)", Qualified(s, table), limit)
-	if f.InRows() {
-		count += fmt.Sprintf(" + (SELECT count(*) FROM (SELECT 1 FROM %s WHERE %s IS NULL LIMIT %d) y)",
-			Qualified(s, f.Source), PositionColumn, limit)
-	}
-	return count
-}
-
 // KeyAt reads the key of the row that holds a position. The error is sql.ErrNoRows if there is none.
 func KeyAt(ctx context.Context, q Querier, s *Syntax, f *Feed, position int64) ([]any, error) {
 	b := NewBuilder(s)
@@ -188,21 +161,4 @@ func KeyEquals(s *Syntax, b *Builder, f *Feed) string {
 		conds[i] = s.Quote(c.Name) + c.Collate + c.Operator("=") + b.Arg(nil)
 	}
 	return strings.Join(conds, " AND ")
-}
-
-// DeleteRow returns the statements that delete a row and record its delete. They run in one transaction, each
-// with the key as its parameters.
-func DeleteRow(s *Syntax, f *Feed) []string {
-	b := NewBuilder(s)
-	statements := []string{"DELETE FROM " + Qualified(s, f.Source) + " WHERE " + KeyEquals(s, b, f)}
-	if f.Capture == feedtype.CaptureTrigger {
-		return statements // the trigger records the delete
-	}
-	b = NewBuilder(s)
-	marks := make([]string, len(f.Key))
-	for i := range marks {
-		marks[i] = b.Arg(nil)
-	}
-	return append(statements, "INSERT INTO "+Qualified(s, f.Changes())+" ("+strings.Join(StoredRefs(s, f, ""), ", ")+
-		") VALUES ("+strings.Join(marks, ", ")+")")
 }

@@ -90,12 +90,9 @@ type Codec struct {
 	KeyColumn func(name, declaration string) Column
 	// OwnULID is the column for ULIDs in a table of the feed's own.
 	OwnULID Column
-	// MakeULID returns an expression for a ULID, of the type of OwnULID. high and low are expressions of type
-	// bigint for its first and last eight bytes. Millis returns an expression for the time in a column, in
-	// milliseconds of Unix time. It is NULL for a value that is not a time. Millis is empty for a type without
-	// times.
-	MakeULID func(high, low string) string
-	Millis   func(c Column, ref string) string
+	// Millis returns an expression for the time in a column, in milliseconds of Unix time. It is NULL for a value
+	// that is not a time. Millis is empty for a type without times.
+	Millis func(c Column, ref string) string
 	// ULIDProblem says why a column cannot hold ULIDs, and what to do. It is empty if the column can.
 	ULIDProblem func(c *Column) string
 	// ShardProblem says why an integer column cannot hold the shards of rows, and what to do. With triggered, a

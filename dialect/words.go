@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"maps"
 	"strconv"
 	"strings"
 	"text/template"
@@ -70,6 +71,7 @@ func elements(list string) (all []string) {
 //	{{numbered_row "t"}}      the key columns of a row of the source under the names k0, k1 and so on
 //	{{numbered_key "c"}}      the same of a row of one of rowfeed's tables
 //	{{numbered "x"}}          these names: x.k0, x.k1
+//	{{has_key "t"}}           that a row of the source has no NULL in its key; empty if it cannot have one
 //	{{row_as_key "r"}}        the key columns of a row of the source under the names that rowfeed's tables have
 //	{{key_is_numbered "p" "x"}}   the condition that a row of one of rowfeed's tables has the key x.k0, x.k1
 //	{{read_key "c"}} {{read_row "t"}} {{read_numbered "x"}}   the same columns as [Syntax].Value reads them
@@ -108,39 +110,8 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 			return strings.Join(keyValues(s, f.Key, of(s, f, strings.Join(alias, ""))), ", ")
 		}
 	}
-	values := func(own, src string) []string {
-		key := StoredRefs(s, f, own)
-		if f.ULIDs != nil && !f.Outbox {
-			key = KeyRefs(s, f, own)
-		}
-		read := keyValues(s, f.Key, key)
-		for _, c := range f.Columns {
-			read = append(read, s.Value(c, Ref(s, src, c.Name)))
-		}
-		return read
-	}
-	return template.FuncMap{
-		"values": func(own, src string) string { return strings.Join(values(own, src), ", ") },
-		"numbered_values": func(own, src string) string {
-			read := values(own, src)
-			for i := range read {
-				read[i] += " AS v" + strconv.Itoa(i)
-			}
-			return strings.Join(read, ", ")
-		},
-		"value_names": func(alias string) string {
-			names := make([]string, len(f.Key)+len(f.Columns))
-			for i := range names {
-				names[i] = alias + ".v" + strconv.Itoa(i)
-			}
-			return strings.Join(names, ", ")
-		},
-		"ulids": func() string { return Qualified(s, f.ULIDTable()) },
-		"ulid":  func(alias string) string { return Ref(s, alias, f.ULIDs.Position.Name) },
-		"shard": func(alias string) string { return Ref(s, alias, f.ULIDs.Shard.Name) },
-		"read_ulid": func(alias string) string {
-			return s.Value(f.ULIDs.Position, Ref(s, alias, f.ULIDs.Position.Name))
-		},
+	words := f.valueWords(s)
+	maps.Copy(words, template.FuncMap{
 		"numbered":      refs(numbered),
 		"read_key":      read(StoredRefs),
 		"read_row":      read(KeyRefs),
@@ -188,6 +159,45 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 				decls[i] = strings.TrimSpace(s.Quote(c.Stored)+" "+c.Decl) + " NOT NULL" + c.Collate
 			}
 			return strings.Join(decls, ",\n  ")
+		},
+	})
+	return words
+}
+
+// valueWords are the words for what is read of an entry, and for ULIDs.
+func (f *Feed) valueWords(s *Syntax) template.FuncMap {
+	values := func(own, src string) []string {
+		key := StoredRefs(s, f, own)
+		if f.ULIDs != nil && !f.Outbox {
+			key = KeyRefs(s, f, own)
+		}
+		read := keyValues(s, f.Key, key)
+		for _, c := range f.Columns {
+			read = append(read, s.Value(c, Ref(s, src, c.Name)))
+		}
+		return read
+	}
+	return template.FuncMap{
+		"values": func(own, src string) string { return strings.Join(values(own, src), ", ") },
+		"numbered_values": func(own, src string) string {
+			read := values(own, src)
+			for i := range read {
+				read[i] += " AS v" + strconv.Itoa(i)
+			}
+			return strings.Join(read, ", ")
+		},
+		"value_names": func(alias string) string {
+			names := make([]string, len(f.Key)+len(f.Columns))
+			for i := range names {
+				names[i] = alias + ".v" + strconv.Itoa(i)
+			}
+			return strings.Join(names, ", ")
+		},
+		"ulids": func() string { return Qualified(s, f.ULIDTable()) },
+		"ulid":  func(alias string) string { return Ref(s, alias, f.ULIDs.Position.Name) },
+		"shard": func(alias string) string { return Ref(s, alias, f.ULIDs.Shard.Name) },
+		"read_ulid": func(alias string) string {
+			return s.Value(f.ULIDs.Position, Ref(s, alias, f.ULIDs.Position.Name))
 		},
 	}
 }

@@ -4,7 +4,7 @@
 // The statements are in the files of SQL, each beside the Go code that runs them: schema.sql has rowfeed's own tables,
 // capture.sql a feed's tables and triggers, describe.sql what the catalog says of a table, publish.sql what a publisher
 // sets and locks, flush.sql what of a commit is on the disk, rows.sql positions in the user's rows, shards.sql ULIDs
-// and their procedures, outbox.sql the outbox and back-fill, sessions.sql open transactions and who holds what,
+// and their procedures, outbox.sql the outbox and back-fill, sessions.sql open transactions and their locks,
 // roles.sql accounts and rights.
 package mysql
 
@@ -42,7 +42,7 @@ var syntax = &dialect.Syntax{
 	Reads: pages, Scan: scan,
 	MaxAnswered: 4096, MaxDeclared: 1017, // the second is InnoDB's limit
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn, OwnULID: ownULID,
-		MakeULID: makeULID, Millis: millis, ULIDProblem: ulidProblem, ShardProblem: shardProblem,
+		Millis: millis, ULIDProblem: ulidProblem, ShardProblem: shardProblem,
 		NoShard: noShard, NoULID: noULID},
 }
 

@@ -54,12 +54,6 @@ func (d database) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialec
 	return dialect.Exec(ctx, tx, syntax, outbox.For(syntax, f, "place_behind"), args)
 }
 
-// makeULID is [dialect.Codec].MakeULID.
-func makeULID(high, low string) string {
-	return "UNHEX(CONCAT(LPAD(HEX(CAST(" + high + " AS UNSIGNED)), 16, '0'), LPAD(HEX(CAST(" + low +
-		" AS UNSIGNED)), 16, '0')))"
-}
-
 // millis is [dialect.Codec].Millis. A DATETIME is read as UTC. A TIMESTAMP does not depend on the session's
 // time zone.
 func millis(c dialect.Column, ref string) string {

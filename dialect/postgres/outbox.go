@@ -57,11 +57,6 @@ func (d database) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialec
 	})
 }
 
-// makeULID is [dialect.Codec].MakeULID. The ULID is a uuid.
-func makeULID(high, low string) string {
-	return "CAST(lpad(to_hex(" + high + "), 16, '0') || lpad(to_hex(" + low + "), 16, '0') AS uuid)"
-}
-
 // millis is [dialect.Codec].Millis. A timestamp without time zone is read as UTC. It is NULL for infinity.
 func millis(c dialect.Column, ref string) string {
 	switch c.Kind {

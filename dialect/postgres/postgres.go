@@ -7,7 +7,7 @@
 // The statements are in the files of SQL, each beside the Go code that runs them: schema.sql has rowfeed's own tables,
 // capture.sql a feed's tables and triggers, describe.sql what the catalog says of a table, publish.sql what a publisher
 // sets and locks, pages.sql pages, rows.sql positions in the user's rows, shards.sql ULIDs and their
-// functions, outbox.sql the outbox and back-fill, sessions.sql open transactions and who holds what, roles.sql rights.
+// functions, outbox.sql the outbox and back-fill, sessions.sql open transactions and their locks, roles.sql rights.
 package postgres
 
 import (
@@ -46,8 +46,8 @@ var syntax = &dialect.Syntax{
 	MaxAnswered: 1664, MaxDeclared: 1600,
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn,
 		// A uuid has 16 bytes, and is ordered by them.
-		OwnULID:  dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: feedtype.Text},
-		MakeULID: makeULID, Millis: millis, ULIDProblem: ulidProblem, ShardProblem: shardProblem,
+		OwnULID: dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: feedtype.Text},
+		Millis:  millis, ULIDProblem: ulidProblem, ShardProblem: shardProblem,
 		NoShard: noShard, NoULID: noULID},
 }
 

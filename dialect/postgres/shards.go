@@ -193,6 +193,7 @@ func (d database) ULIDUp(f *dialect.Feed) []dialect.Step {
 		"last_time":          dialect.SQL(fmt.Sprint(dialect.LastULIDMillis)),
 		"ulid_of_state":      ulidOf("v_high", "v_low"),
 		"millis_of_greatest": shards.For(syntax, f, "millis").With(dialect.Args{"ulid": dialect.SQL("greatest")}),
+		"newest":             dialect.SQL(fmt.Sprintf("[1:%d]", dialect.MaxNonces)), // of the nonces
 		"next_time":          dialect.SQL(timeMillis), "next_high": dialect.SQL(high), "next_low": dialect.SQL(low),
 	}
 	ulid := dialect.Args{

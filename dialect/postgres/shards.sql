@@ -173,7 +173,7 @@ BEGIN
   END IF;
   UPDATE {{table "shards"}} s SET time_ms = v_time, ulid_high = v_high, ulid_low = v_low + :count,
     witness = CASE WHEN word IS NULL THEN s.witness ELSE array_to_string((string_to_array(concat_ws(' ',
-      left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' '))[1:8], ' ') END
+      left(split_part(word, ' ', 1), 40), NULLIF(s.witness, '')), ' ')):newest, ' ') END
     WHERE s.feed = {{feed}} AND s.shard = lock_shard;
   IF transaction_id IS NOT NULL THEN
     ulid := :ulid_of_state;

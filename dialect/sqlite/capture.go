@@ -5,6 +5,7 @@ import (
 	_ "embed" // for capture.sql
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -117,7 +118,16 @@ func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) (steps []dia
 }
 
 // DeleteRow implements [dialect.Publishing] by two statements: in SQLite, WITH cannot change rows.
-func (d database) DeleteRow(f *dialect.Feed) []string { return dialect.DeleteRow(syntax, f) }
+func (database) DeleteRow(f *dialect.Feed) []string {
+	b := dialect.NewBuilder(syntax)
+	key := dialect.SQL(dialect.KeyEquals(syntax, b, f))
+	all := []string{b.Fill(capture.For(syntax, f, "delete_row"), dialect.Args{"key": key})}
+	if f.Capture == feedtype.CaptureTrigger {
+		return all // the trigger records the delete
+	}
+	marks := strings.TrimSuffix(strings.Repeat("?, ", len(f.Key)), ", ")
+	return append(all, b.Fill(capture.For(syntax, f, "record_delete"), dialect.Args{"key": dialect.SQL(marks)}))
+}
 
 type trigger struct {
 	name string

@@ -232,3 +232,10 @@ DROP TABLE IF EXISTS {{changes}}
 -- name: drop_positions
 -- positions
 DROP TABLE IF EXISTS {{positions}}
+
+-- name: delete_row
+DELETE FROM {{source}} WHERE :key
+
+-- name: record_delete
+-- The changes are not recorded by a trigger. No single statement can delete from one table and insert into another one.
+INSERT INTO {{changes}} ({{key}}) VALUES (:key)

@@ -31,3 +31,20 @@ func (d database) DeleteRecords(ctx context.Context, tx dialect.Querier, f *dial
 func (d database) DeletePlaces(f *dialect.Feed) string {
 	return outbox.For(syntax, f, "delete_places").String()
 }
+
+// PlaceBehind implements [dialect.Moving] by the statement place_behind.
+func (database) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
+	p dialect.BackfillBatch) (int64, error) {
+	args := dialect.Args{
+		"feed": f.Name, "shard": dialect.SQL(f.ShardOf(syntax, "t")), "run": p.Run, "batch": p.Batch << 24,
+		"time": dialect.SQL("x.live - 1"), "at": dialect.SQL(""),
+		"rows": dialect.Built(func(b *dialect.Builder) string {
+			return strings.Join(append(p.Rows(b), ""), " AND ")
+		}),
+	}
+	if p.Time != nil {
+		args["time"] = outbox.For(syntax, f, "time_of_row").With(dialect.Args{"run": p.Run})
+		args["at"] = dialect.SQL(millis(*p.Time, dialect.Ref(syntax, "t", p.Time.Name)) + " AS at,")
+	}
+	return dialect.Exec(ctx, tx, syntax, outbox.For(syntax, f, "place_behind"), args)
+}

@@ -119,7 +119,21 @@ ON CONFLICT ({{key}}) DO UPDATE SET
 DELETE FROM {{changes}} WHERE seq BETWEEN :first AND :last
 
 -- name: backlog
-SELECT :count, COALESCE((SELECT {{now}} - :since :oldest), 0)
+-- How many changes wait, and since when the oldest has waited. Each kind is counted only up to :limit.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM {{changes}} LIMIT :limit) x)
+{{- if .InRows}} + (SELECT count(*) FROM (SELECT 1 FROM {{source}} WHERE feed_sync_id IS NULL LIMIT :limit) y){{end}},
+  COALESCE((SELECT {{now}} - changed_at FROM {{changes}} ORDER BY seq LIMIT 1), 0)
+
+-- name: backlog_of_outbox
+SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
+  COALESCE((SELECT {{now}} - appended_at FROM {{records}} ORDER BY order_sequence LIMIT 1), 0)
+
+-- name: backlog_of_shard
+-- Its records are counted with those of the other shards. The shard is a range, so that only the index of the outbox has
+-- the order of the query.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
+  COALESCE((SELECT {{now}} - appended_at FROM {{records}}
+    WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)
 
 -- name: file
 -- The file whose lock publishers wait for. It is empty for a database in memory.

@@ -53,12 +53,14 @@ func (d database) Blockers(ctx context.Context, q dialect.Querier,
 // Backlog implements [dialect.Inspection].
 func (d database) Backlog(ctx context.Context, q dialect.Querier, f *dialect.Feed, limit int,
 	shard ...int) (count, age int64, err error) {
-	b := dialect.NewBuilder(syntax)
-	since, oldest := dialect.OldestWaiting(syntax, b, f, shard)
-	query := b.Fill(publishing.For(syntax, f, "backlog"), dialect.Args{
-		"count": dialect.SQL(dialect.CountWaiting(syntax, f, limit)), "since": dialect.SQL(since),
-		"oldest": dialect.SQL(oldest)})
-	err = dialect.QueryRow(ctx, q, query, b.Args(), &count, &age)
+	name, args := "backlog", dialect.Args{"limit": limit}
+	switch {
+	case f.Outbox && len(shard) > 0:
+		name, args["shard"] = "backlog_of_shard", shard[0]
+	case f.Outbox:
+		name = "backlog_of_outbox"
+	}
+	err = dialect.One(ctx, q, syntax, publishing.For(syntax, f, name), args, &count, &age)
 	return count, age, err
 }
 

@@ -162,19 +162,6 @@ func ulidsAbove(_ *dialect.Feed, ulid string) (timeMillis, high, low string) {
 	return timeMillis, "(" + timeMillis + " << 16)", "-1"
 }
 
-// PlaceBehind implements [dialect.Moving] by one statement.
-func (d database) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialect.Feed,
-	p dialect.BackfillBatch) (int64, error) {
-	b := dialect.NewBuilder(syntax)
-	query := dialect.PlaceBehind(syntax, b, f, p, "\n"+shards.For(syntax, f, "unless_placed").String())
-	return tx.Exec(ctx, query, b.Args()...)
-}
-
-// makeULID is [dialect.Codec].MakeULID. The ULID is a BLOB.
-func makeULID(high, low string) string {
-	return "unhex(printf('%016x%016x', " + high + ", " + low + "))"
-}
-
 // millis is [dialect.Codec].Millis. It reads text that SQLite's date functions accept, in UTC, and numbers as
 // seconds of Unix time.
 func millis(_ dialect.Column, ref string) string {

@@ -18,7 +18,3 @@ PRAGMA busy_timeout
 -- name: advance_shard
 UPDATE {{table "shards"}} SET time_ms = :time, ulid_high = :high, ulid_low = :low, witness = :nonces
 WHERE feed = :feed AND shard = :shard
-
--- name: unless_placed
--- The end of the INSERT that places rows. Without the WHERE, SQLite would parse ON CONFLICT as the ON of a join.
-WHERE true ON CONFLICT ({{key}}) DO NOTHING

@@ -44,8 +44,8 @@ var syntax = &dialect.Syntax{
 	MaxAnswered: 2000, MaxDeclared: 2000,
 	Codec: dialect.Codec{Value: value, Param: param, Store: param, KeyColumn: keyColumn,
 		// A ULID is a BLOB.
-		OwnULID:  dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: feedtype.Binary},
-		MakeULID: makeULID, Millis: millis, ULIDProblem: ulidProblem,
+		OwnULID: dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: feedtype.Binary},
+		Millis:  millis, ULIDProblem: ulidProblem,
 		ShardProblem: shardProblem, NoShard: noShard, NoULID: noULID},
 }
 

@@ -157,7 +157,7 @@ func (d database) ULIDProblems(ctx context.Context, q dialect.Querier,
 	return missing, other, nil
 }
 
-// makeULID is [dialect.Codec].MakeULID.
+// makeULID returns an expression for a ULID, a binary(16), given bigints for its first and last eight bytes.
 func makeULID(high, low string) string {
 	return "CONVERT(binary(16), CONVERT(binary(8), CONVERT(bigint, " + high +
 		")) + CONVERT(binary(8), CONVERT(bigint, " + low + ")))"

@@ -41,8 +41,8 @@ var syntax = &dialect.Syntax{
 	MaxAnswered: 4096, MaxDeclared: 1024,
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn,
 		// A binary(16) is ordered byte by byte.
-		OwnULID:  dialect.Column{Name: "ulid", Type: "binary(16)", Decl: "binary(16)", Kind: feedtype.Binary},
-		MakeULID: makeULID, Millis: millis, ULIDProblem: ulidProblem, ShardProblem: shardProblem,
+		OwnULID: dialect.Column{Name: "ulid", Type: "binary(16)", Decl: "binary(16)", Kind: feedtype.Binary},
+		Millis:  millis, ULIDProblem: ulidProblem, ShardProblem: shardProblem,
 		NoShard: noShard, NoULID: noULID},
 }
 

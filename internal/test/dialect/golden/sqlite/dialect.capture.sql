@@ -75,6 +75,9 @@ CREATE TABLE IF NOT EXISTS "rowfeed_changes_<feed>" (
   changed_at INTEGER NOT NULL DEFAULT (CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000)
 )
 
+-- name: delete_row
+DELETE FROM "items_<feed>" WHERE :key
+
 -- name: deleted_index
 CREATE INDEX IF NOT EXISTS "rowfeed_<feed>_deleted" ON "rowfeed_positions_<feed>" (feed_sync_id) WHERE deleted = 1
 
@@ -197,6 +200,12 @@ INSERT INTO "rowfeed_changes_<feed>" ("id")
 
 -- name: record (composite_key_feed)
 INSERT INTO "rowfeed_changes_<feed>" ("key_kind", "id")
+
+-- name: record_delete
+INSERT INTO "rowfeed_changes_<feed>" ("id") VALUES (:key)
+
+-- name: record_delete (composite_key_feed)
+INSERT INTO "rowfeed_changes_<feed>" ("key_kind", "id") VALUES (:key)
 
 -- name: record_inserts
 CREATE TRIGGER "rowfeed_<feed>_insert" AFTER INSERT ON "items_<feed>"

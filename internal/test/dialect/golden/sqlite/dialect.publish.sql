@@ -223,7 +223,21 @@ CROSS JOIN "rowfeed_changes_<feed>" c ON c.seq = j.seq
 :offset + j.place, j.shard, ((j.shard + 1) * 4 - 1) / 4
 
 -- name: backlog
-SELECT :count, COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - :since :oldest), 0)
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_<feed>" LIMIT :limit) x),
+  COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_<feed>" ORDER BY seq LIMIT 1), 0)
+
+-- name: backlog (column_capture_feed)
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_<feed>" LIMIT :limit) x) + (SELECT count(*) FROM (SELECT 1 FROM "items_<feed>" WHERE feed_sync_id IS NULL LIMIT :limit) y),
+  COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_<feed>" ORDER BY seq LIMIT 1), 0)
+
+-- name: backlog_of_outbox
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_<feed>" LIMIT :limit) x),
+  COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_<feed>" ORDER BY order_sequence LIMIT 1), 0)
+
+-- name: backlog_of_shard
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_<feed>" LIMIT :limit) x),
+  COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_<feed>"
+    WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)
 
 -- name: begin_write
 UPDATE :sequences SET version = version WHERE 0

@@ -12,9 +12,3 @@ SELECT time_ms, ulid_high, ulid_low, witness, CAST(ROUND((julianday('now') - 244
 INSERT INTO "rowfeed_shards" (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (:feed, :shard, 0, 0, 0, '')
 ON CONFLICT (feed, shard) DO NOTHING
 
--- name: unless_placed
-WHERE true ON CONFLICT ("id") DO NOTHING
-
--- name: unless_placed (composite_key_feed)
-WHERE true ON CONFLICT ("key_kind", "id") DO NOTHING
-

@@ -156,12 +156,11 @@ UPDATE "rowfeed_leases" SET epoch = ?, acquired_at = CAST(ROUND((julianday('now'
 
 -- status
 SELECT s.value, s.updated_at, COALESCE(s.term, 0), (SELECT max(ended_at) FROM "rowfeed_terms" t WHERE t.feed = s.name) FROM "rowfeed_sequences" s WHERE s.name = ?
-SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT 1000000) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT ?) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 SELECT count(*) FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL
 SELECT file FROM pragma_database_list WHERE name = 'main'
 SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "rowfeed_cursors" WHERE 1 = 1 AND feed = ? ORDER BY consumer, feed, shard
 SELECT consumer, feed, shard_count, paused FROM "rowfeed_consumers" WHERE 1 = 1 AND feed = ?
-SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_kv" LIMIT 10) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - changed_at FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1), 0)
 
 -- verify
 

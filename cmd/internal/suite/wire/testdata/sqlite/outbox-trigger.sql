@@ -38,7 +38,7 @@ UPDATE "rowfeed_shards" SET time_ms = ?, ulid_high = ?, ulid_low = ?, witness = 
 UPDATE "rowfeed_shards" SET live_from = ? WHERE feed = ? AND shard = ?
 UPDATE "rowfeed_shards" SET filled_by = ? WHERE feed = ? AND shard = ? AND filled_by = 0
 UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
-INSERT INTO "rowfeed_feed_kv" (shard, ulid, "id") SELECT x.shard, unhex(printf('%016x%016x', (x.live - 1) * 65536 + 1, 16777216 + x.n)), x.k0 FROM (SELECT t."v" AS shard, s.live_from AS live, s.filled_by AS first_run, t."id" AS k0, row_number() OVER (ORDER BY t."id" COLLATE "BINARY") AS n FROM "kv" t JOIN "rowfeed_shards" s ON s.feed = ? AND s.shard = t."v" AND s.live_from > 0 AND s.filled_by > 0 LEFT JOIN "rowfeed_feed_kv" g ON g."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_outbox_kv") c ON c."id" = t."id" WHERE 1 = 1 AND g."id" IS NULL AND c."id" IS NULL) x WHERE true ON CONFLICT ("id") DO NOTHING
+INSERT INTO "rowfeed_feed_kv" (shard, ulid, "id") SELECT x.shard, unhex(printf('%016x%016x', (x.live - 1) * 65536 + ?, ? + x.n)), x.k0 FROM (SELECT t."v" AS shard, s.live_from AS live, s.filled_by AS first_run, t."id" AS k0, row_number() OVER (ORDER BY t."id" COLLATE "BINARY") AS n FROM "kv" t JOIN "rowfeed_shards" s ON s.feed = ? AND s.shard = t."v" AND s.live_from > 0 AND s.filled_by > 0 LEFT JOIN "rowfeed_feed_kv" g ON g."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_outbox_kv") c ON c."id" = t."id" WHERE 1 = 1 AND g."id" IS NULL AND c."id" IS NULL) x WHERE true ON CONFLICT ("id") DO NOTHING
 
 -- add it again, list the feeds, describe it
 SELECT shard FROM "rowfeed_shards" WHERE feed = ? ORDER BY shard LIMIT ?
@@ -153,11 +153,10 @@ UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer
 
 -- status
 SELECT s.shard, (SELECT +g."ulid" FROM "rowfeed_feed_kv" g WHERE g."shard" = s.shard ORDER BY g."ulid" DESC LIMIT 1) FROM "rowfeed_shards" s WHERE s.feed = ? ORDER BY s.shard LIMIT ?
-SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_kv" LIMIT 1000000) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_kv" ORDER BY order_sequence LIMIT 1), 0)
+SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_kv" LIMIT ?) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_kv" ORDER BY order_sequence LIMIT 1), 0)
 SELECT file FROM pragma_database_list WHERE name = 'main'
 SELECT consumer, feed, shard, shard_count, value, generation, epoch, paused, aside, updated_at, version, target, failure, failing_since, attempts, next_try FROM "rowfeed_cursors" WHERE 1 = 1 AND feed = ? ORDER BY consumer, feed, shard
 SELECT consumer, feed, shard_count, paused FROM "rowfeed_consumers" WHERE 1 = 1 AND feed = ?
-SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_kv" LIMIT 10) x), COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_kv" ORDER BY order_sequence LIMIT 1), 0)
 
 -- who has the shards
 
