@@ -84,7 +84,28 @@ func (i installation) AdoptDatabase(ctx context.Context) (bool, error) {
 	return i.feed.Identity.AdoptDatabase(ctx)
 }
 
+func (i installation) Adoption(ctx context.Context) (*admin.Adoption, error) {
+	r := i.catalog.Record.Load()
+	a := &admin.Adoption{Continues: r.Left.Continues()}
+	if r.Left != nil {
+		a.Head, a.Restart = r.Left.Head, r.Left.Why
+	}
+	var err error
+	if a.Unadopted, err = install.Unadopted(ctx, i.catalog.Store, r); err != nil {
+		err = i.catalog.Fail("read the cursors of before", err)
+	}
+	return a, err
+}
+
 func (i installation) Retention() feedtype.Retention { return i.catalog.Record.Load().Retain }
+
+func (i installation) AddFence(ctx context.Context) error {
+	return (&install.Database{Store: i.catalog.Store}).AddFence(ctx, i.catalog)
+}
+
+func (i installation) TakeOver(ctx context.Context, fence bool) (bool, error) {
+	return i.feed.Upgrader.TakeOver(ctx, fence)
+}
 
 func (i installation) SetRetention(ctx context.Context, to feedtype.Retention) error {
 	return (&install.Database{Store: i.catalog.Store}).SetRetention(ctx, i.catalog, to)

@@ -44,6 +44,8 @@ const (
 type (
 	// FeedSpec holds the settings of a new feed.
 	FeedSpec = feedtype.FeedSpec
+	// DropPlan is what dropping a feed does to its readers, and to the tables that it was adopted from.
+	DropPlan = feedtype.DropPlan
 	// Capture is how a feed's changes are captured.
 	Capture = feedtype.Capture
 	// MigrationStatus is one version of rowfeed's own tables, applied or not.
@@ -162,6 +164,7 @@ const (
 	ReadOnly          = feedtype.ReadOnly
 	NotConsistent     = feedtype.NotConsistent
 	Sharding          = feedtype.Sharding
+	OtherPart         = feedtype.OtherPart
 	Filling           = feedtype.Filling
 	LeaseTaken        = feedtype.LeaseTaken
 	LeaseLost         = feedtype.LeaseLost

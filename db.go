@@ -3,6 +3,8 @@ package rowfeed
 import (
 	"context"
 	"database/sql"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -116,6 +118,13 @@ func (db *DB) known(name string) *Feed {
 	return db.feeds[name]
 }
 
+// allKnown returns the feeds that this DB has been asked for.
+func (db *DB) allKnown() []*Feed {
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	return slices.Collect(maps.Values(db.feeds))
+}
+
 // remember returns the only Feed of its name of this DB: the one that it already has, or else f.
 func (db *DB) remember(f *Feed) *Feed {
 	db.mu.Lock()
@@ -160,11 +169,29 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 }
 
 // DropFeed removes a feed's triggers and tables. The source table is then as it was before AddFeed. The feed's name
-// and generation are kept, so that a later feed of the same name refuses old cursors. A second call does nothing.
+// and generation are kept, so that a later feed of the same name refuses old cursors. If the feed adopted the positions
+// in its table's rows, they stay there, and a later feed that adopts them continues this one as far as PreviewDrop
+// says.
+// A second call does nothing.
 func (db *DB) DropFeed(ctx context.Context, name string) error {
-	err := (&install.Database{Store: db.store}).Drop(ctx, name)
+	_, err := (&install.Database{Store: db.store}).Drop(ctx, name, false)
 	db.forget(name)
 	return err
+}
+
+// HandBackFeed is DropFeed for a feed that was adopted, and returns what it has written. It writes the feed's highest
+// position into the row of FeedSpec.AdoptSequence, and the positions of consumers into their rows of
+// FeedSpec.AdoptCursors, so that the former publisher and readers go on. Rows that were republished or unpublished get
+// NULL as their position. HandBackFeed can be repeated, also after DropFeed.
+func (db *DB) HandBackFeed(ctx context.Context, name string) (*feedtype.DropPlan, error) {
+	plan, err := (&install.Database{Store: db.store}).Drop(ctx, name, true)
+	db.forget(name)
+	return plan, err
+}
+
+// PreviewDrop returns what DropFeed, or with handBack HandBackFeed, would do now. It changes nothing.
+func (db *DB) PreviewDrop(ctx context.Context, name string, handBack bool) (*feedtype.DropPlan, error) {
+	return (&install.Database{Store: db.store}).PreviewDrop(ctx, name, handBack)
 }
 
 // Migrate creates rowfeed's tables or upgrades them to the newest version. It returns the versions that it applied.

@@ -21,6 +21,7 @@ type Feed struct {
 	catalog *catalog.Feed
 
 	kinds     map[string]kind // by mode
+	elsewhere kind            // of a feed whose positions another publisher gives
 	reader    *read.Reader
 	publisher *publish.Publisher
 	recorder  *publish.Recorder
@@ -36,7 +37,8 @@ func (f *Feed) Name() string { return f.catalog.Name }
 // Mode returns how the feed's positions are assigned: ModeSequence, ModeBlocking or ModeOutbox.
 func (f *Feed) Mode() string { return f.catalog.Record.Load().Mode }
 
-// State returns "creating", "filling", "sharding" or "active", as last read.
+// State returns "creating", "filling", "sharding" or "active", as last read; "elsewhere" if the feed is active and
+// another publisher gives its positions.
 func (f *Feed) State() string { return f.catalog.Record.Load().State }
 
 // Capture returns how the feed's changes are captured.

@@ -3,6 +3,7 @@ package rowfeed
 import (
 	"context"
 
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/gap"
 	"github.com/rowfeed/rowfeed/internal/history"
@@ -52,6 +53,8 @@ func (db *DB) newFeed(name string) *Feed {
 		ModeOutbox:   {ulidfeed.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
 	}
 
+	f.elsewhere = kind{f.kinds[ModeSequence].Pager, &publish.Elsewhere{Feed: c}}
+
 	f.installed = install.New(c, f.recorder, outbox, f.publisher.SetProblems)
 	f.publisher.Keeper = f.installed
 	f.inspector = &operate.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
@@ -63,6 +66,9 @@ func (db *DB) newFeed(name string) *Feed {
 // record.
 func (f *Feed) kind() (kind, error) {
 	r := f.catalog.Record.Load()
+	if r.PublishedElsewhere {
+		return f.elsewhere, r.Unreadable
+	}
 	return f.kinds[r.Mode], r.Unreadable
 }
 
@@ -77,6 +83,16 @@ func (w waitingFeeds) FirstWaiting(feed string) string {
 		}
 	}
 	return ""
+}
+
+// Elsewhere implements watch.Feeds.
+func (w waitingFeeds) Elsewhere() (all []*dialect.Feed) {
+	for _, f := range w.db.allKnown() {
+		if feed := f.catalog.DialectFeed(); feed.Elsewhere != nil {
+			all = append(all, feed)
+		}
+	}
+	return all
 }
 
 // ShardsWithRecords implements watch.Feeds. It finds nothing in a process that does not publish, because such a process

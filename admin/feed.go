@@ -67,11 +67,11 @@ type Installation interface {
 	// what was wrong. Changes made while triggers were missing are lost to it: Check finds some of them. Keys of
 	// rows that came or went with partitions are recorded.
 	Upgrade(ctx context.Context) (mended []string, err error)
-	// Reshard changes the number of data shards, and returns whether it was another number before. It begins a new
-	// generation: earlier cursors are refused with the code GenerationChanged. Writers, publishers and readers of the
-	// whole feed continue. Requests for a part are answered with the code Sharding until every key has its shard. If
-	// Reshard fails, call it again with the same number. progress may be nil; it is called with the number of keys that
-	// this call has read.
+	// Reshard changes the number of data shards, and returns whether it was another number before. Writers,
+	// publishers and readers of the whole feed continue, and keep their cursors. Earlier cursors of parts are refused
+	// with the code OtherPart; consumers with several shards go on from the lowest of theirs. Requests for a part are
+	// answered with the code Sharding until every key has its shard. If Reshard fails, call it again with the same
+	// number. progress may be nil; it is called with the number of keys that this call has read.
 	Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error)
 	// BackFill gives places to the rows of a feed with an outbox that have neither a record nor a place, and returns
 	// how many. They get ULIDs below all ULIDs that their shard has given, in batches in key order. Their times are
@@ -79,8 +79,17 @@ type Installation interface {
 	// it. While it runs, cursors below the live part are refused with the code Filling. If it fails, call it again.
 	// progress may be nil; it is called with the number of rows placed.
 	BackFill(ctx context.Context, progress func(rows int64)) (placed int64, err error)
+	// AddFence gives a feed with capture "column" a fence (see FeedSpec.Fence). Call Upgrade afterwards, which makes
+	// its triggers.
+	AddFence(ctx context.Context) error
+	// TakeOver lets rowfeed give the positions of a feed with FeedSpec.PublishedElsewhere, above those that its own
+	// publisher has given, and returns whether that is a change. Cursors stay valid. With fence it makes a fence
+	// first, which refuses that publisher; without, stop it before. If TakeOver fails, call it again.
+	TakeOver(ctx context.Context, fence bool) (changed bool, err error)
 	// SetRetention changes how long the entries of a feed with an outbox are kept. Publishers follow within a minute.
 	SetRetention(ctx context.Context, to feedtype.Retention) error
+	// Adoption returns what became of the cursors from before the feed was added.
+	Adoption(ctx context.Context) (*Adoption, error)
 	// Retention returns how long entries are kept, as this process last read it.
 	Retention() feedtype.Retention
 	// Bump gives the feed a new generation, and returns it: the database's time in seconds, or one more than before if
@@ -92,6 +101,19 @@ type Installation interface {
 	// before. Positions and cursors stay. It is for a database that has moved with all its commits. For a sequence feed
 	// it does nothing.
 	AdoptDatabase(ctx context.Context) (changed bool, err error)
+}
+
+// Adoption is what became of the cursors from before a feed was added.
+type Adoption struct {
+	// Continues says that the feed continues a dropped one of its name, whose highest position was Head. Earlier
+	// cursors stay valid. Restart says why they are refused. It is empty if the feed continues, or if no dropped feed
+	// has left positions in the table's rows.
+	Continues bool
+	Head      int64
+	Restart   string
+	// Unadopted has one sentence for each consumer whose stored cursor the feed does not go on from, with the command
+	// that changes this.
+	Unadopted []string
 }
 
 // Grantor lets logins of the database use a feed.

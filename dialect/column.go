@@ -10,10 +10,23 @@ import (
 )
 
 func (f *Feed) keptColumns() []string {
-	if !f.InRows() {
+	switch {
+	case !f.InRows():
 		return nil
+	case f.OwnShard != "":
+		return []string{PositionColumn}
 	}
 	return []string{PositionColumn, ShardColumn}
+}
+
+// hiddenColumns are those that rowfeed writes. An adopted table can have a column of its own that is named like the
+// column for shards.
+func (f *Feed) hiddenColumns() []string {
+	kept := f.keptColumns()
+	if len(kept) > 1 && !f.Sharded() && !slices.Contains(f.Added, ShardColumn) {
+		return kept[:1]
+	}
+	return kept
 }
 
 // FindColumn returns the column of this name, compared as the database compares names. It is nil if the table has no
@@ -55,14 +68,23 @@ func (c *Column) ShardProblem(dataShards int) string {
 	return ""
 }
 
-// Delivered returns the table's columns without those of capture "column": an entry has fields for its position
-// and shard.
+// Delivered returns the table's columns without those that capture "column" writes: an entry has fields for its
+// position and shard.
 func (f *Feed) Delivered(t *Table) []Column {
 	return slices.DeleteFunc(slices.Clone(t.Columns), func(c Column) bool {
-		return slices.ContainsFunc(f.keptColumns(), func(name string) bool {
+		return slices.ContainsFunc(f.hiddenColumns(), func(name string) bool {
 			return c.Name == name || t.AnyCase && strings.EqualFold(c.Name, name)
 		})
 	})
+}
+
+// Fenced tells whether triggers of the source refuse positions that the feed's publisher does not give.
+func (f *Feed) Fenced() bool { return f.Fence && f.InRows() }
+
+// FenceText is the error of a statement that such a trigger refuses. MySQL and MariaDB accept up to 128 characters, and
+// a feed's name has up to 39.
+func (f *Feed) FenceText() string {
+	return "rowfeed: only feed " + f.Name + " sets feed_sync_id. Stop your own publisher; writers set it to NULL."
 }
 
 // MissingColumns returns the names of the columns that FeedUp has to add to the user's table.
@@ -80,7 +102,11 @@ func (f *Feed) RowProblems(t *Table, indexes ...string) []string {
 		return problems
 	}
 	if c := t.FindColumn(PositionColumn); c != nil && c.PositionProblem() != "" {
-		problems = append(problems, fmt.Sprintf("column %s of table %s %s", c.Name, t.Name, c.PositionProblem()))
+		problem := fmt.Sprintf("column %s of table %s %s", c.Name, t.Name, c.PositionProblem())
+		if c.FitPosition != "" {
+			problem += "; run `" + c.FitPosition + "`"
+		}
+		problems = append(problems, problem)
 	}
 	for _, name := range indexes {
 		if !slices.Contains(t.Indexes, name) {

@@ -47,6 +47,8 @@ type Dialect struct {
 	Copies     Copies     // otherwise no copy of a table writes into the feed
 	Renames    Renames    // otherwise a table that is gone is gone
 	Roles      Roles      // otherwise ErrUnsupported
+	Fences     bool       // it can refuse positions that no publisher gives: see [Feed].Fence; otherwise ErrUnsupported
+	OwnShards  bool       // a column of the source can hold data shards: see [Feed].OwnShard; otherwise ErrUnsupported
 	Sessions   Sessions   // otherwise no holder is known, and ErrUnsupported for ending one
 }
 

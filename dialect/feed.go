@@ -19,8 +19,11 @@ func (n Names) Table(base string) feedtype.TableName {
 	return feedtype.TableName{Schema: n.Schema, Name: n.Prefix + base}
 }
 
-// StateActive is the value of feeds.state for a feed that is ready.
-const StateActive = "active"
+// Values of feeds.state.
+const (
+	StateActive    = "active"    // the feed is ready
+	StateElsewhere = "elsewhere" // the feed is ready, and a publisher that is not rowfeed's gives its positions
+)
 
 // Column is one column of a source table.
 type Column struct {
@@ -52,6 +55,9 @@ type Column struct {
 	// NoPosition says why a column named feed_sync_id cannot hold positions, and what to do. It is empty if the
 	// column can.
 	NoPosition string `json:"-"`
+	// FitPosition are the statements that make the column fit to hold positions. It is empty if NoPosition is no matter
+	// of a statement that keeps the column as it is.
+	FitPosition string `json:"-"`
 	// Generated says that the database computes the column's values.
 	Generated bool `json:"-"`
 	// Virtual says that the value is computed at each read. Triggers see NULL instead.
@@ -193,11 +199,20 @@ type Feed struct {
 	Primary bool
 	// Added are the columns that rowfeed added to the source, with capture "column".
 	Added []string
+	// Fence says that triggers of the source refuse a position that the feed's publisher does not give, with capture
+	// "column".
+	Fence bool
+	// Elsewhere is the row of a sequence that a publisher which is not rowfeed's advances, with capture "column". It is
+	// nil if rowfeed gives the positions.
+	Elsewhere *SequenceRow
 	// DataShards is the number of data shards; 0 means 1.
 	DataShards int
 	// ULIDs are the columns of ULID and shard in the table that [Feed.ULIDTable] names. In blocking mode writers
 	// insert them with their rows. Nil if a publisher gives positions from a sequence.
 	ULIDs *ULIDColumns
+	// OwnShard is the source's column that holds a row's data shard, which only the table's owner writes. If it is
+	// empty, publishers compute data shards from keys.
+	OwnShard string
 	// RecordShard is the source's column that holds the outbox shard of a row, for the records of triggers and
 	// of back-fill. If it is empty, they are in shard 0.
 	RecordShard string
@@ -206,6 +221,12 @@ type Feed struct {
 	Outbox bool
 
 	kept *keep // see Keep
+}
+
+// SequenceRow is a row of a table of sequences that is not rowfeed's. The table has the columns name and value.
+type SequenceRow struct {
+	Table feedtype.TableName
+	Name  string
 }
 
 // ULIDColumns are the columns with a row's ULID and its shard. Both together are unique.

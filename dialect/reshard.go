@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"strings"
+
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // Placing changes the positions that rows hold, and the data shards of keys.
@@ -26,6 +28,10 @@ type Placing interface {
 	// into the source, and skips rows that other transactions have locked. Each given shard must differ from
 	// the present one.
 	SetShards(ctx context.Context, tx Querier, f *Feed, rows bool, places []Sharded) (int64, error)
+	// CloseChanges keeps writers and publishers out of the feed's table of changes until FeedDown has removed it, and
+	// returns the name that the table has now. It waits for transactions that have written to the table. It can be
+	// repeated.
+	CloseChanges(ctx context.Context, q Querier, f *Feed) (feedtype.TableName, error)
 	// BucketIndex returns the statements that make the index by bucket on the feed's table of positions if the
 	// feed needs it ([Feed.ByBucket]), or remove it if the feed does not. There are none if nothing is to be
 	// changed.
@@ -44,6 +50,9 @@ type PlaceKey struct {
 	Position *int64 // nil for a row that waits for a position
 	Shard    *int64
 	Bucket   *int64 // nil for a row of the source, which has no bucket
+	// Own is the data shard that the key's row holds in [Feed].OwnShard, or NoShard. It is nil without such a row or
+	// column.
+	Own *int64
 }
 
 // WalkKeys reads up to limit keys of a feed, in key order, with their positions. It begins above the key after,
@@ -51,7 +60,15 @@ type PlaceKey struct {
 // locks nothing.
 func WalkKeys(ctx context.Context, q Querier, s *Syntax, f *Feed, rows bool, after []any,
 	limit int) ([]PlaceKey, error) {
-	walked, bucket := *f, "NULL"
+	walked, shard, bucket, own := *f, "t."+ShardColumn, "NULL", "NULL"
+	switch {
+	case f.OwnShard != "" && rows:
+		shard = f.shardOfRow(s, "t")
+		own = shard
+	case f.OwnShard != "":
+		own = "(SELECT min(" + f.shardOfRow(s, "r") + ") FROM " + Qualified(s, f.Source) + " r WHERE " +
+			SourceJoin(s, f, "r", "t") + ")"
+	}
 	if !rows {
 		bucket = "t.bucket"
 		walked.Source, walked.Key = f.Positions(), make([]Column, len(f.Key))
@@ -62,8 +79,11 @@ func WalkKeys(ctx context.Context, q Querier, s *Syntax, f *Feed, rows bool, aft
 	}
 	b := NewBuilder(s)
 	ordered := OrderedKey(s, &walked, "t")
-	query := "SELECT t." + PositionColumn + ", t." + ShardColumn + ", " + bucket + ", " +
-		strings.Join(keyValues(s, walked.Key, KeyRefs(s, &walked, "t")), ", ") +
+	query := "SELECT t." + PositionColumn + ", " + shard + ", " + bucket + ", "
+	if f.OwnShard != "" {
+		query += own + ", "
+	}
+	query += strings.Join(keyValues(s, walked.Key, KeyRefs(s, &walked, "t")), ", ") +
 		" FROM " + Qualified(s, walked.Source) + " t"
 	if after != nil {
 		query += " WHERE " + CompareKey(s, b, &walked, ordered, after, ">", ">")
@@ -72,7 +92,11 @@ func WalkKeys(ctx context.Context, q Querier, s *Syntax, f *Feed, rows bool, aft
 	return QueryAll(ctx, q, query, b.Args(), func(rows Rows) (PlaceKey, error) {
 		var k PlaceKey
 		var err error
-		k.Key, err = scanKey(rows, len(f.Key), &k.Position, &k.Shard, &k.Bucket)
+		before := []any{&k.Position, &k.Shard, &k.Bucket}
+		if f.OwnShard != "" {
+			before = append(before, &k.Own)
+		}
+		k.Key, err = scanKey(rows, len(f.Key), before...)
 		return k, err
 	})
 }

@@ -3,6 +3,7 @@ package dialect
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // maxBuckets is the maximum number of a feed's buckets. A page of a part merges one read for each bucket of the
@@ -11,8 +12,11 @@ const maxBuckets = 32
 
 // Bucket returns the bucket of a data shard, in which its positions are found. A feed has as many buckets as
 // data shards, but at most 32. Bucket i of n is the i-th of n equal parts of the data shards. So 2, 4, 8, 16 or
-// 32 readers read whole buckets, whatever the number of data shards.
+// 32 readers read whole buckets, whatever the number of data shards. The bucket of [NoShard] is -1.
 func Bucket(shard, dataShards int) int {
+	if shard < 0 {
+		return -1
+	}
 	return ((shard+1)*min(dataShards, maxBuckets) - 1) / dataShards
 }
 
@@ -22,8 +26,45 @@ func (f *Feed) Bucket(shard, div string) string {
 	if !f.Sharded() {
 		return "0"
 	}
-	return fmt.Sprintf("((%s + 1) * %d - 1) %s %d", shard, min(f.DataShards, maxBuckets), div, f.DataShards)
+	bucket := fmt.Sprintf("((%s + 1) * %d - 1) %s %d", shard, min(f.DataShards, maxBuckets), div, f.DataShards)
+	if f.OwnShard != "" {
+		return "CASE WHEN " + shard + " < 0 THEN -1 ELSE " + bucket + " END"
+	}
+	return bucket
 }
+
+// NoShard is the data shard of a key whose row holds none in [Feed].OwnShard, or has no row any more. It is outside of
+// every part. If rows hold their positions, the delete of such a key belongs to all parts: see [Feed.InPart].
+const NoShard = -1
+
+// shardOfRow returns an expression for the data shard that a row of the source holds in [Feed].OwnShard, or NoShard if
+// the value is none of the feed's data shards.
+func (f *Feed) shardOfRow(s *Syntax, row string) string {
+	if f.OwnShard == "" {
+		return strconv.Itoa(NoShard)
+	}
+	ref := Ref(s, row, f.OwnShard)
+	integer := ""
+	if s.IsInteger != nil {
+		integer = s.IsInteger(ref) + " AND "
+	}
+	return fmt.Sprintf("CASE WHEN %s%s >= 0 AND %s < %d THEN %s ELSE %d END", integer, ref, ref, f.DataShards, ref,
+		NoShard)
+}
+
+// InPart tells whether a row of a page belongs to the part that q asks for.
+func (f *Feed) InPart(r PageRow, q PageQuery) bool {
+	switch {
+	case q.To == 0:
+		return true
+	case r.Shard == NoShard && f.InRows():
+		return r.Hidden || r.Deleted && !r.Present
+	}
+	return r.Shard >= q.From && r.Shard < q.To
+}
+
+// KeyShards tells whether publishers compute data shards from keys, and write them.
+func (f *Feed) KeyShards() bool { return f.Sharded() && f.OwnShard == "" }
 
 // Sharded tells whether the feed has more than one data shard.
 func (f *Feed) Sharded() bool { return f.DataShards > 1 }

@@ -34,6 +34,9 @@ type Syntax struct {
 	// SkipLocked is a clause that makes a SELECT leave out rows that another transaction has locked. It is empty if the
 	// database has no row locks, or says that before the WHERE.
 	SkipLocked string
+	// IsInteger is a condition that a value is an integer. It is nil on databases where a column of an integer type
+	// holds nothing else.
+	IsInteger func(ref string) string
 	// Now is an expression for the database's own clock: an integer, microseconds since the Unix epoch. It depends
 	// neither on the session's time zone nor on the start of the transaction.
 	Now string

@@ -57,6 +57,8 @@ func elements(list string) (all []string) {
 // words are the words of statements about the feed:
 //
 //	{{source}} {{changes}} {{positions}} {{batch}} {{records}} {{places}}   its tables
+//	{{sequence}}              a table with the row of its sequence (name, value, term, updated_at), maybe among
+//	                          those of other feeds: see [Feed.sequence]
 //	{{object "insert"}}       the quoted name of one of its triggers or indexes
 //	{{routine "capture"}}     the name of one of its functions, with the schema
 //	{{feed}}                  its name, as a literal
@@ -84,6 +86,10 @@ func elements(list string) (all []string) {
 //	{{read_ulid "g"}}         the ULID as [Syntax].Value reads it
 //	{{declared_key}}          the key columns as rowfeed's tables declare them
 //	{{bucket "j.shard" "/"}}  the bucket of a data shard, given the operator that divides integers
+//	{{own_shard "t"}}         the data shard that a row of the source holds in its own column, or -1: [Feed].OwnShard
+//	{{shard_of_key "c"}}      the same of the row with the key of row c of one of rowfeed's tables; -1 without a row
+//	{{shard_of_row "t"}}      the data shard of a row: own_shard, or the one that a publisher has written into the row
+//	{{shard_name}}            the name of either column
 //
 // The dot is the feed itself, for {{if .Outbox}}.
 func (f *Feed) words(s *Syntax) template.FuncMap {
@@ -128,6 +134,7 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 			return EqualKeys(f, StoredRefs(s, f, own), numbered(s, f, alias))
 		},
 		"source":    func() string { return Qualified(s, f.Source) },
+		"sequence":  func() string { return f.sequence(s) },
 		"changes":   func() string { return Qualified(s, f.Changes()) },
 		"positions": func() string { return Qualified(s, f.Positions()) },
 		"batch":     func() string { return Qualified(s, f.Batch()) },
@@ -153,6 +160,23 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 		"same_key":   func(a, b string) string { return StoredJoin(s, f, a, b) },
 		"row_of":     func(src, own string) string { return SourceJoin(s, f, src, own) },
 		"bucket":     func(shard, div string) string { return f.Bucket(shard, div) },
+		"own_shard":  func(alias string) string { return f.shardOfRow(s, alias) },
+		"shard_of_key": func(alias string) string {
+			return "COALESCE((SELECT " + f.shardOfRow(s, "r") + " FROM " + Qualified(s, f.Source) + " r WHERE " +
+				SourceJoin(s, f, "r", alias) + " LIMIT 1), -1)"
+		},
+		"shard_of_row": func(alias string) string {
+			if f.OwnShard != "" {
+				return f.shardOfRow(s, alias)
+			}
+			return "COALESCE(" + alias + ".shard, 0)"
+		},
+		"shard_name": func() string {
+			if f.OwnShard != "" {
+				return s.Quote(f.OwnShard)
+			}
+			return ShardColumn
+		},
 		"declared_key": func() string {
 			decls := make([]string, len(f.Key))
 			for i, c := range f.Key {
@@ -162,6 +186,18 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 		},
 	})
 	return words
+}
+
+// sequence is rowfeed's table of sequences. While another publisher gives the positions it is a query for the row of
+// that publisher's sequence, which answers no row once rowfeed has taken over: what a statement shows then comes from
+// the record, or from no other state of the feed. Such positions have no term.
+func (f *Feed) sequence(s *Syntax) string {
+	if f.Elsewhere == nil {
+		return Qualified(s, f.Names.Table("sequences"))
+	}
+	return "(SELECT e.name, q.value, 0 AS term, 0 AS updated_at FROM " + Qualified(s, f.Names.Table("feeds")) +
+		" e JOIN " + Qualified(s, f.Elsewhere.Table) + " q ON q.name = " + s.Literal(f.Elsewhere.Name) +
+		" WHERE e.name = " + s.Literal(f.Name) + " AND e.state = " + s.Literal(StateElsewhere) + ")"
 }
 
 // valueWords are the words for what is read of an entry, and for ULIDs.

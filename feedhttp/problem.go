@@ -66,6 +66,7 @@ var kinds = map[feedtype.Code]struct {
 	feedtype.CursorAhead:       {http.StatusConflict, "Cursor is ahead of the feed", 0},
 	feedtype.HistoryLost:       {http.StatusConflict, "Reader has seen what the database has lost", 0},
 	feedtype.GenerationChanged: {http.StatusConflict, "Cursor is of another generation", 0},
+	feedtype.OtherPart:         {http.StatusConflict, "Cursor is of another part of the feed", 0},
 	feedtype.Conflict:          {http.StatusConflict, "Conflict", 0},
 	feedtype.TombstonesExpired: {http.StatusGone, "Cursor is older than the oldest kept delete", 0},
 	feedtype.EntriesExpired:    {http.StatusGone, "Cursor is older than the oldest kept entry", 0},

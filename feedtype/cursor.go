@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Cursor is what a consumer stores and sends back as After: [generation:]position[@start mark][[~head].term]. It needs
-// no escaping in a URL. It is opaque to consumers: only the feed that returned it may interpret it. Generation 1 is
-// left out, the start mark is dropped once the position has reached it, and the head is left out if the position or the
-// start mark is the head. "" and "0" are the beginning.
+// Cursor is what a consumer stores and sends back as After: [generation:]position[@start
+// mark][[~head].term][_from-to-of]. It needs no escaping in a URL. It is opaque to consumers: only the feed that
+// returned it may interpret it. Generation 1 is left out, the start mark is dropped once the position has reached it,
+// and the head is left out if the position or the start mark is the head. "" and "0" are the beginning.
 //
 // Head is the head of the feed when the newest page was read, and term is the term of that head. They tell a feed that
 // was set back, by a restored backup or a failover that lost commits, whether this consumer has read what was lost. A
 // cursor without a term is refused only if it is ahead of the feed. ULID feeds have no terms.
+//
+// From, to and of are those of CursorPart: a cursor that a part of the feed gave. All others are of the whole feed.
 //
 // Two more forms are requests rather than cursors. "now" is the head at the time of the fetch. "at:" with an RFC 3339
 // time is just below the lowest position published at or after that time. The feed replaces both by a cursor in its
@@ -61,6 +63,8 @@ type CursorState struct {
 	Mark       Position
 	Head       Position // the head that was read; zero without a Term
 	Term       Term     // of that head; 0 if the feed has no terms, or the cursor is older than they are
+	// Part is the part of the feed that the consumer has read. The zero value is the whole feed.
+	Part CursorPart
 	// Start says that the consumer begins here and has seen nothing, so it needs no deletes of earlier rows. A
 	// position that was found by its time is not a start, even if it is below every position.
 	Start bool
@@ -87,7 +91,47 @@ func (p CursorState) Cursor() Cursor {
 		}
 		s += "." + p.Term.String()
 	}
+	if p.Part != (CursorPart{}) {
+		s += fmt.Sprintf("_%d-%d-%d", p.Part.From, p.Part.To, p.Part.Of)
+	}
 	return Cursor(s)
+}
+
+// CursorPart is a part of a feed: the data shards From (inclusive) to To (exclusive) of Of data shards. A cursor of
+// the whole feed is valid for every part, whatever the number of data shards. The cursor of a part is valid for that
+// part and for parts of it, while the feed is divided into the same number of data shards.
+type CursorPart struct{ From, To, Of int }
+
+// Includes tells whether a reader that has read p has read all of q.
+func (p CursorPart) Includes(q CursorPart) bool {
+	return p == CursorPart{} || p.Of == q.Of && p.From <= q.From && q.To <= p.To
+}
+
+// String returns "the whole feed" or "data shards 0 to 255 of 1024".
+func (p CursorPart) String() string {
+	if p == (CursorPart{}) {
+		return "the whole feed"
+	}
+	return fmt.Sprintf("data shards %d to %d of %d", p.From, p.To-1, p.Of)
+}
+
+// parseCursorPart parses what a cursor has after '_'.
+func parseCursorPart(s string) (p CursorPart, err error) {
+	numbers := strings.Split(s, "-")
+	if len(numbers) != 3 {
+		return p, strconv.ErrSyntax
+	}
+	for i, to := range []*int{&p.From, &p.To, &p.Of} {
+		n, err := parseDecimal(numbers[i])
+		if err != nil || n > MaxDataShards {
+			return p, strconv.ErrRange
+		}
+		*to = int(n)
+	}
+	if p.From >= p.To || p.To > p.Of || p.To-p.From == p.Of {
+		return p, strconv.ErrRange
+	}
+	return p, nil
 }
 
 // Term identifies the states of a sequence feed that one publisher left one after the other. It is a random number of
@@ -129,6 +173,12 @@ func (c Cursor) State() (CursorState, error) {
 			return bad("the generation before ':' is no positive number")
 		}
 		rest = after
+	}
+	if before, part, ok := strings.Cut(rest, "_"); ok {
+		if p.Part, err = parseCursorPart(part); err != nil {
+			return bad("what is after '_' is no part of a feed")
+		}
+		rest = before
 	}
 	if before, term, ok := strings.Cut(rest, "."); ok {
 		if p.Term, err = parseTerm(term); err != nil {
@@ -215,7 +265,8 @@ func (to Cursor) Within(after Cursor, e Entry) (Cursor, error) {
 	if err != nil {
 		return "", fmt.Errorf("position %q: %w", e.Position, err)
 	}
-	p := CursorState{Generation: end.Generation, Position: position, Mark: end.Mark, Head: end.Head, Term: end.Term}
+	p := CursorState{Generation: end.Generation, Position: position, Mark: end.Mark, Head: end.Head, Term: end.Term,
+		Part: end.Part}
 	if from, err := after.State(); err == nil {
 		p.Mark = p.Mark.Max(from.Mark)
 		if from.Start {

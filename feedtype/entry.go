@@ -20,7 +20,7 @@ const (
 // Entry is one key at its position.
 type Entry struct {
 	Position string // a decimal int64 in sequence mode, else a ULID of 26 characters
-	Shard    int
+	Shard    int    // of the key; -1 if none is known: see FeedSpec.ShardColumn
 	Op       Op
 	// Generation is the generation of the feed. Feed, generation, stamp, shard and position identify an entry, even
 	// after the feed was created again.

@@ -11,6 +11,19 @@ import (
 // MaxDataShards is the maximum number of data shards of a feed, and of parts that a request divides it into.
 const MaxDataShards = 65_536
 
+// Undivided is the number of data shards into which the parts of a feed with one data shard are counted. Their pages
+// are read as pages of the whole feed, of which a server leaves out the keys of other parts. So a feed has the same
+// parts when it gets this number of data shards.
+const Undivided = 1024
+
+// Division returns the number of data shards of which the parts of a feed are made.
+func Division(dataShards int) int {
+	if dataShards <= 1 {
+		return Undivided
+	}
+	return dataShards
+}
+
 // Shards is the part of a feed that a request asks for. The zero value is the whole feed. Equal values ask for the
 // same part.
 type Shards struct {
@@ -22,8 +35,8 @@ type Shards struct {
 func One(shard int) Shards { return Shards{one: true, index: shard} }
 
 // Part is part i of n, with i from 0: a half-open range of the feed's data shards. For every n the parts 0 to n-1 are
-// the whole feed, and no two of them have a key in common. If n is greater than the number of data shards, some parts
-// are empty.
+// the whole feed, and no two of them have a key in common. A feed has at most as many parts as data shards, and 1024 if
+// it has only one.
 func Part(i, n int) Shards { return Shards{index: i, count: n} }
 
 // All tells whether s is the whole feed.
@@ -62,9 +75,9 @@ func (s Shards) String() string {
 	return fmt.Sprintf("shard %d of %d", s.index, s.count)
 }
 
-// Range returns the data shards of s as a half-open range, for a feed with dataShards data shards. Part(i, n) is
-// i*dataShards/n to (i+1)*dataShards/n, both rounded down. The error has the code InvalidRequest and names the
-// parameter, shard or shard_count.
+// Range returns the data shards of s as a half-open range, for a feed with dataShards data shards: those of Division
+// for a Part. Part(i, n) is i*dataShards/n to (i+1)*dataShards/n, both rounded down. The error has the code
+// InvalidRequest and names the parameter, shard or shard_count.
 func (s Shards) Range(dataShards int) (from, to int, err error) {
 	switch {
 	case s == Shards{}:
@@ -75,6 +88,9 @@ func (s Shards) Range(dataShards int) (from, to int, err error) {
 		return s.index, s.index + 1, nil
 	case s.count < 1 || s.count > MaxDataShards:
 		return 0, 0, Invalid("shard_count", "%d must be between 1 and %d", s.count, MaxDataShards)
+	case s.count > dataShards:
+		return 0, 0, Invalid("shard_count", "%d is more than the feed can be divided into, which is %d", s.count,
+			dataShards)
 	case s.index < 0 || s.index >= s.count:
 		return 0, 0, Invalid("shard", "%d is none of %d shards, which are 0 to %d", s.index, s.count, s.count-1)
 	}

@@ -123,7 +123,15 @@ for line in sys.stdin:
 func TestShardsRange(t *testing.T) {
 	for _, shards := range []int{1, 2, 7, 512, 1000, 1024, 4096, MaxDataShards} {
 		for _, n := range []int{1, 2, 3, 4, 5, 7, 31, 32, 33, 1000, shards - 1, shards, shards + 1, MaxDataShards} {
-			if n < 1 || n > MaxDataShards {
+			if n < 1 {
+				continue
+			}
+			if n > shards {
+				_, _, err := Part(0, n).Range(shards)
+				var e *Error
+				if !errors.As(err, &e) || e.Code != InvalidRequest || e.Param != "shard_count" {
+					t.Errorf("%d parts of %d shards: %v", n, shards, err)
+				}
 				continue
 			}
 			end := 0

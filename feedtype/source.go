@@ -52,8 +52,8 @@ type Info struct {
 	Columns    []Column `json:"columns"` // delivered
 	Base64     []string `json:"base64"`  // the binary columns of Columns and Key
 	DataShards int      `json:"data_shards"`
-	// ShardColumn is the column that determines the data shard. It is empty if the shard is computed from the whole
-	// key.
+	// ShardColumn is the column that determines the data shard: modulo DataShards if it is in the key, else as it is.
+	// It is empty if the shard is computed from the whole key.
 	ShardColumn string `json:"shard_column,omitempty"`
 	// PositionColumn is the table's own column that holds a row's ULID. It is empty if there is none.
 	PositionColumn string `json:"position_column,omitempty"`

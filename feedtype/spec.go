@@ -20,7 +20,7 @@ type FeedSpec struct {
 	// ModeBlocking.
 	Capture Capture
 	// Key names the columns of a unique index. Default: the primary key. To print a script without a server, give
-	// each column with its type: "id:bigint". The same holds for the columns that the modes blocking and outbox need.
+	// each column with its type: "id:bigint". The same holds for ShardColumn, PositionColumn and TimeColumn.
 	Key []string
 	// Columns are the delivered columns. Default: every column that the table has at the time of a fetch.
 	Columns []string
@@ -28,9 +28,10 @@ type FeedSpec struct {
 	// data shard, see [ShardOf]. 1024 is a good choice for a feed that is to be read in parallel. Changing the number
 	// later begins a new generation.
 	DataShards int
-	// ShardColumn is an integer column of the key that determines the data shard, modulo DataShards, instead of the
-	// checksum. With ModeBlocking see PositionColumn. With ModeOutbox it is any integer column: the shard of the
-	// records that triggers and the back-fill create. Without it their shard is 0.
+	// ShardColumn is an integer column that determines the data shard instead of the checksum. A column of the key does
+	// so modulo DataShards. Any other column must be NOT NULL, and its values are the data shards: 0 to DataShards - 1.
+	// Only the table's owner writes it. With ModeBlocking see PositionColumn. With ModeOutbox it is any integer column:
+	// the shard of the records that triggers and the back-fill create. Without it their shard is 0.
 	ShardColumn string
 	// TimeColumn, with ModeOutbox, is the column with the times of rows that the back-fill places before the live
 	// entries. See BackFill of package admin's Feed.
@@ -42,6 +43,15 @@ type FeedSpec struct {
 	// AcceptTriggers, with capture "column", accepts that triggers of the table fire when the publisher writes a
 	// row's position.
 	AcceptTriggers bool
+	// Fence, with capture "column", makes triggers on the table that refuse every value of feed_sync_id, except NULL,
+	// that the feed's publisher does not give. A former publisher that still runs then fails with an error that names
+	// rowfeed and the feed. Without them, rows that it gives positions can be missed by readers.
+	Fence bool
+	// PublishedElsewhere, with capture "column", says that a publisher of your own gives the positions, and goes on to
+	// do so: rowfeed serves the feed, and gives none. It implies Adopt and requires AdoptSequence, the row that this
+	// publisher advances in the transaction in which it gives positions: a page shows positions up to the committed
+	// value of the row. Deletes are not published.
+	PublishedElsewhere bool
 	// Adopt, with capture "column", keeps the positions in the table's own column feed_sync_id. The sequence begins
 	// at the highest of them.
 	Adopt bool

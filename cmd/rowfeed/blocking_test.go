@@ -37,6 +37,10 @@ func TestBlockingFeedFromAddToDrop(t *testing.T) {
 	for _, command := range []string{"feed list", "feed show ev", "status ev", "publish --once ev", "feed upgrade ev"} {
 		s.ok(command)
 	}
+	if r := s.ok("feed drop ev --dry-run"); !strings.Contains(r, "The ULIDs stay in the table's rows.") ||
+		strings.Contains(r, "positions are lost") {
+		t.Errorf("feed drop --dry-run: %s", r)
+	}
 	if r := s.ok("feed show ev"); !strings.Contains(r, "1 shard by shard: 0") ||
 		!strings.Contains(r, "position column") || strings.Contains(r, "DELETE") {
 		t.Errorf("feed show:\n%s", r)

@@ -89,10 +89,33 @@ func TestLaterAdoptionIsRefused(t *testing.T) {
 	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)",
 		"CREATE TABLE sequences (name TEXT, value INTEGER)", "INSERT INTO sequences VALUES ('own', 9)")
 	s.ok("init")
-	s.ok("feed add own --table own --capture column --adopt")
+	add := "feed add own --table own --capture column --adopt"
+	if r := s.run(strings.Fields(add + " --fence")...); r.code != cli.ExitDone ||
+		!strings.Contains(r.err, "will write into table own: feed_sync_id of rows in which it is NULL") {
+		t.Errorf("feed add --adopt: %q", r.err)
+	}
 	if got := s.fails(
 		cli.ExitFailed, "feed add own --table own --capture column --adopt --adopt-sequence sequences",
 	); !strings.Contains(got, `adopt-sequence is "", not "sequences"`) {
 		t.Errorf("feed add --adopt of an existing feed says %q", got)
+	}
+}
+
+// TestOwnPositionsAreNamed: a feed that does not keep the positions of a table with feed_sync_id gives new ones. The
+// command says that readers cannot continue from the former ones, and how to keep them.
+func TestOwnPositionsAreNamed(t *testing.T) {
+	s := newShell(t)
+	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)", createKV)
+	s.ok("init")
+	for line, want := range map[string]bool{
+		"feed add own --table own":                                true,
+		"feed add kv --table kv":                                  false,
+		"feed add kept --table own --capture column --adopt":      false,
+		"feed add events --table own --mode outbox --capture app": false,
+	} {
+		r := s.run(strings.Fields(line)...)
+		if r.code != cli.ExitDone || strings.Contains(r.err, "--capture column --adopt") != want {
+			t.Errorf("%s: %+v", line, r)
+		}
 	}
 }

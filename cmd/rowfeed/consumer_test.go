@@ -209,18 +209,18 @@ func TestConsumerCommandsSelectShards(t *testing.T) {
 	s.ok("publish --once")
 	s.consumeBy(2, 2)
 	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")
-	s.shows("consumer list mail",
-		`┌──────────┬──────┬────────┬──────────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
-│ consumer │ feed │ shard  │ cursor       │ behind │ state  │ dead letters │ moved                │ holder │
-├──────────┼──────┼────────┼──────────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
-│ mail     │ kv   │ 0 of 2 │ 3.9k3f2c7adq │ 0      │ ok     │            0 │ 2026-01-31T12:00:00Z │ -      │
-│ mail     │ kv   │ 1 of 2 │ 3.9k3f2c7adq │ 0      │ paused │            1 │ 2026-01-31T12:00:00Z │ -      │
-└──────────┴──────┴────────┴──────────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
-`)
+	s.shows("consumer list mail", `
+┌──────────┬──────┬────────┬────────────────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
+│ consumer │ feed │ shard  │ cursor             │ behind │ state  │ dead letters │ moved                │ holder │
+├──────────┼──────┼────────┼────────────────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
+│ mail     │ kv   │ 0 of 2 │ 3.9k3f2c7adq_0-4-8 │ 0      │ ok     │            0 │ 2026-01-31T12:00:00Z │ -      │
+│ mail     │ kv   │ 1 of 2 │ 3.9k3f2c7adq_4-8-8 │ 0      │ paused │            1 │ 2026-01-31T12:00:00Z │ -      │
+└──────────┴──────┴────────┴────────────────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
+`[1:])
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
 	for _, note := range []string{
 		`kv: consumer mail, shard 0 of 2, is 1 \(\S+\) behind, cursor "2"\n`,
-		`kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3\.\w+", paused, 1 dead letter\n`,
+		`kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3\.\w+_4-8-8", paused, 1 dead letter\n`,
 	} {
 		if out := s.ok("status"); !regexp.MustCompile(note).MatchString(out) {
 			t.Errorf("status does not say %s: %s", note, out)

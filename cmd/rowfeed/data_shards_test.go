@@ -13,19 +13,13 @@ func TestUpgradeChangesDataShards(t *testing.T) {
 	s := withFeed(t)
 	s.ok("publish --once")
 	out := s.ok("feed upgrade kv --data-shards 8")
-	for _, want := range []string{
-		"kv: from 1 to 8 data shards, a new generation: older cursors are refused",
-		"kv: 8 data shards, generation ", "consumers start at the beginning",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is not in: %s", want, out)
-		}
+	want := "kv: from 1 to 8 data shards: parts are not served until this is done\nkv: 8 data shards\n"
+	if out != want {
+		t.Errorf("printed %q, want %q", out, want)
 	}
 	s.prints("feed upgrade kv --data-shards 8", "kv: in order, nothing changed\n")
 	s.prints("feed upgrade kv", "kv: in order, nothing changed\n")
-	if out := s.fails(cli.ExitFailed, "fetch kv --after 1"); !strings.Contains(out, "generation") {
-		t.Errorf("a cursor of the old generation: %s", out)
-	}
+	s.ok("fetch kv --after 1")
 	if out := s.ok("fetch kv --shard 0 --shard-count 1"); !strings.Contains(out, `"more":false`) {
 		t.Errorf("a part: %s", out)
 	}
@@ -81,19 +75,21 @@ func TestUpgradeChangesDataShards(t *testing.T) {
 	s.ok("fetch kv --shard 1")
 }
 
-// TestAdoptionReportsKeptPositions: a feed that adopts positions records no rows.
+// TestAdoptionReportsKeptPositions: a feed that adopts positions records no rows. Without a fence, the command says
+// what the former publisher can do.
 func TestAdoptionReportsKeptPositions(t *testing.T) {
 	s := newShell(t)
 	s.sql("CREATE TABLE own (id INTEGER PRIMARY KEY, feed_sync_id INTEGER)", "INSERT INTO own VALUES (1, 1), (2, 2)")
 	s.ok("init")
-	s.prints("feed add own --table own --capture column --adopt --data-shards 8",
-		"own: follows table own by key (id), capture column, 8 data shards, keys given their shards\n")
-	s.ok("feed drop own")
-	if out := s.ok("feed add own --table own --capture column --adopt --data-shards 8 --json"); !strings.Contains(out,
-		`"rows": 0`) {
-		t.Errorf("feed add: %s", out)
+	add := "feed add own --table own --capture column --adopt "
+	if r := s.run(strings.Fields(add + "--data-shards 8")...); r.out !=
+		"own: follows table own by key (id), capture column, 8 data shards, keys given their shards\n" ||
+		!strings.Contains(r.err, "stop the former publisher") || !strings.Contains(r.err, "feed upgrade own --fence") {
+		t.Errorf("without a fence: %q, %q", r.out, r.err)
 	}
 	s.ok("feed drop own")
-	s.prints("feed add own --table own --capture column --adopt",
-		"own: follows table own by key (id), capture column, positions kept\n")
+	if r := s.run(strings.Fields(add + "--data-shards 8 --fence --json")...); !strings.Contains(r.out, `"rows": 0`) ||
+		!strings.HasSuffix(r.err, "cursors from before it was dropped stay valid\n") {
+		t.Errorf("added again: %q, %q", r.out, r.err)
+	}
 }

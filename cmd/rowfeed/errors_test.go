@@ -103,7 +103,7 @@ func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 			[]string{"--data-shards -5 is not between 1 and 65536", "Next: leave it out"}},
 		{"feed add new --table kv --data-shards many", cli.ExitUsage, []string{"--data-shards", "--help"}},
 		{"feed add new --table kv --data-shards 4 --shard-column v", cli.ExitFailed,
-			[]string{`"v" is not an integer column of the key (id)`, "Next:"}},
+			[]string{`its column "v" is `, "not an integer", "Next:"}},
 		{"fetch kv --shard -1", cli.ExitUsage, []string{"-1 is none of the feed's data shards"}},
 		{"fetch kv --shard 70000", cli.ExitUsage, []string{"70000 is none of the feed's data shards"}},
 		{"fetch kv --shard 1", cli.ExitUsage, []string{"shard", "1 is none of the feed's data shards"}},

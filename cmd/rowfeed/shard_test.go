@@ -27,12 +27,12 @@ func TestFeedIsReadByDataShard(t *testing.T) {
 	s.prints("fetch line --shard 1",
 		`{"position":"3","shard":1,"op":"upsert","key":{"orders":9,"n":1},"row":{"orders":9,"n":1}}
 {"position":"4","shard":1,"op":"upsert","key":{"orders":9,"n":2},"row":{"orders":9,"n":2}}
-{"cursor":"4.9k3f2c7adq","more":false,"base64":[]}
+{"cursor":"4.9k3f2c7adq_1-2-8","more":false,"base64":[]}
 `)
 	s.prints("fetch line --shard 1 --shard-count 2",
 		`{"position":"1","shard":7,"op":"upsert","key":{"orders":-1,"n":1},"row":{"orders":-1,"n":1}}
 {"position":"2","shard":4,"op":"upsert","key":{"orders":4,"n":1},"row":{"orders":4,"n":1}}
-{"cursor":"4.9k3f2c7adq","more":false,"base64":[]}
+{"cursor":"4.9k3f2c7adq_4-8-8","more":false,"base64":[]}
 `)
 	if out := s.ok("feed show line"); !strings.Contains(out, "8 data shards by orders") {
 		t.Errorf("show: %s", out)

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // for capture.sql
 	"errors"
@@ -52,7 +53,7 @@ func triggerNames(f *dialect.Feed) (names []string) {
 
 // triggers returns the feed's triggers as rowfeed makes them.
 func (d database) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error) {
-	if f.Capture != feedtype.CaptureTrigger {
+	if f.Capture != feedtype.CaptureTrigger && !f.Fenced() {
 		return nil, nil
 	}
 	changes, err := triggerTarget(f, t)
@@ -61,7 +62,11 @@ func (d database) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error)
 	}
 	args := dialect.Args{"changes": dialect.SQL(dialect.Qualified(syntax, changes))}
 	statements := []string{"capture_inserts", "capture_updates", "capture_deletes"}
-	if f.Outbox {
+	switch {
+	case f.Fenced():
+		statements = []string{"fence_inserts", "fence_updates"}
+		args["feed"], args["text"] = dialect.SQL(literal(f.Name)), dialect.SQL(literal(f.FenceText()))
+	case f.Outbox:
 		statements = []string{"record_inserts", "record_updates"}
 		args["shard"] = dialect.SQL(f.ShardOf(syntax, "NEW"))
 	}
@@ -79,14 +84,23 @@ func (d database) triggers(f *dialect.Feed, t *dialect.Table) ([]trigger, error)
 // events are what triggers fire on.
 var events = []string{"INSERT", "UPDATE", "DELETE"}
 
-// triggerTarget returns the table of changes, or the outbox, as a trigger has to name it. MySQL looks up a name
+// triggerTable is the table of rowfeed's that the feed's triggers name: the table of changes, the outbox, or the
+// publisher's list of keys, which a fence reads.
+func triggerTable(f *dialect.Feed) feedtype.TableName {
+	switch {
+	case f.Fenced():
+		return f.Batch()
+	case f.Outbox:
+		return f.Records()
+	}
+	return f.Changes()
+}
+
+// triggerTarget returns triggerTable as a trigger has to name it. MySQL looks up a name
 // without database in the trigger's database, not in the writer's. If both are in the same database, the name
 // has no database, so that a dump can be restored under another name.
 func triggerTarget(f *dialect.Feed, t *dialect.Table) (feedtype.TableName, error) {
-	changes := f.Changes()
-	if f.Outbox {
-		changes = f.Records()
-	}
+	changes := triggerTable(f)
 	switch {
 	case changes.Schema == t.Name.Schema:
 		changes.Schema = ""
@@ -184,10 +198,7 @@ func (d database) keyColumn(c dialect.Column) string {
 
 // FeedDown implements [dialect.Core].
 func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	steps := d.dropRowColumns(f, t)
-	if f.InRows() {
-		steps = append(steps, d.steps(f, "drop_batch")...)
-	}
+	var steps []dialect.Step
 	for _, event := range events {
 		for _, name := range namesOf(f, event) {
 			steps = append(steps, capture.Step(syntax, f, "drop_trigger", d.triggerName(f.Source.Schema, name)))
@@ -195,6 +206,10 @@ func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	}
 	if f.Outbox {
 		return append(steps, d.steps(f, "drop_outbox", "drop_places")...)
+	}
+	steps = append(steps, d.dropRowColumns(f, t)...)
+	if f.InRows() {
+		steps = append(steps, d.steps(f, "drop_batch", "drop_closed")...)
 	}
 	return append(steps, d.steps(f, "drop_changes", "drop_positions")...)
 }
@@ -254,10 +269,12 @@ func (d database) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	}
 	if !made {
 		columns := append([]string{"feed_sync_id"}, dialect.KeyRefs(syntax, f, "")...)
-		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool {
-			return strings.EqualFold(c.Name, dialect.ShardColumn)
-		}) {
-			columns = append(columns, dialect.ShardColumn)
+		shard := cmp.Or(f.OwnShard, dialect.ShardColumn)
+		if !slices.ContainsFunc(f.Key, func(c dialect.Column) bool { return strings.EqualFold(c.Name, shard) }) {
+			if f.OwnShard != "" {
+				shard = quote(shard)
+			}
+			columns = append(columns, shard)
 		}
 		columns = columns[:min(len(columns), maxIndexed)]
 		steps = append(steps, capture.Step(syntax, f, "row_index", dialect.Args{

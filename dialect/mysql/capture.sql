@@ -157,6 +157,34 @@ BEGIN
   END IF;
 END
 
+-- name: fence_inserts
+-- refuse a row inserted with a position that the publisher does not give
+CREATE TRIGGER :name AFTER INSERT ON :table FOR EACH ROW
+BEGIN
+  IF NEW.feed_sync_id IS NOT NULL THEN
+    {{template "fence"}}
+  END IF;
+END
+
+-- name: fence_updates
+-- refuse a position that the publisher does not give
+CREATE TRIGGER :name AFTER UPDATE ON :table FOR EACH ROW
+BEGIN
+  IF NEW.feed_sync_id IS NOT NULL AND NOT (NEW.feed_sync_id <=> OLD.feed_sync_id) THEN
+    {{template "fence"}}
+  END IF;
+END
+
+-- name: fence
+-- The publisher sets the variable, and puts keys into the table. A connection that it gives back to a pool after an
+-- error may keep the variable; the rollback has emptied the table. Other sessions do not read the table: in REPEATABLE
+-- READ they would lock its end, and the publisher would wait for them.
+IF NOT (@rowfeed_publisher <=> :feed) THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    ELSEIF (SELECT max(seq) FROM :changes) IS NULL THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    END IF;
+
 -- name: drop_left_trigger
 -- what a run that broke off may have left
 DROP TRIGGER IF EXISTS :name
@@ -182,6 +210,10 @@ DROP TABLE IF EXISTS {{records}}
 -- name: drop_places
 -- forget the places
 DROP TABLE IF EXISTS {{places}}
+
+-- name: drop_closed
+-- forget the changes that were closed
+DROP TABLE IF EXISTS {{table (print "closed_" .Name)}}
 
 -- name: drop_changes
 -- forget the changes that wait

@@ -38,11 +38,11 @@ func (d database) definers(
 // triggerNeeds returns the rights that a trigger needs. Both servers check TRIGGER and SELECT whenever the
 // trigger fires.
 func triggerNeeds(f *dialect.Feed, t *dialect.Table) []dialect.Right {
-	written := f.Changes()
-	if f.Outbox {
-		written = f.Records()
+	uses := dialect.May("INSERT", triggerTable(f))
+	if f.Fenced() {
+		uses.Privilege = "SELECT"
 	}
-	return []dialect.Right{dialect.May("INSERT", written), dialect.May("SELECT", t.Name),
+	return []dialect.Right{uses, dialect.May("SELECT", t.Name),
 		dialect.May("TRIGGER", t.Name)}
 }
 

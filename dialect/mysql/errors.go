@@ -23,6 +23,7 @@ func (e *serverError) Error() string { return e.message }
 const (
 	errLockWaitTimeout = 1205
 	errNoSuchTable     = 1146
+	errTableExists     = 1050
 	errNoSuchThread    = 1094
 	// MySQL, for a read of INNODB_TRX while any statement runs whose bytes are not valid text
 	errCannotShow = 3854

@@ -7,7 +7,7 @@
 
 -- name: head
 SELECT s.value, COALESCE(s.term, 0), f.generation, {{template "variables"}}
-FROM {{table "sequences"}} s JOIN {{table "feeds"}} f ON f.name = s.name
+FROM {{sequence}} s JOIN {{table "feeds"}} f ON f.name = s.name
 WHERE s.name = {{feed}}
 
 -- name: head_of_shard
@@ -71,12 +71,12 @@ SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
 -- order of their own index, and cut.
 {{template "begin_page" .}}
 LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
-  FROM {{positions}}
+  FROM {{positions}}{{if .OwnShard}} o{{end}}
   WHERE feed_sync_id > :after AND feed_sync_id <= :head :of_part
     AND {{template "not_old_tombstone"}}
   ORDER BY feed_sync_id LIMIT :limit) own
   UNION ALL SELECT * FROM (SELECT {{row_as_key "r"}}, r.feed_sync_id AS feed_sync_id,
-    COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+    {{shard_of_row "r"}} AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
   FROM {{source}} r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= :head :row_of_part
     AND NOT EXISTS (SELECT 1 FROM {{positions}} h
@@ -86,10 +86,14 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, de
 {{template "end_page" .}}
 
 -- name: of_part
-AND shard >= :from AND shard < :to
+-- A delete whose shard is not known any more belongs to all parts. A row that was inserted since gets a position of its
+-- own.
+{{if .OwnShard}}AND (shard >= :from AND shard < :to OR shard < 0 AND (hidden = 1 OR deleted = 1
+    AND NOT EXISTS (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "o"}})))
+{{- else}}AND shard >= :from AND shard < :to{{end}}
 
 -- name: row_of_part
-AND COALESCE(r.shard, 0) >= :from AND COALESCE(r.shard, 0) < :to
+AND {{shard_of_row "r"}} >= :from AND {{shard_of_row "r"}} < :to
 
 -- name: begin_page
 -- The text of a key is that of the table of positions: the row may spell it in another way. Key columns are never
@@ -98,7 +102,7 @@ SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signatur
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN {{one_of_row "t"}} IS NULL THEN 0 ELSE 1 END, {{values "p" "t"}}
 FROM {{table "feeds"}} f
-JOIN {{table "sequences"}} s ON s.name = f.name
+JOIN {{sequence}} s ON s.name = f.name
 
 -- name: end_page
 -- With statistics from a time when the source was empty, the planner would read the whole table for every page.

@@ -141,6 +141,9 @@ func (d database) AssignPositions(ctx context.Context, tx dialect.Querier, f *di
 			columns, shard, hides =
 				"seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]'", "j.shard", "j.kind = 2"
 		}
+		if f.OwnShard != "" {
+			shard = publishing.For(syntax, f, "own_shard_of_key").String()
+		}
 		args["base"], args["list"] = assigned.Base, dialect.SQL("'"+assigned.JSON()+"'")
 		args["columns"], args["hides"] = dialect.SQL(columns), dialect.SQL(hides)
 		args["shard"], args["bucket"] = dialect.SQL(shard), dialect.SQL(f.Bucket(shard, "DIV"))

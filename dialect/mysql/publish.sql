@@ -102,6 +102,20 @@ ON DUPLICATE KEY UPDATE
   feed_sync_id = IF({{positions}}.hidden = 1, {{positions}}.feed_sync_id, VALUES(feed_sync_id)),
   published_at = IF({{positions}}.hidden = 1, {{positions}}.published_at, VALUES(published_at)),
   deleted = VALUES(deleted)
+{{- if .OwnShard}},
+  bucket = IF({{template "shard_changes" .}}, VALUES(bucket), {{positions}}.bucket),
+  shard = IF({{template "shard_changes" .}}, VALUES(shard), {{positions}}.shard){{end}}
+
+-- name: shard_changes
+-- A key keeps the shard that it had first, whatever its row says later. A key without a shard gets one as soon as its
+-- row has one. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
+{{if .InRows}}{{positions}}.hidden = 0{{else}}{{positions}}.shard < 0{{end}}
+
+-- name: shard_changes_by_kind
+{{if .InRows}}({{positions}}.hidden = 0 OR j.kind <> 0){{else}}{{positions}}.shard < 0{{end}}
+
+-- name: own_shard_of_key
+{{own_shard "t"}}
 
 -- name: assign_positions
 -- The same for changes in many runs, or with data shards: their seqs are sent as a JSON list.
@@ -115,7 +129,11 @@ ON DUPLICATE KEY UPDATE
 ON DUPLICATE KEY UPDATE
   feed_sync_id = IF({{positions}}.hidden = 1 AND j.kind = 0, {{positions}}.feed_sync_id, VALUES(feed_sync_id)),
   published_at = IF({{positions}}.hidden = 1 AND j.kind = 0, {{positions}}.published_at, VALUES(published_at)),
-  deleted = VALUES(deleted), hidden = (j.kind = 2 OR {{positions}}.hidden = 1 AND j.kind <> 1)
+  deleted = VALUES(deleted),
+{{- if .OwnShard}}
+  bucket = IF({{template "shard_changes_by_kind" .}}, VALUES(bucket), {{positions}}.bucket),
+  shard = IF({{template "shard_changes_by_kind" .}}, VALUES(shard), {{positions}}.shard),
+{{- end}} hidden = (j.kind = 2 OR {{positions}}.hidden = 1 AND j.kind <> 1)
 
 -- name: assigned
 -- It is sorted only if two keys may be one by collation.

@@ -1,12 +1,14 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	_ "embed" // for rows.sql
 	"fmt"
 	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 //go:embed rows.sql
@@ -31,13 +33,13 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 	}
 	args["base"] = base
 	place := "place_rows"
-	if f.Sharded() {
+	if f.KeyShards() {
 		place = "place_sharded_rows"
 		if args["places"], err = d.shardsOfBatch(ctx, tx, f, shard); err != nil {
 			return 0, nil, err
 		}
 	}
-	if _, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, place), args); err != nil {
+	if err := d.placeBatch(ctx, tx, f, inRows.For(syntax, f, place), args); err != nil {
 		return 0, nil, err
 	}
 	if _, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, "clear_positions"), nil); err != nil {
@@ -54,6 +56,23 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 	}
 	_, err = dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, "empty_batch"), nil)
 	return int(n), last, err
+}
+
+// placeBatch gives positions to the rows whose keys are in batch_<feed>. If the feed has a fence, it is open meanwhile.
+func (d database) placeBatch(ctx context.Context, tx dialect.Querier, f *dialect.Feed, place dialect.Statement,
+	args dialect.Args) error {
+	move := func(statement string) error {
+		if !f.Fenced() {
+			return nil
+		}
+		_, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, statement), nil)
+		return err
+	}
+	err := move("open_fence")
+	if err == nil {
+		_, err = dialect.Exec(ctx, tx, syntax, place, args)
+	}
+	return cmp.Or(err, move("close_fence"))
 }
 
 // shardsOfBatch returns the keys in batch_<feed> as a JSON list of [seq, data shard].
@@ -98,6 +117,22 @@ func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.
 	}
 	reset["where"] = dialect.SQL(where)
 	return tx.Exec(ctx, dialect.NewBuilder(syntax).Fill(inRows.For(syntax, f, "reset_rows"), reset), args...)
+}
+
+// CloseChanges implements [dialect.Placing]. Each DDL statement commits, so no lock would last. A table of another name
+// gets no changes, and a publisher's statements do not find it.
+func (d database) CloseChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (feedtype.TableName, error) {
+	closed := f.Names.Table("closed_" + f.Name)
+	_, err := dialect.Exec(ctx, q, syntax, inRows.For(syntax, f, "close_changes"), nil)
+	if number, _ := dialect.CodeField(err, "Number"); number == errTableExists { // MySQL checks the new name first
+		if _, missing := d.Describe(ctx, q, f.Changes()); missing != nil {
+			err = missing
+		}
+	}
+	if d.Classify(err) == dialect.ClassUndefined {
+		err = nil // an earlier attempt has renamed it
+	}
+	return closed, err
 }
 
 // SetShards implements [dialect.Placing]. With rows, it first locks them.

@@ -43,6 +43,12 @@ STRAIGHT_JOIN {{batch}} b FORCE INDEX (PRIMARY) ON b.seq = j.seq
 STRAIGHT_JOIN {{source}} t {{template "lookup" .}}
 SET t.feed_sync_id = :base + j.place, t.shard = j.shard:keep
 
+-- name: open_fence
+SET @rowfeed_publisher = {{feed}}
+
+-- name: close_fence
+SET @rowfeed_publisher = NULL
+
 -- name: clear_positions
 -- The entry of a key in the table of positions is deleted, unless the key is hidden.
 DELETE p FROM {{batch}} b STRAIGHT_JOIN {{positions}} p FORCE INDEX (PRIMARY) ON {{same_key "b" "p"}} WHERE p.hidden = 0
@@ -56,6 +62,10 @@ DELETE FROM {{batch}} WHERE seq > 0
 
 -- name: reset_rows
 :update {{source}} t SET t.feed_sync_id = NULL:keep WHERE :where
+
+-- name: close_changes
+-- It waits for open transactions that have used the table.
+RENAME TABLE {{changes}} TO {{table (print "closed_" .Name)}}
 
 -- name: set_shards
 -- Keys are found by their positions in an index that begins with these, so only the entries to be written are read. A

@@ -229,8 +229,12 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		i := slices.IndexFunc(stale, func(x found) bool { return slices.Contains(tr.names[:], x.name) })
 		switch {
 		case i < 0:
-			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss are not recorded%s", t.Name,
-				tr.names[0], tr.event, unseen))
+			lost := "are not recorded"
+			if f.Fenced() {
+				lost = "may give rows positions that the publisher does not give"
+			}
+			problems = append(problems, fmt.Sprintf("table %s has no trigger %s: its %ss %s%s", t.Name,
+				tr.names[0], tr.event, lost, unseen))
 		case stale[i].table != t.Name.Name:
 			problems = append(problems, fmt.Sprintf("trigger %s is on table %s instead of %s", stale[i].name,
 				stale[i].table, t.Name.Name))

@@ -36,6 +36,9 @@ func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, err
 	if !f.Outbox {
 		steps = append(steps, d.rowColumns(f, t)...)
 	}
+	if f.Fenced() {
+		steps = append(steps, d.steps(f, "fence_function", "fence_inserts", "fence_updates")...)
+	}
 	if f.Capture != feedtype.CaptureTrigger {
 		return steps, nil
 	}
@@ -164,8 +167,11 @@ func (d database) NewPartitions(ctx context.Context, q dialect.Querier, f *diale
 	return found, err
 }
 
-// triggerNames is [dialect.Dialect].TriggerNames: the row trigger and the TRUNCATE trigger.
+// triggerNames is [dialect.Dialect].TriggerNames: the row trigger and the TRUNCATE trigger, or the fence.
 func triggerNames(f *dialect.Feed) []string {
+	if f.Fenced() {
+		return []string{f.Object("fence_insert"), f.Object("fence_update")}
+	}
 	return []string{f.Object("capture"), f.Object("truncate")}
 }
 
@@ -175,7 +181,11 @@ func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	if f.Outbox {
 		return d.steps(f, "drop_trigger", "drop_outbox", "drop_places")
 	}
-	return append(d.dropRowColumns(f, t),
+	var steps []dialect.Step
+	if f.Fenced() {
+		steps = d.steps(f, "drop_fence") // its triggers name a column
+	}
+	return append(append(steps, d.dropRowColumns(f, t)...),
 		d.steps(f, "drop_triggers", "drop_truncate", "drop_changes", "drop_positions")...)
 }
 

@@ -91,7 +91,8 @@ ALTER TABLE {{source}} ADD COLUMN IF NOT EXISTS shard integer NOT NULL DEFAULT 0
 -- pages are read in this order
 --
 -- CREATE INDEX reads the whole table, and keeps writers out meanwhile.
-CREATE INDEX IF NOT EXISTS {{object "row_position"}} ON {{source}} (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL
+CREATE INDEX IF NOT EXISTS {{object "row_position"}} ON {{source}} (feed_sync_id, {{shard_name}})
+  WHERE feed_sync_id IS NOT NULL
 
 -- name: row_waiting_index
 -- rows that wait are found here, in key order
@@ -159,6 +160,40 @@ BEGIN
   RETURN NULL;
 END
 $rowfeed$
+
+-- name: fence_function
+-- refuses positions that the publisher does not give
+CREATE OR REPLACE FUNCTION {{routine "fence"}}() RETURNS trigger LANGUAGE plpgsql AS $rowfeed$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = {{literal .FenceText}};
+END
+$rowfeed$
+
+-- name: fence_inserts
+-- refuse a row inserted with a position that the publisher does not give
+--
+-- After the row: a trigger before it may have set the position. The condition is part of the trigger, so that a writer
+-- that sets the position to NULL pays for no call. A transaction's setting ends with it, and with a savepoint.
+CREATE OR REPLACE TRIGGER {{object "fence_insert"}} AFTER INSERT ON {{source}} FOR EACH ROW
+WHEN (NEW.feed_sync_id IS NOT NULL AND {{template "not_publishing" .}})
+EXECUTE FUNCTION {{routine "fence"}}()
+
+-- name: fence_updates
+-- refuse a position that the publisher does not give
+CREATE OR REPLACE TRIGGER {{object "fence_update"}} AFTER UPDATE ON {{source}} FOR EACH ROW
+WHEN (NEW.feed_sync_id IS NOT NULL AND NEW.feed_sync_id IS DISTINCT FROM OLD.feed_sync_id
+  AND {{template "not_publishing" .}})
+EXECUTE FUNCTION {{routine "fence"}}()
+
+-- name: not_publishing
+pg_catalog.current_setting('rowfeed.publisher', true) IS DISTINCT FROM {{literal .Name}}
+
+-- name: drop_fence
+-- the fence
+DROP FUNCTION IF EXISTS {{routine "fence"}}() CASCADE
+
+-- name: fence_body
+SELECT COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure(:function)), '')
 
 -- name: owner_rights
 -- A function runs with its owner's rights. So writers need no right on rowfeed's tables.

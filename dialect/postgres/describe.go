@@ -76,7 +76,7 @@ func (d database) Describe(ctx context.Context, q dialect.Querier, t feedtype.Ta
 		return nil, err
 	}
 	if c := table.FindColumn(dialect.PositionColumn); c != nil {
-		if c.NoPosition, err = d.noPosition(ctx, q, oid); err != nil {
+		if c.NoPosition, c.FitPosition, err = d.noPosition(ctx, q, oid); err != nil {
 			return nil, err
 		}
 	}
@@ -92,8 +92,9 @@ func (d database) names(ctx context.Context, q dialect.Querier, query string, ar
 		func(rows dialect.Rows) (name string, err error) { return name, rows.Scan(&name) })
 }
 
-// noPosition says why the column feed_sync_id cannot hold positions.
-func (d database) noPosition(ctx context.Context, q dialect.Querier, oid int64) (why string, err error) {
+// noPosition says why the column feed_sync_id cannot hold positions, and for a unique index which statements make it a
+// partial one.
+func (d database) noPosition(ctx context.Context, q dialect.Querier, oid int64) (why, fit string, err error) {
 	var kind, filled, unique string
 	err = dialect.One(ctx, q, syntax, statement(catalogs, "position_column"), dialect.Args{"oid": oid},
 		&kind, &filled, &unique)
@@ -105,8 +106,9 @@ func (d database) noPosition(ctx context.Context, q dialect.Querier, oid int64) 
 	case unique != "":
 		why = "is in the unique index " + unique + ", which makes publishers wait for those who refer to its rows: " +
 			"make that index partial, WHERE feed_sync_id IS NOT NULL"
+		err = dialect.One(ctx, q, syntax, statement(catalogs, "fit_unique_index"), dialect.Args{"index": unique}, &fit)
 	}
-	return why, err
+	return why, fit, err
 }
 
 func (d database) describePartitions(ctx context.Context, q dialect.Querier, oid int64, table *dialect.Table) error {

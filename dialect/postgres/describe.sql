@@ -85,16 +85,27 @@ WHERE i.indrelid = :oid::bigint::oid AND i.indisvalid = :valid ORDER BY 1
 
 -- name: position_column
 -- Why a column cannot hold positions: its type, its default, a unique index. Foreign keys can refer to columns of a
--- unique index, unless the index is partial or has expressions. An UPDATE of such a column waits for all transactions
--- that refer to the row, or fails in a deadlock with them. So the publisher's UPDATE would.
+-- unique index, unless the index is partial or has expressions. An UPDATE of such a column waits for all transactions that
+-- refer to the row, or fails in a deadlock with them. So the publisher's UPDATE would. The index of a partition that
+-- belongs to one of its table is left out: it changes with that one.
 SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''),
   COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> ''
     THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''),
   COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i
     WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.indexrelid)
       AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1]))), '')
 FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
 WHERE a.attrelid IN {{template "tree" .}} AND a.attname = 'feed_sync_id' AND NOT a.attisdropped
+
+-- name: fit_unique_index
+-- The statements that make an index partial. The index of a constraint goes with its constraint; a constraint cannot be
+-- partial.
+SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(k.conname)),
+    'DROP INDEX ' || min(i.indexrelid::regclass::text))
+  || '; ' || min(pg_get_indexdef(i.indexrelid)) || ' WHERE feed_sync_id IS NOT NULL'
+FROM pg_index i LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
+WHERE i.indexrelid = CAST(:index AS regclass)
 
 -- name: triggers_on_update
 -- Triggers, also of partitions, that fire when feed_sync_id is written. 16 is the bit of UPDATE in tgtype. Without a

@@ -177,6 +177,9 @@ func (d database) AssignPositions(ctx context.Context, tx dialect.Querier, f *di
 	if assigned.OtherKinds {
 		name = "assign_positions_by_kind"
 	}
+	if f.OwnShard != "" {
+		shard = "COALESCE(t.rowfeed_shard, -1)"
+	}
 	var arrays []dialect.Built
 	for _, of := range lists {
 		arrays = append(arrays, publishing.For(syntax, f, "numbers").With(dialect.Args{"numbers": bigints(as, of)}))

@@ -144,6 +144,17 @@ ON CONFLICT ({{key}}) DO UPDATE SET
   feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END,
   published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END,
   deleted = excluded.deleted
+{{- if .OwnShard}},
+  shard = CASE WHEN {{template "shard_changes" .}} THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN {{template "shard_changes" .}} THEN excluded.bucket ELSE p.bucket END{{end}}
+
+-- name: shard_changes
+-- A key keeps the shard that it had first, whatever its row says later. A key without a shard gets one as soon as its
+-- row has one. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
+{{if .InRows}}p.hidden = 0{{else}}p.shard < 0{{end}}
+
+-- name: shard_changes_by_kind
+{{if .InRows}}p.feed_sync_id <> excluded.feed_sync_id{{else}}p.shard < 0{{end}}
 
 -- name: last_of_key
 -- If two different texts can be one key (citext, ICU collations, numeric), the last one counts: one statement cannot
@@ -157,7 +168,8 @@ ON CONFLICT ({{key}}) DO UPDATE SET
 -- The assignments are arrays, written as text that every driver can send.
 unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT {{key "c"}} FROM {{changes}} c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT {{one_of_row "t"}} FROM {{source}} t WHERE {{row_of "t" "c"}} OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT {{one_of_row "t"}}{{if .OwnShard}}, {{own_shard "t"}} AS rowfeed_shard{{end}}
+  FROM {{source}} t WHERE {{row_of "t" "c"}} OFFSET 0) t ON true
 
 -- name: numbers
 CAST(CAST(:numbers AS text) AS bigint[])
@@ -185,6 +197,9 @@ WHERE {{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR {{one_of_key 
 {{template "order_of_keys" .}}
 ON CONFLICT ({{key}}) DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
   deleted = excluded.deleted, hidden = excluded.hidden
+{{- if .OwnShard}},
+  shard = CASE WHEN {{template "shard_changes_by_kind" .}} THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN {{template "shard_changes_by_kind" .}} THEN excluded.bucket ELSE p.bucket END{{end}}
 
 -- name: delete_run
 -- A row that is not visible to a DELETE is not deleted.
@@ -222,7 +237,8 @@ placed AS (INSERT INTO {{positions}} AS p ({{key}}, feed_sync_id, shard, bucket,
 advanced AS (UPDATE {{table "sequences"}} SET value = CAST(:base AS bigint) + (SELECT count(*) FROM keys),
     term = :term, version = version + 1, updated_at = :published
   WHERE name = :feed AND version = :version
-    AND EXISTS (SELECT 1 FROM {{table "feeds"}} WHERE name = :feed AND generation = :generation)
+    AND EXISTS (SELECT 1 FROM {{table "feeds"}}
+      WHERE name = :feed AND generation = :generation AND data_shards = 1)
     AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
 SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone),
   (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,

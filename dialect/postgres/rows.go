@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 //go:embed rows.sql
@@ -23,12 +24,17 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 		return 0, nil, nil
 	}
 	lock, place := d.lockWaiting, "place_rows"
-	if f.Sharded() {
+	if f.KeyShards() {
 		lock, place = d.lockSharded, "place_sharded_rows"
 	}
 	locked, args, err := lock(ctx, tx, f, after, limit, shard)
 	if err != nil || locked == 0 {
 		return 0, nil, err
+	}
+	if f.Fenced() {
+		if _, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, "open_fence"), nil); err != nil {
+			return 0, nil, err
+		}
 	}
 	args["base"] = base
 	var n int64
@@ -74,6 +80,12 @@ func (d database) lockSharded(ctx context.Context, tx dialect.Querier, f *dialec
 func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
 	args []any) (int64, error) {
 	return tx.Exec(ctx, inRows.For(syntax, f, "reset_rows").String()+" "+where, args...)
+}
+
+// CloseChanges implements [dialect.Placing]. The transaction that holds the schema lock removes the table.
+func (d database) CloseChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (feedtype.TableName, error) {
+	_, err := dialect.Exec(ctx, q, syntax, inRows.For(syntax, f, "close_changes"), nil)
+	return f.Changes(), err
 }
 
 // SetShards implements [dialect.Placing].

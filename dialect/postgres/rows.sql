@@ -34,8 +34,15 @@ WITH placed AS (UPDATE {{source}} t SET feed_sync_id = CAST(:base AS bigint) + u
 cleared AS (DELETE FROM {{positions}} p USING placed WHERE {{key_is_numbered "p" "placed"}} AND p.hidden = 0)
 SELECT count(*) FROM placed
 
+-- name: open_fence
+-- The setting ends with the transaction.
+SELECT set_config('rowfeed.publisher', {{feed}}, true)
+
 -- name: reset_rows
 UPDATE {{source}} AS t SET feed_sync_id = NULL WHERE
+
+-- name: close_changes
+LOCK TABLE {{changes}} IN ACCESS EXCLUSIVE MODE
 
 -- name: set_shards
 -- Keys are found by their positions. LATERAL with OFFSET 0 fixes the order of the join: an assignment, then its

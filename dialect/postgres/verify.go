@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -51,7 +52,8 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	}
 	if f.Capture != feedtype.CaptureTrigger {
 		position, waiting := rowIndexes(f)
-		return append(problems, f.RowProblems(t, position, waiting)...), nil
+		fence, err := d.fenceProblems(ctx, q, f)
+		return slices.Concat(problems, f.RowProblems(t, position, waiting), fence), err
 	}
 	written := keyTables(f)[0]
 	// pg_trigger.tgtype: see the statement trigger_state
@@ -107,6 +109,42 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 					fmt.Sprintf("trigger %s on %s is disabled, fires on other events or runs another function",
 						f.Object(suffix), table))
 			}
+		}
+	}
+	return problems, nil
+}
+
+// fenceProblems says what a fence lacks.
+func (d database) fenceProblems(
+	ctx context.Context, q dialect.Querier, f *dialect.Feed,
+) (problems []string, err error) {
+	if !f.Fenced() {
+		return nil, nil
+	}
+	function := d.function(f, "fence") + "()"
+	var body string
+	if err := dialect.One(ctx, q, syntax, capture.For(syntax, f, "fence_body"), dialect.Args{"function": function},
+		&body); err != nil {
+		return nil, err
+	}
+	if !dialect.SameText(body, bodyOf(d.step(f, "fence_function", nil).SQL)) {
+		problems = append(problems, fmt.Sprintf("function %s is missing or not as it should be", f.Object("fence")))
+	}
+	// pg_trigger.tgtype: see the statement trigger_state
+	for suffix, fires := range map[string]int{"fence_insert": 1 + 4, "fence_update": 1 + 16} {
+		var state string
+		err := dialect.One(ctx, q, syntax, capture.For(syntax, f, "trigger_state"), dialect.Args{
+			"table": dialect.Qualified(syntax, f.Source), "trigger": f.Object(suffix), "function": function,
+			"fires": fires,
+		}, &state)
+		switch {
+		case err != nil:
+			return nil, err
+		case state == "missing":
+			problems = append(problems, fmt.Sprintf("trigger %s on %s is missing", f.Object(suffix), f.Source))
+		case state != "O" && state != "A":
+			problems = append(problems, fmt.Sprintf("trigger %s on %s is disabled, fires on other events or runs "+
+				"another function", f.Object(suffix), f.Source))
 		}
 	}
 	return problems, nil

@@ -33,9 +33,6 @@ func (d database) quoted(arg, name string) dialect.Args {
 // triggers.
 func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, error) {
 	steps := append(d.tables(f, t), d.rowColumns(f, t)...)
-	if f.Capture != feedtype.CaptureTrigger {
-		return steps, nil
-	}
 	triggers, err := d.triggers(f, t)
 	if err != nil {
 		return nil, err
@@ -58,6 +55,9 @@ func (d database) tables(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps = append(steps, d.steps(f, "position_index", "deleted_index")...)
 	if f.ByBucket() {
 		steps = append(steps, d.steps(f, "bucket_index")...)
+	}
+	if f.Fenced() {
+		steps = append(steps, d.steps(f, "fence")...)
 	}
 	return steps
 }
@@ -137,13 +137,18 @@ type trigger struct {
 // triggers returns the triggers as rowfeed makes them.
 func (d database) triggers(f *dialect.Feed, t *dialect.Table) (all []trigger, err error) {
 	names := []string{"capture_inserts", "capture_updates", "capture_deletes"}
-	if f.Outbox {
+	switch {
+	case f.Fenced():
+		names = []string{"fence_inserts", "fence_updates"}
+	case f.Capture != feedtype.CaptureTrigger:
+		return nil, nil
+	case f.Outbox:
 		names = []string{"record_inserts", "record_updates"}
 	}
 	for i, name := range names {
 		all = append(all, trigger{triggerNames(f)[i], capture.Step(syntax, f, name, nil)})
 	}
-	if f.Outbox {
+	if f.Outbox || f.Fenced() {
 		return all, nil
 	}
 	replaced, err := d.replaced(f, t)
@@ -203,10 +208,14 @@ func triggerNames(f *dialect.Feed) (names []string) {
 // FeedDown implements [dialect.Core]. SQLite drops the triggers with their table, so the steps have IF
 // EXISTS.
 func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	steps := d.dropRowColumns(f, t)
+	var steps []dialect.Step
 	for _, name := range triggerNames(f) {
 		steps = append(steps, capture.Step(syntax, f, "drop_trigger", d.quoted("name", name)))
 	}
+	if f.Fenced() {
+		steps = append(steps, d.steps(f, "drop_fence")...)
+	}
+	steps = append(steps, d.dropRowColumns(f, t)...) // no column that a trigger names can be dropped
 	if f.Outbox {
 		return append(steps, d.steps(f, "drop_outbox", "drop_places")...)
 	}
@@ -229,8 +238,11 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	}
 	var problems []string
 	tables := []feedtype.TableName{f.Changes(), f.Positions()}
-	if f.Outbox {
+	switch {
+	case f.Outbox:
 		tables = f.Tables()
+	case f.Fenced():
+		tables = append(tables, f.Batch())
 	}
 	for _, table := range tables {
 		if _, ok := have[table.Name]; !ok {
@@ -239,7 +251,7 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 	}
 	if f.Capture != feedtype.CaptureTrigger {
 		position, waiting := rowIndexes(f)
-		return append(problems, f.RowProblems(t, position, waiting)...), nil
+		problems = append(problems, f.RowProblems(t, position, waiting)...)
 	}
 	triggers, err := d.triggers(f, t)
 	if err != nil {

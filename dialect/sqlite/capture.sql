@@ -93,7 +93,7 @@ ALTER TABLE {{source}} ADD COLUMN "shard" INTEGER NOT NULL DEFAULT 0
 
 -- name: row_position_index
 -- pages are read in this order
-CREATE INDEX IF NOT EXISTS {{object "row_position"}} ON {{quote .Source.Name}} (feed_sync_id, shard)
+CREATE INDEX IF NOT EXISTS {{object "row_position"}} ON {{quote .Source.Name}} (feed_sync_id, {{shard_name}})
   WHERE feed_sync_id IS NOT NULL
 
 -- name: row_waiting_index
@@ -208,6 +208,34 @@ INSERT INTO {{quote .Records.Name}} (shard, {{key}}) VALUES ({{template "shard_o
 {{if .RecordShard}}CASE typeof(NEW.{{quote .RecordShard}}) WHEN 'integer' THEN NEW.{{quote .RecordShard}} ELSE
     RAISE(ABORT, {{literal (printf "rowfeed: column %q of table %q, a row's shard in feed %q, holds no integer"
       .RecordShard .Source.Name .Name)}}) END{{else}}0{{end}}
+
+-- name: fence
+-- the fence is open; empty between the publisher's transactions
+--
+-- A trigger cannot read a variable or a temporary table. The publisher's transaction has the only write lock, so no
+-- other transaction finds its row here, and a rollback removes it.
+CREATE TABLE IF NOT EXISTS {{batch}} (open INTEGER PRIMARY KEY)
+
+-- name: fence_inserts
+-- refuse a row inserted with a position that the publisher does not give
+CREATE TRIGGER {{object "insert"}} AFTER INSERT ON {{quote .Source.Name}}
+WHEN NEW.feed_sync_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM {{quote .Batch.Name}})
+BEGIN
+  SELECT RAISE(ABORT, {{literal .FenceText}});
+END
+
+-- name: fence_updates
+-- refuse a position that the publisher does not give
+CREATE TRIGGER {{object "update"}} AFTER UPDATE OF feed_sync_id ON {{quote .Source.Name}}
+WHEN NEW.feed_sync_id IS NOT NULL AND NEW.feed_sync_id IS NOT OLD.feed_sync_id
+  AND NOT EXISTS (SELECT 1 FROM {{quote .Batch.Name}})
+BEGIN
+  SELECT RAISE(ABORT, {{literal .FenceText}});
+END
+
+-- name: drop_fence
+-- the fence
+DROP TABLE IF EXISTS {{batch}}
 
 -- name: drop_older_trigger
 -- an older form of the trigger

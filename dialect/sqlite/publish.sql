@@ -64,7 +64,7 @@ WHERE c.seq BETWEEN :first AND :last AND {{template "has_position_only" .}}
 -- key is looked up.
 {{template "into_positions" .}}
 SELECT {{key "c"}}, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE :offset + j.place END,
-  j.shard, {{bucket "j.shard" "/"}}, {{one_of_row "t"}} IS NULL,
+  {{template "shard_and_bucket" .}}, {{one_of_row "t"}} IS NULL,
   CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE :published END
 FROM {{template "assigned_with_kinds" .}}
@@ -74,6 +74,9 @@ WHERE {{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR {{one_of_key 
 {{template "order_of_changes" .}}
 ON CONFLICT ({{key}}) DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
   deleted = excluded.deleted, hidden = excluded.hidden
+{{- if .OwnShard}},
+  shard = CASE WHEN {{template "shard_changes_by_kind" .}} THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN {{template "shard_changes_by_kind" .}} THEN excluded.bucket ELSE p.bucket END{{end}}
 
 -- name: into_positions
 INSERT INTO {{positions}} AS p ({{key}}, feed_sync_id, shard, bucket, deleted, hidden, published_at)
@@ -90,7 +93,11 @@ CROSS JOIN {{changes}} c ON c.seq = j.seq
 
 -- name: assignment
 -- The position, the shard and the bucket.
-:offset + j.place, {{if .Sharded}}j.shard{{else}}0{{end}}, {{bucket "j.shard" "/"}}
+:offset + j.place, {{if .Sharded}}{{template "shard_and_bucket" .}}{{else}}0, 0{{end}}
+
+-- name: shard_and_bucket
+-- A shard column of the table's own is read at the row of the key, if there is one.
+{{if .OwnShard}}{{shard_of_key "c"}}, {{bucket (shard_of_key "c") "/"}}{{else}}j.shard, {{bucket "j.shard" "/"}}{{end}}
 
 -- name: has_row
 EXISTS (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "c"}})
@@ -109,6 +116,17 @@ ON CONFLICT ({{key}}) DO UPDATE SET
   feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END,
   published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END,
   deleted = excluded.deleted
+{{- if .OwnShard}},
+  shard = CASE WHEN {{template "shard_changes" .}} THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN {{template "shard_changes" .}} THEN excluded.bucket ELSE p.bucket END{{end}}
+
+-- name: shard_changes
+-- A key keeps the shard that it had first, whatever its row says later. A key without a shard gets one as soon as its
+-- row has one. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
+{{if .InRows}}p.hidden = 0{{else}}p.shard < 0{{end}}
+
+-- name: shard_changes_by_kind
+{{if .InRows}}p.feed_sync_id <> excluded.feed_sync_id{{else}}p.shard < 0{{end}}
 
 -- name: order_of_changes
 -- If one key has two texts, the later change counts, and the key keeps its text.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 //go:embed rows.sql
@@ -23,7 +24,7 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 	}
 	waiting := dialect.WaitingPart(syntax, f, after)
 	args := dialect.Args{"base": base, "waiting": waiting, "limit": limit}
-	if f.Sharded() {
+	if f.KeyShards() {
 		var shards []byte
 		err := dialect.EachKey(ctx, tx, syntax, f, inRows.For(syntax, f, "waiting_keys"),
 			dialect.Args{"waiting": waiting, "limit": limit}, 0, func(_ []string, key []any) error {
@@ -36,7 +37,13 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 		}
 		args["shards"] = shards
 	}
+	if err := d.moveFence(ctx, tx, f, "open_fence"); err != nil {
+		return 0, nil, err
+	}
 	n, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, "place_rows"), args)
+	if err == nil {
+		err = d.moveFence(ctx, tx, f, "close_fence")
+	}
 	if err != nil || n == 0 {
 		return 0, nil, err
 	}
@@ -52,10 +59,24 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 	return int(n), last, err
 }
 
+// moveFence opens or closes the fence of a feed that has one.
+func (d database) moveFence(ctx context.Context, tx dialect.Querier, f *dialect.Feed, statement string) error {
+	if !f.Fenced() {
+		return nil
+	}
+	_, err := dialect.Exec(ctx, tx, syntax, inRows.For(syntax, f, statement), nil)
+	return err
+}
+
 // ResetRows implements [dialect.Placing].
 func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
 	args []any) (int64, error) {
 	return tx.Exec(ctx, inRows.For(syntax, f, "reset_rows").String()+" "+where, args...)
+}
+
+// CloseChanges implements [dialect.Placing]. The schema lock is the database's only write lock.
+func (d database) CloseChanges(_ context.Context, _ dialect.Querier, f *dialect.Feed) (feedtype.TableName, error) {
+	return f.Changes(), nil
 }
 
 // SetShards implements [dialect.Placing]. It writes one key after the other.

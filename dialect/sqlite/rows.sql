@@ -11,7 +11,7 @@ SELECT {{read_row "t"}} FROM {{source}} t :waiting LIMIT :limit
 -- The data shards are text of five digits each, in which the n-th one is found by its offset. SQLite may read a list
 -- that is joined once for every row.
 UPDATE {{source}} AS r SET feed_sync_id = :base + j.n
-{{- if .Sharded}}, shard = CAST(substr(:shards, j.n * 5 - 4, 5) AS INTEGER){{end}}
+{{- if .KeyShards}}, shard = CAST(substr(:shards, j.n * 5 - 4, 5) AS INTEGER){{end}}
 FROM (SELECT *, row_number() OVER (ORDER BY {{template "order_of_numbered" .}}) AS n
   FROM (SELECT {{numbered_row "t"}} FROM {{source}} t :waiting LIMIT :limit)) j
 WHERE {{template "is_numbered" .}}
@@ -22,6 +22,12 @@ WHERE {{template "is_numbered" .}}
 -- name: is_numbered
 -- The left side decides the collation, which is that of the key's index.
 {{range $i, $c := .Key}}{{if $i}} AND {{end}}j.k{{$i}}{{$c.Collate}} = r.{{quote $c.Name}}{{end}}
+
+-- name: open_fence
+INSERT INTO {{batch}} (open) VALUES (1)
+
+-- name: close_fence
+DELETE FROM {{batch}}
 
 -- name: clear_positions
 -- The entry of a key in the table of positions is deleted, unless the key is hidden.

@@ -26,7 +26,7 @@ func New() *dialect.Dialect {
 	// can open the file can do everything.
 	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, TriggerNames: triggerNames,
-		ULIDsAbove: ulidsAbove}
+		ULIDsAbove: ulidsAbove, Fences: true, OwnShards: true}
 }
 
 // database runs the statements.
@@ -34,6 +34,7 @@ type database struct{}
 
 var syntax = &dialect.Syntax{
 	Name: "sqlite", Quote: quote, Placeholder: placeholder, Literal: literal, Inline: inline,
+	IsInteger: func(ref string) string { return "typeof(" + ref + ") = 'integer'" },
 	RowValues: true, // SQLite uses an index to compare them
 	// It has a resolution of one millisecond, and works in SQLite 3.0 and later. unixepoch('subsec') is newer than some
 	// clients that fire rowfeed's triggers.

@@ -67,7 +67,7 @@ SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signatur
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN {{one_of_row "t"}} IS NULL THEN 0 ELSE 1 END, {{values "p" "t"}}
 FROM {{table "feeds"}} AS f
-JOIN {{table "sequences"}} AS s ON s.name = f.name
+JOIN {{sequence}} AS s ON s.name = f.name
 
 -- name: end_page
 LEFT JOIN {{source}} AS t WITH (FORCESEEK) ON {{row_of "t" "p"}}
@@ -83,7 +83,7 @@ ORDER BY p.feed_sync_id OFFSET 0 ROWS FETCH NEXT :limit ROWS ONLY
 ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :more ROWS ONLY
 
 -- name: head
-(SELECT value FROM {{table "sequences"}} WHERE name = :feed)
+(SELECT value FROM {{sequence}}{{if .Elsewhere}} s{{end}} WHERE name = :feed)
 
 -- name: not_old_tombstone
 -- A reader that started at the beginning when the head was at :mark has never seen the keys that were deleted by then.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 //go:embed rows.sql
@@ -26,7 +27,7 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 		"limit": limit, "base": base, "waiting": dialect.WaitingPart(syntax, f, after),
 	}, 1, func(first []string, key []any) error {
 		n, last = n+1, key
-		if !f.Sharded() {
+		if !f.KeyShards() {
 			return nil
 		}
 		position, err := strconv.ParseInt(first[0], 10, 64)
@@ -47,6 +48,13 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.Feed, where string,
 	args []any) (int64, error) {
 	return tx.Exec(ctx, inRows.For(syntax, f, "reset_rows").String()+" "+where, args...)
+}
+
+// CloseChanges implements [dialect.Placing]. The transaction that holds the schema lock removes the table.
+func (d database) CloseChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (feedtype.TableName, error) {
+	var n int
+	err := dialect.One(ctx, q, syntax, inRows.For(syntax, f, "close_changes"), nil, &n)
+	return f.Changes(), err
 }
 
 // SetShards implements [dialect.Placing].

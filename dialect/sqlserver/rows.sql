@@ -29,6 +29,9 @@ SELECT CONVERT(nvarchar(20), b.feed_sync_id), {{read_key "b"}} FROM @placed AS b
 -- name: reset_rows
 UPDATE t SET feed_sync_id = NULL FROM {{source}} AS t WHERE
 
+-- name: close_changes
+SELECT count(*) FROM {{changes}} WITH (TABLOCKX, HOLDLOCK) WHERE 1 = 0
+
 -- name: assigned_shards
 OPENJSON(:places) WITH (position bigint N'$[0]', shard int N'$[1]') AS j
 

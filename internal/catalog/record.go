@@ -26,7 +26,9 @@ const (
 	StateFilling  = "filling"  // the table's rows are being recorded as changes
 	StateSharding = "sharding" // keys are being assigned to data shards
 	StateActive   = dialect.StateActive
-	StateDropped  = "dropped" // only name and generation are kept
+	// StateElsewhere is the state of an active feed with PublishedElsewhere.
+	StateElsewhere = dialect.StateElsewhere
+	StateDropped   = "dropped" // only name and generation are kept
 )
 
 // Unplaced are the states in which keys may have no shard, or a former one, so that no part is served.
@@ -37,37 +39,41 @@ var Unfilled = []string{StateCreating, StateFilling}
 
 // FeedRecord is a feed's row in the feeds table.
 type FeedRecord struct {
-	Name              string
-	Mode              string
-	Capture           feedtype.Capture
-	State             string
-	Generation        int64
-	Source            feedtype.TableName
-	Key               []dialect.Column
-	Columns           []string // nil: every column
-	Tombstones        time.Duration
-	TombstonesBelow   int64
-	AcceptUntriggered bool
-	AcceptTriggers    bool
-	Adopt             bool     // the feed adopted positions that the table had
-	AdoptSequence     string   // the sequence whose value the feed continues
-	AdoptCursors      string   // the cursors that consumers continue
-	Added             []string // columns that rowfeed added to the table
-	Identity          string   // of the database in which positions were given; empty if not known
-	PrimaryKey        bool     // the key is the table's primary key
-	DataShards        int
-	ShardColumn       string               // a key column; empty if data shards are computed from the whole key
-	ULIDs             *dialect.ULIDColumns // the columns of ULIDs, if rows have them
-	Grants            feedtype.Grants      // the logins that may use the feed
-	Regrant           bool                 // these logins may lack rights on objects that were created again
-	TimeColumn        string               // by which back-fill orders older rows; empty if there is none
-	Runs              int64                // the number of back-fills that were begun, in an outbox feed
-	FillAfter         []any                // the last key that back-fill or resharding did; nil before the first
-	Retain            feedtype.Retention
-	FillMark          *string // FillAfter as it is stored
-	Unreadable        error   // why this version cannot read it; name, mode, state, generation and table are known
+	Name               string
+	Mode               string
+	Capture            feedtype.Capture
+	State              string
+	Generation         int64
+	Source             feedtype.TableName
+	Key                []dialect.Column
+	Columns            []string // nil: every column
+	Tombstones         time.Duration
+	TombstonesBelow    int64
+	AcceptUntriggered  bool
+	AcceptTriggers     bool
+	Fence              bool     // triggers refuse positions that the publisher does not give
+	PublishedElsewhere bool     // a publisher that is not rowfeed's gives positions, from AdoptSequence
+	Adopt              bool     // the feed adopted positions that the table had
+	AdoptSequence      string   // the sequence whose value the feed continues
+	FormerValue        *int64   // its value at that time, or when a repair last read it
+	AdoptCursors       string   // the cursors that consumers continue
+	Added              []string // columns that rowfeed added to the table
+	Identity           string   // of the database in which positions were given; empty if not known
+	PrimaryKey         bool     // the key is the table's primary key
+	DataShards         int
+	ShardColumn        string               // empty if data shards are computed from the whole key; see OwnShard
+	ULIDs              *dialect.ULIDColumns // the columns of ULIDs, if rows have them
+	Grants             feedtype.Grants      // the logins that may use the feed
+	Regrant            bool                 // these logins may lack rights on objects that were created again
+	TimeColumn         string               // by which back-fill orders older rows; empty if there is none
+	Runs               int64                // the number of back-fills that were begun, in an outbox feed
+	FillAfter          []any                // the last key that back-fill or resharding did; nil before the first
+	Retain             feedtype.Retention
+	FillMark           *string // FillAfter as it is stored
+	Unreadable         error   // why this version cannot read it; name, mode, state, generation and table are known
 
 	Partitions *Partitions // nil if the table never had partitions
+	Left       *Left       // of the feed that had this name before; nil if it left no positions in its rows
 	// Failure is what the feed's publisher failed with; nil if it has not failed since its last success.
 	Failure *feedtype.Failure
 
@@ -79,11 +85,14 @@ type recordOptions struct {
 	AcceptUntriggered bool `json:"accept_untriggered,omitempty"`
 	PrimaryKey        bool `json:"primary_key,omitempty"`
 
-	AcceptTriggers bool     `json:"accept_triggers,omitempty"`
-	Adopt          bool     `json:"adopt,omitempty"`
-	AdoptSequence  string   `json:"adopt_sequence,omitempty"`
-	AdoptCursors   string   `json:"adopt_cursors,omitempty"`
-	Added          []string `json:"added,omitempty"`
+	AcceptTriggers     bool     `json:"accept_triggers,omitempty"`
+	Fence              bool     `json:"fence,omitempty"`
+	PublishedElsewhere bool     `json:"published_elsewhere,omitempty"`
+	Adopt              bool     `json:"adopt,omitempty"`
+	AdoptSequence      string   `json:"adopt_sequence,omitempty"`
+	FormerValue        *int64   `json:"former_value,omitempty"`
+	AdoptCursors       string   `json:"adopt_cursors,omitempty"`
+	Added              []string `json:"added,omitempty"`
 
 	ULIDs   *dialect.ULIDColumns `json:"ulids,omitempty"`
 	Grants  feedtype.Grants      `json:"grants,omitzero"`
@@ -95,6 +104,7 @@ type recordOptions struct {
 	Runs          int64  `json:"runs,omitempty"`
 
 	Partitions *Partitions `json:"partitions,omitempty"`
+	Left       *Left       `json:"left,omitempty"`
 }
 
 // Load reads a feed's record, or all records if name is empty. Of a record that this version cannot read it sets
@@ -162,10 +172,11 @@ func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) (
 func (r *FeedRecord) options() recordOptions {
 	return recordOptions{
 		AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
+		Fence: r.Fence, PublishedElsewhere: r.PublishedElsewhere, FormerValue: r.FormerValue,
 		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added,
 		ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
 		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count,
-		TimeColumn: r.TimeColumn, Runs: r.Runs, Partitions: r.Partitions,
+		TimeColumn: r.TimeColumn, Runs: r.Runs, Partitions: r.Partitions, Left: r.Left,
 	}
 }
 
@@ -177,10 +188,11 @@ func (r *FeedRecord) OptionsText() string {
 
 func (r *FeedRecord) setOptions(o recordOptions) {
 	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
+	r.Fence, r.PublishedElsewhere, r.FormerValue = o.Fence, o.PublishedElsewhere, o.FormerValue
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added
 	r.ULIDs, r.Grants, r.Regrant = o.ULIDs, o.Grants, o.Regrant
 	r.Retain = feedtype.Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
-	r.TimeColumn, r.Runs, r.Partitions = o.TimeColumn, o.Runs, o.Partitions
+	r.TimeColumn, r.Runs, r.Partitions, r.Left = o.TimeColumn, o.Runs, o.Partitions, o.Left
 }
 
 // Gone reports whether the feed was dropped or is being dropped.
@@ -201,10 +213,16 @@ func (r *FeedRecord) Feed(n dialect.Names) *dialect.Feed {
 		return r.known
 	}
 	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey,
-		Added: r.Added, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
+		Added: r.Added, Fence: r.Fence, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
+	if r.PublishedElsewhere {
+		if table, name, err := SequenceRow(r.Name, r.AdoptSequence); err == nil {
+			f.Elsewhere = &dialect.SequenceRow{Table: table, Name: name}
+		}
+	}
 	if f.Outbox {
 		f.RecordShard = r.ShardColumn
 	}
+	f.OwnShard = r.OwnShard()
 	return f
 }
 
@@ -242,6 +260,26 @@ type Partitions struct {
 	// Head is a value of the sequence from before other partitions were attached. The keys of their rows have positions
 	// above it.
 	Head int64 `json:"head,omitempty"`
+}
+
+// Left is what is known of a feed that was dropped, and whose positions stayed in the rows of its table. The record of
+// a dropped feed has it, and that of the feed that was added again.
+type Left struct {
+	Head  int64 `json:"head,omitempty"`  // the highest position that was given
+	Below int64 `json:"below,omitempty"` // readers at lower positions have not received all deletes
+	// Former is the value that the former sequence had, if the feed continued one.
+	Former int64 `json:"former,omitempty"`
+	// Why is the reason for which earlier cursors are refused if the feed is added again; empty if they stay valid.
+	Why string `json:"why,omitempty"`
+}
+
+// Continues tells whether earlier cursors stay valid.
+func (l *Left) Continues() bool { return l != nil && l.Why == "" }
+
+// LeavesPositions tells whether the table keeps the feed's positions when the feed is dropped.
+func (r *FeedRecord) LeavesPositions() bool {
+	return r.Unreadable == nil && r.Capture == feedtype.CaptureColumn &&
+		!slices.Contains(r.Added, dialect.PositionColumn)
 }
 
 func (p *Partitions) Equal(other *Partitions) bool {
@@ -310,9 +348,19 @@ func (r *FeedRecord) ShardIndex() int {
 	return slices.IndexFunc(r.Key, func(c dialect.Column) bool { return c.Name == r.ShardColumn })
 }
 
-// Sharder returns the function that computes the data shard of a key, given as changes hold it.
+// OwnShard is the column of the table that holds the data shards of a sequence feed. It is empty if the key determines
+// them.
+func (r *FeedRecord) OwnShard() string {
+	if r.Unreadable != nil || r.Mode != feedtype.ModeSequence || r.ShardIndex() >= 0 {
+		return ""
+	}
+	return r.ShardColumn
+}
+
+// Sharder returns the function that computes the data shard of a key, given as changes hold it. It is 0 for a feed with
+// OwnShard, of which the statement that publishes a key reads the shard.
 func (r *FeedRecord) Sharder() func(key []any) (int, error) {
-	if r.DataShards <= 1 {
+	if r.DataShards <= 1 || r.OwnShard() != "" {
 		return func([]any) (int, error) { return 0, nil }
 	}
 	columns := make([]feedtype.Column, len(r.Key))

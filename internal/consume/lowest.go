@@ -16,7 +16,8 @@ type oldCursor struct {
 
 // rebalanced computes the n cursors of the new shard count. Each one is the lowest of the old cursors that share a
 // data shard with it, and of start for data shards without an old cursor. So entries may come again, and none is
-// skipped. A new cursor is paused if one of its old cursors was. at holds the cursor states of cursors that are times.
+// skipped. A new cursor says of which part it is, and is paused if one of its old cursors was. at holds the cursor
+// states of cursors that are times.
 func rebalanced(all []oldCursor, dataShards, n int, start feedtype.Cursor,
 	at map[feedtype.Cursor]feedtype.CursorState) ([]CursorRow, error) {
 	overlap := make([][]feedtype.Cursor, n)
@@ -41,6 +42,13 @@ func rebalanced(all []oldCursor, dataShards, n int, start feedtype.Cursor,
 		value, err := lowest(overlap[i], at)
 		if err != nil {
 			return nil, err
+		}
+		if p, err := value.State(); err == nil {
+			p.Part = feedtype.CursorPart{}
+			if n > 1 {
+				p.Part = feedtype.CursorPart{From: i * dataShards / n, To: (i + 1) * dataShards / n, Of: dataShards}
+			}
+			value = p.Cursor()
 		}
 		next[i].Shard, next[i].ShardCount, next[i].Value, next[i].Generation = i, n, value, value.Generation()
 	}

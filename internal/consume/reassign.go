@@ -18,7 +18,7 @@ type storedLetter struct {
 	key        string // JSON
 	generation int64
 	position   string
-	dataShard  *int64 // of its entry; nil if the letter is older than this column
+	dataShard  *int // of its entry; nil if an older rowfeed has stored the letter
 }
 
 // letters reads the dead letters of the consumer.
@@ -29,17 +29,14 @@ func (d *rebalance) letters(ctx context.Context, q dialect.Querier) ([]storedLet
 		})
 }
 
-// owner returns the shard to which the key of a dead letter belongs. The stored data shard is valid only for the
-// generation of the letter. For another generation it is computed from the key.
+// owner returns the shard to which the key of a dead letter belongs. The number of data shards may have changed since
+// the letter was stored, so the data shard is computed from the key.
 func (d *rebalance) owner(l storedLetter) int {
 	if d.count == 1 {
 		return 0
 	}
-	if l.dataShard != nil && max(l.generation, -l.generation) == d.info.Generation {
-		return partOf(int(*l.dataShard), d.count, d.dataShards())
-	}
-	shard, err := d.dataShardOf(l.key)
-	if err != nil { // the key columns have changed: it can only be dropped
+	shard, err := d.dataShardOf(l)
+	if err != nil || shard < 0 || shard >= d.dataShards() { // the key columns have changed: it can only be dropped
 		return min(l.shard, d.count-1)
 	}
 	return partOf(shard, d.count, d.dataShards())
@@ -77,10 +74,14 @@ func (d *rebalance) reassign(ctx context.Context, tx dialect.Querier, cursors []
 	return aside, nil
 }
 
-// dataShardOf computes the data shard of the key of a dead letter.
-func (d *rebalance) dataShardOf(key string) (int, error) {
+// dataShardOf computes the data shard of the key of a dead letter. If the key does not determine it, the letter has it.
+func (d *rebalance) dataShardOf(l storedLetter) (int, error) {
+	if column := d.info.ShardColumn; column != "" && l.dataShard != nil &&
+		!slices.ContainsFunc(d.info.Key, func(c feedtype.Column) bool { return c.Name == column }) {
+		return *l.dataShard, nil
+	}
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(key), &members); err != nil {
+	if err := json.Unmarshal([]byte(l.key), &members); err != nil {
 		return 0, err
 	}
 	row, ok, err := feedtype.ParseRow(members, d.info.Key)
@@ -90,5 +91,5 @@ func (d *rebalance) dataShardOf(key string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return feedtype.ShardBy(d.info.ShardColumn, row, d.info.DataShards), nil
+	return feedtype.ShardBy(d.info.ShardColumn, row, d.dataShards()), nil
 }

@@ -33,8 +33,7 @@ func newRebalance(c *Consumer, count int, info *feedtype.Info, starting bool) (*
 	return nil, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard count",
 		Object: consumerObject(c.Name, info.Name),
 		Cause:  fmt.Sprintf("%d shards are more than the feed's data shards, which are %d", count, d.dataShards()),
-		Next: "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, after which consumers start anew, " +
-			"or take fewer shards"}
+		Next:   "run `rowfeed feed upgrade " + info.Name + " --data-shards 1024`, or take fewer shards"}
 }
 
 // arrange creates or changes the cursors of a consumer until it has one for each shard, and gives every dead letter to
@@ -57,7 +56,14 @@ func arrange(ctx context.Context, c *Consumer, count int, info *feedtype.Info, s
 	}
 }
 
-func (d *rebalance) dataShards() int { return max(d.info.DataShards, 1) }
+func (d *rebalance) dataShards() int { return feedtype.Division(d.info.DataShards) }
+
+// ofOtherDivision reports whether a cursor was given when the feed had another number of data shards. The keys that its
+// shard has read are then spread over all shards of now.
+func (d *rebalance) ofOtherDivision(c feedtype.Cursor) bool {
+	p, err := c.State()
+	return err == nil && p.Part.Of != 0 && p.Part.Of != d.dataShards()
+}
 
 // isDone reports whether the cursors are complete. If they are not, it looks up what change needs.
 func (d *rebalance) isDone(ctx context.Context) (bool, error) {
@@ -72,7 +78,7 @@ func (d *rebalance) isDone(ctx context.Context) (bool, error) {
 	same, whole, aside := len(rows) == d.count && d.ulid == nil, true, int64(0)
 	var values []feedtype.Cursor
 	for i, row := range rows {
-		same = same && row.Shard == i && row.ShardCount == d.count
+		same = same && row.Shard == i && row.ShardCount == d.count && !d.ofOtherDivision(row.Value)
 		whole = whole && row.ShardCount == len(rows)
 		aside += row.Aside
 		values = append(values, row.Value)
@@ -117,7 +123,9 @@ func (d *rebalance) compareTerms(ctx context.Context, cursors []feedtype.Cursor)
 		return nil
 	}
 	for c, p := range states {
-		page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: c, Limit: 1})
+		whole := p
+		whole.Part = feedtype.CursorPart{}
+		page, err := d.c.Source.Fetch(ctx, feedtype.Request{After: whole.Cursor(), Limit: 1})
 		now, invalid := page.Cursor.State()
 		switch {
 		case isRefusal(err):
@@ -161,7 +169,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 	if err != nil {
 		return err
 	}
-	recounting := false
+	recounting, divided := false, false
 	next := make([]CursorRow, d.count)
 	for i := range next {
 		next[i] = CursorRow{Shard: i, ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}
@@ -180,15 +188,16 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 			next[row.Shard] = *row
 		}
 		from, to, err := feedtype.Part(row.Shard, row.ShardCount).Range(d.dataShards())
-		if err != nil {
-			return err
+		other := d.ofOtherDivision(row.Value)
+		if divided = divided || other; other || err != nil { // err: now the feed cannot be divided so far
+			from, to = 0, d.dataShards()
 		}
 		before = append(before, oldCursor{from: from, to: to, value: row.Value, paused: row.Paused})
 	}
 	switch {
 	case recounting && !d.starting:
 		return (&assignment{c: d.c, shard: -1, feed: d.info.Name, count: d.count}).shardCountChanged(old[0].ShardCount)
-	case recounting:
+	case recounting || divided:
 		if next, err = rebalanced(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
 			return err
 		}
@@ -196,6 +205,9 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 		for i := range next {
 			for _, row := range old {
 				next[i].Epoch = max(next[i].Epoch, row.Epoch)
+			}
+			if divided { // as after restart: keys belong to other shards, so the work under all current leases ends
+				next[i].Epoch++
 			}
 		}
 	}

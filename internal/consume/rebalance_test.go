@@ -15,7 +15,7 @@ func TestRecount(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		dataShards := 1 + r.IntN(64)
-		count := 1 + r.IntN(64) // may be above a former number of data shards
+		count := 1 + r.IntN(dataShards)
 		n := 1 + r.IntN(dataShards)
 		states := make([]feedtype.CursorState, count) // the zero state: never started
 		var all []oldCursor

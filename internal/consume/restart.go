@@ -55,6 +55,27 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 	return err
 }
 
+// divideAgain goes on after the feed's number of data shards was changed: all shards begin at their lowest cursor.
+func (r *shardRun) divideAgain(ctx context.Context, refusal error) error {
+	info, err := r.c.Source.Info(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := newRebalance(r.c, r.count, info, false)
+	if err != nil {
+		return err
+	}
+	if !d.ofOtherDivision(r.cursor.row.Value) {
+		return refusal // the cursor was set to one of another part
+	}
+	if err = arrange(ctx, r.c, r.count, info, false); err == nil {
+		r.setBack = true
+		r.trouble(refusal)
+	}
+	r.cursor.row = nil
+	return err
+}
+
 // restartAll sets all shards back. It locks all rows first, in the order that all transactions use. If two shards are
 // refused at once, the second waits for the first, and finds its cursor already set back.
 func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, refusal error) error {

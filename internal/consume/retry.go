@@ -94,7 +94,7 @@ func (r *retry) survive(ctx context.Context, err error) error {
 	}
 	for _, fatal := range []feedtype.Code{feedtype.InvalidRequest, feedtype.UnknownFeed, feedtype.NotInitialized,
 		feedtype.SchemaVersion, feedtype.CursorAhead, feedtype.HistoryLost, feedtype.GenerationChanged,
-		feedtype.TombstonesExpired, feedtype.EntriesExpired, feedtype.Refused, feedtype.Conflict,
+		feedtype.OtherPart, feedtype.TombstonesExpired, feedtype.EntriesExpired, feedtype.Refused, feedtype.Conflict,
 		feedtype.HandlerFailed, feedtype.ConsumerPaused, feedtype.LeaseLost, feedtype.Unauthorized,
 		feedtype.Forbidden} {
 		if errors.Is(err, fatal) { // retries with an invalid token would get the address blocked

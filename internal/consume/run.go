@@ -112,6 +112,9 @@ func (r *shardRun) nextPage(ctx context.Context) (*feedtype.Page, error) {
 		err = r.leftBehind(ctx, page)
 	}
 	if err != nil {
+		if errors.Is(err, feedtype.OtherPart) && r.count > 1 && !r.ulidShard {
+			return nil, r.afterFailure(ctx, r.divideAgain(ctx, err))
+		}
 		if r.c.OnRefused != nil && isRefusal(err) {
 			return nil, r.afterFailure(ctx, r.restart(ctx, err))
 		}

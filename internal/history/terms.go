@@ -122,7 +122,8 @@ func (k *known) of(present feedtype.Term) map[feedtype.Term]int64 {
 // ReadTerms reads a feed's terms with its present state, in one statement.
 func ReadTerms(ctx context.Context, f *catalog.Feed, q dialect.Querier) (*Terms, error) {
 	t := &Terms{Ended: map[feedtype.Term]int64{}}
-	_, err := store.All(ctx, f.Store, q, statements, "terms", dialect.Args{"feed": f.Name},
+	_, err := dialect.All(ctx, q, f.Store.Dialect.Syntax, f.Statement(statements, "terms"),
+		dialect.Args{"feed": f.Name},
 		func(rows dialect.Rows) (struct{}, error) {
 			var ended State
 			err := rows.Scan(&t.Head, &t.Term, &ended.Term, &ended.Head)
@@ -184,7 +185,7 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 	if was.Term != 0 && was.Term == seq.Term && was.version == seq.Version {
 		return was.Term, false, nil
 	}
-	if err := endTerms(ctx, tx, st, feed, seq); err != nil {
+	if err := EndTerms(ctx, tx, st, feed, seq); err != nil {
 		return 0, false, err
 	}
 	if was.Term != 0 {
@@ -192,16 +193,17 @@ func (was left) Continue(ctx context.Context, tx dialect.Querier, st *store.Stor
 		err := st.One(ctx, tx, statements, "ended_at",
 			dialect.Args{"feed": feed, "term": int64(was.Term), "head": was.Head}, &n)
 		if err != nil || n == 1 {
-			return was.Term, false, err
+			// A lower version is that of a feed that was dropped and added again. Its changes are numbered anew.
+			return was.Term, seq.Version < was.version, err
 		}
 	}
 	term, err = drawTerm()
 	return term, was.Term != 0, err
 }
 
-// endTerms writes down that the present term ends at the present head. No other term goes further: what was above is
+// EndTerms writes down that the present term ends at the present head. No other term goes further: what was above is
 // lost. It deletes terms that ended long ago.
-func endTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, seq dialect.Sequence) error {
+func EndTerms(ctx context.Context, tx dialect.Querier, st *store.Store, feed string, seq dialect.Sequence) error {
 	_, err := st.Exec(ctx, tx, statements, "lower", dialect.Args{"feed": feed, "head": seq.Value})
 	if err != nil || seq.Term == 0 {
 		return err

@@ -4,7 +4,7 @@
 -- name: terms
 -- The present state and all other terms, in one snapshot.
 SELECT s.value, COALESCE(s.term, 0), COALESCE(t.term, 0), COALESCE(t.upto, 0)
-FROM {{table "sequences"}} s LEFT JOIN {{table "terms"}} t ON t.feed = s.name
+FROM {{sequence}} s LEFT JOIN {{table "terms"}} t ON t.feed = s.name
 WHERE s.name = :feed
 
 -- name: ended_at

@@ -1,11 +1,12 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"strings"
+	"slices"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -29,10 +30,18 @@ type formerCursor struct {
 func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, spec feedtype.FeedSpec) (
 	a adopted, err error,
 ) {
-	if a.first, err = firstPosition(ctx, db, q, r, spec.AdoptSequence); err == nil {
-		a.cursors, err = formerCursors(ctx, db, q, r, spec.AdoptCursors, a.first)
+	if a.first, err = firstPosition(ctx, db, q, r, spec.AdoptSequence); err != nil {
+		return a, err
 	}
-	return a, err
+	if r.Left.Continues() { // the row with the highest position may have been written since
+		a.first = max(a.first, r.Left.Head)
+	}
+	former, err := formerCursors(ctx, db, q, r, spec.AdoptCursors)
+	if err != nil {
+		return a, err
+	}
+	a.cursors = former.all
+	return a, former.refuse(a.first)
 }
 
 // firstPosition returns the initial value of a feed's sequence: 0, or with Adopt the highest position that a row has
@@ -74,17 +83,19 @@ func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *cata
 		return *highest, nil
 	}
 	former, err := formerSequence(ctx, db, q, r.Name, sequence)
+	if err == nil && r.PublishedElsewhere {
+		return former, cmp.Or(refuseAboveElsewhere(r, *highest, former), refuseSharedName(ctx, db, q, r))
+	}
+	if table, _, failed := catalog.SequenceRow(r.Name, sequence); failed == nil && !db.ownSequences(table) {
+		r.FormerValue = &former
+	}
 	return max(*highest, former), err
 }
 
 // formerSequence reads the value of an in-house sequences table. TABLE means its row with the feed's name, TABLE:NAME
 // the row with that name.
 func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, from string) (int64, error) {
-	text, name, named := strings.Cut(from, ":")
-	if !named {
-		name = feed
-	}
-	table, err := parseTable(text)
+	table, name, err := catalog.SequenceRow(feed, from)
 	if err != nil {
 		return 0, err
 	}
@@ -118,14 +129,23 @@ func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, 
 	return value, nil
 }
 
-// formerCursors reads an in-house table of cursors. Column name has the consumer, column value or position the last
-// position that it has consumed. If the table has a column feed, only rows with this feed's name are read.
-func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, from string,
-	head int64) ([]formerCursor, error) {
+// formerTable is an in-house table of cursors. Column name has the consumer, column value or position the last position
+// that it has consumed.
+type formerTable struct {
+	name     feedtype.TableName
+	position string // the column
+	feeds    bool   // it has a column feed, so only rows with this feed's name count
+	rows     []formerCursor
+	all      []formerCursor // of rows, one for each consumer
+}
+
+// formerCursors reads an in-house table of cursors. Without a name it returns an empty one.
+func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord, from string) (
+	*formerTable, error) {
 	if from == "" {
-		return nil, nil
+		return &formerTable{}, nil
 	}
-	name, err := parseTable(from)
+	name, err := catalog.ParseTable(from)
 	if err != nil {
 		return nil, err
 	}
@@ -133,23 +153,20 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	if err != nil {
 		return nil, err
 	}
-	refuse := func(next, format string, args ...any) ([]formerCursor, error) {
-		return nil, tableError(feedtype.Refused, table.Name, next, format, args...)
+	f := &formerTable{name: table.Name, position: "value", feeds: table.Column("feed") != nil}
+	if table.Column(f.position) == nil {
+		f.position = "position"
 	}
-	value := "value"
-	if table.Column(value) == nil {
-		value = "position"
-	}
-	if table.Column("name") == nil || table.Column(value) == nil {
-		return refuse("--adopt-cursors takes a table of cursors with these columns",
+	if table.Column("name") == nil || table.Column(f.position) == nil {
+		return nil, tableError(feedtype.Refused, table.Name,
+			"--adopt-cursors takes a table of cursors with these columns",
 			"it has no column name, or neither value nor position")
 	}
-	statement, args := "former_cursors", dialect.Args{"position": dialect.SQL(db.Dialect.Quote(value)),
-		"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, table.Name))}
-	if table.Column("feed") != nil {
+	statement, args := "former_cursors", f.args(db)
+	if f.feeds {
 		statement, args["feed"] = "former_cursors_of_feed", r.Name
 	}
-	cursors, err := store.All(ctx, db.Store, q, statements, statement, args, func(rows dialect.Rows) (formerCursor,
+	f.rows, err = store.All(ctx, db.Store, q, statements, statement, args, func(rows dialect.Rows) (formerCursor,
 		error) {
 		c := formerCursor{at: feedtype.CursorState{Generation: r.Generation}}
 		var position *int64
@@ -160,19 +177,43 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 		c.at.Position = feedtype.Numbered(c.position)
 		return c, err
 	})
-	if err != nil {
-		return nil, err
+	f.all = lowestCursors(f.rows)
+	return f, err
+}
+
+// lowestCursors returns one cursor for each consumer. A consumer of a sharded feed has a row for each shard. The
+// former shards are not rowfeed's parts, so the consumer continues from the lowest of its cursors.
+func lowestCursors(rows []formerCursor) (all []formerCursor) {
+	for _, c := range rows {
+		i := slices.IndexFunc(all, func(other formerCursor) bool { return other.consumer == c.consumer })
+		switch {
+		case i < 0:
+			all = append(all, c)
+		case c.position < all[i].position:
+			all[i] = c
+		}
 	}
-	for _, c := range cursors {
+	return all
+}
+
+func (f *formerTable) args(db *Database) dialect.Args {
+	return dialect.Args{"position": dialect.SQL(db.Dialect.Quote(f.position)),
+		"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, f.name))}
+}
+
+// refuse refuses cursors that the feed cannot take over.
+func (f *formerTable) refuse(head int64) error {
+	for _, c := range f.rows {
 		switch {
 		case !feedtype.ValidConsumer(c.consumer):
-			return refuse("rename it", "%q cannot be a consumer's name", c.consumer)
+			return tableError(feedtype.Refused, f.name, "rename it", "%q cannot be a consumer's name", c.consumer)
 		case c.position < 0 || c.position > head:
-			return refuse("correct it, or name the former sequence with --adopt-sequence",
+			return tableError(feedtype.Refused, f.name,
+				"correct it, or name the former sequence with --adopt-sequence",
 				"the cursor %d of %q is not between 0 and the feed's head %d", c.position, c.consumer, head)
 		}
 	}
-	return cursors, nil
+	return nil
 }
 
 // saveCursors stores former cursors as cursors of consumers. It does not change a cursor that exists.

@@ -29,18 +29,26 @@ func planColumns(r *catalog.FeedRecord, table *dialect.Table) error {
 	feed := r.Feed(dialect.Names{})
 	r.Added = feed.MissingColumns(table)
 	position, shard := table.FindColumn(dialect.PositionColumn), table.FindColumn(dialect.ShardColumn)
+	if r.OwnShard() != "" {
+		shard = nil // rowfeed does not write it
+	}
 	number := func(c *dialect.Column) bool { return c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic }
 	switch {
 	case !r.Adopt && position != nil:
 		return refuse("keep its positions with --adopt, or rename it", "it already has a column %s",
 			dialect.PositionColumn)
 	case !r.Adopt && shard != nil:
-		return refuse("rename it", "it already has a column %s", dialect.ShardColumn)
+		return refuse("keep its values as data shards with `--shard-column "+shard.Name+"`, or rename it",
+			"it already has a column %s", dialect.ShardColumn)
 	case r.Adopt && position == nil:
 		return refuse("leave --adopt out: rowfeed adds the column", "it has no column %s to adopt",
 			dialect.PositionColumn)
 	case position != nil && position.PositionProblem() != "":
-		return refuse("", "its column %s %s", position.Name, position.PositionProblem())
+		next := ""
+		if position.FitPosition != "" {
+			next = "run `" + position.FitPosition + "`, and add the feed again"
+		}
+		return refuse(next, "its column %s %s", position.Name, position.PositionProblem())
 	case shard != nil && !number(shard):
 		return refuse("rename it", "its column %s is %s, not an integer", dialect.ShardColumn, shard.Type)
 	}
@@ -64,7 +72,7 @@ func HoldsExactKeys(r *catalog.FeedRecord) error {
 }
 
 // ignoreOwnTriggers removes the triggers of rowfeed's feeds from those that fire when a publisher updates a row. They
-// only record the row for a feed of their own.
+// record the row for a feed of their own, or are a fence that lets the publisher pass.
 func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, table *dialect.Table) error {
 	if len(table.OnUpdate) == 0 {
 		return nil
@@ -74,7 +82,8 @@ func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, tab
 		return err
 	}
 	for _, r := range all {
-		if r.State == catalog.StateDropped || r.Capture != feedtype.CaptureTrigger {
+		if feed := r.Feed(db.Names); r.State == catalog.StateDropped ||
+			r.Capture != feedtype.CaptureTrigger && !feed.Fenced() {
 			continue
 		}
 		ours := db.Dialect.TriggerNames(r.Feed(db.Names))
@@ -87,7 +96,7 @@ func ignoreOwnTriggers(ctx context.Context, db *Database, q dialect.Querier, tab
 
 // holdsShards refuses capture "column" with several data shards if the table's column for shards cannot hold them.
 func holdsShards(r *catalog.FeedRecord, table *dialect.Table) error {
-	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 {
+	if r.Capture != feedtype.CaptureColumn || r.DataShards <= 1 || r.OwnShard() != "" {
 		return nil
 	}
 	refuse := func(next, format string, args ...any) error {

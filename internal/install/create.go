@@ -20,7 +20,7 @@ func (db *Database) Create(ctx context.Context, spec feedtype.FeedSpec) error {
 	if err != nil {
 		return err
 	}
-	source, err := parseTable(spec.Table)
+	source, err := catalog.ParseTable(spec.Table)
 	if err != nil {
 		return err
 	}
@@ -109,9 +109,13 @@ func (c *creation) resume(ctx context.Context) (exists bool, err error) {
 			"run `rowfeed feed drop "+c.spec.Name+"` again, then add it", "it is being dropped")
 	case catalog.StateCreating:
 		c.record.Added = c.known.Added // the table may have these columns by now
-		c.record.Generation = c.known.Generation
-		c.adopted, err = adopt(ctx, c.db, c.q, c.record, c.spec)
-		return false, err
+		c.record.Generation, c.record.Left = c.known.Generation, c.known.Left
+		if c.adopted, err = adopt(ctx, c.db, c.q, c.record, c.spec); err != nil || c.record.FormerValue == nil {
+			return false, err
+		}
+		now := *c.known // the former publisher may have continued
+		now.FormerValue = c.record.FormerValue
+		return false, c.db.saveOptions(ctx, c.q, &now)
 	}
 	return true, nil
 }
@@ -131,15 +135,13 @@ func (c *creation) register(ctx context.Context) (err error) {
 			Object: fmt.Sprintf("table %q", r.Source.String()),
 			Next:   "give these rows keys, or delete them; then run the command again"}))
 	}
-	if c.known != nil {
-		// Cursors of the dropped feed must not be taken for cursors of this one.
-		now, err := db.Clock(ctx, q)
-		if err != nil {
-			return err
-		}
-		r.Generation = max(now/1_000_000, c.known.Generation+1)
+	if err := c.succeed(ctx); err != nil {
+		return err
 	}
 	if c.adopted, err = adopt(ctx, db, q, r, c.spec); err != nil {
+		return err
+	}
+	if err := db.keepsShards(ctx, q, r, c.table); err != nil {
 		return err
 	}
 	// A table that the dialect refuses must leave no record where each statement commits.
@@ -165,7 +167,16 @@ func (c *creation) register(ctx context.Context) (err error) {
 // the sequence to what the feed adopts: the former publisher may have continued since that attempt.
 func (c *creation) saveSequence(ctx context.Context) error {
 	db, feed := c.db, c.spec.Name
+	if left := c.record.Left; left.Continues() && left.Below > 0 {
+		_, err := db.Exec(ctx, c.q, statements, "set_tombstones_below", dialect.Args{"below": left.Below, "feed": feed})
+		if err != nil {
+			return err
+		}
+	}
 	var n int64
+	if c.record.PublishedElsewhere {
+		return nil // pages read the sequence of the other publisher
+	}
 	err := db.One(ctx, c.q, statements, "count_sequences", dialect.Args{"feed": feed}, &n)
 	if err != nil || n > 0 && !c.record.Adopt {
 		return err
@@ -289,51 +300,4 @@ func (c *creation) refuseSharedPositions(ctx context.Context) error {
 	}
 	return tableError(feedtype.Conflict, r.Source, "read that feed, or make the second feed with --capture trigger",
 		"its rows already hold the positions of feed %q", all[i].Name)
-}
-
-// Drop removes what Create has made, except for the feed's record: a feed that is added under the same name later gets
-// a higher generation.
-func (db *Database) Drop(ctx context.Context, name string) error {
-	if err := feedtype.ValidName(name); err != nil {
-		return err
-	}
-	if err := db.RequireSchema(ctx, db.On()); err != nil {
-		return err
-	}
-	err := db.WithSchemaLock(ctx, "feed drop "+name, func(q dialect.Querier) error {
-		known, err := catalog.Load(ctx, db.Store, q, name)
-		if err != nil {
-			return err
-		}
-		if len(known) == 0 {
-			return feedError(feedtype.UnknownFeed, name, "`rowfeed feed list` shows the feeds", "there is no such feed")
-		}
-		if known[0].State == catalog.StateDropped {
-			return nil
-		}
-		if known[0].Unreadable != nil {
-			return known[0].Unreadable
-		}
-		// Where each DDL statement commits, a drop that was interrupted must not look like a complete feed.
-		if err := db.setState(ctx, q, name, catalog.StateDropping); err != nil {
-			return err
-		}
-		table, err := db.Dialect.Describe(ctx, q, known[0].Source)
-		if err != nil && db.Dialect.Classify(err) != dialect.ClassUndefined {
-			return err
-		}
-		if err := revokeAll(ctx, db, q, known[0]); err != nil {
-			return err
-		}
-		if err := kinds[known[0].Mode].down(ctx, db, q, known[0], table); err != nil {
-			return err
-		}
-		for _, drop := range []string{"drop_sequence", "drop_terms"} {
-			if _, err := db.Exec(ctx, q, statements, drop, dialect.Args{"feed": name}); err != nil {
-				return err
-			}
-		}
-		return db.setState(ctx, q, name, catalog.StateDropped)
-	})
-	return db.Fail(feedtype.FeedObject(name), "drop", err)
 }

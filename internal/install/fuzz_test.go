@@ -2,6 +2,8 @@ package install
 
 import (
 	"testing"
+
+	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
 func FuzzTableName(f *testing.F) {
@@ -10,7 +12,7 @@ func FuzzTableName(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if name, err := parseTable(text); err == nil && name.Name == "" {
+		if name, err := catalog.ParseTable(text); err == nil && name.Name == "" {
 			t.Errorf("%q has no name", text)
 		}
 	})

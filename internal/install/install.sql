@@ -80,6 +80,7 @@ SET generation = CASE WHEN ROUND({{now}} / 1000000) > generation + 1 THEN ROUND(
 WHERE name = {{feed}}
 
 -- name: begin_sharding
+-- publishers and pages that were made for the former number notice it by data_shards
 UPDATE {{table "feeds"}} SET state = :sharding, fill_after = NULL, data_shards = :data_shards
 WHERE name = :feed AND state = :active AND generation = :generation
 
@@ -88,9 +89,10 @@ UPDATE {{table "feeds"}} SET state = :filling, fill_after = NULL, options = :opt
 WHERE name = :feed AND generation = :generation AND state = :active
 
 -- name: unchanged
--- The record has the generation, the state and the mark that were read. Another walk of the same feed, to the same
--- number of shards, has another generation. :mark is one of the next two.
-name = :feed AND generation = :generation AND state = :state AND :mark
+-- The record has the generation, the number of data shards, the state and the mark that were read. A later walk to the
+-- same number of data shards may go on from the same mark: what was done up to it is the same. :mark is one of the next
+-- two.
+name = :feed AND generation = :generation AND data_shards = :data_shards AND state = :state AND :mark
 
 -- name: no_mark
 fill_after IS NULL
@@ -165,8 +167,59 @@ SELECT min(feed_sync_id), max(feed_sync_id) FROM {{source}}
 SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id IS NOT NULL
 GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id {{limit "1"}}
 
+-- name: highest_position
+SELECT max(feed_sync_id) FROM {{source}}
+
+-- name: recent_shared_position
+SELECT feed_sync_id FROM (SELECT feed_sync_id FROM {{positions}} WHERE feed_sync_id > :from
+  UNION ALL SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id > :from) x
+GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id {{limit "1"}}
+
+-- name: rows_outside_shards
+-- It reads the whole table if there are none.
+SELECT {{template "own_value" .}}, {{read_row "t"}} FROM {{source}} t WHERE {{own_shard "t"}} < 0 {{at_most ":count"}}
+
+-- name: own_value
+{{with .OwnShard}}t.{{quote .}}{{else}}0{{end}}
+
+-- name: recent_rows_outside_shards
+SELECT {{template "own_value" .}}, {{read_row "t"}} FROM {{source}} t
+WHERE t.feed_sync_id > :from AND {{own_shard "t"}} < 0 {{at_most ":count"}}
+
+-- name: positions_outside_shards
+-- The index by bucket has them at its begin. A key that was deleted keeps the shard -1.
+SELECT {{template "own_value" .}}, {{read_row "t"}} FROM {{positions}} p JOIN {{source}} t ON {{row_of "t" "p"}}
+WHERE p.bucket = -1 AND p.deleted = 0 {{at_most ":count"}}
+
+-- name: gains_shard
+t.feed_sync_id > :from AND {{own_shard "t"}} < 0 AND :in_shard
+
+-- name: in_shard
+{{own_shard "t"}} >= 0
+
+-- name: record_shardless
+-- A hidden key is published as a delete, and stays hidden.
+INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, :placed
+FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p WHERE p.feed_sync_id IN (:positions) {{at_most ":all"}}) x
+
+-- name: highest_shard
+SELECT max(shard) FROM {{positions}}
+
 -- name: former_sequence
 SELECT value FROM :table WHERE name = :name
+
+-- name: count_former_sequences
+SELECT count(*) FROM :table WHERE name = :name
+
+-- name: lock_former_sequence
+-- :unlocked is dialect.Syntax.SkipLocked: it leaves the row out while a pass has locked it.
+SELECT value FROM :table WHERE name = :name :unlocked
+
+-- name: take_over
+UPDATE {{table "feeds"}} SET state = :active, options = :options WHERE name = :feed AND state = :elsewhere
+
+-- name: head_elsewhere
+SELECT s.value FROM {{sequence}} s WHERE s.name = :feed
 
 -- name: former_cursors
 SELECT name, :position FROM :table ORDER BY name
@@ -179,3 +232,35 @@ SELECT name, :position FROM :table WHERE feed = :feed ORDER BY name
   "consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at"
   (print ":consumer, :feed, 0, 1, :value, :generation, 0, 0, 0, 0, " now)
   "consumer, feed, shard"}}
+
+-- name: sequence_left
+SELECT value, COALESCE(term, 0) FROM {{table "sequences"}} WHERE name = :feed
+
+-- name: set_tombstones_below
+UPDATE {{table "feeds"}} SET tombstones_below = :below WHERE name = :feed
+
+-- name: any_change
+SELECT count(*) FROM (SELECT 1 AS n FROM :changes {{at_most "1"}}) x
+
+-- name: highest_tombstone
+SELECT COALESCE(max(feed_sync_id), 0) FROM {{positions}} WHERE deleted = 1
+
+-- name: elsewhere
+-- Rows whose key has its position in the table of positions: it was republished or hidden. The row has an older one.
+t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM {{positions}} p WHERE {{row_of "t" "p"}} AND p.deleted = 0)
+
+-- name: count_elsewhere
+SELECT count(*) FROM {{source}} t WHERE :elsewhere
+
+-- name: hand_back_sequence
+UPDATE :table SET value = :value :version WHERE name = :name AND value < :value
+
+-- name: hand_back_cursor
+UPDATE :table SET :position = :value WHERE name = :name
+
+-- name: hand_back_cursor_of_feed
+UPDATE :table SET :position = :value WHERE name = :name AND feed = :feed
+
+-- name: cursors_of_feed
+SELECT consumer, shard, shard_count, value, generation FROM {{table "cursors"}} WHERE feed = :feed
+ORDER BY consumer, shard

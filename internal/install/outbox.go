@@ -38,6 +38,8 @@ func checkAppendOnly(s *feedtype.FeedSpec) error {
 	case s.Adopt || s.AdoptSequence != "" || s.AdoptCursors != "":
 		return feedtype.Invalid("adopt",
 			"in modes with ULIDs new positions are always above the existing ones: omit it")
+	case s.Fence:
+		return feedtype.Invalid("fence", "only with capture column are positions in the rows of your table")
 	case s.AcceptTriggers || s.AcceptUntriggered:
 		return feedtype.Invalid("accept-triggers",
 			"feeds of append-only tables need no such exception: omit it")

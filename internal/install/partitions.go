@@ -270,6 +270,9 @@ func (f *Partitions) followedTo(known, now *catalog.Partitions) int64 {
 }
 
 func (f *Partitions) sequenceValue(ctx context.Context) (value int64, err error) {
+	if f.Record.Load().PublishedElsewhere {
+		return 0, nil // the feed follows no partitions, and rowfeed has no sequence for it
+	}
 	err = f.Store.One(ctx, f.Store.On(), statements, "sequence_value", dialect.Args{"feed": f.Name}, &value)
 	return value, f.Fail("read its sequence", err)
 }

@@ -66,7 +66,7 @@ func withoutConnection(d *dialect.Dialect, names dialect.Names) (*Database, erro
 
 // declaredRecord makes a feed's record from what the spec says about the table.
 func (db *Database) declaredRecord(spec feedtype.FeedSpec) (*catalog.FeedRecord, *dialect.Table, error) {
-	source, err := parseTable(spec.Table)
+	source, err := catalog.ParseTable(spec.Table)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -32,12 +34,12 @@ type Resharding struct {
 	Recorder *publish.Recorder
 }
 
-// Reshard changes the feed's number of data shards, and returns whether that changed anything. It begins a new
-// generation: cursors of the former one are refused with the code GenerationChanged, and consumers start at the
-// beginning. Writers, publishers and readers of the whole feed continue. Requests for a part of the feed are answered
-// with the code Sharding until every key has its shard. After an interruption a second call with the same number
-// continues. Concurrent calls with the same number are safe. progress may be nil; it receives the number of keys that
-// this call has read.
+// Reshard changes the feed's number of data shards, and returns whether that changed anything. Writers, publishers
+// and readers of the whole feed continue, and keep their cursors. Requests for a part of the feed are answered with
+// the code Sharding until every key has its shard. Then cursors of parts that were given for another number are
+// refused with the code OtherPart; consumers with several shards go on from their lowest cursor. After an
+// interruption a second call with the same number continues. Concurrent calls with the same number are safe. progress
+// may be nil; it receives the number of keys that this call has read.
 func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error) {
 	if dataShards < 1 || dataShards > feedtype.MaxDataShards {
 		return false, feedtype.Invalid("data-shards", "%d must be between 1 and %d", dataShards, feedtype.MaxDataShards)
@@ -69,6 +71,9 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 				"its keys are being assigned to %d data shards", r.DataShards)
 		case r.State == catalog.StateSharding:
 			return true, f.assignShards(ctx, dataShards, progress)
+		case r.State == catalog.StateElsewhere:
+			return conflict("run `rowfeed feed upgrade "+f.Name+" --published-here` first; parts of the feed can "+
+				"be read without data shards", "another publisher gives its positions, and would not give shards")
 		case r.State != catalog.StateActive:
 			return conflict("run `rowfeed feed add "+f.Name+"` again with the same options, which completes the feed",
 				"the feed is not complete: its state is %s", r.State)
@@ -83,22 +88,20 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 	}
 }
 
-// beginSharding saves the new number of data shards with a new generation, unless the record has changed since it was
+// beginSharding saves the new number of data shards, unless the record has changed since it was
 // read.
 func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, dataShards int) error {
 	to := *r
 	to.DataShards = dataShards
-	if feed := to.Feed(f.Store.Names); feed.InRows() {
-		table, err := catalog.DescribeTable(ctx, f.Store, f.Store.On(), r.Source)
-		if err != nil {
-			return err
-		}
-		if err := cmp.Or(HoldsExactKeys(&to), holdsShards(&to, table)); err != nil {
-			return err
-		}
+	if err := f.fits(ctx, r, &to); err != nil {
+		return err
+	}
+	gain, err := f.rowsThatGain(ctx, r, &to)
+	if err != nil {
+		return err
 	}
 	return f.Store.InTx(ctx, dialect.ForRecord, "shard "+f.Name, func(tx dialect.Querier) error {
-		seq, err := f.Store.Dialect.LockSequence(ctx, tx, r.Feed(f.Store.Names))
+		_, err := f.Store.Dialect.LockSequence(ctx, tx, r.Feed(f.Store.Names))
 		if errors.Is(err, store.ErrNoRows) {
 			return ErrRecordChanged // dropped
 		}
@@ -114,13 +117,56 @@ func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, d
 		if n != 1 {
 			return ErrRecordChanged
 		}
-		for _, s := range bumpSteps(f.Store.Dialect, f.Store.Names, f.Name, store.OrNull(seq.Identity)) {
-			if _, err := tx.Exec(ctx, s.SQL); err != nil {
+		return gain(tx)
+	})
+}
+
+// rowsThatGain returns what publishes rows again that get their first data shard by another number of them, if rows
+// hold their positions: the readers of every part may have passed these. It looks for such rows beforehand, so that the
+// transaction has to read only rows that were published since.
+func (f *Resharding) rowsThatGain(ctx context.Context, r, to *catalog.FeedRecord) (func(dialect.Querier) error, error) {
+	d, feed, next := f.Store.Dialect, r.Feed(f.Store.Names), to.Feed(f.Store.Names)
+	if feed.OwnShard == "" || !feed.InRows() {
+		return func(dialect.Querier) error { return nil }, nil
+	}
+	var head int64
+	err := f.Store.One(ctx, f.Store.On(), statements, "sequence_value", dialect.Args{"feed": f.Name}, &head)
+	if err != nil {
+		return nil, err
+	}
+	db := &Database{Store: f.Store}
+	outside := statements.For(d.Syntax, feed, "rows_outside_shards")
+	found, err := db.namedRows(ctx, f.Store.On(), r, outside, dialect.Args{})
+	if found != "" {
+		head = 0
+	}
+	return func(tx dialect.Querier) error {
+		b := dialect.NewBuilder(d.Syntax)
+		where := b.Fill(statements.For(d.Syntax, feed, "gains_shard"), dialect.Args{"from": head,
+			"in_shard": statements.For(d.Syntax, next, "in_shard").With(nil)})
+		_, err := d.ResetRows(ctx, tx, feed, where, b.Args())
+		return err
+	}, err
+}
+
+// fits refuses a number of data shards that the table, or the keys, cannot have.
+func (f *Resharding) fits(ctx context.Context, r, to *catalog.FeedRecord) error {
+	db := &Database{Store: f.Store}
+	if feed := to.Feed(f.Store.Names); feed.InRows() {
+		table, err := catalog.DescribeTable(ctx, f.Store, f.Store.On(), r.Source)
+		if err != nil {
+			return err
+		}
+		if err := cmp.Or(HoldsExactKeys(to), holdsShards(to, table)); err != nil {
+			return err
+		}
+		if r.DataShards <= 1 { // otherwise rowfeed has written the column already
+			if err := db.keepsShards(ctx, f.Store.On(), to, table); err != nil {
 				return err
 			}
 		}
-		return nil
-	})
+	}
+	return db.fitsShards(ctx, f.Store.On(), to)
 }
 
 // assignShards walks along the keys until each has its shard among the wanted number of data shards.
@@ -202,6 +248,9 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 	}
 	stage, after := walk(r)
 	rows := stage == walkRows
+	if rows && feed.OwnShard != "" {
+		return 0, 0, f.saveMark(ctx, tx, r, []any{int64(walkDone)}) // nothing is written into rows
+	}
 	keys, err := dialect.WalkKeys(ctx, tx, d.Syntax, feed, rows, after, reshardBatch)
 	if err != nil {
 		return 0, 0, err
@@ -209,7 +258,11 @@ func (f *Resharding) shardBatch(ctx context.Context, tx dialect.Querier, r *cata
 	if len(keys) > 0 && after != nil && dialect.KeyIdentity(keys[0].Key) == dialect.KeyIdentity(after) {
 		return 0, 0, fmt.Errorf("the walk along the keys does not advance beyond %v", after)
 	}
-	wrong, err := Misplaced(r, keys, rows)
+	placed, err := f.recordShardless(ctx, tx, feed, keys)
+	if err != nil {
+		return 0, 0, err
+	}
+	wrong, err := Misplaced(r, placed, rows)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -253,14 +306,17 @@ func walk(r *catalog.FeedRecord) (stage int, after []any) {
 // publisher assigns their shard together with the position.
 func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dialect.Sharded, error) {
 	var wrong []dialect.Sharded
-	shardOf := r.Sharder()
+	shardOf, feed := r.Sharder(), r.Feed(dialect.Names{})
 	for _, k := range keys {
-		if k.Position == nil {
+		if k.Position == nil || feed.OwnShard != "" && feed.InRows() {
 			continue
 		}
 		shard, err := shardOf(k.Key)
 		if err != nil {
 			return nil, err
+		}
+		if feed.OwnShard != "" {
+			shard = keptShard(k)
 		}
 		bucket := 0
 		if r.DataShards > 1 {
@@ -273,6 +329,41 @@ func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dia
 	return wrong, nil
 }
 
+// keptShard is the data shard of a key whose row may hold another one: the first that it had, whatever its row says
+// now.
+func keptShard(k dialect.PlaceKey) int {
+	switch {
+	case *k.Shard < 0 && k.Own != nil:
+		return int(*k.Own)
+	case *k.Shard < 0:
+		return dialect.NoShard
+	}
+	return int(*k.Shard)
+}
+
+// recordShardless records the keys that get their first data shard, for the publisher to give them a position, too: the
+// readers of that part may have passed the one that they have. It returns the other keys.
+func (f *Resharding) recordShardless(ctx context.Context, tx dialect.Querier, feed *dialect.Feed,
+	keys []dialect.PlaceKey) ([]dialect.PlaceKey, error) {
+	var others []dialect.PlaceKey
+	var positions []int64
+	for _, k := range keys {
+		if feed.OwnShard != "" && !feed.InRows() && k.Position != nil && *k.Shard < 0 && k.Own != nil && *k.Own >= 0 {
+			positions = append(positions, *k.Position)
+		} else {
+			others = append(others, k)
+		}
+	}
+	if len(positions) == 0 {
+		return others, nil
+	}
+	d := f.Store.Dialect
+	_, err := dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "record_shardless"), dialect.Args{
+		"placed": dialect.SQL(strconv.Itoa(int(dialect.Placed))), "positions": dialect.List(positions),
+		"all": int64(math.MaxInt64)})
+	return others, err
+}
+
 // unchanged is the condition that the feed's record has the generation and the mark that were read, and this state.
 func unchanged(s *store.Store, r *catalog.FeedRecord, state string) dialect.Built {
 	mark := s.Statement(statements, "no_mark").With(nil)
@@ -280,7 +371,7 @@ func unchanged(s *store.Store, r *catalog.FeedRecord, state string) dialect.Buil
 		mark = s.Statement(statements, "same_mark").With(dialect.Args{"mark": *r.FillMark})
 	}
 	return s.Statement(statements, "unchanged").With(dialect.Args{"feed": r.Name, "generation": r.Generation,
-		"state": state, "mark": mark})
+		"data_shards": int64(r.DataShards), "state": state, "mark": mark})
 }
 
 // saveMark saves how far the walk has come; nil leaves the mark as it is. If the record has changed since it was read,

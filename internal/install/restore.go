@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/internal/catalog"
@@ -59,6 +60,9 @@ func (f *Identity) setIdentity(ctx context.Context, identity string, onlyUnknown
 func (f *Identity) Bump(ctx context.Context) (generation int64, err error) {
 	err = f.Store.InTx(ctx, dialect.ForRecord, "bump "+f.Name, func(tx dialect.Querier) error {
 		seq, err := f.Store.Dialect.LockSequence(ctx, tx, f.DialectFeed())
+		if errors.Is(err, store.ErrNoRows) && f.Record.Load().PublishedElsewhere {
+			err = nil // no pass of rowfeed can be under way
+		}
 		if err != nil {
 			return err
 		}

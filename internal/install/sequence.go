@@ -21,6 +21,9 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	if s.Tombstones == 0 {
 		s.Tombstones = feedtype.DefaultTombstones
 	}
+	if s.PublishedElsewhere {
+		s.Adopt = true
+	}
 	switch {
 	case s.PositionColumn != "":
 		return feedtype.Invalid("position-column", "only mode blocking reads positions from a column of your table")
@@ -29,6 +32,20 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	case s.Capture != feedtype.CaptureTrigger && s.Capture != feedtype.CaptureApp &&
 		s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("capture", "%q is not one of: trigger, app, column", s.Capture)
+	case s.Fence && s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("fence", "only with capture column are positions in the rows of your table")
+	case s.PublishedElsewhere && s.Capture != feedtype.CaptureColumn:
+		return feedtype.Invalid("published-elsewhere",
+			"only with capture column can another publisher give positions: it writes them into the rows")
+	case s.PublishedElsewhere && s.AdoptSequence == "":
+		return feedtype.Invalid("published-elsewhere", "without the sequence of that publisher rowfeed cannot tell "+
+			"up to which position all rows are committed: name its row with --adopt-sequence TABLE:NAME")
+	case s.PublishedElsewhere && s.Fence:
+		return feedtype.Invalid("fence", "it would refuse the positions of the publisher that goes on: "+
+			"add it with `rowfeed feed upgrade --published-here --fence`")
+	case s.PublishedElsewhere && s.DataShards > 1 && s.ShardColumn == "":
+		return feedtype.Invalid("data-shards", "rowfeed writes shards together with positions, and another publisher "+
+			"gives these; readers can have parts without them")
 	case s.Adopt && s.Capture != feedtype.CaptureColumn:
 		return feedtype.Invalid("adopt", "only feeds with capture column can adopt positions")
 	case s.AdoptSequence != "" && !s.Adopt:
@@ -43,24 +60,26 @@ func (sequenced) check(s *feedtype.FeedSpec) error {
 	return nil
 }
 
-func (sequenced) complete(_ *dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
+func (sequenced) complete(d *dialect.Dialect, r *catalog.FeedRecord, spec feedtype.FeedSpec,
 	table *dialect.Table) error {
+	if r.Fence && !d.Fences {
+		return noFences(r.Name)
+	}
 	if len(table.Untriggered) > 0 && spec.Capture == feedtype.CaptureTrigger && !spec.AcceptUntriggered {
 		return tableError(feedtype.Refused, table.Name,
 			"remove the cascade, or accept with --accept-untriggered that only `rowfeed check` and `repair` "+
 				"find such writes",
 			"some writes fire no trigger: %s", strings.Join(table.Untriggered, "; "))
 	}
-	if c := r.ShardIndex(); r.ShardColumn != "" && (c < 0 || r.Key[c].Kind != feedtype.Integer &&
-		r.Key[c].Kind != feedtype.Dynamic) {
-		return tableError(feedtype.Refused, table.Name,
-			"`--shard-column` takes an integer column of the key; leave it out to have shards computed from the key",
-			"%q is not an integer column of the key (%s)", r.ShardColumn, strings.Join(catalog.KeyNames(r.Key), ", "))
-	}
-	return nil
+	return chooseShardColumn(d, r, table)
 }
 
-func (sequenced) declare(*declared, *feedtype.FeedSpec) error { return nil }
+func (sequenced) declare(t *declared, spec *feedtype.FeedSpec) (err error) {
+	if spec.ShardColumn != "" {
+		spec.ShardColumn, err = t.column("shard-column", spec.ShardColumn)
+	}
+	return err
+}
 
 func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.Step, state, note string, err error) {
 	if feed := r.Feed(db.Names); !feed.InRows() {
@@ -69,8 +88,9 @@ func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.St
 	return steps, catalog.StateActive, "the feed is ready", nil
 }
 
-func (sequenced) admit(context.Context, *Database, dialect.Querier, *catalog.FeedRecord) error {
-	return nil
+// admit refuses data shards in a column of the table that are none of the feed's.
+func (sequenced) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
+	return db.outsideShards(ctx, q, r)
 }
 
 func (sequenced) up(db *Database, r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {
@@ -84,7 +104,9 @@ func (sequenced) down(ctx context.Context, db *Database, q dialect.Querier, r *c
 
 func (sequenced) begin(_ context.Context, db *Database, _ dialect.Querier, r *catalog.FeedRecord) (string, error) {
 	switch {
-	case r.Adopt && r.DataShards > 1:
+	case r.PublishedElsewhere:
+		return catalog.StateElsewhere, nil
+	case r.Adopt && r.Feed(db.Names).KeyShards():
 		return catalog.StateSharding, nil // adopted positions have no data shard yet
 	case r.Feed(db.Names).InRows():
 		return catalog.StateActive, nil // rows without a position are pending already
@@ -106,8 +128,9 @@ func (sequenced) rights(_ *dialect.Dialect, f *dialect.Feed) (writing, reading [
 	if f.Capture != feedtype.CaptureTrigger {
 		writing = []dialect.Right{dialect.May("INSERT", f.Changes(), append(f.StoredKey(), "kind")...)}
 	}
-	return writing, []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")),
+	reading = []dialect.Right{dialect.May("SELECT", f.Names.Table("sequences")),
 		dialect.May("SELECT", f.Names.Table("terms")), dialect.May("SELECT", f.Positions())}
+	return writing, reading
 }
 
 // verify also reports triggers that fire when the publisher updates a row.

@@ -65,8 +65,11 @@ func mayBeNull(table feedtype.TableName, column string) error {
 		Next:  "declare the column NOT NULL"}
 }
 
-// newRecord checks a spec against the table, and returns the feed's record.
-func newRecord(d *dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table) (*catalog.FeedRecord, error) {
+// newRecord checks a spec against the table, and returns the feed's record. added are the columns that rowfeed has
+// added to the table for this feed.
+func newRecord(
+	d *dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table, added ...string,
+) (*catalog.FeedRecord, error) {
 	object := fmt.Sprintf("table %q", table.Name.String())
 	refuse := func(next, format string, args ...any) (*catalog.FeedRecord, error) {
 		return nil, &feedtype.Error{
@@ -99,7 +102,8 @@ func newRecord(d *dialect.Dialect, spec feedtype.FeedSpec, table *dialect.Table)
 		Source: table.Name, PrimaryKey: index.Primary, Columns: spec.Columns, Tombstones: spec.Tombstones,
 		Retain: spec.Retain, DataShards: spec.DataShards, ShardColumn: spec.ShardColumn,
 		AcceptUntriggered: spec.AcceptUntriggered, AcceptTriggers: spec.AcceptTriggers,
-		Adopt: spec.Adopt, AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors,
+		Fence: spec.Fence, PublishedElsewhere: spec.PublishedElsewhere, Adopt: spec.Adopt,
+		AdoptSequence: spec.AdoptSequence, AdoptCursors: spec.AdoptCursors, Added: added,
 	}
 	stored := map[string]bool{}
 	for _, name := range names {
@@ -167,6 +171,8 @@ func differences(r *catalog.FeedRecord, other *catalog.FeedRecord) []string {
 	compare("retain", r.Retain, other.Retain)
 	compare("accept-untriggered", r.AcceptUntriggered, other.AcceptUntriggered)
 	compare("accept-triggers", r.AcceptTriggers, other.AcceptTriggers)
+	compare("fence", r.Fence, other.Fence)
+	compare("published-elsewhere", r.PublishedElsewhere, other.PublishedElsewhere)
 	compare("adopt", r.Adopt, other.Adopt)
 	compare("adopt-sequence", strconv.Quote(r.AdoptSequence), strconv.Quote(other.AdoptSequence))
 	compare("adopt-cursors", strconv.Quote(r.AdoptCursors), strconv.Quote(other.AdoptCursors))

@@ -73,9 +73,28 @@ func (f *Verifier) verify(ctx context.Context) (*dialect.Table, []string, error)
 	return table, problems, nil
 }
 
-// VerifyWithPartitions also tells whether the table has partitions to follow.
+// tellOutside reports rows that no part of the feed has. They do not keep a server from being ready.
+func (f *Verifier) tellOutside(ctx context.Context) {
+	problem, err := f.OutsideShards(ctx)
+	if err == nil && problem != "" {
+		err = feedError(feedtype.Refused, f.Name,
+			"run `rowfeed check "+f.Name+"`, which finds all of them", "%s", problem)
+	}
+	if err != nil {
+		f.Trouble(err)
+	}
+}
+
+// VerifyWithPartitions also says what Foreign finds, and tells whether the table has partitions to follow. It reports
+// what OutsideShards finds to the Observer.
 func (f *Verifier) VerifyWithPartitions(ctx context.Context) (problems []string, partitioned bool, err error) {
 	table, problems, err := f.verify(ctx)
+	if err == nil && table != nil {
+		var foreign []string
+		foreign, err = f.Foreign(ctx)
+		problems = append(problems, foreign...)
+		f.tellOutside(ctx)
+	}
 	return problems, err == nil && hasPartitions(f.Record.Load(), table), err
 }
 
@@ -119,7 +138,7 @@ func recordAsAdded(r *catalog.FeedRecord, d *dialect.Dialect, table *dialect.Tab
 	// In mode blocking pages find rows by their ULIDs, which blocking.verify checks. The key need not be unique.
 	byULID := r.PositionColumn() != "" && len(table.Refusals) == 0
 	if !byULID {
-		now, err = newRecord(d, spec, table)
+		now, err = newRecord(d, spec, table, r.Added...)
 	}
 	if err == nil && !byULID {
 		for i := range now.Key {

@@ -85,6 +85,9 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	if nulls != "" {
 		findings = append(findings, admin.Finding{Rule: admin.RuleKey, Problem: nulls + "; " + giveKeys})
 	}
+	for _, p := range f.Install.Verifier.FormerStillRuns(ctx) {
+		findings = append(findings, admin.Finding{Rule: admin.RuleSequence, Problem: p})
+	}
 	keys, err := f.checkKeys(ctx)
 	if err != nil {
 		return nil, err

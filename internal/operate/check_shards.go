@@ -32,6 +32,8 @@ type keyBatch struct {
 	after []any // the key before the first; nil at the beginning
 	keys  []dialect.PlaceKey
 	wrong []dialect.Sharded // the keys in a wrong shard or bucket
+	// moved are the keys whose rows hold another data shard than the one that they keep, or none of the feed's.
+	moved []dialect.PlaceKey
 }
 
 // read reads the keys, or reads them again. The error is install.ErrRecordChanged if the number of data shards is being
@@ -54,6 +56,15 @@ func (p *keyBatch) read(ctx context.Context, tx dialect.Querier, db *store.Store
 	}
 	if err == nil {
 		p.wrong, err = install.Misplaced(p.r, p.keys, p.rows)
+	}
+	p.moved = nil
+	if p.r.Capture == feedtype.CaptureColumn && !p.rows {
+		return err // entries of such rows are replaced by the rows, with the shards that they hold
+	}
+	for _, k := range p.keys {
+		if k.Own != nil && k.Position != nil && (*k.Own < 0 || *k.Shard >= 0 && *k.Own != *k.Shard) {
+			p.moved = append(p.moved, k)
+		}
 	}
 	return err
 }
@@ -105,7 +116,7 @@ func (f *Checker) walkOnce(ctx context.Context, r *catalog.FeedRecord, found fun
 			p := &keyBatch{r: r, rows: rows, after: after}
 			err := f.Store.InTx(ctx, dialect.ForRead, "check the shards of "+f.Name,
 				func(tx dialect.Querier) error { return p.read(ctx, tx, f.Store) })
-			if err == nil && len(p.wrong) > 0 {
+			if err == nil && len(p.wrong)+len(p.moved) > 0 {
 				err = found(p)
 			}
 			if err != nil {
@@ -131,18 +142,28 @@ func (f *Checker) checkShards(ctx context.Context) (findings []admin.Finding, er
 		for i, c := range p.r.Key {
 			columns[i] = c.ForReaders()
 		}
-		for _, w := range p.wrong {
-			k := p.keys[slices.IndexFunc(p.keys, func(k dialect.PlaceKey) bool {
-				return k.Position != nil && *k.Position == w.Position
-			})]
+		tell := func(k dialect.PlaceKey, problem string) error {
 			key, err := feedtype.NewRow(columns, k.Key)
 			if err != nil {
 				return err
 			}
-			findings = append(findings, admin.Finding{Rule: admin.RuleShard, Key: &key,
-				Problem: misplacedText(k, w.Shard)})
+			findings = append(findings, admin.Finding{Rule: admin.RuleShard, Key: &key, Problem: problem})
 			if len(findings) == maxFindings {
 				return errEnough
+			}
+			return nil
+		}
+		for _, k := range p.moved {
+			if err := tell(k, movedText(p.r, k)); err != nil {
+				return err
+			}
+		}
+		for _, w := range p.wrong {
+			k := p.keys[slices.IndexFunc(p.keys, func(k dialect.PlaceKey) bool {
+				return k.Position != nil && *k.Position == w.Position
+			})]
+			if err := tell(k, misplacedText(k, w.Shard)); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -155,6 +176,16 @@ func (f *Checker) checkShards(ctx context.Context) (findings []admin.Finding, er
 		return []admin.Finding{{Rule: admin.RuleShard, Problem: refused.Cause + ": " + refused.Next}}, nil
 	}
 	return findings, f.Explain(ctx, "check its shards", err)
+}
+
+// movedText says what the row of a key holds.
+func movedText(r *catalog.FeedRecord, k dialect.PlaceKey) string {
+	if *k.Own < 0 {
+		return fmt.Sprintf("its column %s holds none of the data shards 0 to %d: no reader of a part gets the row",
+			r.OwnShard(), r.DataShards-1)
+	}
+	return fmt.Sprintf("its column %s holds data shard %d, and the key stays in data shard %d, which it had first",
+		r.OwnShard(), *k.Own, *k.Shard)
 }
 
 // misplacedText says where a key is that belongs to a shard.

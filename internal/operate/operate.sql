@@ -17,7 +17,7 @@ WHERE (p.feed_sync_id > s.value)
 
 -- name: row_outside_sequence
 -- With capture "column".
-{{template "rows_and_positions" .}} JOIN {{table "sequences"}} s ON s.name = {{feed}}
+{{template "rows_and_positions" .}} JOIN {{sequence}} s ON s.name = {{feed}}
 WHERE (t.feed_sync_id > s.value OR t.feed_sync_id < 1)
 
 -- name: row_without_position
@@ -70,9 +70,10 @@ GROUP BY feed_sync_id HAVING count(*) > 1
 {{if .InRows}}{{template "shared_positions_and_rows" .}}{{else}}{{template "shared_positions" .}}{{end}} {{at_most ":count"}}
 
 -- name: impossible_rows
--- A condition on rows (t) with capture "column".
+-- A condition on rows (t) with capture "column". A former publisher may have given the positions from :former to :now.
 t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM {{table "sequences"}} WHERE name = :feed)
   OR t.feed_sync_id IN (SELECT feed_sync_id FROM ({{template "shared_positions_and_rows" .}}) shared)
+  OR t.feed_sync_id > :former AND t.feed_sync_id <= :now
 
 -- name: count_at_position
 SELECT count(*) FROM {{source}} t WHERE t.feed_sync_id = :position
@@ -84,10 +85,10 @@ SELECT count(*) FROM {{table "feeds"}} WHERE name = :feed AND generation = :gene
 -- name: sequence
 SELECT s.value, s.updated_at, COALESCE(s.term, 0),
   (SELECT max(ended_at) FROM {{table "terms"}} t WHERE t.feed = s.name)
-FROM {{table "sequences"}} s WHERE s.name = :feed
+FROM {{sequence}} s WHERE s.name = :feed
 
 -- name: head
-SELECT value, {{now}} FROM {{table "sequences"}} WHERE name = :feed
+SELECT value, {{now}} FROM {{sequence}}{{if .Elsewhere}} s{{end}} WHERE name = :feed
 
 -- name: heads_of_shards
 SELECT s.shard, (SELECT {{read_ulid "g"}} FROM {{ulids}} g WHERE {{shard "g"}} = s.shard

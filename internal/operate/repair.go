@@ -6,16 +6,20 @@ import (
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 // resetRows clears impossible positions in rows of the source, so that they are published again, and returns how many.
-func (f *Checker) resetRows(ctx context.Context, tx dialect.Querier) (int64, error) {
+// Impossible are also those that the former sequence may have given, from former to now: they are no higher than the
+// positions that readers have passed.
+func (f *Checker) resetRows(ctx context.Context, tx dialect.Querier, former, now int64) (int64, error) {
 	feed := f.DialectFeed()
 	if !feed.InRows() {
 		return 0, nil
 	}
 	b := dialect.NewBuilder(f.Store.Dialect.Syntax)
-	which := b.Fill(f.Statement(statements, "impossible_rows"), dialect.Args{"feed": f.Name})
+	which := b.Fill(f.Statement(statements, "impossible_rows"), dialect.Args{"feed": f.Name, "former": former,
+		"now": now})
 	return f.Store.Dialect.ResetRows(ctx, tx, feed, which, b.Args())
 }
 
@@ -28,6 +32,12 @@ func (f *Checker) Repair(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if f.Record.Load().PublishedElsewhere {
+		return 0, &feedtype.Error{Code: feedtype.Refused, Object: feedtype.FeedObject(f.Name),
+			Cause: "repair: another publisher gives its positions",
+			Next: "correct its rows and its sequence by hand, or run `rowfeed feed upgrade " + f.Name +
+				" --published-here`, and repair it then"}
+	}
 	return kind.repair(ctx, f)
 }
 
@@ -38,10 +48,14 @@ func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 	mend := func(doing string, fn func(dialect.Querier) error) error {
 		return f.Explain(ctx, doing, f.Store.InTx(ctx, dialect.ForRepair, doing, fn))
 	}
+	former, now := f.Install.Verifier.Former(ctx)
 	err := mend("clear impossible positions", func(tx dialect.Querier) (err error) {
-		total, err = f.resetRows(ctx, tx)
+		total, err = f.resetRows(ctx, tx, former, now)
 		return err
 	})
+	if err == nil && now > former {
+		err = f.Install.Verifier.Repaired(ctx, now)
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -80,7 +80,8 @@ func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 		return nil // "now", "at:…", or a cursor of another generation
 	}
 	var head, now int64
-	err = f.Store.One(ctx, f.Store.On(), statements, "head", dialect.Args{"feed": f.Name}, &head, &now)
+	err = dialect.One(ctx, f.Store.On(), f.Store.Dialect.Syntax, f.Statement(statements, "head"),
+		dialect.Args{"feed": f.Name}, &head, &now)
 	if errors.Is(err, store.ErrNoRows) {
 		return nil // dropped
 	}

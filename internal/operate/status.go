@@ -84,6 +84,12 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 	if fresh, err := f.Install.Partitions.VerifyPartitions(ctx); err == nil {
 		problems = append(problems, fresh...)
 	}
+	if foreign, err := f.Install.Verifier.Foreign(ctx); err == nil {
+		problems = append(problems, foreign...)
+	}
+	if outside, err := f.Install.Verifier.OutsideShards(ctx); err == nil && outside != "" {
+		problems = append(problems, outside)
+	}
 	if parts, err := f.VerifyParts(ctx); err == nil && parts != "" {
 		problems = append(problems, parts)
 	}
@@ -141,8 +147,12 @@ func (sequenceKind) backlog(ctx context.Context, f *Inspector, limit int) (found
 	var updated, age int64
 	var term feedtype.Term
 	var since *int64
-	err = f.Store.One(ctx, f.Store.On(), statements, "sequence", dialect.Args{"feed": f.Name}, &found.Head, &updated,
-		&term, &since)
+	err = dialect.One(ctx, f.Store.On(), f.Store.Dialect.Syntax, f.Statement(statements, "sequence"),
+		dialect.Args{"feed": f.Name}, &found.Head, &updated, &term, &since)
+	if f.Record.Load().PublishedElsewhere &&
+		(errors.Is(err, store.ErrNoRows) || err != nil && f.Store.Dialect.Classify(err) == dialect.ClassUndefined) {
+		err = nil // a problem of the status says that the sequence is gone
+	}
 	if err != nil {
 		return found, f.Fail("read its sequence", err)
 	}
@@ -153,7 +163,7 @@ func (sequenceKind) backlog(ctx context.Context, f *Inspector, limit int) (found
 			found.TermSince = &at
 		}
 	}
-	if found.Head > 0 {
+	if found.Head > 0 && updated > 0 {
 		at := time.UnixMicro(updated).UTC()
 		found.PublishedAt = &at
 	}

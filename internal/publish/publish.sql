@@ -30,7 +30,17 @@ SELECT {{read_row "t"}} FROM {{source}} t WHERE t.feed_sync_id IS NULL ORDER BY 
 SELECT count(*) FROM (SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id IS NULL {{at_most ":count"}}) x
 
 -- name: count_placed_rows
-SELECT count(*) FROM {{source}} WHERE feed_sync_id > :base AND feed_sync_id <= :last
+SELECT count(*) FROM {{source}} WHERE feed_sync_id > :base
+
+-- name: foreign_positions
+-- Positions above :base that a pass has not given, which gave those above :first up to :last to one row each.
+SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id > :base
+GROUP BY feed_sync_id HAVING count(*) > 1 OR feed_sync_id <= :first OR feed_sync_id > :last
+ORDER BY feed_sync_id {{limit ":count"}}
+
+-- name: positions_above_sequence
+SELECT t.feed_sync_id FROM {{table "sequences"}} s JOIN {{source}} t ON t.feed_sync_id > s.value
+WHERE s.name = {{feed}} ORDER BY t.feed_sync_id {{limit ":count"}}
 
 -- name: lowest_change
 SELECT seq FROM {{changes}} ORDER BY seq ASC {{limit "1"}}
@@ -62,10 +72,15 @@ SELECT value FROM {{table "sequences"}} WHERE name = :feed :unlocked
 -- name: advance
 -- It changes no row if the version is another: an in-house publisher that does not lock the row has advanced the
 -- sequence. It also changes none if the generation is another: the feed was dropped and another one was added under its
--- name.
+-- name. With another number of data shards, the transaction has assigned shards of the former number.
 UPDATE {{table "sequences"}} SET value = :head, term = :term, version = version + 1, updated_at = :now
 WHERE name = :feed AND version = :version
-  AND EXISTS (SELECT 1 FROM {{table "feeds"}} WHERE name = :feed AND generation = :generation)
+  AND EXISTS (SELECT 1 FROM {{table "feeds"}}
+    WHERE name = :feed AND generation = :generation AND data_shards = :data_shards)
+
+-- name: published_here
+-- Answers a row unless a publisher that is not rowfeed's gives the feed's positions.
+SELECT 0 FROM {{table "feeds"}} WHERE name = {{feed}} AND state <> :elsewhere
 
 -- name: failed
 -- A :pause of NULL means that there is no next pass.

@@ -141,9 +141,12 @@ func (f *Publisher) pass(ctx context.Context, limit int, full bool) (feedtype.Pu
 	})
 }
 
-// positioner returns the Positioner of the feed's mode. It reads the feed's record again if this version could not read
-// it: the record may have been repaired.
+// positioner returns the Positioner of the feed's mode. It reads the feed's record again if rowfeed has taken the feed
+// over since, or if this version could not read the record, which may have been repaired.
 func (f *Publisher) positioner(ctx context.Context) (Positioner, error) {
+	if err := readTakeover(ctx, f.Feed); err != nil {
+		return nil, err
+	}
 	p, err := f.Positioner()
 	if err != nil {
 		if err = f.Reload(ctx); err == nil {

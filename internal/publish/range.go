@@ -36,6 +36,9 @@ func (f *Recorder) RepublishWhere(
 		var n int64
 		var last []any
 		err := f.InOwnTx(ctx, func(tx dialect.Querier) (err error) {
+			if err := f.refuseElsewhere(ctx, tx, "republish"); err != nil {
+				return err
+			}
 			n, last, err = f.RecordRange(ctx, tx, where, after, batch, dialect.Changed)
 			return err
 		})

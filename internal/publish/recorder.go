@@ -52,7 +52,10 @@ func (f *Recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.
 	if err := f.checkKey(key); err != nil {
 		return err
 	}
-	for _, statement := range f.DeleteSQL() {
+	if err := f.refuseElsewhere(ctx, tx, "delete"); err != nil {
+		return err
+	}
+	for _, statement := range f.Store.Dialect.DeleteRow(f.DialectFeed()) {
 		n, err := tx.Exec(ctx, statement, key...)
 		if err != nil {
 			return f.keyError(key, "delete a row", err)
@@ -65,10 +68,11 @@ func (f *Recorder) Delete(ctx context.Context, tx dialect.Querier, key feedtype.
 }
 
 // DeleteSQL returns the statements of Delete for writers in other languages. They are run in one transaction, each with
-// the key's values as parameters. A feed with ULIDs has none, since it delivers no deletes.
+// the key's values as parameters. A feed that delivers no deletes has none: one with
+// ULIDs, or one whose positions another publisher gives.
 func (f *Recorder) DeleteSQL() []string {
 	feed := f.DialectFeed()
-	if feed.ULIDs != nil {
+	if feed.ULIDs != nil || feed.Elsewhere != nil {
 		return []string{}
 	}
 	return f.Store.Dialect.DeleteRow(feed)
@@ -82,6 +86,9 @@ func (f *Recorder) RecordKeys(
 	keys []feedtype.Key,
 ) error {
 	if err := f.ByKey("record changes"); err != nil {
+		return err
+	}
+	if err := f.refuseElsewhere(ctx, tx, "record changes"); err != nil {
 		return err
 	}
 	record := f.Statement(statements, "record_key")

@@ -1,8 +1,11 @@
 package publish
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -43,26 +46,22 @@ func (f *Sequence) placeRows(
 	f.mu.Lock()
 	f.rowStart = rowStart{generation, last}
 	f.mu.Unlock()
-	if n == 0 {
-		return 0, nil
-	}
-	return n, f.checkPlaced(ctx, tx, feed, base, int64(n))
+	return n, nil
 }
 
-// checkPlaced compares the rows that have the n positions above base with what was written.
-func (f *Sequence) checkPlaced(ctx context.Context, tx dialect.Querier, feed *dialect.Feed, base, n int64) error {
+// checkPlaced compares the rows with positions above base with what this pass has written: it gave those above first,
+// up to last.
+func (f *Sequence) checkPlaced(ctx context.Context, tx dialect.Querier, feed *dialect.Feed,
+	base, first, last int64) error {
 	var found int64
-	d := f.Store.Dialect
+	d, n := f.Store.Dialect, last-first
 	err := dialect.One(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "count_placed_rows"),
-		dialect.Args{"base": base, "last": base + n}, &found)
+		dialect.Args{"base": base}, &found)
 	if err == nil && found > n {
-		err = &feedtype.Error{
-			Code:   feedtype.Refused,
-			Object: fmt.Sprintf("table %q", feed.Source.String()),
-			Cause: fmt.Sprintf("%d of its rows have a feed_sync_id above the feed's sequence: "+
-				"a publisher that is not rowfeed's still runs, or another program writes the column", found-n),
-			Next: "stop it, then run `rowfeed repair " + f.Name + "`, which publishes these rows again",
-		}
+		var which []string
+		which, err = positionsOf(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "foreign_positions"),
+			dialect.Args{"base": base, "first": first, "last": last})
+		err = cmp.Or(err, error(f.foreign(feed, which, nil)))
 	}
 	if err == nil && found < n {
 		err = &feedtype.Error{
@@ -74,6 +73,50 @@ func (f *Sequence) checkPlaced(ctx context.Context, tx dialect.Querier, feed *di
 		}
 	}
 	return err
+}
+
+// maxPositions is how many positions an error names.
+const maxPositions = 5
+
+// positionsOf runs a query for positions, up to :count, and returns the first of them.
+func positionsOf(ctx context.Context, q dialect.Querier, s *dialect.Syntax, st dialect.Statement,
+	args dialect.Args) ([]string, error) {
+	args["count"] = maxPositions + 1
+	all, err := dialect.All(ctx, q, s, st, args, func(rows dialect.Rows) (string, error) {
+		var position int64
+		err := rows.Scan(&position)
+		return strconv.FormatInt(position, 10), err
+	})
+	if len(all) > maxPositions {
+		all[maxPositions] = "…"
+	}
+	return all, err
+}
+
+// foreign is the error of a pass that finds positions which another publisher has given.
+func (f *Sequence) foreign(feed *dialect.Feed, which []string, err error) *feedtype.Error {
+	return &feedtype.Error{
+		Code:   feedtype.Refused,
+		Object: fmt.Sprintf("table %q", feed.Source.String()),
+		Cause: "a publisher that is not rowfeed's, or another program, has given positions to rows: feed_sync_id " +
+			strings.Join(which, ", "),
+		Err:  err,
+		Next: "stop it, then run `rowfeed repair " + f.Name + "`, which gives these rows new positions",
+	}
+}
+
+// explainDuplicate explains the error of a pass that a unique index of feed_sync_id has refused.
+func (f *Sequence) explainDuplicate(ctx context.Context, err error) error {
+	d, feed := f.Store.Dialect, f.DialectFeed()
+	if !feed.InRows() || d.Classify(err) != dialect.ClassDuplicate {
+		return err
+	}
+	which, failed := positionsOf(ctx, f.Store.On(), d.Syntax,
+		statements.For(d.Syntax, feed, "positions_above_sequence"), dialect.Args{})
+	if failed != nil || len(which) == 0 {
+		return err
+	}
+	return f.foreign(feed, which, err)
 }
 
 // reportSkipped tells the Observer how many rows are still pending because other transactions have locked them.

@@ -91,6 +91,9 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 			e, seqs, term, err = f.publishBatch(ctx, tx, &scan, limit)
 			return err
 		})
+		if attempt == 1 && f.isFencedNow(ctx, err) {
+			continue
+		}
 		if !errors.Is(err, errStale) || attempt == store.MaxAttempts {
 			break
 		}
@@ -108,7 +111,7 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	}
 	f.Gaps.Scanned(scan, e.Generation, seqs, len(seqs) < limit, err)
 	if err != nil {
-		return feedtype.PublishEvent{Feed: f.Name}, f.Explain(ctx, "publish", err)
+		return feedtype.PublishEvent{Feed: f.Name}, f.Explain(ctx, "publish", f.explainDuplicate(ctx, err))
 	}
 	e.Took = time.Since(started)
 	at := feedtype.CursorState{Generation: e.Generation, Position: feedtype.Numbered(e.Head), Term: term}
@@ -118,6 +121,16 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 		watch.Watermark{Generation: at.Generation, Head: at.Position, Term: at.Term})
 	f.Store.Observer.Published(e)
 	return e, nil
+}
+
+// isFencedNow tells whether a pass has failed since its feed got a fence, which this process did not know of. It then
+// has the record that says so.
+func (f *Sequence) isFencedNow(ctx context.Context, err error) bool {
+	before := f.DialectFeed()
+	if err == nil || errors.Is(err, store.ErrNothing) || !before.InRows() || before.Fenced() {
+		return false
+	}
+	return f.Reload(ctx) == nil && f.DialectFeed().Fenced()
 }
 
 // publishBatch is the publishing transaction. DESIGN.md gives the reasons for the order of its steps. If the database
@@ -203,6 +216,11 @@ func (f *Sequence) publishBatch(
 	}
 	e.Changes, e.Keys = len(changes)+rows, len(assignments)+rows
 	e.Head = seq.Value + int64(e.Keys)
+	if feed.InRows() {
+		if err := f.checkPlaced(ctx, tx, feed, seq.Value, seq.Value+int64(len(assignments)), e.Head); err != nil {
+			return e, nil, 0, err
+		}
+	}
 	return e, seqs, seq.Term, f.advance(ctx, tx, r, seq, e.Head)
 }
 
@@ -244,12 +262,14 @@ func checkPublished(feed *dialect.Feed, all dialect.BatchResult) error {
 	return checkDeleted(feed, all.Deleted, all.Changes)
 }
 
-// advance moves the sequence to head, unless its version or the feed's generation is another by now.
+// advance moves the sequence to head, unless its version, or the feed's generation or number of data shards, is another
+// by now.
 func (f *Sequence) advance(
 	ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, seq dialect.Sequence, head int64,
 ) error {
 	n, err := f.Store.Exec(ctx, tx, statements, "advance", dialect.Args{"head": head, "term": int64(seq.Term),
-		"now": max(seq.Now, seq.UpdatedAt), "feed": f.Name, "version": seq.Version, "generation": r.Generation})
+		"now": max(seq.Now, seq.UpdatedAt), "feed": f.Name, "version": seq.Version, "generation": r.Generation,
+		"data_shards": max(r.DataShards, 1)})
 	if err == nil && n != 1 {
 		err = errStale
 	}

@@ -147,8 +147,20 @@ func refusal(feed string, code feedtype.Code, format string, args ...any) error 
 
 func otherGeneration(feed string, at feedtype.CursorState, generation int64) error {
 	return refusal(feed, feedtype.GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: "+
-		"a restored backup or a failover lost positions, or the feed was created again or resharded",
+		"a restored backup or a failover lost positions, or the feed was created again",
 		at.Cursor(), at.Generation, generation)
+}
+
+// otherPart is the error for a cursor whose reader has not read what the request goes on from.
+func otherPart(feed string, at feedtype.CursorState, asked feedtype.CursorPart) error {
+	return &feedtype.Error{
+		Code:   feedtype.OtherPart,
+		Object: feedtype.FeedObject(feed),
+		Cause: fmt.Sprintf("cursor %q is of %s, and the request is for %s: keys of it may have been published below "+
+			"the cursor, which its reader has never seen", at.Cursor(), at.Part, asked),
+		Next: "send the cursor with the shard and shard_count that it was given for; if the feed or the number of " +
+			"readers was changed, go on with the lowest cursor of all parts, without its end from '_' on",
+	}
 }
 
 // next is the position that a page reaches, and whether entries above it were visible. A page that was not cut reaches

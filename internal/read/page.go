@@ -90,7 +90,7 @@ func (f *Reader) explainPage(ctx context.Context, l *catalog.Layout, q dialect.P
 	err error,
 ) error {
 	if err == nil {
-		if q.To > 0 && rows.Signature == "" {
+		if len(q.Unserved) > 0 && rows.Signature == "" && l.Feed.ULIDs == nil {
 			return l.RefuseParts() // this server does not serve parts, and the server of the record does
 		}
 		return f.Explain(ctx, "read a page", errors.New("the table's columns change too fast"))

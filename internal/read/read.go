@@ -102,8 +102,9 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 	var got reading
 	vanished, shared := 0, false
 	var otherHistory error // of the last page
+	wanted := f.rowsFor(asked)
 	for range maxEmptyPages {
-		most, maxBytes := f.fit(asked.limit, room)
+		most, maxBytes := f.fit(wanted, room)
 		limit := f.rowBytes.limit(most, maxBytes)
 		q := dialect.PageQuery{After: at.Position, Mark: at.Mark, Limit: limit, MaxBytes: maxBytes,
 			Sorted: limit < most}
@@ -124,6 +125,16 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 		if asked.after == feedtype.Now {
 			at = headState(rows)
 		}
+		part, err := partOf(l, asked.shards)
+		if empty := (feedtype.CursorPart{}); l.Feed.OwnShard != "" && at.Part != empty && part != empty {
+			at.Part.Of = part.Of // whatever the number of data shards, each has the same rows
+		}
+		if err == nil && !at.Part.Includes(part) {
+			err = otherPart(f.Name, at, part)
+		}
+		if err != nil {
+			return reading{}, err
+		}
 		valid, terms, err := f.judge(ctx, at, l, rows)
 		if errors.Is(err, history.ErrOtherHistory) {
 			asOf, otherHistory = time.Now(), err
@@ -133,7 +144,17 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 			return reading{}, f.refuseOnPrimary(ctx, err)
 		}
 		at, otherHistory = valid, nil
+		at.Part = part
 		position, more := next(at.Position, rows, limit)
+		if part != (feedtype.CursorPart{}) && !l.Feed.Sharded() {
+			end, err := f.keepPart(l, rows, part, asked.limit)
+			if err != nil {
+				return reading{}, f.Fail("find the part of a key", err)
+			}
+			if !end.IsZero() {
+				position, more = end, true
+			}
+		}
 		if at.Position = position; !rows.EntriesBelow.IsZero() {
 			at.Position = position.Max(rows.EntriesBelow)
 			rows.Rows = slices.DeleteFunc(rows.Rows, func(r dialect.PageRow) bool {
@@ -174,6 +195,16 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 			Deletes: deletes(got.Entries), Vanished: vanished, Shared: shared, Took: time.Since(started)})
 	}
 	return got, nil
+}
+
+// rowsFor returns how many rows a page reads for a request. A page of which most rows belong to other parts reads more.
+func (f *Reader) rowsFor(asked pageKey) int {
+	d := f.DialectFeed()
+	from, to, err := asked.shards.Range(feedtype.Undivided)
+	if _, one := asked.shards.Single(); err != nil || one || asked.shards.All() || d.ULIDs != nil || d.Sharded() {
+		return asked.limit
+	}
+	return max(asked.limit, min(asked.limit*feedtype.Undivided/(to-from), tailRows))
 }
 
 // judge is validateCursor, and reads the terms of a feed whose rows hold their positions. The error is

@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed" // for read.sql
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -23,21 +25,84 @@ var headOnly = dialect.PageQuery{After: feedtype.LastPosition, Limit: 1, MaxByte
 // SequencePager is the Pager of feeds whose positions are numbers of one sequence.
 type SequencePager struct{ Reader *Reader }
 
-// Select restricts the query to a range of the data shards. A part without a data shard gets an empty page.
+// Select restricts the query to a range of the data shards. Of a feed with one data shard it has the whole feed read,
+// from which keepPart takes the part.
 func (SequencePager) Select(_ context.Context, l *catalog.Layout, q *dialect.PageQuery, s feedtype.Shards) error {
-	count := max(l.Feed.DataShards, 1)
-	from, to, err := s.Range(count)
+	part, err := partOf(l, s)
 	switch {
 	case err != nil:
 		return err
 	case l.Unplaced != "" && !s.All():
 		return l.RefuseParts()
-	case from == to:
-		q.After = feedtype.LastPosition
-	case to-from < count:
-		q.From, q.To, q.Unserved = from, to, catalog.Unplaced
+	case part == feedtype.CursorPart{}:
+		return nil
+	case !l.Feed.Sharded():
+		if err := exactKeys(l); err != nil {
+			return err
+		}
+	default:
+		q.From, q.To = part.From, part.To
+	}
+	q.Unserved = catalog.Unplaced
+	return nil
+}
+
+// partOf returns the part of a feed that a request asks for; zero for the whole feed.
+func partOf(l *catalog.Layout, s feedtype.Shards) (feedtype.CursorPart, error) {
+	if l.Feed.ULIDs != nil {
+		return feedtype.CursorPart{}, nil // its shards are feeds, with cursors of their own
+	}
+	of := max(l.Feed.DataShards, 1)
+	if _, one := s.Single(); !one && !s.All() {
+		of = feedtype.Division(of)
+	}
+	from, to, err := s.Range(of)
+	if err != nil || to-from == of {
+		return feedtype.CursorPart{}, err
+	}
+	return feedtype.CursorPart{From: from, To: to, Of: of}, nil
+}
+
+// exactKeys refuses parts of a feed whose rows hold their positions if equal keys can have different texts. The text
+// of the key's row may change, and would take the key into another part.
+func exactKeys(l *catalog.Layout) error {
+	if !l.Feed.InRows() {
+		return nil
+	}
+	for _, c := range l.Feed.Key {
+		if !c.Exact {
+			return &feedtype.Error{Code: feedtype.InvalidRequest, Param: "shard_count",
+				Object: feedtype.FeedObject(l.Feed.Name), Err: errors.ErrUnsupported,
+				Cause: fmt.Sprintf("it has no parts: with capture column, key column %q can have values that are "+
+					"equal although their text differs", c.Name),
+				Next: "read the whole feed, or add a feed with --capture trigger"}
+		}
 	}
 	return nil
+}
+
+// keepPart removes the rows of other parts from a page of the whole feed. If more than want rows of the part remain, it
+// returns the position of the last one that it keeps.
+func (f *Reader) keepPart(l *catalog.Layout, rows *dialect.PageRows, part feedtype.CursorPart, want int) (
+	end feedtype.Position, err error,
+) {
+	column, kept := f.Record.Load().ShardColumn, rows.Rows[:0:0]
+	for _, row := range rows.Rows {
+		key, err := feedtype.NewRow(l.Key, slices.Clone(row.Key)) // which decodes in place
+		if err != nil {
+			return end, err
+		}
+		if shard := feedtype.ShardBy(column, key, part.Of); shard < part.From || shard >= part.To {
+			continue
+		}
+		if len(kept) == want {
+			end = kept[want-1].Position
+			break
+		}
+		kept = append(kept, row)
+	}
+	rows.Rows = kept
+	return end, nil
 }
 
 func (SequencePager) Accepts(p feedtype.Position) bool { return !p.IsULID() }

@@ -212,7 +212,7 @@ func (r *tailReading) page(ctx context.Context, f *Reader, ask tailAsk) (_ *dial
 	var some []dialect.PageRow
 	bytes, full := 0, false
 	for _, row := range r.rows.Rows {
-		if !row.Position.Above(q.After) || q.To > 0 && (row.Shard < q.From || row.Shard >= q.To) {
+		if !row.Position.Above(q.After) || !r.l.Feed.InPart(row, q) {
 			continue
 		}
 		if full = len(some) == ask.limit || bytes > ask.bytes; full {

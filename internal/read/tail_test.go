@@ -21,7 +21,7 @@ func TestTailPart(t *testing.T) {
 	f.Record.Store(&catalog.FeedRecord{Mode: feedtype.ModeSequence})
 	l := &catalog.Layout{Feed: &dialect.Feed{DataShards: 4}}
 	parts := []feedtype.Shards{{}, feedtype.One(0), feedtype.One(3), feedtype.Part(0, 2), feedtype.Part(1, 2),
-		feedtype.Part(1, 3), feedtype.Part(4, 9), feedtype.Part(0, 1)}
+		feedtype.Part(1, 3), feedtype.Part(2, 4), feedtype.Part(0, 1)}
 	random := rand.New(rand.NewPCG(1, 2))
 	position := func(n int) feedtype.Position { return feedtype.Numbered(int64(n)) }
 	taken := 0

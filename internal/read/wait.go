@@ -76,7 +76,9 @@ func (f *Reader) knownEmpty(ctx context.Context, asked pageKey) (*reading, error
 	if err != nil {
 		return nil, err
 	}
-	if f.selectPart(ctx, l, &dialect.PageQuery{}, asked.shards) != nil {
+	part, err := partOf(l, asked.shards)
+	if err != nil || !at.Part.Includes(part) ||
+		f.selectPart(ctx, l, &dialect.PageQuery{}, asked.shards) != nil {
 		return nil, nil
 	}
 	page := feedtype.Page{Entries: []feedtype.Entry{}, Cursor: asked.after, Key: l.Key, Columns: l.Columns}

@@ -45,6 +45,8 @@ type Feeds interface {
 	// ShardsWithRecords tells in which of a feed's shards outbox records wait; without shards it asks for all. It
 	// leaves out what it fails to read, since waiting readers are also woken by watermarks.
 	ShardsWithRecords(ctx context.Context, feed string, shards []int) []int
+	// Elsewhere returns the feeds whose sequences are not rowfeed's own.
+	Elsewhere() []*dialect.Feed
 }
 
 // Poll polls the database. A database with a commit stamp is asked for the stamp alone, and for watermarks only if the
@@ -120,15 +122,7 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	query := dialect.Joined(" UNION ALL ", parts)(b)
 	_, err = dialect.QueryAll(ctx, l.Store.On(), query, b.Args(),
 		func(rows dialect.Rows) (struct{}, error) {
-			var key Key
-			var at Watermark
-			var shard *int
-			var high, low int64
-			err := rows.Scan(&key.Feed, &at.Generation, &low, &shard, &high, &at.Term)
-			if at.Head = feedtype.Numbered(low); shard != nil {
-				key.OfShard, key.Shard = true, *shard
-				at.Head = dialect.ULIDState{High: high, Low: low}.Given()
-			}
+			key, at, err := scanWatermark(rows)
 			if at.Generation == changeRow {
 				a.changed[key.Feed] = true
 			} else {
@@ -139,6 +133,7 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	if err != nil || !q.Waiting {
 		return a, err
 	}
+	l.addElsewhere(ctx, a.At)
 	for feed, shards := range filled {
 		for _, shard := range shards {
 			key := Key{Feed: feed, OfShard: true, Shard: shard}
@@ -148,6 +143,31 @@ func (l *Poller) Ask(ctx context.Context, q Question) (a answer, err error) {
 	}
 	a.At = addDigests(a.At, q.Shards)
 	return a, nil
+}
+
+func scanWatermark(rows dialect.Rows) (key Key, at Watermark, err error) {
+	var shard *int
+	var high, low int64
+	err = rows.Scan(&key.Feed, &at.Generation, &low, &shard, &high, &at.Term)
+	if at.Head = feedtype.Numbered(low); shard != nil {
+		key.OfShard, key.Shard = true, *shard
+		at.Head = dialect.ULIDState{High: high, Low: low}.Given()
+	}
+	return key, at, err
+}
+
+// addElsewhere adds the watermarks of feeds whose positions another publisher gives, a statement for each. If one
+// cannot be read, only that feed has no watermark: its readers are woken, and their page has the error.
+func (l *Poller) addElsewhere(ctx context.Context, all map[Key]Watermark) {
+	d := l.Store.Dialect.Syntax
+	for _, feed := range l.Feeds.Elsewhere() {
+		_, _ = dialect.All(ctx, l.Store.On(), d, statements.For(d, feed, "elsewhere"), nil,
+			func(rows dialect.Rows) (struct{}, error) {
+				key, at, err := scanWatermark(rows)
+				all[key] = at
+				return struct{}{}, err
+			})
+	}
 }
 
 // shardsOf returns the shards that readers wait for, by feed; nil means all shards of the feed.

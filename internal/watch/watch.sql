@@ -4,6 +4,11 @@
 SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0)
 FROM {{table "sequences"}} s JOIN {{table "feeds"}} f ON f.name = s.name
 
+-- name: elsewhere
+-- The same of a feed whose positions another publisher gives.
+SELECT s.name, f.generation, s.value, NULL, 0, 0
+FROM {{sequence}} s JOIN {{table "feeds"}} f ON f.name = s.name
+
 -- name: shards
 SELECT h.feed, f.generation, h.ulid_low, h.shard, h.ulid_high, 0
 FROM {{table "shards"}} h JOIN {{table "feeds"}} f ON f.name = h.feed

@@ -10,6 +10,9 @@ import (
 // shardsTried bounds how many shards are read.
 const shardsTried = 8
 
+// unknownShard is the data shard of an entry whose data shard is not known.
+const unknownShard = -1
+
 // parts reads a feed part by part, and returns an error if a part has an entry of another part's data shards.
 func (f *feed) parts(ctx context.Context, count int, upto string) (all []entry, err error) {
 	for i := range count {
@@ -20,12 +23,16 @@ func (f *feed) parts(ctx context.Context, count int, upto string) (all []entry, 
 		}
 		low, high := int64(i*f.info.DataShards/count), int64((i+1)*f.info.DataShards/count)
 		for _, e := range some {
-			if *e.Shard < low || *e.Shard >= high {
+			// All entries of an undivided feed are of data shard 0.
+			if f.info.DataShards > 1 && *e.Shard != unknownShard && (*e.Shard < low || *e.Shard >= high) {
 				return nil, fmt.Errorf("part %d of %d has position %s of data shard %d, and is of %d to %d",
 					i, count, e.Position, *e.Shard, low, high-1)
 			}
 		}
 		all = append(all, some...)
+	}
+	if slices.ContainsFunc(all, func(e entry) bool { return *e.Shard == unknownShard }) {
+		return nil, untried("the feed has entries without a data shard")
 	}
 	return all, nil
 }
@@ -33,7 +40,8 @@ func (f *feed) parts(ctx context.Context, count int, upto string) (all []entry, 
 func shardChecks() []check {
 	return []check{
 		{"4.1", "The parts of a feed (`shard` from 0 to `shard_count`-1) MUST together have each entry of the feed " +
-			"once; part i of c has the data shards from floor(i*D/c) to below floor((i+1)*D/c).",
+			"that has a data shard once; part i of c has the data shards from floor(i*D/c) to below " +
+			"floor((i+1)*D/c), where D counts as 1024 if it is 1.",
 			func(ctx context.Context, f *feed) error {
 				if f.info.ShardIDs != nil {
 					return untried("the feed's shards are feeds by themselves")
@@ -87,15 +95,41 @@ func shardChecks() []check {
 				}
 				return same(of(all), between, of(after))
 			}},
-		{"4.3", "A shard that the feed or shard_count does not have MUST be refused with 400 and the parameter shard.",
+		{"4.3", "A shard that the feed or shard_count does not have MUST be refused with 400 and the parameter " +
+			"shard, and a shard_count above D with the parameter shard_count.",
 			func(ctx context.Context, f *feed) error {
 				if f.info.ShardIDs != nil {
 					return untried("the feed's shards are feeds by themselves, of any number")
 				}
 				ofParts := f.badParameter("shard", "2")
 				ofParts.query.Set("shard_count", "2")
+				most := f.info.DataShards
+				if most == 1 {
+					most = 1024
+				}
+				tooMany := f.badParameter("shard_count", strconv.Itoa(most+1))
+				tooMany.query.Set("shard", "0")
 				return f.problems(ctx, f.badParameter("shard", strconv.Itoa(f.info.DataShards)),
-					f.badParameter("shard", "-1"), ofParts)
+					f.badParameter("shard", "-1"), ofParts, tooMany)
+			}},
+		{"4.4", "A cursor that a page of a part has returned MUST be refused with 409 and the code other-part by a " +
+			"request for keys of other parts.",
+			func(ctx context.Context, f *feed) error {
+				if f.info.ShardIDs != nil {
+					return untried("the feed's shards are feeds by themselves")
+				}
+				page, err := f.fetch(ctx, f.with("shard", "0", "shard_count", "2", "after", "now"))
+				if err != nil {
+					return err
+				}
+				if *page.Cursor == "" {
+					return untried("the feed has no entries")
+				}
+				other := expected{path: f.fetchPath(), status: 409, code: "other-part",
+					query: f.with("shard", "1", "shard_count", "2", "after", *page.Cursor)}
+				whole := other
+				whole.query = f.with("after", *page.Cursor)
+				return f.problems(ctx, other, whole)
 			}},
 	}
 }

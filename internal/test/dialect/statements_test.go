@@ -58,6 +58,8 @@ func layouts() []*dialect.Feed {
 		{Name: "composite_key_feed", Key: two, Capture: feedtype.CaptureApp},
 		{Name: "column_capture_feed", Key: one, Capture: feedtype.CaptureColumn},
 		{Name: "sharded_feed", Key: two, Capture: feedtype.CaptureTrigger, DataShards: 4},
+		{Name: "own_shards_feed", Key: two, Capture: feedtype.CaptureTrigger, DataShards: 4, OwnShard: "tenant"},
+		{Name: "own_shards_in_rows_feed", Key: two, Capture: feedtype.CaptureColumn, DataShards: 4, OwnShard: "tenant"},
 		{Name: "outbox_feed", Key: two, Capture: feedtype.CaptureApp, ULIDs: ulids("ulid", "shard"), Outbox: true},
 		{Name: "blocking_feed", Key: two, Capture: feedtype.CaptureNone, ULIDs: ulids("position", "tenant")},
 	}

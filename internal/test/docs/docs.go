@@ -6,7 +6,8 @@
 //	                                  It has all blocks in "sh" and "sql" up to the next such comment.
 //	<!-- fails: text -->              the block's last command fails, and prints the text
 //	<!-- shows -->                    the block before printed these lines, in this order; … is anything,
-//	                                  and terms, which are random, are 9k3f2c7adq
+//	                                  and terms, which are random, are 9k3f2c7adq; a SELECT that is a block
+//	                                  by itself prints its rows
 //	<!-- file: path -->               these lines are in that file of the repository, which tests compile;
 //	                                  … is anything
 //	<!-- run by: TestName -->         that test runs it

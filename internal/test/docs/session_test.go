@@ -3,6 +3,7 @@ package docs_test
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"fmt"
 	"io"
 	"net/url"
@@ -131,9 +132,15 @@ var (
 	sqliteLine = regexp.MustCompile(`^sqlite3 rowfeed\.db "(.*)"$`)
 )
 
-// sql runs statements as the administrator. Logins that they make are removed at the end of the session.
+// sql runs statements as the administrator. Logins that they make are removed at the end of the session. A block that
+// begins with SELECT is one query, whose rows are printed.
 func (s *session) sql(text string) {
 	s.t.Helper()
+	s.printed = ""
+	if strings.HasPrefix(text, "SELECT ") {
+		s.printed = s.query(text)
+		return
+	}
 	for _, m := range login.FindAllStringSubmatch(text, -1) {
 		s.t.Cleanup(func() {
 			if s.db.Family == "postgres" {
@@ -144,6 +151,51 @@ func (s *session) sql(text string) {
 	}
 	s.grants = append(s.grants, grants(text)...)
 	s.db.Exec(s.t, shop.ReplaceAllString(text, s.db.Name))
+}
+
+// query returns the rows of a query, one a line.
+func (s *session) query(text string) string {
+	s.t.Helper()
+	rows, err := s.db.Admin().QueryContext(context.Background(), text)
+	if err != nil {
+		s.t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var printed strings.Builder
+	for rows.Next() {
+		values, targets := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range values {
+			targets[i] = &values[i]
+		}
+		if err := rows.Scan(targets...); err != nil {
+			s.t.Fatal(err)
+		}
+		row := make([]string, len(values))
+		for i, v := range values {
+			if row[i] = v.String; !v.Valid {
+				row[i] = "NULL"
+			}
+		}
+		printed.WriteString(strings.Join(row, " | ") + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	return printed.String()
+}
+
+// refused runs statements that fail, and returns the error's text.
+func (s *session) refused(text string) string {
+	s.t.Helper()
+	_, err := s.db.Admin().ExecContext(context.Background(), text)
+	if err == nil {
+		s.t.Fatalf("no error of\n%s", text)
+	}
+	return err.Error()
 }
 
 // shell types a block. On a server, statements for SQLite's shell are sent to the server.
@@ -177,7 +229,12 @@ func (s *session) follow(b docs.Block) {
 				b.Document, b.Line, missing, s.printed)
 		}
 	case b.Verb == "fails":
-		if s.printed = s.typed(b.Text, true); !strings.Contains(s.printed, b.Detail) {
+		if b.Language == "sql" {
+			s.printed = s.refused(b.Text)
+		} else {
+			s.printed = s.typed(b.Text, true)
+		}
+		if !strings.Contains(s.printed, b.Detail) {
 			s.t.Errorf("%s:%d fails with %q, but printed\n%s", b.Document, b.Line, b.Detail, s.printed)
 		}
 	case b.Verb != "" && b.Verb != "run":

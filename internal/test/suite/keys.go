@@ -40,11 +40,11 @@ func (x *Env) WantUnfit(f *rowfeed.Feed, says, next string) {
 	if x.Failed() {
 		return // readiness has the problems of verify, so that it would never have this one
 	}
-	x.publisherSays(f, says)
+	x.PublisherSays(f, says)
 }
 
-// publisherSays runs a publisher until the feed has the problem. The publisher may publish changes meanwhile.
-func (x *Env) publisherSays(f *rowfeed.Feed, problem string) {
+// PublisherSays runs a publisher until the feed has the problem. The publisher may publish changes meanwhile.
+func (x *Env) PublisherSays(f *rowfeed.Feed, problem string) {
 	x.Helper()
 	ctx, cancel := context.WithCancel(x.Ctx)
 	done := make(chan error, 1)

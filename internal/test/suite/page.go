@@ -56,7 +56,7 @@ func (x *Env) Found(f *rowfeed.Feed) {
 // Place returns a cursor without the head that was read and its term, which is a random number.
 func Place(c rowfeed.Cursor) rowfeed.Cursor {
 	if state, err := c.State(); err == nil && state.Term != 0 {
-		state.Head, state.Term = feedtype.Position{}, 0
+		state.Head, state.Term, state.Part = feedtype.Position{}, 0, feedtype.CursorPart{}
 		return state.Cursor()
 	}
 	return c

@@ -144,7 +144,7 @@ func PositionOf(e rowfeed.Entry) int64 {
 }
 
 // Part reads a part of a feed from a cursor to the head, page by page. It asserts that pages have at most limit
-// entries, and that positions grow.
+// entries, and that positions grow. The cursor that it returns does not say of which part it is.
 func (x *Env) Part(
 	f rowfeed.Source, shards rowfeed.Shards, after rowfeed.Cursor, limit int,
 ) (entries []rowfeed.Entry, cursor rowfeed.Cursor) {
@@ -167,7 +167,8 @@ func (x *Env) Part(
 		}
 		entries = append(entries, page.Entries...)
 		if after = page.Cursor; !page.More {
-			return entries, after
+			whole, _, _ := strings.Cut(string(after), "_")
+			return entries, rowfeed.Cursor(whole)
 		}
 	}
 }

@@ -34,21 +34,19 @@ func TestFetchByShard(t *testing.T) {
 		in0 = `{"position":"4","shard":0,"op":"upsert","key":{"id":4},"row":{"id":4}}`
 		in6 = `{"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`
 	)
-	page := func(cursor, more string, entries ...string) string {
+	page := func(cursor, part, more string, entries ...string) string {
 		return `{"feed":"kv","entries":[` + strings.Join(entries, ",") + `],"cursor":"` + cursor +
-			`.9k3f2c7adq","more":` + more + `,"base64":[]}` + "\n"
+			`.9k3f2c7adq` + part + `","more":` + more + `,"base64":[]}` + "\n"
 	}
 	for _, c := range []struct{ query, want string }{
-		{"shard=7", page("5", "false", in7)},
-		{"after=1&shard=7", page("5", "false")},
-		{"shard=1", page("5", "false")},
-		{"after=0&shard=0&shard_count=2", page("5", "false", in3, in0)},
-		{"after=0&limit=2&shard=1&shard_count=2", page("2@5", "true", in7, in5)},
-		{"after=2&limit=2&shard=1&shard_count=2", page("5", "false", in6)},
-		{"shard=2&shard_count=3", page("5", "false", in7, in5, in6)},
-		{"shard=0&shard_count=1", page("5", "false", in7, in5, in3, in0, in6)},
-		{"shard=0&shard_count=65536", page("5", "false")},
-		{"shard=65535&shard_count=65536", page("5", "false", in7)},
+		{"shard=7", page("5", "_7-8-8", "false", in7)},
+		{"after=1&shard=7", page("5", "_7-8-8", "false")},
+		{"shard=1", page("5", "_1-2-8", "false")},
+		{"after=0&shard=0&shard_count=2", page("5", "_0-4-8", "false", in3, in0)},
+		{"after=0&limit=2&shard=1&shard_count=2", page("2@5", "_4-8-8", "true", in7, in5)},
+		{"after=2&limit=2&shard=1&shard_count=2", page("5", "_4-8-8", "false", in6)},
+		{"shard=2&shard_count=3", page("5", "_5-8-8", "false", in7, in5, in6)},
+		{"shard=0&shard_count=1", page("5", "", "false", in7, in5, in3, in0, in6)},
 	} {
 		if diff := cmp.Diff(c.want, terms.Fix(ask(t, x.server, "GET", "/_feeds/fetch/kv?"+c.query).body)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.query, diff)
@@ -63,7 +61,7 @@ func TestFetchByShard(t *testing.T) {
 // shards that no feed can have.
 func TestClientByShard(t *testing.T) {
 	x, f := sharded(t)
-	shards := []rowfeed.Shards{{}, rowfeed.Part(0, 1), rowfeed.Part(1, 2), rowfeed.Part(2, 9)}
+	shards := []rowfeed.Shards{{}, rowfeed.Part(0, 1), rowfeed.Part(1, 2), rowfeed.Part(2, 7)}
 	for i := range 8 {
 		shards = append(shards, rowfeed.One(i))
 	}
@@ -75,7 +73,7 @@ func TestClientByShard(t *testing.T) {
 	compare(t, f, x.client("kv"), rowfeed.Request{After: "5", Shards: rowfeed.One(3), Wait: time.Millisecond})
 	for _, s := range []rowfeed.Shards{rowfeed.One(-1), rowfeed.One(8), rowfeed.One(rowfeed.MaxDataShards),
 		rowfeed.Part(1, 1), rowfeed.Part(-1, 2),
-		rowfeed.Part(3, 0), rowfeed.Part(0, -1), rowfeed.Part(0, rowfeed.MaxDataShards+1)} {
+		rowfeed.Part(3, 0), rowfeed.Part(0, -1), rowfeed.Part(0, rowfeed.MaxDataShards+1), rowfeed.Part(2, 9)} {
 		for _, wait := range []time.Duration{0, time.Minute} {
 			req := rowfeed.Request{After: "5", Shards: s, Wait: wait}
 			_, direct := f.Fetch(t.Context(), req)
@@ -100,8 +98,9 @@ func param(err error) string {
 func TestStreamByShard(t *testing.T) {
 	x, f := sharded(t)
 	e := listen(t, x.server, "/_feeds/stream/kv?shard=3&shard_count=4&after=0")
-	e.want(t, retry, `id: 1@5.9k3f2c7adq|data: {"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1}}`,
-		`id: 5.9k3f2c7adq|data: {"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`)
+	e.want(t, retry,
+		`id: 1@5.9k3f2c7adq_6-8-8|data: {"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1}}`,
+		`id: 5.9k3f2c7adq_6-8-8|data: {"position":"5","shard":6,"op":"upsert","key":{"id":5},"row":{"id":5}}`)
 	x.exec(t, `UPDATE kv SET id = id WHERE id IN (1, 2)`)
 	x.publish(t, f)
 	var got []string

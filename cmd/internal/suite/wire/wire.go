@@ -229,7 +229,7 @@ var varying = []struct {
 	{regexp.MustCompile(`'system \d+, timeline \w+, database \d+, table \d+'`), "'IDENTITY'"},
 	{regexp.MustCompile(`CAST\('\d+' AS oid\)`), "CAST('OID' AS oid)"},
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}(z?)\b`), "ULID$1"},
-	{regexp.MustCompile(`\.[0-9a-v]{10}'`), ".TERM'"},
+	{regexp.MustCompile(`\.[0-9a-v]{10}('|_\d)`), ".TERM${1}"},
 	{regexp.MustCompile(`'(\d{19})[0-9a-v]{10,11}'`), "'${1}STAMP'"},
 	{regexp.MustCompile(`, '[\w-]{16}', (\d+), `), ", 'NONCE', $1, "},
 	{regexp.MustCompile(`\b[0-9a-f]{64}\b`), "DIGEST"},
@@ -253,7 +253,7 @@ func (w *recording) normal(statement string) string {
 			if strings.Contains(found, "922337203685477580") { // the ends of BIGINT are constants
 				return found
 			}
-			return v.name
+			return v.pattern.ReplaceAllString(found, v.name)
 		})
 	}
 	return statement

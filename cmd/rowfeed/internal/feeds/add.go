@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,6 +29,8 @@ type feedAddOptions struct {
 	retain            cli.Retention
 	acceptUntriggered bool
 	acceptTriggers    bool
+	fence             bool
+	publishedElse     bool
 	adopt             bool
 	adoptSequence     string
 	adoptCursors      string
@@ -52,7 +55,11 @@ are kept for readers that were away.
 
 --data-shards divides the keys into this number of shards, for readers that share the
 feed: by a checksum of the key, or by an integer column of the key, modulo the number
-(--shard-column). 1024 suits any number of readers.
+(--shard-column). 1024 suits any number of readers. Any other integer column that is
+NOT NULL can be the --shard-column, too: its values are then the data shards, from 0 to
+below --data-shards. rowfeed only reads it, and entries have it as any other column.
+Rows with other values are refused; those that come later are in no part of the feed,
+which "check" and "status" report.
 
 With --capture app there are no triggers: the writers record their changes themselves.
 
@@ -63,9 +70,24 @@ statements that "feed show" prints. --adopt keeps the positions of a table that 
 such a column already. The sequence then begins at the highest of them, or at the
 value of a former table of sequences that --adopt-sequence names (columns name and
 value). --adopt-cursors creates consumers from a former table of cursors (columns name
-and value or position, and feed if it has cursors of several feeds). Stop the former
-publisher and consumers first. With --data-shards the rows get their shards in
-batches, and values of an existing column shard are overwritten.
+and value or position, and feed if it has cursors of several feeds). A consumer with
+several rows, one for each shard, continues from the lowest. Stop the former publisher
+and consumers first. With --data-shards the rows get their shards in batches, in the
+column shard. If it has values of its own, the command is refused, and --shard-column
+shard keeps them.
+
+--fence adds two triggers to the table. They refuse every value of feed_sync_id but
+NULL that does not come from rowfeed's publisher. A former publisher that still runs
+then fails with an error that names the feed. Use it with --adopt: without a fence
+rows with positions of a second publisher can be missed by readers, until "status" or
+"check" finds them and "repair" gives them new positions.
+
+--published-elsewhere adopts a table and leaves the numbering to your own publisher:
+rowfeed serves the feed, and gives no position. Your publisher must advance the row of
+--adopt-sequence in the transaction in which it gives positions. A page shows positions
+up to the committed value of that row, so no lower one can follow. Rows above it are
+not shown, and "status" reports them. Such a publisher does not publish deletes: a
+reader keeps the deleted row. "feed upgrade --published-here" lets rowfeed take over.
 
 With --mode blocking rows are only inserted, and each row contains its position: a
 ULID of 16 bytes in --position-column (uuid or bytea on PostgreSQL, binary(16) on
@@ -88,10 +110,10 @@ it is given; see "feed backfill".
 
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. Columns of --key are then given with their types, as id:bigint;
-with --mode blocking and outbox also those of --position-column, --shard-column and
---time-column. Run the script on a database with rowfeed's tables. With --mode outbox
-run this command there afterwards, or "feed backfill", to place the rows that the
-table has.
+so are a --shard-column that is not in the key, and with --mode blocking and outbox
+--position-column and --time-column. Run the script on a database with rowfeed's
+tables. With --mode outbox run this command there afterwards, or "feed backfill", to
+place the rows that the table has.
 
 With --json: {"feed":"kv","table":"kv","key":["id"],"changed":true,"rows":3}; rows is
 the number recorded (with --mode outbox: placed) by this call, 0 if positions are kept.`
@@ -105,7 +127,8 @@ func newFeedAdd(a *cli.App) *cobra.Command {
 		Example: `  rowfeed feed add kv --table kv
   rowfeed feed add people --table hr.people --key email --columns email,name --tombstones 90d
   rowfeed feed add lines --table order_lines --data-shards 1024 --shard-column order_id
-  rowfeed feed add orders --table orders --capture column --adopt --adopt-sequence sequences
+  rowfeed feed add orders --table orders --capture column --adopt --adopt-sequence sequences --fence
+  rowfeed feed add orders --table orders --capture column --published-elsewhere --adopt-sequence sequences
   rowfeed feed add events --table events --mode blocking --position-column ulid --shard-column shard
   rowfeed feed add orders --table orders --mode outbox --capture trigger --shard-column customer
   rowfeed feed add kv --table kv --key id:bigint --print --db postgres:
@@ -131,8 +154,8 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.dataShards, "data-shards", 1,
 		fmt.Sprintf("the `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
 	f.StringVar(&o.shardColumn, "shard-column", "",
-		"the integer `column` of the key that gives a row's data shard (default: a checksum of the key); "+
-			"with --mode blocking and outbox the column of the table that has the shard, as c[:type]")
+		"the integer `column` that gives a row's data shard, as c[:type] (default: a checksum of the key); "+
+			"with --mode blocking and outbox the column that has the shard")
 	f.StringVar(&o.positionColumn, "position-column", "",
 		"the `column` that holds a row's ULID, as c[:type] (--mode blocking)")
 	f.StringVar(&o.timeColumn, "time-column", "",
@@ -144,6 +167,10 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 		"accept a table whose rows can be written without triggers; check and repair find such writes")
 	f.BoolVar(&o.acceptTriggers, "accept-triggers", false,
 		"accept, with capture column, triggers that fire when a position is written")
+	f.BoolVar(&o.fence, "fence", false,
+		"make triggers that refuse a feed_sync_id which rowfeed's publisher does not give (capture column)")
+	f.BoolVar(&o.publishedElse, "published-elsewhere", false,
+		"serve a table whose positions your own publisher goes on to give (capture column; with --adopt-sequence)")
 	f.BoolVar(&o.adopt, "adopt", false, "keep the positions in the table's own column feed_sync_id (capture column)")
 	f.StringVar(&o.adoptSequence, "adopt-sequence", "",
 		"continue from the value in a former `table` of sequences: TABLE[:NAME]")
@@ -167,8 +194,8 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 		DataShards: o.dataShards, ShardColumn: o.shardColumn, PositionColumn: o.positionColumn,
 		TimeColumn: o.timeColumn,
 		Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
-		AcceptTriggers: o.acceptTriggers, Adopt: o.adopt, AdoptSequence: o.adoptSequence,
-		AdoptCursors: o.adoptCursors}, nil
+		AcceptTriggers: o.acceptTriggers, Fence: o.fence, Adopt: o.adopt, AdoptSequence: o.adoptSequence,
+		AdoptCursors: o.adoptCursors, PublishedElsewhere: o.publishedElse}, nil
 }
 
 func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
@@ -188,9 +215,10 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil && !errors.Is(err, rowfeed.UnknownFeed) {
 		return err
 	}
-	complete := err == nil && before.State() == "active"
+	complete := err == nil && slices.Contains([]string{"active", "elsewhere"}, before.State())
+	o.sayWrites(a, spec, err == nil)
 	// Rows that keep their positions are not recorded. Their keys get shards.
-	kept := o.adopt || err == nil && before.State() == "sharding"
+	kept := o.adopt || o.publishedElse || err == nil && before.State() == "sharding"
 	var rows, keys int64
 	told := &rows
 	doing, what, done := "recording rows of "+o.table, "row", "recorded"
@@ -207,9 +235,28 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		return err
 	}
+	if err := o.adoption(ctx, a, f); err != nil {
+		return err
+	}
+	if o.publishedElse && !complete {
+		fmt.Fprintf(a.Stderr, "rowfeed: feed %s serves positions that your publisher gives, up to the committed "+
+			"value of its sequence. Deletes are not published: readers keep such rows until rowfeed publishes "+
+			"(`rowfeed feed upgrade %s --published-here`) and rows are deleted as `rowfeed feed show %s` says\n",
+			o.name, o.name, o.name)
+	}
+	if o.adopt && !o.publishedElse && !o.fence && !complete {
+		fmt.Fprintf(a.Stderr, "rowfeed: stop the former publisher: readers can miss rows to which it gives positions. "+
+			"`rowfeed feed upgrade %s --fence` makes it fail\n", o.name)
+	}
 	info, err := f.Info(ctx)
 	if err != nil {
 		return err
+	}
+	if !complete && info.Mode == rowfeed.ModeSequence && f.Capture() != feedtype.CaptureColumn &&
+		slices.ContainsFunc(info.Columns, func(c rowfeed.Column) bool { return c.Name == dialect.PositionColumn }) {
+		fmt.Fprintf(a.Stderr, "rowfeed: feed %s gives positions of its own: readers that continue from a value of the "+
+			"table's column %s miss rows. To keep these positions, drop the feed and add it with "+
+			"--capture column --adopt\n", o.name, dialect.PositionColumn)
 	}
 	if o.json {
 		key := make([]string, len(info.Key))
@@ -241,12 +288,50 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		text += ", " + shardsText(info)
 	}
 	switch {
-	case kept && info.DataShards > 1:
+	case kept && info.DataShards > 1 && !ownShards(info):
 		by = "keys given their shards"
 	case kept:
 		by = "positions kept"
 	}
 	return a.PrintLine("%s, %s", text, by)
+}
+
+// ownShards tells whether a column that is not in the key holds the data shards.
+func ownShards(info *rowfeed.Info) bool {
+	return info.ShardColumn != "" && !slices.ContainsFunc(info.Key, func(c rowfeed.Column) bool {
+		return c.Name == info.ShardColumn
+	})
+}
+
+// sayWrites says on stderr, before anything is done, what rowfeed writes into a table that it adopts.
+func (o *feedAddOptions) sayWrites(a *cli.App, spec rowfeed.FeedSpec, exists bool) {
+	if !o.adopt || exists || spec.Capture != feedtype.CaptureColumn {
+		return
+	}
+	text := "feed_sync_id of rows in which it is NULL"
+	if spec.DataShards > 1 && spec.ShardColumn == "" {
+		text += ", and column shard of every row: the data shard of its key"
+	}
+	fmt.Fprintf(a.Stderr, "rowfeed: feed %s will write into table %s: %s\n", spec.Name, spec.Table, text)
+}
+
+// adoption says on stderr what becomes of the cursors from before.
+func (o *feedAddOptions) adoption(ctx context.Context, a *cli.App, f *rowfeed.Feed) error {
+	is, err := f.Admin().Adoption(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case is.Continues:
+		fmt.Fprintf(a.Stderr, "rowfeed: feed %s continues at position %d: cursors from before it was dropped "+
+			"stay valid\n", o.name, is.Head)
+	case is.Restart != "":
+		fmt.Fprintf(a.Stderr, "rowfeed: feed %s refuses cursors from before it was dropped: %s\n", o.name, is.Restart)
+	}
+	for _, text := range is.Unadopted {
+		fmt.Fprintf(a.Stderr, "rowfeed: not taken over: %s\n", text)
+	}
+	return nil
 }
 
 // printSQL prints the script that creates the feed. It connects to no database.

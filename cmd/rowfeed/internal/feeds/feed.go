@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/spf13/cobra"
 )
 
@@ -32,7 +33,7 @@ database access to them. A feed is the ordered stream of the rows of one table.`
 
 With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
 "state":"active","generation":1,"data_shards":1}]. The state is creating, filling,
-sharding or active.`,
+sharding, active, or elsewhere if your own publisher gives the positions.`,
 		Example: "  rowfeed feed list",
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
@@ -79,9 +80,19 @@ was before "feed add", but keeps its ULIDs if it has any. The name and the gener
 are kept, so that old cursors are refused if a feed of that name is added again.
 Dropping a feed twice changes nothing.
 
+A feed that was added with --adopt leaves its positions in the rows. If it is added
+again with --adopt and the same settings, it continues, and old cursors stay valid. The
+command says beforehand if they do not, and why: for example because changes were not
+published yet.
+
+--hand-back is for the way back to a former publisher. It writes the feed's highest
+position to the table of --adopt-sequence, and the positions of consumers to the table
+of --adopt-cursors. Rows that were republished or unpublished get NULL as their
+position. It prints each value before it is written, and can be repeated.
+
 On a terminal it says how many consumers read the feed, and asks, unless --yes is given.
 --dry-run only says so.`,
-		Example: "  rowfeed feed drop kv",
+		Example: "  rowfeed feed drop kv\n  rowfeed feed drop kv --hand-back --dry-run",
 		Args:    cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
@@ -89,6 +100,8 @@ On a terminal it says how many consumers read the feed, and asks, unless --yes i
 		},
 	}
 	o.consent.Bind(cmd)
+	cmd.Flags().BoolVar(&o.handBack, "hand-back", false,
+		"write positions to the tables of --adopt-sequence and --adopt-cursors, for the former publisher and readers")
 	return cmd
 }
 
@@ -209,8 +222,10 @@ func columnNames(columns []rowfeed.Column) string {
 }
 
 type feedDropOptions struct {
-	name    string
-	consent cli.Consent
+	mode     string // the feed's
+	name     string
+	handBack bool
+	consent  cli.Consent
 }
 
 func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
@@ -219,22 +234,36 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer s.Close()
-	_, err = s.Feed(ctx, o.name)
+	f, err := s.Feed(ctx, o.name)
 	gone := errors.Is(err, rowfeed.UnknownFeed)
 	if err != nil && !gone {
 		return err
 	}
-	if !gone && (a.Ask != nil || o.consent.DryRun) {
-		effect, err := o.effect(ctx, s)
+	if !gone {
+		o.mode = f.Mode()
+	}
+	if o.handBack || !gone && (a.Ask != nil || o.consent.DryRun) {
+		effect, err := o.effect(ctx, s, gone)
 		if err != nil {
 			return err
 		}
-		if o.consent.DryRun {
+		switch {
+		case o.consent.DryRun:
 			return a.PrintLine("%s: %s Nothing was changed.", o.name, effect)
+		case a.Ask == nil: // a script is not asked
+			fmt.Fprintf(a.Stderr, "rowfeed: feed %s: %s\n", o.name, effect)
+		default:
+			if err := a.Confirm(ctx, o.consent, o.name, "drop the feed", effect); err != nil {
+				return err
+			}
 		}
-		if err := a.Confirm(ctx, o.consent, o.name, "drop the feed", effect); err != nil {
+	}
+	if o.handBack {
+		plan, err := s.HandBackFeed(ctx, o.name)
+		if err != nil {
 			return err
 		}
+		return a.PrintLine("%s: dropped. %s", o.name, handBackText(plan, "Written"))
 	}
 	if err := s.DropFeed(ctx, o.name); err != nil {
 		return err
@@ -245,17 +274,59 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 	return a.PrintLine("%s: dropped", o.name)
 }
 
-// effect says who reads the feed.
-func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session) (string, error) {
-	names, err := consumersOf(ctx, s, o.name, func(admin.ConsumerStatus) bool { return true })
+// effect says who reads the feed, what becomes of its positions, and what is written to other tables.
+func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session, gone bool) (string, error) {
+	plan, err := s.PreviewDrop(ctx, o.name, o.handBack)
 	if err != nil {
 		return "", err
 	}
-	if len(names) == 0 {
-		return "No consumer in this database reads it. Its changes and positions are lost.", nil
+	var texts []string
+	if !gone {
+		if texts, err = o.readers(ctx, s); err != nil {
+			return "", err
+		}
+		switch {
+		case o.mode == rowfeed.ModeBlocking:
+			texts = append(texts, "The ULIDs stay in the table's rows. If a feed of this name is added again, it "+
+				"refuses cursors of now.")
+		case !plan.Keeps:
+			texts = append(texts, "Its changes and positions are lost.")
+		case plan.Restart == "":
+			texts = append(texts, fmt.Sprintf("Its positions stay in the table's rows. Added again with --adopt, it "+
+				"continues at position %d.", plan.Head))
+		default:
+			texts = append(texts, fmt.Sprintf("Its positions stay in the table's rows. Added again with --adopt, it "+
+				"refuses cursors of now: %s.", plan.Restart))
+		}
 	}
-	return fmt.Sprintf("%s in this database can no longer read it (%s). Its changes and positions are lost.",
-		cli.Plural(int64(len(names)), "consumer"), strings.Join(names, ", ")), nil
+	if o.handBack {
+		texts = append(texts, handBackText(plan, "To be written"))
+	}
+	return strings.Join(texts, " "), nil
+}
+
+func handBackText(plan *rowfeed.DropPlan, doing string) string {
+	text := doing + ": nothing, the tables have these values."
+	if len(plan.Written) > 0 {
+		text = doing + ": " + strings.Join(plan.Written, "; ") + "."
+	}
+	if len(plan.Left) > 0 {
+		text += " Not written: " + strings.Join(plan.Left, "; ") + "."
+	}
+	return text
+}
+
+// readers says who reads the feed.
+func (o *feedDropOptions) readers(ctx context.Context, s *cli.Session) ([]string, error) {
+	names, err := consumersOf(ctx, s, o.name, func(admin.ConsumerStatus) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return []string{"No consumer in this database reads it."}, nil
+	}
+	return []string{fmt.Sprintf("%s in this database can no longer read it (%s).",
+		cli.Plural(int64(len(names)), "consumer"), strings.Join(names, ", "))}, nil
 }
 
 // startingOver says who has to begin again when a feed gets a new generation. The database knows the cursors of
@@ -271,6 +342,23 @@ func startingOver(ctx context.Context, s *cli.Session, feed string) (string, err
 			cli.Plural(int64(len(names)), "consumer"), strings.Join(names, ", "))
 	}
 	return who + " So must every reader that stores its cursor elsewhere.", nil
+}
+
+// dividingAnew says who gets entries again when a feed gets another number of data shards.
+func dividingAnew(ctx context.Context, s *cli.Session, feed string, from, to int) (string, error) {
+	if feedtype.Division(from) == feedtype.Division(to) {
+		return "All cursors stay valid.", nil
+	}
+	names, err := consumersOf(ctx, s, feed, func(c admin.ConsumerStatus) bool { return c.ShardCount > 1 })
+	if err != nil {
+		return "", err
+	}
+	text := "Cursors of the whole feed stay valid."
+	if len(names) > 0 {
+		text += " Consumers of parts in this database begin at the lowest of their cursors, and get what is above it " +
+			"again: " + strings.Join(names, ", ") + "."
+	}
+	return text + " Readers of parts that store their cursors elsewhere must begin at the lowest of theirs.", nil
 }
 
 // consumersOf returns the names of the feed's consumers with a cursor that the condition selects, sorted.

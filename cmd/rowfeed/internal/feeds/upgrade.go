@@ -15,6 +15,8 @@ type feedUpgradeOptions struct {
 	name        string
 	dataShards  int
 	shardColumn string
+	fence       bool
+	takeOver    bool
 	retain      cli.Retention
 	consent     cli.Consent
 	given       func(flag string) bool
@@ -31,24 +33,33 @@ upgrade of rowfeed, and if "status" or the log of a publisher says that triggers
 missing. Then run "check" and "repair", to find changes that were made without
 triggers. It also creates a missing index by bucket, which readers of parts need.
 
---data-shards changes the number of data shards. Nearly every key moves to another
-shard, so a new generation begins: older cursors are refused with 409
-generation-changed. Every consumer, also one of the whole feed, starts at the
-beginning (after="") and removes rows that the new pass does not deliver. Positions
-stay. Writers, publishers and readers of the whole feed continue meanwhile. Requests
-for a part are answered with 503 sharding until every key has its shard. If the
-command is interrupted, run it again with the same arguments: it continues where it
+--data-shards changes the number of data shards. Readers of the whole feed keep their
+cursors, and get nothing again. Nearly every key moves to another shard, so cursors of
+parts are refused with 409 other-part, except from 1 to 1024 and back. Consumers and
+relays with several shards then go on from the lowest of their cursors by themselves.
+Positions stay. Writers, publishers and readers of the whole feed continue meanwhile.
+Requests for a part are answered with 503 sharding until every key has its shard. If
+the command is interrupted, run it again with the same arguments: it continues where it
 stopped. If the feed has this number already, nothing changes.
 
-On a terminal --data-shards says which consumers must begin again, and asks, unless
+On a terminal --data-shards says which consumers get entries again, and asks, unless
 --yes is given. --dry-run only says that, and what else would be changed.
 
 The shard column cannot be changed: drop the feed and add it again.
+
+--published-here lets rowfeed give the positions of a feed that was added with
+--published-elsewhere: above those that your own publisher has given, so all cursors
+stay valid. Stop that publisher first, or add --fence: then it fails from the moment
+on in which rowfeed takes over. If the command is interrupted, run it again.
+
+--fence adds triggers that refuse every feed_sync_id which rowfeed's publisher does not
+give, to a feed with capture column. See "feed add".
 
 --retain changes how long a feed with an outbox keeps its entries: a duration, a
 number of entries of each shard, or forever. Purged entries do not come back.`,
 		Example: `  rowfeed feed upgrade kv && rowfeed check kv
   rowfeed feed upgrade kv --data-shards 1024
+  rowfeed feed upgrade orders --published-here --fence
   rowfeed feed upgrade orders --retain 90d`,
 		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -57,7 +68,11 @@ number of entries of each shard, or forever. Purged entries do not come back.`,
 		},
 	}
 	cmd.Flags().IntVar(&o.dataShards, "data-shards", 0,
-		fmt.Sprintf("the new `number` of data shards, 1 to %d: begins a new generation", rowfeed.MaxDataShards))
+		fmt.Sprintf("the new `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
+	cmd.Flags().BoolVar(&o.takeOver, "published-here", false,
+		"let rowfeed give the positions of a feed that was added with --published-elsewhere")
+	cmd.Flags().BoolVar(&o.fence, "fence", false,
+		"make triggers that refuse a feed_sync_id which rowfeed's publisher does not give (capture column)")
 	cmd.Flags().Var(&o.retain, "retain",
 		"how long entries are kept, like 30d, or how many of each shard, or forever (--mode outbox)")
 	o.consent.Bind(cmd)
@@ -98,6 +113,18 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 				return err
 			}
 		}
+		tookOver := false
+		if o.takeOver {
+			var err error
+			if tookOver, err = o.here(ctx, a, f); err != nil {
+				return err
+			}
+		}
+		if o.fence {
+			if err := f.Admin().AddFence(ctx); err != nil {
+				return err
+			}
+		}
 		unindexed, err := f.Admin().VerifyParts(ctx)
 		if err != nil {
 			return err
@@ -132,15 +159,15 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 			return a.PrintLine("%s: keys are being assigned to %d data shards; if that was interrupted, "+
 				"`rowfeed feed upgrade %s --data-shards %d` continues",
 				o.name, info.DataShards, o.name, info.DataShards)
-		case len(mended) == 0 && before == f.Admin().Retention():
+		case len(mended) == 0 && !tookOver && before == f.Admin().Retention():
 			return a.PrintLine("%s: in order, nothing changed", o.name)
 		}
 		return nil
 	})
 }
 
-// confirm says what the command would change and who must begin again, and asks if there is such a consumer. done means
-// that this was all that the command was to do.
+// confirm says what the command would change and who gets entries again, and asks if the feed is to be divided anew.
+// done means that this was all that the command was to do.
 func (o *feedUpgradeOptions) confirm(
 	ctx context.Context, a *cli.App, s *cli.Session, f *rowfeed.Feed,
 ) (done bool, err error) {
@@ -153,7 +180,7 @@ func (o *feedUpgradeOptions) confirm(
 	if o.given("data-shards") && info.ShardIDs == nil && info.ShardColumn == "" && info.State == "active" &&
 		info.DataShards != o.dataShards {
 		change = fmt.Sprintf("change it from %d to %s", info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
-		if effect, err = startingOver(ctx, s, o.name); err != nil {
+		if effect, err = dividingAnew(ctx, s, o.name, info.DataShards, o.dataShards); err != nil {
 			return false, err
 		}
 	}
@@ -179,6 +206,13 @@ func (o *feedUpgradeOptions) preview(ctx context.Context, a *cli.App, f *rowfeed
 		lines = append(lines, fmt.Sprintf("to change: entries are kept %s, no longer %s",
 			kept(o.retain.Retention), kept(now)))
 	}
+	if o.takeOver && f.State() == "elsewhere" {
+		lines = append(lines, "to do: rowfeed gives the positions, above those of your publisher. Cursors stay valid, "+
+			"and your publisher must not give positions any more")
+	}
+	if o.fence {
+		lines = append(lines, "to do: make the triggers of a fence on the table, if it has none")
+	}
 	if change != "" {
 		lines = append(lines, "to do: "+change+". "+effect)
 	}
@@ -188,6 +222,22 @@ func (o *feedUpgradeOptions) preview(ctx context.Context, a *cli.App, f *rowfeed
 		}
 	}
 	return nil
+}
+
+// here lets rowfeed give the positions.
+func (o *feedUpgradeOptions) here(ctx context.Context, a *cli.App, f *rowfeed.Feed) (changed bool, err error) {
+	if changed, err = f.Admin().TakeOver(ctx, o.fence); err != nil {
+		return false, err
+	}
+	if !changed {
+		return false, a.PrintLine("%s: rowfeed gives its positions already", o.name)
+	}
+	if !o.fence {
+		fmt.Fprintf(a.Stderr, "rowfeed: stop the former publisher: readers can miss rows to which it gives positions. "+
+			"`rowfeed feed upgrade %s --fence` makes it fail\n", o.name)
+	}
+	return true, a.PrintLine("%s: rowfeed gives its positions from now on, above the former ones; cursors stay valid",
+		o.name)
 }
 
 // kept says how long entries are kept, or how many.
@@ -214,8 +264,7 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed
 	case info.State == "sharding" && info.DataShards == o.dataShards:
 		meaning = fmt.Sprintf("continues to assign keys to %d data shards", info.DataShards)
 	case info.State == "active":
-		meaning = fmt.Sprintf("from %d to %s, a new generation: older cursors are refused, every consumer starts at "+
-			"the beginning, and parts are not served until this is done",
+		meaning = fmt.Sprintf("from %d to %s: parts are not served until this is done",
 			info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
 	}
 	if meaning != "" {
@@ -234,6 +283,5 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed
 		}
 		return err
 	}
-	return a.PrintLine("%s: %s, generation %d; consumers start at the beginning",
-		o.name, cli.Plural(int64(o.dataShards), "data shard"), f.Generation())
+	return a.PrintLine("%s: %s", o.name, cli.Plural(int64(o.dataShards), "data shard"))
 }

@@ -143,6 +143,7 @@ func call(t *testing.T, f *dialect.Feed) []string {
 		as := []dialect.Assignment{{Seq: 3, Position: 8}, {Seq: 5, Position: 9, Kind: dialect.Republished, Shard: 2}}
 		_ = d.AssignPositions(ctx, q, f, as, 1)
 		_, _ = d.DeleteChanges(ctx, q, f, []int64{3, 5})
+		_, _ = d.CloseChanges(ctx, q, f)
 		_, _ = d.SetShards(ctx, q, f, f.InRows(), []dialect.Sharded{{Position: 8, Shard: 2}})
 		_, _ = d.SetShards(ctx, q, f, false, []dialect.Sharded{{Position: 8, Shard: 2}})
 		for _, s := range d.DeleteRow(f) {

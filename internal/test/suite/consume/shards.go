@@ -196,6 +196,6 @@ func TestAdoptedCursorGetsShards(t *testing.T) {
 		r.Once(c)
 		wantApplied(r, suite.Upserts(13, 20)...)
 		at = strings.TrimSuffix(at, "12") + "20"
-		x.WantCursors("test", "0/4 "+at, "1/4 "+at, "2/4 "+at, "3/4 "+at)
+		x.WantCursors("test", "0/4 "+at+"_0-4-16", "1/4 "+at+"_4-8-16", "2/4 "+at+"_8-12-16", "3/4 "+at+"_12-16-16")
 	})
 }

@@ -50,6 +50,13 @@ func init() {
 			}
 			return err
 		},
+		"take over": func(ctx context.Context, rf *rowfeed.DB) error {
+			f, err := rf.Feed(ctx, "kv")
+			if err == nil {
+				_, err = f.Admin().TakeOver(ctx, os.Getenv("FENCE") == "1")
+			}
+			return err
+		},
 		"drop": func(ctx context.Context, rf *rowfeed.DB) error { return rf.DropFeed(ctx, "kv") },
 	} {
 		testdb.RegisterChild(name, func() {

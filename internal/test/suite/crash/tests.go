@@ -11,4 +11,5 @@ var Tests = []func(*testing.T){
 	TestPositionsSurviveServerCrash,
 	TestFeedAddKilledAtEveryStatement,
 	TestFeedDropKilledAtEveryStatement,
+	TestTakeoverKilledAtEveryStatement,
 }

@@ -64,7 +64,11 @@ func TestAdoptedTableKeepsItsPositions(t *testing.T) {
 			x.Errorf("the positions left add up to %d", n)
 		}
 		// Without the sequence, and with one of another name.
-		for sequence, want := range map[string]int64{"": 11, "sequences": 11, "sequences:other": 70} {
+		for _, again := range []struct {
+			sequence string
+			want     int64
+		}{{"", 11}, {"sequences", 11}, {"sequences:other", 70}, {"", 70}} {
+			sequence, want := again.sequence, again.want
 			spec.AdoptSequence = sequence
 			x.Add(spec)
 			if value := x.Scalar("SELECT value FROM rowfeed_sequences WHERE name = 'kv'"); value != want {
@@ -203,6 +207,41 @@ func TestAdoptedConsumersResume(t *testing.T) {
 			spec.AdoptCursors = table
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)
+		}
+	})
+}
+
+// TestLowestOfShardedCursorsIsAdopted (M23): a consumer that has a row for each shard in a former table of cursors
+// continues from the lowest of them, because the former shards are not rowfeed's parts. Handing the feed back moves all
+// rows of the consumer. A row ahead of the feed is refused, also if another one is lower.
+func TestLowestOfShardedCursorsIsAdopted(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		createPositioned(x, "feed_sync_id BIGINT NULL")
+		x.Exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL, shard INT NOT NULL, shard_count INT NOT NULL,"+
+			" value BIGINT NULL, PRIMARY KEY (name, shard))",
+			"INSERT INTO cursors VALUES ('report', 0, 3, 7), ('report', 1, 3, 3), ('report', 2, 3, 12)")
+		spec := adopting
+		spec.AdoptCursors = "cursors"
+		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+		x.WantCode(err, rowfeed.Refused)
+		x.Exec("UPDATE cursors SET value = 9 WHERE shard = 2")
+		f := x.Add(spec)
+		x.WantCursors("report", "0/1 3")
+		x.Publish(f)
+		all, err := x.RF.Admin().Consumers(x.Ctx, rowfeed.ConsumerID{Consumer: "report"})
+		if err != nil {
+			x.Fatal(err)
+		}
+		x.WantDrain(f, all[0].Cursor, suite.KV(1, "a", 1), suite.KV(3, "c", 3))
+		id := rowfeed.ConsumerID{Consumer: "report", Feed: "kv"}
+		if _, err := x.RF.Admin().SeekConsumer(x.Ctx, id, rowfeed.Now); err != nil {
+			x.Fatal(err)
+		}
+		if _, err := x.RF.HandBackFeed(x.Ctx, "kv"); err != nil {
+			x.Fatal(err)
+		}
+		if n := x.Scalar("SELECT count(*) FROM cursors WHERE value = 10"); n != 3 {
+			x.Errorf("%d of 3 rows were handed back", n)
 		}
 	})
 }

@@ -283,7 +283,7 @@ func TestLockedRowsGetShardsLater(t *testing.T) {
 // own column "shard" has. A former consumer continues. An interrupted feed add continues.
 func TestAdoptedPositionsGetShards(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
-		for _, own := range []string{"", ", shard INT NULL", ", shard BIGINT NOT NULL DEFAULT 3"} {
+		for _, own := range []string{"", ", shard INT NULL", ", shard BIGINT NOT NULL DEFAULT 0"} {
 			x.Exec("CREATE TABLE kv "+
 				"(id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT, feed_sync_id BIGINT NULL"+own+")",
 				"CREATE TABLE cursors "+

@@ -106,12 +106,15 @@ func TestIdleReaderNoticesReshard(t *testing.T) {
 		for _, shards := range []int{1, 3, 1} {
 			reader := x.Tapped(testdb.Hooks{}, nil)
 			before := f.DataShards()
-			_, cursor := x.Part(reader, rowfeed.Part(1, 2), "", 100)
+			page, err := reader.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.Part(1, 2)})
+			if err != nil || page.More {
+				x.Fatalf("%+v, %v", page, err)
+			}
 			another := x.Tapped(testdb.Hooks{}, nil)
 			x.Part(another, rowfeed.Part(0, 2), "", 100)
 			x.Reshard(f, shards)
-			_, err := reader.Fetch(x.Ctx, rowfeed.Request{After: cursor, Shards: rowfeed.Part(1, 2)})
-			x.WantCode(err, rowfeed.GenerationChanged)
+			_, err = reader.Fetch(x.Ctx, rowfeed.Request{After: page.Cursor, Shards: rowfeed.Part(1, 2)})
+			x.WantCode(err, rowfeed.OtherPart)
 			for i := range 2 {
 				got, _ := x.Part(another, rowfeed.Part(i, 2), "", 100)
 				want, _ := x.Part(f, rowfeed.Part(i, 2), "", 100)

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -50,6 +51,14 @@ func TestPartsAreTheWholeFeed(t *testing.T) {
 				if readers > 32 {
 					limit = 1000
 				}
+				if readers > feedtype.Division(n) {
+					_, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.Part(0, readers)})
+					var e *rowfeed.Error
+					if !errors.As(err, &e) || e.Code != rowfeed.InvalidRequest || e.Param != "shard_count" {
+						x.Errorf("%d readers of %d data shards: %v", readers, n, err)
+					}
+					continue
+				}
 				var all []rowfeed.Entry
 				for i := range readers {
 					part := rowfeed.Part(i, readers)
@@ -57,12 +66,12 @@ func TestPartsAreTheWholeFeed(t *testing.T) {
 					if cursor != head {
 						x.Fatalf("%s of %d data shards ends at %q, the feed at %q", part, n, cursor, head)
 					}
-					from, to, err := part.Range(n)
+					from, to, err := part.Range(feedtype.Division(n))
 					if err != nil {
 						x.Fatal(err)
 					}
 					for _, e := range entries {
-						if e.Shard < from || e.Shard >= to {
+						if shard := feedtype.ShardOf(e.Key, feedtype.Division(n)); shard < from || shard >= to {
 							x.Fatalf("%s of %d data shards has %s", part, n, placed(e))
 						}
 					}

@@ -86,6 +86,9 @@ ALTER TABLE `rowfeed_positions_<feed>` DROP INDEX `bucket`
 -- name: drop_changes
 DROP TABLE IF EXISTS `rowfeed_changes_<feed>`
 
+-- name: drop_closed
+DROP TABLE IF EXISTS `rowfeed_closed_<feed>`
+
 -- name: drop_left_trigger
 DROP TRIGGER IF EXISTS :name
 
@@ -109,6 +112,37 @@ DROP TRIGGER IF EXISTS :name
 
 -- name: drop_trigger
 DROP TRIGGER IF EXISTS :name
+
+-- name: fence
+IF NOT (@rowfeed_publisher <=> :feed) THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    ELSEIF (SELECT max(seq) FROM :changes) IS NULL THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    END IF;
+
+-- name: fence_inserts
+CREATE TRIGGER :name AFTER INSERT ON :table FOR EACH ROW
+BEGIN
+  IF NEW.feed_sync_id IS NOT NULL THEN
+    IF NOT (@rowfeed_publisher <=> :feed) THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    ELSEIF (SELECT max(seq) FROM :changes) IS NULL THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    END IF;
+  END IF;
+END
+
+-- name: fence_updates
+CREATE TRIGGER :name AFTER UPDATE ON :table FOR EACH ROW
+BEGIN
+  IF NEW.feed_sync_id IS NOT NULL AND NOT (NEW.feed_sync_id <=> OLD.feed_sync_id) THEN
+    IF NOT (@rowfeed_publisher <=> :feed) THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    ELSEIF (SELECT max(seq) FROM :changes) IS NULL THEN
+      SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = :text;
+    END IF;
+  END IF;
+END
 
 -- name: key_mode
 SET SESSION sql_mode = 'STRICT_ALL_TABLES,ALLOW_INVALID_DATES'

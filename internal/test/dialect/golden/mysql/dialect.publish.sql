@@ -45,6 +45,37 @@ ON DUPLICATE KEY UPDATE
   published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
   deleted = VALUES(deleted)
 
+-- name: assign_positions (own_shards_feed)
+:insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c.`key_kind`, c.`id`, :base + j.place, :shard, :bucket, t.`kind` IS NULL, :hides, :published
+FROM JSON_TABLE(:list, '$[*]' COLUMNS (place FOR ORDINALITY, :columns)) j
+STRAIGHT_JOIN `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY) ON c.seq = j.seq
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`key_kind` = t.`kind` AND c.`id` = t.`id`
+WHERE (t.`kind` IS NOT NULL OR EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` old FORCE INDEX (PRIMARY)
+  WHERE old.`key_kind` = c.`key_kind` AND old.`id` = c.`id`))
+
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(shard), `rowfeed_positions_<feed>`.shard)
+
+-- name: assign_positions (own_shards_in_rows_feed)
+:insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c.`key_kind`, c.`id`, :base + j.place, :shard, :bucket, t.`kind` IS NULL, :hides, :published
+FROM JSON_TABLE(:list, '$[*]' COLUMNS (place FOR ORDINALITY, :columns)) j
+STRAIGHT_JOIN `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY) ON c.seq = j.seq
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`key_kind` = t.`kind` AND c.`id` = t.`id`
+WHERE (1 = 1)
+
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF(`rowfeed_positions_<feed>`.hidden = 0, VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF(`rowfeed_positions_<feed>`.hidden = 0, VALUES(shard), `rowfeed_positions_<feed>`.shard)
+
 -- name: assign_positions (outbox_feed)
 :insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT c.`key_kind`, c.`id`, :base + j.place, :shard, :bucket, t.`kind` IS NULL, :hides, :published
@@ -99,6 +130,37 @@ ON DUPLICATE KEY UPDATE
   feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1 AND j.kind = 0, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
   published_at = IF(`rowfeed_positions_<feed>`.hidden = 1 AND j.kind = 0, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
   deleted = VALUES(deleted), hidden = (j.kind = 2 OR `rowfeed_positions_<feed>`.hidden = 1 AND j.kind <> 1)
+
+-- name: assign_positions_by_kind (own_shards_feed)
+:insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c.`key_kind`, c.`id`, :base + j.place, :shard, :bucket, t.`kind` IS NULL, :hides, :published
+FROM JSON_TABLE(:list, '$[*]' COLUMNS (place FOR ORDINALITY, :columns)) j
+STRAIGHT_JOIN `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY) ON c.seq = j.seq
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`key_kind` = t.`kind` AND c.`id` = t.`id`
+WHERE (t.`kind` IS NOT NULL OR EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` old FORCE INDEX (PRIMARY)
+  WHERE old.`key_kind` = c.`key_kind` AND old.`id` = c.`id`))
+
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1 AND j.kind = 0, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1 AND j.kind = 0, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(shard), `rowfeed_positions_<feed>`.shard), hidden = (j.kind = 2 OR `rowfeed_positions_<feed>`.hidden = 1 AND j.kind <> 1)
+
+-- name: assign_positions_by_kind (own_shards_in_rows_feed)
+:insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c.`key_kind`, c.`id`, :base + j.place, :shard, :bucket, t.`kind` IS NULL, :hides, :published
+FROM JSON_TABLE(:list, '$[*]' COLUMNS (place FOR ORDINALITY, :columns)) j
+STRAIGHT_JOIN `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY) ON c.seq = j.seq
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`key_kind` = t.`kind` AND c.`id` = t.`id`
+WHERE (1 = 1)
+
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1 AND j.kind = 0, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1 AND j.kind = 0, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF((`rowfeed_positions_<feed>`.hidden = 0 OR j.kind <> 0), VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF((`rowfeed_positions_<feed>`.hidden = 0 OR j.kind <> 0), VALUES(shard), `rowfeed_positions_<feed>`.shard), hidden = (j.kind = 2 OR `rowfeed_positions_<feed>`.hidden = 1 AND j.kind <> 1)
 
 -- name: assign_positions_by_kind (outbox_feed)
 :insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
@@ -165,6 +227,35 @@ ON DUPLICATE KEY UPDATE
   published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
   deleted = VALUES(deleted)
 
+-- name: assign_positions_of_runs (own_shards_feed)
+:insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c.`key_kind`, c.`id`, c.seq + CASE :places END, 0, CASE WHEN 0 < 0 THEN -1 ELSE ((0 + 1) * 4 - 1) DIV 4 END, t.`kind` IS NULL, 0, :published
+FROM `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY)
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`key_kind` = t.`kind` AND c.`id` = t.`id`
+WHERE (:ranges) AND (t.`kind` IS NOT NULL OR EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` old FORCE INDEX (PRIMARY)
+  WHERE old.`key_kind` = c.`key_kind` AND old.`id` = c.`id`))
+
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(shard), `rowfeed_positions_<feed>`.shard)
+
+-- name: assign_positions_of_runs (own_shards_in_rows_feed)
+:insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c.`key_kind`, c.`id`, c.seq + CASE :places END, 0, CASE WHEN 0 < 0 THEN -1 ELSE ((0 + 1) * 4 - 1) DIV 4 END, t.`kind` IS NULL, 0, :published
+FROM `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY)
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`key_kind` = t.`kind` AND c.`id` = t.`id`
+WHERE (:ranges) AND (1 = 1)
+
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF(`rowfeed_positions_<feed>`.hidden = 0, VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF(`rowfeed_positions_<feed>`.hidden = 0, VALUES(shard), `rowfeed_positions_<feed>`.shard)
+
 -- name: assign_positions_of_runs (outbox_feed)
 :insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT c.`key_kind`, c.`id`, c.seq + CASE :places END, 0, 0, t.`kind` IS NULL, 0, :published
@@ -204,6 +295,15 @@ SELECT c.`id`, :base + j.place, :shard, :bucket, t.`id` IS NULL, :hides, :publis
 FROM JSON_TABLE(:list, '$[*]' COLUMNS (place FOR ORDINALITY, :columns)) j
 STRAIGHT_JOIN `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY) ON c.seq = j.seq
 LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`id` = t.`id`
+WHERE (1 = 1)
+
+
+-- name: assigned (own_shards_in_rows_feed)
+:insert INTO `rowfeed_positions_<feed>` (`key_kind`, `id`, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c.`key_kind`, c.`id`, :base + j.place, :shard, :bucket, t.`kind` IS NULL, :hides, :published
+FROM JSON_TABLE(:list, '$[*]' COLUMNS (place FOR ORDINALITY, :columns)) j
+STRAIGHT_JOIN `rowfeed_changes_<feed>` c FORCE INDEX (PRIMARY) ON c.seq = j.seq
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON c.`key_kind` = t.`kind` AND c.`id` = t.`id`
 WHERE (1 = 1)
 
 
@@ -269,6 +369,12 @@ SELECT seq, kind, `id` FROM `rowfeed_changes_<feed>` :range ORDER BY seq LIMIT :
 -- name: oldest (composite_key_feed)
 SELECT seq, kind, IF(TRUE, `key_kind`, CAST('' AS BINARY)), `id` FROM `rowfeed_changes_<feed>` :range ORDER BY seq LIMIT :limit
 
+-- name: own_shard_of_key
+-1
+
+-- name: own_shard_of_key (own_shards_feed)
+CASE WHEN t.`tenant` >= 0 AND t.`tenant` < 4 THEN t.`tenant` ELSE -1 END
+
 -- name: place_of_run
 WHEN c.seq <= :last THEN :less
 
@@ -278,9 +384,37 @@ WHEN c.seq <= :last THEN :less
 -- name: run
 c.seq BETWEEN :first AND :last
 
+-- name: shard_changes
+`rowfeed_positions_<feed>`.shard < 0
+
+-- name: shard_changes (column_capture_feed)
+`rowfeed_positions_<feed>`.hidden = 0
+
+-- name: shard_changes_by_kind
+`rowfeed_positions_<feed>`.shard < 0
+
+-- name: shard_changes_by_kind (column_capture_feed)
+(`rowfeed_positions_<feed>`.hidden = 0 OR j.kind <> 0)
+
 -- name: unless_hidden
 ON DUPLICATE KEY UPDATE
   feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
   published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
   deleted = VALUES(deleted)
+
+-- name: unless_hidden (own_shards_feed)
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF(`rowfeed_positions_<feed>`.shard < 0, VALUES(shard), `rowfeed_positions_<feed>`.shard)
+
+-- name: unless_hidden (own_shards_in_rows_feed)
+ON DUPLICATE KEY UPDATE
+  feed_sync_id = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.feed_sync_id, VALUES(feed_sync_id)),
+  published_at = IF(`rowfeed_positions_<feed>`.hidden = 1, `rowfeed_positions_<feed>`.published_at, VALUES(published_at)),
+  deleted = VALUES(deleted),
+  bucket = IF(`rowfeed_positions_<feed>`.hidden = 0, VALUES(bucket), `rowfeed_positions_<feed>`.bucket),
+  shard = IF(`rowfeed_positions_<feed>`.hidden = 0, VALUES(shard), `rowfeed_positions_<feed>`.shard)
 

@@ -4,6 +4,12 @@ DELETE p FROM `rowfeed_batch_<feed>` b STRAIGHT_JOIN `rowfeed_positions_<feed>` 
 -- name: clear_positions (composite_key_feed)
 DELETE p FROM `rowfeed_batch_<feed>` b STRAIGHT_JOIN `rowfeed_positions_<feed>` p FORCE INDEX (PRIMARY) ON b.`key_kind` = p.`key_kind` AND b.`id` = p.`id` WHERE p.hidden = 0
 
+-- name: close_changes
+RENAME TABLE `rowfeed_changes_<feed>` TO `rowfeed_closed_<feed>`
+
+-- name: close_fence
+SET @rowfeed_publisher = NULL
+
 -- name: empty_batch
 DELETE FROM `rowfeed_batch_<feed>` WHERE seq > 0
 
@@ -41,6 +47,9 @@ FORCE INDEX (PRIMARY)
 -- name: lookup (composite_key_feed)
 FORCE INDEX (PRIMARY)
   ON b.`key_kind` = t.`kind` AND b.`id` = t.`id` AND t.feed_sync_id IS NULL
+
+-- name: open_fence
+SET @rowfeed_publisher = '<feed>'
 
 -- name: place_rows
 :update (SELECT ROW_NUMBER() OVER (ORDER BY k.seq) AS seq, `id` FROM `rowfeed_batch_<feed>` k) b
@@ -90,6 +99,11 @@ SET p.shard = j.shard, p.bucket = 0
 UPDATE JSON_TABLE(:places, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j
 STRAIGHT_JOIN `rowfeed_positions_<feed>` p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position
 SET p.shard = j.shard, p.bucket = ((j.shard + 1) * 4 - 1) DIV 4
+
+-- name: set_shards (own_shards_feed)
+UPDATE JSON_TABLE(:places, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j
+STRAIGHT_JOIN `rowfeed_positions_<feed>` p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position
+SET p.shard = j.shard, p.bucket = CASE WHEN j.shard < 0 THEN -1 ELSE ((j.shard + 1) * 4 - 1) DIV 4 END
 
 -- name: set_shards_of_rows
 :update JSON_TABLE(:places, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j

@@ -1,3 +1,6 @@
+-- name: any_change
+SELECT count(*) FROM (SELECT 1 AS n FROM :changes LIMIT 1) x
+
 -- name: begin_filling
 UPDATE `rowfeed_feeds` SET state = :filling, fill_after = NULL, options = :options
 WHERE name = :feed AND generation = :generation AND state = :active
@@ -19,6 +22,12 @@ WHERE name = '<feed>'
 -- name: bump_sequence
 UPDATE `rowfeed_sequences` SET version = version + 1 WHERE name = '<feed>'
 
+-- name: count_elsewhere
+SELECT count(*) FROM `items_<feed>` t WHERE :elsewhere
+
+-- name: count_former_sequences
+SELECT count(*) FROM :table WHERE name = :name
+
 -- name: count_null_keys
 SELECT count(*) FROM (SELECT 1 AS one FROM `items_<feed>` t WHERE NOT (1 = 1) LIMIT :count) x
 
@@ -34,6 +43,10 @@ SELECT count(*) FROM `rowfeed_feeds` WHERE :unchanged
 -- name: created_at
 SELECT created_at FROM `rowfeed_feeds` WHERE name = :feed
 
+-- name: cursors_of_feed
+SELECT consumer, shard, shard_count, value, generation FROM `rowfeed_cursors` WHERE feed = :feed
+ORDER BY consumer, shard
+
 -- name: drop_sequence
 DELETE FROM `rowfeed_sequences` WHERE name = :feed
 
@@ -42,6 +55,12 @@ DELETE FROM `rowfeed_shards` WHERE feed = :feed
 
 -- name: drop_terms
 DELETE FROM `rowfeed_terms` WHERE feed = :feed
+
+-- name: elsewhere
+t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` p WHERE p.`id` = t.`id` AND p.deleted = 0)
+
+-- name: elsewhere (composite_key_feed)
+t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` p WHERE p.`key_kind` = t.`kind` AND p.`id` = t.`id` AND p.deleted = 0)
 
 -- name: end_of_batch
 SELECT COALESCE(max(x.at), :to) FROM (SELECT p.feed_sync_id AS at FROM `rowfeed_positions_<feed>` p
@@ -71,6 +90,39 @@ SELECT name, :position FROM :table WHERE feed = :feed ORDER BY name
 -- name: former_sequence
 SELECT value FROM :table WHERE name = :name
 
+-- name: gains_shard
+t.feed_sync_id > :from AND -1 < 0 AND :in_shard
+
+-- name: gains_shard (own_shards_feed)
+t.feed_sync_id > :from AND CASE WHEN t.`tenant` >= 0 AND t.`tenant` < 4 THEN t.`tenant` ELSE -1 END < 0 AND :in_shard
+
+-- name: hand_back_cursor
+UPDATE :table SET :position = :value WHERE name = :name
+
+-- name: hand_back_cursor_of_feed
+UPDATE :table SET :position = :value WHERE name = :name AND feed = :feed
+
+-- name: hand_back_sequence
+UPDATE :table SET value = :value :version WHERE name = :name AND value < :value
+
+-- name: head_elsewhere
+SELECT s.value FROM `rowfeed_sequences` s WHERE s.name = :feed
+
+-- name: highest_position
+SELECT max(feed_sync_id) FROM `items_<feed>`
+
+-- name: highest_shard
+SELECT max(shard) FROM `rowfeed_positions_<feed>`
+
+-- name: highest_tombstone
+SELECT COALESCE(max(feed_sync_id), 0) FROM `rowfeed_positions_<feed>` WHERE deleted = 1
+
+-- name: in_shard
+-1 >= 0
+
+-- name: in_shard (own_shards_feed)
+CASE WHEN t.`tenant` >= 0 AND t.`tenant` < 4 THEN t.`tenant` ELSE -1 END >= 0
+
 -- name: insert_cursor
 INSERT IGNORE INTO `rowfeed_cursors` (consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at) VALUES (:consumer, :feed, 0, 1, :value, :generation, 0, 0, 0, 0, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 
@@ -94,11 +146,32 @@ FROM (SELECT s.shard, (SELECT g.`position` FROM `items_<feed>` g WHERE g.`tenant
     ORDER BY g.`position` DESC LIMIT 1) AS highest
   FROM (SELECT DISTINCT g.`tenant` AS shard FROM `items_<feed>` g) s) x
 
+-- name: lock_former_sequence
+SELECT value FROM :table WHERE name = :name :unlocked
+
 -- name: lock_record
 UPDATE `rowfeed_feeds` SET state = state WHERE name = :feed AND generation = :generation
 
 -- name: no_mark
 fill_after IS NULL
+
+-- name: own_value
+0
+
+-- name: own_value (own_shards_feed)
+t.`tenant`
+
+-- name: positions_outside_shards
+SELECT 0, t.`id` FROM `rowfeed_positions_<feed>` p JOIN `items_<feed>` t ON p.`id` = t.`id`
+WHERE p.bucket = -1 AND p.deleted = 0 LIMIT :count
+
+-- name: positions_outside_shards (composite_key_feed)
+SELECT 0, IF(TRUE, t.`kind`, CAST('' AS BINARY)), t.`id` FROM `rowfeed_positions_<feed>` p JOIN `items_<feed>` t ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
+WHERE p.bucket = -1 AND p.deleted = 0 LIMIT :count
+
+-- name: positions_outside_shards (own_shards_feed)
+SELECT t.`tenant`, IF(TRUE, t.`kind`, CAST('' AS BINARY)), t.`id` FROM `rowfeed_positions_<feed>` p JOIN `items_<feed>` t ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
+WHERE p.bucket = -1 AND p.deleted = 0 LIMIT :count
 
 -- name: purged_shards
 SELECT count(*) FROM `rowfeed_shards` WHERE feed = :feed AND (below_high <> 0 OR below_low <> 0)
@@ -110,6 +183,23 @@ UPDATE `rowfeed_sequences` SET value = :value, version = version + 1 WHERE name 
 UPDATE `rowfeed_shards` SET time_ms = :time, ulid_high = :high, ulid_low = :low
 WHERE feed = :feed AND shard = :shard AND time_ms < :time
 
+-- name: recent_rows_outside_shards
+SELECT 0, t.`id` FROM `items_<feed>` t
+WHERE t.feed_sync_id > :from AND -1 < 0 LIMIT :count
+
+-- name: recent_rows_outside_shards (composite_key_feed)
+SELECT 0, IF(TRUE, t.`kind`, CAST('' AS BINARY)), t.`id` FROM `items_<feed>` t
+WHERE t.feed_sync_id > :from AND -1 < 0 LIMIT :count
+
+-- name: recent_rows_outside_shards (own_shards_feed)
+SELECT t.`tenant`, IF(TRUE, t.`kind`, CAST('' AS BINARY)), t.`id` FROM `items_<feed>` t
+WHERE t.feed_sync_id > :from AND CASE WHEN t.`tenant` >= 0 AND t.`tenant` < 4 THEN t.`tenant` ELSE -1 END < 0 LIMIT :count
+
+-- name: recent_shared_position
+SELECT feed_sync_id FROM (SELECT feed_sync_id FROM `rowfeed_positions_<feed>` WHERE feed_sync_id > :from
+  UNION ALL SELECT feed_sync_id FROM `items_<feed>` WHERE feed_sync_id > :from) x
+GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1
+
 -- name: record_all_rows
 INSERT INTO `rowfeed_changes_<feed>` (`id`)
 SELECT `id` FROM `items_<feed>`
@@ -117,6 +207,14 @@ SELECT `id` FROM `items_<feed>`
 -- name: record_all_rows (composite_key_feed)
 INSERT INTO `rowfeed_changes_<feed>` (`key_kind`, `id`)
 SELECT `kind`, `id` FROM `items_<feed>`
+
+-- name: record_shardless
+INSERT INTO `rowfeed_changes_<feed>` (`id`, kind) SELECT x.k0, :placed
+FROM (SELECT p.`id` AS k0 FROM `rowfeed_positions_<feed>` p WHERE p.feed_sync_id IN (:positions) LIMIT :all) x
+
+-- name: record_shardless (composite_key_feed)
+INSERT INTO `rowfeed_changes_<feed>` (`key_kind`, `id`, kind) SELECT x.k0, x.k1, :placed
+FROM (SELECT p.`key_kind` AS k0, p.`id` AS k1 FROM `rowfeed_positions_<feed>` p WHERE p.feed_sync_id IN (:positions) LIMIT :all) x
 
 -- name: record_vanished
 INSERT INTO `rowfeed_changes_<feed>` (`id`, kind) SELECT x.k0, 0
@@ -132,6 +230,15 @@ FROM (SELECT p.`key_kind` AS k0, p.`id` AS k1 FROM `rowfeed_positions_<feed>` p
     AND (SELECT 1 FROM `items_<feed>` t WHERE p.`key_kind` = t.`kind` AND p.`id` = t.`id` LIMIT 1) IS NULL
   LIMIT :all) x
 
+-- name: rows_outside_shards
+SELECT 0, t.`id` FROM `items_<feed>` t WHERE -1 < 0 LIMIT :count
+
+-- name: rows_outside_shards (composite_key_feed)
+SELECT 0, IF(TRUE, t.`kind`, CAST('' AS BINARY)), t.`id` FROM `items_<feed>` t WHERE -1 < 0 LIMIT :count
+
+-- name: rows_outside_shards (own_shards_feed)
+SELECT t.`tenant`, IF(TRUE, t.`kind`, CAST('' AS BINARY)), t.`id` FROM `items_<feed>` t WHERE CASE WHEN t.`tenant` >= 0 AND t.`tenant` < 4 THEN t.`tenant` ELSE -1 END < 0 LIMIT :count
+
 -- name: rows_where
 FROM `items_<feed>` t WHERE :condition
 
@@ -140,6 +247,9 @@ fill_after = :mark
 
 -- name: save_mark
 UPDATE `rowfeed_feeds` SET fill_after = :to WHERE :unchanged
+
+-- name: sequence_left
+SELECT value, COALESCE(term, 0) FROM `rowfeed_sequences` WHERE name = :feed
 
 -- name: sequence_value
 SELECT value FROM `rowfeed_sequences` WHERE name = :feed
@@ -165,6 +275,9 @@ UPDATE `rowfeed_feeds` SET source_schema = :schema WHERE name = :feed
 -- name: set_state
 UPDATE `rowfeed_feeds` SET state = :state, fill_after = NULL WHERE name = :feed
 
+-- name: set_tombstones_below
+UPDATE `rowfeed_feeds` SET tombstones_below = :below WHERE name = :feed
+
 -- name: set_unknown_identity
 UPDATE `rowfeed_feeds` SET database_identity = :identity WHERE name = :feed AND database_identity IS NULL
 
@@ -175,6 +288,9 @@ GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1
 -- name: state
 SELECT state FROM `rowfeed_feeds` WHERE name = :feed AND generation = :generation
 
+-- name: take_over
+UPDATE `rowfeed_feeds` SET state = :active, options = :options WHERE name = :feed AND state = :elsewhere
+
 -- name: unchanged
-name = :feed AND generation = :generation AND state = :state AND :mark
+name = :feed AND generation = :generation AND data_shards = :data_shards AND state = :state AND :mark
 

@@ -1,6 +1,10 @@
 -- name: all_of_feed
 h.feed = :feed
 
+-- name: elsewhere
+SELECT s.name, f.generation, s.value, NULL, 0, 0
+FROM `rowfeed_sequences` s JOIN `rowfeed_feeds` f ON f.name = s.name
+
 -- name: sequences
 SELECT s.name, f.generation, s.value, NULL, 0, COALESCE(s.term, 0)
 FROM `rowfeed_sequences` s JOIN `rowfeed_feeds` f ON f.name = s.name

@@ -78,6 +78,9 @@ DROP TABLE IF EXISTS "rowfeed_changes_<feed>"
 -- name: drop_column
 ALTER TABLE "items_<feed>" DROP COLUMN IF EXISTS :column
 
+-- name: drop_fence
+DROP FUNCTION IF EXISTS "rowfeed_<feed>_fence"() CASCADE
+
 -- name: drop_index
 DROP INDEX IF EXISTS :index
 
@@ -110,6 +113,27 @@ ALTER TABLE :table ENABLE ALWAYS TRIGGER "rowfeed_<feed>_capture"
 
 -- name: exists
 SELECT to_regclass(:table) IS NOT NULL
+
+-- name: fence_body
+SELECT COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure(:function)), '')
+
+-- name: fence_function
+CREATE OR REPLACE FUNCTION "rowfeed_<feed>_fence"() RETURNS trigger LANGUAGE plpgsql AS $rowfeed$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = 'object_not_in_prerequisite_state', MESSAGE = 'rowfeed: only feed <feed> sets feed_sync_id. Stop your own publisher; writers set it to NULL.';
+END
+$rowfeed$
+
+-- name: fence_inserts
+CREATE OR REPLACE TRIGGER "rowfeed_<feed>_fence_insert" AFTER INSERT ON "items_<feed>" FOR EACH ROW
+WHEN (NEW.feed_sync_id IS NOT NULL AND pg_catalog.current_setting('rowfeed.publisher', true) IS DISTINCT FROM '<feed>')
+EXECUTE FUNCTION "rowfeed_<feed>_fence"()
+
+-- name: fence_updates
+CREATE OR REPLACE TRIGGER "rowfeed_<feed>_fence_update" AFTER UPDATE ON "items_<feed>" FOR EACH ROW
+WHEN (NEW.feed_sync_id IS NOT NULL AND NEW.feed_sync_id IS DISTINCT FROM OLD.feed_sync_id
+  AND pg_catalog.current_setting('rowfeed.publisher', true) IS DISTINCT FROM '<feed>')
+EXECUTE FUNCTION "rowfeed_<feed>_fence"()
 
 -- name: function_state
 SELECT COALESCE((SELECT CASE WHEN NOT p.prosecdef
@@ -160,6 +184,9 @@ JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_proc f ON f.oid = to_regprocedure(:function)
 WHERE p.level > 0 AND NOT EXISTS (SELECT 1 FROM pg_trigger g WHERE g.tgrelid = p.relid AND g.tgname = :trigger::text)
 ORDER BY 1, 2
+
+-- name: not_publishing
+pg_catalog.current_setting('rowfeed.publisher', true) IS DISTINCT FROM '<feed>'
 
 -- name: other_key
 OLD."id" OPERATOR(pg_catalog.<>) NEW."id"
@@ -284,7 +311,12 @@ REVOKE ALL ON FUNCTION "rowfeed_<feed>_capture"(), "rowfeed_<feed>_truncate"() F
 REVOKE ALL ON FUNCTION "rowfeed_<feed>_capture"() FROM PUBLIC
 
 -- name: row_position_index
-CREATE INDEX IF NOT EXISTS "rowfeed_<feed>_row_position" ON "items_<feed>" (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL
+CREATE INDEX IF NOT EXISTS "rowfeed_<feed>_row_position" ON "items_<feed>" (feed_sync_id, shard)
+  WHERE feed_sync_id IS NOT NULL
+
+-- name: row_position_index (own_shards_feed)
+CREATE INDEX IF NOT EXISTS "rowfeed_<feed>_row_position" ON "items_<feed>" (feed_sync_id, "tenant")
+  WHERE feed_sync_id IS NOT NULL
 
 -- name: row_waiting_index
 CREATE INDEX IF NOT EXISTS "rowfeed_<feed>_row_waiting" ON "items_<feed>" ("id") WHERE feed_sync_id IS NULL

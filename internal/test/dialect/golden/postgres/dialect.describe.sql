@@ -31,6 +31,13 @@ LEFT JOIN pg_namespace cn ON cn.oid = co.collnamespace
 WHERE a.attrelid = :oid::bigint::oid AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum
 
+-- name: fit_unique_index
+SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(k.conname)),
+    'DROP INDEX ' || min(i.indexrelid::regclass::text))
+  || '; ' || min(pg_get_indexdef(i.indexrelid)) || ' WHERE feed_sync_id IS NOT NULL'
+FROM pg_index i LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
+WHERE i.indexrelid = CAST(:index AS regclass)
+
 -- name: indexes
 SELECT c.relname::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = :oid::bigint::oid AND i.indisvalid = :valid ORDER BY 1
@@ -49,6 +56,7 @@ SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.a
     THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''),
   COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i
     WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL
+      AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.indexrelid)
       AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1]))), '')
 FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum
 WHERE a.attrelid IN (SELECT :oid::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree(:oid::bigint::oid::regclass)) AND a.attname = 'feed_sync_id' AND NOT a.attisdropped

@@ -15,7 +15,8 @@ SELECT c."id", CAST(:base AS bigint) + j.place, :shard, :bucket,
   CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, 0, CAST(:published AS bigint)
 FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."id" FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."id"
+  FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
 WHERE t."id" IS NOT NULL OR EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" old
   WHERE old."id" = c."id" OFFSET 0)
 ORDER BY j.place
@@ -30,7 +31,8 @@ SELECT c."key_kind", c."id", CAST(:base AS bigint) + j.place, :shard, :bucket,
   CASE WHEN t."kind" IS NULL THEN 1 ELSE 0 END, 0, CAST(:published AS bigint)
 FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."kind" FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."kind"
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
 WHERE t."kind" IS NOT NULL OR EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" old
   WHERE old."key_kind" = c."key_kind" AND old."id" = c."id" OFFSET 0)
 ORDER BY j.place
@@ -45,13 +47,49 @@ SELECT c."id", CAST(:base AS bigint) + j.place, :shard, :bucket,
   CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, 0, CAST(:published AS bigint)
 FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."id" FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."id"
+  FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
 WHERE 1 = 1
 ORDER BY j.place
 ON CONFLICT ("id") DO UPDATE SET
   feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END,
   published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END,
   deleted = excluded.deleted
+
+-- name: assign_positions (own_shards_feed)
+INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c."key_kind", c."id", CAST(:base AS bigint) + j.place, :shard, :bucket,
+  CASE WHEN t."kind" IS NULL THEN 1 ELSE 0 END, 0, CAST(:published AS bigint)
+FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
+CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
+LEFT JOIN LATERAL (SELECT t."kind", CASE WHEN t."tenant" >= 0 AND t."tenant" < 4 THEN t."tenant" ELSE -1 END AS rowfeed_shard
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+WHERE t."kind" IS NOT NULL OR EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" old
+  WHERE old."key_kind" = c."key_kind" AND old."id" = c."id" OFFSET 0)
+ORDER BY j.place
+ON CONFLICT ("key_kind", "id") DO UPDATE SET
+  feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END,
+  published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END,
+  deleted = excluded.deleted,
+  shard = CASE WHEN p.shard < 0 THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN p.shard < 0 THEN excluded.bucket ELSE p.bucket END
+
+-- name: assign_positions (own_shards_in_rows_feed)
+INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c."key_kind", c."id", CAST(:base AS bigint) + j.place, :shard, :bucket,
+  CASE WHEN t."kind" IS NULL THEN 1 ELSE 0 END, 0, CAST(:published AS bigint)
+FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
+CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
+LEFT JOIN LATERAL (SELECT t."kind", CASE WHEN t."tenant" >= 0 AND t."tenant" < 4 THEN t."tenant" ELSE -1 END AS rowfeed_shard
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+WHERE 1 = 1
+ORDER BY j.place
+ON CONFLICT ("key_kind", "id") DO UPDATE SET
+  feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END,
+  published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END,
+  deleted = excluded.deleted,
+  shard = CASE WHEN p.hidden = 0 THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN p.hidden = 0 THEN excluded.bucket ELSE p.bucket END
 
 -- name: assign_positions_by_kind
 INSERT INTO "rowfeed_positions_<feed>" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
@@ -62,7 +100,8 @@ SELECT c."id",
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST(:published AS bigint) END
 FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."id" FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."id"
+  FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
 LEFT JOIN LATERAL (SELECT old."id", old.feed_sync_id, old.hidden, old.published_at FROM "rowfeed_positions_<feed>" old
   WHERE old."id" = c."id" OFFSET 0) old ON true
 WHERE t."id" IS NOT NULL OR old."id" IS NOT NULL
@@ -79,7 +118,8 @@ SELECT c."key_kind", c."id",
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST(:published AS bigint) END
 FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."kind" FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."kind"
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
 LEFT JOIN LATERAL (SELECT old."key_kind", old.feed_sync_id, old.hidden, old.published_at FROM "rowfeed_positions_<feed>" old
   WHERE old."key_kind" = c."key_kind" AND old."id" = c."id" OFFSET 0) old ON true
 WHERE t."kind" IS NOT NULL OR old."key_kind" IS NOT NULL
@@ -96,7 +136,8 @@ SELECT c."id",
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST(:published AS bigint) END
 FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."id" FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."id"
+  FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
 LEFT JOIN LATERAL (SELECT old."id", old.feed_sync_id, old.hidden, old.published_at FROM "rowfeed_positions_<feed>" old
   WHERE old."id" = c."id" OFFSET 0) old ON true
 WHERE 1 = 1
@@ -104,15 +145,63 @@ ORDER BY j.place
 ON CONFLICT ("id") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
   deleted = excluded.deleted, hidden = excluded.hidden
 
+-- name: assign_positions_by_kind (own_shards_feed)
+INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c."key_kind", c."id",
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE CAST(:base AS bigint) + j.place END,
+  :shard, :bucket, CASE WHEN t."kind" IS NULL THEN 1 ELSE 0 END,
+  CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST(:published AS bigint) END
+FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
+CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
+LEFT JOIN LATERAL (SELECT t."kind", CASE WHEN t."tenant" >= 0 AND t."tenant" < 4 THEN t."tenant" ELSE -1 END AS rowfeed_shard
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT old."key_kind", old.feed_sync_id, old.hidden, old.published_at FROM "rowfeed_positions_<feed>" old
+  WHERE old."key_kind" = c."key_kind" AND old."id" = c."id" OFFSET 0) old ON true
+WHERE t."kind" IS NOT NULL OR old."key_kind" IS NOT NULL
+ORDER BY j.place
+ON CONFLICT ("key_kind", "id") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
+  deleted = excluded.deleted, hidden = excluded.hidden,
+  shard = CASE WHEN p.shard < 0 THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN p.shard < 0 THEN excluded.bucket ELSE p.bucket END
+
+-- name: assign_positions_by_kind (own_shards_in_rows_feed)
+INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT c."key_kind", c."id",
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE CAST(:base AS bigint) + j.place END,
+  :shard, :bucket, CASE WHEN t."kind" IS NULL THEN 1 ELSE 0 END,
+  CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
+  CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE CAST(:published AS bigint) END
+FROM unnest(:lists) WITH ORDINALITY AS j(:names, place)
+CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
+LEFT JOIN LATERAL (SELECT t."kind", CASE WHEN t."tenant" >= 0 AND t."tenant" < 4 THEN t."tenant" ELSE -1 END AS rowfeed_shard
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT old."key_kind", old.feed_sync_id, old.hidden, old.published_at FROM "rowfeed_positions_<feed>" old
+  WHERE old."key_kind" = c."key_kind" AND old."id" = c."id" OFFSET 0) old ON true
+WHERE 1 = 1
+ORDER BY j.place
+ON CONFLICT ("key_kind", "id") DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
+  deleted = excluded.deleted, hidden = excluded.hidden,
+  shard = CASE WHEN p.feed_sync_id <> excluded.feed_sync_id THEN excluded.shard ELSE p.shard END,
+  bucket = CASE WHEN p.feed_sync_id <> excluded.feed_sync_id THEN excluded.bucket ELSE p.bucket END
+
 -- name: assigned
 unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."id" FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."id"
+  FROM "items_<feed>" t WHERE c."id" = t."id" OFFSET 0) t ON true
 
 -- name: assigned (composite_key_feed)
 unnest(:lists) WITH ORDINALITY AS j(:names, place)
 CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
-LEFT JOIN LATERAL (SELECT t."kind" FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+LEFT JOIN LATERAL (SELECT t."kind"
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+
+-- name: assigned (own_shards_feed)
+unnest(:lists) WITH ORDINALITY AS j(:names, place)
+CROSS JOIN LATERAL (SELECT c."key_kind", c."id" FROM "rowfeed_changes_<feed>" c WHERE c.seq = j.seq OFFSET 0) c
+LEFT JOIN LATERAL (SELECT t."kind", CASE WHEN t."tenant" >= 0 AND t."tenant" < 4 THEN t."tenant" ELSE -1 END AS rowfeed_shard
+  FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
 
 -- name: begin_check
 SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601';
@@ -256,7 +345,8 @@ placed AS (INSERT INTO "rowfeed_positions_<feed>" AS p ("id", feed_sync_id, shar
 advanced AS (UPDATE "rowfeed_sequences" SET value = CAST(:base AS bigint) + (SELECT count(*) FROM keys),
     term = :term, version = version + 1, updated_at = :published
   WHERE name = :feed AND version = :version
-    AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = :feed AND generation = :generation)
+    AND EXISTS (SELECT 1 FROM "rowfeed_feeds"
+      WHERE name = :feed AND generation = :generation AND data_shards = 1)
     AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
 SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone),
   (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,
@@ -286,7 +376,8 @@ placed AS (INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_s
 advanced AS (UPDATE "rowfeed_sequences" SET value = CAST(:base AS bigint) + (SELECT count(*) FROM keys),
     term = :term, version = version + 1, updated_at = :published
   WHERE name = :feed AND version = :version
-    AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = :feed AND generation = :generation)
+    AND EXISTS (SELECT 1 FROM "rowfeed_feeds"
+      WHERE name = :feed AND generation = :generation AND data_shards = 1)
     AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
 SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone),
   (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,
@@ -315,11 +406,54 @@ placed AS (INSERT INTO "rowfeed_positions_<feed>" AS p ("id", feed_sync_id, shar
 advanced AS (UPDATE "rowfeed_sequences" SET value = CAST(:base AS bigint) + (SELECT count(*) FROM keys),
     term = :term, version = version + 1, updated_at = :published
   WHERE name = :feed AND version = :version
-    AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = :feed AND generation = :generation)
+    AND EXISTS (SELECT 1 FROM "rowfeed_feeds"
+      WHERE name = :feed AND generation = :generation AND data_shards = 1)
     AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
 SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone),
   (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,
   array_to_string(ARRAY(SELECT seq FROM gone ORDER BY seq), ',')
+
+-- name: publish_batch (own_shards_in_rows_feed)
+WITH batch AS MATERIALIZED (:oldest),
+asked AS MATERIALIZED (SELECT min(kind) AS kind FROM batch HAVING min(kind) = max(kind)),
+gone AS (DELETE FROM "rowfeed_changes_<feed>" WHERE seq = ANY (ARRAY(SELECT seq FROM batch WHERE EXISTS (SELECT 1 FROM asked)))
+  RETURNING seq, "key_kind", "id"),
+keys AS (SELECT "key_kind", "id", max(seq) AS seq FROM gone GROUP BY "key_kind", "id"),
+placed AS (INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
+  SELECT c."key_kind", c."id", CAST(:base AS bigint) + row_number() OVER (ORDER BY c.seq), 0, 0,
+    CASE WHEN t."kind" IS NULL THEN 1 ELSE 0 END,
+    CASE (SELECT kind FROM asked) WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE 0 END, CAST(:published AS bigint)
+  FROM keys c
+  LEFT JOIN LATERAL (SELECT t."kind" FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id" OFFSET 0) t ON true
+  WHERE 1 = 1
+  ON CONFLICT ("key_kind", "id") DO UPDATE SET
+    feed_sync_id = CASE WHEN p.hidden = 1 AND (SELECT kind FROM asked) = 0 THEN p.feed_sync_id
+      ELSE excluded.feed_sync_id END,
+    published_at = CASE WHEN p.hidden = 1 AND (SELECT kind FROM asked) = 0 THEN p.published_at
+      ELSE excluded.published_at END,
+    deleted = excluded.deleted,
+    hidden = CASE (SELECT kind FROM asked) WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE p.hidden END),
+advanced AS (UPDATE "rowfeed_sequences" SET value = CAST(:base AS bigint) + (SELECT count(*) FROM keys),
+    term = :term, version = version + 1, updated_at = :published
+  WHERE name = :feed AND version = :version
+    AND EXISTS (SELECT 1 FROM "rowfeed_feeds"
+      WHERE name = :feed AND generation = :generation AND data_shards = 1)
+    AND EXISTS (SELECT 1 FROM asked) RETURNING 1)
+SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT count(*) FROM gone),
+  (SELECT count(*) FROM keys), (SELECT count(*) FROM advanced) > 0,
+  array_to_string(ARRAY(SELECT seq FROM gone ORDER BY seq), ',')
+
+-- name: shard_changes
+p.shard < 0
+
+-- name: shard_changes (column_capture_feed)
+p.hidden = 0
+
+-- name: shard_changes_by_kind
+p.shard < 0
+
+-- name: shard_changes_by_kind (column_capture_feed)
+p.feed_sync_id <> excluded.feed_sync_id
 
 -- name: stamp
 SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END

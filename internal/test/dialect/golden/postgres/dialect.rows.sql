@@ -1,3 +1,6 @@
+-- name: close_changes
+LOCK TABLE "rowfeed_changes_<feed>" IN ACCESS EXCLUSIVE MODE
+
 -- name: lock_waiting
 SELECT count(*), array_agg(x.ctid)::text, array_agg(x.tableoid)::text FROM (SELECT t.ctid, t.tableoid FROM "items_<feed>" t
   :waiting LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED) x
@@ -9,6 +12,9 @@ SELECT x.place::text, x.rel::text, x.k0 FROM (SELECT t.ctid AS place, t.tableoid
 -- name: lock_waiting_keys (composite_key_feed)
 SELECT x.place::text, x.rel::text, x.k0, x.k1 FROM (SELECT t.ctid AS place, t.tableoid AS rel, t."kind" AS k0, t."id" AS k1
   FROM "items_<feed>" t :waiting LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED) x
+
+-- name: open_fence
+SELECT set_config('rowfeed.publisher', '<feed>', true)
 
 -- name: place_rows
 WITH placed AS (UPDATE "items_<feed>" t SET feed_sync_id = CAST(:base AS bigint) + u.n
@@ -61,6 +67,14 @@ WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard
   CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "rowfeed_positions_<feed>" t
     WHERE t.feed_sync_id = j.position OFFSET 0) t)
 UPDATE "rowfeed_positions_<feed>" t SET shard = held.shard, bucket = ((held.shard + 1) * 4 - 1) / 4
+FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
+
+-- name: set_shards (own_shards_feed)
+WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard
+  FROM unnest(CAST(CAST(:positions AS text) AS bigint[]), CAST(CAST(:shards AS text) AS int[])) AS j(position, shard)
+  CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "rowfeed_positions_<feed>" t
+    WHERE t.feed_sync_id = j.position OFFSET 0) t)
+UPDATE "rowfeed_positions_<feed>" t SET shard = held.shard, bucket = CASE WHEN held.shard < 0 THEN -1 ELSE ((held.shard + 1) * 4 - 1) / 4 END
 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
 
 -- name: set_shards_of_rows

@@ -90,6 +90,9 @@ DROP TABLE IF EXISTS "rowfeed_changes_<feed>"
 -- name: drop_column
 ALTER TABLE "items_<feed>" DROP COLUMN :column
 
+-- name: drop_fence
+DROP TABLE IF EXISTS "rowfeed_batch_<feed>"
+
 -- name: drop_index
 DROP INDEX IF EXISTS :index
 
@@ -107,6 +110,24 @@ DROP TABLE IF EXISTS "rowfeed_positions_<feed>"
 
 -- name: drop_trigger
 DROP TRIGGER IF EXISTS :name
+
+-- name: fence
+CREATE TABLE IF NOT EXISTS "rowfeed_batch_<feed>" (open INTEGER PRIMARY KEY)
+
+-- name: fence_inserts
+CREATE TRIGGER "rowfeed_<feed>_insert" AFTER INSERT ON "items_<feed>"
+WHEN NEW.feed_sync_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM "rowfeed_batch_<feed>")
+BEGIN
+  SELECT RAISE(ABORT, 'rowfeed: only feed <feed> sets feed_sync_id. Stop your own publisher; writers set it to NULL.');
+END
+
+-- name: fence_updates
+CREATE TRIGGER "rowfeed_<feed>_update" AFTER UPDATE OF feed_sync_id ON "items_<feed>"
+WHEN NEW.feed_sync_id IS NOT NULL AND NEW.feed_sync_id IS NOT OLD.feed_sync_id
+  AND NOT EXISTS (SELECT 1 FROM "rowfeed_batch_<feed>")
+BEGIN
+  SELECT RAISE(ABORT, 'rowfeed: only feed <feed> sets feed_sync_id. Stop your own publisher; writers set it to NULL.');
+END
 
 -- name: has_bucket_index
 SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = :index
@@ -251,6 +272,10 @@ END
 
 -- name: row_position_index
 CREATE INDEX IF NOT EXISTS "rowfeed_<feed>_row_position" ON "items_<feed>" (feed_sync_id, shard)
+  WHERE feed_sync_id IS NOT NULL
+
+-- name: row_position_index (own_shards_feed)
+CREATE INDEX IF NOT EXISTS "rowfeed_<feed>_row_position" ON "items_<feed>" (feed_sync_id, "tenant")
   WHERE feed_sync_id IS NOT NULL
 
 -- name: row_waiting_index

@@ -111,6 +111,10 @@ NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
 -- name: of_part
 AND shard >= :from AND shard < :to
 
+-- name: of_part (own_shards_feed)
+AND (shard >= :from AND shard < :to OR shard < 0 AND (hidden = 1 OR deleted = 1
+    AND NOT EXISTS (SELECT 1 FROM "items_<feed>" t WHERE o."key_kind" = t."kind" AND o."id" = t."id")))
+
 -- name: one_of_buckets
 SELECT "id", feed_sync_id, shard, deleted, hidden, published_at
   FROM "rowfeed_positions_<feed>" INDEXED BY "rowfeed_<feed>_bucket"
@@ -284,6 +288,29 @@ LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
 WHERE f.name = :feed
 :order
 
+-- name: page_of_rows (own_shards_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>" o
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r."kind" AS "key_kind", r."id" AS "id", r.feed_sync_id AS feed_sync_id,
+    CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM "items_<feed>" r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
+      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
 -- name: page_of_rows (blocking_feed)
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
@@ -309,6 +336,9 @@ WHERE f.name = :feed
 
 -- name: row_of_part
 AND COALESCE(r.shard, 0) >= :from AND COALESCE(r.shard, 0) < :to
+
+-- name: row_of_part (own_shards_feed)
+AND CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END >= :from AND CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END < :to
 
 -- name: signature
 COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '')

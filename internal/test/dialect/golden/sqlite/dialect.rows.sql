@@ -6,11 +6,17 @@ DELETE FROM "rowfeed_positions_<feed>" WHERE hidden = 0 AND ("id") IN (SELECT t.
 DELETE FROM "rowfeed_positions_<feed>" WHERE hidden = 0 AND ("key_kind", "id") IN (SELECT t."kind", t."id" FROM "items_<feed>" t
   WHERE t.feed_sync_id > :base AND t.feed_sync_id <= :last)
 
+-- name: close_fence
+DELETE FROM "rowfeed_batch_<feed>"
+
 -- name: is_numbered
 j.k0 = r."id"
 
 -- name: is_numbered (composite_key_feed)
 j.k0 = r."kind" AND j.k1 = r."id"
+
+-- name: open_fence
+INSERT INTO "rowfeed_batch_<feed>" (open) VALUES (1)
 
 -- name: order_of_numbered
 k0

@@ -128,6 +128,72 @@ WHERE a.deleted = 0 AND NOT EXISTS (
   SELECT 1 FROM [rowfeed_positions_<feed>] AS p WITH (FORCESEEK) WHERE p.[key_kind] = a.[key_kind] AND p.[id] = a.[id])
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1)
 
+-- name: assign_positions (own_shards_feed)
+SET NOCOUNT ON;
+DECLARE @assigned TABLE (
+  feed_sync_id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, kind int NOT NULL, deleted int NOT NULL,
+  [key_kind] text NOT NULL,
+  [id] bigint NOT NULL
+);
+INSERT INTO @assigned (feed_sync_id, shard, kind, deleted, [key_kind], [id])
+SELECT x.feed_sync_id, x.shard, x.kind, x.deleted, x.[key_kind], x.[id] FROM (
+  SELECT :base + j.place AS feed_sync_id, j.shard, j.kind,
+    CASE WHEN t.[kind] IS NULL THEN 1 ELSE 0 END AS deleted, c.[key_kind], c.[id],
+    ROW_NUMBER() OVER (PARTITION BY c.[key_kind], c.[id] ORDER BY j.place DESC) AS rowid
+  FROM (SELECT CONVERT(bigint, l.[key]) + 1 AS place, CONVERT(bigint, JSON_VALUE(l.value, N'$[0]')) AS seq,
+      CONVERT(int, JSON_VALUE(l.value, N'$[1]')) AS shard, CONVERT(int, JSON_VALUE(l.value, N'$[2]')) AS kind
+    FROM OPENJSON(:list) AS l) AS j
+  INNER LOOP JOIN [rowfeed_changes_<feed>] AS c WITH (FORCESEEK) ON c.seq = j.seq
+  LEFT LOOP JOIN [items_<feed>] AS t WITH (FORCESEEK) ON c.[key_kind] = t.[kind] AND c.[id] = t.[id]) AS x
+WHERE x.rowid = 1 OPTION (FORCE ORDER, MAXDOP 1);
+UPDATE p SET
+  feed_sync_id = CASE WHEN p.hidden = 1 AND a.kind = 0 THEN p.feed_sync_id ELSE a.feed_sync_id END,
+  published_at = CASE WHEN p.hidden = 1 AND a.kind = 0 THEN p.published_at ELSE :published END,
+  deleted = a.deleted,
+  hidden = CASE a.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE p.hidden END
+FROM @assigned AS a INNER LOOP JOIN [rowfeed_positions_<feed>] AS p WITH (ROWLOCK, FORCESEEK) ON p.[key_kind] = a.[key_kind] AND p.[id] = a.[id]
+OPTION (FORCE ORDER, MAXDOP 1);
+INSERT INTO [rowfeed_positions_<feed>] ([key_kind], [id], feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT a.[key_kind], a.[id], a.feed_sync_id, a.shard, CASE WHEN a.shard < 0 THEN -1 ELSE ((a.shard + 1) * 4 - 1) / 4 END, a.deleted, CASE a.kind WHEN 2 THEN 1 ELSE 0 END,
+  :published
+FROM @assigned AS a
+WHERE a.deleted = 0 AND NOT EXISTS (
+  SELECT 1 FROM [rowfeed_positions_<feed>] AS p WITH (FORCESEEK) WHERE p.[key_kind] = a.[key_kind] AND p.[id] = a.[id])
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1)
+
+-- name: assign_positions (own_shards_in_rows_feed)
+SET NOCOUNT ON;
+DECLARE @assigned TABLE (
+  feed_sync_id bigint NOT NULL PRIMARY KEY, shard int NOT NULL, kind int NOT NULL, deleted int NOT NULL,
+  [key_kind] text NOT NULL,
+  [id] bigint NOT NULL
+);
+INSERT INTO @assigned (feed_sync_id, shard, kind, deleted, [key_kind], [id])
+SELECT x.feed_sync_id, x.shard, x.kind, x.deleted, x.[key_kind], x.[id] FROM (
+  SELECT :base + j.place AS feed_sync_id, j.shard, j.kind,
+    CASE WHEN t.[kind] IS NULL THEN 1 ELSE 0 END AS deleted, c.[key_kind], c.[id],
+    ROW_NUMBER() OVER (PARTITION BY c.[key_kind], c.[id] ORDER BY j.place DESC) AS rowid
+  FROM (SELECT CONVERT(bigint, l.[key]) + 1 AS place, CONVERT(bigint, JSON_VALUE(l.value, N'$[0]')) AS seq,
+      CONVERT(int, JSON_VALUE(l.value, N'$[1]')) AS shard, CONVERT(int, JSON_VALUE(l.value, N'$[2]')) AS kind
+    FROM OPENJSON(:list) AS l) AS j
+  INNER LOOP JOIN [rowfeed_changes_<feed>] AS c WITH (FORCESEEK) ON c.seq = j.seq
+  LEFT LOOP JOIN [items_<feed>] AS t WITH (FORCESEEK) ON c.[key_kind] = t.[kind] AND c.[id] = t.[id]) AS x
+WHERE x.rowid = 1 OPTION (FORCE ORDER, MAXDOP 1);
+UPDATE p SET
+  feed_sync_id = CASE WHEN p.hidden = 1 AND a.kind = 0 THEN p.feed_sync_id ELSE a.feed_sync_id END,
+  published_at = CASE WHEN p.hidden = 1 AND a.kind = 0 THEN p.published_at ELSE :published END,
+  deleted = a.deleted,
+  hidden = CASE a.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE p.hidden END
+FROM @assigned AS a INNER LOOP JOIN [rowfeed_positions_<feed>] AS p WITH (ROWLOCK, FORCESEEK) ON p.[key_kind] = a.[key_kind] AND p.[id] = a.[id]
+OPTION (FORCE ORDER, MAXDOP 1);
+INSERT INTO [rowfeed_positions_<feed>] ([key_kind], [id], feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT a.[key_kind], a.[id], a.feed_sync_id, a.shard, CASE WHEN a.shard < 0 THEN -1 ELSE ((a.shard + 1) * 4 - 1) / 4 END, a.deleted, CASE a.kind WHEN 2 THEN 1 ELSE 0 END,
+  :published
+FROM @assigned AS a
+WHERE NOT EXISTS (
+  SELECT 1 FROM [rowfeed_positions_<feed>] AS p WITH (FORCESEEK) WHERE p.[key_kind] = a.[key_kind] AND p.[id] = a.[id])
+OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1)
+
 -- name: assigned
 SELECT x.feed_sync_id, x.shard, x.kind, x.deleted, x.[id] FROM (
   SELECT :base + j.place AS feed_sync_id, j.shard, j.kind,

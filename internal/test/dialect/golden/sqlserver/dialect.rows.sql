@@ -1,6 +1,9 @@
 -- name: assigned_shards
 OPENJSON(:places) WITH (position bigint N'$[0]', shard int N'$[1]') AS j
 
+-- name: close_changes
+SELECT count(*) FROM [rowfeed_changes_<feed>] WITH (TABLOCKX, HOLDLOCK) WHERE 1 = 0
+
 -- name: place_rows
 SET NOCOUNT ON;
 DECLARE @placed TABLE (
@@ -47,6 +50,12 @@ OPTION (FORCE ORDER, MAXDOP 1)
 
 -- name: set_shards (sharded_feed)
 UPDATE p SET shard = j.shard, bucket = ((j.shard + 1) * 4 - 1) / 4
+FROM OPENJSON(:places) WITH (position bigint N'$[0]', shard int N'$[1]') AS j
+INNER LOOP JOIN [rowfeed_positions_<feed>] AS p WITH (ROWLOCK, FORCESEEK) ON p.feed_sync_id = j.position
+OPTION (FORCE ORDER, MAXDOP 1)
+
+-- name: set_shards (own_shards_feed)
+UPDATE p SET shard = j.shard, bucket = CASE WHEN j.shard < 0 THEN -1 ELSE ((j.shard + 1) * 4 - 1) / 4 END
 FROM OPENJSON(:places) WITH (position bigint N'$[0]', shard int N'$[1]') AS j
 INNER LOOP JOIN [rowfeed_positions_<feed>] AS p WITH (ROWLOCK, FORCESEEK) ON p.feed_sync_id = j.position
 OPTION (FORCE ORDER, MAXDOP 1)

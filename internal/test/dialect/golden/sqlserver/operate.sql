@@ -24,6 +24,11 @@ FROM [rowfeed_positions_<feed>] p LEFT JOIN [items_<feed>] t ON p.[id] = t.[id] 
 WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL
   AND NOT (t.[id] IS NULL) AND c.[id] IS NULL
 
+-- name: deleted_position_with_row (own_shards_in_rows_feed)
+FROM [rowfeed_positions_<feed>] p LEFT JOIN [items_<feed>] t ON p.[key_kind] = t.[kind] AND p.[id] = t.[id] LEFT JOIN (SELECT DISTINCT [key_kind], [id] FROM [rowfeed_changes_<feed>]) c ON c.[key_kind] = p.[key_kind] AND c.[id] = p.[id]
+WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL
+  AND NOT (t.[kind] IS NULL) AND c.[key_kind] IS NULL
+
 -- name: find_positions
 SELECT p.[id] :rule ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
 
@@ -74,6 +79,7 @@ t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM [rowfeed_sequences] WH
   OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM [rowfeed_positions_<feed>]
   UNION ALL SELECT feed_sync_id FROM [items_<feed>] WHERE feed_sync_id IS NOT NULL) x
 GROUP BY feed_sync_id HAVING count(*) > 1) shared)
+  OR t.feed_sync_id > :former AND t.feed_sync_id <= :now
 
 -- name: position_above_sequence
 FROM [rowfeed_positions_<feed>] p LEFT JOIN [items_<feed>] t ON p.[id] = t.[id] JOIN [rowfeed_sequences] s ON s.name = N'<feed>'

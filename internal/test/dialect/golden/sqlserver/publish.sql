@@ -1,7 +1,8 @@
 -- name: advance
 UPDATE [rowfeed_sequences] SET value = :head, term = :term, version = version + 1, updated_at = :now
 WHERE name = :feed AND version = :version
-  AND EXISTS (SELECT 1 FROM [rowfeed_feeds] WHERE name = :feed AND generation = :generation)
+  AND EXISTS (SELECT 1 FROM [rowfeed_feeds]
+    WHERE name = :feed AND generation = :generation AND data_shards = :data_shards)
 
 -- name: all_tombstones
 SELECT feed_sync_id, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) - published_at FROM [rowfeed_positions_<feed>]
@@ -12,7 +13,7 @@ ORDER BY feed_sync_id OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
 SELECT (SELECT count(*) FROM [items_<feed>] x WHERE :has_row) + (SELECT count(*) FROM [rowfeed_positions_<feed>] x WHERE :has_position)
 
 -- name: count_placed_rows
-SELECT count(*) FROM [items_<feed>] WHERE feed_sync_id > :base AND feed_sync_id <= :last
+SELECT count(*) FROM [items_<feed>] WHERE feed_sync_id > :base
 
 -- name: count_rows
 SELECT count(*) FROM [items_<feed>] t WHERE :which
@@ -29,6 +30,11 @@ SET failure = :failure, failing_since = COALESCE(failing_since, DATEDIFF_BIG(mic
   next_try = DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) + :pause
 WHERE name = :feed
 
+-- name: foreign_positions
+SELECT feed_sync_id FROM [items_<feed>] WHERE feed_sync_id > :base
+GROUP BY feed_sync_id HAVING count(*) > 1 OR feed_sync_id <= :first OR feed_sync_id > :last
+ORDER BY feed_sync_id OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
+
 -- name: head
 SELECT value FROM [rowfeed_sequences] WHERE name = :feed :unlocked
 
@@ -43,6 +49,13 @@ SELECT CONVERT(nvarchar(max), t.[kind]), t.[id] FROM [items_<feed>] t WHERE :whi
 
 -- name: lowest_change
 SELECT seq FROM [rowfeed_changes_<feed>] ORDER BY seq ASC OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY
+
+-- name: positions_above_sequence
+SELECT t.feed_sync_id FROM [rowfeed_sequences] s JOIN [items_<feed>] t ON t.feed_sync_id > s.value
+WHERE s.name = N'<feed>' ORDER BY t.feed_sync_id OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
+
+-- name: published_here
+SELECT 0 FROM [rowfeed_feeds] WHERE name = N'<feed>' AND state <> :elsewhere
 
 -- name: raise_tombstones_below
 UPDATE [rowfeed_feeds] SET tombstones_below = :highest WHERE name = :feed AND tombstones_below < :highest

@@ -36,7 +36,7 @@ DO RELEASE_LOCK('rowfeed.DIGEST')
 BEGIN -- isolation: Read Committed
 SELECT IF(TRUE, RTRIM(t.`ns`), CAST('' AS BINARY)), IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)) FROM `DATABASE`.`kv` t WHERE 1 = 1 ORDER BY t.`ns`, t.`k` LIMIT 1 OFFSET 1999
 INSERT INTO `DATABASE`.`rowfeed_changes_kv` (`ns`, `k`, kind) SELECT x.k0, x.k1, 0 FROM (SELECT t.`ns` AS k0, t.`k` AS k1 FROM `DATABASE`.`kv` t WHERE 1 = 1 ORDER BY t.`ns`, t.`k` LIMIT 9223372036854775807) x
-UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv' AND generation = 1 AND state = 'filling' AND fill_after IS NULL
+UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv' AND generation = 1 AND data_shards = 1 AND state = 'filling' AND fill_after IS NULL
 
 -- add it again, list the feeds, describe it
 SELECT IF(TRUE, t.TABLE_SCHEMA, CAST('' AS BINARY)), IF(TRUE, t.TABLE_NAME, CAST('' AS BINARY)), t.TABLE_TYPE, t.ENGINE, @@GLOBAL.log_bin, @@GLOBAL.binlog_format FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = COALESCE(NULLIF('DATABASE', ''), DATABASE()) AND t.TABLE_NAME = 'kv'
@@ -56,7 +56,7 @@ SELECT seq, kind, IF(TRUE, RTRIM(`ns`), CAST('' AS BINARY)), IF(TRUE, RTRIM(`k`)
 INSERT INTO `DATABASE`.`rowfeed_positions_kv` (`ns`, `k`, feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c.`ns`, c.`k`, c.seq + CASE WHEN c.seq <= 2 THEN 0 WHEN c.seq <= 9 THEN -1 END, 0, 0, t.`ns` IS NULL, 0, NUMBER FROM `DATABASE`.`rowfeed_changes_kv` c FORCE INDEX (PRIMARY) LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON c.`ns` = t.`ns` AND c.`k` = t.`k` WHERE (c.seq BETWEEN 1 AND 2 OR c.seq BETWEEN 4 AND 9) AND (t.`ns` IS NOT NULL OR EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_positions_kv` old FORCE INDEX (PRIMARY) WHERE old.`ns` = c.`ns` AND old.`k` = c.`k`)) ON DUPLICATE KEY UPDATE feed_sync_id = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.feed_sync_id, VALUES(feed_sync_id)), published_at = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.published_at, VALUES(published_at)), deleted = VALUES(deleted)
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 1 AND seq <= 2 ORDER BY seq LIMIT 2
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 4 AND seq <= 9 ORDER BY seq LIMIT 6
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 8, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 0 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 8, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 0 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 1)
 SET SESSION wait_timeout = @rowfeed_wait_timeout
 SELECT seq FROM (SELECT seq FROM `DATABASE`.`rowfeed_changes_kv` FORCE INDEX (PRIMARY) WHERE seq > 2 ORDER BY seq LIMIT 1) c0
 UPDATE `DATABASE`.`rowfeed_feeds` SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = 'kv' AND failure IS NOT NULL
@@ -67,7 +67,7 @@ UPDATE `DATABASE`.`rowfeed_feeds` SET failure = NULL, failing_since = NULL, atte
 SELECT seq, kind, IF(TRUE, RTRIM(`ns`), CAST('' AS BINARY)), IF(TRUE, RTRIM(`k`), CAST('' AS BINARY)) FROM `DATABASE`.`rowfeed_changes_kv` FORCE INDEX (PRIMARY) WHERE seq > 2 ORDER BY seq LIMIT 1000
 INSERT INTO `DATABASE`.`rowfeed_positions_kv` (`ns`, `k`, feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c.`ns`, c.`k`, c.seq + CASE WHEN c.seq <= 11 THEN -1 WHEN c.seq <= 19 THEN -2 END, 0, 0, t.`ns` IS NULL, 0, NUMBER FROM `DATABASE`.`rowfeed_changes_kv` c FORCE INDEX (PRIMARY) LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON c.`ns` = t.`ns` AND c.`k` = t.`k` WHERE (c.seq BETWEEN 10 AND 11 OR c.seq BETWEEN 13 AND 19) AND (t.`ns` IS NOT NULL OR EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_positions_kv` old FORCE INDEX (PRIMARY) WHERE old.`ns` = c.`ns` AND old.`k` = c.`k`)) ON DUPLICATE KEY UPDATE feed_sync_id = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.feed_sync_id, VALUES(feed_sync_id)), published_at = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.published_at, VALUES(published_at)), deleted = VALUES(deleted)
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 10 AND seq <= 19 ORDER BY seq LIMIT 10
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 17, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 1 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 17, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 1 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 1)
 
 -- run a publisher
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) FROM `DATABASE`.`rowfeed_leases` WHERE name = 'publish:kv'
@@ -179,7 +179,7 @@ UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17.TERM', generation = 1, aside
 -- note an entry as processed, and forget it
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at, CASE WHEN t.`ns` IS NULL THEN 0 ELSE 1 END, IF(TRUE, RTRIM(p.`ns`), CAST('' AS BINARY)), IF(TRUE, RTRIM(p.`k`), CAST('' AS BINARY)), IF(TRUE, RTRIM(t.`ns`), CAST('' AS BINARY)), IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)), t.`v` FROM `DATABASE`.`rowfeed_feeds` f JOIN `DATABASE`.`rowfeed_sequences` s ON s.name = f.name LEFT JOIN (SELECT `ns`, `k`, feed_sync_id, shard, deleted, hidden, published_at FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > 0 AND feed_sync_id <= 17 AND NOT (feed_sync_id <= 9223372036854775807 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT 1) p ON 1 = 1 LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON p.`ns` = t.`ns` AND p.`k` = t.`k` WHERE f.name = 'kv' LIMIT 2
 SELECT count(*) FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation = 1 AND shard = 0 AND position = 'NUMBER' AND processed_at >= NUMBER
-INSERT IGNORE INTO `DATABASE`.`rowfeed_processed` (consumer, feed, generation, shard, position, processed_at) VALUES ('wire', 'kv', 1, 0, '${1}STAMP', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+INSERT IGNORE INTO `DATABASE`.`rowfeed_processed` (consumer, feed, generation, shard, position, processed_at) VALUES ('wire', 'kv', 1, 0, '0000000000000000009STAMP', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SELECT DISTINCT generation, shard FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation <= 1
 SELECT position FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation = 1 AND shard = 0 AND position <= '0000000000000000009z' ORDER BY position LIMIT 1 OFFSET 1999
 DELETE FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation = 1 AND shard = 0 AND position <= '0000000000000000009z'
@@ -283,7 +283,7 @@ DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 20 AND seq <= 25 ORDER 
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 27 AND seq <= 28 ORDER BY seq LIMIT 2
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 30 AND seq <= 31 ORDER BY seq LIMIT 2
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 33 AND seq <= 33 ORDER BY seq LIMIT 1
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 25, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 2 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 25, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 2 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 1)
 
 -- purge deletes
 SELECT feed_sync_id, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - published_at FROM `DATABASE`.`rowfeed_positions_kv` WHERE deleted = 1 AND hidden = 0 AND feed_sync_id >= 16 ORDER BY feed_sync_id LIMIT 1
@@ -305,7 +305,7 @@ INSERT INTO `DATABASE`.`rowfeed_changes_kv` (`ns`, `k`, kind) SELECT x.k0, x.k1,
 INSERT INTO `DATABASE`.`rowfeed_changes_kv` (`ns`, `k`, kind) SELECT x.k0, x.k1, 0 FROM (SELECT p.`ns` AS k0, p.`k` AS k1 FROM `DATABASE`.`rowfeed_positions_kv` p LEFT JOIN `DATABASE`.`kv` t ON p.`ns` = t.`ns` AND p.`k` = t.`k` LEFT JOIN (SELECT DISTINCT `ns`, `k` FROM `DATABASE`.`rowfeed_changes_kv`) c ON c.`ns` = p.`ns` AND c.`k` = p.`k` WHERE p.deleted = 1 AND NOT (t.`ns` IS NULL) AND c.`ns` IS NULL LIMIT 9223372036854775807) x
 INSERT INTO `DATABASE`.`rowfeed_positions_kv` (`ns`, `k`, feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c.`ns`, c.`k`, c.seq + CASE WHEN c.seq <= 34 THEN -8 END, 0, 0, t.`ns` IS NULL, 0, NUMBER FROM `DATABASE`.`rowfeed_changes_kv` c FORCE INDEX (PRIMARY) LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON c.`ns` = t.`ns` AND c.`k` = t.`k` WHERE (c.seq BETWEEN 34 AND 34) AND (t.`ns` IS NOT NULL OR EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_positions_kv` old FORCE INDEX (PRIMARY) WHERE old.`ns` = c.`ns` AND old.`k` = c.`k`)) ON DUPLICATE KEY UPDATE feed_sync_id = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.feed_sync_id, VALUES(feed_sync_id)), published_at = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.published_at, VALUES(published_at)), deleted = VALUES(deleted)
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 34 AND seq <= 34 ORDER BY seq LIMIT 1
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 26, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 3 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 26, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 3 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 1)
 
 -- upgrade
 UPDATE `DATABASE`.`rowfeed_feeds` SET options = ? WHERE name = 'kv'
@@ -314,18 +314,18 @@ SELECT value FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv'
 
 -- divide by another number of data shards
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'sharding', fill_after = NULL, data_shards = 8 WHERE name = 'kv' AND state = 'active' AND generation = 1
-UPDATE `DATABASE`.`rowfeed_sequences` SET version = version + NUMBER WHERE name = 'kv'
-UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) ELSE generation + 1 END, database_identity = 'server_id 1' WHERE name = 'kv'
 SELECT t.feed_sync_id, t.shard, t.bucket, IF(TRUE, RTRIM(t.`ns`), CAST('' AS BINARY)), IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)) FROM `DATABASE`.`rowfeed_positions_kv` t ORDER BY t.`ns`, t.`k` LIMIT 500
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j STRAIGHT_JOIN `DATABASE`.`rowfeed_positions_kv` p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position SET p.shard = j.shard, p.bucket = ((j.shard + 1) * 8 - 1) DIV 8
-SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after IS NULL
-UPDATE `DATABASE`.`rowfeed_feeds` SET fill_after = ? WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after IS NULL
-SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after = ?
+SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after IS NULL
+UPDATE `DATABASE`.`rowfeed_feeds` SET fill_after = ? WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after IS NULL
+SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after = ?
 SELECT DISTINCT IF(TRUE, INDEX_NAME, CAST('' AS BINARY)) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_positions_kv' LIMIT NUMBER
 ALTER TABLE `DATABASE`.`rowfeed_positions_kv` ADD INDEX `bucket` (bucket, feed_sync_id, shard, deleted, hidden, published_at)
-UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after = ?
+UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after = ?
 
 -- adopt the database, and begin a new generation
+UPDATE `DATABASE`.`rowfeed_sequences` SET version = version + NUMBER WHERE name = 'kv'
+UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) ELSE generation + 1 END, database_identity = 'server_id 1' WHERE name = 'kv'
 
 -- grant and revoke
 SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'NO_AUTO_CREATE_USER') */

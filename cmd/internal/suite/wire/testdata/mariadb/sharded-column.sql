@@ -53,8 +53,8 @@ UPDATE JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]
 DELETE p FROM `DATABASE`.`rowfeed_batch_kv` b STRAIGHT_JOIN `DATABASE`.`rowfeed_positions_kv` p FORCE INDEX (PRIMARY) ON b.`id` = p.`id` WHERE p.hidden = 0
 SELECT b.`id` FROM `DATABASE`.`rowfeed_batch_kv` b ORDER BY b.seq DESC LIMIT 1
 DELETE FROM `DATABASE`.`rowfeed_batch_kv` WHERE seq > 0
-SELECT count(*) FROM `DATABASE`.`kv` WHERE feed_sync_id > 0 AND feed_sync_id <= 8
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 8, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 0 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+SELECT count(*) FROM `DATABASE`.`kv` WHERE feed_sync_id > 0
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 8, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 0 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 4)
 SET SESSION wait_timeout = @rowfeed_wait_timeout
 UPDATE `DATABASE`.`rowfeed_feeds` SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = 'kv' AND failure IS NOT NULL
 
@@ -64,8 +64,8 @@ UPDATE `DATABASE`.`rowfeed_feeds` SET failure = NULL, failing_since = NULL, atte
 INSERT INTO `DATABASE`.`rowfeed_positions_kv` (`id`, feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c.`id`, 8 + j.place, j.shard, ((j.shard + 1) * 4 - 1) DIV 4, t.`id` IS NULL, j.kind = 2, NUMBER FROM JSON_TABLE('[[1,3,0]]', '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', shard INT PATH '$[1]', kind INT PATH '$[2]')) j STRAIGHT_JOIN `DATABASE`.`rowfeed_changes_kv` c FORCE INDEX (PRIMARY) ON c.seq = j.seq LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON c.`id` = t.`id` WHERE (1 = 1) ON DUPLICATE KEY UPDATE feed_sync_id = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.feed_sync_id, VALUES(feed_sync_id)), published_at = IF(`DATABASE`.`rowfeed_positions_kv`.hidden = 1, `DATABASE`.`rowfeed_positions_kv`.published_at, VALUES(published_at)), deleted = VALUES(deleted)
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 1 AND seq <= 1 ORDER BY seq LIMIT 1
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', shard INT PATH '$[1]')) j STRAIGHT_JOIN `DATABASE`.`rowfeed_batch_kv` b FORCE INDEX (PRIMARY) ON b.seq = j.seq STRAIGHT_JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON b.`id` = t.`id` AND t.feed_sync_id IS NULL SET t.feed_sync_id = 9 + j.place, t.shard = j.shard
-SELECT count(*) FROM `DATABASE`.`kv` WHERE feed_sync_id > 9 AND feed_sync_id <= 17
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 17, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 1 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+SELECT count(*) FROM `DATABASE`.`kv` WHERE feed_sync_id > 8
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 17, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 1 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 4)
 SELECT seq FROM (SELECT seq FROM `DATABASE`.`rowfeed_changes_kv` FORCE INDEX (PRIMARY) WHERE seq > 1 ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM `DATABASE`.`kv` WHERE feed_sync_id IS NULL LIMIT 1) t
 
 -- run a publisher
@@ -74,6 +74,9 @@ INSERT INTO `DATABASE`.`rowfeed_leases` (name, owner, epoch, expires_at, acquire
 SELECT IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_TYPE, CAST('' AS BINARY)), DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_DEFAULT, GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_changes_kv' ORDER BY ORDINAL_POSITION LIMIT NUMBER
 SELECT IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_TYPE, CAST('' AS BINARY)), DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_DEFAULT, GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_positions_kv' ORDER BY ORDINAL_POSITION LIMIT NUMBER
 SELECT IF(TRUE, COLUMN_NAME, CAST('' AS BINARY)), IF(TRUE, COLUMN_TYPE, CAST('' AS BINARY)), DATA_TYPE, IS_NULLABLE, CHARACTER_SET_NAME, COLLATION_NAME, COLUMN_DEFAULT, GENERATION_EXPRESSION FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_batch_kv' ORDER BY ORDINAL_POSITION LIMIT NUMBER
+SELECT max(feed_sync_id) FROM `DATABASE`.`kv`
+SELECT value FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv'
+SELECT feed_sync_id FROM (SELECT feed_sync_id FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > -9983 UNION ALL SELECT feed_sync_id FROM `DATABASE`.`kv` WHERE feed_sync_id > -9983) x GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1
 SELECT feed_sync_id, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) - published_at FROM `DATABASE`.`rowfeed_positions_kv` WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT 1
 SELECT 'kv', -1, 0, NULL, 0, 0 FROM (SELECT seq FROM (SELECT seq FROM `DATABASE`.`rowfeed_changes_kv` FORCE INDEX (PRIMARY) WHERE seq > 1 ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM `DATABASE`.`kv` WHERE feed_sync_id IS NULL LIMIT 1) t) w
 UPDATE `DATABASE`.`rowfeed_leases` SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = 'publish:kv' AND owner = 'OWNER' AND epoch = 1
@@ -180,8 +183,8 @@ SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), CASE WHEN
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), CASE WHEN f.state IN ('creating', 'sharding') OR f.data_shards <> 4 THEN '' ELSE (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv') END, p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at, CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)), t.`v` FROM `DATABASE`.`rowfeed_feeds` f JOIN `DATABASE`.`rowfeed_sequences` s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `id`, feed_sync_id, shard, deleted, hidden, published_at FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > 16 AND feed_sync_id <= 17 AND shard >= 2 AND shard < 4 AND NOT (feed_sync_id <= 17 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT 2) own UNION ALL SELECT * FROM (SELECT r.`id` AS `id`, r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at FROM `DATABASE`.`kv` r WHERE r.feed_sync_id > 16 AND r.feed_sync_id <= 17 AND COALESCE(r.shard, 0) >= 2 AND COALESCE(r.shard, 0) < 4 AND NOT EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_positions_kv` h WHERE h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT 2) placed) both_parts ORDER BY feed_sync_id LIMIT 2) p ON 1 = 1 LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id` WHERE f.name = 'kv' LIMIT 3
 UPDATE `DATABASE`.`rowfeed_cursors` SET shard_count = 2, value = '', generation = 0, epoch = 0, paused = 0, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET shard_count = 2, value = '', generation = 0, epoch = 0, paused = 0, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17.TERM', generation = 1, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 0 AND shard_count = 2 AND version = 15 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
-UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17.TERM', generation = 1, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 2 AND version = 2 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17.TERM_0-2-4', generation = 1, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 0 AND shard_count = 2 AND version = 15 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
+UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17.TERM_2-4-4', generation = 1, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 2 AND version = 2 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 0 AND shard_count = 2 AND version = 14 AND value = '' AND generation = 0 AND epoch = 0 AND aside = 0 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 2 AND version = 0 AND value = '' AND generation = 0 AND epoch = 0 AND aside = 0 AND paused = 0
 UPDATE `DATABASE`.`rowfeed_cursors` SET value = ?, generation = 1, aside = 0, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE consumer = 'wire' AND feed = 'kv' AND shard = 1 AND shard_count = 2 AND version = 1 AND value = ? AND generation = 1 AND epoch = 0 AND aside = 0 AND paused = 0
@@ -204,7 +207,7 @@ UPDATE `DATABASE`.`rowfeed_cursors` SET value = '17.TERM', generation = 1, aside
 -- note an entry as processed, and forget it
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), (SELECT CONCAT(COUNT(*), '-', COALESCE(SUM(CAST(CONV(LEFT(SHA2(CONCAT_WS('/', ORDINAL_POSITION, COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME), 256), 15), 16, 10) AS UNSIGNED)), 0)) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at, CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, RTRIM(t.`k`), CAST('' AS BINARY)), t.`v` FROM `DATABASE`.`rowfeed_feeds` f JOIN `DATABASE`.`rowfeed_sequences` s ON s.name = f.name LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `id`, feed_sync_id, shard, deleted, hidden, published_at FROM `DATABASE`.`rowfeed_positions_kv` WHERE feed_sync_id > 0 AND feed_sync_id <= 17 AND NOT (feed_sync_id <= 9223372036854775807 AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT 1) own UNION ALL SELECT * FROM (SELECT r.`id` AS `id`, r.feed_sync_id AS feed_sync_id, COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at FROM `DATABASE`.`kv` r WHERE r.feed_sync_id > 0 AND r.feed_sync_id <= 17 AND NOT EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_positions_kv` h WHERE h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id)) ORDER BY r.feed_sync_id LIMIT 1) placed) both_parts ORDER BY feed_sync_id LIMIT 1) p ON 1 = 1 LEFT JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id` WHERE f.name = 'kv' LIMIT 2
 SELECT count(*) FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation = 1 AND shard = 3 AND position = 'NUMBER' AND processed_at >= NUMBER
-INSERT IGNORE INTO `DATABASE`.`rowfeed_processed` (consumer, feed, generation, shard, position, processed_at) VALUES ('wire', 'kv', 1, 3, '${1}STAMP', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
+INSERT IGNORE INTO `DATABASE`.`rowfeed_processed` (consumer, feed, generation, shard, position, processed_at) VALUES ('wire', 'kv', 1, 3, '0000000000000000010STAMP', TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)))
 SELECT DISTINCT generation, shard FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation <= 1
 SELECT position FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation = 1 AND shard = 3 AND position <= '0000000000000000010z' ORDER BY position LIMIT 1 OFFSET 1999
 DELETE FROM `DATABASE`.`rowfeed_processed` WHERE consumer = 'wire' AND feed = 'kv' AND generation = 1 AND shard = 3 AND position <= '0000000000000000010z'
@@ -313,7 +316,8 @@ DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 2 AND seq <= 7 ORDER BY
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 9 AND seq <= 10 ORDER BY seq LIMIT 2
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 12 AND seq <= 13 ORDER BY seq LIMIT 2
 DELETE FROM `DATABASE`.`rowfeed_changes_kv` WHERE seq >= 15 AND seq <= 15 ORDER BY seq LIMIT 1
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 25, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 2 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+SELECT count(*) FROM `DATABASE`.`kv` WHERE feed_sync_id > 17
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 25, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 2 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 4)
 SELECT seq FROM (SELECT seq FROM `DATABASE`.`rowfeed_changes_kv` FORCE INDEX (PRIMARY) WHERE seq > 7 ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM `DATABASE`.`kv` WHERE feed_sync_id IS NULL LIMIT 1) t
 
 -- purge deletes
@@ -334,37 +338,36 @@ SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation
 SELECT t.feed_sync_id, t.shard, NULL, t.`id` FROM `DATABASE`.`kv` t ORDER BY t.`id` LIMIT 1000
 
 -- repair
-UPDATE `DATABASE`.`kv` t SET t.feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv') OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM `DATABASE`.`rowfeed_positions_kv` UNION ALL SELECT feed_sync_id FROM `DATABASE`.`kv` WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared)
+UPDATE `DATABASE`.`kv` t SET t.feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv') OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM `DATABASE`.`rowfeed_positions_kv` UNION ALL SELECT feed_sync_id FROM `DATABASE`.`kv` WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared) OR t.feed_sync_id > 0 AND t.feed_sync_id <= 0
 INSERT INTO `DATABASE`.`rowfeed_changes_kv` (`id`, kind) SELECT x.k0, 0 FROM (SELECT p.`id` AS k0 FROM `DATABASE`.`rowfeed_positions_kv` p LEFT JOIN `DATABASE`.`kv` t ON p.`id` = t.`id` LEFT JOIN (SELECT DISTINCT `id` FROM `DATABASE`.`rowfeed_changes_kv`) c ON c.`id` = p.`id` WHERE p.deleted = 0 AND t.`id` IS NULL AND c.`id` IS NULL LIMIT 9223372036854775807) x
 INSERT INTO `DATABASE`.`rowfeed_changes_kv` (`id`, kind) SELECT x.k0, 0 FROM (SELECT p.`id` AS k0 FROM `DATABASE`.`rowfeed_positions_kv` p LEFT JOIN `DATABASE`.`kv` t ON p.`id` = t.`id` LEFT JOIN (SELECT DISTINCT `id` FROM `DATABASE`.`rowfeed_changes_kv`) c ON c.`id` = p.`id` WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL AND NOT (t.`id` IS NULL) AND c.`id` IS NULL LIMIT 9223372036854775807) x
 SELECT seq, kind, `id` FROM `DATABASE`.`rowfeed_changes_kv` FORCE INDEX (PRIMARY) WHERE seq > 7 ORDER BY seq LIMIT 1000
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (place FOR ORDINALITY, seq BIGINT PATH '$[0]', shard INT PATH '$[1]')) j STRAIGHT_JOIN `DATABASE`.`rowfeed_batch_kv` b FORCE INDEX (PRIMARY) ON b.seq = j.seq STRAIGHT_JOIN `DATABASE`.`kv` t FORCE INDEX (PRIMARY) ON b.`id` = t.`id` AND t.feed_sync_id IS NULL SET t.feed_sync_id = 25 + j.place, t.shard = j.shard
-SELECT count(*) FROM `DATABASE`.`kv` WHERE feed_sync_id > 25 AND feed_sync_id <= 27
-UPDATE `DATABASE`.`rowfeed_sequences` SET value = 27, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 3 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1)
+SELECT count(*) FROM `DATABASE`.`kv` WHERE feed_sync_id > 25
+UPDATE `DATABASE`.`rowfeed_sequences` SET value = 27, term = NUMBER, version = version + 1, updated_at = NUMBER WHERE name = 'kv' AND version = 3 AND EXISTS (SELECT 1 FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 4)
 
 -- upgrade
 SELECT CURRENT_USER()
 SELECT RTRIM(Host) FROM mysql.user WHERE RTRIM(User) = 'root' AND ('127.0.0.1' LIKE RTRIM(Host) OR LOCATE('/', Host) > 0)
 SELECT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?)), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT') OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT' AND 'DATABASE' LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')) OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_changes_kv') OR EXISTS (SELECT 1 FROM information_schema.COLUMN_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'INSERT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_changes_kv'), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT') OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT' AND 'DATABASE' LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')) OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv') OR EXISTS (SELECT 1 FROM information_schema.COLUMN_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'SELECT' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv'), EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER') OR EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER' AND 'DATABASE' LIKE REPLACE(TABLE_SCHEMA, CHAR(92 USING utf8mb4), '')) OR EXISTS (SELECT 1 FROM information_schema.TABLE_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv') OR EXISTS (SELECT 1 FROM information_schema.COLUMN_PRIVILEGES WHERE GRANTEE IN (?, ?) AND PRIVILEGE_TYPE = 'TRIGGER' AND TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'kv')
-SELECT value FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv'
 
 -- divide by another number of data shards
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'sharding', fill_after = NULL, data_shards = 8 WHERE name = 'kv' AND state = 'active' AND generation = 1
-UPDATE `DATABASE`.`rowfeed_sequences` SET version = version + NUMBER WHERE name = 'kv'
-UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) ELSE generation + 1 END, database_identity = 'server_id 1' WHERE name = 'kv'
 SELECT t.feed_sync_id, t.shard, t.bucket, t.`id` FROM `DATABASE`.`rowfeed_positions_kv` t ORDER BY t.`id` LIMIT 500
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j STRAIGHT_JOIN `DATABASE`.`rowfeed_positions_kv` p FORCE INDEX (feed_sync_id) ON p.feed_sync_id = j.position SET p.shard = j.shard, p.bucket = ((j.shard + 1) * 8 - 1) DIV 8
-SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after IS NULL
-UPDATE `DATABASE`.`rowfeed_feeds` SET fill_after = ? WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after IS NULL
+SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after IS NULL
+UPDATE `DATABASE`.`rowfeed_feeds` SET fill_after = ? WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after IS NULL
 SELECT t.feed_sync_id, t.shard, NULL, t.`id` FROM `DATABASE`.`kv` t ORDER BY t.`id` LIMIT 500
 SELECT t.feed_sync_id FROM JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j STRAIGHT_JOIN `DATABASE`.`kv` t FORCE INDEX (`rowfeed_kv_row_position`) ON t.feed_sync_id = j.position LIMIT NUMBER FOR UPDATE /*!80000 OF t */ SKIP LOCKED
 UPDATE JSON_TABLE(?, '$[*]' COLUMNS (position BIGINT PATH '$[0]', shard INT PATH '$[1]')) j STRAIGHT_JOIN `DATABASE`.`kv` t FORCE INDEX (`rowfeed_kv_row_position`) ON t.feed_sync_id = j.position SET t.shard = j.shard
-SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after = ?
-UPDATE `DATABASE`.`rowfeed_feeds` SET fill_after = ? WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after = ?
+SELECT count(*) FROM `DATABASE`.`rowfeed_feeds` WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after = ?
+UPDATE `DATABASE`.`rowfeed_feeds` SET fill_after = ? WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after = ?
 SELECT DISTINCT IF(TRUE, INDEX_NAME, CAST('' AS BINARY)) FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = 'DATABASE' AND TABLE_NAME = 'rowfeed_positions_kv' LIMIT NUMBER
-UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv' AND generation = SECONDS AND state = 'sharding' AND fill_after = ?
+UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE name = 'kv' AND generation = 1 AND data_shards = 8 AND state = 'sharding' AND fill_after = ?
 
 -- adopt the database, and begin a new generation
+UPDATE `DATABASE`.`rowfeed_sequences` SET version = version + NUMBER WHERE name = 'kv'
+UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) ELSE generation + 1 END, database_identity = 'server_id 1' WHERE name = 'kv'
 
 -- grant and revoke
 UPDATE `DATABASE`.`rowfeed_feeds` SET options = ? WHERE name = 'kv'
@@ -390,14 +393,15 @@ REVOKE UPDATE ON TABLE `DATABASE`.`rowfeed_flushes` FROM 'wire_DATABASE'@'localh
 
 -- drop the feed
 UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'dropping', fill_after = NULL WHERE name = 'kv'
-ALTER TABLE `DATABASE`.`kv` DROP INDEX `rowfeed_kv_row_position`, DROP COLUMN `feed_sync_id`, DROP COLUMN `shard`
-DROP TABLE IF EXISTS `DATABASE`.`rowfeed_batch_kv`
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_insert`
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_insert_2`
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_update`
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_update_2`
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_delete`
 DROP TRIGGER IF EXISTS `DATABASE`.`rowfeed_kv_delete_2`
+ALTER TABLE `DATABASE`.`kv` DROP INDEX `rowfeed_kv_row_position`, DROP COLUMN `feed_sync_id`, DROP COLUMN `shard`
+DROP TABLE IF EXISTS `DATABASE`.`rowfeed_batch_kv`
+DROP TABLE IF EXISTS `DATABASE`.`rowfeed_closed_kv`
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_changes_kv`
 DROP TABLE IF EXISTS `DATABASE`.`rowfeed_positions_kv`
 DELETE FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv'

@@ -31,7 +31,7 @@ SELECT created_at FROM "public"."rowfeed_feeds" WHERE name = $1
 UPDATE "public"."rowfeed_shards" SET time_ms = $1, ulid_high = $2, ulid_low = $3, witness = $4 WHERE feed = $5 AND shard = $6 AND pg_current_xact_id()::text = CAST($7 AS text)
 UPDATE "public"."rowfeed_shards" SET live_from = $1 WHERE feed = $2 AND shard = $3
 UPDATE "public"."rowfeed_shards" SET filled_by = $1 WHERE feed = $2 AND shard = $3 AND filled_by = 0
-UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after IS NULL
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND data_shards = $4 AND state = $5 AND fill_after IS NULL
 INSERT INTO "public"."rowfeed_feed_kv" (shard, ulid, "id") SELECT x.shard, CAST(lpad(to_hex((CASE WHEN x.at IS NULL OR x.first_run <> 1 OR x.at >= x.live THEN x.live - 1 WHEN x.at < 0 THEN 0 ELSE x.at END) * 65536 + 1), 16, '0') || lpad(to_hex(16777216 + x.n), 16, '0') AS uuid), x.k0 FROM (SELECT 0 AS shard, s.live_from AS live, s.filled_by AS first_run, CAST(NULL AS bigint) AS at, t."id" AS k0, row_number() OVER (ORDER BY t."id") AS n FROM "public"."kv" t JOIN "public"."rowfeed_shards" s ON s.feed = $1 AND s.shard = 0 AND s.live_from > 0 AND s.filled_by > 0 LEFT JOIN "public"."rowfeed_feed_kv" g ON g."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_outbox_kv") c ON c."id" = t."id" WHERE 1 = 1 AND g."id" IS NULL AND c."id" IS NULL) x ON CONFLICT ("id") DO NOTHING
 
 -- add it again, list the feeds, describe it

@@ -21,7 +21,7 @@ CREATE UNIQUE INDEX IF NOT EXISTS "rowfeed_kv_position" ON "public"."rowfeed_pos
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_deleted" ON "public"."rowfeed_positions_kv" (feed_sync_id) WHERE deleted = 1
 ALTER TABLE "public"."kv" ADD COLUMN IF NOT EXISTS feed_sync_id bigint
 ALTER TABLE "public"."kv" ADD COLUMN IF NOT EXISTS shard integer NOT NULL DEFAULT 0
-SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''), COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> '' THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''), COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1]))), '') FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum WHERE a.attrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($2::bigint::oid::regclass)) AND a.attname = 'feed_sync_id' AND NOT a.attisdropped
+SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''), COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> '' THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''), COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.indexrelid) AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1]))), '') FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum WHERE a.attrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($2::bigint::oid::regclass)) AND a.attname = 'feed_sync_id' AND NOT a.attisdropped
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_row_position" ON "public"."kv" (feed_sync_id, shard) WHERE feed_sync_id IS NOT NULL
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_row_waiting" ON "public"."kv" ("id") WHERE feed_sync_id IS NULL
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2
@@ -43,8 +43,8 @@ SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT $1
 SELECT x.place::text, x.rel::text, x.k0 FROM (SELECT t.ctid AS place, t.tableoid AS rel, t."id" AS k0 FROM "public"."kv" t WHERE t.feed_sync_id IS NULL ORDER BY t."id" LIMIT $1 FOR NO KEY UPDATE SKIP LOCKED) x
 WITH placed AS (UPDATE "public"."kv" t SET feed_sync_id = CAST($1 AS bigint) + u.n, shard = u.shard FROM unnest(CAST(CAST($2 AS text) AS tid[]), CAST(CAST($3 AS text) AS oid[]), CAST(CAST($4 AS text) AS int[])) WITH ORDINALITY AS u(place, rel, shard, n) WHERE t.ctid = u.place AND t.tableoid = u.rel RETURNING t."id" AS k0), cleared AS (DELETE FROM "public"."rowfeed_positions_kv" p USING placed WHERE p."id" = placed.k0 AND p.hidden = 0) SELECT count(*) FROM placed
 SELECT t."id" FROM "public"."kv" t WHERE t.feed_sync_id = $1
-SELECT count(*) FROM "public"."kv" WHERE feed_sync_id > $1 AND feed_sync_id <= $2
-UPDATE "public"."rowfeed_sequences" SET value = $1, term = $2, version = version + 1, updated_at = $3 WHERE name = $4 AND version = $5 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $6 AND generation = $7)
+SELECT count(*) FROM "public"."kv" WHERE feed_sync_id > $1
+UPDATE "public"."rowfeed_sequences" SET value = $1, term = $2, version = version + 1, updated_at = $3 WHERE name = $4 AND version = $5 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $6 AND generation = $7 AND data_shards = $8)
 UPDATE "public"."rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = $1 AND failure IS NOT NULL
 
 -- publish without changes
@@ -59,6 +59,10 @@ SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FRO
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
 SELECT to_regclass($1) IS NOT NULL
+SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(k.conname)), 'DROP INDEX ' || min(i.indexrelid::regclass::text)) || '; ' || min(pg_get_indexdef(i.indexrelid)) || ' WHERE feed_sync_id IS NOT NULL' FROM pg_index i LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p') WHERE i.indexrelid = CAST($1 AS regclass)
+SELECT max(feed_sync_id) FROM "public"."kv"
+SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
+SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "public"."rowfeed_positions_kv" WHERE feed_sync_id > $1 UNION ALL SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id > $2) x GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1
 SELECT feed_sync_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - published_at FROM "public"."rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT $1
 SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE CAST(pg_current_snapshot() AS text) END
 UPDATE "public"."rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = $1 AND owner = $2 AND epoch = $3
@@ -211,27 +215,26 @@ SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $
 SELECT t.feed_sync_id, t.shard, NULL, t."id" FROM "public"."kv" t ORDER BY t."id" LIMIT $1
 
 -- repair
-UPDATE "public"."kv" AS t SET feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1) OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "public"."rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared)
+UPDATE "public"."kv" AS t SET feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1) OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "public"."rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "public"."kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared) OR t.feed_sync_id > $2 AND t.feed_sync_id <= $3
 INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL LIMIT $1) x
 INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "public"."rowfeed_positions_kv" p LEFT JOIN "public"."kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "public"."rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL AND NOT (t."id" IS NULL) AND c."id" IS NULL LIMIT $1) x
 
 -- upgrade
-SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 
 -- divide by another number of data shards
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL, data_shards = $2 WHERE name = $3 AND state = $4 AND generation = $5
-UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
-UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."rowfeed_positions_kv" t WHERE t.feed_sync_id = j.position OFFSET 0) t) UPDATE "public"."rowfeed_positions_kv" t SET shard = held.shard, bucket = ((held.shard + 1) * 8 - 1) / 8 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
-SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after IS NULL
-UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after IS NULL
+SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND data_shards = $3 AND state = $4 AND fill_after IS NULL
+UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND data_shards = $4 AND state = $5 AND fill_after IS NULL
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."kv" t WHERE t.feed_sync_id = j.position OFFSET 0 FOR NO KEY UPDATE OF t SKIP LOCKED) t) UPDATE "public"."kv" t SET shard = held.shard FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
-SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after = $4
-UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after = $5
+SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND data_shards = $3 AND state = $4 AND fill_after = $5
+UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND data_shards = $4 AND state = $5 AND fill_after = $6
 SELECT to_regclass('"public"."rowfeed_kv_bucket"') IS NOT NULL
-UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after = $5
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND data_shards = $4 AND state = $5 AND fill_after = $6
 
 -- adopt the database, and begin a new generation
+UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 
 -- grant and revoke
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($1) AND relowner = to_regrole($2))

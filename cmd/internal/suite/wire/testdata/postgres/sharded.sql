@@ -52,7 +52,7 @@ UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $
 SET TRANSACTION READ WRITE; SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') IN ('off', 'local'); SELECT set_config('TimeZone', 'UTC', true), set_config('DateStyle', 'ISO', true), set_config('IntervalStyle', 'iso_8601', true), set_config('extra_float_digits', '1', true), set_config('bytea_output', 'hex', true), set_config('row_security', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true), set_config('idle_in_transaction_session_timeout', '10s', true), set_config('lock_timeout', '30s', true), set_config('statement_timeout', '120s', true)
 SELECT t."id" FROM "public"."kv" t WHERE 1 = 1 ORDER BY t."id" LIMIT 1 OFFSET $1
 INSERT INTO "public"."rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "public"."kv" t WHERE 1 = 1 ORDER BY t."id" LIMIT $1) x
-UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after IS NULL
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND data_shards = $4 AND state = $5 AND fill_after IS NULL
 
 -- add it again, list the feeds, describe it
 BEGIN -- isolation: Read Committed, read only
@@ -70,7 +70,7 @@ UPDATE "public"."rowfeed_terms" SET upto = $1 WHERE feed = $2 AND upto > $3
 SELECT seq, kind, "id" FROM "public"."rowfeed_changes_kv" ORDER BY seq LIMIT $1
 INSERT INTO "public"."rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", CAST($1 AS bigint) + j.place, j.shard::int, ((j.shard::int + 1) * 4 - 1) / 4, CASE WHEN t."id" IS NULL THEN 1 ELSE 0 END, 0, CAST($2 AS bigint) FROM unnest(CAST(CAST($3 AS text) AS bigint[]), CAST(CAST($4 AS text) AS bigint[]), CAST(CAST($5 AS text) AS bigint[])) WITH ORDINALITY AS j(seq, shard, kind, place) CROSS JOIN LATERAL (SELECT c."id" FROM "public"."rowfeed_changes_kv" c WHERE c.seq = j.seq OFFSET 0) c LEFT JOIN LATERAL (SELECT t."id" FROM "public"."kv" t WHERE c."id" = t."id" OFFSET 0) t ON true WHERE t."id" IS NOT NULL OR EXISTS (SELECT 1 FROM "public"."rowfeed_positions_kv" old WHERE old."id" = c."id" OFFSET 0) ORDER BY j.place ON CONFLICT ("id") DO UPDATE SET feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END, published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END, deleted = excluded.deleted
 DELETE FROM "public"."rowfeed_changes_kv" WHERE seq BETWEEN $1 AND $2
-UPDATE "public"."rowfeed_sequences" SET value = $1, term = $2, version = version + 1, updated_at = $3 WHERE name = $4 AND version = $5 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $6 AND generation = $7)
+UPDATE "public"."rowfeed_sequences" SET value = $1, term = $2, version = version + 1, updated_at = $3 WHERE name = $4 AND version = $5 AND EXISTS (SELECT 1 FROM "public"."rowfeed_feeds" WHERE name = $6 AND generation = $7 AND data_shards = $8)
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('jit', 'off', true); SELECT seq FROM (SELECT seq FROM "public"."rowfeed_changes_kv" WHERE seq > 8 ORDER BY seq LIMIT 1) c0
 UPDATE "public"."rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = $1 AND failure IS NOT NULL
 
@@ -84,7 +84,8 @@ SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SELECT set_config('enable_seqsca
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name = $1
 INSERT INTO "public"."rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES ($1, $2, $3, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $4, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, 0)
 SELECT to_regclass($1) IS NOT NULL
-SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''), COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> '' THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''), COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1]))), '') FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum WHERE a.attrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($2::bigint::oid::regclass)) AND a.attname = 'feed_sync_id' AND NOT a.attisdropped
+SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''), COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> '' THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''), COALESCE(min((SELECT min(i.indexrelid::regclass::text) FROM pg_index i WHERE i.indrelid = a.attrelid AND i.indisunique AND i.indpred IS NULL AND i.indexprs IS NULL AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhrelid = i.indexrelid) AND a.attnum = ANY ((i.indkey::int2[])[0 : i.indnkeyatts - 1]))), '') FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum = a.attnum WHERE a.attrelid IN (SELECT $1::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree($2::bigint::oid::regclass)) AND a.attname = 'feed_sync_id' AND NOT a.attisdropped
+SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(k.conname)), 'DROP INDEX ' || min(i.indexrelid::regclass::text)) || '; ' || min(pg_get_indexdef(i.indexrelid)) || ' WHERE feed_sync_id IS NOT NULL' FROM pg_index i LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p') WHERE i.indexrelid = CAST($1 AS regclass)
 SELECT COALESCE((SELECT CASE WHEN NOT p.prosecdef OR $1::boolean AND NOT EXISTS (SELECT 1 FROM unnest(p.proconfig) c WHERE c LIKE 'search_path=%') THEN 'changed' WHEN EXISTS (SELECT 1 FROM pg_class c WHERE c.oid IN (to_regclass($2::text), to_regclass($3::text)) AND NOT has_schema_privilege(p.proowner, c.relnamespace, 'USAGE')) OR NOT has_table_privilege(p.proowner, $4::text, 'INSERT') OR NOT has_table_privilege(p.proowner, $5::text, 'SELECT') THEN 'powerless' ELSE 'ok' END FROM pg_proc p WHERE p.oid = to_regprocedure($6)), 'missing'), COALESCE((SELECT prosrc FROM pg_proc WHERE oid = to_regprocedure($7)), '')
 SELECT COALESCE((SELECT CASE WHEN g.tgfoid = to_regprocedure($1) AND g.tgtype = $2::smallint THEN g.tgenabled::text ELSE 'foreign' END FROM pg_trigger g WHERE g.tgrelid = to_regclass($3) AND g.tgname = $4::text), 'missing')
 SELECT to_regclass('"public"."rowfeed_kv_bucket"') IS NOT NULL
@@ -249,15 +250,15 @@ SELECT value FROM "public"."rowfeed_sequences" WHERE name = $1
 
 -- divide by another number of data shards
 UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL, data_shards = $2 WHERE name = $3 AND state = $4 AND generation = $5
-UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
-UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 WITH held AS MATERIALIZED (SELECT t.place, t.rel, j.shard FROM unnest(CAST(CAST($1 AS text) AS bigint[]), CAST(CAST($2 AS text) AS int[])) AS j(position, shard) CROSS JOIN LATERAL (SELECT t.ctid AS place, t.tableoid AS rel FROM "public"."rowfeed_positions_kv" t WHERE t.feed_sync_id = j.position OFFSET 0) t) UPDATE "public"."rowfeed_positions_kv" t SET shard = held.shard, bucket = ((held.shard + 1) * 8 - 1) / 8 FROM held WHERE t.ctid = held.place AND t.tableoid = held.rel
-SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after IS NULL
-UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after IS NULL
-SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND state = $3 AND fill_after = $4
-UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND state = $4 AND fill_after = $5
+SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND data_shards = $3 AND state = $4 AND fill_after IS NULL
+UPDATE "public"."rowfeed_feeds" SET fill_after = $1 WHERE name = $2 AND generation = $3 AND data_shards = $4 AND state = $5 AND fill_after IS NULL
+SELECT count(*) FROM "public"."rowfeed_feeds" WHERE name = $1 AND generation = $2 AND data_shards = $3 AND state = $4 AND fill_after = $5
+UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $2 AND generation = $3 AND data_shards = $4 AND state = $5 AND fill_after = $6
 
 -- adopt the database, and begin a new generation
+UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 
 -- grant and revoke
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($1) AND relowner = to_regrole($2))

@@ -41,8 +41,8 @@ SELECT seq, kind, +"id" FROM "rowfeed_changes_kv" ORDER BY seq LIMIT ?
 UPDATE "kv" AS r SET feed_sync_id = ? + j.n FROM (SELECT *, row_number() OVER (ORDER BY k0 COLLATE "BINARY") AS n FROM (SELECT t."id" AS k0 FROM "kv" t WHERE t.feed_sync_id IS NULL ORDER BY t."id" COLLATE "BINARY" LIMIT ?)) j WHERE j.k0 COLLATE "BINARY" = r."id"
 DELETE FROM "rowfeed_positions_kv" WHERE hidden = 0 AND ("id") IN (SELECT t."id" FROM "kv" t WHERE t.feed_sync_id > ? AND t.feed_sync_id <= ?)
 SELECT +t."id" FROM "kv" t WHERE t.feed_sync_id = ?
-SELECT count(*) FROM "kv" WHERE feed_sync_id > ? AND feed_sync_id <= ?
-UPDATE "rowfeed_sequences" SET value = ?, term = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
+SELECT count(*) FROM "kv" WHERE feed_sync_id > ?
+UPDATE "rowfeed_sequences" SET value = ?, term = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND data_shards = ?)
 UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = ? AND failure IS NOT NULL
 
 -- publish without changes
@@ -56,6 +56,9 @@ DELETE FROM "rowfeed_changes_kv" WHERE seq BETWEEN ? AND ?
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name = ?
 INSERT INTO "rowfeed_leases" (name, owner, epoch, expires_at, acquired_at, renewals) VALUES (?, ?, ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 + ?, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000, 0)
 SELECT name, COALESCE(sql, '') FROM sqlite_schema WHERE type IN ('table', 'trigger')
+SELECT max(feed_sync_id) FROM "kv"
+SELECT value FROM "rowfeed_sequences" WHERE name = ?
+SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? UNION ALL SELECT feed_sync_id FROM "kv" WHERE feed_sync_id > ?) x GROUP BY feed_sync_id HAVING count(*) > 1 ORDER BY feed_sync_id LIMIT 1
 SELECT feed_sync_id, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - published_at FROM "rowfeed_positions_kv" WHERE deleted = 1 AND hidden = 0 ORDER BY feed_sync_id LIMIT ?
 SELECT 'kv', -1, 0, NULL, 0, 0 FROM (SELECT seq FROM (SELECT seq FROM "rowfeed_changes_kv" ORDER BY seq LIMIT 1) c0 UNION ALL SELECT 0 FROM (SELECT feed_sync_id FROM "kv" WHERE feed_sync_id IS NULL LIMIT 1) t) w
 UPDATE "rowfeed_leases" SET owner = '', expires_at = NULL, renewals = renewals + NUMBER WHERE name = ? AND owner = ? AND epoch = ?
@@ -185,40 +188,39 @@ SELECT +p."id" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id"
 SELECT +p."id" FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL AND NOT (t."id" IS NULL) AND c."id" IS NULL LIMIT 100
 
 -- repair
-UPDATE "kv" AS t SET feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "rowfeed_sequences" WHERE name = ?) OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared)
+UPDATE "kv" AS t SET feed_sync_id = NULL WHERE t.feed_sync_id < 1 OR t.feed_sync_id > (SELECT value FROM "rowfeed_sequences" WHERE name = ?) OR t.feed_sync_id IN (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM (SELECT feed_sync_id FROM "rowfeed_positions_kv" UNION ALL SELECT feed_sync_id FROM "kv" WHERE feed_sync_id IS NOT NULL) x GROUP BY feed_sync_id HAVING count(*) > 1) shared) OR t.feed_sync_id > ? AND t.feed_sync_id <= ?
 INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 0 AND t."id" IS NULL AND c."id" IS NULL LIMIT ?) x
 INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT p."id" AS k0 FROM "rowfeed_positions_kv" p LEFT JOIN "kv" t ON p."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_changes_kv") c ON c."id" = p."id" WHERE p.deleted = 1 AND p.hidden = 0 AND t.feed_sync_id IS NOT NULL AND NOT (t."id" IS NULL) AND c."id" IS NULL LIMIT ?) x
 
 -- upgrade
-SELECT value FROM "rowfeed_sequences" WHERE name = ?
 
 -- divide by another number of data shards
 UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL, data_shards = ? WHERE name = ? AND state = ? AND generation = ?
-UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
-UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 SELECT t.feed_sync_id, t.shard, t.bucket, +t."id" FROM "rowfeed_positions_kv" t ORDER BY t."id" COLLATE "BINARY" LIMIT ?
 UPDATE "rowfeed_positions_kv" SET shard = ?, bucket = ? WHERE feed_sync_id = ?
-SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
-UPDATE "rowfeed_feeds" SET fill_after = ? WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
+SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after IS NULL
+UPDATE "rowfeed_feeds" SET fill_after = ? WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after IS NULL
 SELECT t.feed_sync_id, t.shard, NULL, +t."id" FROM "kv" t ORDER BY t."id" COLLATE "BINARY" LIMIT ?
 UPDATE "kv" SET shard = ? WHERE feed_sync_id = ?
-SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND state = ? AND fill_after = ?
-UPDATE "rowfeed_feeds" SET fill_after = ? WHERE name = ? AND generation = ? AND state = ? AND fill_after = ?
+SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after = ?
+UPDATE "rowfeed_feeds" SET fill_after = ? WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after = ?
 SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?
-UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND state = ? AND fill_after = ?
+UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after = ?
 
 -- adopt the database, and begin a new generation
+UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
+UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 
 -- drop the feed
-DROP INDEX IF EXISTS "rowfeed_kv_row_position"
-DROP INDEX IF EXISTS "rowfeed_kv_row_waiting"
-ALTER TABLE "kv" DROP COLUMN "feed_sync_id"
-ALTER TABLE "kv" DROP COLUMN "shard"
 DROP TRIGGER IF EXISTS "rowfeed_kv_insert"
 DROP TRIGGER IF EXISTS "rowfeed_kv_update"
 DROP TRIGGER IF EXISTS "rowfeed_kv_delete"
 DROP TRIGGER IF EXISTS "rowfeed_kv_insert_replace"
 DROP TRIGGER IF EXISTS "rowfeed_kv_update_replace"
+DROP INDEX IF EXISTS "rowfeed_kv_row_position"
+DROP INDEX IF EXISTS "rowfeed_kv_row_waiting"
+ALTER TABLE "kv" DROP COLUMN "feed_sync_id"
+ALTER TABLE "kv" DROP COLUMN "shard"
 DROP TABLE IF EXISTS "rowfeed_changes_kv"
 DROP TABLE IF EXISTS "rowfeed_positions_kv"
 DELETE FROM "rowfeed_sequences" WHERE name = ?

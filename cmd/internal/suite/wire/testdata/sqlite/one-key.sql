@@ -34,7 +34,7 @@ BEGIN -- isolation: Default
 UPDATE "rowfeed_sequences" SET version = version WHERE 0
 SELECT +t."id" FROM "kv" t WHERE 1 = 1 ORDER BY t."id" COLLATE "BINARY" LIMIT 1 OFFSET ?
 INSERT INTO "rowfeed_changes_kv" ("id", kind) SELECT x.k0, 0 FROM (SELECT t."id" AS k0 FROM "kv" t WHERE 1 = 1 ORDER BY t."id" COLLATE "BINARY" LIMIT ?) x
-UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
+UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after IS NULL
 
 -- add it again, list the feeds, describe it
 SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'kv'), ''), p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at, CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."k", +t."v" FROM "rowfeed_feeds" f JOIN "rowfeed_sequences" s ON s.name = f.name LEFT JOIN (SELECT "id", feed_sync_id, shard, deleted, hidden, published_at FROM "rowfeed_positions_kv" WHERE feed_sync_id > ? AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = ?) AND NOT (feed_sync_id <= ? AND (deleted = 1 OR hidden = 1)) ORDER BY feed_sync_id LIMIT ?) p ON 1 = 1 LEFT JOIN "kv" t ON p."id" = t."id" WHERE f.name = ? LIMIT ?
@@ -49,7 +49,7 @@ UPDATE "rowfeed_terms" SET upto = ? WHERE feed = ? AND upto > ?
 SELECT seq, kind, +"id" FROM "rowfeed_changes_kv" ORDER BY seq LIMIT ?
 INSERT INTO "rowfeed_positions_kv" AS p ("id", feed_sync_id, shard, bucket, deleted, hidden, published_at) SELECT c."id", ? + c.seq, 0, 0, 0, 0, ? FROM "rowfeed_changes_kv" c WHERE c.seq BETWEEN ? AND ? AND EXISTS (SELECT 1 FROM "kv" t WHERE c."id" = t."id") ON CONFLICT ("id") DO UPDATE SET feed_sync_id = CASE WHEN p.hidden = 1 THEN p.feed_sync_id ELSE excluded.feed_sync_id END, published_at = CASE WHEN p.hidden = 1 THEN p.published_at ELSE excluded.published_at END, deleted = excluded.deleted
 DELETE FROM "rowfeed_changes_kv" WHERE seq BETWEEN ? AND ?
-UPDATE "rowfeed_sequences" SET value = ?, term = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ?)
+UPDATE "rowfeed_sequences" SET value = ?, term = ?, version = version + 1, updated_at = ? WHERE name = ? AND version = ? AND EXISTS (SELECT 1 FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND data_shards = ?)
 UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL WHERE name = ? AND failure IS NOT NULL
 
 -- publish without changes
@@ -200,18 +200,18 @@ SELECT value FROM "rowfeed_sequences" WHERE name = ?
 
 -- divide by another number of data shards
 UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL, data_shards = ? WHERE name = ? AND state = ? AND generation = ?
-UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
-UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 SELECT t.feed_sync_id, t.shard, t.bucket, +t."id" FROM "rowfeed_positions_kv" t ORDER BY t."id" COLLATE "BINARY" LIMIT ?
 UPDATE "rowfeed_positions_kv" SET shard = ?, bucket = ? WHERE feed_sync_id = ?
-SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
-UPDATE "rowfeed_feeds" SET fill_after = ? WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
-SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND state = ? AND fill_after = ?
+SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after IS NULL
+UPDATE "rowfeed_feeds" SET fill_after = ? WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after IS NULL
+SELECT count(*) FROM "rowfeed_feeds" WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after = ?
 SELECT count(*) FROM sqlite_schema WHERE type = 'index' AND name = ?
 CREATE INDEX IF NOT EXISTS "rowfeed_kv_bucket" ON "rowfeed_positions_kv" (bucket, feed_sync_id, shard, deleted, hidden, published_at)
-UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND state = ? AND fill_after = ?
+UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after = ?
 
 -- adopt the database, and begin a new generation
+UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
+UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 
 -- drop the feed
 DROP TABLE IF EXISTS "rowfeed_changes_kv"

@@ -31,7 +31,7 @@ SELECT created_at FROM "rowfeed_feeds" WHERE name = ?
 UPDATE "rowfeed_shards" SET time_ms = ?, ulid_high = ?, ulid_low = ?, witness = ? WHERE feed = ? AND shard = ?
 UPDATE "rowfeed_shards" SET live_from = ? WHERE feed = ? AND shard = ?
 UPDATE "rowfeed_shards" SET filled_by = ? WHERE feed = ? AND shard = ? AND filled_by = 0
-UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND state = ? AND fill_after IS NULL
+UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND generation = ? AND data_shards = ? AND state = ? AND fill_after IS NULL
 INSERT INTO "rowfeed_feed_kv" (shard, ulid, "id") SELECT x.shard, unhex(printf('%016x%016x', (x.live - 1) * 65536 + ?, ? + x.n)), x.k0 FROM (SELECT 0 AS shard, s.live_from AS live, s.filled_by AS first_run, t."id" AS k0, row_number() OVER (ORDER BY t."id" COLLATE "BINARY") AS n FROM "kv" t JOIN "rowfeed_shards" s ON s.feed = ? AND s.shard = 0 AND s.live_from > 0 AND s.filled_by > 0 LEFT JOIN "rowfeed_feed_kv" g ON g."id" = t."id" LEFT JOIN (SELECT DISTINCT "id" FROM "rowfeed_outbox_kv") c ON c."id" = t."id" WHERE 1 = 1 AND g."id" IS NULL AND c."id" IS NULL) x WHERE true ON CONFLICT ("id") DO NOTHING
 
 -- add it again, list the feeds, describe it

@@ -1,0 +1,216 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
+	"github.com/rowfeed/rowfeed/internal/store"
+)
+
+// refuseHandBack refuses to hand back a feed that has taken nothing over.
+func refuseHandBack(r *catalog.FeedRecord) error {
+	switch {
+	case !r.LeavesPositions():
+		return feedError(feedtype.Refused, r.Name, "drop it without --hand-back",
+			"its positions are not in a column of your table, so there is nothing to hand back")
+	case r.AdoptSequence == "" && r.AdoptCursors == "":
+		return feedError(feedtype.Refused, r.Name,
+			"drop it without --hand-back, and let the former publisher continue above the highest feed_sync_id",
+			"it was added without --adopt-sequence and --adopt-cursors: rowfeed knows no tables to write to")
+	}
+	return nil
+}
+
+// returning writes a feed's positions into the tables from which the feed was adopted.
+type returning struct {
+	db   *Database
+	q    dialect.Querier
+	r    *catalog.FeedRecord
+	plan *feedtype.DropPlan
+}
+
+// run adds to the plan what there is to write, and with write does it. It can be repeated.
+func (b *returning) run(ctx context.Context, write bool) error {
+	if b.r.Left == nil {
+		return feedError(feedtype.Refused, b.r.Name,
+			"set the value of the former sequence to the highest feed_sync_id by hand",
+			"it was dropped by an older version of rowfeed, which did not save where its positions ended")
+	}
+	if b.r.AdoptSequence != "" {
+		if err := b.sequence(ctx, write); err != nil {
+			return err
+		}
+	}
+	if b.r.AdoptCursors == "" {
+		return nil
+	}
+	return b.cursors(ctx, write)
+}
+
+func (b *returning) sequence(ctx context.Context, write bool) error {
+	db, head := b.db, b.r.Left.Head
+	value, err := formerSequence(ctx, db, b.q, b.r.Name, b.r.AdoptSequence)
+	if err != nil || value >= head {
+		return err
+	}
+	table, name, err := catalog.SequenceRow(b.r.Name, b.r.AdoptSequence)
+	if err != nil {
+		return err
+	}
+	described, err := catalog.DescribeTable(ctx, db.Store, b.q, table)
+	if err != nil {
+		return err
+	}
+	b.plan.Written = append(b.plan.Written,
+		fmt.Sprintf("table %s: value of %q from %d to %d", described.Name, name, value, head))
+	if !write {
+		return nil
+	}
+	b.r.Left.Former = head // saved first: the former publisher goes on from there, above all positions
+	if err := db.saveOptions(ctx, b.q, b.r); err != nil {
+		return err
+	}
+	version := ""
+	if described.Column("version") != nil { // an optimistic lock
+		version = ", version = version + 1"
+	}
+	_, err = db.Exec(ctx, b.q, statements, "hand_back_sequence", dialect.Args{"value": head, "name": name,
+		"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, described.Name)), "version": dialect.SQL(version)})
+	return err
+}
+
+// storedCursor is a row of rowfeed's own cursors.
+type storedCursor struct {
+	consumer          string
+	shard, shardCount int
+	value             feedtype.Cursor
+	generation        int64
+}
+
+func storedCursors(ctx context.Context, db *Database, q dialect.Querier, feed string) ([]storedCursor, error) {
+	return store.All(ctx, db.Store, q, statements, "cursors_of_feed", dialect.Args{"feed": feed},
+		func(rows dialect.Rows) (c storedCursor, err error) {
+			return c, rows.Scan(&c.consumer, &c.shard, &c.shardCount, &c.value, &c.generation)
+		})
+}
+
+// cursors writes for each consumer the lowest position of its shards.
+func (b *returning) cursors(ctx context.Context, write bool) error {
+	stored, err := storedCursors(ctx, b.db, b.q, b.r.Name)
+	if err != nil {
+		return err
+	}
+	table, err := formerCursors(ctx, b.db, b.q, b.r, b.r.AdoptCursors)
+	if err != nil {
+		return err
+	}
+	for i, c := range stored {
+		if i > 0 && stored[i-1].consumer == c.consumer {
+			continue
+		}
+		position, refused := int64(-1), false
+		for _, s := range stored[i:] {
+			if s.consumer != c.consumer {
+				break
+			}
+			at, err := s.value.State()
+			refused = refused || err != nil || !at.Start && s.generation != b.r.Generation
+			if n := at.Position.Number(); position < 0 || n < position {
+				position = n
+			}
+		}
+		if refused {
+			b.plan.Left = append(b.plan.Left, fmt.Sprintf("consumer %q has a cursor that the feed refuses, so its "+
+				"row of table %s is left as it is", c.consumer, table.name))
+			continue
+		}
+		if err := b.cursor(ctx, table, c.consumer, position, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *returning) cursor(ctx context.Context, table *formerTable, consumer string, position int64, write bool) error {
+	for _, former := range table.all {
+		if former.consumer != consumer {
+			continue
+		}
+		if former.position == position {
+			return nil
+		}
+		b.plan.Written = append(b.plan.Written, fmt.Sprintf("table %s: %s of %q from %d to %d", table.name,
+			table.position, consumer, former.position, position))
+		if !write {
+			return nil
+		}
+		statement, args := "hand_back_cursor", table.args(b.db)
+		args["value"], args["name"] = position, consumer
+		if table.feeds {
+			statement, args["feed"] = "hand_back_cursor_of_feed", b.r.Name
+		}
+		_, err := b.db.Exec(ctx, b.q, statements, statement, args)
+		return err
+	}
+	b.plan.Left = append(b.plan.Left, fmt.Sprintf("consumer %q has no row in table %s: insert one with %s %d if a "+
+		"former reader is to go on for it", consumer, table.name, table.position, position))
+	return nil
+}
+
+// Unadopted returns one sentence for each cursor that the feed does not go on from, although rowfeed's table of cursors
+// or the table that it adopted has it, with the command that changes this.
+func Unadopted(ctx context.Context, st *store.Store, r *catalog.FeedRecord) ([]string, error) {
+	db := &Database{Store: st}
+	q := db.On()
+	stored, err := storedCursors(ctx, db, q, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	table, err := formerCursors(ctx, db, q, r, r.AdoptCursors)
+	if err != nil {
+		return nil, err
+	}
+	var told []string
+	for i, c := range stored {
+		if i > 0 && stored[i-1].consumer == c.consumer {
+			continue
+		}
+		var former *formerCursor
+		for j := range table.all {
+			if table.all[j].consumer == c.consumer {
+				former = &table.all[j]
+			}
+		}
+		at, err := c.value.State()
+		refused := err == nil && !at.Start && c.generation != r.Generation
+		seek := ""
+		if former != nil {
+			seek = fmt.Sprintf("`rowfeed consumer seek %s --feed %s --to %s` takes over position %d of table %s",
+				c.consumer, r.Name, cursorText(former.at.Cursor()), former.position, table.name)
+		}
+		switch {
+		case refused && former != nil:
+			told = append(told, fmt.Sprintf("consumer %q keeps its cursor of generation %d, which the feed refuses; %s",
+				c.consumer, c.generation, seek))
+		case refused:
+			told = append(told, fmt.Sprintf("consumer %q keeps its cursor of generation %d, which the feed refuses; "+
+				"`rowfeed consumer reset %s --feed %s` lets it start at the beginning", c.consumer, c.generation,
+				c.consumer, r.Name))
+		case former != nil && err == nil && c.shardCount == 1 && former.position > at.Position.Number():
+			told = append(told, fmt.Sprintf("consumer %q keeps its cursor at position %d; %s", c.consumer,
+				at.Position.Number(), seek))
+		}
+	}
+	return told, nil
+}
+
+// cursorText is a cursor as an argument of a command: the beginning is not an empty word.
+func cursorText(c feedtype.Cursor) string {
+	if c == feedtype.Beginning {
+		return "0"
+	}
+	return string(c)
+}
