@@ -51,6 +51,11 @@ func TestUpgradeAndBumpSayWhoBeginsAgain(t *testing.T) {
 		s.prints("feed upgrade kv --data-shards 7 --dry-run",
 			"kv: to do: change it from 1 to 7 data shards. "+effect[:len(effect)-1]+"\nkv: nothing was changed\n")
 		s.prints("feed upgrade kv --dry-run", "kv: nothing was changed\n")
+		s.ok("feed add own --table kv --data-shards 4 --shard-column id")
+		s.prints("feed upgrade own --data-shards 8 --dry-run", "own: to do: change it from 4 to 8 data shards. "+
+			"Cursors of the whole feed stay valid. Readers of parts that store their cursors elsewhere must begin at "+
+			"the lowest of theirs.\nown: nothing was changed\n")
+		s.ok("feed drop own")
 		for _, line := range []string{"feed upgrade kv", "feed upgrade kv --data-shards 1"} { // every reader goes on
 			if question, out, errs := s.answers("", line); question != "" || out == "" || errs != "" {
 				t.Errorf("%s: asked %q, printed %q %q", line, question, out, errs)

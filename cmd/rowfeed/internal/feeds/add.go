@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
@@ -16,26 +17,26 @@ import (
 )
 
 type feedAddOptions struct {
-	name              string
-	table             string
-	mode              string
-	capture           string
-	key, columns      cli.NameList
-	dataShards        int
-	shardColumn       string
-	positionColumn    string
-	timeColumn        string
-	tombstones        cli.Duration
-	retain            cli.Retention
-	acceptUntriggered bool
-	acceptTriggers    bool
-	fence             bool
-	publishedElse     bool
-	adopt             bool
-	adoptSequence     string
-	adoptCursors      string
-	print             bool
-	json              bool
+	name               string
+	table              string
+	mode               string
+	capture            string
+	key, columns       cli.NameList
+	dataShards         int
+	shardColumn        string
+	positionColumn     string
+	timeColumn         string
+	tombstones         cli.Duration
+	retain             cli.Retention
+	acceptUntriggered  bool
+	acceptTriggers     bool
+	fence              bool
+	publishedElsewhere bool
+	adopt              bool
+	adoptSequence      string
+	adoptCursors       string
+	print              bool
+	json               bool
 }
 
 const feedAddHelp = `Creates a feed of a table. By default the table is not altered: triggers record the
@@ -169,7 +170,7 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 		"accept, with capture column, triggers that fire when a position is written")
 	f.BoolVar(&o.fence, "fence", false,
 		"make triggers that refuse a feed_sync_id which rowfeed's publisher does not give (capture column)")
-	f.BoolVar(&o.publishedElse, "published-elsewhere", false,
+	f.BoolVar(&o.publishedElsewhere, "published-elsewhere", false,
 		"serve a table whose positions your own publisher goes on to give (capture column; with --adopt-sequence)")
 	f.BoolVar(&o.adopt, "adopt", false, "keep the positions in the table's own column feed_sync_id (capture column)")
 	f.StringVar(&o.adoptSequence, "adopt-sequence", "",
@@ -195,7 +196,7 @@ func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
 		TimeColumn: o.timeColumn,
 		Tombstones: o.tombstones.Duration, Retain: o.retain.Retention, AcceptUntriggered: o.acceptUntriggered,
 		AcceptTriggers: o.acceptTriggers, Fence: o.fence, Adopt: o.adopt, AdoptSequence: o.adoptSequence,
-		AdoptCursors: o.adoptCursors, PublishedElsewhere: o.publishedElse}, nil
+		AdoptCursors: o.adoptCursors, PublishedElsewhere: o.publishedElsewhere}, nil
 }
 
 func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
@@ -216,9 +217,9 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	complete := err == nil && slices.Contains([]string{"active", "elsewhere"}, before.State())
-	o.sayWrites(a, spec, err == nil)
+	o.announce(a, spec, err == nil)
 	// Rows that keep their positions are not recorded. Their keys get shards.
-	kept := o.adopt || o.publishedElse || err == nil && before.State() == "sharding"
+	kept := o.adopt || o.publishedElsewhere || err == nil && before.State() == "sharding"
 	var rows, keys int64
 	told := &rows
 	doing, what, done := "recording rows of "+o.table, "row", "recorded"
@@ -238,15 +239,14 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 	if err := o.adoption(ctx, a, f); err != nil {
 		return err
 	}
-	if o.publishedElse && !complete {
+	if o.publishedElsewhere && !complete {
 		fmt.Fprintf(a.Stderr, "rowfeed: feed %s serves positions that your publisher gives, up to the committed "+
 			"value of its sequence. Deletes are not published: readers keep such rows until rowfeed publishes "+
 			"(`rowfeed feed upgrade %s --published-here`) and rows are deleted as `rowfeed feed show %s` says\n",
 			o.name, o.name, o.name)
 	}
-	if o.adopt && !o.publishedElse && !o.fence && !complete {
-		fmt.Fprintf(a.Stderr, "rowfeed: stop the former publisher: readers can miss rows to which it gives positions. "+
-			"`rowfeed feed upgrade %s --fence` makes it fail\n", o.name)
+	if o.adopt && !o.publishedElsewhere && !o.fence && !complete {
+		adviseFence(a, o.name)
 	}
 	info, err := f.Info(ctx)
 	if err != nil {
@@ -303,16 +303,32 @@ func ownShards(info *rowfeed.Info) bool {
 	})
 }
 
-// sayWrites says on stderr, before anything is done, what rowfeed writes into a table that it adopts.
-func (o *feedAddOptions) sayWrites(a *cli.App, spec rowfeed.FeedSpec, exists bool) {
-	if !o.adopt || exists || spec.Capture != feedtype.CaptureColumn {
+// adviseFence says what a former publisher that still runs can do.
+func adviseFence(a *cli.App, feed string) {
+	fmt.Fprintf(a.Stderr, "rowfeed: stop the former publisher: readers can miss rows to which it gives positions. "+
+		"`rowfeed feed upgrade %s --fence` makes it fail\n", feed)
+}
+
+// announce says on stderr, before anything is done, what rowfeed will change of a table that it adopts.
+func (o *feedAddOptions) announce(a *cli.App, spec rowfeed.FeedSpec, exists bool) {
+	if !o.adopt && !o.publishedElsewhere || exists || spec.Capture != feedtype.CaptureColumn {
 		return
 	}
-	text := "feed_sync_id of rows in which it is NULL"
-	if spec.DataShards > 1 && spec.ShardColumn == "" {
-		text += ", and column shard of every row: the data shard of its key"
+	made, written := []string{"indexes on feed_sync_id"}, "nothing"
+	if spec.ShardColumn == "" {
+		made = append(made, "a column shard, if it has none")
 	}
-	fmt.Fprintf(a.Stderr, "rowfeed: feed %s will write into table %s: %s\n", spec.Name, spec.Table, text)
+	if o.fence {
+		made = append(made, "two triggers")
+	}
+	if !o.publishedElsewhere {
+		written = "feed_sync_id, where it is NULL"
+	}
+	if spec.DataShards > 1 && spec.ShardColumn == "" {
+		written += ", and the data shard of the key in column shard"
+	}
+	fmt.Fprintf(a.Stderr, "rowfeed: feed %s will add to table %s: %s. It will write into its rows: %s\n", spec.Name,
+		spec.Table, strings.Join(made, ", "), written)
 }
 
 // adoption says on stderr what becomes of the cursors from before.

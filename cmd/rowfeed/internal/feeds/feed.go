@@ -274,7 +274,7 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 	return a.PrintLine("%s: dropped", o.name)
 }
 
-// effect says who reads the feed, what becomes of its positions, and what is written to other tables.
+// effect names the feed's consumers, and says what becomes of its positions and what is written to other tables.
 func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session, gone bool) (string, error) {
 	plan, err := s.PreviewDrop(ctx, o.name, o.handBack)
 	if err != nil {
@@ -310,13 +310,13 @@ func handBackText(plan *rowfeed.DropPlan, doing string) string {
 	if len(plan.Written) > 0 {
 		text = doing + ": " + strings.Join(plan.Written, "; ") + "."
 	}
-	if len(plan.Left) > 0 {
-		text += " Not written: " + strings.Join(plan.Left, "; ") + "."
+	if len(plan.NotWritten) > 0 {
+		text += " Not written: " + strings.Join(plan.NotWritten, "; ") + "."
 	}
 	return text
 }
 
-// readers says who reads the feed.
+// readers names the feed's consumers.
 func (o *feedDropOptions) readers(ctx context.Context, s *cli.Session) ([]string, error) {
 	names, err := consumersOf(ctx, s, o.name, func(admin.ConsumerStatus) bool { return true })
 	if err != nil {
@@ -344,7 +344,7 @@ func startingOver(ctx context.Context, s *cli.Session, feed string) (string, err
 	return who + " So must every reader that stores its cursor elsewhere.", nil
 }
 
-// dividingAnew says who gets entries again when a feed gets another number of data shards.
+// dividingAnew names the consumers that get entries again when a feed gets another number of data shards.
 func dividingAnew(ctx context.Context, s *cli.Session, feed string, from, to int) (string, error) {
 	if feedtype.Division(from) == feedtype.Division(to) {
 		return "All cursors stay valid.", nil

@@ -166,8 +166,8 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 	})
 }
 
-// confirm says what the command would change and who gets entries again, and asks if the feed is to be divided anew.
-// done means that this was all that the command was to do.
+// confirm says what the command would change, and names the consumers that would get entries again. It asks if the
+// number of data shards is to be changed. done means that this was all that the command was to do.
 func (o *feedUpgradeOptions) confirm(
 	ctx context.Context, a *cli.App, s *cli.Session, f *rowfeed.Feed,
 ) (done bool, err error) {
@@ -176,9 +176,8 @@ func (o *feedUpgradeOptions) confirm(
 		return false, err
 	}
 	var change, effect string
-	// Reshard refuses feeds with ULIDs, shard columns, and another number while keys are being assigned.
-	if o.given("data-shards") && info.ShardIDs == nil && info.ShardColumn == "" && info.State == "active" &&
-		info.DataShards != o.dataShards {
+	// Reshard refuses feeds with ULIDs, and another number while keys are being assigned.
+	if o.given("data-shards") && info.ShardIDs == nil && info.State == "active" && info.DataShards != o.dataShards {
 		change = fmt.Sprintf("change it from %d to %s", info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
 		if effect, err = dividingAnew(ctx, s, o.name, info.DataShards, o.dataShards); err != nil {
 			return false, err
@@ -233,8 +232,7 @@ func (o *feedUpgradeOptions) here(ctx context.Context, a *cli.App, f *rowfeed.Fe
 		return false, a.PrintLine("%s: rowfeed gives its positions already", o.name)
 	}
 	if !o.fence {
-		fmt.Fprintf(a.Stderr, "rowfeed: stop the former publisher: readers can miss rows to which it gives positions. "+
-			"`rowfeed feed upgrade %s --fence` makes it fail\n", o.name)
+		adviseFence(a, o.name)
 	}
 	return true, a.PrintLine("%s: rowfeed gives its positions from now on, above the former ones; cursors stay valid",
 		o.name)
