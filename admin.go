@@ -86,9 +86,9 @@ func (i installation) AdoptDatabase(ctx context.Context) (bool, error) {
 
 func (i installation) Adoption(ctx context.Context) (*admin.Adoption, error) {
 	r := i.catalog.Record.Load()
-	a := &admin.Adoption{Continues: r.Left.Continues()}
-	if r.Left != nil {
-		a.Head, a.Restart = r.Left.Head, r.Left.Why
+	a := &admin.Adoption{Continues: r.Dropped.Continues()}
+	if r.Dropped != nil {
+		a.Head, a.Restart = r.Dropped.Head, r.Dropped.Why
 	}
 	var err error
 	if a.Unadopted, err = install.Unadopted(ctx, i.catalog.Store, r); err != nil {

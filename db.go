@@ -171,8 +171,7 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 // DropFeed removes a feed's triggers and tables. The source table is then as it was before AddFeed. The feed's name
 // and generation are kept, so that a later feed of the same name refuses old cursors. If the feed adopted the positions
 // in its table's rows, they stay there, and a later feed that adopts them continues this one as far as PreviewDrop
-// says.
-// A second call does nothing.
+// says. A second call does nothing.
 func (db *DB) DropFeed(ctx context.Context, name string) error {
 	_, err := (&install.Database{Store: db.store}).Drop(ctx, name, false)
 	db.forget(name)

@@ -12,7 +12,7 @@ const maxBuckets = 32
 
 // Bucket returns the bucket of a data shard, in which its positions are found. A feed has as many buckets as
 // data shards, but at most 32. Bucket i of n is the i-th of n equal parts of the data shards. So 2, 4, 8, 16 or
-// 32 readers read whole buckets, whatever the number of data shards. The bucket of [NoShard] is -1.
+// 32 readers read whole buckets, for every number of data shards. The bucket of [NoShard] is -1.
 func Bucket(shard, dataShards int) int {
 	if shard < 0 {
 		return -1

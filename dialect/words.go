@@ -163,7 +163,7 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 		"own_shard":  func(alias string) string { return f.shardOfRow(s, alias) },
 		"shard_of_key": func(alias string) string {
 			return "COALESCE((SELECT " + f.shardOfRow(s, "r") + " FROM " + Qualified(s, f.Source) + " r WHERE " +
-				SourceJoin(s, f, "r", alias) + " LIMIT 1), -1)"
+				SourceJoin(s, f, "r", alias) + "), -1)"
 		},
 		"shard_of_row": func(alias string) string {
 			if f.OwnShard != "" {

@@ -98,7 +98,7 @@ func (p CursorState) Cursor() Cursor {
 }
 
 // CursorPart is a part of a feed: the data shards From (inclusive) to To (exclusive) of Of data shards. A cursor of
-// the whole feed is valid for every part, whatever the number of data shards. The cursor of a part is valid for that
+// the whole feed is valid for every part, with every number of data shards. The cursor of a part is valid for that
 // part and for parts of it, while the feed is divided into the same number of data shards.
 type CursorPart struct{ From, To, Of int }
 

@@ -25,8 +25,9 @@ type FeedSpec struct {
 	// Columns are the delivered columns. Default: every column that the table has at the time of a fetch.
 	Columns []string
 	// DataShards is the number of data shards, 1 to MaxDataShards. Default 1. A checksum of the key determines its
-	// data shard, see [ShardOf]. 1024 is a good choice for a feed that is to be read in parallel. Changing the number
-	// later begins a new generation.
+	// data shard, see [ShardOf]. 1024 is a good choice for a feed that is to be read in parallel. With 1 a feed has
+	// 1024 parts, too, and each of its readers reads all rows. The number can be changed later: cursors of the whole
+	// feed stay valid.
 	DataShards int
 	// ShardColumn is an integer column that determines the data shard instead of the checksum. A column of the key does
 	// so modulo DataShards. Any other column must be NOT NULL, and its values are the data shards: 0 to DataShards - 1.

@@ -107,8 +107,8 @@ ON DUPLICATE KEY UPDATE
   shard = IF({{template "shard_changes" .}}, VALUES(shard), {{positions}}.shard){{end}}
 
 -- name: shard_changes
--- A key keeps the shard that it had first, whatever its row says later. A key without a shard gets one as soon as its
--- row has one. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
+-- A key keeps its first data shard, also if its row holds another one later. A key without a data shard gets the first
+-- one that its row holds. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
 {{if .InRows}}{{positions}}.hidden = 0{{else}}{{positions}}.shard < 0{{end}}
 
 -- name: shard_changes_by_kind

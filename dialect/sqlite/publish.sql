@@ -121,8 +121,8 @@ ON CONFLICT ({{key}}) DO UPDATE SET
   bucket = CASE WHEN {{template "shard_changes" .}} THEN excluded.bucket ELSE p.bucket END{{end}}
 
 -- name: shard_changes
--- A key keeps the shard that it had first, whatever its row says later. A key without a shard gets one as soon as its
--- row has one. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
+-- A key keeps its first data shard, also if its row holds another one later. A key without a data shard gets the first
+-- one that its row holds. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
 {{if .InRows}}p.hidden = 0{{else}}p.shard < 0{{end}}
 
 -- name: shard_changes_by_kind
@@ -146,9 +146,8 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM {{changes}} LIMIT :limit) x)
 SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
   COALESCE((SELECT {{now}} - appended_at FROM {{records}} ORDER BY order_sequence LIMIT 1), 0)
 
--- name: backlog_of_shard
--- Its records are counted with those of the other shards. The shard is a range, so that only the index of the outbox has
--- the order of the query.
+-- name: backlog_of_shard Its records are counted with those of the other shards. The shard is a range, so that only
+-- the index of the outbox has the order of the query.
 SELECT (SELECT count(*) FROM (SELECT 1 FROM {{records}} LIMIT :limit) x),
   COALESCE((SELECT {{now}} - appended_at FROM {{records}}
     WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)

@@ -73,7 +73,7 @@ type FeedRecord struct {
 	Unreadable         error   // why this version cannot read it; name, mode, state, generation and table are known
 
 	Partitions *Partitions // nil if the table never had partitions
-	Left       *Left       // of the feed that had this name before; nil if it left no positions in its rows
+	Dropped    *Dropped    // the feed that had this name before; nil if it left no positions in its rows
 	// Failure is what the feed's publisher failed with; nil if it has not failed since its last success.
 	Failure *feedtype.Failure
 
@@ -104,7 +104,7 @@ type recordOptions struct {
 	Runs          int64  `json:"runs,omitempty"`
 
 	Partitions *Partitions `json:"partitions,omitempty"`
-	Left       *Left       `json:"left,omitempty"`
+	Dropped    *Dropped    `json:"dropped,omitempty"`
 }
 
 // Load reads a feed's record, or all records if name is empty. Of a record that this version cannot read it sets
@@ -176,7 +176,7 @@ func (r *FeedRecord) options() recordOptions {
 		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added,
 		ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
 		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count,
-		TimeColumn: r.TimeColumn, Runs: r.Runs, Partitions: r.Partitions, Left: r.Left,
+		TimeColumn: r.TimeColumn, Runs: r.Runs, Partitions: r.Partitions, Dropped: r.Dropped,
 	}
 }
 
@@ -192,7 +192,7 @@ func (r *FeedRecord) setOptions(o recordOptions) {
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added
 	r.ULIDs, r.Grants, r.Regrant = o.ULIDs, o.Grants, o.Regrant
 	r.Retain = feedtype.Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
-	r.TimeColumn, r.Runs, r.Partitions, r.Left = o.TimeColumn, o.Runs, o.Partitions, o.Left
+	r.TimeColumn, r.Runs, r.Partitions, r.Dropped = o.TimeColumn, o.Runs, o.Partitions, o.Dropped
 }
 
 // Gone reports whether the feed was dropped or is being dropped.
@@ -262,9 +262,9 @@ type Partitions struct {
 	Head int64 `json:"head,omitempty"`
 }
 
-// Left is what is known of a feed that was dropped, and whose positions stayed in the rows of its table. The record of
-// a dropped feed has it, and that of the feed that was added again.
-type Left struct {
+// Dropped is what is known of a dropped feed whose positions stayed in the rows of its table. The record of that feed
+// has it, and the record of a feed that is added under the same name.
+type Dropped struct {
 	Head  int64 `json:"head,omitempty"`  // the highest position that was given
 	Below int64 `json:"below,omitempty"` // readers at lower positions have not received all deletes
 	// Former is the value that the former sequence had, if the feed continued one.
@@ -273,8 +273,8 @@ type Left struct {
 	Why string `json:"why,omitempty"`
 }
 
-// Continues tells whether earlier cursors stay valid.
-func (l *Left) Continues() bool { return l != nil && l.Why == "" }
+// Continues tells whether cursors of the dropped feed stay valid for a feed that is added again.
+func (d *Dropped) Continues() bool { return d != nil && d.Why == "" }
 
 // LeavesPositions tells whether the table keeps the feed's positions when the feed is dropped.
 func (r *FeedRecord) LeavesPositions() bool {

@@ -33,8 +33,8 @@ func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Feed
 	if a.first, err = firstPosition(ctx, db, q, r, spec.AdoptSequence); err != nil {
 		return a, err
 	}
-	if r.Left.Continues() { // the row with the highest position may have been written since
-		a.first = max(a.first, r.Left.Head)
+	if r.Dropped.Continues() { // the row with the highest position may have been written since
+		a.first = max(a.first, r.Dropped.Head)
 	}
 	former, err := formerCursors(ctx, db, q, r, spec.AdoptCursors)
 	if err != nil {

@@ -109,7 +109,7 @@ func (c *creation) resume(ctx context.Context) (exists bool, err error) {
 			"run `rowfeed feed drop "+c.spec.Name+"` again, then add it", "it is being dropped")
 	case catalog.StateCreating:
 		c.record.Added = c.known.Added // the table may have these columns by now
-		c.record.Generation, c.record.Left = c.known.Generation, c.known.Left
+		c.record.Generation, c.record.Dropped = c.known.Generation, c.known.Dropped
 		if c.adopted, err = adopt(ctx, c.db, c.q, c.record, c.spec); err != nil || c.record.FormerValue == nil {
 			return false, err
 		}
@@ -135,7 +135,7 @@ func (c *creation) register(ctx context.Context) (err error) {
 			Object: fmt.Sprintf("table %q", r.Source.String()),
 			Next:   "give these rows keys, or delete them; then run the command again"}))
 	}
-	if err := c.succeed(ctx); err != nil {
+	if err := c.continueDropped(ctx); err != nil {
 		return err
 	}
 	if c.adopted, err = adopt(ctx, db, q, r, c.spec); err != nil {
@@ -167,8 +167,9 @@ func (c *creation) register(ctx context.Context) (err error) {
 // the sequence to what the feed adopts: the former publisher may have continued since that attempt.
 func (c *creation) saveSequence(ctx context.Context) error {
 	db, feed := c.db, c.spec.Name
-	if left := c.record.Left; left.Continues() && left.Below > 0 {
-		_, err := db.Exec(ctx, c.q, statements, "set_tombstones_below", dialect.Args{"below": left.Below, "feed": feed})
+	if before := c.record.Dropped; before.Continues() && before.Below > 0 {
+		_, err := db.Exec(ctx, c.q, statements, "set_tombstones_below",
+			dialect.Args{"below": before.Below, "feed": feed})
 		if err != nil {
 			return err
 		}

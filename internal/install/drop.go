@@ -15,9 +15,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// Drop removes what Create has made, except for the feed's record. A feed that is added under the same name later gets
-// a higher generation, unless it continues this one: see succeed. With handBack, Drop also writes the positions into
-// the tables from which the feed was adopted, and does so again if the feed is dropped already.
+// Drop removes what Create has made, except for the feed's record. A feed that is added under the same name later
+// gets a higher generation, unless it continues this one: see continueDropped. With handBack, Drop also writes the
+// positions into the tables from which the feed was adopted, and does so again if the feed is dropped already.
 func (db *Database) Drop(ctx context.Context, name string, handBack bool) (plan *feedtype.DropPlan, err error) {
 	if err := feedtype.ValidName(name); err != nil {
 		return nil, err
@@ -80,10 +80,10 @@ func (db *Database) drop(ctx context.Context, q dialect.Querier, r *catalog.Feed
 	if err != nil && db.Dialect.Classify(err) != dialect.ClassUndefined {
 		return err
 	}
-	if r.LeavesPositions() && r.Left == nil {
+	if r.LeavesPositions() && r.Dropped == nil {
 		if err != nil {
-			r.Left = &catalog.Left{Why: "its table did not exist when it was dropped"}
-		} else if r.Left, err = db.leave(ctx, q, r, handBack, plan); err != nil {
+			r.Dropped = &catalog.Dropped{Why: "its table did not exist when it was dropped"}
+		} else if r.Dropped, err = db.close(ctx, q, r, handBack, plan); err != nil {
 			return err
 		}
 		if err := db.saveOptions(ctx, q, r); err != nil {
@@ -97,7 +97,7 @@ func (db *Database) drop(ctx context.Context, q dialect.Querier, r *catalog.Feed
 		return err
 	}
 	forget := []string{"drop_sequence", "drop_terms"}
-	if r.Left.Continues() {
+	if r.Dropped.Continues() {
 		forget = forget[:1] // earlier cursors stay valid by their terms
 	}
 	if r.PublishedElsewhere {
@@ -119,9 +119,9 @@ func (db *Database) beginDrop(ctx context.Context, q dialect.Querier, r *catalog
 	}
 	if r.LeavesPositions() {
 		if r.State != catalog.StateCreating {
-			r.Left = nil
-		} else if r.Left == nil {
-			r.Left = &catalog.Left{Why: "its creation was not complete when it was dropped"}
+			r.Dropped = nil
+		} else if r.Dropped == nil {
+			r.Dropped = &catalog.Dropped{Why: "its creation was not complete when it was dropped"}
 		}
 		if err := db.saveOptions(ctx, q, r); err != nil {
 			return err
@@ -130,96 +130,97 @@ func (db *Database) beginDrop(ctx context.Context, q dialect.Querier, r *catalog
 	return db.setState(ctx, q, r.Name, catalog.StateDropping)
 }
 
-// leave keeps publishers and writers of changes out, ends the feed's term, and says what its readers can go on from. It
+// close keeps publishers and writers of changes out, ends the feed's term, and says what its readers can go on from. It
 // can be repeated: nothing that it reads has been removed before its result is saved.
-func (db *Database) leave(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, handBack bool,
-	plan *feedtype.DropPlan) (*catalog.Left, error) {
+func (db *Database) close(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, handBack bool,
+	plan *feedtype.DropPlan) (*catalog.Dropped, error) {
 	feed := r.Feed(db.Names)
 	changes, err := db.Dialect.CloseChanges(ctx, q, feed)
 	if err != nil {
 		return nil, err
 	}
 	if handBack {
-		n, err := db.Dialect.ResetRows(ctx, q, feed, db.elsewhere(feed), nil)
+		n, err := db.Dialect.ResetRows(ctx, q, feed, db.outdated(feed), nil)
 		if err != nil {
 			return nil, err
 		}
-		plan.Resets(r.Source, n)
+		planResets(plan, r.Source, n)
 	}
-	left, seq, err := db.leaves(ctx, q, r, changes, false)
+	before, seq, err := db.dropped(ctx, q, r, changes, false)
 	if err != nil {
 		return nil, err
 	}
-	if left.Continues() {
+	if before.Continues() {
 		if seq.Now, err = db.Clock(ctx, q); err == nil {
 			err = history.EndTerms(ctx, q, db.Store, r.Name, seq)
 		}
 	}
-	return left, err
+	return before, err
 }
 
-func (db *Database) elsewhere(feed *dialect.Feed) string {
-	return statements.For(db.Dialect.Syntax, feed, "elsewhere").String()
+func (db *Database) outdated(feed *dialect.Feed) string {
+	return statements.For(db.Dialect.Syntax, feed, "outdated").String()
 }
 
-// leaves says what the readers of a feed can go on from if the feed is added again. With reset it assumes that rows
-// whose position is elsewhere get a new one.
-func (db *Database) leaves(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, changes feedtype.TableName,
-	reset bool) (*catalog.Left, dialect.Sequence, error) {
+// dropped says what the readers of a feed can go on from if the feed is dropped now and added again. With reset it
+// assumes that rows with outdated positions get new ones.
+func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, changes feedtype.TableName,
+	reset bool) (*catalog.Dropped, dialect.Sequence, error) {
 	var seq dialect.Sequence
 	feed, syntax := r.Feed(db.Names), db.Dialect.Syntax
 	var err error
 	if r.PublishedElsewhere {
 		seq.Value, err = formerSequence(ctx, db, q, r.Name, r.AdoptSequence)
 		if errors.Is(err, feedtype.Refused) {
-			return &catalog.Left{Why: "the sequence of its publisher was gone when it was dropped"}, seq, nil
+			return &catalog.Dropped{Why: "the sequence of its publisher was gone when it was dropped"}, seq, nil
 		}
 	} else {
 		err = db.One(ctx, q, statements, "sequence_left", dialect.Args{"feed": r.Name}, &seq.Value, &seq.Term)
 	}
 	if errors.Is(err, store.ErrNoRows) {
-		return &catalog.Left{Why: "it had no row in the sequences table when it was dropped"}, seq, nil
+		return &catalog.Dropped{Why: "it had no row in the sequences table when it was dropped"}, seq, nil
 	}
-	var waiting, elsewhere, tombstone int64
+	var waiting, outdated, tombstone int64
 	err = cmp.Or(err, db.One(ctx, q, statements, "any_change",
 		dialect.Args{"changes": dialect.SQL(dialect.Qualified(syntax, changes))}, &waiting),
-		dialect.One(ctx, q, syntax, statements.For(syntax, feed, "count_elsewhere"),
-			dialect.Args{"elsewhere": dialect.SQL(db.elsewhere(feed))}, &elsewhere),
+		dialect.One(ctx, q, syntax, statements.For(syntax, feed, "count_outdated"),
+			dialect.Args{"outdated": dialect.SQL(db.outdated(feed))}, &outdated),
 		dialect.One(ctx, q, syntax, statements.For(syntax, feed, "highest_tombstone"), nil, &tombstone))
 	if err != nil {
 		return nil, seq, err
 	}
-	left := &catalog.Left{Head: seq.Value, Below: max(tombstone, r.TombstonesBelow)}
+	before := &catalog.Dropped{Head: seq.Value, Below: max(tombstone, r.TombstonesBelow)}
 	if r.AdoptSequence != "" {
 		// A table that is gone is no reason to keep the feed: it has no value then.
 		if value, err := formerSequence(ctx, db, q, r.Name, r.AdoptSequence); err == nil {
-			left.Former = value
+			before.Former = value
 		} else if !errors.Is(err, feedtype.Refused) {
 			return nil, seq, err
 		}
 	}
 	switch {
 	case waiting > 0:
-		left.Why = "changes that it had recorded were not published when it was dropped, and deletes may be among them"
-	case elsewhere > 0 && !reset:
-		left.Why = fmt.Sprintf("%d of its rows were republished or unpublished, and these positions are not "+
-			"in the rows", elsewhere)
+		before.Why = "changes that it had recorded were not published when it was dropped, and deletes may be " +
+			"among them"
+	case outdated > 0 && !reset:
+		before.Why = fmt.Sprintf("%d of its rows were republished or unpublished, and these positions are not "+
+			"in the rows", outdated)
 	}
-	return left, seq, nil
+	return before, seq, nil
 }
 
-// succeed decides whether the new feed continues a dropped one of its name. If it does, it keeps the generation, and
-// earlier cursors stay valid. Otherwise they must not be taken for cursors of the new feed.
-func (c *creation) succeed(ctx context.Context) error {
+// continueDropped decides whether the new feed continues a dropped one of its name. If it does, it keeps the
+// generation, and earlier cursors stay valid. Otherwise they must not be taken for cursors of the new feed.
+func (c *creation) continueDropped(ctx context.Context) error {
 	if c.known == nil {
 		return nil
 	}
 	var err error
 	r := c.record
-	if r.Left, err = c.left(ctx); err != nil {
+	if r.Dropped, err = c.predecessor(ctx); err != nil {
 		return err
 	}
-	if r.Left.Continues() {
+	if r.Dropped.Continues() {
 		r.Generation = c.known.Generation
 		return nil
 	}
@@ -232,29 +233,29 @@ func (c *creation) succeed(ctx context.Context) error {
 	return err
 }
 
-// left says what the dropped feed has left, and why this feed does not continue it. It is nil if no positions were
-// left.
-func (c *creation) left(ctx context.Context) (*catalog.Left, error) {
+// predecessor returns what is known of the dropped feed of this name, and why this feed does not continue it. It is nil
+// if that feed left no positions in the rows.
+func (c *creation) predecessor(ctx context.Context) (*catalog.Dropped, error) {
 	r, known := c.record, c.known
 	if !known.LeavesPositions() || !r.Adopt {
 		return nil, nil
 	}
-	if known.Left == nil {
-		return &catalog.Left{
+	if known.Dropped == nil {
+		return &catalog.Dropped{
 			Why: "an older version of rowfeed dropped it, and did not save where its positions ended"}, nil
 	}
-	left := *known.Left
-	if left.Why != "" {
-		return &left, nil
+	before := *known.Dropped
+	if before.Why != "" {
+		return &before, nil
 	}
 	same := *r // as far as readers can tell
 	same.AdoptSequence, same.AdoptCursors, same.Adopt = known.AdoptSequence, known.AdoptCursors, known.Adopt
 	same.Tombstones, same.AcceptTriggers = known.Tombstones, known.AcceptTriggers
 	same.PublishedElsewhere, same.Fence = known.PublishedElsewhere, known.Fence
 	diffs := differences(known, &same)
-	before, _ := json.Marshal(known.Key)
-	after, _ := json.Marshal(r.Key)
-	if len(diffs) == 0 && string(before) != string(after) {
+	was, _ := json.Marshal(known.Key)
+	now, _ := json.Marshal(r.Key)
+	if len(diffs) == 0 && string(was) != string(now) {
 		diffs = []string{"the columns of its key were declared otherwise"}
 	}
 	var lowest, highest *int64
@@ -270,18 +271,18 @@ func (c *creation) left(ctx context.Context) (*catalog.Left, error) {
 			return nil, err
 		}
 	} else {
-		former = left.Former
+		former = before.Former
 	}
 	switch {
 	case len(diffs) > 0:
-		left.Why = "it had other settings: " + strings.Join(diffs, "; ")
-	case highest == nil && left.Head > 0:
-		left.Why = "no row of the table has a position any more"
-	case former != left.Former && left.Former < left.Head:
-		left.Why = fmt.Sprintf("the former publisher has gone on from position %d, below the feed's head %d: "+
-			"readers have passed such positions. `rowfeed feed drop --hand-back` avoids it", left.Former, left.Head)
+		before.Why = "it had other settings: " + strings.Join(diffs, "; ")
+	case highest == nil && before.Head > 0:
+		before.Why = "no row of the table has a position any more"
+	case former != before.Former && before.Former < before.Head:
+		before.Why = fmt.Sprintf("the former publisher has gone on from position %d, below the feed's head %d: "+
+			"readers have passed such positions. `rowfeed feed drop --hand-back` avoids it", before.Former, before.Head)
 	}
-	return &left, nil
+	return &before, nil
 }
 
 // PreviewDrop says what Drop would do to readers and to the team's tables.
@@ -299,13 +300,13 @@ func (db *Database) PreviewDrop(ctx context.Context, name string, handBack bool)
 			}
 		}
 		settled := r.Gone() || r.State == catalog.StateCreating
-		if r.LeavesPositions() && r.State != catalog.StateDropped && (r.Left == nil || !settled) {
-			if err := db.previewLeft(ctx, q, r, handBack, plan); err != nil {
+		if r.LeavesPositions() && r.State != catalog.StateDropped && (r.Dropped == nil || !settled) {
+			if err := db.previewDropped(ctx, q, r, handBack, plan); err != nil {
 				return err
 			}
 		}
-		if r.LeavesPositions() && r.Left != nil {
-			plan.Keeps, plan.Head, plan.Restart = true, r.Left.Head, r.Left.Why
+		if r.LeavesPositions() && r.Dropped != nil {
+			plan.Keeps, plan.Head, plan.Restart = true, r.Dropped.Head, r.Dropped.Why
 		}
 		if handBack {
 			return (&returning{db, q, r, plan}).run(ctx, false)
@@ -315,23 +316,31 @@ func (db *Database) PreviewDrop(ctx context.Context, name string, handBack bool)
 	return plan, db.Fail(feedtype.FeedObject(name), "preview the drop of", err)
 }
 
-func (db *Database) previewLeft(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, handBack bool,
+func (db *Database) previewDropped(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, handBack bool,
 	plan *feedtype.DropPlan) error {
 	feed, syntax := r.Feed(db.Names), db.Dialect.Syntax
-	left, _, err := db.leaves(ctx, q, r, feed.Changes(), handBack)
+	before, _, err := db.dropped(ctx, q, r, feed.Changes(), handBack)
 	if db.Dialect.Classify(err) == dialect.ClassUndefined {
 		return nil // a drop that was interrupted has removed them
 	}
 	if err != nil {
 		return err
 	}
-	r.Left = left
+	r.Dropped = before
 	if !handBack {
 		return nil
 	}
 	var n int64
-	err = dialect.One(ctx, q, syntax, statements.For(syntax, feed, "count_elsewhere"),
-		dialect.Args{"elsewhere": dialect.SQL(db.elsewhere(feed))}, &n)
-	plan.Resets(r.Source, n)
+	err = dialect.One(ctx, q, syntax, statements.For(syntax, feed, "count_outdated"),
+		dialect.Args{"outdated": dialect.SQL(db.outdated(feed))}, &n)
+	planResets(plan, r.Source, n)
 	return err
+}
+
+// planResets adds to a plan that the positions of n rows are set to NULL.
+func planResets(plan *feedtype.DropPlan, table feedtype.TableName, n int64) {
+	if n > 0 {
+		plan.Written = append(plan.Written, fmt.Sprintf("table %s: feed_sync_id of %d rows to NULL, for a new "+
+			"position: they were republished or unpublished", table, n))
+	}
 }

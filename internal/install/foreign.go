@@ -54,7 +54,8 @@ func (f *Verifier) Foreign(ctx context.Context) (problems []string, err error) {
 	if shared != nil {
 		tell("more than one key has position %d", *shared)
 	}
-	return append(problems, f.FormerStillRuns(ctx)...), nil
+	runs, err := f.FormerStillRuns(ctx)
+	return append(problems, runs...), err
 }
 
 // foreign is a problem that Foreign finds.
@@ -65,27 +66,27 @@ func (f *Verifier) foreign(found string) string {
 
 // FormerStillRuns says that the former sequence of an adopted feed rises. Its positions can be as low as those of
 // entries that readers have passed, and no row shows that.
-func (f *Verifier) FormerStillRuns(ctx context.Context) []string {
-	from, to := f.Former(ctx)
-	if to <= from {
-		return nil
+func (f *Verifier) FormerStillRuns(ctx context.Context) ([]string, error) {
+	from, to, err := f.Former(ctx)
+	if err != nil || to <= from {
+		return nil, err
 	}
 	return []string{f.foreign(fmt.Sprintf("the former sequence %s has gone from %d to %d since the feed adopted it",
-		f.Record.Load().AdoptSequence, from, to))}
+		f.Record.Load().AdoptSequence, from, to))}, nil
 }
 
-// Former returns the value of the former sequence when the feed adopted it, and the present one. Both are 0 if there is
-// none, or none any more.
-func (f *Verifier) Former(ctx context.Context) (adopted, now int64) {
+// Former returns the value of the former sequence when the feed adopted it, and the present one. Both are 0 if the feed
+// has adopted none, if it does not exist any more, or if this account may not read it.
+func (f *Verifier) Former(ctx context.Context) (adopted, now int64, err error) {
 	r := f.Record.Load()
 	if r.AdoptSequence == "" || r.FormerValue == nil {
-		return 0, 0
+		return 0, 0, nil
 	}
-	now, err := formerSequence(ctx, f.DB, f.Store.On(), r.Name, r.AdoptSequence)
-	if err != nil {
-		return 0, 0
+	now, err = formerSequence(ctx, f.DB, f.Store.On(), r.Name, r.AdoptSequence)
+	if errors.Is(err, feedtype.Refused) || f.Store.Dialect.Classify(err) == dialect.ClassPermission {
+		return 0, 0, nil
 	}
-	return *r.FormerValue, now
+	return *r.FormerValue, now, f.Fail("read its former sequence", err)
 }
 
 // Repaired notes the value up to which positions of the former sequence were repaired.

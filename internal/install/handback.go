@@ -34,7 +34,7 @@ type returning struct {
 
 // run adds to the plan what there is to write, and with write does it. It can be repeated.
 func (b *returning) run(ctx context.Context, write bool) error {
-	if b.r.Left == nil {
+	if b.r.Dropped == nil {
 		return feedError(feedtype.Refused, b.r.Name,
 			"set the value of the former sequence to the highest feed_sync_id by hand",
 			"it was dropped by an older version of rowfeed, which did not save where its positions ended")
@@ -51,7 +51,7 @@ func (b *returning) run(ctx context.Context, write bool) error {
 }
 
 func (b *returning) sequence(ctx context.Context, write bool) error {
-	db, head := b.db, b.r.Left.Head
+	db, head := b.db, b.r.Dropped.Head
 	value, err := formerSequence(ctx, db, b.q, b.r.Name, b.r.AdoptSequence)
 	if err != nil || value >= head {
 		return err
@@ -69,7 +69,7 @@ func (b *returning) sequence(ctx context.Context, write bool) error {
 	if !write {
 		return nil
 	}
-	b.r.Left.Former = head // saved first: the former publisher goes on from there, above all positions
+	b.r.Dropped.Former = head // saved first: the former publisher goes on from there, above all positions
 	if err := db.saveOptions(ctx, b.q, b.r); err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func (b *returning) cursors(ctx context.Context, write bool) error {
 			}
 		}
 		if refused {
-			b.plan.Left = append(b.plan.Left, fmt.Sprintf("consumer %q has a cursor that the feed refuses, so its "+
-				"row of table %s is left as it is", c.consumer, table.name))
+			b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has a cursor that the feed refuses,"+
+				" so its row of table %s is left as it is", c.consumer, table.name))
 			continue
 		}
 		if err := b.cursor(ctx, table, c.consumer, position, write); err != nil {
@@ -155,8 +155,8 @@ func (b *returning) cursor(ctx context.Context, table *formerTable, consumer str
 		_, err := b.db.Exec(ctx, b.q, statements, statement, args)
 		return err
 	}
-	b.plan.Left = append(b.plan.Left, fmt.Sprintf("consumer %q has no row in table %s: insert one with %s %d if a "+
-		"former reader is to go on for it", consumer, table.name, table.position, position))
+	b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has no row in table %s: insert one with %s "+
+		"%d if a former reader is to go on for it", consumer, table.name, table.position, position))
 	return nil
 }
 

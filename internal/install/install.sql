@@ -245,12 +245,13 @@ SELECT count(*) FROM (SELECT 1 AS n FROM :changes {{at_most "1"}}) x
 -- name: highest_tombstone
 SELECT COALESCE(max(feed_sync_id), 0) FROM {{positions}} WHERE deleted = 1
 
--- name: elsewhere
--- Rows whose key has its position in the table of positions: it was republished or hidden. The row has an older one.
+-- name: outdated
+-- Rows with an outdated position: their keys were republished or hidden since, and have their positions in the table of
+-- positions.
 t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM {{positions}} p WHERE {{row_of "t" "p"}} AND p.deleted = 0)
 
--- name: count_elsewhere
-SELECT count(*) FROM {{source}} t WHERE :elsewhere
+-- name: count_outdated
+SELECT count(*) FROM {{source}} t WHERE :outdated
 
 -- name: hand_back_sequence
 UPDATE :table SET value = :value :version WHERE name = :name AND value < :value

@@ -329,8 +329,7 @@ func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dia
 	return wrong, nil
 }
 
-// keptShard is the data shard of a key whose row may hold another one: the first that it had, whatever its row says
-// now.
+// keptShard is the data shard of a key: the first that it had, even if its row holds another one now.
 func keptShard(k dialect.PlaceKey) int {
 	switch {
 	case *k.Shard < 0 && k.Own != nil:

@@ -85,7 +85,11 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	if nulls != "" {
 		findings = append(findings, admin.Finding{Rule: admin.RuleKey, Problem: nulls + "; " + giveKeys})
 	}
-	for _, p := range f.Install.Verifier.FormerStillRuns(ctx) {
+	runs, err := f.Install.Verifier.FormerStillRuns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range runs {
 		findings = append(findings, admin.Finding{Rule: admin.RuleSequence, Problem: p})
 	}
 	keys, err := f.checkKeys(ctx)

@@ -48,8 +48,11 @@ func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 	mend := func(doing string, fn func(dialect.Querier) error) error {
 		return f.Explain(ctx, doing, f.Store.InTx(ctx, dialect.ForRepair, doing, fn))
 	}
-	former, now := f.Install.Verifier.Former(ctx)
-	err := mend("clear impossible positions", func(tx dialect.Querier) (err error) {
+	former, now, err := f.Install.Verifier.Former(ctx)
+	if err != nil {
+		return 0, err
+	}
+	err = mend("clear impossible positions", func(tx dialect.Querier) (err error) {
 		total, err = f.resetRows(ctx, tx, former, now)
 		return err
 	})

@@ -64,7 +64,7 @@ func isElsewhere(ctx context.Context, f *catalog.Feed, q dialect.Querier) (bool,
 	if errors.Is(err, store.ErrNoRows) {
 		return true, nil
 	}
-	return false, f.Fail("read who gives its positions", err)
+	return false, f.Fail("read which publisher gives its positions", err)
 }
 
 // refuseElsewhere refuses to record what the other publisher of a feed does not publish.

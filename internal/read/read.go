@@ -127,7 +127,7 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 		}
 		part, err := partOf(l, asked.shards)
 		if empty := (feedtype.CursorPart{}); l.Feed.OwnShard != "" && at.Part != empty && part != empty {
-			at.Part.Of = part.Of // whatever the number of data shards, each has the same rows
+			at.Part.Of = part.Of // a data shard has the same rows with every number of data shards
 		}
 		if err == nil && !at.Part.Includes(part) {
 			err = otherPart(f.Name, at, part)

@@ -259,7 +259,7 @@ func TestHandedBackFeedGoesOn(t *testing.T) {
 		if err != nil {
 			x.Fatal(err)
 		}
-		got, want := fmt.Sprint(written.Written, written.Left), fmt.Sprint(planned.Written, planned.Left)
+		got, want := fmt.Sprint(written.Written, written.NotWritten), fmt.Sprint(planned.Written, planned.NotWritten)
 		if got != want {
 			x.Errorf("written: %s\nplanned: %s", got, want)
 		}
@@ -269,7 +269,8 @@ func TestHandedBackFeedGoesOn(t *testing.T) {
 				x.Errorf("%q does not say %q", written.Written, text)
 			}
 		}
-		if len(written.Written) != 3 || len(written.Left) != 1 || !strings.Contains(written.Left[0], `"new"`) {
+		if len(written.Written) != 3 || len(written.NotWritten) != 1 ||
+			!strings.Contains(written.NotWritten[0], `"new"`) {
 			x.Errorf("%+v", written)
 		}
 		again, err := x.RF.HandBackFeed(x.Ctx, "kv")

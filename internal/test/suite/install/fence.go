@@ -144,8 +144,8 @@ func TestFenceIsShutAfterFailedPass(t *testing.T) {
 	})
 }
 
-// TestFenceIsShutForOtherSessions (M28): while rowfeed's publisher gives positions, other sessions are refused whatever
-// their isolation level. A session that keeps its transaction open after that does not delay the publisher.
+// TestFenceIsShutForOtherSessions (M28): while rowfeed's publisher gives positions, other sessions are refused on
+// every isolation level. A session that keeps its transaction open after that does not delay the publisher.
 func TestFenceIsShutForOtherSessions(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // on SQLite they wait until the publisher has ended
 	suite.EachColumn(t, func(x *suite.Env) {

@@ -36,7 +36,7 @@ ON CONFLICT ("key_kind", "id") DO UPDATE SET
 
 -- name: assign_positions (own_shards_feed)
 INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END, 0, 0, :published
+SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END, 0, 0, :published
 FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(:list)) j
 CROSS JOIN "rowfeed_changes_<feed>" c ON c.seq = j.seq
 WHERE EXISTS (SELECT 1 FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id")
@@ -50,7 +50,7 @@ ON CONFLICT ("key_kind", "id") DO UPDATE SET
 
 -- name: assign_positions (own_shards_in_rows_feed)
 INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END, 0, 0, :published
+SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END, 0, 0, :published
 FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(:list)) j
 CROSS JOIN "rowfeed_changes_<feed>" c ON c.seq = j.seq
 WHERE EXISTS (SELECT 1 FROM "items_<feed>" t WHERE c."key_kind" = t."kind" AND c."id" = t."id")
@@ -125,7 +125,7 @@ ON CONFLICT ("key_kind", "id") DO UPDATE SET feed_sync_id = excluded.feed_sync_i
 -- name: assign_positions_by_kind (own_shards_feed)
 INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT c."key_kind", c."id", CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE :offset + j.place END,
-  COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END, t."kind" IS NULL,
+  COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END, t."kind" IS NULL,
   CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE :published END
 FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(:list)) j
@@ -142,7 +142,7 @@ ON CONFLICT ("key_kind", "id") DO UPDATE SET feed_sync_id = excluded.feed_sync_i
 -- name: assign_positions_by_kind (own_shards_in_rows_feed)
 INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
 SELECT c."key_kind", c."id", CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_id ELSE :offset + j.place END,
-  COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END, t."kind" IS NULL,
+  COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END, t."kind" IS NULL,
   CASE j.kind WHEN 2 THEN 1 WHEN 1 THEN 0 ELSE COALESCE(old.hidden, 0) END,
   CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.published_at ELSE :published END
 FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(:list)) j
@@ -258,7 +258,7 @@ ON CONFLICT ("key_kind", "id") DO UPDATE SET
 
 -- name: assign_tombstones (own_shards_feed)
 INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END, 1, 0, :published
+SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END, 1, 0, :published
 FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(:list)) j
 CROSS JOIN "rowfeed_changes_<feed>" c ON c.seq = j.seq
 LEFT JOIN "items_<feed>" t ON c."key_kind" = t."kind" AND c."id" = t."id"
@@ -273,7 +273,7 @@ ON CONFLICT ("key_kind", "id") DO UPDATE SET
 
 -- name: assign_tombstones (own_shards_in_rows_feed)
 INSERT INTO "rowfeed_positions_<feed>" AS p ("key_kind", "id", feed_sync_id, shard, bucket, deleted, hidden, published_at)
-SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END, 1, 0, :published
+SELECT c."key_kind", c."id", :offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END, 1, 0, :published
 FROM (SELECT key AS place, value ->> 0 AS seq, value ->> 1 AS shard, value ->> 2 AS kind FROM json_each(:list)) j
 CROSS JOIN "rowfeed_changes_<feed>" c ON c.seq = j.seq
 LEFT JOIN "items_<feed>" t ON c."key_kind" = t."kind" AND c."id" = t."id"
@@ -369,7 +369,7 @@ CROSS JOIN "rowfeed_changes_<feed>" c ON c.seq = j.seq
 :offset + j.place, j.shard, ((j.shard + 1) * 4 - 1) / 4
 
 -- name: assignment (own_shards_feed)
-:offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END
+:offset + j.place, COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END
 
 -- name: backlog
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_<feed>" LIMIT :limit) x),
@@ -383,7 +383,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_<feed>" LIMIT :limi
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_<feed>" LIMIT :limit) x),
   COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_<feed>" ORDER BY order_sequence LIMIT 1), 0)
 
--- name: backlog_of_shard
+-- name: backlog_of_shard Its records are counted with those of the other shards. The shard is a range, so that only
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_<feed>" LIMIT :limit) x),
   COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_<feed>"
     WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)
@@ -443,7 +443,7 @@ j.shard, 0
 j.shard, ((j.shard + 1) * 4 - 1) / 4
 
 -- name: shard_and_bucket (own_shards_feed)
-COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id" LIMIT 1), -1) + 1) * 4 - 1) / 4 END
+COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1), CASE WHEN COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) < 0 THEN -1 ELSE ((COALESCE((SELECT CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END FROM "items_<feed>" r WHERE c."key_kind" = r."kind" AND c."id" = r."id"), -1) + 1) * 4 - 1) / 4 END
 
 -- name: shard_changes
 p.shard < 0

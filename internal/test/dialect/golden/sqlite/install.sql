@@ -22,14 +22,14 @@ WHERE name = '<feed>'
 -- name: bump_sequence
 UPDATE "rowfeed_sequences" SET version = version + 1 WHERE name = '<feed>'
 
--- name: count_elsewhere
-SELECT count(*) FROM "items_<feed>" t WHERE :elsewhere
-
 -- name: count_former_sequences
 SELECT count(*) FROM :table WHERE name = :name
 
 -- name: count_null_keys
 SELECT count(*) FROM (SELECT 1 AS one FROM "items_<feed>" t WHERE NOT (1 = 1) LIMIT :count) x
+
+-- name: count_outdated
+SELECT count(*) FROM "items_<feed>" t WHERE :outdated
 
 -- name: count_rows_without_ulid
 SELECT count(*) :from
@@ -55,12 +55,6 @@ DELETE FROM "rowfeed_shards" WHERE feed = :feed
 
 -- name: drop_terms
 DELETE FROM "rowfeed_terms" WHERE feed = :feed
-
--- name: elsewhere
-t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" p WHERE p."id" = t."id" AND p.deleted = 0)
-
--- name: elsewhere (composite_key_feed)
-t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" p WHERE p."key_kind" = t."kind" AND p."id" = t."id" AND p.deleted = 0)
 
 -- name: end_of_batch
 SELECT COALESCE(max(x.at), :to) FROM (SELECT p.feed_sync_id AS at FROM "rowfeed_positions_<feed>" p
@@ -154,6 +148,12 @@ UPDATE "rowfeed_feeds" SET state = state WHERE name = :feed AND generation = :ge
 
 -- name: no_mark
 fill_after IS NULL
+
+-- name: outdated
+t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" p WHERE p."id" = t."id" AND p.deleted = 0)
+
+-- name: outdated (composite_key_feed)
+t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" p WHERE p."key_kind" = t."kind" AND p."id" = t."id" AND p.deleted = 0)
 
 -- name: own_value
 0
