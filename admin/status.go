@@ -20,7 +20,8 @@ type Finding struct {
 // ByRepair tells whether Repair corrects the finding. Upgrade restores triggers, functions and indexes. Wrong values in
 // the application's own rows have to be corrected by the application.
 func (x Finding) ByRepair() bool {
-	return !x.Note && !slices.Contains([]string{RuleTriggers, RuleParts, RuleULID, RuleBytes, RuleKey}, x.Rule)
+	return !x.Note && !slices.Contains([]string{RuleTriggers, RuleParts, RuleULID, RuleBytes, RuleKey,
+		RuleOwnShard}, x.Rule)
 }
 
 // Rules of Check, see Finding.Rule.
@@ -33,6 +34,7 @@ const (
 	RuleVanished = "position-has-row"         // a row is gone, but its position is not deleted
 	RuleRisen    = "deleted-has-no-row"       // a row exists, but its position is deleted
 	RuleShard    = "shard-of-key"             // a key is in the wrong data shard
+	RuleOwnShard = "shard-of-row"             // a row's own column has another data shard than its key
 	RuleParts    = "index-by-bucket"          // parts of the feed cannot be read, or only slowly
 	RuleULID     = "ulid-was-given"           // a row has a ULID that rowfeed never gave
 	RuleBytes    = "row-has-ulid"             // a row has no valid ULID or shard

@@ -210,10 +210,10 @@ INSERT INTO {{quote .Records.Name}} (shard, {{key}}) VALUES ({{template "shard_o
       .RecordShard .Source.Name .Name)}}) END{{else}}0{{end}}
 
 -- name: fence
--- the fence is open; empty between the publisher's transactions
+-- a table; while it has a row, the fence is open; empty between the publisher's transactions
 --
 -- A trigger cannot read a variable or a temporary table. The publisher's transaction has the only write lock, so no
--- other transaction finds its row here, and a rollback removes it.
+-- other transaction finds the publisher's row here, and a rollback removes it.
 CREATE TABLE IF NOT EXISTS {{batch}} (open INTEGER PRIMARY KEY)
 
 -- name: fence_inserts

@@ -7,4 +7,9 @@
 // Feed in feed.go lists the tasks for one feed. The interface kind in kind.go has what differs between the modes:
 // sequence.go, outbox.go and blocking.go implement it. verify.go compares a feed's triggers with what create.go would
 // make. DESIGN.md says why the steps have their order.
+//
+// For teams that publish a table already: adopt.go takes over positions and cursors, own_shard.go uses a column of the
+// table as data shard (package dialect renders how), elsewhere.go lets the former publisher go on, foreign.go finds
+// positions that rowfeed did not give, fence.go refuses them, drop.go keeps what a feed of the same name needs to
+// continue, and handback.go writes sequences and cursors back.
 package install

@@ -200,8 +200,8 @@ func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.F
 	}
 	switch {
 	case waiting > 0:
-		before.Why = "changes that it had recorded were not published when it was dropped, and deletes may be " +
-			"among them"
+		before.Why = "changes that it recorded were not published before the drop, and deletes may be among them. " +
+			"`rowfeed publish --once " + r.Name + "` before a drop avoids it"
 	case outdated > 0 && !reset:
 		before.Why = fmt.Sprintf("%d of its rows were republished or unpublished, and these positions are not "+
 			"in the rows", outdated)

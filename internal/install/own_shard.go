@@ -174,8 +174,8 @@ func (db *Database) fitsShards(ctx context.Context, q dialect.Querier, r *catalo
 	err := dialect.One(ctx, q, s, statements.For(s, feed, "highest_shard"), nil, &highest)
 	if err == nil && highest != nil && *highest >= int64(r.DataShards) {
 		err = feedError(feedtype.Refused, r.Name,
-			"give it a number above that; deletes keep their shard for as long as tombstones are kept",
-			"it has keys in data shard %d", *highest)
+			fmt.Sprintf("give it at least %d; deleted keys count until their tombstones have expired", *highest+1),
+			"%d data shards are 0 to %d, and it has keys in data shard %d", r.DataShards, r.DataShards-1, *highest)
 	}
 	return cmp.Or(err, db.outsideShards(ctx, q, r))
 }

@@ -88,7 +88,7 @@ func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.St
 	return steps, catalog.StateActive, "the feed is ready", nil
 }
 
-// admit refuses data shards in a column of the table that are none of the feed's.
+// admit refuses rows whose own data shard is not between 0 and DataShards-1.
 func (sequenced) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
 	return db.outsideShards(ctx, q, r)
 }

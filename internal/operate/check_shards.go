@@ -142,19 +142,19 @@ func (f *Checker) checkShards(ctx context.Context) (findings []admin.Finding, er
 		for i, c := range p.r.Key {
 			columns[i] = c.ForReaders()
 		}
-		tell := func(k dialect.PlaceKey, problem string) error {
+		tell := func(rule string, k dialect.PlaceKey, problem string) error {
 			key, err := feedtype.NewRow(columns, k.Key)
 			if err != nil {
 				return err
 			}
-			findings = append(findings, admin.Finding{Rule: admin.RuleShard, Key: &key, Problem: problem})
+			findings = append(findings, admin.Finding{Rule: rule, Key: &key, Problem: problem})
 			if len(findings) == maxFindings {
 				return errEnough
 			}
 			return nil
 		}
 		for _, k := range p.moved {
-			if err := tell(k, movedText(p.r, k)); err != nil {
+			if err := tell(admin.RuleOwnShard, k, movedText(p.r, k)); err != nil {
 				return err
 			}
 		}
@@ -162,7 +162,7 @@ func (f *Checker) checkShards(ctx context.Context) (findings []admin.Finding, er
 			k := p.keys[slices.IndexFunc(p.keys, func(k dialect.PlaceKey) bool {
 				return k.Position != nil && *k.Position == w.Position
 			})]
-			if err := tell(k, misplacedText(k, w.Shard)); err != nil {
+			if err := tell(admin.RuleShard, k, misplacedText(k, w.Shard)); err != nil {
 				return err
 			}
 		}
@@ -180,12 +180,15 @@ func (f *Checker) checkShards(ctx context.Context) (findings []admin.Finding, er
 
 // movedText says what the row of a key holds.
 func movedText(r *catalog.FeedRecord, k dialect.PlaceKey) string {
+	holds := fmt.Sprintf("its column %s holds data shard %d", r.OwnShard(), *k.Own)
 	if *k.Own < 0 {
-		return fmt.Sprintf("its column %s holds none of the data shards 0 to %d: no reader of a part gets the row",
-			r.OwnShard(), r.DataShards-1)
+		holds = fmt.Sprintf("its column %s holds none of the data shards 0 to %d", r.OwnShard(), r.DataShards-1)
 	}
-	return fmt.Sprintf("its column %s holds data shard %d, and the key stays in data shard %d, which it had first",
-		r.OwnShard(), *k.Own, *k.Shard)
+	if k.Shard == nil || *k.Shard < 0 {
+		return holds + ": no reader of a part gets the row"
+	}
+	return fmt.Sprintf("%s, and the key stays in data shard %d, which it had first: set the column to %d, or leave "+
+		"it; readers of that shard get the row", holds, *k.Shard, *k.Shard)
 }
 
 // misplacedText says where a key is that belongs to a shard.

@@ -288,7 +288,7 @@ func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session, gone bool)
 		switch {
 		case o.mode == rowfeed.ModeBlocking:
 			texts = append(texts, "The ULIDs stay in the table's rows. If a feed of this name is added again, it "+
-				"refuses cursors of now.")
+				"refuses today's cursors.")
 		case !plan.Keeps:
 			texts = append(texts, "Its changes and positions are lost.")
 		case plan.Restart == "":
@@ -296,7 +296,7 @@ func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session, gone bool)
 				"continues at position %d.", plan.Head))
 		default:
 			texts = append(texts, fmt.Sprintf("Its positions stay in the table's rows. Added again with --adopt, it "+
-				"refuses cursors of now: %s.", plan.Restart))
+				"refuses today's cursors: %s.", plan.Restart))
 		}
 	}
 	if o.handBack {

@@ -221,8 +221,8 @@ func TestPublishedElsewhereHasNoGap(t *testing.T) {
 	})
 }
 
-// TestPublishedElsewhereIsRefused (M28): a feed of which rowfeed cannot tell up to which position all rows are
-// committed is refused with the next step, and leaves nothing.
+// TestPublishedElsewhereIsRefused (M28): a feed is refused with the next step, and leaves nothing, if rowfeed cannot
+// tell up to which position all rows are committed, or if an option needs rowfeed's own publisher.
 func TestPublishedElsewhereIsRefused(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")

@@ -177,7 +177,7 @@ func TestFenceIsShutForOtherSessions(t *testing.T) {
 	})
 }
 
-// TestFenceIsAddedToFeed (M28): a feed gets a fence later. A publisher that runs meanwhile continues.
+// TestFenceIsAddedToFeed (M28): a feed gets a fence later. The publisher of rowfeed that runs meanwhile continues.
 func TestFenceIsAddedToFeed(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")
