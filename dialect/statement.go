@@ -63,8 +63,8 @@ func NewStatements(file string) *Statements {
 		}
 		lines := strings.Split(part, "\n")
 		body := slices.IndexFunc(lines[1:], func(line string) bool { return !strings.HasPrefix(line, "--") })
-		if body < 0 || all.templates.Lookup(lines[0]) != nil {
-			panic(fmt.Sprintf("statement %q is empty or there twice", lines[0]))
+		if body < 0 || strings.Contains(lines[0], " ") || all.templates.Lookup(lines[0]) != nil {
+			panic(fmt.Sprintf("statement %q is empty or there twice, or its name has a space", lines[0]))
 		}
 		text := strings.TrimSpace(strings.Join(lines[1+body:], "\n"))
 		template.Must(all.templates.New(lines[0]).Parse(text))

@@ -383,7 +383,7 @@ SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_changes_<feed>" LIMIT :limi
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_<feed>" LIMIT :limit) x),
   COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_<feed>" ORDER BY order_sequence LIMIT 1), 0)
 
--- name: backlog_of_shard Its records are counted with those of the other shards. The shard is a range, so that only
+-- name: backlog_of_shard
 SELECT (SELECT count(*) FROM (SELECT 1 FROM "rowfeed_outbox_<feed>" LIMIT :limit) x),
   COALESCE((SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - appended_at FROM "rowfeed_outbox_<feed>"
     WHERE shard BETWEEN :shard AND :shard ORDER BY shard, order_sequence LIMIT 1), 0)
