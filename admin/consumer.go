@@ -198,6 +198,7 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	if err != nil {
 		return 0, db.store.Fail(id.String(), "read its cursors", err)
 	}
+	dataShards := 0
 	f, err := db.feed(ctx, id.Feed)
 	switch {
 	case errors.Is(err, feedtype.UnknownFeed): // the feed is in another database
@@ -206,6 +207,11 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	case len(workers) > 0 && f.ShardsAreFeeds() && !to.IsBeginning(): // else another feed has the name
 		return db.seekShards(ctx, id, f, to)
 	default:
+		info, err := f.Info(ctx)
+		if err != nil {
+			return 0, err
+		}
+		dataShards = feedtype.Division(info.DataShards)
 		if to, err = f.Locate(ctx, to, feedtype.Shards{}); err != nil {
 			return 0, err
 		}
@@ -213,7 +219,37 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 	if to.IsBeginning() {
 		return db.ResetConsumer(ctx, id)
 	}
-	return db.moveCursors(ctx, id, "seek", func(tx dialect.Querier) (int64, error) { return db.seek(ctx, tx, id, to) })
+	return db.moveCursors(ctx, id, "seek", func(tx dialect.Querier) (n int64, err error) {
+		rows, err := db.consumers.CursorsOf(ctx, tx, id.Consumer, id.Feed)
+		for _, row := range rows {
+			if err == nil && (id.Shard == nil || *id.Shard == row.Shard) {
+				var moved int64
+				one := feedtype.ConsumerID{Consumer: id.Consumer, Feed: id.Feed, Shard: &row.Shard}
+				moved, err = db.seek(ctx, tx, one, ofShard(to, row, dataShards))
+				n += moved
+			}
+		}
+		return n, err
+	})
+}
+
+// ofShard returns a cursor of the whole feed as one of a consumer's shard: if the data shards change later, it then
+// shows which keys the shard has read. dataShards is 0 if the feed is in another database.
+func ofShard(to feedtype.Cursor, row *consume.CursorRow, dataShards int) feedtype.Cursor {
+	p, err := to.State()
+	if err != nil || row.ShardCount < 2 || p.Part != (feedtype.CursorPart{}) {
+		return to
+	}
+	if dataShards == 0 {
+		was, err := row.Value.State()
+		if err != nil {
+			return to
+		}
+		p.Part = was.Part
+	} else if from, end, err := feedtype.Part(row.Shard, row.ShardCount).Range(dataShards); err == nil {
+		p.Part = feedtype.CursorPart{From: from, To: end, Of: dataShards}
+	}
+	return p.Cursor()
 }
 
 // seek sets cursors in a transaction, and returns their number.

@@ -115,7 +115,9 @@ func (in *instance) work(ctx, until context.Context, shard int, epoch int64) err
 	}
 	err = one.run(ctx)
 	one.retry.ended(ctx, err)
-	in.setBack = in.setBack || one.setBack
+	if one.setBack {
+		in.setBack, in.dataShards = true, one.dataShards
+	}
 	return err
 }
 

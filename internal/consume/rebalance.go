@@ -169,7 +169,10 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 	if err != nil {
 		return err
 	}
-	recounting, divided := false, false
+	recounting := false
+	// A cursor at the beginning does not say which keys its shard has read. Once one shows that the data shards have
+	// changed, each can stand for all keys.
+	divided := slices.ContainsFunc(old, func(row *CursorRow) bool { return d.ofOtherDivision(row.Value) })
 	next := make([]CursorRow, d.count)
 	for i := range next {
 		next[i] = CursorRow{Shard: i, ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}
@@ -188,8 +191,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 			next[row.Shard] = *row
 		}
 		from, to, err := feedtype.Part(row.Shard, row.ShardCount).Range(d.dataShards())
-		other := d.ofOtherDivision(row.Value)
-		if divided = divided || other; other || err != nil { // err: now the feed cannot be divided so far
+		if divided || err != nil { // err: now the feed cannot be divided so far
 			from, to = 0, d.dataShards()
 		}
 		before = append(before, oldCursor{from: from, to: to, value: row.Value, paused: row.Paused})

@@ -65,11 +65,11 @@ func (r *shardRun) divideAgain(ctx context.Context, refusal error) error {
 	if err != nil {
 		return err
 	}
-	if !d.ofOtherDivision(r.cursor.row.Value) {
+	if !d.ofOtherDivision(r.cursor.row.Value) && d.dataShards() == r.dataShards {
 		return refusal // the cursor was set to one of another part
 	}
 	if err = arrange(ctx, r.c, r.count, info, false); err == nil {
-		r.setBack = true
+		r.setBack, r.dataShards = true, d.dataShards()
 		r.trouble(refusal)
 	}
 	r.cursor.row = nil
@@ -100,6 +100,21 @@ func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, re
 		return err
 	}
 	return all.restart(ctx, t.q, rows)
+}
+
+// dividedAnew detects that the data shards have changed for a cursor that says nothing of a part, which a source cannot
+// refuse: at the beginning, at a time, or set by an operator. Cursors of other shards may be above keys that belong to
+// this shard now.
+func (r *shardRun) dividedAnew(after feedtype.Cursor, page feedtype.Page) error {
+	if p, err := after.State(); err == nil && p.Part.Of != 0 {
+		return nil
+	}
+	p, err := page.Cursor.State()
+	if err != nil || p.Part.Of == 0 || p.Part.Of == r.dataShards {
+		return nil
+	}
+	return &feedtype.Error{Code: feedtype.OtherPart, Object: feedtype.FeedObject(r.feed),
+		Cause: fmt.Sprintf("the page is of %s, and the shards were made for %d data shards", p.Part, r.dataShards)}
 }
 
 // leftBehind detects a new generation for a shard at its beginning, which a source cannot refuse. If the cursor of

@@ -108,11 +108,15 @@ func (r *shardRun) nextPage(ctx context.Context) (*feedtype.Page, error) {
 	if r.until.Err() != nil && ctx.Err() == nil {
 		return nil, nil
 	}
-	if err == nil && r.count > 1 && !r.ulidShard && after.IsBeginning() {
+	ofParts := r.count > 1 && !r.ulidShard
+	if err == nil && ofParts {
+		err = r.dividedAnew(after, page)
+	}
+	if err == nil && ofParts && after.IsBeginning() {
 		err = r.leftBehind(ctx, page)
 	}
 	if err != nil {
-		if errors.Is(err, feedtype.OtherPart) && r.count > 1 && !r.ulidShard {
+		if ofParts && errors.Is(err, feedtype.OtherPart) {
 			return nil, r.afterFailure(ctx, r.divideAgain(ctx, err))
 		}
 		if r.c.OnRefused != nil && isRefusal(err) {
@@ -121,7 +125,7 @@ func (r *shardRun) nextPage(ctx context.Context) (*feedtype.Page, error) {
 		r.cursor.row = nil // an operator may pause the consumer meanwhile
 		return nil, r.retry.survive(ctx, err)
 	}
-	if g := page.Cursor.Generation(); r.count > 1 && !r.ulidShard && g != 0 && g != r.generation {
+	if g := page.Cursor.Generation(); ofParts && g != 0 && g != r.generation {
 		// Keys may belong to other data shards in a new generation: first reassign the dead letters.
 		err := r.open(ctx, false)
 		r.cursor.row = nil

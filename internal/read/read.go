@@ -126,8 +126,8 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 			at = headState(rows)
 		}
 		part, err := partOf(l, asked.shards)
-		if empty := (feedtype.CursorPart{}); l.Feed.OwnShard != "" && at.Part != empty && part != empty {
-			at.Part.Of = part.Of // a data shard has the same rows with every number of data shards
+		if l.Feed.OwnShard != "" && at.Part.To-at.Part.From == 1 && part != (feedtype.CursorPart{}) {
+			at.Part.Of = part.Of // one data shard has the same rows with every number of data shards
 		}
 		if err == nil && !at.Part.Includes(part) {
 			err = otherPart(f.Name, at, part)

@@ -72,3 +72,76 @@ func TestConsumersGoOnAfterReshard(t *testing.T) {
 		x.WantCode(err, rowfeed.InvalidRequest)
 	})
 }
+
+// TestUnreadShardIsDividedAnew (M18, H24, H25): the feed gets another number of data shards while one shard of a
+// consumer is at the beginning, or at a position that an operator has set. Its keys belong to other shards then, and
+// these begin low enough to get them. The same holds if the number changes while the consumer runs, before it reads
+// that shard.
+func TestUnreadShardIsDividedAnew(t *testing.T) {
+	suite.Each(t, func(x *suite.Env) {
+		f, r := x.AddKV(), x.Receiver()
+		x.Fill(100)
+		x.Publish(f)
+		for i, given := range []string{"unread", "set-back", "running"} {
+			unread := map[any]bool{}
+			entries, _ := x.Part(f, rowfeed.Part(2, 4), "", 100)
+			for _, e := range entries {
+				id, _ := e.Key.Get("id")
+				unread[id] = true
+			}
+			fails := given != "set-back"
+			r.Fail = func(_ context.Context, _ *sql.Tx, e rowfeed.Entry) error {
+				if id, _ := e.Key.Get("id"); fails && unread[id] {
+					return errors.New("not yet")
+				}
+				return nil
+			}
+			source := &dividing{Feed: f}
+			c := r.ShardsOf(source, x.RF, 4)
+			c.Name = given
+			x.Exec("DELETE FROM applied")
+			if err := c.RunOnce(x.Ctx); (err != nil) != fails {
+				x.Fatal(err)
+			}
+			if given == "set-back" {
+				for shard, to := range []rowfeed.Cursor{"100", "100", "1", "100"} {
+					id := rowfeed.ConsumerID{Consumer: given, Feed: "kv", Shard: &shard}
+					if _, err := x.RF.Admin().SeekConsumer(x.Ctx, id, to); err != nil {
+						x.Fatal(err)
+					}
+				}
+				x.Exec("DELETE FROM applied")
+			}
+			change := func() { x.Reshard(f, 7+2*i) }
+			if fails = false; given == "running" {
+				source.before = change
+			} else {
+				change()
+			}
+			for range 2 {
+				if err := c.RunOnce(x.Ctx); err != nil {
+					x.Error(err)
+				}
+			}
+			for id := range unread {
+				if id != int64(1) && x.Scalar(fmt.Sprintf("SELECT count(*) FROM applied WHERE id = %d", id)) == 0 {
+					x.Errorf("%s: key %d was not delivered", given, id)
+				}
+			}
+		}
+	})
+}
+
+// dividing is a source that calls before, once, ahead of the first page of a shard that has read nothing.
+type dividing struct {
+	*rowfeed.Feed
+	before func()
+}
+
+func (d *dividing) Fetch(ctx context.Context, r rowfeed.Request) (rowfeed.Page, error) {
+	if before := d.before; before != nil && r.After.IsBeginning() {
+		d.before = nil
+		before()
+	}
+	return d.Feed.Fetch(ctx, r)
+}

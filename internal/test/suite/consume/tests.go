@@ -37,6 +37,7 @@ var Tests = []func(*testing.T){
 	TestPassEndsWithKeySetAside,
 	TestReshardWaitsForDelivery,
 	TestConsumersGoOnAfterReshard,
+	TestUnreadShardIsDividedAnew,
 	TestFailureIsStoredUntilSuccess,
 	TestFastAttemptsAreStoredRarely,
 	TestFailureOvertakesNoInstance,
