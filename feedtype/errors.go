@@ -63,8 +63,8 @@ const (
 	// whole feed is served, and no part of it.
 	Sharding Code = "sharding"
 	// OtherPart means that the cursor was given for another part of the feed than the one that is asked for, or before
-	// the feed's number of data shards was changed. Going on from it would skip keys. The lowest cursor of all parts,
-	// without its end from '_' on, is valid for the whole feed and all of its parts.
+	// the feed's number of data shards was changed. Going on from it would skip keys. The lowest cursor of all parts is
+	// valid for the whole feed and all of its parts, once '@' and '_' are left out, each with the digits behind it.
 	OtherPart Code = "other-part"
 	// Filling means that the back-fill of the feed is running. Until it is done, the feed refuses cursors below the
 	// rows that are still to get positions, and serves higher cursors.

@@ -151,15 +151,19 @@ func otherGeneration(feed string, at feedtype.CursorState, generation int64) err
 		at.Cursor(), at.Generation, generation)
 }
 
-// otherPart is the error for a cursor whose reader has not read what the request goes on from.
+// otherPart is the error for a cursor whose reader has not read what the request goes on from. Without its start mark
+// the lowest cursor brings every delete that the reader of another part needs.
 func otherPart(feed string, at feedtype.CursorState, asked feedtype.CursorPart) error {
+	whole := at
+	whole.Part, whole.Mark = feedtype.CursorPart{}, feedtype.Position{}
 	return &feedtype.Error{
 		Code:   feedtype.OtherPart,
 		Object: feedtype.FeedObject(feed),
 		Cause: fmt.Sprintf("cursor %q is of %s, and the request is for %s: keys of it may have been published below "+
 			"the cursor, which its reader has never seen", at.Cursor(), at.Part, asked),
-		Next: "send the cursor with the shard and shard_count that it was given for; if the feed or the number of " +
-			"readers was changed, go on with the lowest cursor of all parts, without its end from '_' on",
+		Next: fmt.Sprintf("send the cursor with the shard and shard_count that it was given for; if the feed or the "+
+			"number of readers was changed, go on with the lowest cursor of all parts, without '@' and '_' and the "+
+			"digits behind each: of this cursor that is %q", whole.Cursor()),
 	}
 }
 

@@ -19,6 +19,7 @@ var Tests = []func(*testing.T){
 	TestKeyKeepsItsShard,
 	TestShardColumnGivesTheShard,
 	TestMissingBucketIndexStopsOnlyParts,
+	TestLowestCursorBringsDeletes,
 	TestOwnColumnHoldsTheShards,
 	TestRowsOutsideOwnShards,
 	TestAdoptedShardsAreKept,
