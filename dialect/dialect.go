@@ -40,6 +40,7 @@ type Dialect struct {
 	Gaps       Gaps       // otherwise every scan reads all changes
 	Stamp      string     // a query for a text that changes with every commit; otherwise a read of what is asked for
 	Flushing   Flushing   // otherwise what is visible is on the disk
+	Replicas   Replicas   // otherwise no other server shows a commit before this one
 	Bounds     Bounds     // otherwise the settings of the transaction bound its waits
 	Routines   Routines   // otherwise only this library takes ULIDs
 	Partitions Partitions // otherwise a partition has the triggers of its table

@@ -237,6 +237,15 @@ type Pages interface {
 	ReadPage(ctx context.Context, db *sql.DB, f *Feed, q PageQuery) (*PageRows, error)
 }
 
+// Replicas is for databases whose replicas can show a commit before the server that made it does: a primary sends a
+// commit to its replicas, may wait for their acknowledgement, and only then makes the commit visible.
+type Replicas interface {
+	// OpenChange names a transaction that has changed the feed's head or generation, or the head of a shard with ULIDs,
+	// and has not ended. Other changes may be named, too. The name is empty if there is none. If a replica showed a
+	// commit before the call, the result is not empty until the commit is visible here.
+	OpenChange(ctx context.Context, db *sql.DB, f *Feed, shard int) (name string, err error)
+}
+
 // Flushing is for databases that return pages with [PageRows].Unflushed.
 type Flushing interface {
 	// Flush writes a few bytes into a table of rowfeed. The commit of tx then puts everything on the disk that

@@ -24,8 +24,8 @@ func New() *dialect.Dialect {
 	// can be renamed.
 	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
-		Gaps: d, Flushing: d, Bounds: d, Routines: d, Owners: d, Copies: d, Roles: d, Sessions: d, Fences: true,
-		OwnShards: true}
+		Gaps: d, Flushing: d, Bounds: d, Routines: d, Owners: d, Copies: d, Roles: d, Sessions: d, Replicas: d,
+		Fences: true, OwnShards: true}
 }
 
 // database runs the statements.

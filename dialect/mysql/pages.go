@@ -116,6 +116,40 @@ func (d database) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.
 	return page, nil
 }
 
+// OpenChange implements [dialect.Replicas]. The name is the state that the transaction leaves: what READ UNCOMMITTED
+// shows, if the committed state, which is read afterwards, is another one. The binary log gets a commit after its rows
+// were changed, so a replica can show nothing that the first read does not.
+func (d database) OpenChange(ctx context.Context, db *sql.DB, f *dialect.Feed, shard int) (string, error) {
+	open, err := stateOfHead(ctx, db, f, shard, sql.LevelReadUncommitted)
+	if err != nil {
+		return "", err
+	}
+	committed, err := stateOfHead(ctx, db, f, shard, sql.LevelReadCommitted)
+	if err != nil || open == committed {
+		return "", err
+	}
+	return open, nil
+}
+
+func stateOfHead(ctx context.Context, db *sql.DB, f *dialect.Feed, shard int, level sql.IsolationLevel) (
+	state string, err error,
+) {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: level, ReadOnly: true})
+	if err != nil {
+		return "", err
+	}
+	defer tx.Rollback() // does nothing after Commit
+	args := dialect.Args{}
+	if f.ULIDs != nil {
+		args["shard"] = shard
+	}
+	err = dialect.One(ctx, dialect.On(tx), syntax, pages.For(syntax, f, "state_of_head"), args, &state)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	return state, tx.Commit()
+}
+
 type session struct {
 	unfit         sql.NullString
 	plain, within bool

@@ -19,6 +19,15 @@ FROM {{table "sequences"}} s JOIN {{table "feeds"}} f ON f.name = s.name
 LEFT JOIN {{table "shards"}} h ON h.feed = f.name AND h.shard = :shard
 WHERE f.name = :feed
 
+-- name: state_of_head
+-- What a reader's cursor is compared with. READ UNCOMMITTED shows it before its commit is visible.
+SELECT {{if .ULIDs}}CONCAT_WS(' ', f.generation, h.ulid_high, h.ulid_low)
+FROM {{table "feeds"}} f LEFT JOIN {{table "shards"}} h ON h.feed = f.name AND h.shard = :shard
+WHERE f.name = {{feed}}
+{{- else}}CONCAT_WS(' ', f.generation, s.value, s.term)
+FROM {{sequence}} s JOIN {{table "feeds"}} f ON f.name = s.name
+WHERE s.name = {{feed}}{{end}}
+
 -- name: variables
 -- Which log decides over a commit, and whether it is flushed at each commit. Then how the session runs single
 -- statements: an unfit mode; whether each statement is a transaction of its own, in an isolation level that shows only

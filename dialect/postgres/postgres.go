@@ -27,8 +27,8 @@ func New() *dialect.Dialect {
 	// that owns a function cannot be dropped, and a dump names the schema of every object.
 	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
-		Batches: d, Gaps: d, Stamp: stamp, Routines: d, Partitions: d, Renames: d, Roles: d, Sessions: d, Fences: true,
-		OwnShards: true}
+		Batches: d, Gaps: d, Stamp: stamp, Routines: d, Partitions: d, Renames: d, Roles: d, Sessions: d, Replicas: d,
+		Fences: true, OwnShards: true}
 }
 
 // database runs the statements.

@@ -89,6 +89,24 @@ func (d database) Holders(ctx context.Context, q dialect.Querier,
 	return all, dialect.HoldersAll, err
 }
 
+// OpenChange implements [dialect.Replicas]. The name is that of the transaction.
+func (d database) OpenChange(ctx context.Context, db *sql.DB, f *dialect.Feed, shard int) (name string, err error) {
+	args, of := dialect.Args{"feed": f.Name, "elsewhere": dialect.SQL("")}, "open_change"
+	switch {
+	case f.ULIDs != nil:
+		args, of = d.shardsOf(f), "open_change_of_shard"
+		args["shard"] = shard
+	case f.Elsewhere != nil:
+		args["elsewhere"] = sessions.For(syntax, f, "changed_elsewhere").With(dialect.Args{
+			"sequence": dialect.SQL(dialect.Qualified(syntax, f.Elsewhere.Table)), "name": f.Elsewhere.Name})
+	}
+	err = dialect.One(ctx, dialect.On(db), syntax, sessions.For(syntax, f, of), args, &name)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return name, err
+}
+
 // EndHolder implements [dialect.Sessions] by one statement.
 func (d database) EndHolder(ctx context.Context, q dialect.Querier, f *dialect.Feed,
 	h dialect.Holding) (ended bool, err error) {

@@ -142,6 +142,24 @@ WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND 
   AND l.pid <> pg_backend_pid()
 ORDER BY a.xact_start
 
+-- name: open_change
+-- The transaction that has locked or changed the row with the feed's head. A commit sends its record to standbys, waits
+-- for them, and only then becomes visible. Until it is visible it has the lock on its own id, which is the row's xmax.
+-- No publisher works under a savepoint. It locks the row only after the publisher before it has become visible, so
+-- every snapshot that is taken after the commit was sent has this version of the row.
+SELECT l.virtualtransaction FROM (
+  SELECT xmax FROM {{table "sequences"}} WHERE name = :feed::text :elsewhere
+) s JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock'
+  AND l.transactionid = s.xmax
+ORDER BY 1 LIMIT 1
+
+-- name: changed_elsewhere
+UNION ALL SELECT xmax FROM :sequence WHERE name = :name::text
+
+-- name: open_change_of_shard
+WITH {{template "held" .}}
+SELECT virtualtransaction FROM holding WHERE shard = :shard::bigint ORDER BY 1 LIMIT 1
+
 -- name: end_holder
 -- One statement finds the transaction and ends its session. Between two statements the session could end the
 -- transaction and begin another one. No two transactions of a server have the same virtual id.

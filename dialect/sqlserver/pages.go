@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	_ "embed" // for pages.sql
+	"errors"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -36,4 +37,24 @@ func (d database) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
 	}
 	page.EndAtCut(f, q)
 	return page, tx.Commit()
+}
+
+// OpenChange implements [dialect.Replicas]. The name is the state that the transaction leaves: what READ UNCOMMITTED
+// shows, if the committed state, which is read afterwards, is another one.
+func (d database) OpenChange(ctx context.Context, db *sql.DB, f *dialect.Feed, shard int) (string, error) {
+	var states [2]string
+	args := dialect.Args{"feed": f.Name}
+	if f.ULIDs != nil {
+		args["shard"] = shard
+	}
+	for i, name := range []string{"open_state_of_head", "state_of_head"} {
+		err := dialect.One(ctx, dialect.On(db), syntax, pages.For(syntax, f, name), args, &states[i])
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return "", err
+		}
+	}
+	if states[0] == states[1] {
+		return "", nil
+	}
+	return states[0], nil
 }

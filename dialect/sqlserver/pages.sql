@@ -188,3 +188,17 @@ SELECT TOP (1) shard FROM {{records}} WITH (INDEX(by_shard)) ORDER BY shard
 
 -- name: next_shard
 SELECT TOP (1) shard FROM {{records}} WITH (INDEX(by_shard), FORCESEEK) WHERE shard > :above ORDER BY shard
+
+-- name: open_state_of_head
+-- What a reader's cursor is compared with, before its commit is visible. The level ends with this batch, which has
+-- parameters.
+SET NOCOUNT ON; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
+{{template "state_of_head" .}}
+
+-- name: state_of_head
+SELECT {{if .ULIDs}}CONCAT(f.generation, N' ', h.ulid_high, N' ', h.ulid_low)
+FROM {{table "feeds"}} AS f LEFT JOIN {{table "shards"}} AS h ON h.feed = f.name AND h.shard = :shard
+WHERE f.name = :feed
+{{- else}}CONCAT(f.generation, N' ', s.value, N' ', s.term)
+FROM {{sequence}} AS s JOIN {{table "feeds"}} AS f ON f.name = s.name
+WHERE s.name = :feed{{end}}

@@ -24,7 +24,7 @@ func New() *dialect.Dialect {
 	// are no Partitions and Owners: a trigger belongs to the whole table, and runs as the owner of its schema.
 	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
-		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d}
+		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d, Replicas: d}
 }
 
 // database runs the statements.

@@ -101,7 +101,8 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 	}
 	var got reading
 	vanished, shared := 0, false
-	var otherHistory error // of the last page
+	settled := false // no open transaction can explain that the cursor is above the head
+	var again error  // why the last page has to be read again
 	wanted := f.rowsFor(asked)
 	for range maxEmptyPages {
 		most, maxBytes := f.fit(wanted, room)
@@ -137,13 +138,21 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 		}
 		valid, terms, err := f.judge(ctx, at, l, rows)
 		if errors.Is(err, history.ErrOtherHistory) {
-			asOf, otherHistory = time.Now(), err
+			asOf, again = time.Now(), err
 			continue
 		}
 		if err != nil {
-			return reading{}, f.refuseOnPrimary(ctx, err)
+			err = f.refuseOnPrimary(ctx, err)
+			if settled || !mayBeShownLater(at, rows, err) {
+				return reading{}, err
+			}
+			if err := f.awaitOpenChange(ctx, l.Feed, rows.Shard, err); err != nil {
+				return reading{}, err
+			}
+			asOf, settled, again = time.Now(), true, errEnded
+			continue
 		}
-		at, otherHistory = valid, nil
+		at, again = valid, nil
 		at.Part = part
 		position, more := next(at.Position, rows, limit)
 		if part != (feedtype.CursorPart{}) && !l.Feed.Sharded() {
@@ -187,8 +196,8 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 		}
 		asOf = time.Now() // an older reading may end below this cursor
 	}
-	if otherHistory != nil {
-		return reading{}, f.readAgain(otherHistory)
+	if again != nil {
+		return reading{}, f.readAgain(again)
 	}
 	if !asked.inspect {
 		f.Store.Observer.Fetched(feedtype.FetchEvent{Feed: f.Name, Entries: len(got.Entries),

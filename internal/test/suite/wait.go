@@ -42,6 +42,12 @@ func ReadsStandings(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.HasPrefix(ev.SQL, "SELECT s.name, f.generation, s.value, ")
 }
 
+// AsksForOpenChange matches the statements of dialect.Replicas for a sequence feed.
+func AsksForOpenChange(ev testdb.TapEvent) bool {
+	return ev.Kind == testdb.Query &&
+		(strings.Contains(ev.SQL, "SELECT xmax") || strings.Contains(ev.SQL, "CONCAT_WS(' ', f.generation"))
+}
+
 // Fetched is the result of a Fetch.
 type Fetched struct {
 	Page rowfeed.Page

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -114,6 +116,40 @@ func (s *Server) HoldReplication(t testing.TB) (release func()) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// HoldCommits makes commits of a primary wait for an acknowledgement that no replica gives, until the returned function
+// is called. A replica shows such a commit, and the primary does not show it yet.
+func (s *Server) HoldCommits(t testing.TB) (release func()) {
+	t.Helper()
+	hold := []string{"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"}
+	let := []string{"ALTER SYSTEM SET synchronous_standby_names = ''", "SELECT pg_reload_conf()"}
+	if s.Engine.Family == "mysql" {
+		hold = []string{"SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_SYNC",
+			"SET GLOBAL rpl_semi_sync_master_timeout = 3600000", "SET GLOBAL rpl_semi_sync_master_enabled = ON"}
+		let = []string{"SET GLOBAL rpl_semi_sync_master_enabled = OFF"}
+	}
+	all := func(statements []string) {
+		t.Helper()
+		for _, statement := range statements {
+			if err := s.administer(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all(hold)
+	release = sync.OnceFunc(func() { all(let) })
+	t.Cleanup(release)
+	if s.Engine.Family == "postgres" { // loads a setting some time after it was asked to
+		var held atomic.Bool
+		go func() {
+			for !held.Load() && s.administer("SELECT pg_logical_emit_message(true, 'rowfeed', '')") == nil {
+			}
+		}()
+		s.until(t, "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
+		held.Store(true)
+	}
+	return release
 }
 
 // until waits until a query returns true.

@@ -94,6 +94,7 @@ func call(t *testing.T, f *dialect.Feed) []string {
 	}
 	page := dialect.PageQuery{After: feedtype.Numbered(7), Mark: feedtype.Numbered(3), Limit: 100, MaxBytes: 1 << 20,
 		Unserved: []string{"sharding"}}
+	_, _ = d.Replicas.OpenChange(ctx, pool, f, 3)
 	if f.ULIDs != nil {
 		page.Mark = feedtype.Position{}
 		_, _ = d.LockShard(ctx, q, f, 3, dialect.LockBounds{Wait: time.Second})

@@ -1,12 +1,17 @@
 package page
 
 import (
+	"context"
+	"database/sql"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
+	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // TestReadersMoveBetweenPrimaryAndReplica (H26): one reader reads a replica, another one alternates between the replica
@@ -49,6 +54,83 @@ func TestReadersMoveBetweenPrimaryAndReplica(t *testing.T) {
 			k.Source = there
 			k.Read()
 			k.Check(x.KVRows(), suite.ByID)
+		}
+	})
+}
+
+// TestReplicaShowsCommitBeforePrimary (H26): a primary makes a commit visible after it has sent it, so a replica can
+// show it first. A cursor from the replica is then above the primary's head, or of a later generation. While that
+// transaction is open, the primary only asks its reader to try again. Afterwards the reader continues.
+func TestReplicaShowsCommitBeforePrimary(t *testing.T) {
+	suite.EachReplicated(t, func(x *suite.Replicated) {
+		_, there := x.On(rowfeed.Config{Replica: true})
+		x.Fill(1)
+		x.Publish(x.Feed)
+		x.Exec("INSERT INTO kv VALUES (2, 'k', 0)")
+		early := func(commit func() error, plain ...rowfeed.Cursor) {
+			before := x.Fetch(x.Feed, rowfeed.Now, 1).Cursor
+			x.Reaches(there, before)
+			release := x.DB.Server().HoldCommits(t)
+			committed := make(chan error, 1)
+			go func() { committed <- commit() }()
+			var ahead rowfeed.Cursor
+			x.Eventually("the replica shows the commit", func() bool {
+				ahead = x.Fetch(there, rowfeed.Now, 1).Cursor
+				return ahead != before
+			})
+			all := append(plain, ahead)
+			waits := waiter(x.Env, x.Feed, all[0])
+			for _, after := range all {
+				x.WantRefused(x.Feed, after, rowfeed.Locked)
+			}
+			release()
+			if err := <-committed; err != nil {
+				x.Fatal(err)
+			}
+			for _, after := range all {
+				if page := x.Fetch(x.Feed, after, 0); len(page.Entries) != 0 || page.Cursor != ahead {
+					x.Errorf("after %q: %d entries, cursor %q", after, len(page.Entries), page.Cursor)
+				}
+			}
+			x.Exec("UPDATE kv SET v = v + 1 WHERE id = 1")
+			x.Publish(x.Feed)
+			if got := <-waits; got.Err != nil || len(got.Page.Entries) != 1 {
+				x.Errorf("the reader that waits got %d entries: %v", len(got.Page.Entries), got.Err)
+			}
+		}
+		early(func() error { _, err := x.Feed.Publish(x.Ctx); return err }, "2")
+		early(func() error { _, err := x.Feed.Admin().Bump(x.Ctx); return err })
+	})
+}
+
+// TestLostCursorWaitsForOneTransaction (H26): a reader has seen what the database has lost. It is refused once the
+// transaction has ended that was open when it asked, also if another one changes the feed's head by then.
+func TestLostCursorWaitsForOneTransaction(t *testing.T) {
+	testdb.Only(t, testdb.Servers...) // SQLite shows every commit at once
+	suite.Each(t, func(x *suite.Env) {
+		x.AddKV()
+		x.Fill(2)
+		first, second := x.Begin(sql.LevelReadCommitted), x.Begin(sql.LevelReadCommitted)
+		const change = "UPDATE rowfeed_sequences SET value = value + 1"
+		changed := make(chan error, 1)
+		var asked atomic.Int64
+		f := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
+			if !suite.AsksForOpenChange(ev) || asked.Add(1) != 3 {
+				return nil
+			}
+			return errors.Join(first.Commit(), <-changed)
+		}}, nil)
+		x.Publish(f)
+		lost := suite.Place(x.Fetch(f, rowfeed.Now, 1).Cursor) + ".1000000000"
+		x.In(first, change)
+		go func() {
+			_, err := second.ExecContext(x.Ctx, change)
+			changed <- err
+		}()
+		x.Eventually("the second transaction waits for the first", x.Waits)
+		wantHistoryLost(x, f, lost)
+		if asked.Load() < 3 {
+			x.Errorf("open transactions were asked for %d times", asked.Load())
 		}
 	})
 }

@@ -23,6 +23,8 @@ var Tests = []func(*testing.T){
 	TestPageHasNoHoles,
 	TestPageShowsNothingAboveItsHead,
 	TestReadersMoveBetweenPrimaryAndReplica,
+	TestReplicaShowsCommitBeforePrimary,
+	TestLostCursorWaitsForOneTransaction,
 	TestLaggingReplicaMakesReadersWait,
 	TestBumpRefusesOldCursors,
 	TestBumpWaitsForPass,

@@ -65,6 +65,7 @@ var Tests = []func(*testing.T){
 	TestRacingWritersAreReadOnceInOrder,
 	TestAddFeedRefusesUnfitTables,
 	TestMisuseIsRefusedAsDocumented,
+	TestReplicaShowsULIDsBeforePrimary,
 	TestKilledAddFeedCanBeRepeated,
 	TestKilledDropFeedCanBeRepeated,
 	TestKilledUpgradeCanBeRepeated,

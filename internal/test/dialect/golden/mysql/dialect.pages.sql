@@ -402,6 +402,16 @@ CASE WHEN f.database_identity <> :identity THEN '' ELSE :columns END
 -- name: signature_if_served
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE :columns END
 
+-- name: state_of_head
+SELECT CONCAT_WS(' ', f.generation, s.value, s.term)
+FROM `rowfeed_sequences` s JOIN `rowfeed_feeds` f ON f.name = s.name
+WHERE s.name = '<feed>'
+
+-- name: state_of_head (outbox_feed)
+SELECT CONCAT_WS(' ', f.generation, h.ulid_high, h.ulid_low)
+FROM `rowfeed_feeds` f LEFT JOIN `rowfeed_shards` h ON h.feed = f.name AND h.shard = :shard
+WHERE f.name = '<feed>'
+
 -- name: unfit
 CASE WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) > 0 THEN 'EMPTY_STRING_IS_NULL'
   WHEN FIND_IN_SET('ORACLE', @@SESSION.sql_mode) > 0 THEN 'ORACLE'

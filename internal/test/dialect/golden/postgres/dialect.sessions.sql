@@ -53,6 +53,9 @@ JOIN pg_prepared_xacts x ON x.transaction = i.transactionid
 WHERE held.pid IS NULL
 ORDER BY 7
 
+-- name: changed_elsewhere
+UNION ALL SELECT xmax FROM :sequence WHERE name = :name::text
+
 -- name: end_holder
 SELECT pg_terminate_backend(pid) FROM pg_locks
 WHERE locktype = 'virtualxid' AND granted AND pid::text = :session::text AND virtualtransaction = :transaction::text
@@ -174,6 +177,44 @@ WHERE l.locktype = 'relation' AND l.granted AND l.mode = 'RowExclusiveLock' AND 
   AND l.pid NOT IN (SELECT h.pid FROM holding h WHERE h.pid IS NOT NULL UNION SELECT w.pid FROM waiting w)
   AND l.pid <> pg_backend_pid()
 ORDER BY a.xact_start
+
+-- name: open_change
+SELECT l.virtualtransaction FROM (
+  SELECT xmax FROM "rowfeed_sequences" WHERE name = :feed::text :elsewhere
+) s JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock'
+  AND l.transactionid = s.xmax
+ORDER BY 1 LIMIT 1
+
+-- name: open_change_of_shard
+WITH first_use AS MATERIALIZED (
+  SELECT (l.objid::bigint # 2147483648) - 2147483648 AS shard, l.pid, l.virtualtransaction, l.granted, l.waitstart
+  FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 2
+    AND l.classid = (:feed_hash::bigint & 4294967295)::oid
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+), mine AS MATERIALIZED (
+  SELECT s.shard, s.ctid AS place, s.xmax FROM "rowfeed_shards" s WHERE s.feed = :feed::text
+), waiting AS MATERIALIZED (
+  SELECT m.shard, l.pid, min(l.waitstart) AS since, pg_blocking_pids(l.pid) AS behind FROM mine m
+  JOIN pg_locks l ON l.locktype = 'tuple' AND l.relation = :shards::text::regclass
+    AND m.place = format('(%s,%s)', l.page, l.tuple)::tid
+    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  WHERE cardinality(pg_blocking_pids(l.pid)) > 0
+  GROUP BY m.shard, l.pid
+  UNION ALL SELECT u.shard, u.pid, u.waitstart, pg_blocking_pids(u.pid) FROM first_use u WHERE NOT u.granted
+), holding AS MATERIALIZED (
+  SELECT m.shard, l.pid, l.virtualtransaction, m.xmax AS xid FROM mine m
+  JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = m.xmax
+  UNION ALL
+  SELECT w.shard, l.pid, l.virtualtransaction, NULL::xid FROM waiting w
+  JOIN pg_locks l ON l.locktype = 'virtualxid' AND l.granted AND l.pid = ANY (w.behind)
+  WHERE l.virtualtransaction = l.virtualxid
+    AND NOT EXISTS (SELECT 1 FROM waiting o WHERE o.shard = w.shard AND o.pid = l.pid)
+  UNION ALL
+  SELECT u.shard, u.pid, u.virtualtransaction, x.transactionid FROM first_use u
+  LEFT JOIN pg_locks x ON u.pid IS NULL AND x.locktype = 'transactionid' AND x.virtualtransaction = u.virtualtransaction
+  WHERE u.granted
+)
+SELECT virtualtransaction FROM holding WHERE shard = :shard::bigint ORDER BY 1 LIMIT 1
 
 -- name: session_columns
 COALESCE(a.usename::text, ''), COALESCE(host(a.client_addr), 'local'),

@@ -149,6 +149,18 @@ SELECT * FROM (SELECT [key_kind], [id], feed_sync_id, shard, deleted, hidden, pu
     AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
   ORDER BY feed_sync_id OFFSET 0 ROWS FETCH NEXT :share ROWS ONLY) AS b
 
+-- name: open_state_of_head
+SET NOCOUNT ON; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
+SELECT CONCAT(f.generation, N' ', s.value, N' ', s.term)
+FROM [rowfeed_sequences] AS s JOIN [rowfeed_feeds] AS f ON f.name = s.name
+WHERE s.name = :feed
+
+-- name: open_state_of_head (outbox_feed)
+SET NOCOUNT ON; SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED;
+SELECT CONCAT(f.generation, N' ', h.ulid_high, N' ', h.ulid_low)
+FROM [rowfeed_feeds] AS f LEFT JOIN [rowfeed_shards] AS h ON h.feed = f.name AND h.shard = :shard
+WHERE f.name = :feed
+
 -- name: outbox_page
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), (SELECT TOP (1) g.[ulid] FROM [rowfeed_feed_<feed>] AS g WITH (INDEX([place]), FORCESEEK)
@@ -377,4 +389,14 @@ CASE WHEN f.database_identity <> :identity THEN N'' ELSE COALESCE((SELECT CONCAT
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN N'' ELSE COALESCE((SELECT CONCAT(CONVERT(nvarchar(30), o.modify_date, 126), N'-',
     (SELECT MAX(m.column_id) FROM sys.columns AS m WHERE m.object_id = o.object_id))
   FROM sys.objects AS o WHERE o.object_id = OBJECT_ID(N'[items_<feed>]')), N'') END
+
+-- name: state_of_head
+SELECT CONCAT(f.generation, N' ', s.value, N' ', s.term)
+FROM [rowfeed_sequences] AS s JOIN [rowfeed_feeds] AS f ON f.name = s.name
+WHERE s.name = :feed
+
+-- name: state_of_head (outbox_feed)
+SELECT CONCAT(f.generation, N' ', h.ulid_high, N' ', h.ulid_low)
+FROM [rowfeed_feeds] AS f LEFT JOIN [rowfeed_shards] AS h ON h.feed = f.name AND h.shard = :shard
+WHERE f.name = :feed
 
