@@ -35,7 +35,7 @@ func TestUpgradeAndBumpSayWhoBeginsAgain(t *testing.T) {
 		asked("feed bump kv", "begin a new generation")
 		hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		defer hook.Close()
-		for _, name := range []string{"mail", "billing --shard-count 2"} {
+		for _, name := range []string{"mail", "billing --shard-count 8"} {
 			s.ok("relay kv --to " + hook.URL + " --allow-private --once --consumer " + name)
 		}
 		effect = "2 consumers in this database must begin again at the beginning (billing, mail). " + elsewhere
@@ -45,7 +45,8 @@ func TestUpgradeAndBumpSayWhoBeginsAgain(t *testing.T) {
 		asked("feed upgrade kv --data-shards 1024", "change it from 1 to 1024 data shards")
 		effect = "Cursors of the whole feed stay valid. Consumers of parts in this database begin at the lowest of " +
 			"their cursors, and get what is above it again: billing. Readers of parts that store their cursors " +
-			"elsewhere must begin at the lowest of theirs. "
+			"elsewhere must begin at the lowest of theirs. Consumers with more than 7 shards fail until they are run " +
+			"with fewer: billing. At most 7 readers can share the feed then, in place of 1024. "
 		asked("feed upgrade kv --data-shards 7", "change it from 1 to 7 data shards")
 		s.prints("feed bump kv --adopt-database --dry-run", "kv: Generation and cursors stay. Nothing was changed.\n")
 		s.prints("feed upgrade kv --data-shards 7 --dry-run",

@@ -153,12 +153,18 @@ func otherGeneration(feed string, at feedtype.CursorState, generation int64) err
 
 // otherPart is the error for a cursor whose reader has not read what the request goes on from. Without its start mark
 // the lowest cursor brings every delete that the reader of another part needs.
-func otherPart(feed string, at feedtype.CursorState, asked feedtype.CursorPart) error {
+func (f *Reader) otherPart(at feedtype.CursorState, asked feedtype.CursorPart) error {
+	if f.Store.Replica && at.Part.Of != asked.Of && asked != (feedtype.CursorPart{}) {
+		return &feedtype.Error{Code: feedtype.Unavailable, Object: feedtype.FeedObject(f.Name),
+			Cause: fmt.Sprintf("cursor %q is of %s, and the request is for %s: this is a replica, which may show a "+
+				"former number of data shards", at.Cursor(), at.Part, asked),
+			Next: "try again, or read from the primary"}
+	}
 	whole := at
 	whole.Part, whole.Mark = feedtype.CursorPart{}, feedtype.Position{}
 	return &feedtype.Error{
 		Code:   feedtype.OtherPart,
-		Object: feedtype.FeedObject(feed),
+		Object: feedtype.FeedObject(f.Name),
 		Cause: fmt.Sprintf("cursor %q is of %s, and the request is for %s: keys of it may have been published below "+
 			"the cursor, which its reader has never seen", at.Cursor(), at.Part, asked),
 		Next: fmt.Sprintf("send the cursor with the shard and shard_count that it was given for; if the feed or the "+

@@ -131,7 +131,7 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 			at.Part.Of = part.Of // one data shard has the same rows with every number of data shards
 		}
 		if err == nil && !at.Part.Includes(part) {
-			err = otherPart(f.Name, at, part)
+			err = f.otherPart(at, part)
 		}
 		if err != nil {
 			return reading{}, err

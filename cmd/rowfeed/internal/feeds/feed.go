@@ -358,7 +358,18 @@ func dividingAnew(ctx context.Context, s *cli.Session, feed string, from, to int
 		text += " Consumers of parts in this database begin at the lowest of their cursors, and get what is above it " +
 			"again: " + strings.Join(names, ", ") + "."
 	}
-	return text + " Readers of parts that store their cursors elsewhere must begin at the lowest of theirs.", nil
+	text += " Readers of parts that store their cursors elsewhere must begin at the lowest of theirs."
+	most := feedtype.Division(to)
+	many, err := consumersOf(ctx, s, feed, func(c admin.ConsumerStatus) bool { return c.ShardCount > most })
+	if err == nil && len(many) > 0 {
+		text += fmt.Sprintf(" Consumers with more than %d shards fail until they are run with fewer: %s.", most,
+			strings.Join(many, ", "))
+	}
+	if err == nil && most < feedtype.Division(from) {
+		text += fmt.Sprintf(" At most %d readers can share the feed then, in place of %d.", most,
+			feedtype.Division(from))
+	}
+	return text, err
 }
 
 // consumersOf returns the names of the feed's consumers with a cursor that the condition selects, sorted.

@@ -188,5 +188,15 @@ func TestLaggingReplicaMakesReadersWait(t *testing.T) {
 		// The replica has the new generation now, so cursors of the old one are refused there, too.
 		_, err = there.Fetch(x.Ctx, rowfeed.Request{After: "3"})
 		x.WantCode(err, rowfeed.GenerationChanged)
+		// A cursor of data shards that the replica does not have yet is not refused for good.
+		release = x.Replica.HoldReplication(t)
+		x.Reshard(x.Feed, 7)
+		page, err := x.Feed.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.Part(0, 2)})
+		if err != nil {
+			x.Fatal(err)
+		}
+		_, err = there.Fetch(x.Ctx, rowfeed.Request{After: page.Cursor, Shards: rowfeed.Part(0, 2)})
+		x.WantCode(err, rowfeed.Unavailable)
+		release()
 	})
 }
