@@ -107,6 +107,14 @@ func (i installation) TakeOver(ctx context.Context, fence bool) (bool, error) {
 	return i.feed.Upgrader.TakeOver(ctx, fence)
 }
 
+func (i installation) MayMovePositions(ctx context.Context) error {
+	return i.feed.Upgrader.MayMove(ctx)
+}
+
+func (i installation) MovePositions(ctx context.Context, progress func(rows int64)) (bool, error) {
+	return i.feed.Upgrader.MovePositions(ctx, progress)
+}
+
 func (i installation) SetRetention(ctx context.Context, to feedtype.Retention) error {
 	return (&install.Database{Store: i.catalog.Store}).SetRetention(ctx, i.catalog, to)
 }

@@ -43,11 +43,12 @@ func (db *DB) newFeed(name string) *Feed {
 	f.recorder = &publish.Recorder{Feed: c, Wake: f.publisher.Wake}
 	f.locks = &ulidfeed.Locks{Feed: c, Wait: cfg.LockWait, Idle: cfg.LockIdle}
 	f.shards = &ulidfeed.Shards{Feed: c, Gaps: gaps, Reader: f.reader}
+	sequence := &publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize}
 	outbox := &ulidfeed.Outbox{Feed: c, History: past, Watch: db.watch, Gaps: gaps}
 	f.kinds = map[string]kind{
 		ModeSequence: {
 			read.SequencePager{Reader: f.reader},
-			&publish.Sequence{Feed: c, History: past, Watch: db.watch, Gaps: gaps, BatchSize: cfg.BatchSize},
+			sequence,
 		},
 		ModeBlocking: {f.shards, ulidfeed.Blocking{Feed: name}},
 		ModeOutbox:   {ulidfeed.OutboxPager{Shards: f.shards, Outbox: outbox}, outbox},
@@ -57,6 +58,7 @@ func (db *DB) newFeed(name string) *Feed {
 
 	f.installed = install.New(c, f.recorder, outbox, f.publisher.SetProblems)
 	f.publisher.Keeper = f.installed
+	f.installed.Upgrader.PublishVisible = sequence.PublishVisible
 	f.inspector = &operate.Inspector{Feed: c, Install: f.installed, Reader: f.reader, ULIDs: f.shards,
 		Consumers: db.Admin().Consumers}
 	return f

@@ -86,6 +86,14 @@ type Installation interface {
 	// publisher has given, and returns whether that is a change. Cursors stay valid. With fence it makes a fence
 	// first, which refuses that publisher; without, stop it before. If TakeOver fails, call it again.
 	TakeOver(ctx context.Context, fence bool) (changed bool, err error)
+	// MayMovePositions returns why MovePositions would refuse the feed; nil if it would not.
+	MayMovePositions(ctx context.Context) error
+	// MovePositions turns capture "column" into capture "trigger", and returns whether that is a change. It moves the
+	// positions out of the rows into rowfeed's own table, in batches, and makes triggers. It writes nothing into rows.
+	// Cursors stay valid, and readers, writers and publishers continue. Writers may leave feed_sync_id alone once it
+	// has returned, and not earlier. If it fails, call it again. progress may be nil; it is called with the number of
+	// rows that this call has handled.
+	MovePositions(ctx context.Context, progress func(rows int64)) (changed bool, err error)
 	// SetRetention changes how long the entries of a feed with an outbox are kept. Publishers follow within a minute.
 	SetRetention(ctx context.Context, to feedtype.Retention) error
 	// Adoption returns what became of the cursors from before the feed was added.

@@ -11,7 +11,7 @@ import (
 
 func (f *Feed) keptColumns() []string {
 	switch {
-	case !f.InRows():
+	case !f.InRows() && !f.Moved:
 		return nil
 	case f.OwnShard != "":
 		return []string{PositionColumn}
@@ -89,6 +89,9 @@ func (f *Feed) FenceText() string {
 
 // MissingColumns returns the names of the columns that FeedUp has to add to the user's table.
 func (f *Feed) MissingColumns(t *Table) []string {
+	if !f.InRows() {
+		return nil
+	}
 	return slices.DeleteFunc(f.keptColumns(), func(name string) bool { return t.FindColumn(name) != nil })
 }
 

@@ -202,6 +202,11 @@ type Feed struct {
 	// Fence says that triggers of the source refuse a position that the feed's publisher does not give, with capture
 	// "column".
 	Fence bool
+	// Moved says that the feed had capture "column" before, and has capture "trigger" now. The source's column of
+	// positions, and of data shards, is not delivered.
+	Moved bool
+	// Moving says that the feed's table of positions does not have all positions yet. Those of other keys are in rows.
+	Moving bool
 	// Elsewhere is the row of a sequence that a publisher which is not rowfeed's advances, with capture "column". It is
 	// nil if rowfeed gives the positions.
 	Elsewhere *SequenceRow
@@ -325,3 +330,7 @@ const (
 // The feed's table of positions then has only the keys whose latest position is not in a row: keys that were
 // deleted, hidden or republished.
 func (f *Feed) InRows() bool { return f.Capture == feedtype.CaptureColumn }
+
+// ReadsRows tells whether rows hold positions that the feed's table of positions does not have. This is so if
+// publishers write positions into rows (InRows), and while positions are being moved out of them.
+func (f *Feed) ReadsRows() bool { return f.InRows() || f.Moving }

@@ -31,14 +31,14 @@ func (q PageQuery) page(s *Syntax, f *Feed, own Args) Built {
 	if q.Sorted {
 		args["order"] = with("in_order")
 	}
+	args["of_part"], args["row_of_part"] = SQL(""), SQL("")
+	if q.To > 0 && !f.ReadsBuckets() {
+		args["of_part"], args["row_of_part"] = with("of_part"), with("row_of_part")
+	}
 	switch {
-	case f.InRows():
-		args["of_part"], args["row_of_part"] = SQL(""), SQL("")
-		if q.To > 0 {
-			args["of_part"], args["row_of_part"] = with("of_part"), with("row_of_part")
-		}
+	case f.ReadsRows():
 		return with("page_of_rows")
-	case q.To == 0:
+	case q.To == 0 || !f.ReadsBuckets():
 		return with("page")
 	}
 	first, n, share := q.buckets(f)

@@ -34,7 +34,7 @@ func (f *Feed) Bucket(shard, div string) string {
 }
 
 // NoShard is the data shard of a key whose row holds none in [Feed].OwnShard, or has no row any more. It is outside of
-// every part. If rows hold their positions, the delete of such a key belongs to all parts: see [Feed.InPart].
+// every part. With [Feed.RowShards], the delete of such a key belongs to all parts: see [Feed.InPart].
 const NoShard = -1
 
 // shardOfRow returns an expression for the data shard that a row of the source holds in [Feed].OwnShard, or NoShard if
@@ -57,7 +57,7 @@ func (f *Feed) InPart(r PageRow, q PageQuery) bool {
 	switch {
 	case q.To == 0:
 		return true
-	case r.Shard == NoShard && f.InRows():
+	case r.Shard == NoShard && !f.ReadsBuckets():
 		return r.Hidden || r.Deleted && !r.Present
 	}
 	return r.Shard >= q.From && r.Shard < q.To
@@ -65,6 +65,14 @@ func (f *Feed) InPart(r PageRow, q PageQuery) bool {
 
 // KeyShards tells whether publishers compute data shards from keys, and write them.
 func (f *Feed) KeyShards() bool { return f.Sharded() && f.OwnShard == "" }
+
+// RowShards tells whether the data shard of a key is the one that its row holds in [Feed].OwnShard now. Otherwise a key
+// keeps the first one. Readers of several parts may then have the row, so its delete belongs to all parts. This is so
+// if rows hold their positions, or have held them.
+func (f *Feed) RowShards() bool { return f.OwnShard != "" && (f.InRows() || f.Moved) }
+
+// ReadsBuckets tells whether parts of the feed are read by bucket. Otherwise they are read in the order of positions.
+func (f *Feed) ReadsBuckets() bool { return !f.ReadsRows() && !f.RowShards() }
 
 // Sharded tells whether the feed has more than one data shard.
 func (f *Feed) Sharded() bool { return f.DataShards > 1 }
@@ -98,7 +106,7 @@ func (q PageQuery) buckets(f *Feed) (first, n, limit int) {
 // EndAtCut ends a page whose buckets were cut at the lowest position at which a bucket was
 // cut. Above it, rows of that bucket may be missing.
 func (p *PageRows) EndAtCut(f *Feed, q PageQuery) {
-	if q.To == 0 || f.InRows() {
+	if q.To == 0 || !f.ReadsBuckets() {
 		return
 	}
 	first, n, limit := q.buckets(f)

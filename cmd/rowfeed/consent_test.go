@@ -85,3 +85,52 @@ func TestUpgradeAndBumpSayWhoBeginsAgain(t *testing.T) {
 		s.ok("feed bump kv")
 	})
 }
+
+// TestUpgradeToTriggersSaysWhatItMakes (M28, M72): `feed upgrade --capture trigger` says beforehand what it makes on
+// the team's table, and asks on a terminal. --dry-run says the same, and changes nothing. A script is not asked.
+func TestUpgradeToTriggersSaysWhatItMakes(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		db.Exec(t, createServerKV)
+		s := newShell(t)
+		s.env["ROWFEED_DB"] = db.URL
+		s.ok("init")
+		s.ok("feed add kv --table kv --capture column")
+		db.Exec(t, "INSERT INTO kv (id, v) VALUES (1, 'jim')")
+		s.ok("publish --once")
+		before := s.ok("feed show kv --json")
+		question, _, errs := s.answers("n", "feed upgrade kv --capture trigger")
+		change, effect, found := strings.Cut(strings.TrimSuffix(question, " [y/N] "), "? ")
+		if !found || !strings.Contains(change, "make rowfeed's triggers on table") ||
+			!strings.Contains(change, "drop those of a fence") ||
+			!strings.Contains(effect, "your own columns, indexes and triggers stay") ||
+			!strings.Contains(effect, "move readers that select it by SQL first") ||
+			!strings.Contains(errs, "nothing was changed") {
+			t.Errorf("asked %q, printed %q", question, errs)
+		}
+		s.prints("feed upgrade kv --capture trigger --dry-run",
+			"kv: to do: "+strings.TrimPrefix(change, "kv: ")+". "+effect+"\nkv: nothing was changed\n")
+		if after := s.ok("feed show kv --json"); after != before {
+			t.Errorf("the feed was\n%s\nand is\n%s", before, after)
+		}
+		for _, line := range []string{"--capture column", "--capture trigger --fence",
+			"--capture trigger --published-here", "--capture trigger --data-shards 4"} {
+			if errs := s.fails(cli.ExitUsage, "feed upgrade kv "+line); !strings.Contains(errs, "--capture") {
+				t.Errorf("%s: %s", line, errs)
+			}
+		}
+		out := s.ok("feed upgrade kv --capture trigger")
+		if !strings.Contains(out, "triggers record its changes from now on") {
+			t.Errorf("printed %q", out)
+		}
+		db.Exec(t, "UPDATE kv SET v = 'bob' WHERE id = 1")
+		s.ok("publish --once")
+		if out := s.ok("fetch kv --after 1"); !strings.Contains(out, "bob") {
+			t.Errorf("fetched %q", out)
+		}
+		if out := s.ok("feed upgrade kv --capture trigger"); !strings.Contains(out, "already") {
+			t.Errorf("printed %q", out)
+		}
+		s.ok("feed add kv --table kv --capture trigger")
+	})
+}

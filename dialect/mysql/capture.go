@@ -208,7 +208,7 @@ func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		return append(steps, d.steps(f, "drop_outbox", "drop_places")...)
 	}
 	steps = append(steps, d.dropRowColumns(f, t)...)
-	if f.InRows() {
+	if f.InRows() || f.Moved {
 		steps = append(steps, d.steps(f, "drop_batch", "drop_closed")...)
 	}
 	return append(steps, d.steps(f, "drop_changes", "drop_positions")...)
@@ -219,7 +219,7 @@ func (d database) DeleteRow(f *dialect.Feed) []string {
 	b := dialect.NewBuilder(syntax)
 	key := dialect.SQL(dialect.KeyEquals(syntax, b, f))
 	all := []string{b.Fill(capture.For(syntax, f, "delete_row"), dialect.Args{"key": key})}
-	if f.Capture == feedtype.CaptureTrigger {
+	if f.Capture == feedtype.CaptureTrigger && !f.Moving {
 		return all // the trigger records the delete
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(f.Key)), ", ")
@@ -285,7 +285,7 @@ func (d database) rowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 
 // dropRowColumns drops only what rowfeed added.
 func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	if !f.InRows() || t == nil {
+	if !f.InRows() && !f.Moved || t == nil {
 		return nil
 	}
 	of := *f

@@ -91,7 +91,7 @@ WHEN c.seq <= :last THEN :less
 -- name: known
 -- A key gets a position if it has a row or a position. If rows hold their positions, no query can tell whether a key
 -- without a row was ever shown, and it always gets a tombstone.
-{{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR EXISTS (SELECT 1 FROM {{positions}} old FORCE INDEX (PRIMARY)
+{{if .ReadsRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR EXISTS (SELECT 1 FROM {{positions}} old FORCE INDEX (PRIMARY)
   WHERE {{same_key "old" "c"}}){{end}}
 
 -- name: unless_hidden
@@ -108,11 +108,12 @@ ON DUPLICATE KEY UPDATE
 
 -- name: shard_changes
 -- A key keeps its first data shard, also if its row holds another one later. A key without a data shard gets the first
--- one that its row holds. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
-{{if .InRows}}{{positions}}.hidden = 0{{else}}{{positions}}.shard < 0{{end}}
+-- one that its row holds. If rows hold positions, or have held them, the row's column is the shard, and a hidden key
+-- keeps its entry.
+{{if .RowShards}}{{positions}}.hidden = 0{{else}}{{positions}}.shard < 0{{end}}
 
 -- name: shard_changes_by_kind
-{{if .InRows}}({{positions}}.hidden = 0 OR j.kind <> 0){{else}}{{positions}}.shard < 0{{end}}
+{{if .RowShards}}({{positions}}.hidden = 0 OR j.kind <> 0){{else}}{{positions}}.shard < 0{{end}}
 
 -- name: own_shard_of_key
 {{own_shard "t"}}

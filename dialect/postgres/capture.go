@@ -42,7 +42,11 @@ func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, err
 	if f.Capture != feedtype.CaptureTrigger {
 		return steps, nil
 	}
-	return append(steps, d.triggers(f, t)...), nil
+	steps = append(steps, d.triggers(f, t)...)
+	if f.Moved {
+		steps = append(steps, d.steps(f, "drop_fence")...)
+	}
+	return steps, nil
 }
 
 // step returns a statement of capture.sql with these texts as its arguments.
@@ -182,7 +186,7 @@ func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 		return d.steps(f, "drop_trigger", "drop_outbox", "drop_places")
 	}
 	var steps []dialect.Step
-	if f.Fenced() {
+	if f.Fenced() || f.Moved {
 		steps = d.steps(f, "drop_fence") // its triggers name a column
 	}
 	return append(append(steps, d.dropRowColumns(f, t)...),
@@ -234,7 +238,7 @@ func (d database) index(t *dialect.Table, name string) dialect.Args {
 
 // dropRowColumns drops only the columns that rowfeed added.
 func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.Step {
-	if !f.InRows() || t == nil {
+	if !f.InRows() && !f.Moved || t == nil {
 		return nil
 	}
 	position, waiting := rowIndexes(f)
@@ -252,7 +256,7 @@ func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) []dialect.St
 func (d database) DeleteRow(f *dialect.Feed) []string {
 	b := dialect.NewBuilder(syntax)
 	name := "delete_row_and_record"
-	if f.Capture == feedtype.CaptureTrigger {
+	if f.Capture == feedtype.CaptureTrigger && !f.Moving {
 		name = "delete_row"
 	}
 	return []string{b.Fill(capture.For(syntax, f, name),

@@ -150,11 +150,12 @@ ON CONFLICT ({{key}}) DO UPDATE SET
 
 -- name: shard_changes
 -- A key keeps its first data shard, also if its row holds another one later. A key without a data shard gets the first
--- one that its row holds. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
-{{if .InRows}}p.hidden = 0{{else}}p.shard < 0{{end}}
+-- one that its row holds. If rows hold positions, or have held them, the row's column is the shard, and a hidden key
+-- keeps its entry.
+{{if .RowShards}}p.hidden = 0{{else}}p.shard < 0{{end}}
 
 -- name: shard_changes_by_kind
-{{if .InRows}}p.feed_sync_id <> excluded.feed_sync_id{{else}}p.shard < 0{{end}}
+{{if .RowShards}}p.feed_sync_id <> excluded.feed_sync_id{{else}}p.shard < 0{{end}}
 
 -- name: last_of_key
 -- If two different texts can be one key (citext, ICU collations, numeric), the last one counts: one statement cannot
@@ -178,7 +179,7 @@ CAST(CAST(:numbers AS text) AS bigint[])
 -- A key gets a position if it has a row or a position. If rows hold their positions, no query can tell whether a key
 -- without a row was ever shown, and it always gets a tombstone. Without OFFSET, the planner may read all positions into
 -- a hash table if the statistics say that there are few.
-{{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR EXISTS (SELECT 1 FROM {{positions}} old
+{{if .ReadsRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR EXISTS (SELECT 1 FROM {{positions}} old
   WHERE {{same_key "old" "c"}} OFFSET 0){{end}}
 
 -- name: assign_positions_by_kind
@@ -193,7 +194,7 @@ SELECT {{template "last_of_key" .}}{{key "c"}},
 FROM {{template "assigned" .}}
 LEFT JOIN LATERAL (SELECT {{one_of_key "old"}}, old.feed_sync_id, old.hidden, old.published_at FROM {{positions}} old
   WHERE {{same_key "old" "c"}} OFFSET 0) old ON true
-WHERE {{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR {{one_of_key "old"}} IS NOT NULL{{end}}
+WHERE {{if .ReadsRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR {{one_of_key "old"}} IS NOT NULL{{end}}
 {{template "order_of_keys" .}}
 ON CONFLICT ({{key}}) DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
   deleted = excluded.deleted, hidden = excluded.hidden

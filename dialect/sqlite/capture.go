@@ -102,7 +102,7 @@ func (d database) rowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect
 
 // dropRowColumns drops only the columns that rowfeed added.
 func (d database) dropRowColumns(f *dialect.Feed, t *dialect.Table) (steps []dialect.Step) {
-	if !f.InRows() || t == nil {
+	if !f.InRows() && !f.Moved || t == nil {
 		return nil
 	}
 	position, waiting := rowIndexes(f)
@@ -122,7 +122,7 @@ func (database) DeleteRow(f *dialect.Feed) []string {
 	b := dialect.NewBuilder(syntax)
 	key := dialect.SQL(dialect.KeyEquals(syntax, b, f))
 	all := []string{b.Fill(capture.For(syntax, f, "delete_row"), dialect.Args{"key": key})}
-	if f.Capture == feedtype.CaptureTrigger {
+	if f.Capture == feedtype.CaptureTrigger && !f.Moving {
 		return all // the trigger records the delete
 	}
 	marks := strings.TrimSuffix(strings.Repeat("?, ", len(f.Key)), ", ")
@@ -212,7 +212,7 @@ func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	for _, name := range triggerNames(f) {
 		steps = append(steps, capture.Step(syntax, f, "drop_trigger", d.quoted("name", name)))
 	}
-	if f.Fenced() {
+	if f.Fenced() || f.Moved {
 		steps = append(steps, d.steps(f, "drop_fence")...)
 	}
 	steps = append(steps, d.dropRowColumns(f, t)...) // no column that a trigger names can be dropped

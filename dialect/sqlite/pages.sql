@@ -8,8 +8,8 @@
 -- source. So the cost of a page does not depend on the size of the table.
 {{template "begin_page" .}}
 LEFT JOIN (SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
-  FROM {{positions}}
-  WHERE feed_sync_id > :after AND feed_sync_id <= {{template "head" .}}
+  FROM {{positions}}{{if .RowShards}} o{{end}}
+  WHERE feed_sync_id > :after AND feed_sync_id <= {{template "head" .}}{{if .RowShards}} :of_part{{end}}
     AND {{template "not_old_tombstone"}}
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 {{template "end_page" .}}
@@ -34,7 +34,7 @@ SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
 
 -- name: page_of_rows
 -- The position of a key is in its row, unless the key is hidden or was republished since. Both tables are read in the
--- order of their own index, and cut.
+-- order of their own index, and cut. While positions are moved out of rows, both can have a key at the same position.
 {{template "begin_page" .}}
 LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, deleted, hidden, published_at
   FROM {{positions}}{{if .OwnShard}} o{{end}}
@@ -46,7 +46,7 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT {{key}}, feed_sync_id, shard, de
   FROM {{source}} r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= {{template "head" .}} :row_of_part
     AND NOT EXISTS (SELECT 1 FROM {{positions}} h
-      WHERE {{row_of "r" "h"}} AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE {{row_of "r" "h"}} AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 {{template "end_page" .}}
@@ -64,7 +64,8 @@ AND {{shard_of_row "r"}} >= :from AND {{shard_of_row "r"}} < :to
 -- name: begin_page
 -- The text of a key is that of the table of positions: the row may spell it in another way. Key columns are never
 -- NULL, so NULL means that the join has found no row.
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  {{if .ReadsRows}}CASE WHEN {{template "still_in_rows" .}} THEN :signature ELSE '' END{{else}}:signature{{end}},
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN {{one_of_row "t"}} IS NULL THEN 0 ELSE 1 END, {{values "p" "t"}}
 FROM {{table "feeds"}} f
@@ -92,6 +93,11 @@ NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
 -- name: signature
 -- The text of the table's definition, which SQLite keeps.
 COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = {{literal .Source.Name}}), '')
+
+-- name: still_in_rows
+-- Otherwise the caller has to read the feed's record again: positions were moved out of the rows since, where other
+-- programs may write any number now.
+{{if .Moving}}f.state = {{literal "moving"}}{{else}}f.capture = {{literal "column"}}{{end}}
 
 -- name: signature_if_served
 -- What the caller knows of the feed may be older, or come from another server, in the same generation.

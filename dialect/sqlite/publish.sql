@@ -70,7 +70,7 @@ SELECT {{key "c"}}, CASE WHEN old.hidden = 1 AND j.kind = 0 THEN old.feed_sync_i
 FROM {{template "assigned_with_kinds" .}}
 LEFT JOIN {{source}} t ON {{row_of "t" "c"}}
 LEFT JOIN {{positions}} old ON {{same_key "old" "c"}}
-WHERE {{if .InRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR {{one_of_key "old"}} IS NOT NULL{{end}}
+WHERE {{if .ReadsRows}}1 = 1{{else}}{{one_of_row "t"}} IS NOT NULL OR {{one_of_key "old"}} IS NOT NULL{{end}}
 {{template "order_of_changes" .}}
 ON CONFLICT ({{key}}) DO UPDATE SET feed_sync_id = excluded.feed_sync_id, published_at = excluded.published_at,
   deleted = excluded.deleted, hidden = excluded.hidden
@@ -106,7 +106,7 @@ EXISTS (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "c"}})
 -- If rows hold their positions, no query can tell whether a key without a row was ever shown. It always gets a
 -- tombstone.
 {{one_of_row "t"}} IS NULL
-{{- if not .InRows}} AND EXISTS (SELECT 1 FROM {{positions}} old WHERE {{same_key "old" "c"}}){{end}}
+{{- if not .ReadsRows}} AND EXISTS (SELECT 1 FROM {{positions}} old WHERE {{same_key "old" "c"}}){{end}}
 
 -- name: upsert
 -- A hidden key keeps its position and stays hidden, as the conflicting row tells. The target is the key alone, so a
@@ -122,11 +122,12 @@ ON CONFLICT ({{key}}) DO UPDATE SET
 
 -- name: shard_changes
 -- A key keeps its first data shard, also if its row holds another one later. A key without a data shard gets the first
--- one that its row holds. If rows hold positions, the row's column is the shard, and a hidden key keeps its entry.
-{{if .InRows}}p.hidden = 0{{else}}p.shard < 0{{end}}
+-- one that its row holds. If rows hold positions, or have held them, the row's column is the shard, and a hidden key
+-- keeps its entry.
+{{if .RowShards}}p.hidden = 0{{else}}p.shard < 0{{end}}
 
 -- name: shard_changes_by_kind
-{{if .InRows}}p.feed_sync_id <> excluded.feed_sync_id{{else}}p.shard < 0{{end}}
+{{if .RowShards}}p.feed_sync_id <> excluded.feed_sync_id{{else}}p.shard < 0{{end}}
 
 -- name: order_of_changes
 -- If one key has two texts, the later change counts, and the key keeps its text.

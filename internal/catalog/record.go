@@ -25,6 +25,7 @@ const (
 	StateDropping = "dropping" // tables and triggers are being removed
 	StateFilling  = "filling"  // the table's rows are being recorded as changes
 	StateSharding = "sharding" // keys are being assigned to data shards
+	StateMoving   = "moving"   // positions are being moved from rows into the table of positions
 	StateActive   = dialect.StateActive
 	// StateElsewhere is the state of an active feed with PublishedElsewhere.
 	StateElsewhere = dialect.StateElsewhere
@@ -52,6 +53,7 @@ type FeedRecord struct {
 	AcceptUntriggered  bool
 	AcceptTriggers     bool
 	Fence              bool     // triggers refuse positions that the publisher does not give
+	Moved              bool     // it had capture column, and positions are moved or being moved out of the rows
 	PublishedElsewhere bool     // a publisher that is not rowfeed's gives positions, from AdoptSequence
 	Adopt              bool     // the feed adopted positions that the table had
 	AdoptSequence      string   // the sequence whose value the feed continues
@@ -87,6 +89,7 @@ type recordOptions struct {
 
 	AcceptTriggers     bool     `json:"accept_triggers,omitempty"`
 	Fence              bool     `json:"fence,omitempty"`
+	Moved              bool     `json:"moved,omitempty"`
 	PublishedElsewhere bool     `json:"published_elsewhere,omitempty"`
 	Adopt              bool     `json:"adopt,omitempty"`
 	AdoptSequence      string   `json:"adopt_sequence,omitempty"`
@@ -172,7 +175,7 @@ func Load(ctx context.Context, s *store.Store, q dialect.Querier, name string) (
 func (r *FeedRecord) options() recordOptions {
 	return recordOptions{
 		AcceptUntriggered: r.AcceptUntriggered, PrimaryKey: r.PrimaryKey, AcceptTriggers: r.AcceptTriggers,
-		Fence: r.Fence, PublishedElsewhere: r.PublishedElsewhere, FormerValue: r.FormerValue,
+		Fence: r.Fence, Moved: r.Moved, PublishedElsewhere: r.PublishedElsewhere, FormerValue: r.FormerValue,
 		Adopt: r.Adopt, AdoptSequence: r.AdoptSequence, AdoptCursors: r.AdoptCursors, Added: r.Added,
 		ULIDs: r.ULIDs, Grants: r.Grants, Regrant: r.Regrant,
 		RetainSeconds: int64(r.Retain.Age / time.Second), RetainCount: r.Retain.Count,
@@ -188,7 +191,7 @@ func (r *FeedRecord) OptionsText() string {
 
 func (r *FeedRecord) setOptions(o recordOptions) {
 	r.AcceptUntriggered, r.PrimaryKey, r.AcceptTriggers = o.AcceptUntriggered, o.PrimaryKey, o.AcceptTriggers
-	r.Fence, r.PublishedElsewhere, r.FormerValue = o.Fence, o.PublishedElsewhere, o.FormerValue
+	r.Fence, r.Moved, r.PublishedElsewhere, r.FormerValue = o.Fence, o.Moved, o.PublishedElsewhere, o.FormerValue
 	r.Adopt, r.AdoptSequence, r.AdoptCursors, r.Added = o.Adopt, o.AdoptSequence, o.AdoptCursors, o.Added
 	r.ULIDs, r.Grants, r.Regrant = o.ULIDs, o.Grants, o.Regrant
 	r.Retain = feedtype.Retention{Age: time.Duration(o.RetainSeconds) * time.Second, Count: o.RetainCount}
@@ -213,7 +216,8 @@ func (r *FeedRecord) Feed(n dialect.Names) *dialect.Feed {
 		return r.known
 	}
 	f := &dialect.Feed{Name: r.Name, Names: n, Source: r.Source, Key: r.Key, Capture: r.Capture, Primary: r.PrimaryKey,
-		Added: r.Added, Fence: r.Fence, DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
+		Added: r.Added, Fence: r.Fence, Moved: r.Moved, Moving: r.State == StateMoving,
+		DataShards: r.DataShards, ULIDs: r.ULIDs, Outbox: r.Outbox()}
 	if r.PublishedElsewhere {
 		if table, name, err := SequenceRow(r.Name, r.AdoptSequence); err == nil {
 			f.Elsewhere = &dialect.SequenceRow{Table: table, Name: name}

@@ -293,8 +293,8 @@ func (c *creation) refuseSharedPositions(ctx context.Context) error {
 		return err
 	}
 	i := slices.IndexFunc(all, func(other *catalog.FeedRecord) bool {
-		return other.Name != r.Name && other.State != catalog.StateDropped && other.Capture == r.Capture &&
-			other.Source == r.Source
+		return other.Name != r.Name && other.State != catalog.StateDropped && other.Source == r.Source &&
+			(other.Capture == r.Capture || other.Moved && r.Capture == feedtype.CaptureColumn)
 	})
 	if i < 0 {
 		return nil

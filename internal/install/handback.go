@@ -13,6 +13,10 @@ import (
 // refuseHandBack refuses to hand back a feed that has taken nothing over.
 func refuseHandBack(r *catalog.FeedRecord) error {
 	switch {
+	case r.Moved:
+		return feedError(feedtype.Refused, r.Name, "drop it without --hand-back",
+			"its positions were moved out of your table by --capture trigger, so your former publisher cannot go on "+
+				"from them")
 	case !r.LeavesPositions():
 		return feedError(feedtype.Refused, r.Name, "drop it without --hand-back",
 			"its positions are not in a column of your table, so there is nothing to hand back")

@@ -14,7 +14,7 @@ SELECT count(*) FROM (SELECT 1 AS one FROM {{source}} t WHERE NOT ({{with has_ke
 SELECT count(*) FROM {{table "sequences"}} WHERE name = :feed
 
 -- name: raise_sequence
-UPDATE {{table "sequences"}} SET value = :value, version = version + 1 WHERE name = :feed AND value < :value
+UPDATE {{table "sequences"}} SET value = :value, version = version + 1, updated_at = {{now}} WHERE name = :feed AND value < :value
 
 -- name: sequence_value
 SELECT value FROM {{table "sequences"}} WHERE name = :feed
@@ -83,6 +83,40 @@ WHERE name = {{feed}}
 -- publishers and pages that were made for the former number notice it by data_shards
 UPDATE {{table "feeds"}} SET state = :sharding, fill_after = NULL, data_shards = :data_shards
 WHERE name = :feed AND state = :active AND generation = :generation
+
+-- name: begin_moving
+-- publishers that write positions into rows notice it by the capture
+UPDATE {{table "feeds"}} SET state = :moving, capture = :trigger, fill_after = NULL, options = :options
+WHERE name = :feed AND generation = :generation AND state = :active AND capture = :column
+
+-- name: moved_shard
+-- A publisher has written it, unless the table's owner does.
+{{if .OwnShard}}{{own_shard "t"}}{{else -}}
+CASE WHEN t.shard >= 0 AND t.shard < {{.DataShards}} THEN t.shard ELSE 0 END{{end}}
+
+-- name: move_positions
+-- The positions of rows, as far as the table of positions has none of their keys. A position that another program has
+-- given may be above the sequence, or that of more than one key: record_unmoved records such rows. Nothing tells when
+-- the row was published. It gets the earliest time that is certainly not before: that of the next higher position, or
+-- that of the sequence. With an earlier time, a reader that starts at a time would miss the row.
+INSERT INTO {{positions}} ({{key}}, feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT {{row "t"}}, t.feed_sync_id, :shard, :bucket, 0, 0, COALESCE((SELECT b.published_at FROM {{positions}} b
+    WHERE b.feed_sync_id > t.feed_sync_id ORDER BY b.feed_sync_id {{limit "1"}}),
+  :published)
+FROM {{source}} t
+WHERE :which AND t.feed_sync_id >= 1 AND t.feed_sync_id <= :since
+  AND NOT EXISTS (SELECT 1 FROM {{positions}} h WHERE {{row_of "t" "h"}})
+  AND NOT EXISTS (SELECT 1 FROM {{positions}} h WHERE h.feed_sync_id = t.feed_sync_id)
+  AND (SELECT count(*) FROM {{source}} o WHERE o.feed_sync_id = t.feed_sync_id) = 1
+
+-- name: record_unmoved
+-- The rows that the table of positions does not show as they are: those that wait, and those of another program. A key
+-- with a position above :since was published after the triggers were made. The limit is as in package publish.
+INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
+FROM (SELECT {{numbered_row "t"}} FROM {{source}} t
+  WHERE :which AND NOT EXISTS (SELECT 1 FROM {{positions}} h WHERE {{row_of "t" "h"}} AND (h.feed_sync_id > :since
+    OR h.deleted = 0 AND t.feed_sync_id IS NOT NULL AND (h.hidden = 1 OR h.feed_sync_id >= t.feed_sync_id)))
+  ORDER BY {{ordered "t"}} {{limit ":all"}}) x
 
 -- name: begin_filling
 UPDATE {{table "feeds"}} SET state = :filling, fill_after = NULL, options = :options

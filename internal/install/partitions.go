@@ -72,7 +72,7 @@ func uncaptured(p dialect.NewPartition) string {
 func (f *Partitions) newPartitions(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (
 	[]dialect.NewPartition, error,
 ) {
-	if f.Store.Dialect.Partitions == nil || r.Capture != feedtype.CaptureTrigger {
+	if f.Store.Dialect.Partitions == nil || r.Capture != feedtype.CaptureTrigger || r.State == catalog.StateMoving {
 		return nil, nil
 	}
 	table, err := catalog.DescribeSource(ctx, f.Store, q, r)

@@ -74,6 +74,8 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 		case r.State == catalog.StateElsewhere:
 			return conflict("run `rowfeed feed upgrade "+f.Name+" --published-here` first; parts of the feed can "+
 				"be read without data shards", "another publisher gives its positions, and would not give shards")
+		case r.State == catalog.StateMoving:
+			return false, RefuseMoving(r, "change data shards")
 		case r.State != catalog.StateActive:
 			return conflict("run `rowfeed feed add "+f.Name+"` again with the same options, which completes the feed",
 				"the feed is not complete: its state is %s", r.State)
@@ -308,7 +310,7 @@ func Misplaced(r *catalog.FeedRecord, keys []dialect.PlaceKey, rows bool) ([]dia
 	var wrong []dialect.Sharded
 	shardOf, feed := r.Sharder(), r.Feed(dialect.Names{})
 	for _, k := range keys {
-		if k.Position == nil || feed.OwnShard != "" && feed.InRows() {
+		if k.Position == nil || feed.RowShards() {
 			continue
 		}
 		shard, err := shardOf(k.Key)
@@ -376,19 +378,16 @@ func unchanged(s *store.Store, r *catalog.FeedRecord, state string) dialect.Buil
 // saveMark saves how far the walk has come; nil leaves the mark as it is. If the record has changed since it was read,
 // this batch was made for another number of shards, and the error is ErrRecordChanged.
 func (f *Resharding) saveMark(ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, mark []any) error {
-	if err := f.refuseChanged(ctx, tx, r); err != nil || mark == nil {
-		return err
+	if mark == nil {
+		return refuseChanged(ctx, tx, f.Store, r, catalog.StateSharding)
 	}
-	_, err := f.Store.Exec(ctx, tx, statements, "save_mark", dialect.Args{"to": dialect.EncodeKey(mark),
-		"unchanged": unchanged(f.Store, r, catalog.StateSharding)})
-	return err
+	return saveMark(ctx, tx, f.Store, r, catalog.StateSharding, mark)
 }
 
-// refuseChanged returns ErrRecordChanged if the record has changed since it was read.
-func (f *Resharding) refuseChanged(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
+// refuseChanged returns ErrRecordChanged if the record has changed since it was read in this state.
+func refuseChanged(ctx context.Context, q dialect.Querier, s *store.Store, r *catalog.FeedRecord, state string) error {
 	var n int64
-	err := f.Store.One(ctx, q, statements, "count_unchanged",
-		dialect.Args{"unchanged": unchanged(f.Store, r, catalog.StateSharding)}, &n)
+	err := s.One(ctx, q, statements, "count_unchanged", dialect.Args{"unchanged": unchanged(s, r, state)}, &n)
 	if err == nil && n != 1 {
 		err = ErrRecordChanged
 	}
@@ -399,7 +398,7 @@ func (f *Resharding) refuseChanged(ctx context.Context, q dialect.Querier, r *ca
 // since it was read. The caller reloads the record. Making the index at once is cheaper than moving each key in it.
 func (f *Resharding) endSharding(ctx context.Context, r *catalog.FeedRecord) error {
 	err := f.Store.WithSchemaLock(ctx, "shard "+f.Name, func(q dialect.Querier) error {
-		if err := f.refuseChanged(ctx, q, r); err != nil {
+		if err := refuseChanged(ctx, q, f.Store, r, catalog.StateSharding); err != nil {
 			return err
 		}
 		steps, err := f.Store.Dialect.BucketIndex(ctx, q, r.Feed(f.Store.Names))

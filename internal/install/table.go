@@ -34,5 +34,6 @@ func attachedOf(table *dialect.Table) []string {
 // hasPartitions tells whether the feed follows partitions.
 func hasPartitions(r *catalog.FeedRecord, table *dialect.Table) bool {
 	return r.Capture == feedtype.CaptureTrigger && r.State != catalog.StateCreating &&
+		r.State != catalog.StateMoving &&
 		(r.Partitions != nil || table != nil && len(table.Partitions) > 0)
 }

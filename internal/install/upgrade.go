@@ -19,6 +19,8 @@ type Upgrader struct {
 	DB         *Database
 	Verifier   *Verifier
 	Partitions *Partitions
+	// PublishVisible publishes the changes that are visible now.
+	PublishVisible func(context.Context) error
 	// SetProblems reports problems to this process's publisher of the feed.
 	SetProblems func([]string)
 }

@@ -59,6 +59,9 @@ func (f *Checker) Check(ctx context.Context) ([]admin.Finding, error) {
 	if err := f.Reload(ctx); err != nil {
 		return nil, err
 	}
+	if err := install.RefuseMoving(f.Record.Load(), "check"); err != nil {
+		return nil, err
+	}
 	findings := []admin.Finding{}
 	for _, check := range []func(context.Context) ([]string, error){
 		f.Install.Verifier.Verify, f.foreignTriggers, f.Install.Partitions.VerifyPartitions, f.inexactKeys,

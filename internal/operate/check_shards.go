@@ -61,8 +61,9 @@ func (p *keyBatch) read(ctx context.Context, tx dialect.Querier, db *store.Store
 	if p.r.Capture == feedtype.CaptureColumn && !p.rows {
 		return err // entries of such rows are replaced by the rows, with the shards that they hold
 	}
+	kept := !p.r.Feed(db.Names).RowShards()
 	for _, k := range p.keys {
-		if k.Own != nil && k.Position != nil && (*k.Own < 0 || *k.Shard >= 0 && *k.Own != *k.Shard) {
+		if k.Own != nil && k.Position != nil && (*k.Own < 0 || kept && *k.Shard >= 0 && *k.Own != *k.Shard) {
 			p.moved = append(p.moved, k)
 		}
 	}

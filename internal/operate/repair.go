@@ -7,6 +7,7 @@ import (
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/install"
 )
 
 // resetRows clears impossible positions in rows of the source, so that they are published again, and returns how many.
@@ -29,6 +30,9 @@ func (f *Checker) Repair(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	kind, err := kindOf(f.Record.Load())
+	if err == nil {
+		err = install.RefuseMoving(f.Record.Load(), "repair")
+	}
 	if err != nil {
 		return 0, err
 	}

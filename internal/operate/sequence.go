@@ -93,7 +93,7 @@ func (f *Inspector) behindPosition(ctx context.Context, s *admin.ConsumerStatus)
 	}
 	behind, age := head-at.Position.Number(), 0.0
 	s.Behind = &behind
-	if behind > 0 && f.Record.Load().Capture == feedtype.CaptureColumn {
+	if behind > 0 && f.DialectFeed().ReadsRows() {
 		return nil
 	}
 	if behind > 0 {

@@ -97,6 +97,9 @@ func (f *Inspector) Status(ctx context.Context) (*admin.Status, error) {
 		problems = append(problems, nulls+"; "+giveKeys)
 	}
 	s.Problems = append(s.Problems, problems...)
+	if r.State == catalog.StateMoving {
+		s.Problems = append(s.Problems, "its positions are being moved out of the rows: "+install.FinishMoving(f.Name))
+	}
 	if r.State == catalog.StateSharding {
 		s.Problems = append(s.Problems, "parts of the feed are not served: "+
 			catalog.FinishSharding(f.Name, r.DataShards))

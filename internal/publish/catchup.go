@@ -9,10 +9,27 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// CatchUp runs passes until the changes that are visible now are published. It ends however fast others write: passes
-// take changes in the order of their numbers, and new changes have higher numbers than newest. A transaction that is
-// open now may still commit lower numbers. CatchUp publishes them along with the others, and does not wait for them.
+// CatchUp is PublishVisible. It refuses to while positions are being moved out of rows: rows may wait whose change is
+// not recorded yet.
 func (f *Sequence) CatchUp(ctx context.Context, _ int) error {
+	err := f.PublishVisible(ctx)
+	if err == nil && f.DialectFeed().Moving {
+		err = f.Reload(ctx) // the record in memory may be old
+	}
+	if err == nil && f.DialectFeed().Moving {
+		err = &feedtype.Error{Code: feedtype.NotConsistent, Object: feedtype.FeedObject(f.Name),
+			Cause: "its positions are being moved out of the rows",
+			Next: "try again after `rowfeed feed upgrade " + f.Name + " --capture trigger`; if that was interrupted, " +
+				"run it again"}
+	}
+	return err
+}
+
+// PublishVisible runs passes until the changes that are visible now are published. It ends however fast others write:
+// passes take changes in the order of their numbers, and new changes have higher numbers than newest. A transaction
+// that is open now may still commit lower numbers. PublishVisible publishes them along with the others, and does not
+// wait for them.
+func (f *Sequence) PublishVisible(ctx context.Context) error {
 	newest, err := f.endSeq(ctx, "highest_change")
 	if err != nil {
 		return err

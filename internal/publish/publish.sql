@@ -72,11 +72,13 @@ SELECT value FROM {{table "sequences"}} WHERE name = :feed :unlocked
 -- name: advance
 -- It changes no row if the version is another: an in-house publisher that does not lock the row has advanced the
 -- sequence. It also changes none if the generation is another: the feed was dropped and another one was added under its
--- name. With another number of data shards, the transaction has assigned shards of the former number.
+-- name. With another number of data shards, the transaction has assigned shards of the former number. And rows get no
+-- positions any more once these are being moved out of them.
 UPDATE {{table "sequences"}} SET value = :head, term = :term, version = version + 1, updated_at = :now
 WHERE name = :feed AND version = :version
   AND EXISTS (SELECT 1 FROM {{table "feeds"}}
-    WHERE name = :feed AND generation = :generation AND data_shards = :data_shards)
+    WHERE name = :feed AND generation = :generation AND data_shards = :data_shards
+      {{- if .InRows}} AND capture = {{literal "column"}}{{end}})
 
 -- name: published_here
 -- Answers a row unless a publisher that is not rowfeed's gives the feed's positions.

@@ -91,7 +91,7 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 			e, seqs, term, err = f.publishBatch(ctx, tx, &scan, limit)
 			return err
 		})
-		if attempt == 1 && f.isFencedNow(ctx, err) {
+		if attempt == 1 && f.isOtherwiseNow(ctx, err) {
 			continue
 		}
 		if !errors.Is(err, errStale) || attempt == store.MaxAttempts {
@@ -123,14 +123,14 @@ func (f *Sequence) Pass(ctx context.Context, limit int, full bool) (feedtype.Pub
 	return e, nil
 }
 
-// isFencedNow tells whether a pass has failed since its feed got a fence, which this process did not know of. It then
-// has the record that says so.
-func (f *Sequence) isFencedNow(ctx context.Context, err error) bool {
+// isOtherwiseNow tells whether a pass that writes into rows has failed since its feed got a fence, or another capture,
+// which this process did not know of. It then has the record that says so.
+func (f *Sequence) isOtherwiseNow(ctx context.Context, err error) bool {
 	before := f.DialectFeed()
 	if err == nil || errors.Is(err, store.ErrNothing) || !before.InRows() || before.Fenced() {
 		return false
 	}
-	return f.Reload(ctx) == nil && f.DialectFeed().Fenced()
+	return f.Reload(ctx) == nil && (f.DialectFeed().Fenced() || !f.DialectFeed().InRows())
 }
 
 // publishBatch is the publishing transaction. DESIGN.md gives the reasons for the order of its steps. If the database
@@ -267,7 +267,9 @@ func checkPublished(feed *dialect.Feed, all dialect.BatchResult) error {
 func (f *Sequence) advance(
 	ctx context.Context, tx dialect.Querier, r *catalog.FeedRecord, seq dialect.Sequence, head int64,
 ) error {
-	n, err := f.Store.Exec(ctx, tx, statements, "advance", dialect.Args{"head": head, "term": int64(seq.Term),
+	s := f.Store.Dialect.Syntax
+	n, err := dialect.Exec(ctx, tx, s, statements.For(s, r.Feed(f.Store.Names), "advance"), dialect.Args{
+		"head": head, "term": int64(seq.Term),
 		"now": max(seq.Now, seq.UpdatedAt), "feed": f.Name, "version": seq.Version, "generation": r.Generation,
 		"data_shards": max(r.DataShards, 1)})
 	if err == nil && n != 1 {

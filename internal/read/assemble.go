@@ -18,7 +18,7 @@ func assemble(l *catalog.Layout, rows *dialect.PageRows, terms *history.Terms) (
 	for i, r := range rows.Rows {
 		e := feedtype.Entry{Position: positions.of(rows.Rows, i), Shard: r.Shard, Generation: rows.Generation,
 			Stamp: r.PublishedAt}
-		if l.Feed.InRows() && !l.Feed.Sharded() {
+		if l.Feed.ReadsRows() && !l.Feed.Sharded() {
 			e.Shard = 0 // the table may have a column "shard" of its own
 		}
 		if e.Stamp == 0 && terms != nil {

@@ -221,7 +221,7 @@ func (f *Reader) rowsFor(asked pageKey) int {
 func (f *Reader) judge(ctx context.Context, at feedtype.CursorState, l *catalog.Layout, rows *dialect.PageRows) (
 	valid feedtype.CursorState, terms *history.Terms, err error,
 ) {
-	if valid, err = f.validateCursor(ctx, at, rows); err != nil || !l.Feed.InRows() || rows.Term == 0 {
+	if valid, err = f.validateCursor(ctx, at, rows); err != nil || !l.Feed.ReadsRows() || rows.Term == 0 {
 		return valid, nil, err
 	}
 	terms, err = f.History.Terms(ctx, history.State{Head: rows.Given.Number(), Term: rows.Term})

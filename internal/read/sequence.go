@@ -66,7 +66,7 @@ func partOf(l *catalog.Layout, s feedtype.Shards) (feedtype.CursorPart, error) {
 // exactKeys refuses parts of a feed whose rows hold their positions if equal keys can have different texts. The text
 // of the key's row may change, and would take the key into another part.
 func exactKeys(l *catalog.Layout) error {
-	if !l.Feed.InRows() {
+	if !l.Feed.ReadsRows() {
 		return nil
 	}
 	for _, c := range l.Feed.Key {
@@ -111,7 +111,12 @@ func (SequencePager) Accepts(p feedtype.Position) bool { return !p.IsULID() }
 // published_at never decreases from one position to a higher one. The state is valid for every part.
 func (p SequencePager) At(ctx context.Context, t time.Time, _ feedtype.Shards) (feedtype.CursorState, error) {
 	f := p.Reader
-	if f.Record.Load().Capture == feedtype.CaptureColumn {
+	if f.DialectFeed().ReadsRows() { // the record in memory may be old
+		if err := f.Reload(ctx); err != nil {
+			return feedtype.CursorState{}, err
+		}
+	}
+	if f.DialectFeed().ReadsRows() {
 		return feedtype.CursorState{}, &feedtype.Error{
 			Code:   feedtype.InvalidRequest,
 			Param:  "after",

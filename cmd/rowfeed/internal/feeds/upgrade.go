@@ -17,6 +17,7 @@ type feedUpgradeOptions struct {
 	shardColumn string
 	fence       bool
 	takeOver    bool
+	capture     string
 	retain      cli.Retention
 	consent     cli.Consent
 	given       func(flag string) bool
@@ -55,11 +56,25 @@ on in which rowfeed takes over. If the command is interrupted, run it again.
 --fence adds triggers that refuse every feed_sync_id which rowfeed's publisher does not
 give, to a feed with capture column. See "feed add".
 
+--capture trigger turns a feed with capture column into one with capture trigger, so that
+writers need not set feed_sync_id to NULL any more. Cursors stay valid, also those of
+parts. It makes rowfeed's triggers on the table, drops those of a fence, and moves the
+positions into rowfeed's own table, in batches. Nothing is written into rows. Your own
+columns, indexes and triggers stay. Those that rowfeed has added to the table go when
+the feed is dropped. Entries still do not show feed_sync_id. Readers and writers
+continue; changes may be published late until the command is done. Writers may leave
+feed_sync_id alone after that, and not earlier. Rows get no new feed_sync_id any more:
+move readers that select it by SQL first. There is no way back: "feed drop --hand-back"
+is refused then. Declarations of the feed have to say capture trigger,
+without what is only for capture column, such as --adopt. On a terminal the command
+asks, unless --yes is given. If it is interrupted, run it again.
+
 --retain changes how long a feed with an outbox keeps its entries: a duration, a
 number of entries of each shard, or forever. Purged entries do not come back.`,
 		Example: `  rowfeed feed upgrade kv && rowfeed check kv
   rowfeed feed upgrade kv --data-shards 1024
   rowfeed feed upgrade orders --published-here --fence
+  rowfeed feed upgrade kv --capture trigger
   rowfeed feed upgrade orders --retain 90d`,
 		Args: cli.Args(1, 1, "the feed's NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -71,6 +86,8 @@ number of entries of each shard, or forever. Purged entries do not come back.`,
 		fmt.Sprintf("the new `number` of data shards, 1 to %d", rowfeed.MaxDataShards))
 	cmd.Flags().BoolVar(&o.takeOver, "published-here", false,
 		"let rowfeed give the positions of a feed that was added with --published-elsewhere")
+	cmd.Flags().StringVar(&o.capture, "capture", "",
+		"`trigger`: move positions out of the rows of a feed with capture column, and make triggers")
 	cmd.Flags().BoolVar(&o.fence, "fence", false,
 		"make triggers that refuse a feed_sync_id which rowfeed's publisher does not give (capture column)")
 	cmd.Flags().Var(&o.retain, "retain",
@@ -95,7 +112,22 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 	if o.given("data-shards") && (o.dataShards < 1 || o.dataShards > rowfeed.MaxDataShards) {
 		return notDataShards(o.name, o.dataShards, "1024 is a good choice for a feed that is read in parallel")
 	}
+	if o.given("capture") && o.capture != string(feedtype.CaptureTrigger) {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "capture", Object: fmt.Sprintf("feed %q", o.name),
+			Cause: fmt.Sprintf("--capture %s: a feed can only be changed to capture trigger", o.capture),
+			Next:  "for another capture, drop the feed and add it again"}
+	}
+	if o.given("capture") && (o.fence || o.takeOver || o.given("data-shards")) {
+		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "capture", Object: fmt.Sprintf("feed %q", o.name),
+			Cause: "--capture cannot be combined with --fence, --published-here or --data-shards",
+			Next:  "run one command after the other"}
+	}
 	return a.WithFeed(ctx, o.name, func(s *cli.Session, f *rowfeed.Feed) error {
+		if o.capture != "" {
+			if err := f.Admin().MayMovePositions(ctx); err != nil {
+				return err
+			}
+		}
 		if a.Ask != nil || o.consent.DryRun {
 			done, err := o.confirm(ctx, a, s, f)
 			if done || err != nil {
@@ -122,6 +154,13 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		if o.fence {
 			if err := f.Admin().AddFence(ctx); err != nil {
+				return err
+			}
+		}
+		moved := false
+		if o.capture != "" {
+			var err error
+			if moved, err = o.move(ctx, a, f); err != nil {
 				return err
 			}
 		}
@@ -159,7 +198,10 @@ func (o *feedUpgradeOptions) run(ctx context.Context, a *cli.App) error {
 			return a.PrintLine("%s: keys are being assigned to %d data shards; if that was interrupted, "+
 				"`rowfeed feed upgrade %s --data-shards %d` continues",
 				o.name, info.DataShards, o.name, info.DataShards)
-		case len(mended) == 0 && !tookOver && before == f.Admin().Retention():
+		case info.State == "moving":
+			return a.PrintLine("%s: its positions are being moved out of the rows; if that was interrupted, "+
+				"`rowfeed feed upgrade %s --capture trigger` continues", o.name, o.name)
+		case len(mended) == 0 && !tookOver && !moved && before == f.Admin().Retention():
 			return a.PrintLine("%s: in order, nothing changed", o.name)
 		}
 		return nil
@@ -182,6 +224,12 @@ func (o *feedUpgradeOptions) confirm(
 		if effect, err = dividingAnew(ctx, s, o.name, info.DataShards, o.dataShards); err != nil {
 			return false, err
 		}
+	}
+	switch {
+	case o.capture != "" && f.Capture() == feedtype.CaptureColumn:
+		change, effect = moving(f.Source().String())
+	case o.capture != "" && o.consent.DryRun && info.State == "moving":
+		change, effect = "continue to move the positions from the rows into rowfeed's own table", allStays
 	}
 	if o.consent.DryRun {
 		return true, o.preview(ctx, a, f, change, effect)
@@ -236,6 +284,34 @@ func (o *feedUpgradeOptions) here(ctx context.Context, a *cli.App, f *rowfeed.Fe
 	}
 	return true, a.PrintLine("%s: rowfeed gives its positions from now on, above the former ones; cursors stay valid",
 		o.name)
+}
+
+// allStays says what is not affected by --capture trigger.
+const allStays = "All cursors stay valid. Nothing is written into rows, and your own columns, indexes and triggers " +
+	"stay."
+
+// moving says what --capture trigger does.
+func moving(table string) (change, effect string) {
+	return "make rowfeed's triggers on table " + table + ", drop those of a fence, and move the positions from the " +
+			"rows into rowfeed's own table",
+		allStays + " From then on rows get no new feed_sync_id, so move readers that select it by SQL first; `feed " +
+			"drop --hand-back` is refused; and declarations of the feed have to say capture trigger."
+}
+
+// move moves the positions out of the rows.
+func (o *feedUpgradeOptions) move(ctx context.Context, a *cli.App, f *rowfeed.Feed) (changed bool, err error) {
+	bar := a.NewProgress("moving positions", -1)
+	changed, err = f.Admin().MovePositions(ctx, bar.Set)
+	bar.Done()
+	if err != nil {
+		return false, err
+	}
+	if !changed {
+		return false, a.PrintLine("%s: it has capture trigger already", o.name)
+	}
+	return true, a.PrintLine("%s: triggers record its changes from now on, and rowfeed's own table has the positions; "+
+		"writers need not set feed_sync_id to NULL any more. Declarations of the feed have to say capture trigger, "+
+		"without --adopt", o.name)
 }
 
 // kept says how long entries are kept, or how many.

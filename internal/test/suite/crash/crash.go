@@ -57,6 +57,13 @@ func init() {
 			}
 			return err
 		},
+		"move out of rows": func(ctx context.Context, rf *rowfeed.DB) error {
+			f, err := rf.Feed(ctx, "kv")
+			if err == nil {
+				_, err = f.Admin().MovePositions(ctx, nil)
+			}
+			return err
+		},
 		"drop": func(ctx context.Context, rf *rowfeed.DB) error { return rf.DropFeed(ctx, "kv") },
 	} {
 		testdb.RegisterChild(name, func() {

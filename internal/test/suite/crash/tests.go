@@ -8,6 +8,7 @@ import "testing"
 var Tests = []func(*testing.T){
 	TestKilledPublisherLosesNothing,
 	TestCommitWithUnknownOutcomeIsRetried,
+	TestMoveKilledAtEveryStatement,
 	TestPositionsSurviveServerCrash,
 	TestFeedAddKilledAtEveryStatement,
 	TestFeedDropKilledAtEveryStatement,

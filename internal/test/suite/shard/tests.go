@@ -26,6 +26,7 @@ var Tests = []func(*testing.T){
 	TestOwnShardsGetAnotherBound,
 	TestOwnShardsWithTextKeys,
 	TestUnfitOwnShardColumnIsRefused,
+	TestMovedFeedKeepsOwnShards,
 	TestMovedRowKeepsItsShard,
 	TestReinsertedRowIsInItsPart,
 	TestMoreShardsLater,

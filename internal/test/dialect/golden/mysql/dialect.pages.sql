@@ -8,21 +8,40 @@ FROM `rowfeed_outbox_<feed>` FORCE INDEX (shard) WHERE shard = :shard :but ORDER
 FROM `rowfeed_outbox_<feed>`
 
 -- name: begin_page
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
 JOIN `rowfeed_sequences` s ON s.name = f.name
 
 -- name: begin_page (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+
+-- name: begin_page (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+
+-- name: begin_page (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
 JOIN `rowfeed_sequences` s ON s.name = f.name
 
 -- name: begin_page (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -203,7 +222,8 @@ WHERE f.name = :feed
 ORDER BY p.ordered LIMIT :limit
 
 -- name: page
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -218,7 +238,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -232,8 +253,41 @@ LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`key_kind` = t.`kind` AND 
 WHERE f.name = :feed
 :order
 
+-- name: page (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+LEFT JOIN (SELECT `id`, feed_sync_id, shard, deleted, hidden, published_at
+  FROM `rowfeed_positions_<feed>`
+  WHERE feed_sync_id > :after AND feed_sync_id <= :head
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id`
+WHERE f.name = :feed
+:order
+
+-- name: page (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+LEFT JOIN (SELECT `key_kind`, `id`, feed_sync_id, shard, deleted, hidden, published_at
+  FROM `rowfeed_positions_<feed>` o
+  WHERE feed_sync_id > :after AND feed_sync_id <= :head :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
+WHERE f.name = :feed
+:order
+
 -- name: page (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -248,7 +302,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_part
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -260,7 +315,34 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_part (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
+WHERE f.name = :feed
+:order
+
+-- name: page_of_part (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id`
+WHERE f.name = :feed
+:order
+
+-- name: page_of_part (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -272,7 +354,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_part (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -284,7 +367,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_rows
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -299,7 +383,7 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `id`, feed_sync_id, shard, delet
   FROM `items_<feed>` r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= :head :row_of_part
     AND NOT EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` h
-      WHERE h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id`
@@ -307,7 +391,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_rows (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -322,15 +407,40 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `key_kind`, `id`, feed_sync_id, 
   FROM `items_<feed>` r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= :head :row_of_part
     AND NOT EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` h
-      WHERE h.`key_kind` = r.`kind` AND h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h.`key_kind` = r.`kind` AND h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
 WHERE f.name = :feed
 :order
 
+-- name: page_of_rows (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`id` IS NULL THEN 0 ELSE 1 END, p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `id`, feed_sync_id, shard, deleted, hidden, published_at
+  FROM `rowfeed_positions_<feed>`
+  WHERE feed_sync_id > :after AND feed_sync_id <= :head :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r.`id` AS `id`, r.feed_sync_id AS feed_sync_id,
+    COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM `items_<feed>` r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= :head :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` h
+      WHERE h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`id` = t.`id`
+WHERE f.name = :feed
+:order
+
 -- name: page_of_rows (own_shards_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -345,7 +455,31 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `key_kind`, `id`, feed_sync_id, 
   FROM `items_<feed>` r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= :head :row_of_part
     AND NOT EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` h
-      WHERE h.`key_kind` = r.`kind` AND h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h.`key_kind` = r.`kind` AND h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
+WHERE f.name = :feed
+:order
+
+-- name: page_of_rows (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`key_kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
+FROM `rowfeed_feeds` f
+JOIN `rowfeed_sequences` s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `key_kind`, `id`, feed_sync_id, shard, deleted, hidden, published_at
+  FROM `rowfeed_positions_<feed>` o
+  WHERE feed_sync_id > :after AND feed_sync_id <= :head :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r.`kind` AS `key_kind`, r.`id` AS `id`, r.feed_sync_id AS feed_sync_id,
+    CASE WHEN r.`tenant` >= 0 AND r.`tenant` < 4 THEN r.`tenant` ELSE -1 END AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM `items_<feed>` r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= :head :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` h
+      WHERE h.`key_kind` = r.`kind` AND h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
@@ -353,7 +487,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_rows (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t.`kind` IS NULL THEN 0 ELSE 1 END, IF(TRUE, p.`kind`, CAST('' AS BINARY)), p.`id`, t.`id`, IF(TRUE, t.`kind`, CAST('' AS BINARY))
 FROM `rowfeed_feeds` f
@@ -368,7 +503,7 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT `key_kind`, `id`, feed_sync_id, 
   FROM `items_<feed>` r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= :head :row_of_part
     AND NOT EXISTS (SELECT 1 FROM `rowfeed_positions_<feed>` h
-      WHERE h.`key_kind` = r.`kind` AND h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h.`key_kind` = r.`kind` AND h.`id` = r.`id` AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN `items_<feed>` t FORCE INDEX (PRIMARY) ON p.`key_kind` = t.`kind` AND p.`id` = t.`id`
@@ -411,6 +546,9 @@ WHERE s.name = '<feed>'
 SELECT CONCAT_WS(' ', f.generation, h.ulid_high, h.ulid_low)
 FROM `rowfeed_feeds` f LEFT JOIN `rowfeed_shards` h ON h.feed = f.name AND h.shard = :shard
 WHERE f.name = '<feed>'
+
+-- name: still_in_rows
+f.capture = 'column'
 
 -- name: unfit
 CASE WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) > 0 THEN 'EMPTY_STRING_IS_NULL'

@@ -387,13 +387,13 @@ c.seq BETWEEN :first AND :last
 -- name: shard_changes
 `rowfeed_positions_<feed>`.shard < 0
 
--- name: shard_changes (column_capture_feed)
+-- name: shard_changes (own_shards_in_rows_feed)
 `rowfeed_positions_<feed>`.hidden = 0
 
 -- name: shard_changes_by_kind
 `rowfeed_positions_<feed>`.shard < 0
 
--- name: shard_changes_by_kind (column_capture_feed)
+-- name: shard_changes_by_kind (own_shards_in_rows_feed)
 (`rowfeed_positions_<feed>`.hidden = 0 OR j.kind <> 0)
 
 -- name: unless_hidden

@@ -446,13 +446,13 @@ SELECT (SELECT count(*) FROM batch), (SELECT count(*) FROM asked) > 0, (SELECT c
 -- name: shard_changes
 p.shard < 0
 
--- name: shard_changes (column_capture_feed)
+-- name: shard_changes (own_shards_in_rows_feed)
 p.hidden = 0
 
 -- name: shard_changes_by_kind
 p.shard < 0
 
--- name: shard_changes_by_kind (column_capture_feed)
+-- name: shard_changes_by_kind (own_shards_in_rows_feed)
 p.feed_sync_id <> excluded.feed_sync_id
 
 -- name: stamp

@@ -8,21 +8,40 @@ FROM "rowfeed_outbox_<feed>" WHERE shard BETWEEN :shard AND :shard :but ORDER BY
 FROM "rowfeed_outbox_<feed>"
 
 -- name: begin_page
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
 JOIN "rowfeed_sequences" s ON s.name = f.name
 
 -- name: begin_page (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+
+-- name: begin_page (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+
+-- name: begin_page (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
 JOIN "rowfeed_sequences" s ON s.name = f.name
 
 -- name: begin_page (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -162,7 +181,8 @@ WHERE f.name = :feed
 ORDER BY p.ordered LIMIT :limit
 
 -- name: page
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -177,7 +197,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -191,8 +212,41 @@ LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
 WHERE f.name = :feed
 :order
 
+-- name: page (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed)
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>" o
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
 -- name: page (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -207,7 +261,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_part
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -219,7 +274,34 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_part (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_part (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (:buckets
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_part (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -231,7 +313,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_part (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -243,7 +326,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_rows
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -258,7 +342,7 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, delet
   FROM "items_<feed>" r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
     AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
-      WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN "items_<feed>" t ON p."id" = t."id"
@@ -266,7 +350,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_rows (composite_key_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -281,15 +366,40 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "key_kind", "id", feed_sync_id, 
   FROM "items_<feed>" r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
     AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
-      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
 WHERE f.name = :feed
 :order
 
+-- name: page_of_rows (column_capture_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."id" IS NULL THEN 0 ELSE 1 END, +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>"
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r."id" AS "id", r.feed_sync_id AS feed_sync_id,
+    COALESCE(r.shard, 0) AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM "items_<feed>" r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
+      WHERE h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."id" = t."id"
+WHERE f.name = :feed
+:order
+
 -- name: page_of_rows (own_shards_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -304,7 +414,31 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "key_kind", "id", feed_sync_id, 
   FROM "items_<feed>" r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
     AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
-      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
+  ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
+  ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
+LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
+WHERE f.name = :feed
+:order
+
+-- name: page_of_rows (own_shards_in_rows_feed)
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  CASE WHEN f.capture = 'column' THEN :signature ELSE '' END,
+  p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
+  CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."key_kind", +p."id", +t."id", +t."kind"
+FROM "rowfeed_feeds" f
+JOIN "rowfeed_sequences" s ON s.name = f.name
+LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "key_kind", "id", feed_sync_id, shard, deleted, hidden, published_at
+  FROM "rowfeed_positions_<feed>" o
+  WHERE feed_sync_id > :after AND feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :of_part
+    AND NOT (feed_sync_id <= :mark AND (deleted = 1 OR hidden = 1))
+  ORDER BY feed_sync_id LIMIT :limit) own
+  UNION ALL SELECT * FROM (SELECT r."kind" AS "key_kind", r."id" AS "id", r.feed_sync_id AS feed_sync_id,
+    CASE WHEN typeof(r."tenant") = 'integer' AND r."tenant" >= 0 AND r."tenant" < 4 THEN r."tenant" ELSE -1 END AS shard, 0 AS deleted, 0 AS hidden, 0 AS published_at
+  FROM "items_<feed>" r
+  WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
+    AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
+      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
@@ -312,7 +446,8 @@ WHERE f.name = :feed
 :order
 
 -- name: page_of_rows (blocking_feed)
-SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0), :signature,
+SELECT f.generation, f.tombstones_below, s.value, COALESCE(s.term, 0),
+  :signature,
   p.feed_sync_id, p.shard, p.deleted, p.hidden, p.published_at,
   CASE WHEN t."kind" IS NULL THEN 0 ELSE 1 END, +p."kind", +p."id", +t."id", +t."kind"
 FROM "rowfeed_feeds" f
@@ -327,7 +462,7 @@ LEFT JOIN (SELECT * FROM (SELECT * FROM (SELECT "key_kind", "id", feed_sync_id, 
   FROM "items_<feed>" r
   WHERE r.feed_sync_id > :after AND r.feed_sync_id <= (SELECT value FROM "rowfeed_sequences" WHERE name = :feed) :row_of_part
     AND NOT EXISTS (SELECT 1 FROM "rowfeed_positions_<feed>" h
-      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id > r.feed_sync_id))
+      WHERE h."key_kind" = r."kind" AND h."id" = r."id" AND (h.hidden = 1 OR h.feed_sync_id >= r.feed_sync_id))
   ORDER BY r.feed_sync_id LIMIT :limit) placed) both_parts
   ORDER BY feed_sync_id LIMIT :limit) p ON 1 = 1
 LEFT JOIN "items_<feed>" t ON p."key_kind" = t."kind" AND p."id" = t."id"
@@ -361,4 +496,7 @@ CASE WHEN NOT COALESCE((SELECT sql FROM sqlite_schema
 
 -- name: signature_if_served
 CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN '' ELSE COALESCE((SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = 'items_<feed>'), '') END
+
+-- name: still_in_rows
+f.capture = 'column'
 

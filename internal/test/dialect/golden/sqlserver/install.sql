@@ -5,6 +5,10 @@ SELECT count(*) FROM (SELECT 1 AS n FROM :changes ORDER BY (SELECT NULL) OFFSET 
 UPDATE [rowfeed_feeds] SET state = :filling, fill_after = NULL, options = :options
 WHERE name = :feed AND generation = :generation AND state = :active
 
+-- name: begin_moving
+UPDATE [rowfeed_feeds] SET state = :moving, capture = :trigger, fill_after = NULL, options = :options
+WHERE name = :feed AND generation = :generation AND state = :active AND capture = :column
+
 -- name: begin_sharding
 UPDATE [rowfeed_feeds] SET state = :sharding, fill_after = NULL, data_shards = :data_shards
 WHERE name = :feed AND state = :active AND generation = :generation
@@ -146,6 +150,37 @@ SELECT value FROM :table WHERE name = :name :unlocked
 -- name: lock_record
 UPDATE [rowfeed_feeds] SET state = state WHERE name = :feed AND generation = :generation
 
+-- name: move_positions
+INSERT INTO [rowfeed_positions_<feed>] ([id], feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT t.[id], t.feed_sync_id, :shard, :bucket, 0, 0, COALESCE((SELECT b.published_at FROM [rowfeed_positions_<feed>] b
+    WHERE b.feed_sync_id > t.feed_sync_id ORDER BY b.feed_sync_id OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY),
+  :published)
+FROM [items_<feed>] t
+WHERE :which AND t.feed_sync_id >= 1 AND t.feed_sync_id <= :since
+  AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.[id] = t.[id])
+  AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.feed_sync_id = t.feed_sync_id)
+  AND (SELECT count(*) FROM [items_<feed>] o WHERE o.feed_sync_id = t.feed_sync_id) = 1
+
+-- name: move_positions (composite_key_feed)
+INSERT INTO [rowfeed_positions_<feed>] ([key_kind], [id], feed_sync_id, shard, bucket, deleted, hidden, published_at)
+SELECT t.[kind], t.[id], t.feed_sync_id, :shard, :bucket, 0, 0, COALESCE((SELECT b.published_at FROM [rowfeed_positions_<feed>] b
+    WHERE b.feed_sync_id > t.feed_sync_id ORDER BY b.feed_sync_id OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY),
+  :published)
+FROM [items_<feed>] t
+WHERE :which AND t.feed_sync_id >= 1 AND t.feed_sync_id <= :since
+  AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.[key_kind] = t.[kind] AND h.[id] = t.[id])
+  AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.feed_sync_id = t.feed_sync_id)
+  AND (SELECT count(*) FROM [items_<feed>] o WHERE o.feed_sync_id = t.feed_sync_id) = 1
+
+-- name: moved_shard
+CASE WHEN t.shard >= 0 AND t.shard < 0 THEN t.shard ELSE 0 END
+
+-- name: moved_shard (sharded_feed)
+CASE WHEN t.shard >= 0 AND t.shard < 4 THEN t.shard ELSE 0 END
+
+-- name: moved_shard (own_shards_feed)
+CASE WHEN t.[tenant] >= 0 AND t.[tenant] < 4 THEN t.[tenant] ELSE -1 END
+
 -- name: no_mark
 fill_after IS NULL
 
@@ -177,7 +212,7 @@ WHERE p.bucket = -1 AND p.deleted = 0 ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH
 SELECT count(*) FROM [rowfeed_shards] WHERE feed = :feed AND (below_high <> 0 OR below_low <> 0)
 
 -- name: raise_sequence
-UPDATE [rowfeed_sequences] SET value = :value, version = version + 1 WHERE name = :feed AND value < :value
+UPDATE [rowfeed_sequences] SET value = :value, version = version + 1, updated_at = DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) WHERE name = :feed AND value < :value
 
 -- name: raise_shard
 UPDATE [rowfeed_shards] SET time_ms = :time, ulid_high = :high, ulid_low = :low
@@ -215,6 +250,20 @@ FROM (SELECT p.[id] AS k0 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id
 -- name: record_shardless (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, :placed
 FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+
+-- name: record_unmoved
+INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, 0
+FROM (SELECT t.[id] AS k0 FROM [items_<feed>] t
+  WHERE :which AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.[id] = t.[id] AND (h.feed_sync_id > :since
+    OR h.deleted = 0 AND t.feed_sync_id IS NOT NULL AND (h.hidden = 1 OR h.feed_sync_id >= t.feed_sync_id)))
+  ORDER BY t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+
+-- name: record_unmoved (composite_key_feed)
+INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, 0
+FROM (SELECT t.[kind] AS k0, t.[id] AS k1 FROM [items_<feed>] t
+  WHERE :which AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.[key_kind] = t.[kind] AND h.[id] = t.[id] AND (h.feed_sync_id > :since
+    OR h.deleted = 0 AND t.feed_sync_id IS NOT NULL AND (h.hidden = 1 OR h.feed_sync_id >= t.feed_sync_id)))
+  ORDER BY t.[kind], t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
 
 -- name: record_vanished
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, 0

@@ -4,6 +4,12 @@ WHERE name = :feed AND version = :version
   AND EXISTS (SELECT 1 FROM [rowfeed_feeds]
     WHERE name = :feed AND generation = :generation AND data_shards = :data_shards)
 
+-- name: advance (column_capture_feed)
+UPDATE [rowfeed_sequences] SET value = :head, term = :term, version = version + 1, updated_at = :now
+WHERE name = :feed AND version = :version
+  AND EXISTS (SELECT 1 FROM [rowfeed_feeds]
+    WHERE name = :feed AND generation = :generation AND data_shards = :data_shards AND capture = N'column')
+
 -- name: all_tombstones
 SELECT feed_sync_id, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) - published_at FROM [rowfeed_positions_<feed>]
 WHERE deleted = 1 AND hidden = 0
