@@ -219,7 +219,7 @@ func TestConsumerCommandsSelectShards(t *testing.T) {
 `[1:])
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
 	for _, note := range []string{
-		`kv: consumer mail, shard 0 of 2, is 1 \(\S+\) behind, cursor "2"\n`,
+		`kv: consumer mail, shard 0 of 2, is 1 \(\S+\) behind, cursor "2_0-4-8"\n`,
 		`kv: consumer mail, shard 1 of 2, is 0 behind, cursor "3\.\w+_4-8-8", paused, 1 dead letter\n`,
 	} {
 		if out := s.ok("status"); !regexp.MustCompile(note).MatchString(out) {

@@ -132,12 +132,17 @@ func (r *retry) explain(err error) error {
 	if !errors.As(err, &e) || r.feed == "" {
 		return err
 	}
+	toRepeat, toEntries := "set OnRefused and OnComplete to have that done", "set OnRefused to have that done"
+	if r.c.Target != "" { // a relay
+		toRepeat = "run the relay with --restart, which does both at receivers that can remove rows"
+		toEntries = "run the relay with --restart"
+	}
 	switch e.Code {
 	case feedtype.EntriesExpired:
 		return &feedtype.Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object +
 			": " + e.Cause, Err: e.Err, Next: "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed +
-			"` to continue with the entries that are kept, or set OnRefused to have that done; " +
-			"the entries before them are only in the table. `rowfeed feed upgrade --retain` keeps entries for longer"}
+			"` to continue with the entries that are kept, or " + toEntries + "; the entries before them are " +
+			"only in the table. `rowfeed feed upgrade --retain` keeps entries for longer"}
 	case feedtype.CursorAhead, feedtype.HistoryLost, feedtype.GenerationChanged, feedtype.TombstonesExpired:
 		other := ""
 		if e.Code != feedtype.TombstonesExpired {
@@ -146,8 +151,7 @@ func (r *retry) explain(err error) error {
 		}
 		return &feedtype.Error{Code: e.Code, Object: r.object(), Cause: "the source refused its cursor: " + e.Object +
 			": " + e.Cause, Err: e.Err, Next: other + "run `rowfeed consumer reset " + r.c.Name + " --feed " + r.feed +
-			"` and remove the rows that the new pass does not deliver, or set OnRefused and OnComplete to have " +
-			"that done"}
+			"` and remove the rows that the new pass does not deliver, or " + toRepeat}
 	}
 	return err
 }

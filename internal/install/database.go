@@ -5,6 +5,7 @@ import (
 	_ "embed" // for install.sql
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -41,7 +42,8 @@ func (db *Database) feedUp(r *catalog.FeedRecord, table *dialect.Table) ([]diale
 func run(ctx context.Context, q dialect.Querier, steps []dialect.Step) error {
 	for _, s := range steps {
 		if _, err := q.Exec(ctx, s.SQL); err != nil {
-			return fmt.Errorf("%s: %w", s.Note, err)
+			what, _, _ := strings.Cut(strings.TrimSpace(s.SQL), "\n") // as CREATE TRIGGER with its names
+			return fmt.Errorf("%s: %w", what, err)
 		}
 	}
 	return nil

@@ -127,10 +127,11 @@ func (f *Reader) read(ctx context.Context, asOf time.Time, asked pageKey, room i
 			at = headState(rows)
 		}
 		part, err := partOf(l, asked.shards)
-		if l.Feed.OwnShard != "" && at.Part.To-at.Part.From == 1 && part != (feedtype.CursorPart{}) {
-			at.Part.Of = part.Of // one data shard has the same rows with every number of data shards
+		had := at.Part
+		if l.Feed.OwnShard != "" && had.To-had.From == 1 && part != (feedtype.CursorPart{}) {
+			had.Of = part.Of // one data shard has the same rows with every number of data shards
 		}
-		if err == nil && !at.Part.Includes(part) {
+		if err == nil && !had.Includes(part) {
 			err = f.otherPart(at, part)
 		}
 		if err != nil {

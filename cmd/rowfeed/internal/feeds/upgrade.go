@@ -56,18 +56,17 @@ on in which rowfeed takes over. If the command is interrupted, run it again.
 --fence adds triggers that refuse every feed_sync_id which rowfeed's publisher does not
 give, to a feed with capture column. See "feed add".
 
---capture trigger turns a feed with capture column into one with capture trigger, so that
-writers need not set feed_sync_id to NULL any more. Cursors stay valid, also those of
-parts. It makes rowfeed's triggers on the table, drops those of a fence, and moves the
-positions into rowfeed's own table, in batches. Nothing is written into rows. Your own
-columns, indexes and triggers stay. Those that rowfeed has added to the table go when
-the feed is dropped. Entries still do not show feed_sync_id. Readers and writers
-continue; changes may be published late until the command is done. Writers may leave
-feed_sync_id alone after that, and not earlier. Rows get no new feed_sync_id any more:
-move readers that select it by SQL first. There is no way back: "feed drop --hand-back"
-is refused then. Declarations of the feed have to say capture trigger,
-without what is only for capture column, such as --adopt. On a terminal the command
-asks, unless --yes is given. If it is interrupted, run it again.
+--capture trigger turns a feed with capture column into one with capture trigger. After
+it, and not earlier, writers need not set feed_sync_id to NULL any more. All cursors
+stay valid. The command makes rowfeed's triggers on the table, drops those of a fence,
+and moves the positions into rowfeed's own table, in batches. It writes nothing into
+rows. Your own columns, indexes and triggers stay; those that rowfeed has added go when
+the feed is dropped. Readers and writers continue, and changes may be published late
+until the command is done. Rows get no new feed_sync_id any more: move readers that
+select it by SQL first. There is no way back: "feed drop --hand-back" is refused then.
+Declarations of the feed have to say capture trigger, without what is only for capture
+column, such as --adopt. On a terminal the command asks, unless --yes is given. If it is
+interrupted, run it again.
 
 --retain changes how long a feed with an outbox keeps its entries: a duration, a
 number of entries of each shard, or forever. Purged entries do not come back.`,

@@ -9,6 +9,7 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/spf13/cobra"
 )
 
@@ -64,7 +65,7 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App) error {
 			return printed
 		}
 		next := fmt.Sprintf("`rowfeed feed upgrade %s` mends triggers, functions and indexes", o.name)
-		if slices.ContainsFunc(wrong, admin.Finding.ByRepair) {
+		if slices.ContainsFunc(wrong, admin.Finding.ByRepair) && f.State() != dialect.StateElsewhere {
 			next += fmt.Sprintf("; then `rowfeed repair %s` records changes for the keys", o.name)
 		} else {
 			next += "; else each problem says what to do"

@@ -214,13 +214,20 @@ func consumerNote(a *cli.App, feed string, c admin.ConsumerStatus) string {
 	return note
 }
 
+// maxStatement is how many characters of a statement a line shows. JSON has all that the database told.
+const maxStatement = 100
+
 // blockerLine describes a session with an open transaction.
 func blockerLine(b admin.Blocker) string {
 	line := fmt.Sprintf("%s (%s) has a transaction open", b.Session, strings.TrimSpace(b.User+" "+b.Host))
 	if b.AgeSeconds != nil {
 		line += " for " + age(*b.AgeSeconds)
 	}
-	return line + ", " + b.Scope + ": " + cmp.Or(strings.Join(strings.Fields(b.Statement), " "), "statement unknown")
+	statement := []rune(cmp.Or(strings.Join(strings.Fields(b.Statement), " "), "statement unknown"))
+	if len(statement) > maxStatement {
+		statement = append(statement[:maxStatement], '…')
+	}
+	return line + ", " + b.Scope + ": " + string(statement)
 }
 
 // shardNotes describes the shards of a feed with ULIDs. head is the head of the only shard.
