@@ -10,6 +10,8 @@
 // Values are exchanged in a form that loses nothing: see [feedtype.Kind].
 package dialect
 
+import "context"
+
 // Dialect is a database: how it spells statements, what every database does, and what only some can do. A database is
 // added by a folder that makes one.
 type Dialect struct {
@@ -51,6 +53,9 @@ type Dialect struct {
 	Fences     bool       // it can refuse positions that no publisher gives: see [Feed].Fence; otherwise ErrUnsupported
 	OwnShards  bool       // a column of the source can hold data shards: see [Feed].OwnShard; otherwise ErrUnsupported
 	Sessions   Sessions   // otherwise no holder is known, and ErrUnsupported for ending one
+	// Together runs fn in one transaction of the connection of [Core].WithSchemaLock, where each statement would
+	// commit. fn must contain no DDL. Otherwise WithSchemaLock runs everything in one transaction.
+	Together func(ctx context.Context, q Querier, fn func() error) error
 }
 
 // Migrations returns the versions of rowfeed's own tables, oldest first.

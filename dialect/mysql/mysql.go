@@ -25,7 +25,7 @@ func New() *dialect.Dialect {
 	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
 		Gaps: d, Flushing: d, Bounds: d, Routines: d, Owners: d, Copies: d, Roles: d, Sessions: d, Replicas: d,
-		Fences: true, OwnShards: true}
+		Fences: true, OwnShards: true, Together: together}
 }
 
 // database runs the statements.

@@ -141,6 +141,25 @@ func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Name
 	return fn(q)
 }
 
+// together is [dialect.Dialect].Together.
+func together(ctx context.Context, q dialect.Querier, fn func() error) error {
+	if _, err := dialect.Exec(ctx, q, syntax, statement(schema, "begin_together"), nil); err != nil {
+		return err
+	}
+	err := fn()
+	if err == nil {
+		_, err = dialect.Exec(ctx, q, syntax, statement(schema, "commit_together"), nil)
+	}
+	if err != nil {
+		// The caller's context may have ended. The connection must not keep the transaction.
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+		defer cancel()
+		_, failed := dialect.Exec(after, q, syntax, statement(schema, "roll_back_together"), nil)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
 // use makes database the session's current one again: see triggerSession. A session cannot go back to having
 // none, so then the connection is closed.
 func (d database) use(ctx context.Context, q dialect.Querier, database string) error {

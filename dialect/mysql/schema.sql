@@ -205,6 +205,15 @@ SELECT @@SESSION.lock_wait_timeout, @@SESSION.sql_mode, @@SESSION.autocommit, DA
 -- name: lock_schema
 SELECT GET_LOCK(:lock, :seconds)
 
+-- name: begin_together
+START TRANSACTION
+
+-- name: commit_together
+COMMIT
+
+-- name: roll_back_together
+ROLLBACK
+
 -- name: unlock_schema
 DO RELEASE_LOCK(:lock)
 

@@ -100,11 +100,12 @@ WHERE a.attrelid IN {{template "tree" .}} AND a.attname = 'feed_sync_id' AND NOT
 
 -- name: fit_unique_index
 -- The statements that make an index partial. The index of a constraint goes with its constraint; a constraint cannot be
--- partial.
+-- partial. The definition of the index of a partitioned table has ONLY, with which partitions would get no index.
 SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(k.conname)),
     'DROP INDEX ' || min(i.indexrelid::regclass::text))
-  || '; ' || min(pg_get_indexdef(i.indexrelid)) || ' WHERE feed_sync_id IS NOT NULL'
-FROM pg_index i LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
+  || '; ' || min(replace(pg_get_indexdef(i.indexrelid), quote_ident(c.relname) || ' ON ONLY ',
+    quote_ident(c.relname) || ' ON ')) || ' WHERE feed_sync_id IS NOT NULL'
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
 WHERE i.indexrelid = CAST(:index AS regclass)
 
 -- name: triggers_on_update

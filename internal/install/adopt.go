@@ -21,9 +21,12 @@ type adopted struct {
 }
 
 type formerCursor struct {
-	consumer string
-	position int64 // as stored in the in-house table
-	at       feedtype.CursorState
+	consumer          string
+	position          int64 // as stored in the in-house table
+	shard, shardCount int64 // 0 of 1 if the table has no such columns
+	// incomplete says which shards have no row, so the consumer begins at 0. It is empty if all have one.
+	incomplete string
+	at         feedtype.CursorState
 }
 
 // adopt reads what a new feed is to take over, and refuses values that rowfeed cannot use.
@@ -129,6 +132,31 @@ func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, 
 	return value, nil
 }
 
+// formerValue is formerSequence for a sequence that may be gone. It looks for the table first, because a statement that
+// fails would end the transaction on some databases.
+func formerValue(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) (value int64, gone bool,
+	err error) {
+	name, _, err := catalog.SequenceRow(r.Name, r.AdoptSequence)
+	if err != nil {
+		return 0, false, err
+	}
+	table, err := db.Dialect.Describe(ctx, q, name)
+	if db.Dialect.Classify(err) == dialect.ClassUndefined {
+		return 0, true, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	if table.FindColumn("name") == nil || table.FindColumn("value") == nil {
+		return 0, true, nil
+	}
+	value, err = formerSequence(ctx, db, q, r.Name, r.AdoptSequence)
+	if errors.Is(err, feedtype.Refused) {
+		return 0, true, nil
+	}
+	return value, false, err
+}
+
 // formerTable is an in-house table of cursors. Column name has the consumer, column value or position the last position
 // that it has consumed.
 type formerTable struct {
@@ -163,6 +191,15 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 			"it has no column name, or neither value nor position")
 	}
 	statement, args := "former_cursors", f.args(db)
+	number := func(name string) bool {
+		c := table.Column(name)
+		return c != nil && (c.Kind == feedtype.Integer || c.Kind == feedtype.Dynamic)
+	}
+	args["shard"], args["shard_count"] = dialect.SQL("0"), dialect.SQL("1")
+	if number("shard") && number("shard_count") {
+		args["shard"] = dialect.SQL(db.Dialect.Quote("shard"))
+		args["shard_count"] = dialect.SQL(db.Dialect.Quote("shard_count"))
+	}
 	if f.feeds {
 		statement, args["feed"] = "former_cursors_of_feed", r.Name
 	}
@@ -170,7 +207,7 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 		error) {
 		c := formerCursor{at: feedtype.CursorState{Generation: r.Generation}}
 		var position *int64
-		err := rows.Scan(&c.consumer, &position)
+		err := rows.Scan(&c.consumer, &position, &c.shard, &c.shardCount)
 		if position != nil {
 			c.position = *position
 		}
@@ -182,8 +219,14 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 }
 
 // lowestCursors returns one cursor for each consumer. A consumer of a sharded feed has a row for each shard. The
-// former shards are not rowfeed's parts, so the consumer continues from the lowest of its cursors.
+// former shards are not rowfeed's parts, so the consumer continues from the lowest of its cursors. A shard without a
+// row has not stored a cursor yet, so that is the beginning.
 func lowestCursors(rows []formerCursor) (all []formerCursor) {
+	shards, counts := map[string][]int64{}, map[string]int64{}
+	for _, c := range rows {
+		shards[c.consumer] = append(shards[c.consumer], c.shard)
+		counts[c.consumer] = max(counts[c.consumer], c.shardCount)
+	}
 	for _, c := range rows {
 		i := slices.IndexFunc(all, func(other formerCursor) bool { return other.consumer == c.consumer })
 		switch {
@@ -191,6 +234,14 @@ func lowestCursors(rows []formerCursor) (all []formerCursor) {
 			all = append(all, c)
 		case c.position < all[i].position:
 			all[i] = c
+		}
+	}
+	for i, c := range all {
+		own := shards[c.consumer]
+		slices.Sort(own)
+		if n := len(slices.Compact(own)); int64(n) < counts[c.consumer] {
+			all[i].incomplete = fmt.Sprintf("rows of %d of its %d shards", n, counts[c.consumer])
+			all[i].position, all[i].at.Position = 0, feedtype.Position{}
 		}
 	}
 	return all

@@ -66,6 +66,14 @@ func (db *Database) saveOptions(ctx context.Context, q dialect.Querier, r *catal
 	return err
 }
 
+// together runs fn, which contains no DDL, in one transaction of q, the connection of the schema lock.
+func (db *Database) together(ctx context.Context, q dialect.Querier, fn func() error) error {
+	if db.Dialect.Together == nil {
+		return fn()
+	}
+	return db.Dialect.Together(ctx, q, fn)
+}
+
 // readsOthers tells whether this login cannot see all objects, since it has grants for some feeds only. The feeds that
 // it cannot see are not its concern.
 func (db *Database) readsOthers(ctx context.Context) bool {

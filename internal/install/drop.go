@@ -36,18 +36,14 @@ func (db *Database) Drop(ctx context.Context, name string, handBack bool) (plan 
 			}
 		}
 		plan = &feedtype.DropPlan{}
-		if r.State != catalog.StateDropped {
-			if err := db.drop(ctx, q, r, handBack, plan); err != nil {
-				return err
-			}
-		}
-		if handBack {
-			if err := (&returning{db, q, r, plan}).run(ctx, true); err != nil {
-				return err
-			}
-		}
 		if r.State == catalog.StateDropped {
-			return nil
+			if handBack {
+				err = (&returning{db, q, r, plan}).run(ctx, true)
+			}
+			return err
+		}
+		if err := db.drop(ctx, q, r, handBack, plan); err != nil {
+			return err
 		}
 		return db.setState(ctx, q, name, catalog.StateDropped)
 	})
@@ -87,6 +83,12 @@ func (db *Database) drop(ctx context.Context, q dialect.Querier, r *catalog.Feed
 			return err
 		}
 		if err := db.saveOptions(ctx, q, r); err != nil {
+			return err
+		}
+	}
+	if handBack {
+		// Before the fence is removed: from then on the former publisher goes on, and must do so above the head.
+		if err := (&returning{db, q, r, plan}).run(ctx, true); err != nil {
 			return err
 		}
 	}
@@ -170,8 +172,8 @@ func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.F
 	feed, syntax := r.Feed(db.Names), db.Dialect.Syntax
 	var err error
 	if r.PublishedElsewhere {
-		seq.Value, err = formerSequence(ctx, db, q, r.Name, r.AdoptSequence)
-		if errors.Is(err, feedtype.Refused) {
+		var gone bool
+		if seq.Value, gone, err = formerValue(ctx, db, q, r); gone {
 			return &catalog.Dropped{Why: "the sequence of its publisher was gone when it was dropped"}, seq, nil
 		}
 	} else {
@@ -192,9 +194,7 @@ func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.F
 	before := &catalog.Dropped{Head: seq.Value, Below: max(tombstone, r.TombstonesBelow)}
 	if r.AdoptSequence != "" {
 		// A table that is gone is no reason to keep the feed: it has no value then.
-		if value, err := formerSequence(ctx, db, q, r.Name, r.AdoptSequence); err == nil {
-			before.Former = value
-		} else if !errors.Is(err, feedtype.Refused) {
+		if before.Former, _, err = formerValue(ctx, db, q, r); err != nil {
 			return nil, seq, err
 		}
 	}
@@ -265,24 +265,30 @@ func (c *creation) predecessor(ctx context.Context) (*catalog.Dropped, error) {
 	if err != nil {
 		return nil, err
 	}
-	var former int64
-	if r.AdoptSequence != "" && r.AdoptSequence == known.AdoptSequence {
-		if former, err = formerSequence(ctx, c.db, c.q, r.Name, r.AdoptSequence); err != nil {
+	former, gone := before.Former, false
+	if known.AdoptSequence != "" { // also if the new feed is to continue another sequence, or none
+		if former, gone, err = formerValue(ctx, c.db, c.q, known); err != nil {
 			return nil, err
 		}
-	} else {
-		former = before.Former
 	}
 	switch {
 	case len(diffs) > 0:
 		before.Why = "it had other settings: " + strings.Join(diffs, "; ")
 	case highest == nil && before.Head > 0:
 		before.Why = "no row of the table has a position any more"
-	case former != before.Former && before.Former < before.Head:
-		before.Why = fmt.Sprintf("the former publisher has gone on from position %d, below the feed's head %d: "+
-			"readers have passed such positions. `rowfeed feed drop --hand-back` avoids it", before.Former, before.Head)
+	case gone && before.Former > 0 && before.Former < before.Head:
+		before.Why = fmt.Sprintf("its former sequence %s is gone, so rowfeed cannot tell whether the former publisher "+
+			"has gone on from position %d, below the feed's head %d", known.AdoptSequence, before.Former, before.Head)
+	case !gone && former != before.Former && before.Former < before.Head:
+		before.Why = goneOn(&before)
 	}
 	return &before, nil
+}
+
+// goneOn is the reason for which cursors are refused after the former publisher has given positions below the head.
+func goneOn(before *catalog.Dropped) string {
+	return fmt.Sprintf("the former publisher has gone on from position %d, below the feed's head %d: "+
+		"readers have passed such positions. `rowfeed feed drop --hand-back` avoids it", before.Former, before.Head)
 }
 
 // PreviewDrop says what Drop would do to readers and to the team's tables.
@@ -305,11 +311,13 @@ func (db *Database) PreviewDrop(ctx context.Context, name string, handBack bool)
 				return err
 			}
 		}
+		if handBack {
+			if err := (&returning{db, q, r, plan}).run(ctx, false); err != nil {
+				return err
+			}
+		}
 		if r.LeavesPositions() && r.Dropped != nil {
 			plan.Keeps, plan.Head, plan.Restart = true, r.Dropped.Head, r.Dropped.Why
-		}
-		if handBack {
-			return (&returning{db, q, r, plan}).run(ctx, false)
 		}
 		return nil
 	}()

@@ -53,6 +53,8 @@ func (f *Verifier) elsewhere(ctx context.Context, feed *dialect.Feed) ([]string,
 	}
 	r := f.Record.Load()
 	switch {
+	case r.Fence:
+		return []string{f.interrupted()}, nil
 	case errors.Is(err, store.ErrNoRows) || err != nil && d.Classify(err) == dialect.ClassUndefined:
 		return []string{fmt.Sprintf("the sequence %s of the publisher that gives its positions is gone, so no reader "+
 			"gets anything; restore it, with the highest position that was given", r.AdoptSequence)}, nil
@@ -66,6 +68,13 @@ func (f *Verifier) elsewhere(ctx context.Context, feed *dialect.Feed) ([]string,
 	return nil, nil
 }
 
+// interrupted is a problem of a feed of another publisher that has a fence.
+func (f *Verifier) interrupted() string {
+	return fmt.Sprintf("its takeover was interrupted: the fence refuses its former publisher, and rowfeed does not "+
+		"publish yet; finish it with `rowfeed feed upgrade %s --published-here --fence`, or undo it with "+
+		"`rowfeed feed drop %s` and add the feed again with --published-elsewhere, which keeps cursors", f.Name, f.Name)
+}
+
 // TakeOver lets rowfeed give the positions of a feed that another publisher has numbered, and returns whether that is a
 // change. Positions go on above the former ones, and cursors stay valid. With a fence, its triggers come first: from
 // then on the former publisher is refused. Without it that publisher must have been stopped. After an interruption a
@@ -77,7 +86,7 @@ func (f *Upgrader) TakeOver(ctx context.Context, fence bool) (changed bool, err 
 	if r := f.Record.Load(); !r.PublishedElsewhere || r.State != catalog.StateElsewhere {
 		return false, f.alreadyHere(r)
 	}
-	if fence {
+	if fence || f.Record.Load().Fence { // the fence of an interrupted call may not have its triggers yet
 		if err := f.DB.addFence(ctx, f.Feed, true); err != nil {
 			return false, err
 		}
@@ -109,8 +118,7 @@ func (f *Upgrader) alreadyHere(r *catalog.FeedRecord) error {
 	return r.Unreadable
 }
 
-// takeOver makes the feed's sequence, and then rowfeed its publisher. Where each statement commits, a sequence that an
-// interrupted call has made is raised by the next one.
+// takeOver makes the feed's sequence, and then rowfeed its publisher.
 func (f *Upgrader) takeOver(ctx context.Context, q dialect.Querier) (changed bool, err error) {
 	if err := f.Reload(ctx); err != nil {
 		return false, err
@@ -123,11 +131,20 @@ func (f *Upgrader) takeOver(ctx context.Context, q dialect.Querier) (changed boo
 	if err != nil {
 		return false, err
 	}
-	if !r.Fence {
-		if err := f.waitForPass(ctx, q, table, name); err != nil {
-			return false, err
+	err = f.DB.together(ctx, q, func() error {
+		if !r.Fence {
+			if err := f.waitForPass(ctx, q, table, name); err != nil {
+				return err
+			}
 		}
-	}
+		changed, err = f.replace(ctx, q, r, !f.DB.ownSequences(table))
+		return err
+	})
+	return changed, err
+}
+
+// replace makes rowfeed the publisher. With foreign, the record notes the last value of the former sequence.
+func (f *Upgrader) replace(ctx context.Context, q dialect.Querier, r catalog.FeedRecord, foreign bool) (bool, error) {
 	former, err := formerSequence(ctx, f.DB, q, r.Name, r.AdoptSequence)
 	if err != nil {
 		return false, err
@@ -142,7 +159,7 @@ func (f *Upgrader) takeOver(ctx context.Context, q dialect.Querier) (changed boo
 	if highest != nil {
 		value = max(value, *highest)
 	}
-	if r.PublishedElsewhere = false; !f.DB.ownSequences(table) {
+	if r.PublishedElsewhere = false; foreign {
 		r.FormerValue = &former
 	}
 	var n int64

@@ -65,8 +65,11 @@ func (f *Verifier) foreign(found string) string {
 }
 
 // FormerStillRuns says that the former sequence of an adopted feed rises. Its positions can be as low as those of
-// entries that readers have passed, and no row shows that.
+// entries that readers have passed, and no row shows that. Of a takeover that was interrupted it says so.
 func (f *Verifier) FormerStillRuns(ctx context.Context) ([]string, error) {
+	if r := f.Record.Load(); r.PublishedElsewhere && r.Fence {
+		return []string{f.interrupted()}, nil
+	}
 	from, to, err := f.Former(ctx)
 	if err != nil || to <= from {
 		return nil, err

@@ -3,6 +3,8 @@ package install
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -70,20 +72,30 @@ func (b *returning) sequence(ctx context.Context, write bool) error {
 	}
 	b.plan.Written = append(b.plan.Written,
 		fmt.Sprintf("table %s: value of %q from %d to %d", described.Name, name, value, head))
+	if before := b.r.Dropped; before.Continues() && value != before.Former && before.Former < head {
+		before.Why = goneOn(before)
+	}
 	if !write {
 		return nil
-	}
-	b.r.Dropped.Former = head // saved first: the former publisher goes on from there, above all positions
-	if err := db.saveOptions(ctx, b.q, b.r); err != nil {
-		return err
 	}
 	version := ""
 	if described.Column("version") != nil { // an optimistic lock
 		version = ", version = version + 1"
 	}
-	_, err = db.Exec(ctx, b.q, statements, "hand_back_sequence", dialect.Args{"value": head, "name": name,
-		"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, described.Name)), "version": dialect.SQL(version)})
-	return err
+	return db.together(ctx, b.q, func() error {
+		n, err := db.Exec(ctx, b.q, statements, "hand_back_sequence", dialect.Args{"value": head, "name": name,
+			"table":   dialect.SQL(dialect.Qualified(db.Dialect.Syntax, described.Name)),
+			"version": dialect.SQL(version), "was": value})
+		if err == nil && n == 0 {
+			err = feedError(feedtype.Conflict, b.r.Name, "stop its former publisher, and run the command again",
+				"the value of %q of table %s changed while it was handed back", name, described.Name)
+		}
+		if err != nil {
+			return err
+		}
+		b.r.Dropped.Former = head // the former publisher goes on from there, above all positions
+		return db.saveOptions(ctx, b.q, b.r)
+	})
 }
 
 // storedCursor is a row of rowfeed's own cursors.
@@ -101,13 +113,43 @@ func storedCursors(ctx context.Context, db *Database, q dialect.Querier, feed st
 		})
 }
 
-// cursors writes for each consumer the lowest position of its shards.
+// letters are dead letters of a consumer.
+type letters struct {
+	n      int
+	lowest int64
+}
+
+func lettersOf(ctx context.Context, db *Database, q dialect.Querier, feed string) (map[string]letters, error) {
+	all := map[string]letters{}
+	_, err := store.All(ctx, db.Store, q, statements, "letters_of_feed", dialect.Args{"feed": feed},
+		func(rows dialect.Rows) (_ struct{}, err error) {
+			var consumer, position string
+			if err := rows.Scan(&consumer, &position); err != nil {
+				return struct{}{}, err
+			}
+			at, err := feedtype.ParsePosition(position)
+			l := all[consumer]
+			if n := at.Number(); l.n == 0 || n < l.lowest {
+				l.lowest = n
+			}
+			l.n++
+			all[consumer] = l
+			return struct{}{}, err
+		})
+	return all, err
+}
+
+// cursors writes for each consumer the lowest position of its shards, or the one below its lowest dead letter.
 func (b *returning) cursors(ctx context.Context, write bool) error {
 	stored, err := storedCursors(ctx, b.db, b.q, b.r.Name)
 	if err != nil {
 		return err
 	}
 	table, err := formerCursors(ctx, b.db, b.q, b.r, b.r.AdoptCursors)
+	if err != nil {
+		return err
+	}
+	letters, err := lettersOf(ctx, b.db, b.q, b.r.Name)
 	if err != nil {
 		return err
 	}
@@ -131,6 +173,12 @@ func (b *returning) cursors(ctx context.Context, write bool) error {
 				" so its row of table %s is left as it is", c.consumer, table.name))
 			continue
 		}
+		if l := letters[c.consumer]; l.n > 0 {
+			position = min(position, l.lowest-1)
+			b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has %d dead letters, the lowest "+
+				"at %d: retry or drop them first, or its cursor is handed back at %d, and a former reader receives "+
+				"them and what follows again", c.consumer, l.n, l.lowest, position))
+		}
 		if err := b.cursor(ctx, table, c.consumer, position, write); err != nil {
 			return err
 		}
@@ -138,30 +186,45 @@ func (b *returning) cursors(ctx context.Context, write bool) error {
 	return nil
 }
 
+// cursor writes the rows that the former table has of a consumer, except for those that are above the position.
 func (b *returning) cursor(ctx context.Context, table *formerTable, consumer string, position int64, write bool) error {
-	for _, former := range table.all {
+	var below, above []string
+	exists := false
+	for _, former := range table.rows {
 		if former.consumer != consumer {
 			continue
 		}
-		if former.position == position {
-			return nil
+		exists = true
+		if at := strconv.FormatInt(former.position, 10); former.position < position {
+			below = append(below, at)
+		} else if former.position > position {
+			above = append(above, at)
 		}
-		b.plan.Written = append(b.plan.Written, fmt.Sprintf("table %s: %s of %q from %d to %d", table.name,
-			table.position, consumer, former.position, position))
-		if !write {
-			return nil
-		}
-		statement, args := "hand_back_cursor", table.args(b.db)
-		args["value"], args["name"] = position, consumer
-		if table.feeds {
-			statement, args["feed"] = "hand_back_cursor_of_feed", b.r.Name
-		}
-		_, err := b.db.Exec(ctx, b.q, statements, statement, args)
-		return err
 	}
-	b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has no row in table %s: insert one with %s "+
-		"%d if a former reader is to go on for it", consumer, table.name, table.position, position))
-	return nil
+	if !exists {
+		b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has no row in table %s: insert one "+
+			"with %s %d if a former reader is to go on for it", consumer, table.name, table.position, position))
+	}
+	if len(above) > 0 { // a former reader may have gone on since an earlier attempt
+		b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q is at position %d, and table %s has it "+
+			"at %s, which is left as it is; set it by hand if a former reader is to receive what is in between again",
+			consumer, position, table.name, strings.Join(above, ", ")))
+	}
+	if len(below) == 0 {
+		return nil
+	}
+	b.plan.Written = append(b.plan.Written, fmt.Sprintf("table %s: %s of %q from %s to %d", table.name,
+		table.position, consumer, strings.Join(below, ", "), position))
+	if !write {
+		return nil
+	}
+	statement, args := "hand_back_cursor", table.args(b.db)
+	args["value"], args["name"] = position, consumer
+	if table.feeds {
+		statement, args["feed"] = "hand_back_cursor_of_feed", b.r.Name
+	}
+	_, err := b.db.Exec(ctx, b.q, statements, statement, args)
+	return err
 }
 
 // Unadopted returns one sentence for each cursor that the feed does not go on from, although rowfeed's table of cursors
@@ -196,6 +259,9 @@ func Unadopted(ctx context.Context, st *store.Store, r *catalog.FeedRecord) ([]s
 				c.consumer, r.Name, cursorText(former.at.Cursor()), former.position, table.name)
 		}
 		switch {
+		case former != nil && former.incomplete != "" && err == nil && at.Start:
+			told = append(told, fmt.Sprintf("consumer %q begins at 0, because table %s has only %s: a shard without a "+
+				"row has not stored a cursor yet", c.consumer, table.name, former.incomplete))
 		case refused && former != nil:
 			told = append(told, fmt.Sprintf("consumer %q keeps its cursor of generation %d, which the feed refuses; %s",
 				c.consumer, c.generation, seek))

@@ -256,10 +256,10 @@ UPDATE {{table "feeds"}} SET state = :active, options = :options WHERE name = :f
 SELECT s.value FROM {{sequence}} s WHERE s.name = :feed
 
 -- name: former_cursors
-SELECT name, :position FROM :table ORDER BY name
+SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :table ORDER BY name, :position
 
 -- name: former_cursors_of_feed
-SELECT name, :position FROM :table WHERE feed = :feed ORDER BY name
+SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :table WHERE feed = :feed ORDER BY name, :position
 
 -- name: insert_cursor
 {{insert_new "cursors"
@@ -288,13 +288,20 @@ t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM {{positions}} p WHERE {{row
 SELECT count(*) FROM {{source}} t WHERE :outdated
 
 -- name: hand_back_sequence
-UPDATE :table SET value = :value :version WHERE name = :name AND value < :value
+UPDATE :table SET value = :value :version WHERE name = :name AND value = :was
 
 -- name: hand_back_cursor
-UPDATE :table SET :position = :value WHERE name = :name
+-- A former reader may have gone on since an earlier attempt, so no cursor is set back.
+UPDATE :table SET :position = :value WHERE name = :name AND {{template "behind"}}
+
+-- name: behind
+(:position < :value OR :position IS NULL)
 
 -- name: hand_back_cursor_of_feed
-UPDATE :table SET :position = :value WHERE name = :name AND feed = :feed
+UPDATE :table SET :position = :value WHERE name = :name AND feed = :feed AND {{template "behind"}}
+
+-- name: letters_of_feed
+SELECT consumer, position FROM {{table "dead_letters"}} WHERE feed = :feed
 
 -- name: cursors_of_feed
 SELECT consumer, shard, shard_count, value, generation FROM {{table "cursors"}} WHERE feed = :feed

@@ -212,8 +212,9 @@ func TestAdoptedConsumersResume(t *testing.T) {
 }
 
 // TestLowestOfShardedCursorsIsAdopted (M23): a consumer that has a row for each shard in a former table of cursors
-// continues from the lowest of them, because the former shards are not rowfeed's parts. Handing the feed back moves all
-// rows of the consumer. A row ahead of the feed is refused, also if another one is lower.
+// continues from the lowest of them, because the former shards are not rowfeed's parts. Handing the feed back says of
+// all rows of the consumer from where it moves them, and moves them, but none back. A row ahead of the feed is refused,
+// also if another one is lower.
 func TestLowestOfShardedCursorsIsAdopted(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")
@@ -233,15 +234,50 @@ func TestLowestOfShardedCursorsIsAdopted(t *testing.T) {
 			x.Fatal(err)
 		}
 		x.WantDrain(f, all[0].Cursor, suite.KV(1, "a", 1), suite.KV(3, "c", 3))
-		id := rowfeed.ConsumerID{Consumer: "report", Feed: "kv"}
-		if _, err := x.RF.Admin().SeekConsumer(x.Ctx, id, rowfeed.Now); err != nil {
-			x.Fatal(err)
+		for _, c := range []struct{ at, written, left, sum string }{
+			{"7", `"report" from 3 to 7`, "has it at 9, which is left", "23"},
+			{string(rowfeed.Now), `"report" from 7, 7, 9 to 10`, "", "30"},
+		} {
+			id := rowfeed.ConsumerID{Consumer: "report", Feed: "kv"}
+			if _, err := x.RF.Admin().SeekConsumer(x.Ctx, id, rowfeed.Cursor(c.at)); err != nil {
+				x.Fatal(err)
+			}
+			plan := previewDrop(x, true)
+			if text := strings.Join(plan.Written, "; "); !strings.Contains(text, c.written) {
+				x.Errorf("written: %s", text)
+			}
+			if text := strings.Join(plan.NotWritten, "; "); !strings.Contains(text, c.left) {
+				x.Errorf("not written: %s", text)
+			}
+			if _, err := x.RF.HandBackFeed(x.Ctx, "kv"); err != nil {
+				x.Fatal(err)
+			}
+			if got := x.List("SELECT sum(value) FROM cursors"); got[0] != c.sum {
+				x.Errorf("after %v the values add up to %s, want %s", plan, got, c.sum)
+			}
+			f = x.Add(spec)
 		}
-		if _, err := x.RF.HandBackFeed(x.Ctx, "kv"); err != nil {
-			x.Fatal(err)
-		}
-		if n := x.Scalar("SELECT count(*) FROM cursors WHERE value = 10"); n != 3 {
-			x.Errorf("%d of 3 rows were handed back", n)
+	})
+}
+
+// TestMissingShardOfAdoptedConsumerBegins (M23): a consumer whose former table has fewer rows than its shard_count
+// begins at 0, because the other shards have not stored a cursor yet. Adding the feed says so.
+func TestMissingShardOfAdoptedConsumerBegins(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		createPositioned(x, "feed_sync_id BIGINT NULL")
+		x.Exec("CREATE TABLE cursors (name VARCHAR(100) NOT NULL, shard INT NOT NULL, shard_count INT NOT NULL,"+
+			" value BIGINT NULL, PRIMARY KEY (name, shard))",
+			"INSERT INTO cursors VALUES ('mailer', 0, 4, 7), ('mailer', 2, 4, 9),"+
+				" ('report', 0, 2, 3), ('report', 1, 2, 7)")
+		spec := adopting
+		spec.AdoptCursors = "cursors"
+		f := x.Add(spec)
+		x.WantCursors("mailer", "0/1 ")
+		x.WantCursors("report", "0/1 3")
+		is, err := f.Admin().Adoption(x.Ctx)
+		if err != nil || len(is.Unadopted) != 1 || !strings.Contains(is.Unadopted[0],
+			"begins at 0, because table ") || !strings.Contains(is.Unadopted[0], "only rows of 2 of its 4 shards") {
+			x.Errorf("%+v, %v", is, err)
 		}
 	})
 }

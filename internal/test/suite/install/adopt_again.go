@@ -1,9 +1,7 @@
 package install
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -74,6 +72,43 @@ func TestFeedAddedAgainContinues(t *testing.T) {
 		x.DB.Exec(x.T, "UPDATE sequences SET value = value + 1 WHERE name = 'kv'")
 		f = x.Add(adopting)
 		x.WantRefused(f, head, rowfeed.GenerationChanged)
+	})
+}
+
+// TestFormerPositionsAreNoticedWithoutSequence (M28): the former publisher gives a position below the head of a dropped
+// feed. The feed that is added again starts over, also if it names no sequence or another one, or if the table of the
+// former sequence is gone. That does not keep the feed that has adopted it from being dropped.
+func TestFormerPositionsAreNoticedWithoutSequence(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		for _, c := range []struct{ sequence, before, reason string }{
+			{"", "", "has gone on from position 9"},
+			{"sequences", "", "has gone on from position 9"},
+			{"sequences:other", "", "has gone on from position 9"},
+			{"", "DROP TABLE sequences", "sequences is gone"},
+		} {
+			createPositioned(x, "feed_sync_id BIGINT NULL")
+			f := x.Add(adopting)
+			x.Publish(f)
+			x.Exec("UPDATE kv SET v = 8 WHERE id = 3")
+			_, head := x.Drain(f, "") // 11
+			dropFeed(x)
+			write(x, "UPDATE kv SET v = 99, feed_sync_id = NULL WHERE id = 1")
+			ownPass(x, 1) // 10
+			if c.before != "" {
+				write(x, c.before)
+			}
+			spec := adopting
+			spec.AdoptSequence = c.sequence
+			f = x.Add(spec)
+			is, err := f.Admin().Adoption(x.Ctx)
+			if err != nil || is.Continues || !strings.Contains(is.Restart, c.reason) {
+				x.Errorf("with sequence %q: %+v, %v", c.sequence, is, err)
+			}
+			x.WantRefused(f, head, rowfeed.GenerationChanged)
+			x.Exec("DROP TABLE IF EXISTS sequences")
+			dropFeed(x)
+			x.Exec("DROP TABLE kv", "DELETE FROM rowfeed_feeds")
+		}
 	})
 }
 
@@ -175,158 +210,6 @@ func TestCursorsThatAreNotAdoptedAreNamed(t *testing.T) {
 		}
 		if text := unadopted(f); text != "" {
 			x.Errorf("after the commands: %s", text)
-		}
-	})
-}
-
-// createHandedBack makes a feed that has gone on from the team's tables: its head is 11 and the row of key 2 was
-// republished. Consumer mailer is at the head, index is where it was, and new has no row in the team's table any more.
-func createHandedBack(x *suite.Env) *rowfeed.Feed {
-	x.Helper()
-	spec := adopting
-	spec.AdoptCursors = "cursors"
-	f := x.Add(spec)
-	x.Publish(f)
-	tx := x.Begin(0)
-	if err := f.Republish(x.Ctx, rowfeed.InTx(tx), rowfeed.Key{int64(2)}); err != nil {
-		x.Fatal(err)
-	}
-	x.Commit(tx)
-	x.Publish(f)
-	id := rowfeed.ConsumerID{Consumer: "mailer", Feed: "kv"}
-	if _, err := x.RF.Admin().SeekConsumer(x.Ctx, id, rowfeed.Now); err != nil {
-		x.Fatal(err)
-	}
-	x.DB.Exec(x.T, "DELETE FROM cursors WHERE name = 'new'")
-	return f
-}
-
-func createTeam(x *suite.Env) {
-	x.Helper()
-	createPositioned(x, "feed_sync_id BIGINT NULL")
-	x.Exec("CREATE TABLE cursors"+
-		" (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL UNIQUE, value BIGINT NOT NULL)",
-		"INSERT INTO cursors VALUES (1, 'mailer', 3), (2, 'new', 0), (3, 'index', 8)")
-}
-
-// wantHandedBack runs the SQL of the former publisher and of a former reader: the reader gets the row that was
-// republished, at a position above all former ones, and nothing again.
-func wantHandedBack(x *suite.Env) {
-	x.Helper()
-	for query, want := range map[string]int64{
-		"SELECT value FROM sequences WHERE name = 'kv'":               11,
-		"SELECT value FROM sequences WHERE name = 'other'":            70,
-		"SELECT value FROM cursors WHERE name = 'mailer'":             11,
-		"SELECT value FROM cursors WHERE name = 'index'":              8,
-		"SELECT count(*) FROM cursors":                                2,
-		"SELECT count(*) FROM kv WHERE feed_sync_id IS NULL":          1,
-		"SELECT count(*) FROM kv WHERE feed_sync_id IS NULL AND id=2": 1,
-	} {
-		if got := x.Scalar(query); got != want {
-			x.Errorf("%s: %d, want %d", query, got, want)
-		}
-	}
-	x.DB.Exec(x.T, "UPDATE sequences SET value = value + 1, version = version + 1 WHERE name = 'kv'")
-	x.DB.Exec(x.T, "UPDATE kv SET feed_sync_id = (SELECT value FROM sequences WHERE name = 'kv')"+
-		" WHERE feed_sync_id IS NULL")
-	read := "SELECT sum(id) FROM kv WHERE feed_sync_id > (SELECT value FROM cursors WHERE name = 'mailer')"
-	if got := x.Scalar(read); got != 2 {
-		x.Errorf("the former reader receives ids that add up to %d", got)
-	}
-}
-
-// TestHandedBackFeedGoesOn (M28): feed drop --hand-back says what it will write, and writes it: the sequence goes on
-// above the highest position, consumers where they are, and rows whose position is not in the row get a new one. It can
-// be repeated. A feed that has taken nothing over is refused. Handed back, the feed can be adopted again and continues.
-func TestHandedBackFeedGoesOn(t *testing.T) {
-	suite.EachColumn(t, func(x *suite.Env) {
-		createTeam(x)
-		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true})
-		_, err := x.RF.HandBackFeed(x.Ctx, "kv")
-		x.WantCode(err, rowfeed.Refused)
-		dropFeed(x)
-
-		f := createHandedBack(x)
-		_, head := x.Drain(f, "")
-		sum := "SELECT (SELECT sum(value) FROM sequences) + (SELECT sum(value) FROM cursors)" +
-			" + (SELECT sum(feed_sync_id) FROM kv)"
-		before := x.Scalar(sum)
-		planned := previewDrop(x, true)
-		if after := x.Scalar(sum); after != before {
-			x.Error("the preview has written")
-		}
-		written, err := x.RF.HandBackFeed(x.Ctx, "kv")
-		if err != nil {
-			x.Fatal(err)
-		}
-		got, want := fmt.Sprint(written.Written, written.NotWritten), fmt.Sprint(planned.Written, planned.NotWritten)
-		if got != want {
-			x.Errorf("written: %s\nplanned: %s", got, want)
-		}
-		for _, text := range []string{`value of "kv" from 9 to 11`, `value of "mailer" from 3 to 11`,
-			"of 1 rows to NULL"} {
-			if !strings.Contains(strings.Join(written.Written, "; "), text) {
-				x.Errorf("%q does not say %q", written.Written, text)
-			}
-		}
-		if len(written.Written) != 3 || len(written.NotWritten) != 1 ||
-			!strings.Contains(written.NotWritten[0], `"new"`) {
-			x.Errorf("%+v", written)
-		}
-		again, err := x.RF.HandBackFeed(x.Ctx, "kv")
-		if err != nil || len(again.Written) != 0 {
-			x.Errorf("again: %+v, %v", again, err)
-		}
-		wantHandedBack(x)
-		f = x.Add(adopting)
-		x.WantDrain(f, head, suite.KV(2, "b", 2))
-		x.WantSound(f)
-	})
-}
-
-// TestKilledHandBackCanBeRepeated (M28): feed drop --hand-back ends before each of its statements in turn. Repeated, it
-// has the same effect as without an interruption.
-func TestKilledHandBackCanBeRepeated(t *testing.T) {
-	suite.EachColumn(t, func(x *suite.Env) {
-		stop := errors.New("the power fails")
-		for n, ended := 1, false; !ended; n++ {
-			createTeam(x)
-			createHandedBack(x)
-			left, armed := n, false
-			rf := x.TappedDB(testdb.Hooks{Before: func(context.Context, testdb.TapEvent) error {
-				if armed {
-					left--
-				}
-				if left <= 0 {
-					return stop
-				}
-				return nil
-			}}, nil)
-			armed = true
-			_, err := rf.HandBackFeed(x.Ctx, "kv")
-			if ended = err == nil; !ended && !errors.Is(err, stop) {
-				x.Fatalf("stopped before statement %d: %v", n, err)
-			}
-			if _, err := x.RF.HandBackFeed(x.Ctx, "kv"); err != nil {
-				x.Fatalf("stopped before statement %d, again: %v", n, err)
-			}
-			if wantHandedBack(x); x.Failed() {
-				x.Fatalf("stopped before statement %d", n)
-			}
-			for _, c := range []string{"index", "mailer", "new"} {
-				if _, err := x.RF.Admin().DropConsumer(x.Ctx, rowfeed.ConsumerID{Consumer: c}); err != nil {
-					x.Fatal(err)
-				}
-			}
-			if err := x.RF.MigrateDown(x.Ctx); err != nil {
-				x.Fatal(err)
-			}
-			if _, err := x.RF.Migrate(x.Ctx); err != nil {
-				x.Fatal(err)
-			}
-			x.DB.Exec(x.T, "DROP TABLE kv")
-			x.DB.Exec(x.T, "DROP TABLE sequences")
-			x.DB.Exec(x.T, "DROP TABLE cursors")
 		}
 	})
 }

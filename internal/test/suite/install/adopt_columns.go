@@ -71,6 +71,49 @@ func TestUnfitPositionColumnIsNotAdopted(t *testing.T) {
 	})
 }
 
+// runSuggested runs the statements that a message suggests.
+func runSuggested(x *suite.Env, text string) {
+	x.Helper()
+	_, statements, _ := strings.Cut(text, "`")
+	statements, _, found := strings.Cut(statements, "`")
+	if !found {
+		x.Fatalf("no statement to run in %q", text)
+	}
+	for statement := range strings.SplitSeq(statements, "; ") {
+		x.Exec(statement)
+	}
+}
+
+// TestUniquePositionsOfPartitionsStayUnique (M28): the statements that PostgreSQL suggests for a unique index of a
+// partitioned table make a valid index of the table and of each partition, and the feed can then be added.
+func TestUniquePositionsOfPartitionsStayUnique(t *testing.T) {
+	testdb.Only(t, testdb.PostgreSQL...) // the others accept the index
+	suite.EachColumn(t, func(x *suite.Env) {
+		x.Exec("CREATE TABLE kv (id bigint NOT NULL, region int NOT NULL, feed_sync_id bigint,"+
+			" PRIMARY KEY (id, region), UNIQUE (feed_sync_id, region)) PARTITION BY LIST (region)",
+			"CREATE TABLE kv1 PARTITION OF kv FOR VALUES IN (1)",
+			"CREATE TABLE kv2 PARTITION OF kv FOR VALUES IN (2) PARTITION BY RANGE (region)",
+			"CREATE TABLE kv2low PARTITION OF kv2 FOR VALUES FROM (0) TO (100)",
+			"INSERT INTO kv VALUES (1, 1, 7), (2, 1, 3), (3, 2, NULL)")
+		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
+		_, err := x.RF.AddFeed(x.Ctx, spec, nil)
+		x.WantCode(err, rowfeed.Refused)
+		runSuggested(x, err.Error())
+		valid := "SELECT count(*) FROM pg_index WHERE indisunique AND indpred IS NOT NULL AND indisvalid"
+		if n := x.Scalar(valid); n != 4 {
+			x.Errorf("%d of the table and its 3 partitions have a valid index", n)
+		}
+		for _, s := range []string{"UPDATE kv SET feed_sync_id = 3 WHERE id = 1", "INSERT INTO kv VALUES (4, 1, 7)"} {
+			if _, err := x.DB.Admin().ExecContext(x.Ctx, s); err == nil {
+				x.Errorf("two rows can have one position: %s", s)
+			}
+		}
+		f := x.Add(spec)
+		x.Publish(f)
+		x.WantSound(f)
+	})
+}
+
 // TestUniquePositionsAreAdopted (M28): a team's UNIQUE (feed_sync_id) is kept on databases where publishing can live
 // with it. PostgreSQL refuses it with the statements to run next. They keep the positions unique, and the feed can
 // then be added. Verify names the same statements if the constraint comes later.
@@ -80,21 +123,10 @@ func TestUniquePositionsAreAdopted(t *testing.T) {
 			" CONSTRAINT once UNIQUE (feed_sync_id))",
 			"INSERT INTO kv VALUES (1, 1, 7), (2, 2, 3), (3, 3, NULL), (4, 4, NULL)")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
-		run := func(text string) {
-			x.Helper()
-			_, statements, _ := strings.Cut(text, "`")
-			statements, _, found := strings.Cut(statements, "`")
-			if !found {
-				x.Fatalf("no statement to run in %q", text)
-			}
-			for statement := range strings.SplitSeq(statements, "; ") {
-				x.Exec(statement)
-			}
-		}
 		if x.Has.KeyShareLocks {
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)
 			x.WantCode(err, rowfeed.Refused)
-			run(err.Error())
+			runSuggested(x, err.Error())
 		}
 		f := x.Add(spec)
 		x.Publish(f)
@@ -112,7 +144,7 @@ func TestUniquePositionsAreAdopted(t *testing.T) {
 		if err != nil || len(problems) != 1 {
 			x.Fatalf("problems %q, %v", problems, err)
 		}
-		run(problems[0])
+		runSuggested(x, problems[0])
 		if problems, err := f.Admin().Verify(x.Ctx); err != nil || len(problems) != 0 {
 			x.Errorf("problems %q, %v", problems, err)
 		}

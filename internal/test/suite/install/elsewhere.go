@@ -11,7 +11,6 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedtype"
 	"github.com/rowfeed/rowfeed/internal/test/suite"
-	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
 // elsewhere is a feed of createPositioned whose positions the team's own publisher goes on to give.
@@ -251,66 +250,6 @@ func TestPublishedElsewhereIsRefused(t *testing.T) {
 		if after := x.DB.Dump(x.T); after != before {
 			x.Errorf("refusals left\n%s\nwant\n%s", after, before)
 		}
-	})
-}
-
-// TestTakeoverKeepsCursors (M28): rowfeed takes over a feed that the team's own publisher has numbered, while that
-// gives a position. Positions go on above the former ones, and cursors stay valid. Readers and publishers of other
-// processes follow. The former publisher is refused by the fence, or reported.
-func TestTakeoverKeepsCursors(t *testing.T) {
-	suite.EachColumn(t, func(x *suite.Env) {
-		for _, fence := range []bool{false, true} {
-			createPositioned(x, "feed_sync_id BIGINT NULL")
-			write(x, "INSERT INTO kv (id, k, v) VALUES (4, 'd', 4)")
-			f := x.Add(elsewhere)
-			other, idle := x.Tapped(testdb.Hooks{}, nil), x.Tapped(testdb.Hooks{}, nil)
-			x.Publish(idle)
-			cursor := x.WantPage(other, "", 5, "3 "+suite.KV(2, "b", 2), "7 "+suite.KV(1, "a", 1), "> 9")
-			if x.DB.Family == "sqlite" { // one writer at a time
-				ownPass(x, 3)
-			} else {
-				tx := x.Begin(sql.LevelReadCommitted)
-				run(x, tx, ownPublisher(3)...)
-				done := make(chan error, 1)
-				go func() {
-					_, err := f.Admin().TakeOver(x.Bounded(), fence)
-					done <- err
-				}()
-				x.Commit(tx)
-				if err := <-done; err != nil {
-					x.Fatal(err)
-				}
-			}
-			_, err := f.Admin().TakeOver(x.Ctx, fence)
-			again, failed := f.Admin().TakeOver(x.Ctx, fence)
-			if err := errors.Join(err, failed); err != nil || again || f.State() != "active" {
-				x.Fatalf("taking over: changed %v, %v, state %s", again, err, f.State())
-			}
-			cursor = x.WantPage(other, cursor, 5, "10 "+suite.KV(3, "c", 3), "> 10")
-			x.Exec("UPDATE kv SET v = 8 WHERE id = 1", "DELETE FROM kv WHERE id = 2")
-			if n := x.Publish(idle); n != 3 {
-				x.Errorf("%d keys were published", n)
-			}
-			cursor = x.WantPage(other, cursor, 5, "11 "+suite.Gone(2), "12 "+suite.KV(1, "a", 8),
-				"13 "+suite.KV(4, "d", 4), "> 13")
-			x.WantSound(f)
-			if status, err := f.Admin().Status(x.Ctx); err != nil || len(status.Problems) != 0 {
-				x.Errorf("problems %+v, %v", status, err)
-			}
-			write(x, "UPDATE kv SET v = 9, feed_sync_id = NULL WHERE id = 4")
-			if own := ownPublisher(4); fence {
-				wantFenced(x, x.DB.Admin(), own[1])
-			} else {
-				write(x, own...)
-				wantForeign(x, f, "the former sequence sequences has gone from 10 to 11", cursor, suite.KV(4, "d", 9))
-			}
-			dropFeed(x)
-			x.Exec("DROP TABLE kv", "DROP TABLE sequences", "DELETE FROM rowfeed_feeds", "DELETE FROM rowfeed_terms")
-		}
-		x.Exec("CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
-		f := x.Add(rowfeed.FeedSpec{Name: "plain", Table: "plain", Capture: feedtype.CaptureTrigger})
-		_, err := f.Admin().TakeOver(x.Ctx, false)
-		x.WantCode(err, rowfeed.Refused)
 	})
 }
 

@@ -10,8 +10,14 @@ CREATE TABLE IF NOT EXISTS `rowfeed_audit` (
   outcome longtext NOT NULL
 ) ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin
 
+-- name: begin_together
+START TRANSACTION
+
 -- name: bound_schema_changes
 SET SESSION lock_wait_timeout = :seconds
+
+-- name: commit_together
+COMMIT
 
 -- name: consumers
 CREATE TABLE IF NOT EXISTS `rowfeed_consumers` (
@@ -128,6 +134,9 @@ CREATE TABLE IF NOT EXISTS `rowfeed_processed` (
 
 -- name: restore_session
 SET SESSION lock_wait_timeout = :wait, sql_mode = :mode
+
+-- name: roll_back_together
+ROLLBACK
 
 -- name: schema_version
 CREATE TABLE IF NOT EXISTS `rowfeed_schema_version` (

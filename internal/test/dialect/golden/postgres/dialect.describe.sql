@@ -34,8 +34,9 @@ ORDER BY a.attnum
 -- name: fit_unique_index
 SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(k.conname)),
     'DROP INDEX ' || min(i.indexrelid::regclass::text))
-  || '; ' || min(pg_get_indexdef(i.indexrelid)) || ' WHERE feed_sync_id IS NOT NULL'
-FROM pg_index i LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
+  || '; ' || min(replace(pg_get_indexdef(i.indexrelid), quote_ident(c.relname) || ' ON ONLY ',
+    quote_ident(c.relname) || ' ON ')) || ' WHERE feed_sync_id IS NOT NULL'
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
 WHERE i.indexrelid = CAST(:index AS regclass)
 
 -- name: indexes

@@ -13,6 +13,9 @@ WHERE name = :feed AND generation = :generation AND state = :active AND capture 
 UPDATE "rowfeed_feeds" SET state = :sharding, fill_after = NULL, data_shards = :data_shards
 WHERE name = :feed AND state = :active AND generation = :generation
 
+-- name: behind
+(:position < :value OR :position IS NULL)
+
 -- name: bounds_of_positions
 SELECT min(feed_sync_id), max(feed_sync_id) FROM "items_<feed>"
 
@@ -80,10 +83,10 @@ SELECT t."kind", t."id" :from LIMIT 1
 UPDATE "rowfeed_feeds" SET database_identity = NULL WHERE name = '<feed>'
 
 -- name: former_cursors
-SELECT name, :position FROM :table ORDER BY name
+SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :table ORDER BY name, :position
 
 -- name: former_cursors_of_feed
-SELECT name, :position FROM :table WHERE feed = :feed ORDER BY name
+SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :table WHERE feed = :feed ORDER BY name, :position
 
 -- name: former_sequence
 SELECT value FROM :table WHERE name = :name
@@ -95,13 +98,13 @@ t.feed_sync_id > :from AND -1 < 0 AND :in_shard
 t.feed_sync_id > :from AND CASE WHEN t."tenant" >= 0 AND t."tenant" < 4 THEN t."tenant" ELSE -1 END < 0 AND :in_shard
 
 -- name: hand_back_cursor
-UPDATE :table SET :position = :value WHERE name = :name
+UPDATE :table SET :position = :value WHERE name = :name AND (:position < :value OR :position IS NULL)
 
 -- name: hand_back_cursor_of_feed
-UPDATE :table SET :position = :value WHERE name = :name AND feed = :feed
+UPDATE :table SET :position = :value WHERE name = :name AND feed = :feed AND (:position < :value OR :position IS NULL)
 
 -- name: hand_back_sequence
-UPDATE :table SET value = :value :version WHERE name = :name AND value < :value
+UPDATE :table SET value = :value :version WHERE name = :name AND value = :was
 
 -- name: head_elsewhere
 SELECT s.value FROM "rowfeed_sequences" s WHERE s.name = :feed
@@ -143,6 +146,9 @@ SELECT '<feed>', x.shard, :time, :high, :low, ''
 FROM (SELECT s.shard, (SELECT g."position" FROM "items_<feed>" g WHERE g."tenant" = s.shard
     ORDER BY g."position" DESC LIMIT 1) AS highest
   FROM (SELECT DISTINCT g."tenant" AS shard FROM "items_<feed>" g) s) x
+
+-- name: letters_of_feed
+SELECT consumer, position FROM "rowfeed_dead_letters" WHERE feed = :feed
 
 -- name: lock_former_sequence
 SELECT value FROM :table WHERE name = :name :unlocked
