@@ -74,6 +74,10 @@ func (i installation) Reshard(ctx context.Context, dataShards int, progress func
 	return i.feed.Resharding.Reshard(ctx, dataShards, progress)
 }
 
+func (i installation) PreviewReshard(ctx context.Context, dataShards int) (int64, error) {
+	return i.feed.Resharding.Preview(ctx, dataShards)
+}
+
 func (i installation) BackFill(ctx context.Context, progress func(rows int64)) (int64, error) {
 	return i.feed.Filler.BackFill(ctx, progress)
 }

@@ -44,6 +44,8 @@ const (
 type (
 	// FeedSpec holds the settings of a new feed.
 	FeedSpec = feedtype.FeedSpec
+	// AddPlan is what adding a feed does, beyond what its spec says.
+	AddPlan = feedtype.AddPlan
 	// DropPlan is what dropping a feed does to its readers, and to the tables that it was adopted from.
 	DropPlan = feedtype.DropPlan
 	// Capture is how a feed's changes are captured.

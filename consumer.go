@@ -32,8 +32,10 @@ type Consumer struct {
 	DB *DB
 	// ShardCount is the number of shards that are read in parallel, each with a cursor of its own. 0 means the number
 	// that the consumer already has, or 1 for a new consumer. The maximum is the number of the feed's data shards
-	// (see FeedSpec.DataShards). Entries are in order within a shard, and a key is always in one shard. Handle and
-	// Deliver are called for several shards at the same time.
+	// (see FeedSpec.DataShards). Entries are in order within a shard, and a key is always in one shard. The exception
+	// is capture column with a FeedSpec.ShardColumn that is not in the key: rows can move, and deletes are in all
+	// shards, so an effect must not replace one of the same key with a higher position. Handle and Deliver are called
+	// for several shards at the same time.
 	//
 	// An instance that starts with another number than the stored one changes it. Some entries then come again,
 	// because each new shard begins at the lowest of the cursors that it takes over from. Instances that still work

@@ -168,6 +168,12 @@ func (db *DB) AddFeed(ctx context.Context, spec FeedSpec, progress func(rows int
 	return f, nil
 }
 
+// PreviewAdd returns what AddFeed would do now, or the error with which it would refuse the spec. It changes nothing.
+// It needs the rights of AddFeed: it does the first steps in a transaction that it rolls back.
+func (db *DB) PreviewAdd(ctx context.Context, spec FeedSpec) (*AddPlan, error) {
+	return (&install.Database{Store: db.store}).PreviewAdd(ctx, spec)
+}
+
 // DropFeed removes a feed's triggers and tables. The source table is then as it was before AddFeed. The feed's name
 // and generation are kept, so that a later feed of the same name refuses old cursors. If the feed adopted the positions
 // in its table's rows, they stay there, and a later feed that adopts them continues this one as far as PreviewDrop

@@ -73,6 +73,10 @@ type Installation interface {
 	// answered with the code Sharding until every key has its shard. If Reshard fails, call it again with the same
 	// number. progress may be nil; it is called with the number of keys that this call has read.
 	Reshard(ctx context.Context, dataShards int, progress func(keys int64)) (changed bool, err error)
+	// PreviewReshard returns the number of rows that Reshard would publish again. They get their first data shard,
+	// which a column of the table holds (FeedSpec.ShardColumn). With capture column Reshard sets their feed_sync_id
+	// to NULL. The error is Refused if the table or its keys cannot have this number.
+	PreviewReshard(ctx context.Context, dataShards int) (again int64, err error)
 	// BackFill gives places to the rows of a feed with an outbox that have neither a record nor a place, and returns
 	// how many. They get ULIDs below all ULIDs that their shard has given, in batches in key order. Their times are
 	// those of the feed's TimeColumn, if that is before the live part of their shard, else the last millisecond before

@@ -134,3 +134,86 @@ func TestUpgradeToTriggersSaysWhatItMakes(t *testing.T) {
 		s.ok("feed add kv --table kv --capture trigger")
 	})
 }
+
+// TestUpgradeSaysWhatItWrites (M18, M28): `feed upgrade --data-shards` says how many rows get their first data shard
+// from a column of the table and are published again, in its question, with --dry-run, and to a script. It refuses to
+// write a column shard that the table has of its own.
+func TestUpgradeSaysWhatItWrites(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		db.Exec(t, "CREATE TABLE own (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL)")
+		db.Exec(t, "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, feed_sync_id BIGINT NULL)")
+		s := newShell(t)
+		s.env["ROWFEED_DB"] = db.URL
+		s.ok("init")
+		s.ok("feed add own --table own --capture column --shard-column shard --data-shards 4")
+		db.Exec(t, "INSERT INTO own (id, shard) VALUES (1, 3), (2, 6), (3, 9)")
+		s.ok("publish --once")
+		const effect = "Cursors of the whole feed stay valid. 1 row without a data shard so far will be published " +
+			"again: rowfeed sets their feed_sync_id to NULL. Readers of parts that store their cursors elsewhere " +
+			"must begin at the lowest of theirs."
+		db.Exec(t, "UPDATE own SET shard = 1, feed_sync_id = NULL WHERE id = 3")
+		s.ok("publish --once")
+		s.prints("feed upgrade own --data-shards 8 --dry-run",
+			"own: to do: change it from 4 to 8 data shards. "+effect+"\nown: nothing was changed\n")
+		question, _, _ := s.answers("n", "feed upgrade own --data-shards 8")
+		if want := "own: change it from 4 to 8 data shards? " + effect + " [y/N] "; question != want {
+			t.Errorf("asked %q, want %q", question, want)
+		}
+		if out := s.ok("feed upgrade own --data-shards 8"); !strings.Contains(out, "1 row without a data shard") {
+			t.Errorf("a script is told %s", out)
+		}
+
+		if r := s.run(strings.Fields("feed add kv --table kv --capture column --adopt")...); r.code != cli.ExitDone {
+			t.Fatal(r)
+		}
+		for _, line := range []string{"feed upgrade kv --data-shards 8 --dry-run", "feed upgrade kv --data-shards 8"} {
+			if errs := s.fails(cli.ExitFailed, line); !strings.Contains(errs, `column "shard" is its own`) {
+				t.Errorf("%s: %s", line, errs)
+			}
+		}
+	})
+}
+
+// TestFeedAddDryRun (M28): `feed add --dry-run` says what the command will say before it changes a table, and from
+// which positions an adopting feed and its consumers go on. It refuses what the command refuses, and changes nothing.
+func TestFeedAddDryRun(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		db.Exec(t, "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, shard INT NOT NULL, feed_sync_id BIGINT NULL)")
+		db.Exec(t, "CREATE TABLE plain (id BIGINT NOT NULL PRIMARY KEY)")
+		db.Exec(t, "CREATE TABLE sequences (name VARCHAR(100) NOT NULL PRIMARY KEY, value BIGINT NOT NULL)")
+		db.Exec(t, "CREATE TABLE cursors (name VARCHAR(100) NOT NULL PRIMARY KEY, value BIGINT NOT NULL)")
+		db.Exec(t, "INSERT INTO kv VALUES (1, 3, 7), (2, 7, NULL)")
+		db.Exec(t, "INSERT INTO sequences VALUES ('kv', 9)")
+		db.Exec(t, "INSERT INTO cursors VALUES ('search', 6)")
+		s := newShell(t)
+		s.env["ROWFEED_DB"] = db.URL
+		s.ok("init")
+		before := s.ok("feed list") + s.ok("consumer list")
+		const adopt = "feed add kv --table kv --capture column --adopt --adopt-sequence sequences --adopt-cursors " +
+			"cursors --data-shards 512"
+		const announced = "feed kv will add to table kv: indexes on feed_sync_id. It will write into its rows: " +
+			"feed_sync_id, where it is NULL"
+		s.prints(adopt+" --shard-column shard --dry-run", "kv: "+announced+
+			"\nkv: rowfeed's positions will be above 9\n"+
+			"kv: consumers without a cursor will get one: search at position 6\nkv: nothing was changed\n")
+		if errs := s.fails(cli.ExitFailed, adopt+" --dry-run"); !strings.Contains(errs, "has values of its own") {
+			t.Errorf("a column with values of its own: %s", errs)
+		}
+		s.prints("feed add plain --table plain --dry-run", "plain: feed plain will add to table plain: triggers. "+
+			"It will write into its rows: nothing\nplain: nothing was changed\n")
+		if after := s.ok("feed list") + s.ok("consumer list"); after != before {
+			t.Errorf("--dry-run left\n%s\nof\n%s", after, before)
+		}
+		r := s.run(strings.Fields(adopt + " --shard-column shard")...)
+		if r.code != cli.ExitDone || !strings.HasPrefix(r.err, "rowfeed: "+announced+"\n") {
+			t.Errorf("announced %q, exit code %d", r.err, r.code)
+		}
+		s.prints(adopt+" --shard-column shard --dry-run", "kv: is a feed of table kv already, nothing changed\n")
+		s.ok("feed drop kv")
+		if out := s.ok(adopt + " --shard-column shard --dry-run"); !strings.Contains(out, "stay valid") {
+			t.Errorf("of a dropped feed: %s", out)
+		}
+	})
+}

@@ -62,9 +62,11 @@ func HoldsExactKeys(r *catalog.FeedRecord) error {
 	for _, c := range r.Key {
 		if r.Capture == feedtype.CaptureColumn && !c.Exact {
 			return tableError(feedtype.Refused, r.Source,
-				"use --capture trigger, or name a unique index of other columns with --key, "+
-					"or give the column a type or collation in which equal values have the same text",
-				"capture column cannot follow key column %q (%s): its values can be equal although their text differs",
+				"use --capture trigger, which takes such keys and every --shard-column, or name a unique index of "+
+					"other columns with --key, or give the column a type or collation in which equal values have "+
+					"the same text",
+				"capture column cannot follow key column %q (%s): its values can be equal although their text "+
+					"differs, and after an UPDATE of the text alone readers would keep the former text",
 				c.Name, cmp.Or(strings.TrimSpace(c.Decl+c.Collate), "no type"))
 		}
 	}

@@ -252,6 +252,9 @@ func (c *creation) predecessor(ctx context.Context) (*catalog.Dropped, error) {
 	same.AdoptSequence, same.AdoptCursors, same.Adopt = known.AdoptSequence, known.AdoptCursors, known.Adopt
 	same.Tombstones, same.AcceptTriggers = known.Tombstones, known.AcceptTriggers
 	same.PublishedElsewhere, same.Fence = known.PublishedElsewhere, known.Fence
+	if r.OwnShard() == "" || r.DataShards < known.DataShards { // else rows may get their first one below cursors
+		same.DataShards = known.DataShards
+	}
 	diffs := differences(known, &same)
 	was, _ := json.Marshal(known.Key)
 	now, _ := json.Marshal(r.Key)

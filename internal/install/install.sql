@@ -228,6 +228,9 @@ WHERE p.bucket = -1 AND p.deleted = 0 {{at_most ":count"}}
 -- name: gains_shard
 t.feed_sync_id > :from AND {{own_shard "t"}} < 0 AND :in_shard
 
+-- name: count_gaining_shard
+SELECT count(*) FROM {{source}} t WHERE {{own_shard "t"}} < 0 AND :in_shard
+
 -- name: in_shard
 {{own_shard "t"}} >= 0
 
@@ -237,7 +240,7 @@ INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, :placed
 FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p WHERE p.feed_sync_id IN (:positions) {{at_most ":all"}}) x
 
 -- name: highest_shard
-SELECT max(shard) FROM {{positions}}
+SELECT max(shard) FROM {{positions}} WHERE bucket >= :bucket
 
 -- name: former_sequence
 SELECT value FROM :table WHERE name = :name

@@ -82,13 +82,20 @@ func (db *Database) namedRows(ctx context.Context, q dialect.Querier, r *catalog
 	return strings.Join(all, ", "), err
 }
 
-// outsideShards refuses rows whose own data shard is none of the feed's.
-func (db *Database) outsideShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
-	feed := r.Feed(db.Names)
+// outsideShards refuses rows whose own data shard is none of the feed's. If rows hold their positions and above is not
+// nil, it reads only rows above this position.
+func (db *Database) outsideShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, above *int64) error {
+	feed, name, args := r.Feed(db.Names), "rows_outside_shards", dialect.Args{}
 	if feed.OwnShard == "" {
 		return nil
 	}
-	rows, err := db.namedRows(ctx, q, r, statements.For(db.Dialect.Syntax, feed, "rows_outside_shards"), dialect.Args{})
+	if above != nil {
+		if !feed.InRows() {
+			return nil // fitsShards knows what was published
+		}
+		name, args["from"] = "recent_rows_outside_shards", *above
+	}
+	rows, err := db.namedRows(ctx, q, r, statements.For(db.Dialect.Syntax, feed, name), args)
 	if err != nil || rows == "" {
 		return err
 	}
@@ -125,6 +132,19 @@ func (f *Verifier) OutsideShards(ctx context.Context) (problem string, err error
 		feed.OwnShard, r.Source, feed.DataShards-1, rows, f.Name), nil
 }
 
+// leavesColumn refuses to begin to write data shards into a column of the table that rowfeed has not added.
+func leavesColumn(r *catalog.FeedRecord, table *dialect.Table) error {
+	column := table.FindColumn(dialect.ShardColumn)
+	if r.OwnShard() != "" || column == nil || slices.Contains(r.Added, dialect.ShardColumn) {
+		return nil
+	}
+	return tableError(feedtype.Refused, r.Source,
+		fmt.Sprintf("drop the feed with `rowfeed feed drop %s`, and add it again with --adopt and --data-shards: with "+
+			"`--shard-column %s` the column is only read, and without it `rowfeed feed add` says what it writes",
+			r.Name, column.Name),
+		"its column %q is its own, and rowfeed would write data shards of keys into it", column.Name)
+}
+
 // keepsShards refuses to write data shards into a column of the table that has other values.
 func (db *Database) keepsShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord,
 	table *dialect.Table) error {
@@ -159,8 +179,12 @@ func (db *Database) keepsShards(ctx context.Context, q dialect.Querier, r *catal
 	}
 }
 
-// fitsShards refuses a number of data shards that does not fit the data shards which keys have.
-func (db *Database) fitsShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) error {
+// fitsShards refuses a number of data shards that does not fit the data shards which keys have. The caller calls it
+// twice: before the change for everything, with bucket -1 and above nil, and in the transaction of the change for what
+// was published meanwhile. The second call reads keys from the first bucket that can have a data shard which is left
+// out, and rows above a position.
+func (db *Database) fitsShards(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, bucket int,
+	above *int64) error {
 	feed := r.Feed(db.Names)
 	if feed.OwnShard == "" {
 		return nil
@@ -171,11 +195,12 @@ func (db *Database) fitsShards(ctx context.Context, q dialect.Querier, r *catalo
 	}
 	var highest *int64
 	s := db.Dialect.Syntax
-	err := dialect.One(ctx, q, s, statements.For(s, feed, "highest_shard"), nil, &highest)
+	err := dialect.One(ctx, q, s, statements.For(s, feed, "highest_shard"),
+		dialect.Args{"bucket": bucket}, &highest)
 	if err == nil && highest != nil && *highest >= int64(r.DataShards) {
 		err = feedError(feedtype.Refused, r.Name,
 			fmt.Sprintf("give it at least %d; deleted keys count until their tombstones have expired", *highest+1),
 			"%d data shards are 0 to %d, and it has keys in data shard %d", r.DataShards, r.DataShards-1, *highest)
 	}
-	return cmp.Or(err, db.outsideShards(ctx, q, r))
+	return cmp.Or(err, db.outsideShards(ctx, q, r, above))
 }

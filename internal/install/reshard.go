@@ -1,7 +1,6 @@
 package install
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,87 +87,6 @@ func (f *Resharding) Reshard(ctx context.Context, dataShards int, progress func(
 		changed = true // by this call or by a concurrent one with the same number
 		f.Recorder.Wake()
 	}
-}
-
-// beginSharding saves the new number of data shards, unless the record has changed since it was
-// read.
-func (f *Resharding) beginSharding(ctx context.Context, r *catalog.FeedRecord, dataShards int) error {
-	to := *r
-	to.DataShards = dataShards
-	if err := f.fits(ctx, r, &to); err != nil {
-		return err
-	}
-	gain, err := f.rowsThatGain(ctx, r, &to)
-	if err != nil {
-		return err
-	}
-	return f.Store.InTx(ctx, dialect.ForRecord, "shard "+f.Name, func(tx dialect.Querier) error {
-		_, err := f.Store.Dialect.LockSequence(ctx, tx, r.Feed(f.Store.Names))
-		if errors.Is(err, store.ErrNoRows) {
-			return ErrRecordChanged // dropped
-		}
-		if err != nil {
-			return err
-		}
-		n, err := f.Store.Exec(ctx, tx, statements, "begin_sharding", dialect.Args{"sharding": catalog.StateSharding,
-			"data_shards": int64(dataShards), "feed": f.Name, "active": catalog.StateActive,
-			"generation": r.Generation})
-		if err != nil {
-			return err
-		}
-		if n != 1 {
-			return ErrRecordChanged
-		}
-		return gain(tx)
-	})
-}
-
-// rowsThatGain returns what publishes rows again that get their first data shard by another number of them, if rows
-// hold their positions: the readers of every part may have passed these. It looks for such rows beforehand, so that the
-// transaction has to read only rows that were published since.
-func (f *Resharding) rowsThatGain(ctx context.Context, r, to *catalog.FeedRecord) (func(dialect.Querier) error, error) {
-	d, feed, next := f.Store.Dialect, r.Feed(f.Store.Names), to.Feed(f.Store.Names)
-	if feed.OwnShard == "" || !feed.InRows() {
-		return func(dialect.Querier) error { return nil }, nil
-	}
-	var head int64
-	err := f.Store.One(ctx, f.Store.On(), statements, "sequence_value", dialect.Args{"feed": f.Name}, &head)
-	if err != nil {
-		return nil, err
-	}
-	db := &Database{Store: f.Store}
-	outside := statements.For(d.Syntax, feed, "rows_outside_shards")
-	found, err := db.namedRows(ctx, f.Store.On(), r, outside, dialect.Args{})
-	if found != "" {
-		head = 0
-	}
-	return func(tx dialect.Querier) error {
-		b := dialect.NewBuilder(d.Syntax)
-		where := b.Fill(statements.For(d.Syntax, feed, "gains_shard"), dialect.Args{"from": head,
-			"in_shard": statements.For(d.Syntax, next, "in_shard").With(nil)})
-		_, err := d.ResetRows(ctx, tx, feed, where, b.Args())
-		return err
-	}, err
-}
-
-// fits refuses a number of data shards that the table, or the keys, cannot have.
-func (f *Resharding) fits(ctx context.Context, r, to *catalog.FeedRecord) error {
-	db := &Database{Store: f.Store}
-	if feed := to.Feed(f.Store.Names); feed.InRows() {
-		table, err := catalog.DescribeTable(ctx, f.Store, f.Store.On(), r.Source)
-		if err != nil {
-			return err
-		}
-		if err := cmp.Or(HoldsExactKeys(to), holdsShards(to, table)); err != nil {
-			return err
-		}
-		if r.DataShards <= 1 { // otherwise rowfeed has written the column already
-			if err := db.keepsShards(ctx, f.Store.On(), to, table); err != nil {
-				return err
-			}
-		}
-	}
-	return db.fitsShards(ctx, f.Store.On(), to)
 }
 
 // assignShards walks along the keys until each has its shard among the wanted number of data shards.

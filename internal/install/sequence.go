@@ -90,7 +90,7 @@ func (sequenced) script(db *Database, r *catalog.FeedRecord) (steps []dialect.St
 
 // admit refuses rows whose own data shard is not between 0 and DataShards-1.
 func (sequenced) admit(ctx context.Context, db *Database, q dialect.Querier, r *catalog.FeedRecord) error {
-	return db.outsideShards(ctx, q, r)
+	return db.outsideShards(ctx, q, r, nil)
 }
 
 func (sequenced) up(db *Database, r *catalog.FeedRecord, table *dialect.Table) ([]dialect.Step, error) {

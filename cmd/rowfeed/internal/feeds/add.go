@@ -36,6 +36,7 @@ type feedAddOptions struct {
 	adoptSequence      string
 	adoptCursors       string
 	print              bool
+	dryRun             bool
 	json               bool
 }
 
@@ -109,6 +110,10 @@ Readers that have not read them get 410 entries-expired. The rows of the table s
 Rows that exist already are placed behind the head, with the times of --time-column if
 it is given; see "feed backfill".
 
+--dry-run says what would be added to the table and written into its rows, and with
+--adopt from which positions the feed and its consumers go on. It refuses what the
+command would refuse, and changes nothing.
+
 --print needs no server: it prints the SQL for the kind of database that --db names,
 and changes nothing. Columns of --key are then given with their types, as id:bigint;
 so are a --shard-column that is not in the key, and with --mode blocking and outbox
@@ -177,6 +182,7 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 		"continue from the value in a former `table` of sequences: TABLE[:NAME]")
 	f.StringVar(&o.adoptCursors, "adopt-cursors", "", "create consumers from a former `table` of cursors")
 	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs no server")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be made and written")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 }
 
@@ -212,6 +218,9 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer s.Close()
+	if o.dryRun {
+		return o.preview(ctx, a, s, spec)
+	}
 	before, err := s.Feed(ctx, o.name)
 	if err != nil && !errors.Is(err, rowfeed.UnknownFeed) {
 		return err
@@ -314,21 +323,71 @@ func (o *feedAddOptions) announce(a *cli.App, spec rowfeed.FeedSpec, exists bool
 	if !o.adopt && !o.publishedElsewhere || exists || spec.Capture != feedtype.CaptureColumn {
 		return
 	}
-	made, written := []string{"indexes on feed_sync_id"}, "nothing"
-	if spec.ShardColumn == "" {
-		made = append(made, "a column shard, if it has none")
+	fmt.Fprintf(a.Stderr, "rowfeed: %s\n", o.announcement(spec))
+}
+
+// announcement says what rowfeed will change of a table.
+func (o *feedAddOptions) announcement(spec rowfeed.FeedSpec) string {
+	var made []string
+	written := "nothing"
+	keeps := o.adopt || o.publishedElsewhere
+	switch {
+	case spec.Capture == feedtype.CaptureColumn && keeps:
+		made = append(made, "indexes on feed_sync_id")
+		if spec.ShardColumn == "" {
+			made = append(made, "a column shard, if it has none")
+		}
+	case spec.Capture == feedtype.CaptureColumn:
+		made = append(made, "a column feed_sync_id", "indexes on it")
+		if spec.ShardColumn == "" {
+			made = append(made, "a column shard")
+		}
+	case spec.Capture == feedtype.CaptureTrigger, spec.Capture == "" && spec.Mode == rowfeed.ModeSequence:
+		made = append(made, "triggers")
+	default:
+		made = append(made, "nothing")
 	}
 	if o.fence {
 		made = append(made, "two triggers")
 	}
-	if !o.publishedElsewhere {
+	if spec.Capture == feedtype.CaptureColumn && !o.publishedElsewhere {
 		written = "feed_sync_id, where it is NULL"
+		if spec.DataShards > 1 && spec.ShardColumn == "" {
+			written += ", and the data shard of the key in column shard"
+		}
 	}
-	if spec.DataShards > 1 && spec.ShardColumn == "" {
-		written += ", and the data shard of the key in column shard"
-	}
-	fmt.Fprintf(a.Stderr, "rowfeed: feed %s will add to table %s: %s. It will write into its rows: %s\n", spec.Name,
+	return fmt.Sprintf("feed %s will add to table %s: %s. It will write into its rows: %s", spec.Name,
 		spec.Table, strings.Join(made, ", "), written)
+}
+
+// preview prints what the command would do.
+func (o *feedAddOptions) preview(ctx context.Context, a *cli.App, s *cli.Session, spec rowfeed.FeedSpec) error {
+	plan, err := s.PreviewAdd(ctx, spec)
+	if err != nil {
+		return err
+	}
+	if plan.Exists {
+		return a.PrintLine("%s: is a feed of table %s already, nothing changed", o.name, o.table)
+	}
+	lines := []string{o.announcement(spec)}
+	switch {
+	case plan.Continues:
+		lines = append(lines, "cursors from before it was dropped stay valid")
+	case plan.Restart != "":
+		lines = append(lines, "cursors from before it was dropped are refused: "+plan.Restart)
+	}
+	if o.adopt && !o.publishedElsewhere {
+		lines = append(lines, fmt.Sprintf("rowfeed's positions will be above %d", plan.Head))
+	}
+	if len(plan.Consumers) > 0 {
+		lines = append(lines, "consumers without a cursor will get one: "+strings.Join(plan.Consumers, ", "))
+	}
+	for _, line := range append(lines, "nothing was changed") {
+		if err := a.PrintLine("%s: %s", o.name, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // adoption says on stderr what becomes of the cursors from before.

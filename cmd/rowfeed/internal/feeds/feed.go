@@ -344,23 +344,41 @@ func startingOver(ctx context.Context, s *cli.Session, feed string) (string, err
 	return who + " So must every reader that stores its cursor elsewhere.", nil
 }
 
-// dividingAnew names the consumers that get entries again when a feed gets another number of data shards.
-func dividingAnew(ctx context.Context, s *cli.Session, feed string, from, to int) (string, error) {
-	if feedtype.Division(from) == feedtype.Division(to) {
-		return "All cursors stay valid.", nil
+// gainingShards says what another number of data shards does to rows that have none in a column of their table. It is
+// empty if there are no such rows.
+func gainingShards(ctx context.Context, f *rowfeed.Feed, to int) (string, error) {
+	n, err := f.Admin().PreviewReshard(ctx, to)
+	if n == 0 || err != nil {
+		return "", err
 	}
-	names, err := consumersOf(ctx, s, feed, func(c admin.ConsumerStatus) bool { return c.ShardCount > 1 })
+	text := cli.Plural(n, "row") + " without a data shard so far will be published again"
+	if f.Capture() == feedtype.CaptureColumn {
+		text += ": rowfeed sets their feed_sync_id to NULL"
+	}
+	return text + ".", nil
+}
+
+// dividingAnew names the consumers that get entries again when a feed gets another number of data shards.
+func dividingAnew(ctx context.Context, s *cli.Session, f *rowfeed.Feed, from, to int) (string, error) {
+	gaining, err := gainingShards(ctx, f, to)
+	if gaining != "" {
+		gaining = " " + gaining
+	}
+	if err != nil || feedtype.Division(from) == feedtype.Division(to) {
+		return "All cursors stay valid." + gaining, err
+	}
+	names, err := consumersOf(ctx, s, f.Name(), func(c admin.ConsumerStatus) bool { return c.ShardCount > 1 })
 	if err != nil {
 		return "", err
 	}
-	text := "Cursors of the whole feed stay valid."
+	text := "Cursors of the whole feed stay valid." + gaining
 	if len(names) > 0 {
 		text += " Consumers of parts in this database begin at the lowest of their cursors, and get what is above it " +
 			"again: " + strings.Join(names, ", ") + "."
 	}
 	text += " Readers of parts that store their cursors elsewhere must begin at the lowest of theirs."
 	most := feedtype.Division(to)
-	many, err := consumersOf(ctx, s, feed, func(c admin.ConsumerStatus) bool { return c.ShardCount > most })
+	many, err := consumersOf(ctx, s, f.Name(), func(c admin.ConsumerStatus) bool { return c.ShardCount > most })
 	if err == nil && len(many) > 0 {
 		text += fmt.Sprintf(" Consumers with more than %d shards fail until they are run with fewer: %s.", most,
 			strings.Join(many, ", "))

@@ -44,7 +44,10 @@ the command is interrupted, run it again with the same arguments: it continues w
 stopped. If the feed has this number already, nothing changes.
 
 On a terminal --data-shards says which consumers get entries again, and asks, unless
---yes is given. --dry-run only says that, and what else would be changed.
+--yes is given. --dry-run only says that, and what else would be changed. If a column of
+the table holds the data shards, both say how many rows get their first one: these are
+published again, with capture column by setting their feed_sync_id to NULL. A column
+shard that the table has of its own is not written: the command is then refused.
 
 The shard column cannot be changed: drop the feed and add it again.
 
@@ -220,7 +223,7 @@ func (o *feedUpgradeOptions) confirm(
 	// Reshard refuses feeds with ULIDs, and another number while keys are being assigned.
 	if o.given("data-shards") && info.ShardIDs == nil && info.State == "active" && info.DataShards != o.dataShards {
 		change = fmt.Sprintf("change it from %d to %s", info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
-		if effect, err = dividingAnew(ctx, s, o.name, info.DataShards, o.dataShards); err != nil {
+		if effect, err = dividingAnew(ctx, s, f, info.DataShards, o.dataShards); err != nil {
 			return false, err
 		}
 	}
@@ -339,6 +342,13 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed
 	case info.State == "active":
 		meaning = fmt.Sprintf("from %d to %s: parts are not served until this is done",
 			info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
+		gaining, err := gainingShards(ctx, f, o.dataShards)
+		if err != nil {
+			return err
+		}
+		if gaining != "" {
+			meaning += ". " + gaining
+		}
 	}
 	if meaning != "" {
 		if err := a.PrintLine("%s: %s", o.name, meaning); err != nil {

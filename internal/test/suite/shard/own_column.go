@@ -269,67 +269,6 @@ func fetched(x *suite.Env, url string) string {
 	return strings.Join(all, ", ")
 }
 
-// TestOwnShardsGetAnotherBound (M18): the number of data shards of a feed whose table holds them can be changed. A
-// number that leaves out rows, or deletes that are kept, is refused by name. A row that had no data shard is published
-// again as soon as it has one, so that no reader of its part misses it. Nothing is written into the table.
-func TestOwnShardsGetAnotherBound(t *testing.T) {
-	suite.EachCapture(t, func(x *suite.Env) {
-		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(100), shard INT NOT NULL)",
-			"INSERT INTO kv (id, v, shard) VALUES (1, 'a', 3), (2, 'b', 511), (3, 'c', 100)")
-		f := x.Add(ownShards)
-		x.Drain(f, "")
-		one := func(after rowfeed.Cursor, shards rowfeed.Shards) (rowfeed.Page, error) {
-			return f.Fetch(x.Ctx, rowfeed.Request{After: after, Shards: shards})
-		}
-		page, err := one("", rowfeed.One(3))
-		if err != nil {
-			x.Fatal(err)
-		}
-		several, err := one("", rowfeed.Part(0, 3)) // data shards 0 to 169
-		if err != nil {
-			x.Fatal(err)
-		}
-		_, err = f.Admin().Reshard(x.Ctx, 511, nil)
-		x.WantCode(err, rowfeed.Refused)
-		if !strings.Contains(err.Error(), "511") {
-			x.Error(err)
-		}
-		x.Exec("INSERT INTO kv (id, v, shard) VALUES (4, 'd', 600)")
-		_, head := x.Drain(f, "")
-		x.Reshard(f, 1024)
-		x.Publish(f)
-		if got := linesOf(x, f, rowfeed.One(600), head); !slices.Equal(got, []string{rowOf(4, "d", 600)}) {
-			x.Errorf("shard 600: %v", got)
-		}
-		if got := linesOf(x, f, rowfeed.One(511), ""); !slices.Equal(got, []string{rowOf(2, "b", 511)}) {
-			x.Errorf("shard 511: %v", got)
-		}
-		// Data shard 3 has the same rows as before, and part 3 of 512 has other ones.
-		if page, err := one(page.Cursor, rowfeed.One(3)); err != nil || len(page.Entries) > 0 {
-			x.Errorf("shard 3: %v, %v", page.Entries, err)
-		}
-		_, err = one(page.Cursor, rowfeed.Part(3, 512))
-		x.WantCode(err, rowfeed.OtherPart)
-		// If a reader of several data shards went on at once, the lowest cursor could be above what others have read.
-		_, err = one(several.Cursor, rowfeed.Part(0, 7))
-		x.WantCode(err, rowfeed.OtherPart)
-		if got := linesOf(x, f, rowfeed.Part(1, 2), ""); !slices.Equal(got, []string{rowOf(4, "d", 600)}) {
-			x.Errorf("part 1 of 2: %v", got)
-		}
-		x.WantSound(f)
-		x.Exec("DELETE FROM kv WHERE id = 4")
-		x.Publish(f)
-		if _, err = f.Admin().Reshard(x.Ctx, 512, nil); x.Capture != feedtype.CaptureColumn {
-			x.WantCode(err, rowfeed.Refused) // readers of shard 600 may still have to read the delete
-		} else if err != nil {
-			x.Error(err)
-		}
-		if got := x.List("SELECT shard FROM kv ORDER BY id"); strings.Join(got, " ") != "3 511 100" {
-			x.Errorf("the column has %v", got)
-		}
-	})
-}
-
 // TestOwnShardsWithTextKeys (M18): with capture app and trigger, the shard column of the table needs no key whose text
 // says everything, and no name that rowfeed would choose.
 func TestOwnShardsWithTextKeys(t *testing.T) {

@@ -6,6 +6,7 @@ import "testing"
 
 // Tests are the tests of this folder in the order in which they run.
 var Tests = []func(*testing.T){
+	TestFeedAddedAgainWithOtherDataShards,
 	TestRepairReturnsKeysToTheirShards,
 	TestCheckIgnoresFeedBeingResharded,
 	TestUnfinishedFeedTellsReadersOfParts,
@@ -20,15 +21,18 @@ var Tests = []func(*testing.T){
 	TestShardColumnGivesTheShard,
 	TestMissingBucketIndexStopsOnlyParts,
 	TestLowestCursorBringsDeletes,
+	TestOwnShardsGetAnotherBound,
+	TestTeamsShardColumnIsNotWritten,
+	TestKeyPublishedWhileShardsAreLeftOut,
 	TestOwnColumnHoldsTheShards,
 	TestRowsOutsideOwnShards,
 	TestAdoptedShardsAreKept,
-	TestOwnShardsGetAnotherBound,
 	TestOwnShardsWithTextKeys,
 	TestUnfitOwnShardColumnIsRefused,
 	TestMovedFeedKeepsOwnShards,
 	TestMovedRowKeepsItsShard,
 	TestReinsertedRowIsInItsPart,
+	TestReadersOfPartsShareTarget,
 	TestMoreShardsLater,
 	TestReshardKeepsPositions,
 	TestPartsDuringReshardAreWholeOrRefused,

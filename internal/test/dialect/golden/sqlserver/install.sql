@@ -32,6 +32,12 @@ UPDATE [rowfeed_sequences] SET version = version + 1 WHERE name = N'<feed>'
 -- name: count_former_sequences
 SELECT count(*) FROM :table WHERE name = :name
 
+-- name: count_gaining_shard
+SELECT count(*) FROM [items_<feed>] t WHERE -1 < 0 AND :in_shard
+
+-- name: count_gaining_shard (own_shards_feed)
+SELECT count(*) FROM [items_<feed>] t WHERE CASE WHEN t.[tenant] >= 0 AND t.[tenant] < 4 THEN t.[tenant] ELSE -1 END < 0 AND :in_shard
+
 -- name: count_null_keys
 SELECT count(*) FROM (SELECT 1 AS one FROM [items_<feed>] t WHERE NOT (1 = 1) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY) x
 
@@ -113,7 +119,7 @@ SELECT s.value FROM [rowfeed_sequences] s WHERE s.name = :feed
 SELECT max(feed_sync_id) FROM [items_<feed>]
 
 -- name: highest_shard
-SELECT max(shard) FROM [rowfeed_positions_<feed>]
+SELECT max(shard) FROM [rowfeed_positions_<feed>] WHERE bucket >= :bucket
 
 -- name: highest_tombstone
 SELECT COALESCE(max(feed_sync_id), 0) FROM [rowfeed_positions_<feed>] WHERE deleted = 1
