@@ -255,7 +255,7 @@ func TestLowestOfShardedCursorsIsAdopted(t *testing.T) {
 			if got := x.List("SELECT sum(value) FROM cursors"); got[0] != c.sum {
 				x.Errorf("after %v the values add up to %s, want %s", plan, got, c.sum)
 			}
-			f = x.Add(spec)
+			x.Add(spec)
 		}
 	})
 }

@@ -127,7 +127,7 @@ func TestInterruptedTakeoverIsReported(t *testing.T) {
 		stop := errors.New("the power fails")
 		interrupt := func() *rowfeed.Feed {
 			x.Helper()
-			f := x.Add(elsewhere)
+			x.Add(elsewhere)
 			killed := x.Tapped(testdb.Hooks{Before: func(_ context.Context, ev testdb.TapEvent) error {
 				if strings.Contains(ev.SQL, "INSERT INTO") && strings.Contains(ev.SQL, "rowfeed_sequences") {
 					return stop
