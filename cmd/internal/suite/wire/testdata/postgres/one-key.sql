@@ -133,10 +133,11 @@ SELECT count(*) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AN
 UPDATE "public"."rowfeed_consumers" SET paused = $1, version = version + NUMBER WHERE 1 = 1 AND consumer = $2 AND feed = $3
 UPDATE "public"."rowfeed_cursors" SET paused = $1, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $2 AND feed = $3
 SELECT shard FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND paused <> 0 ORDER BY shard
-UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4 AND shard = $5
 UPDATE "public"."rowfeed_dead_letters" SET generation = -ABS(generation), op = $1 WHERE 1 = 1 AND consumer = $2 AND feed = $3
 UPDATE "public"."rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed)
 SELECT feed, MAX(epoch) FROM "public"."rowfeed_cursors" WHERE 1 = 1 AND consumer = $1 AND feed = $2 AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "public"."rowfeed_consumers" k WHERE k.consumer = "public"."rowfeed_cursors".consumer AND k.feed = "public"."rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
+UPDATE "public"."rowfeed_cursors" SET value = $1, generation = $2, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint WHERE 1 = 1 AND consumer = $3 AND feed = $4
 
 -- deliver outside of transactions, under an epoch
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint FROM "public"."rowfeed_leases" WHERE name >= $1 AND name < $2 OR name = $3

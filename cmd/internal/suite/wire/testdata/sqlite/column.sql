@@ -109,10 +109,11 @@ SELECT count(*) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ?
 UPDATE "rowfeed_consumers" SET paused = ?, version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ?
 UPDATE "rowfeed_cursors" SET paused = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
 SELECT shard FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? AND paused <> 0 ORDER BY shard
-UPDATE "rowfeed_cursors" SET value = ?, generation = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
+UPDATE "rowfeed_cursors" SET value = ?, generation = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard = ?
 UPDATE "rowfeed_dead_letters" SET generation = -ABS(generation), op = ? WHERE 1 = 1 AND consumer = ? AND feed = ?
 UPDATE "rowfeed_cursors" SET version = version + NUMBER WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "rowfeed_consumers" k WHERE k.consumer = "rowfeed_cursors".consumer AND k.feed = "rowfeed_cursors".feed)
 SELECT feed, MAX(epoch) FROM "rowfeed_cursors" WHERE 1 = 1 AND consumer = ? AND feed = ? AND shard_count > 1 AND NOT EXISTS (SELECT 1 FROM "rowfeed_consumers" k WHERE k.consumer = "rowfeed_cursors".consumer AND k.feed = "rowfeed_cursors".feed) GROUP BY feed ORDER BY feed
+UPDATE "rowfeed_cursors" SET value = ?, generation = ?, version = version + 1, failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL, updated_at = CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 WHERE 1 = 1 AND consumer = ? AND feed = ?
 
 -- deliver outside of transactions, under an epoch
 SELECT name, owner, epoch, acquired_at, renewals, expires_at, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 FROM "rowfeed_leases" WHERE name >= ? AND name < ? OR name = ?
