@@ -92,10 +92,10 @@ func (i installation) Adoption(ctx context.Context) (*admin.Adoption, error) {
 	r := i.catalog.Record.Load()
 	a := &admin.Adoption{Continues: r.Dropped.Continues()}
 	if r.Dropped != nil {
-		a.Head, a.Restart = r.Dropped.Head, r.Dropped.Why
+		a.Head, a.From, a.Restart = r.Dropped.Head, r.Dropped.Below, r.Dropped.Why
 	}
 	var err error
-	if a.Unadopted, err = install.Unadopted(ctx, i.catalog.Store, r); err != nil {
+	if a.Consumers, a.Others, a.Unadopted, err = install.Cursors(ctx, i.catalog.Store, r); err != nil {
 		err = i.catalog.Fail("read the cursors of before", err)
 	}
 	return a, err

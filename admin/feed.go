@@ -118,11 +118,15 @@ type Installation interface {
 // Adoption is what became of the cursors from before a feed was added.
 type Adoption struct {
 	// Continues says that the feed continues a dropped one of its name, whose highest position was Head. Earlier
-	// cursors stay valid. Restart says why they are refused. It is empty if the feed continues, or if no dropped feed
-	// has left positions in the table's rows.
-	Continues bool
-	Head      int64
-	Restart   string
+	// cursors from position From on stay valid: readers at lower ones would miss deletes. Restart says why all are
+	// refused. It is empty if the feed continues, or if it adopted nothing or no feed of its name was dropped.
+	Continues  bool
+	Head, From int64
+	Restart    string
+	// Consumers is the number of consumers that AdoptCursors has of this feed. Others has one text for each other feed
+	// that it has rows of, which are left out, with their number.
+	Consumers int
+	Others    []string
 	// Unadopted has one sentence for each consumer whose stored cursor the feed does not go on from, with the command
 	// that changes this.
 	Unadopted []string

@@ -50,6 +50,8 @@ type Column struct {
 	// with NULL have no key: they are not recorded, and Check and Status report them.
 	MayBeNull bool `json:"may_be_null,omitempty"`
 	Nullable  bool `json:"-"`
+	// NoArithmetic says that the database does not calculate with the column's values, although they are integers.
+	NoArithmetic bool `json:"-"`
 	// NoKey says why the column cannot be part of a key. It is empty if the column can.
 	NoKey string `json:"-"`
 	// NoPosition says why a column named feed_sync_id cannot hold positions, and what to do. It is empty if the
@@ -273,6 +275,10 @@ func (f *Feed) StoredKey() []string {
 
 // Changes is the feed's table of changes.
 func (f *Feed) Changes() feedtype.TableName { return f.Names.Table("changes_" + f.Name) }
+
+// ClosedChanges is the name of the table of changes after [Placing.CloseChanges], on a database that has no lock for
+// it.
+func (f *Feed) ClosedChanges() feedtype.TableName { return f.Names.Table("closed_" + f.Name) }
 
 // Positions is the feed's table of positions.
 func (f *Feed) Positions() feedtype.TableName { return f.Names.Table("positions_" + f.Name) }

@@ -8,7 +8,14 @@ type AddPlan struct {
 	// one text for each consumer of AdoptCursors, with its position.
 	Head      int64
 	Consumers []string
-	// Continues says that cursors of a dropped feed of this name stay valid. Restart says why they are refused.
+	// Others has one text for each other feed of which AdoptCursors has rows, which are left out, with their number.
+	Others []string
+	// Continues says that cursors of a dropped feed of this name stay valid, from position From on: readers at lower
+	// ones would miss deletes. Restart says why all are refused.
 	Continues bool
+	From      int64
 	Restart   string
+	// Generation is that of the feed if it were added now. A feed that was dropped before and does not continue gets
+	// another one in each second.
+	Generation int64
 }

@@ -217,3 +217,48 @@ func TestFeedAddDryRun(t *testing.T) {
 		}
 	})
 }
+
+// TestInterruptedDropIsTold (M28): a drop was interrupted. `feed drop` does not call the feed dropped already:
+// --dry-run says what is left and removes nothing, and a plain drop says what was not handed back.
+func TestInterruptedDropIsTold(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
+		db := e.New(t)
+		db.Exec(t, "CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, feed_sync_id BIGINT NULL)")
+		db.Exec(t, "CREATE TABLE sequences (name VARCHAR(100) NOT NULL PRIMARY KEY, value BIGINT NOT NULL)")
+		db.Exec(t, "INSERT INTO kv VALUES (1, 7), (2, NULL)")
+		db.Exec(t, "INSERT INTO sequences VALUES ('kv', 9)")
+		s := newShell(t)
+		s.env["ROWFEED_DB"] = db.URL
+		s.ok("init")
+		const add = "feed add kv --table kv --capture column --adopt --adopt-sequence sequences"
+		if r := s.run(strings.Fields(add)...); r.code != cli.ExitDone {
+			t.Fatal(r)
+		}
+		s.ok("publish --once")
+		state := func(to string) {
+			db.Exec(t, "UPDATE rowfeed_feeds SET state = '"+to+"' WHERE state <> '"+to+"'")
+		}
+		state("dropping")
+		out := s.ok("feed drop kv --dry-run")
+		if !strings.Contains(out, "An earlier drop was interrupted") ||
+			!strings.HasSuffix(out, "Nothing was changed.\n") {
+			t.Errorf("--dry-run prints %q", out)
+		}
+		state("active")
+		s.ok("fetch kv") // the dry run has removed nothing
+		s.ok("feed drop kv")
+		const owed = ". It was not handed back: `rowfeed feed drop kv --hand-back` would write: table "
+		state("dropping")
+		for _, line := range []string{"feed drop kv --dry-run", "feed drop kv"} {
+			if out := s.ok(line); !strings.Contains(out, "interrupted") || !strings.Contains(out, owed) {
+				t.Errorf("%s prints %q", line, out)
+			}
+		}
+		if out := s.ok("feed drop kv"); !strings.HasPrefix(out, "kv: is dropped already, nothing changed"+owed) {
+			t.Errorf("a second drop prints %q", out)
+		}
+		state("dropping")
+		s.run("feed", "drop", "kv", "--hand-back")
+		s.prints("feed drop kv", "kv: is dropped already, nothing changed\n")
+	})
+}

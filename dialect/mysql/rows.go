@@ -122,7 +122,7 @@ func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.
 // CloseChanges implements [dialect.Placing]. Each DDL statement commits, so no lock would last. A table of another name
 // gets no changes, and a publisher's statements do not find it.
 func (d database) CloseChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (feedtype.TableName, error) {
-	closed := f.Names.Table("closed_" + f.Name)
+	closed := f.ClosedChanges()
 	_, err := dialect.Exec(ctx, q, syntax, inRows.For(syntax, f, "close_changes"), nil)
 	if number, _ := dialect.CodeField(err, "Number"); number == errTableExists { // MySQL checks the new name first
 		if _, missing := d.Describe(ctx, q, f.Changes()); missing != nil {

@@ -163,7 +163,7 @@ func (d database) describeColumns(ctx context.Context, q dialect.Querier, oid in
 		if unequal {
 			c.NoKey = "has a domain over an enum or a range as its type, which PostgreSQL's operators do not take"
 		}
-		c.Kind = kindOf(base, category)
+		c.Kind, c.NoArithmetic = kindOf(base, category), base == "oid"
 		c.Exact = (isExact(base, c.Type) || category == "E") && determinate // each value of an enum has one text
 		return c, nil
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -18,6 +19,7 @@ import (
 type adopted struct {
 	first   int64 // the initial value of the sequence
 	cursors []formerCursor
+	others  []string // one text for each other feed that the table of cursors has rows of
 }
 
 type formerCursor struct {
@@ -44,8 +46,15 @@ func adopt(ctx context.Context, db *Database, q dialect.Querier, r *catalog.Feed
 		return a, err
 	}
 	a.cursors = former.all
-	return a, former.refuse(a.first)
+	if err := former.refuse(a.first); err != nil {
+		return a, err
+	}
+	a.others, err = former.others(ctx, db, q, r.Name)
+	return a, err
 }
+
+// maxAdopted is the highest position that a feed continues from: half of all positions are left.
+const maxAdopted = math.MaxInt64 / 2
 
 // firstPosition returns the initial value of a feed's sequence: 0, or with Adopt the highest position that a row has
 // or that the former sequence has given.
@@ -72,9 +81,9 @@ func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	switch {
 	case *lowest < 1:
 		return refuse("%d in column %s is not a position: positions begin at 1", *lowest, dialect.PositionColumn)
-	case *highest == math.MaxInt64:
-		return refuse("position %d in column %s leaves no higher one for later changes",
-			*highest, dialect.PositionColumn)
+	case *highest > maxAdopted:
+		return refuse("position %d in column %s leaves too few higher ones for later changes; the highest that can "+
+			"be adopted is %d", *highest, dialect.PositionColumn, int64(maxAdopted))
 	}
 	err = dialect.One(ctx, q, d.Syntax, statements.For(d.Syntax, feed, "shared_position"), nil, &twice)
 	switch {
@@ -86,13 +95,28 @@ func firstPosition(ctx context.Context, db *Database, q dialect.Querier, r *cata
 		return *highest, nil
 	}
 	former, err := formerSequence(ctx, db, q, r.Name, sequence)
+	if err == nil {
+		err = cmp.Or(refuseSharedName(ctx, db, q, r), refuseHighSequence(sequence, former))
+	}
 	if err == nil && r.PublishedElsewhere {
-		return former, cmp.Or(refuseAboveElsewhere(r, *highest, former), refuseSharedName(ctx, db, q, r))
+		return former, refuseAboveElsewhere(r, *highest, former)
 	}
 	if table, _, failed := catalog.SequenceRow(r.Name, sequence); failed == nil && !db.ownSequences(table) {
 		r.FormerValue = &former
 	}
 	return max(*highest, former), err
+}
+
+// refuseHighSequence refuses a former sequence that leaves too few positions.
+func refuseHighSequence(from string, value int64) error {
+	if value <= maxAdopted {
+		return nil
+	}
+	return &feedtype.Error{Code: feedtype.Refused, Object: "sequence " + from,
+		Cause: fmt.Sprintf("its value %d leaves too few positions; the highest that can be adopted is %d", value,
+			int64(maxAdopted)),
+		Next: "set it to the highest feed_sync_id of the table's rows; if that is as high, give the rows new " +
+			"positions by setting it to NULL"}
 }
 
 // formerSequence reads the value of an in-house sequences table. TABLE means its row with the feed's name, TABLE:NAME
@@ -103,9 +127,10 @@ func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, 
 		return 0, err
 	}
 	object := fmt.Sprintf("table %q", table.String())
-	var value int64
+	var held any
 	err = db.One(ctx, q, statements, "former_sequence",
-		dialect.Args{"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, table)), "name": name}, &value)
+		dialect.Args{"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, table)), "name": name}, &held)
+	value, ok := integer(held)
 	switch {
 	case errors.Is(err, store.ErrNoRows):
 		return 0, &feedtype.Error{
@@ -122,11 +147,15 @@ func formerSequence(ctx context.Context, db *Database, q dialect.Querier, feed, 
 			Err:    err,
 			Next:   "--adopt-sequence takes a table of sequences with these columns",
 		}
+	case !ok:
+		return 0, tableError(feedtype.Refused, table, "correct it: a sequence is at an integer",
+			"column value of its row %q is %s", name, shown(held))
 	case value < 0 || value == math.MaxInt64:
 		return 0, &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: object,
 			Cause:  fmt.Sprintf("its value %d leaves no positions", value),
+			Next:   "set it to the highest feed_sync_id of the table's rows, or to 0 if there is none",
 		}
 	}
 	return value, nil
@@ -206,16 +235,43 @@ func formerCursors(ctx context.Context, db *Database, q dialect.Querier, r *cata
 	f.rows, err = store.All(ctx, db.Store, q, statements, statement, args, func(rows dialect.Rows) (formerCursor,
 		error) {
 		c := formerCursor{at: feedtype.CursorState{Generation: r.Generation}}
-		var position *int64
-		err := rows.Scan(&c.consumer, &position, &c.shard, &c.shardCount)
-		if position != nil {
-			c.position = *position
+		var consumer, position any
+		if err := rows.Scan(&consumer, &position, &c.shard, &c.shardCount); err != nil {
+			return c, err
+		}
+		if consumer == nil {
+			return c, tableError(feedtype.Refused, f.name, "give the row a name, or delete it",
+				"a row with %s %s has NULL as its name", f.position, shown(position))
+		}
+		c.consumer = text(consumer)
+		var ok bool
+		if c.position, ok = integer(position); !ok && position != nil {
+			return c, tableError(feedtype.Refused, f.name, "correct it: a position is an integer",
+				"column %s of its row %q is %s", f.position, c.consumer, shown(position))
 		}
 		c.at.Position = feedtype.Numbered(c.position)
-		return c, err
+		return c, nil
 	})
 	f.all = lowestCursors(f.rows)
 	return f, err
+}
+
+// others names the other feeds that the table has rows of.
+func (f *formerTable) others(ctx context.Context, db *Database, q dialect.Querier, feed string) ([]string, error) {
+	if !f.feeds {
+		return nil, nil
+	}
+	args := dialect.Args{"table": dialect.SQL(dialect.Qualified(db.Dialect.Syntax, f.name)), "feed": feed}
+	return store.All(ctx, db.Store, q, statements, "former_cursors_of_others", args,
+		func(rows dialect.Rows) (string, error) {
+			var name *string
+			var n int64
+			err := rows.Scan(&name, &n)
+			if name == nil {
+				return fmt.Sprintf("no feed (%d)", n), err
+			}
+			return fmt.Sprintf("feed %q (%d)", *name, n), err
+		})
 }
 
 // lowestCursors returns one cursor for each consumer. A consumer of a sharded feed has a row for each shard. The
@@ -279,4 +335,29 @@ func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalo
 		}
 	}
 	return nil
+}
+
+// integer is the value of a column of the team's, which may have any type. A driver gives an integer as a number or as
+// text.
+func integer(v any) (int64, bool) {
+	if n, ok := v.(int64); ok {
+		return n, true
+	}
+	n, err := strconv.ParseInt(text(v), 10, 64)
+	return n, err == nil
+}
+
+func text(v any) string {
+	if raw, ok := v.([]byte); ok {
+		return string(raw)
+	}
+	return fmt.Sprint(v)
+}
+
+// shown is a value in a message.
+func shown(v any) string {
+	if v == nil {
+		return "NULL"
+	}
+	return strconv.Quote(text(v))
 }

@@ -11,5 +11,5 @@
 // For teams that publish a table already: adopt.go takes over positions and cursors, own_shard.go uses a column of the
 // table as data shard (package dialect renders how), elsewhere.go lets the former publisher go on, foreign.go finds
 // positions that rowfeed did not give, fence.go refuses them, drop.go keeps what a feed of the same name needs to
-// continue, and handback.go writes sequences and cursors back.
+// continue, readd.go decides whether it does, and handback.go writes sequences and cursors back.
 package install

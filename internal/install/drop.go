@@ -3,10 +3,8 @@ package install
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
@@ -78,8 +76,11 @@ func (db *Database) drop(ctx context.Context, q dialect.Querier, r *catalog.Feed
 	}
 	if r.LeavesPositions() && r.Dropped == nil {
 		if err != nil {
-			r.Dropped = &catalog.Dropped{Why: "its table did not exist when it was dropped"}
-		} else if r.Dropped, err = db.close(ctx, q, r, handBack, plan); err != nil {
+			r.Dropped, err = db.withoutTable(ctx, q, r)
+		} else {
+			r.Dropped, err = db.close(ctx, q, r, handBack, plan)
+		}
+		if err != nil {
 			return err
 		}
 		if err := db.saveOptions(ctx, q, r); err != nil {
@@ -160,6 +161,20 @@ func (db *Database) close(ctx context.Context, q dialect.Querier, r *catalog.Fee
 	return before, err
 }
 
+// withoutTable is the result of close for a feed whose table does not exist any more.
+func (db *Database) withoutTable(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord) (*catalog.Dropped,
+	error) {
+	before := &catalog.Dropped{Why: "its table did not exist when it was dropped"}
+	if r.PublishedElsewhere {
+		return before, nil
+	}
+	err := db.One(ctx, q, statements, "sequence_value", dialect.Args{"feed": r.Name}, &before.Head)
+	if errors.Is(err, store.ErrNoRows) {
+		err = nil
+	}
+	return before, err
+}
+
 func (db *Database) outdated(feed *dialect.Feed) string {
 	return statements.For(db.Dialect.Syntax, feed, "outdated").String()
 }
@@ -209,85 +224,6 @@ func (db *Database) dropped(ctx context.Context, q dialect.Querier, r *catalog.F
 	return before, seq, nil
 }
 
-// continueDropped decides whether the new feed continues a dropped one of its name. If it does, it keeps the
-// generation, and earlier cursors stay valid. Otherwise they must not be taken for cursors of the new feed.
-func (c *creation) continueDropped(ctx context.Context) error {
-	if c.known == nil {
-		return nil
-	}
-	var err error
-	r := c.record
-	if r.Dropped, err = c.predecessor(ctx); err != nil {
-		return err
-	}
-	if r.Dropped.Continues() {
-		r.Generation = c.known.Generation
-		return nil
-	}
-	now, err := c.db.Clock(ctx, c.q)
-	if err != nil {
-		return err
-	}
-	r.Generation = max(now/1_000_000, c.known.Generation+1)
-	_, err = c.db.Exec(ctx, c.q, statements, "drop_terms", dialect.Args{"feed": r.Name})
-	return err
-}
-
-// predecessor returns what is known of the dropped feed of this name, and why this feed does not continue it. It is nil
-// if that feed left no positions in the rows.
-func (c *creation) predecessor(ctx context.Context) (*catalog.Dropped, error) {
-	r, known := c.record, c.known
-	if !known.LeavesPositions() || !r.Adopt {
-		return nil, nil
-	}
-	if known.Dropped == nil {
-		return &catalog.Dropped{
-			Why: "an older version of rowfeed dropped it, and did not save where its positions ended"}, nil
-	}
-	before := *known.Dropped
-	if before.Why != "" {
-		return &before, nil
-	}
-	same := *r // as far as readers can tell
-	same.AdoptSequence, same.AdoptCursors, same.Adopt = known.AdoptSequence, known.AdoptCursors, known.Adopt
-	same.Tombstones, same.AcceptTriggers = known.Tombstones, known.AcceptTriggers
-	same.PublishedElsewhere, same.Fence = known.PublishedElsewhere, known.Fence
-	if r.OwnShard() == "" || r.DataShards < known.DataShards { // else rows may get their first one below cursors
-		same.DataShards = known.DataShards
-	}
-	diffs := differences(known, &same)
-	was, _ := json.Marshal(known.Key)
-	now, _ := json.Marshal(r.Key)
-	if len(diffs) == 0 && string(was) != string(now) {
-		diffs = []string{"the columns of its key were declared otherwise"}
-	}
-	var lowest, highest *int64
-	syntax := c.db.Dialect.Syntax
-	err := dialect.One(ctx, c.q, syntax, statements.For(syntax, r.Feed(c.db.Names), "bounds_of_positions"), nil,
-		&lowest, &highest)
-	if err != nil {
-		return nil, err
-	}
-	former, gone := before.Former, false
-	if known.AdoptSequence != "" { // also if the new feed is to continue another sequence, or none
-		if former, gone, err = formerValue(ctx, c.db, c.q, known); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case len(diffs) > 0:
-		before.Why = "it had other settings: " + strings.Join(diffs, "; ")
-	case highest == nil && before.Head > 0:
-		before.Why = "no row of the table has a position any more"
-	case gone && before.Former > 0 && before.Former < before.Head:
-		before.Why = fmt.Sprintf("its former sequence %s is gone, so rowfeed cannot tell whether the former publisher "+
-			"has gone on from position %d, below the feed's head %d", known.AdoptSequence, before.Former, before.Head)
-	case !gone && former != before.Former && before.Former < before.Head:
-		before.Why = goneOn(&before)
-	}
-	return &before, nil
-}
-
 // goneOn is the reason for which cursors are refused after the former publisher has given positions below the head.
 func goneOn(before *catalog.Dropped) string {
 	return fmt.Sprintf("the former publisher has gone on from position %d, below the feed's head %d: "+
@@ -308,31 +244,53 @@ func (db *Database) PreviewDrop(ctx context.Context, name string, handBack bool)
 				return err
 			}
 		}
-		settled := r.Gone() || r.State == catalog.StateCreating
-		if r.LeavesPositions() && r.State != catalog.StateDropped && (r.Dropped == nil || !settled) {
-			if err := db.previewDropped(ctx, q, r, handBack, plan); err != nil {
+		exists := true
+		if plan.Interrupted = r.State == catalog.StateDropping; r.State != catalog.StateDropped {
+			_, err := db.Dialect.Describe(ctx, q, r.Source)
+			if exists = err == nil; !exists && db.Dialect.Classify(err) != dialect.ClassUndefined {
 				return err
 			}
 		}
-		if handBack {
+		settled := r.Gone() || r.State == catalog.StateCreating
+		if r.LeavesPositions() && r.State != catalog.StateDropped && (r.Dropped == nil || !settled) {
+			if err := db.previewDropped(ctx, q, r, exists, handBack, plan); err != nil {
+				return err
+			}
+		}
+		switch {
+		case handBack:
 			if err := (&returning{db, q, r, plan}).run(ctx, false); err != nil {
 				return err
 			}
+		case r.Gone() && r.Dropped != nil && refuseHandBack(r) == nil:
+			owed := &feedtype.DropPlan{}
+			err := (&returning{db, q, r, owed}).run(ctx, false)
+			if err != nil && !errors.Is(err, feedtype.Refused) { // the team's tables may be gone
+				return err
+			}
+			plan.NotHandedBack = owed.Written
 		}
-		if r.LeavesPositions() && r.Dropped != nil {
-			plan.Keeps, plan.Head, plan.Restart = true, r.Dropped.Head, r.Dropped.Why
+		if r.LeavesPositions() && r.Dropped != nil && exists {
+			plan.Keeps, plan.Head, plan.From, plan.Restart = true, r.Dropped.Head, r.Dropped.Below, r.Dropped.Why
 		}
 		return nil
 	}()
 	return plan, db.Fail(feedtype.FeedObject(name), "preview the drop of", err)
 }
 
-func (db *Database) previewDropped(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, handBack bool,
-	plan *feedtype.DropPlan) error {
+func (db *Database) previewDropped(ctx context.Context, q dialect.Querier, r *catalog.FeedRecord, exists,
+	handBack bool, plan *feedtype.DropPlan) (err error) {
+	if !exists {
+		r.Dropped, err = db.withoutTable(ctx, q, r)
+		return err
+	}
 	feed, syntax := r.Feed(db.Names), db.Dialect.Syntax
 	before, _, err := db.dropped(ctx, q, r, feed.Changes(), handBack)
+	if r.State == catalog.StateDropping && db.Dialect.Classify(err) == dialect.ClassUndefined {
+		before, _, err = db.dropped(ctx, q, r, feed.ClosedChanges(), handBack)
+	}
 	if db.Dialect.Classify(err) == dialect.ClassUndefined {
-		return nil // a drop that was interrupted has removed them
+		return nil // a drop by an older version that was interrupted has removed them
 	}
 	if err != nil {
 		return err

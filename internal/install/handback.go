@@ -2,6 +2,7 @@ package install
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -59,8 +60,11 @@ func (b *returning) run(ctx context.Context, write bool) error {
 func (b *returning) sequence(ctx context.Context, write bool) error {
 	db, head := b.db, b.r.Dropped.Head
 	value, err := formerSequence(ctx, db, b.q, b.r.Name, b.r.AdoptSequence)
-	if err != nil || value >= head {
-		return err
+	if err != nil {
+		return b.notWritable(err)
+	}
+	if value >= head {
+		return nil
 	}
 	table, name, err := catalog.SequenceRow(b.r.Name, b.r.AdoptSequence)
 	if err != nil {
@@ -96,6 +100,15 @@ func (b *returning) sequence(ctx context.Context, write bool) error {
 		b.r.Dropped.Former = head // the former publisher goes on from there, above all positions
 		return db.saveOptions(ctx, b.q, b.r)
 	})
+}
+
+// notWritable gives the next step of a drop to a refusal of one of the team's tables.
+func (b *returning) notWritable(err error) error {
+	var refused *feedtype.Error
+	if errors.As(err, &refused) && refused.Code == feedtype.Refused {
+		refused.Next = "give the table what is missing, and run the command again; or drop the feed without --hand-back"
+	}
+	return err
 }
 
 // storedCursor is a row of rowfeed's own cursors.
@@ -147,7 +160,7 @@ func (b *returning) cursors(ctx context.Context, write bool) error {
 	}
 	table, err := formerCursors(ctx, b.db, b.q, b.r, b.r.AdoptCursors)
 	if err != nil {
-		return err
+		return b.notWritable(err)
 	}
 	letters, err := lettersOf(ctx, b.db, b.q, b.r.Name)
 	if err != nil {
@@ -227,20 +240,24 @@ func (b *returning) cursor(ctx context.Context, table *formerTable, consumer str
 	return err
 }
 
-// Unadopted returns one sentence for each cursor that the feed does not go on from, although rowfeed's table of cursors
+// Cursors returns how many consumers of the feed the table has that it adopted, and the other feeds that this table has
+// rows of. told has one sentence for each cursor that the feed does not go on from, although rowfeed's table of cursors
 // or the table that it adopted has it, with the command that changes this.
-func Unadopted(ctx context.Context, st *store.Store, r *catalog.FeedRecord) ([]string, error) {
+func Cursors(ctx context.Context, st *store.Store, r *catalog.FeedRecord) (consumers int, others, told []string,
+	err error) {
 	db := &Database{Store: st}
 	q := db.On()
 	stored, err := storedCursors(ctx, db, q, r.Name)
 	if err != nil {
-		return nil, err
+		return 0, nil, nil, err
 	}
 	table, err := formerCursors(ctx, db, q, r, r.AdoptCursors)
 	if err != nil {
-		return nil, err
+		return 0, nil, nil, err
 	}
-	var told []string
+	if others, err = table.others(ctx, db, q, r.Name); err != nil {
+		return 0, nil, nil, err
+	}
 	for i, c := range stored {
 		if i > 0 && stored[i-1].consumer == c.consumer {
 			continue
@@ -274,7 +291,7 @@ func Unadopted(ctx context.Context, st *store.Store, r *catalog.FeedRecord) ([]s
 				at.Position.Number(), seek))
 		}
 	}
-	return told, nil
+	return len(table.all), others, told, nil
 }
 
 // cursorText is a cursor as an argument of a command: the beginning is not an empty word.

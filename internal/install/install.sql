@@ -264,6 +264,10 @@ SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :tab
 -- name: former_cursors_of_feed
 SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :table WHERE feed = :feed ORDER BY name, :position
 
+-- name: former_cursors_of_others
+SELECT feed, count(*) FROM :table WHERE feed IS NULL OR feed <> :feed GROUP BY feed
+ORDER BY CASE WHEN feed IS NULL THEN 0 ELSE 1 END, feed
+
 -- name: insert_cursor
 {{insert_new "cursors"
   "consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at"

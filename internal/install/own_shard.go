@@ -39,6 +39,9 @@ func chooseShardColumn(d *dialect.Dialect, r *catalog.FeedRecord, table *dialect
 			"rowfeed writes the data shards of keys together with positions, and another publisher gives these")
 	case r.ShardIndex() >= 0:
 		return nil
+	case c.NoArithmetic:
+		return refuse("declare it as an integer, such as bigint; or leave --shard-column out to have shards computed "+
+			"from the key", "its column %q is %s, with which the database does not calculate", c.Name, c.Type)
 	case c.Kind == feedtype.Dynamic && !strings.Contains(strings.ToUpper(c.Type), "INT"): // SQLite's rule
 		return refuse(next, "its column %q is %s, not an integer", c.Name, cmp.Or(c.Type, "without a type"))
 	case !d.OwnShards:

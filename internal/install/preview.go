@@ -50,12 +50,13 @@ func (c *creation) preview(ctx context.Context, source feedtype.TableName) (plan
 	} else if err := c.register(ctx); err != nil {
 		return plan, err
 	}
-	plan.Head = c.first
+	plan.Head, plan.Generation = c.first, c.record.Generation
 	for _, former := range c.cursors {
 		plan.Consumers = append(plan.Consumers, fmt.Sprintf("%s at position %d", former.consumer, former.position))
 	}
+	plan.Others = c.others
 	if before := c.record.Dropped; before != nil {
-		plan.Continues, plan.Restart = before.Continues(), before.Why
+		plan.Continues, plan.From, plan.Restart = before.Continues(), before.Below, before.Why
 	}
 	return plan, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
+	"github.com/rowfeed/rowfeed/internal/catalog"
 	"github.com/rowfeed/rowfeed/internal/history"
 )
 
@@ -35,7 +36,7 @@ func (f *Reader) cursorState(ctx context.Context, after feedtype.Cursor, shards 
 	switch {
 	case unreadable == nil && pager.Accepts(at.Seen()):
 	case at.Generation != f.Generation(): // a former feed of this name had positions of another kind
-		err = otherGeneration(f.Name, at, f.Generation())
+		err = f.otherGeneration(ctx, at, f.Generation())
 	default:
 		err = &feedtype.Error{
 			Code:   feedtype.InvalidRequest,
@@ -77,7 +78,7 @@ func (f *Reader) validateCursor(ctx context.Context, at feedtype.CursorState, ro
 		rows.Rows, rows.Head = nil, feedtype.Position{}
 		return at, nil
 	case at.Generation != rows.Generation:
-		return feedtype.CursorState{}, otherGeneration(f.Name, at, rows.Generation)
+		return feedtype.CursorState{}, f.otherGeneration(ctx, at, rows.Generation)
 	case at.Seen().Max(at.Head).Above(ahead) && f.Store.Replica:
 		// The replica lags. It may show rows whose deletes, up to the mark, this cursor never receives.
 		rows.Rows, rows.Head = nil, feedtype.Position{}
@@ -136,7 +137,7 @@ func (f *Reader) knowsHistory(ctx context.Context, at feedtype.CursorState, rows
 	return refusal(f.Name, feedtype.HistoryLost, "%s: a restored backup or a failover has lost positions", cause)
 }
 
-func refusal(feed string, code feedtype.Code, format string, args ...any) error {
+func refusal(feed string, code feedtype.Code, format string, args ...any) *feedtype.Error {
 	return &feedtype.Error{
 		Code:   code,
 		Object: feedtype.FeedObject(feed),
@@ -145,10 +146,30 @@ func refusal(feed string, code feedtype.Code, format string, args ...any) error 
 	}
 }
 
-func otherGeneration(feed string, at feedtype.CursorState, generation int64) error {
-	return refusal(feed, feedtype.GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: "+
+// otherGeneration is the error for a cursor of another generation. A plain number can be one of the publisher that gave
+// the positions of the table before the feed adopted them.
+func (f *Reader) otherGeneration(ctx context.Context, at feedtype.CursorState, generation int64) error {
+	if f.Record.Load().State == catalog.StateCreating {
+		if err := f.Reload(ctx); err != nil { // it may be complete by now
+			return err
+		}
+	}
+	r := f.Record.Load()
+	if r.State == catalog.StateCreating {
+		return &feedtype.Error{Code: feedtype.Filling, Object: feedtype.FeedObject(f.Name),
+			Cause: "the feed is not complete yet: its state is " + r.State,
+			Next:  "try again when it is; `rowfeed feed add` with the same options continues one that was interrupted"}
+	}
+	err := refusal(f.Name, feedtype.GenerationChanged, "cursor %q is of generation %d, the feed is at generation %d: "+
 		"a restored backup or a failover lost positions, or the feed was created again",
 		at.Cursor(), at.Generation, generation)
+	plain := feedtype.CursorState{Generation: 1, Position: at.Position}
+	if r.Adopt && at == plain {
+		at.Generation = generation
+		err.Next = fmt.Sprintf("if %s is a position that the table's former publisher gave, send %q; otherwise %s",
+			plain.Cursor(), at.Cursor(), err.Next)
+	}
+	return err
 }
 
 // otherPart is the error for a cursor whose reader has not read what the request goes on from. Without its start mark

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
@@ -226,7 +225,11 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	complete := err == nil && slices.Contains([]string{"active", "elsewhere"}, before.State())
-	o.announce(a, spec, err == nil)
+	if err != nil && o.keepsPositions() {
+		if err := o.announce(ctx, a, s, spec); err != nil {
+			return err
+		}
+	}
 	// Rows that keep their positions are not recorded. Their keys get shards.
 	kept := o.adopt || o.publishedElsewhere || err == nil && before.State() == "sharding"
 	var rows, keys int64
@@ -245,7 +248,7 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		return err
 	}
-	if err := o.adoption(ctx, a, f); err != nil {
+	if err := o.adoption(ctx, a, f, complete); err != nil {
 		return err
 	}
 	if o.publishedElsewhere && !complete {
@@ -316,97 +319,6 @@ func ownShards(info *rowfeed.Info) bool {
 func adviseFence(a *cli.App, feed string) {
 	fmt.Fprintf(a.Stderr, "rowfeed: stop the former publisher: readers can miss rows to which it gives positions. "+
 		"`rowfeed feed upgrade %s --fence` makes it fail\n", feed)
-}
-
-// announce says on stderr, before anything is done, what rowfeed will change of a table that it adopts.
-func (o *feedAddOptions) announce(a *cli.App, spec rowfeed.FeedSpec, exists bool) {
-	if !o.adopt && !o.publishedElsewhere || exists || spec.Capture != feedtype.CaptureColumn {
-		return
-	}
-	fmt.Fprintf(a.Stderr, "rowfeed: %s\n", o.announcement(spec))
-}
-
-// announcement says what rowfeed will change of a table.
-func (o *feedAddOptions) announcement(spec rowfeed.FeedSpec) string {
-	var made []string
-	written := "nothing"
-	keeps := o.adopt || o.publishedElsewhere
-	switch {
-	case spec.Capture == feedtype.CaptureColumn && keeps:
-		made = append(made, "indexes on feed_sync_id")
-		if spec.ShardColumn == "" {
-			made = append(made, "a column shard, if it has none")
-		}
-	case spec.Capture == feedtype.CaptureColumn:
-		made = append(made, "a column feed_sync_id", "indexes on it")
-		if spec.ShardColumn == "" {
-			made = append(made, "a column shard")
-		}
-	case spec.Capture == feedtype.CaptureTrigger, spec.Capture == "" && spec.Mode == rowfeed.ModeSequence:
-		made = append(made, "triggers")
-	default:
-		made = append(made, "nothing")
-	}
-	if o.fence {
-		made = append(made, "two triggers")
-	}
-	if spec.Capture == feedtype.CaptureColumn && !o.publishedElsewhere {
-		written = "feed_sync_id, where it is NULL"
-		if spec.DataShards > 1 && spec.ShardColumn == "" {
-			written += ", and the data shard of the key in column shard"
-		}
-	}
-	return fmt.Sprintf("feed %s will add to table %s: %s. It will write into its rows: %s", spec.Name,
-		spec.Table, strings.Join(made, ", "), written)
-}
-
-// preview prints what the command would do.
-func (o *feedAddOptions) preview(ctx context.Context, a *cli.App, s *cli.Session, spec rowfeed.FeedSpec) error {
-	plan, err := s.PreviewAdd(ctx, spec)
-	if err != nil {
-		return err
-	}
-	if plan.Exists {
-		return a.PrintLine("%s: is a feed of table %s already, nothing changed", o.name, o.table)
-	}
-	lines := []string{o.announcement(spec)}
-	switch {
-	case plan.Continues:
-		lines = append(lines, "cursors from before it was dropped stay valid")
-	case plan.Restart != "":
-		lines = append(lines, "cursors from before it was dropped are refused: "+plan.Restart)
-	}
-	if o.adopt && !o.publishedElsewhere {
-		lines = append(lines, fmt.Sprintf("rowfeed's positions will be above %d", plan.Head))
-	}
-	if len(plan.Consumers) > 0 {
-		lines = append(lines, "consumers without a cursor will get one: "+strings.Join(plan.Consumers, ", "))
-	}
-	for _, line := range append(lines, "nothing was changed") {
-		if err := a.PrintLine("%s: %s", o.name, line); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// adoption says on stderr what becomes of the cursors from before.
-func (o *feedAddOptions) adoption(ctx context.Context, a *cli.App, f *rowfeed.Feed) error {
-	is, err := f.Admin().Adoption(ctx)
-	if err != nil {
-		return err
-	}
-	switch {
-	case is.Continues:
-		fmt.Fprintf(a.Stderr, "rowfeed: feed %s continues at position %d: cursors from before it was dropped "+
-			"stay valid\n", o.name, is.Head)
-	case is.Restart != "":
-		fmt.Fprintf(a.Stderr, "rowfeed: feed %s refuses cursors from before it was dropped: %s\n", o.name, is.Restart)
-	}
-	for _, text := range is.Unadopted {
-		fmt.Fprintf(a.Stderr, "rowfeed: not taken over: %s\n", text)
-	}
-	return nil
 }
 
 // printSQL prints the script that creates the feed. It connects to no database.

@@ -225,6 +225,7 @@ type feedDropOptions struct {
 	mode     string // the feed's
 	name     string
 	handBack bool
+	left     string // what was not handed back when an earlier drop was interrupted
 	consent  cli.Consent
 }
 
@@ -242,7 +243,17 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 	if !gone {
 		o.mode = f.Mode()
 	}
-	if o.handBack || !gone && (a.Ask != nil || o.consent.DryRun) {
+	if gone && !o.handBack {
+		plan, err := s.PreviewDrop(ctx, o.name, false)
+		if err != nil {
+			return err
+		}
+		if !plan.Interrupted {
+			return a.PrintLine("%s: is dropped already, nothing changed%s", o.name, notHandedBack(o.name, plan))
+		}
+		o.left = notHandedBack(o.name, plan)
+	}
+	if o.handBack || a.Ask != nil || o.consent.DryRun {
 		effect, err := o.effect(ctx, s, gone)
 		if err != nil {
 			return err
@@ -269,9 +280,19 @@ func (o *feedDropOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	if gone {
-		return a.PrintLine("%s: is dropped already, nothing changed", o.name)
+		return a.PrintLine("%s: dropped; what an earlier drop had left, because it was interrupted, is removed%s",
+			o.name, o.left)
 	}
 	return a.PrintLine("%s: dropped", o.name)
+}
+
+// notHandedBack says what handing back a feed would write that is dropped, or almost.
+func notHandedBack(feed string, plan *rowfeed.DropPlan) string {
+	if len(plan.NotHandedBack) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(". It was not handed back: `rowfeed feed drop %s --hand-back` would write: %s", feed,
+		strings.Join(plan.NotHandedBack, "; "))
 }
 
 // effect names the feed's consumers, and says what becomes of its positions and what is written to other tables.
@@ -293,11 +314,15 @@ func (o *feedDropOptions) effect(ctx context.Context, s *cli.Session, gone bool)
 			texts = append(texts, "Its changes and positions are lost.")
 		case plan.Restart == "":
 			texts = append(texts, fmt.Sprintf("Its positions stay in the table's rows. Added again with --adopt, it "+
-				"continues at position %d.", plan.Head))
+				"continues at position %d, and cursors stay valid%s.", plan.Head, lostDeletes(plan.From)))
 		default:
 			texts = append(texts, fmt.Sprintf("Its positions stay in the table's rows. Added again with --adopt, it "+
 				"refuses today's cursors: %s.", plan.Restart))
 		}
+	}
+	if plan.Interrupted {
+		texts = append(texts, "An earlier drop was interrupted: what it has left of triggers, tables and rights is "+
+			"to be removed"+o.left+".")
 	}
 	if o.handBack {
 		texts = append(texts, handBackText(plan, "To be written"))

@@ -97,7 +97,8 @@ func TestUnfitPositionsAreNotAdopted(t *testing.T) {
 		createPositioned(x, "feed_sync_id BIGINT NULL, shard INT NULL")
 		spec := rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true}
 		for position, reason := range map[int64]string{
-			0: "is not a position", -3: "is not a position", 3: "several rows", math.MaxInt64: "leaves no higher one",
+			0: "is not a position", -3: "is not a position", 3: "several rows",
+			math.MaxInt64: "leaves too few higher ones",
 		} {
 			x.Exec(fmt.Sprintf("UPDATE kv SET feed_sync_id = %d WHERE id = 1", position))
 			_, err := x.RF.AddFeed(x.Ctx, spec, nil)

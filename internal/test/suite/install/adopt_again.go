@@ -48,13 +48,15 @@ func TestFeedAddedAgainContinues(t *testing.T) {
 		x.Exec("UPDATE kv SET v = 8 WHERE id = 3") // nothing in the table is above 7 now
 		head := x.Fetch(f, "", 0).Cursor
 		for range 2 {
-			if plan := previewDrop(x, false); !plan.Keeps || plan.Restart != "" || plan.Head != 11 {
+			if plan := previewDrop(x, false); !plan.Keeps || plan.Restart != "" || plan.Head != 11 ||
+				plan.From != 11 {
 				x.Errorf("the preview is %+v", plan)
 			}
 			dropFeed(x)
 			f = x.Add(adopting)
 			is, err := f.Admin().Adoption(x.Ctx)
-			if err != nil || !is.Continues || is.Head != 11 || f.Generation() != generation {
+			if err != nil || !is.Continues || is.Head != 11 || is.From != 11 ||
+				f.Generation() != generation {
 				x.Errorf("%+v, %v, generation %d", is, err, f.Generation())
 			}
 		}

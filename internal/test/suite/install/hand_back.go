@@ -143,6 +143,12 @@ func TestKilledHandBackCanBeRepeated(t *testing.T) {
 			if ended = err == nil; !ended && !errors.Is(err, stop) {
 				x.Fatalf("stopped before statement %d: %v", n, err)
 			}
+			if _, err := x.RF.PreviewDrop(x.Ctx, "kv", true); err != nil {
+				x.Fatalf("stopped before statement %d, previewed: %v", n, err)
+			}
+			if _, err := x.RF.PreviewDrop(x.Ctx, "kv", false); err != nil {
+				x.Fatalf("stopped before statement %d, previewed as a drop: %v", n, err)
+			}
 			if _, err := x.RF.HandBackFeed(x.Ctx, "kv"); err != nil {
 				x.Fatalf("stopped before statement %d, again: %v", n, err)
 			}
@@ -163,6 +169,34 @@ func TestKilledHandBackCanBeRepeated(t *testing.T) {
 			x.DB.Exec(x.T, "DROP TABLE kv")
 			x.DB.Exec(x.T, "DROP TABLE sequences")
 			x.DB.Exec(x.T, "DROP TABLE cursors")
+		}
+	})
+}
+
+// TestFeedWithoutItsTableIsHandedBack (M28): the table of a feed was removed. The feed can still be handed back: its
+// sequence and its cursors are in other tables. A plain drop leaves these, and its repetition says what they lack.
+func TestFeedWithoutItsTableIsHandedBack(t *testing.T) {
+	suite.EachColumn(t, func(x *suite.Env) {
+		createTeam(x)
+		createHandedBack(x)
+		write(x, "DROP TABLE kv")
+		planned := previewDrop(x, true)
+		if planned.Keeps || !strings.Contains(strings.Join(planned.Written, "; "), `value of "kv" from 9 to 11`) {
+			x.Errorf("planned: %+v", planned)
+		}
+		dropFeed(x)
+		if plan := previewDrop(x, false); plan.Interrupted || len(plan.NotHandedBack) != 2 {
+			x.Errorf("after a plain drop: %+v", plan)
+		}
+		written, err := x.RF.HandBackFeed(x.Ctx, "kv")
+		if err != nil || len(written.Written) != 2 {
+			x.Errorf("%+v, %v", written, err)
+		}
+		if n := x.Scalar("SELECT value FROM sequences WHERE name = 'kv'"); n != 11 {
+			x.Errorf("the former sequence is at %d", n)
+		}
+		if plan := previewDrop(x, false); len(plan.NotHandedBack) != 0 {
+			x.Errorf("after the hand-back: %+v", plan)
 		}
 	})
 }

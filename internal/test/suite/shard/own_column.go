@@ -319,6 +319,14 @@ func TestUnfitOwnShardColumnIsRefused(t *testing.T) {
 			if err != nil || len(problems) != 1 || !strings.Contains(problems[0], "may be NULL") {
 				x.Errorf("problems %q, %v", problems, err)
 			}
+			x.Exec("CREATE TABLE lanes (id BIGINT NOT NULL PRIMARY KEY, lane OID NOT NULL)")
+			spec := ownShards
+			spec.Name, spec.Table, spec.ShardColumn = "lanes", "lanes", "lane"
+			_, err = x.RF.AddFeed(x.Ctx, spec, nil)
+			x.WantCode(err, rowfeed.Refused)
+			if !strings.Contains(err.Error(), "does not calculate") {
+				x.Error(err)
+			}
 		})
 	})
 }

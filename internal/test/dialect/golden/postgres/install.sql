@@ -94,6 +94,10 @@ SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :tab
 -- name: former_cursors_of_feed
 SELECT name, :position, COALESCE(:shard, 0), COALESCE(:shard_count, 1) FROM :table WHERE feed = :feed ORDER BY name, :position
 
+-- name: former_cursors_of_others
+SELECT feed, count(*) FROM :table WHERE feed IS NULL OR feed <> :feed GROUP BY feed
+ORDER BY CASE WHEN feed IS NULL THEN 0 ELSE 1 END, feed
+
 -- name: former_sequence
 SELECT value FROM :table WHERE name = :name
 
