@@ -337,6 +337,68 @@ func saveCursors(ctx context.Context, db *Database, q dialect.Querier, r *catalo
 	return nil
 }
 
+// Cursors returns how many consumers of the feed the table has that it adopted, and the other feeds that this table has
+// rows of. told has one sentence for each cursor that the feed does not go on from, although rowfeed's table of cursors
+// or the table that it adopted has it, with the command that changes this.
+func Cursors(ctx context.Context, st *store.Store, r *catalog.FeedRecord) (consumers int, others, told []string,
+	err error) {
+	db := &Database{Store: st}
+	q := db.On()
+	stored, err := storedCursors(ctx, db, q, r.Name)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	table, err := formerCursors(ctx, db, q, r, r.AdoptCursors)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	if others, err = table.others(ctx, db, q, r.Name); err != nil {
+		return 0, nil, nil, err
+	}
+	for i, c := range stored {
+		if i > 0 && stored[i-1].consumer == c.consumer {
+			continue
+		}
+		var former *formerCursor
+		for j := range table.all {
+			if table.all[j].consumer == c.consumer {
+				former = &table.all[j]
+			}
+		}
+		at, err := c.value.State()
+		refused := err == nil && !at.Start && c.generation != r.Generation
+		seek := ""
+		if former != nil {
+			seek = fmt.Sprintf("`rowfeed consumer seek %s --feed %s --to %s` takes over position %d of table %s",
+				c.consumer, r.Name, cursorText(former.at.Cursor()), former.position, table.name)
+		}
+		switch {
+		case former != nil && former.incomplete != "" && err == nil && at.Start:
+			told = append(told, fmt.Sprintf("consumer %q begins at 0, because table %s has only %s: a shard without a "+
+				"row has not stored a cursor yet", c.consumer, table.name, former.incomplete))
+		case refused && former != nil:
+			told = append(told, fmt.Sprintf("consumer %q keeps its cursor of generation %d, which the feed refuses; %s",
+				c.consumer, c.generation, seek))
+		case refused:
+			told = append(told, fmt.Sprintf("consumer %q keeps its cursor of generation %d, which the feed refuses; "+
+				"`rowfeed consumer reset %s --feed %s` lets it start at the beginning", c.consumer, c.generation,
+				c.consumer, r.Name))
+		case former != nil && err == nil && c.shardCount == 1 && former.position > at.Position.Number():
+			told = append(told, fmt.Sprintf("consumer %q keeps its cursor at position %d; %s", c.consumer,
+				at.Position.Number(), seek))
+		}
+	}
+	return len(table.all), others, told, nil
+}
+
+// cursorText is a cursor as an argument of a command: the beginning is not an empty word.
+func cursorText(c feedtype.Cursor) string {
+	if c == feedtype.Beginning {
+		return "0"
+	}
+	return string(c)
+}
+
 // integer is the value of a column of the team's, which may have any type. A driver gives an integer as a number or as
 // text.
 func integer(v any) (int64, bool) {
