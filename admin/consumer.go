@@ -211,7 +211,7 @@ func (db *Admin) SeekConsumer(ctx context.Context, id feedtype.ConsumerID, to fe
 		if err != nil {
 			return 0, err
 		}
-		dataShards = feedtype.Division(info.DataShards)
+		dataShards = feedtype.MaxParts(info.DataShards)
 		if to, err = f.Locate(ctx, to, feedtype.Shards{}); err != nil {
 			return 0, err
 		}

@@ -4,6 +4,8 @@ package feedtype
 type AddPlan struct {
 	// Exists says that the feed is complete already, with the same settings. Nothing would be changed.
 	Exists bool
+	// Added are the columns that the table gets. The feed has them until it is dropped.
+	Added []string
 	// Head is the position above which the feed gives its own: 0, or that which it continues with Adopt. Consumers has
 	// one text for each consumer of AdoptCursors, with its position.
 	Head      int64

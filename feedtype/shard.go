@@ -16,8 +16,9 @@ const MaxDataShards = 65_536
 // parts when it gets this number of data shards.
 const Undivided = 1024
 
-// Division returns the number of data shards of which the parts of a feed are made.
-func Division(dataShards int) int {
+// MaxParts returns the highest number of parts that a feed has, which is also the number of data shards that its parts
+// are made of.
+func MaxParts(dataShards int) int {
 	if dataShards <= 1 {
 		return Undivided
 	}
@@ -75,7 +76,7 @@ func (s Shards) String() string {
 	return fmt.Sprintf("shard %d of %d", s.index, s.count)
 }
 
-// Range returns the data shards of s as a half-open range, for a feed with dataShards data shards: those of Division
+// Range returns the data shards of s as a half-open range, for a feed with dataShards data shards: those of MaxParts
 // for a Part. Part(i, n) is i*dataShards/n to (i+1)*dataShards/n, both rounded down. The error has the code
 // InvalidRequest and names the parameter, shard or shard_count.
 func (s Shards) Range(dataShards int) (from, to int, err error) {

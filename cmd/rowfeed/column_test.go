@@ -91,7 +91,7 @@ func TestLaterAdoptionIsRefused(t *testing.T) {
 	s.ok("init")
 	add := "feed add own --table own --capture column --adopt"
 	if r := s.run(strings.Fields(add + " --fence")...); r.code != cli.ExitDone ||
-		!strings.Contains(r.err, "will add to table own: indexes on feed_sync_id, a column shard, if it has none, two "+
+		!strings.Contains(r.err, "will add to table own: a column shard, indexes on feed_sync_id, two "+
 			"triggers. It will write into its rows: feed_sync_id, where it is NULL\n") {
 		t.Errorf("feed add --adopt: %q", r.err)
 	}

@@ -105,7 +105,8 @@ SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT 
     'DROP INDEX ' || min(i.indexrelid::regclass::text))
   || '; ' || min(replace(pg_get_indexdef(i.indexrelid), quote_ident(c.relname) || ' ON ONLY ',
     quote_ident(c.relname) || ' ON ')) || ' WHERE feed_sync_id IS NOT NULL'
-FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
+FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
+LEFT JOIN pg_constraint k ON k.conindid = i.indexrelid AND k.contype IN ('u', 'p')
 WHERE i.indexrelid = CAST(:index AS regclass)
 
 -- name: triggers_on_update

@@ -25,7 +25,7 @@ type assignment struct {
 	ulidFeed   bool              // each shard has an order and a cursor of its own
 	key        []feedtype.Column // to decode the keys of dead letters
 	generation int64
-	dataShards int // of the feed: see feedtype.Division
+	dataShards int // of the feed: see feedtype.MaxParts
 }
 
 // open reads the description of the feed, and creates the cursors of the consumer, one for each shard. Only an
@@ -70,7 +70,7 @@ func (a *assignment) open(ctx context.Context, starting bool) error {
 		return err
 	}
 	a.feed, a.ulidFeed, a.key, a.generation = info.Name, ulidFeed, info.Key, info.Generation
-	a.dataShards = feedtype.Division(info.DataShards)
+	a.dataShards = feedtype.MaxParts(info.DataShards)
 	return nil
 }
 

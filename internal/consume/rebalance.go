@@ -56,11 +56,11 @@ func arrange(ctx context.Context, c *Consumer, count int, info *feedtype.Info, s
 	}
 }
 
-func (d *rebalance) dataShards() int { return feedtype.Division(d.info.DataShards) }
+func (d *rebalance) dataShards() int { return feedtype.MaxParts(d.info.DataShards) }
 
-// ofOtherDivision reports whether a cursor was given when the feed had another number of data shards. The keys that its
-// shard has read are then spread over all shards of now.
-func (d *rebalance) ofOtherDivision(c feedtype.Cursor) bool {
+// ofOtherDataShards reports whether a cursor was given when the feed had another number of data shards. The keys that
+// its shard has read are then spread over all shards of now.
+func (d *rebalance) ofOtherDataShards(c feedtype.Cursor) bool {
 	p, err := c.State()
 	return err == nil && p.Part.Of != 0 && p.Part.Of != d.dataShards()
 }
@@ -78,7 +78,7 @@ func (d *rebalance) isDone(ctx context.Context) (bool, error) {
 	same, whole, aside := len(rows) == d.count && d.ulid == nil, true, int64(0)
 	var values []feedtype.Cursor
 	for i, row := range rows {
-		same = same && row.Shard == i && row.ShardCount == d.count && !d.ofOtherDivision(row.Value)
+		same = same && row.Shard == i && row.ShardCount == d.count && !d.ofOtherDataShards(row.Value)
 		whole = whole && row.ShardCount == len(rows)
 		aside += row.Aside
 		values = append(values, row.Value)
@@ -172,7 +172,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 	recounting := false
 	// A cursor at the beginning does not say which keys its shard has read. Once one shows that the data shards have
 	// changed, each can stand for all keys.
-	divided := slices.ContainsFunc(old, func(row *CursorRow) bool { return d.ofOtherDivision(row.Value) })
+	changed := slices.ContainsFunc(old, func(row *CursorRow) bool { return d.ofOtherDataShards(row.Value) })
 	next := make([]CursorRow, d.count)
 	for i := range next {
 		next[i] = CursorRow{Shard: i, ShardCount: d.count, Value: d.c.Start, Generation: d.c.Start.Generation()}
@@ -191,7 +191,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 			next[row.Shard] = *row
 		}
 		from, to, err := feedtype.Part(row.Shard, row.ShardCount).Range(d.dataShards())
-		if divided || err != nil { // err: now the feed cannot be divided so far
+		if changed || err != nil { // err: now the feed cannot be divided so far
 			from, to = 0, d.dataShards()
 		}
 		before = append(before, oldCursor{from: from, to: to, value: row.Value, paused: row.Paused})
@@ -199,7 +199,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 	switch {
 	case recounting && !d.starting:
 		return (&assignment{c: d.c, shard: -1, feed: d.info.Name, count: d.count}).shardCountChanged(old[0].ShardCount)
-	case recounting || divided:
+	case recounting || changed:
 		if next, err = rebalanced(before, d.dataShards(), d.count, d.c.Start, d.at); err != nil {
 			return err
 		}
@@ -208,7 +208,7 @@ func (d *rebalance) change(ctx context.Context, tx dialect.Querier) error {
 			for _, row := range old {
 				next[i].Epoch = max(next[i].Epoch, row.Epoch)
 			}
-			if divided { // as after restart: keys belong to other shards, so the work under all current leases ends
+			if changed { // as after restart: keys belong to other shards, so the work under all current leases ends
 				next[i].Epoch++
 			}
 		}

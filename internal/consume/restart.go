@@ -55,8 +55,8 @@ func (r *shardRun) restart(ctx context.Context, refusal error) error {
 	return err
 }
 
-// divideAgain goes on after the feed's number of data shards was changed: all shards begin at their lowest cursor.
-func (r *shardRun) divideAgain(ctx context.Context, refusal error) error {
+// rebalanceAll goes on after the feed's number of data shards was changed: all shards begin at their lowest cursor.
+func (r *shardRun) rebalanceAll(ctx context.Context, refusal error) error {
 	info, err := r.c.Source.Info(ctx)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (r *shardRun) divideAgain(ctx context.Context, refusal error) error {
 	if err != nil {
 		return err
 	}
-	if !d.ofOtherDivision(r.cursor.row.Value) && d.dataShards() == r.dataShards {
+	if !d.ofOtherDataShards(r.cursor.row.Value) && d.dataShards() == r.dataShards {
 		return refusal // the cursor was set to one of another part
 	}
 	if err = arrange(ctx, r.c, r.count, info, false); err == nil {
@@ -102,10 +102,10 @@ func (t *batchTx) restartAll(ctx context.Context, tx *sql.Tx, all *rebalance, re
 	return all.restart(ctx, t.q, rows)
 }
 
-// dividedAnew detects that the data shards have changed for a cursor that says nothing of a part, which a source cannot
-// refuse: at the beginning, at a time, or set by an operator. Cursors of other shards may be above keys that belong to
-// this shard now.
-func (r *shardRun) dividedAnew(after feedtype.Cursor, page feedtype.Page) error {
+// dataShardsChanged detects another number of data shards for a cursor that says nothing of a part, which a source
+// cannot refuse: at the beginning, at a time, or set by an operator. Cursors of other shards may be above keys that
+// belong to this shard now.
+func (r *shardRun) dataShardsChanged(after feedtype.Cursor, page feedtype.Page) error {
 	if p, err := after.State(); err == nil && p.Part.Of != 0 {
 		return nil
 	}
@@ -114,7 +114,8 @@ func (r *shardRun) dividedAnew(after feedtype.Cursor, page feedtype.Page) error 
 		return nil
 	}
 	return &feedtype.Error{Code: feedtype.OtherPart, Object: feedtype.FeedObject(r.feed),
-		Cause: fmt.Sprintf("the page is of %s, and the shards were made for %d data shards", p.Part, r.dataShards)}
+		Cause: fmt.Sprintf("the feed had %d data shards, and the page is of %s", r.dataShards, p.Part),
+		Next:  "nothing: all shards go on from their lowest cursor"}
 }
 
 // leftBehind detects a new generation for a shard at its beginning, which a source cannot refuse. If the cursor of

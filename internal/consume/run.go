@@ -110,14 +110,14 @@ func (r *shardRun) nextPage(ctx context.Context) (*feedtype.Page, error) {
 	}
 	ofParts := r.count > 1 && !r.ulidShard
 	if err == nil && ofParts {
-		err = r.dividedAnew(after, page)
+		err = r.dataShardsChanged(after, page)
 	}
 	if err == nil && ofParts && after.IsBeginning() {
 		err = r.leftBehind(ctx, page)
 	}
 	if err != nil {
 		if ofParts && errors.Is(err, feedtype.OtherPart) {
-			return nil, r.afterFailure(ctx, r.divideAgain(ctx, err))
+			return nil, r.afterFailure(ctx, r.rebalanceAll(ctx, err))
 		}
 		if r.c.OnRefused != nil && isRefusal(err) {
 			return nil, r.afterFailure(ctx, r.restart(ctx, err))

@@ -309,7 +309,7 @@ func (db *Database) previewDropped(ctx context.Context, q dialect.Querier, r *ca
 // planResets adds to a plan that the positions of n rows are set to NULL.
 func planResets(plan *feedtype.DropPlan, table feedtype.TableName, n int64) {
 	if n > 0 {
-		plan.Written = append(plan.Written, fmt.Sprintf("table %s: feed_sync_id of %d rows to NULL, for a new "+
-			"position: they were republished or unpublished", table, n))
+		plan.Written = append(plan.Written, fmt.Sprintf("table %s: feed_sync_id to NULL, for a new position, in "+
+			"rows that were republished or unpublished: %d", table, n))
 	}
 }

@@ -188,9 +188,9 @@ func (b *returning) cursors(ctx context.Context, write bool) error {
 		}
 		if l := letters[c.consumer]; l.n > 0 {
 			position = min(position, l.lowest-1)
-			b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has %d dead letters, the lowest "+
-				"at %d: retry or drop them first, or its cursor is handed back at %d, and a former reader receives "+
-				"them and what follows again", c.consumer, l.n, l.lowest, position))
+			b.plan.NotWritten = append(b.plan.NotWritten, fmt.Sprintf("consumer %q has dead letters (number %d, the "+
+				"lowest at position %d): retry or drop them first, or its cursor is handed back at %d, and a former "+
+				"reader receives them and what follows again", c.consumer, l.n, l.lowest, position))
 		}
 		if err := b.cursor(ctx, table, c.consumer, position, write); err != nil {
 			return err

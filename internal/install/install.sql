@@ -14,7 +14,8 @@ SELECT count(*) FROM (SELECT 1 AS one FROM {{source}} t WHERE NOT ({{with has_ke
 SELECT count(*) FROM {{table "sequences"}} WHERE name = :feed
 
 -- name: raise_sequence
-UPDATE {{table "sequences"}} SET value = :value, version = version + 1, updated_at = {{now}} WHERE name = :feed AND value < :value
+UPDATE {{table "sequences"}} SET value = :value, version = version + 1, updated_at = {{now}}
+WHERE name = :feed AND value < :value
 
 -- name: sequence_value
 SELECT value FROM {{table "sequences"}} WHERE name = :feed

@@ -19,8 +19,8 @@ import (
 //  1. The record says capture "trigger" and the state moving. From then on no publisher writes into rows, since its
 //     last statement asks for the capture.
 //  2. The triggers are made. That waits for all writers, so what was written before is visible to the next step.
-//  3. The sequence is read, under its lock. Of a key with a higher position nothing is left to do, whatever its row
-//     says: the key was published after the triggers were made, and they have recorded what came later.
+//  3. The sequence is read, under its lock. A key with a higher position needs nothing more, even if its row holds
+//     another one: the key was published after the triggers were made, and they have recorded what came later.
 //  4. A walk along the keys of the rows gives the table of positions those that it lacks. It records rows of which it
 //     cannot have one: rows that wait, and rows whose position another program has given.
 //  5. The changes that are visible now are published. While the state is moving, a key without a row always gets a

@@ -50,7 +50,7 @@ func (c *creation) preview(ctx context.Context, source feedtype.TableName) (plan
 	} else if err := c.register(ctx); err != nil {
 		return plan, err
 	}
-	plan.Head, plan.Generation = c.first, c.record.Generation
+	plan.Added, plan.Head, plan.Generation = c.record.Added, c.first, c.record.Generation
 	for _, former := range c.cursors {
 		plan.Consumers = append(plan.Consumers, fmt.Sprintf("%s at position %d", former.consumer, former.position))
 	}

@@ -54,7 +54,7 @@ func partOf(l *catalog.Layout, s feedtype.Shards) (feedtype.CursorPart, error) {
 	}
 	of := max(l.Feed.DataShards, 1)
 	if _, one := s.Single(); !one && !s.All() {
-		of = feedtype.Division(of)
+		of = feedtype.MaxParts(of)
 	}
 	from, to, err := s.Range(of)
 	if err != nil || to-from == of {

@@ -22,7 +22,7 @@ func (o *feedAddOptions) announce(ctx context.Context, a *cli.App, s *cli.Sessio
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.Stderr, "rowfeed: %s\n", o.announcement(spec))
+	fmt.Fprintf(a.Stderr, "rowfeed: %s\n", o.announcement(spec, plan))
 	if text := o.numbers(plan); text != "" {
 		fmt.Fprintf(a.Stderr, "rowfeed: %s\n", text)
 	}
@@ -41,21 +41,15 @@ func (o *feedAddOptions) numbers(plan *rowfeed.AddPlan) string {
 }
 
 // announcement says what rowfeed will change of a table.
-func (o *feedAddOptions) announcement(spec rowfeed.FeedSpec) string {
+func (o *feedAddOptions) announcement(spec rowfeed.FeedSpec, plan *rowfeed.AddPlan) string {
 	var made []string
 	written := "nothing"
-	keeps := o.adopt || o.publishedElsewhere
+	for _, column := range plan.Added {
+		made = append(made, "a column "+column)
+	}
 	switch {
-	case spec.Capture == feedtype.CaptureColumn && keeps:
-		made = append(made, "indexes on feed_sync_id")
-		if spec.ShardColumn == "" {
-			made = append(made, "a column shard, if it has none")
-		}
 	case spec.Capture == feedtype.CaptureColumn:
-		made = append(made, "a column feed_sync_id", "indexes on it")
-		if spec.ShardColumn == "" {
-			made = append(made, "a column shard")
-		}
+		made = append(made, "indexes on feed_sync_id")
 	case spec.Capture == feedtype.CaptureTrigger, spec.Capture == "" && spec.Mode == rowfeed.ModeSequence:
 		made = append(made, "triggers")
 	default:
@@ -83,7 +77,7 @@ func (o *feedAddOptions) preview(ctx context.Context, a *cli.App, s *cli.Session
 	if plan.Exists {
 		return a.PrintLine("%s: is a feed of table %s already, nothing changed", o.name, o.table)
 	}
-	lines := []string{o.announcement(spec)}
+	lines := []string{o.announcement(spec, plan)}
 	switch {
 	case plan.Continues:
 		lines = append(lines, "cursors from before it was dropped stay valid"+lostDeletes(plan.From))

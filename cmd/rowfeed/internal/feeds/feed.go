@@ -383,13 +383,13 @@ func gainingShards(ctx context.Context, f *rowfeed.Feed, to int) (string, error)
 	return text + ".", nil
 }
 
-// dividingAnew names the consumers that get entries again when a feed gets another number of data shards.
-func dividingAnew(ctx context.Context, s *cli.Session, f *rowfeed.Feed, from, to int) (string, error) {
+// dataShardsEffect names the consumers that get entries again when a feed gets another number of data shards.
+func dataShardsEffect(ctx context.Context, s *cli.Session, f *rowfeed.Feed, from, to int) (string, error) {
 	gaining, err := gainingShards(ctx, f, to)
 	if gaining != "" {
 		gaining = " " + gaining
 	}
-	if err != nil || feedtype.Division(from) == feedtype.Division(to) {
+	if err != nil || feedtype.MaxParts(from) == feedtype.MaxParts(to) {
 		return "All cursors stay valid." + gaining, err
 	}
 	names, err := consumersOf(ctx, s, f.Name(), func(c admin.ConsumerStatus) bool { return c.ShardCount > 1 })
@@ -402,15 +402,15 @@ func dividingAnew(ctx context.Context, s *cli.Session, f *rowfeed.Feed, from, to
 			"again: " + strings.Join(names, ", ") + "."
 	}
 	text += " Readers of parts that store their cursors elsewhere must begin at the lowest of theirs."
-	most := feedtype.Division(to)
+	most := feedtype.MaxParts(to)
 	many, err := consumersOf(ctx, s, f.Name(), func(c admin.ConsumerStatus) bool { return c.ShardCount > most })
 	if err == nil && len(many) > 0 {
 		text += fmt.Sprintf(" Consumers with more than %d shards fail until they are run with fewer: %s.", most,
 			strings.Join(many, ", "))
 	}
-	if err == nil && most < feedtype.Division(from) {
+	if err == nil && most < feedtype.MaxParts(from) {
 		text += fmt.Sprintf(" At most %d readers can share the feed then, in place of %d.", most,
-			feedtype.Division(from))
+			feedtype.MaxParts(from))
 	}
 	return text, err
 }

@@ -223,7 +223,7 @@ func (o *feedUpgradeOptions) confirm(
 	// Reshard refuses feeds with ULIDs, and another number while keys are being assigned.
 	if o.given("data-shards") && info.ShardIDs == nil && info.State == "active" && info.DataShards != o.dataShards {
 		change = fmt.Sprintf("change it from %d to %s", info.DataShards, cli.Plural(int64(o.dataShards), "data shard"))
-		if effect, err = dividingAnew(ctx, s, f, info.DataShards, o.dataShards); err != nil {
+		if effect, err = dataShardsEffect(ctx, s, f, info.DataShards, o.dataShards); err != nil {
 			return false, err
 		}
 	}

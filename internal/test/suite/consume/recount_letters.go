@@ -137,10 +137,10 @@ func TestLettersAfterReshard(t *testing.T) {
 	})
 }
 
-// TestShardsGoOnWhileFeedIsDividedAnew (H24, H25): a feed gets another number of data shards while a consumer of four
+// TestShardsGoOnWhileDataShardsChange (H24, H25): a feed gets another number of data shards while a consumer of four
 // shards reads it. All shards go on from their lowest cursor, with the dead letters of their keys. Nothing is lost, no
 // key that is set aside is handed over, and more shards are possible.
-func TestShardsGoOnWhileFeedIsDividedAnew(t *testing.T) {
+func TestShardsGoOnWhileDataShardsChange(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(4), x.Receiver()
 		x.InsertKV(1, 41)

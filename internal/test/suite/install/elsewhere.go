@@ -159,7 +159,7 @@ func TestPublishedElsewhereHasNoGap(t *testing.T) {
 		cursor = x.WantPage(f, cursor, 5, "10 "+suite.KV(4, "d", 4), "> 10")
 
 		if x.DB.Family != "sqlite" { // one writer at a time
-			// The second publisher waits for the first one's sequence, whichever of them began.
+			// The second publisher waits for the first one's sequence, also if that began later.
 			first, second := x.Begin(sql.LevelReadCommitted), x.Begin(sql.LevelReadCommitted)
 			write(x, "INSERT INTO kv (id, k, v) VALUES (5, 'e', 5)")
 			run(x, first, ownPublisher(3)...)

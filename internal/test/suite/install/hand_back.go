@@ -100,7 +100,7 @@ func TestHandedBackFeedGoesOn(t *testing.T) {
 			x.Errorf("written: %s\nplanned: %s", got, want)
 		}
 		for _, text := range []string{`value of "kv" from 9 to 11`, `value of "mailer" from 3 to 11`,
-			"of 1 rows to NULL"} {
+			"that were republished or unpublished: 1"} {
 			if !strings.Contains(strings.Join(written.Written, "; "), text) {
 				x.Errorf("%q does not say %q", written.Written, text)
 			}
@@ -336,7 +336,7 @@ func TestHandBackStaysBelowDeadLetters(t *testing.T) {
 		}
 		plan := previewDrop(x, true)
 		if text := strings.Join(plan.NotWritten, "; "); !strings.Contains(text,
-			`consumer "mailer" has 2 dead letters, the lowest at 7: retry or drop them first`) {
+			`consumer "mailer" has dead letters (number 2, the lowest at position 7): retry or drop them`) {
 			x.Errorf("not written: %s", text)
 		}
 		if _, err := x.RF.HandBackFeed(x.Ctx, "kv"); err != nil {

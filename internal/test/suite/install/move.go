@@ -118,7 +118,7 @@ func TestMovedPositionsKeepCursors(t *testing.T) {
 						})
 						changed := 4
 						if r.at == "" {
-							changed = 3 // who begins later gets no delete
+							changed = 3 // a reader that begins later gets no delete
 						}
 						if r.shards.All() && len(fresh) != changed || !slices.Equal(got, slices.Concat(want, fresh)) {
 							x.Fatalf("shards %d, part %v after %q: %q, want %q and %q", shards, r.shards, r.at,
@@ -164,7 +164,7 @@ func TestMovedPositionsKeepCursors(t *testing.T) {
 
 // TestPositionsMoveUnderWriters (M28): positions are moved while writers of the former kind insert, change and delete
 // rows, and publishers publish. A reader of the whole feed and two of parts, which are behind, end with the rows of the
-// table. They get rows that nobody changes once.
+// table. They get a row that does not change once.
 func TestPositionsMoveUnderWriters(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		const still, hot = 1200, 30

@@ -9,7 +9,7 @@ import (
 )
 
 // TestFeedAddedAgainWithOtherDataShards (M18, M28): an adopted feed that is dropped and added again with another number
-// of data shards is divided anew: readers of the whole feed continue, and cursors of parts are refused. It does not
+// of data shards is resharded: readers of the whole feed continue, and cursors of parts are refused. It does not
 // continue if rows can get their first data shard thereby, whose readers have passed them.
 func TestFeedAddedAgainWithOtherDataShards(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {

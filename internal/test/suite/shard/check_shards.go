@@ -181,10 +181,10 @@ func TestCheckIgnoresFeedBeingResharded(t *testing.T) {
 				x.Reshard(f, 3)
 				hold.Release()
 				if err := <-ended; err != nil {
-					x.Errorf("divided anew %s: %v", held.when, err)
+					x.Errorf("resharded %s: %v", held.when, err)
 				}
 				if x.Unpublished() != 0 {
-					x.Errorf("divided anew %s: changes were recorded", held.when)
+					x.Errorf("resharded %s: changes were recorded", held.when)
 				}
 				wantParts(x, f, 3)
 				x.WantSound(f)

@@ -10,7 +10,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestLowestCursorBringsDeletes (M18): a reader has read a key and not yet its delete when the feed is divided anew.
+// TestLowestCursorBringsDeletes (M18): a reader has read a key and not yet its delete when the feed is resharded.
 // The lowest cursor of all parts is of a reader that began after the delete, and hides it. In the form that the
 // refusal names, it brings the delete to all readers.
 func TestLowestCursorBringsDeletes(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestMoreShardsLater (M18, M21, H24): a feed that was added without options is read by one reader of the whole feed
-// and by four readers of parts, and divided anew while they read. The reader of the whole feed gets no entry again.
+// and by four readers of parts, and resharded while they read. The reader of the whole feed gets no entry again.
 // From 1 to 1024 data shards the readers of parts get none again either. After another change their cursors are
 // refused with the code other-part, and from the lowest of them, without its end, they get every key that was
 // changed.

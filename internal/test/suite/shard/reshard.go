@@ -41,7 +41,7 @@ func wantParts(x *suite.Env, f *rowfeed.Feed, dataShards int) {
 		}
 	}
 	for _, readers := range []int{1, 3, dataShards} {
-		if readers > 32 || readers > feedtype.Division(dataShards) {
+		if readers > 32 || readers > feedtype.MaxParts(dataShards) {
 			continue
 		}
 		var all []rowfeed.Entry
@@ -51,7 +51,7 @@ func wantParts(x *suite.Env, f *rowfeed.Feed, dataShards int) {
 			if cursor != head {
 				x.Fatalf("%s ends at %q, the feed at %q", part, cursor, head)
 			}
-			division := feedtype.Division(dataShards)
+			division := feedtype.MaxParts(dataShards)
 			from, to, err := part.Range(division)
 			if err != nil {
 				x.Fatal(err)
@@ -275,7 +275,7 @@ func TestPartsDuringReshardAreWholeOrRefused(t *testing.T) {
 					x.Fatalf("overtaken at statement %d: %s of cursor %q", n, placed(e), r.page.Cursor)
 				}
 			}
-			if state.Part.Of == feedtype.Division(x.Info(f).DataShards) {
+			if state.Part.Of == feedtype.MaxParts(x.Info(f).DataShards) {
 				mine, _ := x.Part(f, rowfeed.Part(1, 3), "", 1000)
 				wantSame(x, fmt.Sprintf("overtaken at statement %d", n), entries, mine)
 			} else {

@@ -51,7 +51,7 @@ func TestPartsAreTheWholeFeed(t *testing.T) {
 				if readers > 32 {
 					limit = 1000
 				}
-				if readers > feedtype.Division(n) {
+				if readers > feedtype.MaxParts(n) {
 					_, err := f.Fetch(x.Ctx, rowfeed.Request{Shards: rowfeed.Part(0, readers)})
 					var e *rowfeed.Error
 					if !errors.As(err, &e) || e.Code != rowfeed.InvalidRequest || e.Param != "shard_count" {
@@ -66,12 +66,12 @@ func TestPartsAreTheWholeFeed(t *testing.T) {
 					if cursor != head {
 						x.Fatalf("%s of %d data shards ends at %q, the feed at %q", part, n, cursor, head)
 					}
-					from, to, err := part.Range(feedtype.Division(n))
+					from, to, err := part.Range(feedtype.MaxParts(n))
 					if err != nil {
 						x.Fatal(err)
 					}
 					for _, e := range entries {
-						if shard := feedtype.ShardOf(e.Key, feedtype.Division(n)); shard < from || shard >= to {
+						if shard := feedtype.ShardOf(e.Key, feedtype.MaxParts(n)); shard < from || shard >= to {
 							x.Fatalf("%s of %d data shards has %s", part, n, placed(e))
 						}
 					}

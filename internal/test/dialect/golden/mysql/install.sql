@@ -228,7 +228,8 @@ WHERE p.bucket = -1 AND p.deleted = 0 LIMIT :count
 SELECT count(*) FROM `rowfeed_shards` WHERE feed = :feed AND (below_high <> 0 OR below_low <> 0)
 
 -- name: raise_sequence
-UPDATE `rowfeed_sequences` SET value = :value, version = version + 1, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) WHERE name = :feed AND value < :value
+UPDATE `rowfeed_sequences` SET value = :value, version = version + 1, updated_at = TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))
+WHERE name = :feed AND value < :value
 
 -- name: raise_shard
 UPDATE `rowfeed_shards` SET time_ms = :time, ulid_high = :high, ulid_low = :low

@@ -228,7 +228,8 @@ WHERE p.bucket = -1 AND p.deleted = 0 ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH
 SELECT count(*) FROM [rowfeed_shards] WHERE feed = :feed AND (below_high <> 0 OR below_low <> 0)
 
 -- name: raise_sequence
-UPDATE [rowfeed_sequences] SET value = :value, version = version + 1, updated_at = DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) WHERE name = :feed AND value < :value
+UPDATE [rowfeed_sequences] SET value = :value, version = version + 1, updated_at = DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())
+WHERE name = :feed AND value < :value
 
 -- name: raise_shard
 UPDATE [rowfeed_shards] SET time_ms = :time, ulid_high = :high, ulid_low = :low

@@ -63,7 +63,7 @@ func TestConsumersGoOnAfterReshard(t *testing.T) {
 			if n < 20 || n > 40 || shards == 1024 && n != 20 {
 				x.Errorf("to %d data shards: the consumer of parts gets %d entries of 20", shards, n)
 			}
-			wantLettersWithTheirKeys(r, feedtype.Division(shards), 4, 7)
+			wantLettersWithTheirKeys(r, feedtype.MaxParts(shards), 4, 7)
 			if n := once(consumer("test", 4, 7)); n != 0 {
 				x.Errorf("to %d data shards: %d entries without a change", shards, n)
 			}
@@ -73,11 +73,11 @@ func TestConsumersGoOnAfterReshard(t *testing.T) {
 	})
 }
 
-// TestUnreadShardIsDividedAnew (M18, H24, H25): the feed gets another number of data shards while one shard of a
-// consumer is at the beginning, or at a position that an operator has set. Its keys belong to other shards then, and
-// these begin low enough to get them. The same holds if the number changes while the consumer runs, before it reads
-// that shard.
-func TestUnreadShardIsDividedAnew(t *testing.T) {
+// TestUnreadShardSurvivesOtherDataShards (M18, H24, H25): the feed gets another number of data shards while one shard
+// of a consumer is at the beginning, or at a position that an operator has set. Its keys belong to other shards then,
+// and these begin low enough to get them. The same holds if the number changes while the consumer runs, before it
+// reads that shard.
+func TestUnreadShardSurvivesOtherDataShards(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(100)
