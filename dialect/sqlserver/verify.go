@@ -49,7 +49,12 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		}
 		problems = append(problems, found...)
 	}
-	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
+	problems = append(problems, f.RowProblems(t, rowIndex(f))...)
+	lacks, err := d.lacks(ctx, q)
+	if err == nil && lacks != nil { // it was met when the feed was made
+		problems = append(problems, lacks.String())
+	}
+	return problems, err
 }
 
 // triggerProblems compares the feed's trigger with the one that FeedUp makes.
