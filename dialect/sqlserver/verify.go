@@ -42,6 +42,13 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table,
 			m.decl, t.Name))
 	}
+	if f.Outbox {
+		found, err := originalProblems(ctx, q, f)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+	}
 	if f.Capture == feedtype.CaptureTrigger {
 		found, err := d.triggerProblems(ctx, q, f, t)
 		if err != nil {
