@@ -116,3 +116,18 @@ func TestPrivilegesAreDocumentedForEachCommand(t *testing.T) {
 	}
 	look(newRoot(&cli.App{Getenv: func(string) string { return "" }}))
 }
+
+// TestReadmeNamesEveryCommand: the README's table of commands is complete.
+func TestReadmeNamesEveryCommand(t *testing.T) {
+	_, prose, err := docs.Read("../..", "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(strings.Join(prose, "\n"), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, cmd := range newRoot(&cli.App{Getenv: func(string) string { return "" }}).Commands() {
+		if !cmd.Hidden && !strings.Contains(table, "`"+cmd.Name()+"`") {
+			t.Errorf("%s is not in the README's table", cmd.Name())
+		}
+	}
+}
