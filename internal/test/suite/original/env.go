@@ -30,8 +30,8 @@ func each(t *testing.T, table string, f func(x *suite.Env)) {
 
 // blocking and outbox are the specs of the feeds of the fixture's tables.
 func blocking() rowfeed.FeedSpec {
-	return rowfeed.FeedSpec{Name: "scan", Table: "parcel.Scan", Mode: rowfeed.ModeBlocking, Key: []string{"Shard", "Id"},
-		PositionColumn: "Id", ShardColumn: "Shard"}
+	return rowfeed.FeedSpec{Name: "scan", Table: "parcel.Scan", Mode: rowfeed.ModeBlocking,
+		Key: []string{"Shard", "Id"}, PositionColumn: "Id", ShardColumn: "Shard"}
 }
 
 func outbox() rowfeed.FeedSpec {

@@ -24,8 +24,9 @@ func TestReadersOfOriginalMoveRecords(t *testing.T) {
 		wantRows(x, second, [2]int{7, 2})
 		at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 		for i, r := range append(first, second...) {
-			if want := at.Add([]time.Duration{0, 5 * time.Minute, 5 * time.Minute}[i]); millis(r.ulid) != want.UnixMilli() {
-				x.Errorf("entry %d has the time %s, want %s", i, time.UnixMilli(millis(r.ulid)).UTC(), want)
+			want := at.Add([]time.Duration{0, 5 * time.Minute, 5 * time.Minute}[i])
+			if got := time.UnixMilli(millis(r.ulid)).UTC(); !got.Equal(want) {
+				x.Errorf("entry %d has the time %s, want %s", i, got, want)
 			}
 		}
 		wantRows(x, rowsOf(x, "original.read_page", number(second[0].ulid), 100))

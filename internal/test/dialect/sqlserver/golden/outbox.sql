@@ -180,7 +180,8 @@ BEGIN
     UPDATE s SET time_ms = CASE WHEN @last > @time THEN @last ELSE @time END,
       ulid_high = CASE WHEN @last > @time THEN CONVERT(bigint, @new_high) ELSE @high END,
       ulid_low = CASE WHEN @last > @time THEN @new_low ELSE @low END + @count,
-      live_from = CASE WHEN s.time_ms = 0 THEN (SELECT MIN(m.time_ms) FROM @taken AS m) ELSE s.live_from END
+      live_from = CASE WHEN s.time_ms > 0 THEN s.live_from
+        ELSE (SELECT CASE WHEN MIN(m.time_ms) > @time THEN MIN(m.time_ms) ELSE @time END FROM @taken AS m) END
     FROM [dbo].[rowfeed_shards] AS s WHERE s.feed = N'kv' AND s.shard = @shard_id;
     UPDATE g SET shard = @shard_id, ulid = m.ulid
 FROM @moved AS m INNER LOOP JOIN [dbo].[rowfeed_feed_kv] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
