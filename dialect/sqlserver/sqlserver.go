@@ -34,11 +34,12 @@ var syntax = &dialect.Syntax{
 	Name: "sqlserver", Quote: quote, Placeholder: placeholder, Literal: literal, Inline: inline,
 	RowValues: false, // T-SQL cannot compare rows
 	Limit:     limit, Skip: skip, AtMost: atMost,
-	SkipLocked: "", // hints follow the name of the table
+	DrawsUncut: true, // error 11740, and 1033
+	SkipLocked: "",   // hints follow the name of the table
 	Now:        "DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())",
 	Frame:      frame, Terminate: terminate, InsertNew: insertNew, Upsert: upsert,
 	Reads: pages, Scan: dialect.RangeScans,
-	MaxAnswered: 4096, MaxDeclared: 1024,
+	MaxAnswered: 4096, MaxDeclared: 1024, MaxParams: 2098, // 2,100 with those of sp_executesql
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn,
 		// A binary(16) is ordered byte by byte.
 		OwnULID: dialect.Column{Name: "ulid", Type: "binary(16)", Decl: "binary(16)", Kind: feedtype.Binary},
