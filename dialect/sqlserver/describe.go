@@ -51,7 +51,7 @@ func (d database) Describe(ctx context.Context, q dialect.Querier, name feedtype
 	if err != nil {
 		return nil, err
 	}
-	refuse(missing != "", "its database does not keep the versions of rows that readers need: "+missing)
+	refuse(missing != "", "its database is not set up for rowfeed: "+missing)
 	if t.Columns, err = d.columns(ctx, q, named); err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Name
 	}
 	missing, err := d.rowVersions(ctx, q)
 	if err == nil && missing != "" {
-		err = fmt.Errorf("the database does not keep the versions of rows that readers need: %s", missing)
+		err = fmt.Errorf("the database is not set up for rowfeed: %s", missing)
 	}
 	if err != nil {
 		return err
@@ -61,14 +61,20 @@ func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Name
 	return tx.Commit()
 }
 
-// rowVersions returns what to run so that the database keeps row versions. It is empty if the database does.
+// leastLevel is the compatibility level from which on OPENJSON is known.
+const leastLevel = 130
+
+// rowVersions returns what to run so that the database keeps row versions, and knows all that statements use. It is
+// empty if the database does.
 func (d database) rowVersions(ctx context.Context, q dialect.Querier) (missing string, err error) {
-	var committed, snapshot int
+	var committed, snapshot, level int
 	var database string
-	err = dialect.One(ctx, q, syntax, statement(schema, "row_versions"), nil, &committed, &snapshot, &database)
+	err = dialect.One(ctx, q, syntax, statement(schema, "row_versions"), nil, &committed, &snapshot, &level, &database)
 	switch {
-	case err != nil || committed == 1 && snapshot == 1:
+	case err != nil || committed == 1 && snapshot == 1 && level >= leastLevel:
 		return "", err
+	case level < leastLevel:
+		return fmt.Sprintf("run ALTER DATABASE %s SET COMPATIBILITY_LEVEL = %d", quote(database), leastLevel), nil
 	case committed != 1:
 		return "run ALTER DATABASE " + quote(database) + " SET READ_COMMITTED_SNAPSHOT ON WITH ROLLBACK IMMEDIATE, " +
 			"which needs the database for a moment", nil

@@ -113,7 +113,7 @@ CREATE TABLE [rowfeed_leases] (
 DECLARE @got int;
 EXEC @got = sys.sp_getapplock @Resource = :lock, @LockMode = N'Exclusive', @LockOwner = N'Transaction',
   @LockTimeout = 10000, @DbPrincipal = N'public';
-IF @got < 0
+IF COALESCE(@got, -999) < 0
   THROW 77101, N'rowfeed: another session is changing rowfeed''s tables', 1
 
 -- name: name
@@ -136,7 +136,8 @@ CREATE TABLE [rowfeed_processed] (
 )
 
 -- name: row_versions
-SELECT CONVERT(int, d.is_read_committed_snapshot_on), CONVERT(int, d.snapshot_isolation_state), d.name
+SELECT CONVERT(int, d.is_read_committed_snapshot_on), CONVERT(int, d.snapshot_isolation_state),
+  CONVERT(int, d.compatibility_level), d.name
 FROM sys.databases AS d WHERE d.database_id = DB_ID()
 
 -- name: schema_version
@@ -206,7 +207,7 @@ BEGIN
     THROW 77101, N'rowfeed: another transaction has the lock', 1;
   IF @got = -3
     THROW 77105, N'rowfeed: this transaction and another one wait for each other', 1;
-  IF @got < 0
+  IF COALESCE(@got, -999) < 0
     THROW 77106, N'rowfeed: the lock was refused: dbo must own the schema of rowfeed''s tables', 1;
 END
 
