@@ -66,19 +66,23 @@ func AppendRecord(s *Syntax, f *Feed) string {
 }
 
 // RecordUnplaced returns an INSERT of records for the rows that satisfy the conditions (alias t) and have
-// neither a record nor a place, in key order. See [Unplaced]. The LIMIT makes the database collect the rows
+// neither a record nor a place, in key order. See [Unplaced]. The limit makes the database collect the rows
 // before it writes the first record: while an INSERT … SELECT runs, MariaDB lets no other session draw a
-// number.
+// number. See [Syntax].DrawsUncut.
 func RecordUnplaced(s *Syntax, b *Builder, f *Feed, rows func(*Builder) []string) string {
 	inner, outer := make([]string, len(f.Key)), make([]string, len(f.Key))
 	for i, ref := range KeyRefs(s, f, "t") {
 		inner[i], outer[i] = fmt.Sprintf("%s AS k%d", ref, i), fmt.Sprintf("x.k%d", i)
 	}
-	return "INSERT INTO " + Qualified(s, f.Records()) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") +
+	insert := "INSERT INTO " + Qualified(s, f.Records()) + " (shard, " + strings.Join(StoredRefs(s, f, ""), ", ") +
 		") SELECT x.shard, " + strings.Join(outer, ", ") +
 		" FROM (SELECT " + f.ShardOf(s, "t") + " AS shard, " + strings.Join(inner, ", ") +
-		Unplaced(s, b, f, "", rows(b)) +
-		" ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + " LIMIT " + b.Arg(int64(math.MaxInt64)) + ") x"
+		Unplaced(s, b, f, "", rows(b))
+	if s.DrawsUncut {
+		return insert + ") x ORDER BY " + strings.Join(outer, ", ")
+	}
+	return insert + " ORDER BY " + strings.Join(OrderedKey(s, f, "t"), ", ") + " " +
+		s.limited(b.Arg(int64(math.MaxInt64))) + ") x"
 }
 
 // ShardOf returns an expression for the outbox shard of a row of the source, given its alias.

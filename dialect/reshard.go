@@ -88,7 +88,7 @@ func WalkKeys(ctx context.Context, q Querier, s *Syntax, f *Feed, rows bool, aft
 	if after != nil {
 		query += " WHERE " + CompareKey(s, b, &walked, ordered, after, ">", ">")
 	}
-	query += " ORDER BY " + strings.Join(ordered, ", ") + " LIMIT " + b.Arg(limit)
+	query += " ORDER BY " + strings.Join(ordered, ", ") + " " + s.limited(b.Arg(limit))
 	return QueryAll(ctx, q, query, b.Args(), func(rows Rows) (PlaceKey, error) {
 		var k PlaceKey
 		var err error

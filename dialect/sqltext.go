@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -31,6 +32,10 @@ type Syntax struct {
 	Skip func(rows string) string
 	// AtMost is Limit for a statement without ORDER BY.
 	AtMost func(rows string) string
+	// DrawsUncut says that an INSERT whose target draws numbers by a default accepts no limit, and an order only behind
+	// the whole statement. On other databases a limit that cuts nothing off makes the database run the query before
+	// it draws the first number.
+	DrawsUncut bool
 	// SkipLocked is a clause that makes a SELECT leave out rows that another transaction has locked. It is empty if the
 	// database has no row locks, or says that before the WHERE.
 	SkipLocked string
@@ -73,7 +78,33 @@ type Syntax struct {
 	Scan func(s *Syntax, f *Feed, of string, among Seqs, args Args) []Built
 	// MaxAnswered and MaxDeclared are the maximum numbers of columns in the answer of a statement, and in a table.
 	MaxAnswered, MaxDeclared int
+	// MaxParams is the maximum number of parameters of a statement.
+	MaxParams int
 	Codec
+}
+
+// limited ends a statement with ORDER BY that answers at most so many rows.
+func (s *Syntax) limited(rows string) string {
+	if s.Limit != nil {
+		return s.Limit(rows)
+	}
+	return "LIMIT " + rows
+}
+
+// atMost is limited for a statement without ORDER BY.
+func (s *Syntax) atMost(rows string) string {
+	if s.AtMost != nil {
+		return s.AtMost(rows)
+	}
+	return "LIMIT " + rows
+}
+
+// Uncut adds the argument :all to those of a statement with {{uncut ":all"}}: the largest number.
+func (s *Syntax) Uncut(args Args) Args {
+	if !s.DrawsUncut {
+		args["all"] = int64(math.MaxInt64)
+	}
+	return args
 }
 
 // Codec is how a database reads and writes the values of columns.

@@ -17,18 +17,14 @@ func functions(s *Syntax, n Names) template.FuncMap {
 		"insert_new": func(base, columns, values, key string) string {
 			return s.InsertNew(Qualified(s, n.Table(base)), elements(columns), elements(values), elements(key))
 		},
-		"limit": func(rows string) string {
-			if s.Limit != nil {
-				return s.Limit(rows)
+		"limit": func(rows string) string { return s.limited(rows) },
+		"uncut": func(rows string) string {
+			if s.DrawsUncut {
+				return ""
 			}
-			return "LIMIT " + rows
+			return s.atMost(rows)
 		},
-		"at_most": func(rows string) string {
-			if s.AtMost != nil {
-				return s.AtMost(rows)
-			}
-			return "LIMIT " + rows
-		},
+		"at_most": func(rows string) string { return s.atMost(rows) },
 		"skip": func(rows string) string {
 			if s.Skip != nil {
 				return s.Skip(rows)
@@ -73,6 +69,9 @@ func elements(list string) (all []string) {
 //	{{numbered_row "t"}}      the key columns of a row of the source under the names k0, k1 and so on
 //	{{numbered_key "c"}}      the same of a row of one of rowfeed's tables
 //	{{numbered "x"}}          these names: x.k0, x.k1
+//	{{uncut_in_order "t" ":all"}}   behind a query for rows of the source, which a statement records: the order of
+//	                          their keys, and a limit that cuts nothing off; empty with [Syntax].DrawsUncut
+//	{{order_of_draws "x"}}    behind the statement that records them: the order by x.k0, x.k1 with [Syntax].DrawsUncut
 //	{{has_key "t"}}           that a row of the source has no NULL in its key; empty if it cannot have one
 //	{{row_as_key "r"}}        the key columns of a row of the source under the names that rowfeed's tables have
 //	{{key_is_numbered "p" "x"}}   the condition that a row of one of rowfeed's tables has the key x.k0, x.k1
@@ -126,6 +125,18 @@ func (f *Feed) words(s *Syntax) template.FuncMap {
 		"numbered_key":  func(alias string) string { return number(StoredRefs(s, f, alias)) },
 		"row_as_key": func(alias string) string {
 			return Pairwise(KeyRefs(s, f, alias), StoredRefs(s, f, ""), " AS ", ", ")
+		},
+		"uncut_in_order": func(alias, rows string) string {
+			if s.DrawsUncut {
+				return ""
+			}
+			return "ORDER BY " + strings.Join(OrderedKey(s, f, alias), ", ") + " " + s.limited(rows)
+		},
+		"order_of_draws": func(alias string) string {
+			if !s.DrawsUncut {
+				return ""
+			}
+			return "ORDER BY " + strings.Join(numbered(s, f, alias), ", ")
 		},
 		"same_rows": func(a, b string) string {
 			return Pairwise(KeyRefs(s, f, a), KeyRefs(s, f, b), " <=> ", " AND ")

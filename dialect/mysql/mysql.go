@@ -41,7 +41,7 @@ var syntax = &dialect.Syntax{
 	Now:   "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
 	Frame: frame, Terminate: terminate, InsertNew: insertNew, Upsert: upsert,
 	Reads: pages, Scan: scan,
-	MaxAnswered: 4096, MaxDeclared: 1017, // the second is InnoDB's limit
+	MaxAnswered: 4096, MaxDeclared: 1017, MaxParams: 65535, // the second is InnoDB's limit
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn, OwnULID: ownULID,
 		Millis: millis, ULIDProblem: ulidProblem, ShardProblem: shardProblem,
 		NoShard: noShard, NoULID: noULID},

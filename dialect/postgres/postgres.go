@@ -44,7 +44,7 @@ var syntax = &dialect.Syntax{
 	// One condition for all ranges would make one scan filter the table from its beginning.
 	Reads: pages, Scan: dialect.RangeScans,
 	// These are the server's MaxTupleAttributeNumber and MaxHeapAttributeNumber.
-	MaxAnswered: 1664, MaxDeclared: 1600,
+	MaxAnswered: 1664, MaxDeclared: 1600, MaxParams: 65535,
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn,
 		// A uuid has 16 bytes, and is ordered by them.
 		OwnULID: dialect.Column{Name: "ulid", Type: "uuid", Decl: "uuid", Kind: feedtype.Text},

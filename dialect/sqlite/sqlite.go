@@ -42,7 +42,7 @@ var syntax = &dialect.Syntax{
 	Frame: frame, Terminate: terminate, InsertNew: dialect.InsertNew, Upsert: dialect.Upsert,
 	Reads: pages, Scan: scan,
 	// Both are SQLITE_MAX_COLUMN, unless SQLite was built with another.
-	MaxAnswered: 2000, MaxDeclared: 2000,
+	MaxAnswered: 2000, MaxDeclared: 2000, MaxParams: 32766,
 	Codec: dialect.Codec{Value: value, Param: param, Store: param, KeyColumn: keyColumn,
 		// A ULID is a BLOB.
 		OwnULID: dialect.Column{Name: "ulid", Type: "BLOB", Decl: "BLOB", Kind: feedtype.Binary},

@@ -6,6 +6,9 @@
 -- Its errors roll the writer's transaction back, so nothing in it may fail. While it is on the table, INSERT, UPDATE
 -- and DELETE with OUTPUT, but without INTO, are refused with error 334.
 --
+-- A writer's ROWCOUNT would count in a trigger, too: it would cut the keys off that an UPDATE of keys records, and the
+-- default that draws numbers refuses it with error 11740. So a trigger sets it to 0, which ends with the trigger.
+--
 -- A SEQUENCE numbers changes and records: an IDENTITY would change @@IDENTITY in the writer's session. Tables of which
 -- writers append to one have no filtered index, no indexed view and no indexed computed column: a writer with
 -- QUOTED_IDENTIFIER off would fail with error 1934.
@@ -115,6 +118,8 @@ IF COL_LENGTH({{literal source}}, N'feed_sync_id') IS NULL
 
 -- name: shard_column
 -- each row's shard
+--
+-- Only the Enterprise edition (and Azure) adds a column with a value without writing every row.
 IF COL_LENGTH({{literal source}}, N'shard') IS NULL
   ALTER TABLE {{source}} ADD shard int NOT NULL CONSTRAINT {{object "shard"}} DEFAULT 0
 
@@ -150,6 +155,7 @@ ALTER TABLE {{source}} DROP CONSTRAINT IF EXISTS {{object "shard"}}, COLUMN IF E
 CREATE OR ALTER TRIGGER :trigger ON {{source}} :rights AFTER INSERT, UPDATE, DELETE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO {{changes}} ({{key}})
   SELECT {{row "d"}} FROM deleted AS d WHERE NOT EXISTS (SELECT 1 FROM inserted AS i WHERE {{template "same_row" .}})
   UNION ALL SELECT {{row "i"}} FROM inserted AS i;
@@ -162,6 +168,7 @@ END
 CREATE OR ALTER TRIGGER :trigger ON {{source}} :rights AFTER INSERT, UPDATE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO {{records}} (shard, {{key}})
   SELECT :shard, {{row "i"}} FROM inserted AS i
   WHERE NOT EXISTS (SELECT 1 FROM deleted AS d WHERE {{template "same_row" .}});
@@ -221,14 +228,21 @@ SELECT CASE WHEN OBJECT_ID(:object) IS NULL THEN 1 ELSE 0 END
 
 -- name: trigger_state
 -- It compares everything but the text, which is the first column. chained says that the same principal owns the
--- source, the table that the trigger writes, and the sequence: writers then need no right on them. With nested
--- triggers off, writes of others' triggers fire none.
+-- source, the table that the trigger writes, and the sequence: writers then need no right on them. A trigger that runs
+-- as its owner also works if that is dbo, or was granted INSERT. With nested triggers off, writes of others' triggers
+-- fire none.
 SELECT COALESCE(m.definition, N''), CONVERT(int, g.is_disabled), CONVERT(int, g.is_instead_of_trigger),
   CONVERT(int, m.uses_ansi_nulls), CONVERT(int, m.uses_quoted_identifier),
   CASE WHEN m.execute_as_principal_id IS NULL THEN 0 ELSE 1 END,
   (SELECT COUNT(*) FROM sys.trigger_events AS e WHERE e.object_id = g.object_id),
   CASE WHEN OBJECTPROPERTY(g.parent_id, N'OwnerId') = OBJECTPROPERTY(OBJECT_ID(:written), N'OwnerId')
-    AND OBJECTPROPERTY(g.parent_id, N'OwnerId') = OBJECTPROPERTY(OBJECT_ID(:sequence), N'OwnerId') THEN 1 ELSE 0 END,
+    AND OBJECTPROPERTY(g.parent_id, N'OwnerId') = OBJECTPROPERTY(OBJECT_ID(:sequence), N'OwnerId')
+    OR m.execute_as_principal_id IS NOT NULL AND (
+      OBJECTPROPERTY(g.parent_id, N'OwnerId') = DATABASE_PRINCIPAL_ID(N'dbo')
+      OR EXISTS (SELECT 1 FROM sys.database_permissions AS p
+        WHERE p.class = 1 AND p.major_id = OBJECT_ID(:written) AND p.minor_id = 0 AND p.permission_name = N'INSERT'
+          AND p.state_desc LIKE N'GRANT%' AND p.grantee_principal_id = OBJECTPROPERTY(g.parent_id, N'OwnerId')))
+    THEN 1 ELSE 0 END,
   COALESCE((SELECT CONVERT(int, n.value_in_use) FROM sys.configurations AS n WHERE n.name = N'nested triggers'), 1)
 FROM sys.triggers AS g JOIN sys.sql_modules AS m ON m.object_id = g.object_id
 WHERE g.object_id = OBJECT_ID(:trigger, N'TR') AND g.parent_id = OBJECT_ID(:source, N'U')

@@ -79,6 +79,7 @@ CREATE OR ALTER TRIGGER [changefeed].{{quote (print "outbox:" .Source ":insert")
 ON [changefeed].{{quote (print "outbox:" .Source)}} INSTEAD OF INSERT AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.order_sequence IS NOT NULL)
     THROW 77109, N'rowfeed: order_sequence is given by the database: leave it out', 1;
   INSERT INTO {{records}} (shard, time_hint, {{key}})

@@ -56,9 +56,8 @@ func (d database) PlaceBehind(ctx context.Context, tx dialect.Querier, f *dialec
 		time = outbox.For(syntax, f, "time_of_row").With(dialect.Args{"run": p.Run})
 	}
 	return dialect.Exec(ctx, tx, syntax, outbox.For(syntax, f, "place_behind"), dialect.Args{
-		"ulid": dialect.Built(func(b *dialect.Builder) string {
-			return makeULID("("+time(b)+") * 65536 + "+bigint(p.Run), bigint(p.Batch<<24)+" + x.n")
-		}),
+		// a product would be out of range from the year 6429 on
+		"time": time, "run": dialect.SQL(dialect.Digits(p.Run)), "batch": dialect.SQL(dialect.Digits(p.Batch << 24)),
 		"shard_of_row": dialect.SQL(f.ShardOf(syntax, "t")), "at": dialect.SQL(at),
 		"rows": dialect.Built(func(b *dialect.Builder) string {
 			return conditions(p.Rows(b))

@@ -4,6 +4,8 @@
 -- the same key.
 
 -- name: has_records
+-- The level is set as in publish.sql.
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SELECT TOP (1) x.shard FROM (:scans) AS x
 
 -- name: first_record
@@ -15,7 +17,8 @@ SELECT * FROM (SELECT shard :scan OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) AS o
 -- name: place_records
 -- One batch. The keys stay in the server. A ULID that exists already is an error, because a record would be lost. Of
 -- several records with the same key the last one counts. The place of a key only rises. The range lock of the INSERT
--- makes it wait for a mover of another shard that inserts the same key.
+-- makes it wait for a mover of another shard that inserts the same key. The UPDATE comes behind it: before it, the key
+-- of a mover that was waited for would be found by neither, and its record would be deleted.
 SET NOCOUNT ON;
 DECLARE @done bigint;
 DECLARE @moved TABLE (
@@ -33,14 +36,14 @@ WHERE x.rowid = 1 OPTION (FORCE ORDER, MAXDOP 1);
 SELECT (SELECT COUNT_BIG(*) FROM @moved) - @done
 
 -- name: give_places
-UPDATE g SET shard = :shard, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN {{places}} AS g WITH (ROWLOCK, FORCESEEK) ON {{same_key "g" "m"}}
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
 INSERT INTO {{places}} (shard, ulid, {{key}})
 SELECT :shard, m.ulid, {{key "m"}} FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM {{places}} AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE {{same_key "g" "m"}}) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = :shard, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN {{places}} AS g WITH (ROWLOCK, FORCESEEK) ON {{same_key "g" "m"}}
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
 
 -- name: read_procedure
@@ -167,14 +170,17 @@ CASE WHEN x.at IS NULL OR x.first_run <> :run OR x.at >= x.live THEN x.live - 1 
 
 -- name: place_behind
 -- Rows with neither a record nor a place get places below the live part of their shard. A mover that places the same
--- key meanwhile is waited for, and wins.
+-- key meanwhile is waited for, and wins. FORCESEEK keeps the range locks to the keys of these rows: a scan would lock
+-- all places against all movers.
 INSERT INTO {{places}} (shard, ulid, {{key}})
-SELECT x.shard, :ulid, {{numbered "x"}} FROM (
+SELECT x.shard, CONVERT(binary(16), SUBSTRING(CONVERT(binary(8), :time), 3, 6) + CONVERT(binary(2), :run) +
+  CONVERT(binary(8), CONVERT(bigint, :batch) + x.n)), {{numbered "x"}} FROM (
   SELECT CONVERT(bigint, :shard_of_row) AS shard, s.live_from AS live, s.filled_by AS first_run, :at AS at,
     {{numbered_row "t"}}, ROW_NUMBER() OVER (ORDER BY {{ordered "t"}}) AS n
   FROM {{source}} AS t
   JOIN {{table "shards"}} AS s ON s.feed = {{feed}} AND s.shard = :shard_of_row AND s.live_from > 0 AND s.filled_by > 0
   WHERE :rows
     AND NOT EXISTS (SELECT 1 FROM {{records}} AS c WHERE {{row_of "t" "c"}})
-    AND NOT EXISTS (SELECT 1 FROM {{places}} AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK) WHERE {{row_of "t" "g"}})
+    AND NOT EXISTS (SELECT 1 FROM {{places}} AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
+      WHERE {{row_of "t" "g"}})
 ) AS x

@@ -43,8 +43,13 @@ func (database) Begin(p dialect.Purpose, _ dialect.Names) dialect.Beginning {
 // Durability implements [dialect.Core].
 func (d database) Durability(ctx context.Context, q dialect.Querier) error {
 	var delayed string
-	if err := dialect.One(ctx, q, syntax, statement(publishing, "durability"), nil, &delayed); err != nil {
+	var versions bool
+	if err := dialect.One(ctx, q, syntax, statement(publishing, "durability"), nil, &delayed, &versions); err != nil {
 		return err
+	}
+	if !versions {
+		return errors.New("READ_COMMITTED_SNAPSHOT of the database is OFF, so publishers would miss changes: set it " +
+			"to ON")
 	}
 	return forgetful(delayed)
 }
@@ -80,16 +85,21 @@ func bigint(n int64) string { return "CONVERT(bigint, " + dialect.Digits(n) + ")
 func (d database) Writers(ctx context.Context, q dialect.Querier,
 	f *dialect.Feed) (open []dialect.Writer, told bool, err error) {
 	table, _ := f.Waiting()
-	open, err = dialect.All(ctx, q, syntax, statement(publishing, "writers"),
-		dialect.Args{"table": dialect.Qualified(syntax, table)}, func(rows dialect.Rows) (w dialect.Writer, err error) {
-			err = rows.Scan(&w.Transaction, &w.Orphan)
-			w.Session = w.Transaction
-			return w, err
+	_, err = dialect.All(ctx, q, syntax, statement(publishing, "writers"),
+		dialect.Args{"table": dialect.Qualified(syntax, table)}, func(rows dialect.Rows) (none struct{}, err error) {
+			var w dialect.Writer
+			if err := rows.Scan(&told, &w.Transaction, &w.Orphan); err != nil {
+				return none, err
+			}
+			if w.Session = w.Transaction; w.Transaction != "" {
+				open = append(open, w)
+			}
+			return none, nil
 		})
 	if d.Classify(err) == dialect.ClassPermission {
 		return nil, false, nil
 	}
-	return open, err == nil, err
+	return open, told && err == nil, err
 }
 
 // HasChanges implements [dialect.Publishing] by the statement has_changes.

@@ -20,14 +20,17 @@ SET XACT_ABORT OFF; SET LOCK_TIMEOUT :wait; SET DEADLOCK_PRIORITY :priority
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 
 -- name: durability
--- With ALLOWED, a COMMIT that does not ask for delayed durability is durable, and so is all that is visible to it.
-SELECT d.delayed_durability_desc FROM sys.databases AS d WHERE d.database_id = DB_ID()
+-- With ALLOWED, a COMMIT that does not ask for delayed durability is durable, and so is all that is visible to it. A
+-- database whose READ_COMMITTED_SNAPSHOT was switched off since would lose changes: see schema.sql.
+SELECT d.delayed_durability_desc, CONVERT(int, d.is_read_committed_snapshot_on)
+FROM sys.databases AS d WHERE d.database_id = DB_ID()
 
 -- name: identity_of_primary
--- A restore to an earlier point, and a forced failover, begin a new fork of the database's log. Azure SQL Database
--- does not have this view.
-(SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID())
+-- A restore to an earlier point, and a forced failover, begin a new fork of the database's log. It is empty for a
+-- login that may not see the database (VIEW ANY DATABASE, which public has). Azure SQL Database lacks this view, and
+-- every publisher fails there.
+COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'')
 
 -- name: identity
 CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN {{template "identity_of_primary"}} END
@@ -36,6 +39,10 @@ CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN {
 SELECT {{template "identity"}}
 
 -- name: has_changes
+-- It runs without a transaction, and a session's reset leaves it the isolation level of the application's last
+-- transaction: at SERIALIZABLE it would wait for the first open writer. The level ends with this batch, if that has
+-- parameters; a session's own level is READ COMMITTED anyway.
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SELECT TOP (1) x.seq FROM (:scans) AS x
 
 -- name: first_change
@@ -98,7 +105,7 @@ INSERT INTO {{positions}} ({{key}}, feed_sync_id, shard, bucket, deleted, hidden
 SELECT {{key "a"}}, a.feed_sync_id, a.shard, {{bucket "a.shard" "/"}}, a.deleted, CASE a.kind WHEN 2 THEN 1 ELSE 0 END,
   :published
 FROM @assigned AS a
-WHERE {{if not .InRows}}a.deleted = 0 AND {{end}}NOT EXISTS (
+WHERE {{if not .ReadsRows}}a.deleted = 0 AND {{end}}NOT EXISTS (
   SELECT 1 FROM {{positions}} AS p WITH (FORCESEEK) WHERE {{same_key "p" "a"}})
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1)
 
@@ -109,7 +116,11 @@ INNER LOOP JOIN {{changes}} AS c WITH (ROWLOCK, FORCESEEK) ON c.seq = j.seq OPTI
 -- name: writers
 -- An INSERT locks the table in mode IX before its first row, and the lock is kept until the transaction has ended. A
 -- session below 0 is a transaction that has no session.
-SELECT DISTINCT CONVERT(nvarchar(20), l.request_owner_id), CASE WHEN l.request_session_id < 0 THEN 1 ELSE 0 END
-FROM sys.dm_tran_locks AS l
-WHERE l.resource_type = N'OBJECT' AND l.resource_database_id = DB_ID()
-  AND l.resource_associated_entity_id = OBJECT_ID(:table, N'U') AND l.request_mode IN (N'IX', N'SIX', N'X')
+--
+-- OBJECT_ID is NULL if the table is gone, or the login may not see it. Without the first column, that would look like a
+-- table without writers, and their changes would be missed.
+SELECT DISTINCT CASE WHEN o.id IS NULL THEN 0 ELSE 1 END, COALESCE(CONVERT(nvarchar(20), l.request_owner_id), N''),
+  CASE WHEN l.request_session_id < 0 THEN 1 ELSE 0 END
+FROM (SELECT OBJECT_ID(:table, N'U') AS id) AS o
+LEFT JOIN sys.dm_tran_locks AS l ON l.resource_type = N'OBJECT' AND l.resource_database_id = DB_ID()
+  AND l.resource_associated_entity_id = o.id AND l.request_mode IN (N'IX', N'SIX', N'X')

@@ -18,4 +18,4 @@ SELECT CASE WHEN OBJECTPROPERTY(OBJECT_ID(:object), N'OwnerId') = DATABASE_PRINC
 
 -- name: visible
 -- Without VIEW DEFINITION, the catalog hides the text of triggers and procedures, and objects without any right.
-SELECT COALESCE(HAS_PERMS_BY_NAME(DB_NAME(), N'DATABASE', N'VIEW DEFINITION'), 0), USER_NAME()
+SELECT COALESCE(HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'VIEW DEFINITION'), 0), USER_NAME()

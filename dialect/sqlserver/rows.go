@@ -23,8 +23,14 @@ func (d database) PlaceRows(ctx context.Context, tx dialect.Querier, f *dialect.
 		return 0, nil, nil
 	}
 	var places []dialect.Sharded
+	var order string
 	err = dialect.EachKey(ctx, tx, syntax, f, inRows.For(syntax, f, "place_rows"), dialect.Args{
-		"limit": limit, "base": base, "waiting": dialect.WaitingPart(syntax, f, after),
+		"limit": limit, "base": base,
+		"which": dialect.Built(func(b *dialect.Builder) (where string) {
+			where, order = dialect.WaitingRows(syntax, b, f, after)
+			return where
+		}),
+		"in_order": dialect.Built(func(*dialect.Builder) string { return order }),
 	}, 1, func(first []string, key []any) error {
 		n, last = n+1, key
 		if !f.KeyShards() {

@@ -3,6 +3,13 @@
 -- A publisher locks rows that wait, and passes those that other transactions have locked. READPAST passes locks on
 -- rows only: it waits behind a lock on a page or on the whole table. Under READ_COMMITTED_SNAPSHOT it needs
 -- READCOMMITTEDLOCK.
+--
+-- The index on the positions of rows has all columns that these statements need. A writer of another column locks the
+-- row, and not its entry in that index: a statement that reads the index alone passes nothing, and its UPDATE waits.
+
+-- name: whole_row
+-- It holds for every row, but its column is not in the index. So the row itself is read, locked, or passed.
+COALESCE(DATALENGTH(t.shard), 0) >= 0
 
 -- name: unlocked
 WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX({{object "row_position"}}))
@@ -17,7 +24,7 @@ DECLARE @placed TABLE (
 );
 WITH waiting AS (
   SELECT TOP (:limit) t.feed_sync_id, {{row "t"}}, ROW_NUMBER() OVER (ORDER BY {{ordered "t"}}) AS rowfeed_place
-  FROM {{source}} AS t {{template "unlocked" .}} :waiting
+  FROM {{source}} AS t {{template "unlocked" .}}:which AND {{template "whole_row" .}}:in_order
 )
 UPDATE waiting SET feed_sync_id = :base + waiting.rowfeed_place
 OUTPUT inserted.feed_sync_id, {{row "inserted"}} INTO @placed (feed_sync_id, {{key}})
@@ -30,7 +37,9 @@ SELECT CONVERT(nvarchar(20), b.feed_sync_id), {{read_key "b"}} FROM @placed AS b
 UPDATE t SET feed_sync_id = NULL FROM {{source}} AS t WHERE
 
 -- name: close_changes
-SELECT count(*) FROM {{changes}} WITH (TABLOCKX, HOLDLOCK) WHERE 1 = 0
+-- It waits for all writers, and locks the table. It reads a row: a statement whose condition is never true does not
+-- open the table, and locks nothing.
+SELECT COUNT_BIG(*) FROM (SELECT TOP (1) 1 AS one FROM {{changes}} WITH (TABLOCKX, HOLDLOCK)) AS c
 
 -- name: assigned_shards
 OPENJSON(:places) WITH (position bigint N'$[0]', shard int N'$[1]') AS j
@@ -46,4 +55,5 @@ OPTION (FORCE ORDER, MAXDOP 1)
 -- Rows that other transactions have locked are left out.
 UPDATE t SET shard = j.shard
 FROM {{template "assigned_shards"}}
-INNER LOOP JOIN {{source}} AS t {{template "unlocked" .}} ON t.feed_sync_id = j.position OPTION (FORCE ORDER, MAXDOP 1)
+INNER LOOP JOIN {{source}} AS t {{template "unlocked" .}} ON t.feed_sync_id = j.position AND {{template "whole_row" .}}
+OPTION (FORCE ORDER, MAXDOP 1)

@@ -195,7 +195,8 @@ CREATE TABLE {{table "audit"}} (
 --
 -- Such a lock has a timeout of its own, exists for shards that have no row yet, is listed with the first 32 characters
 -- of its name, and stays if the transaction rolls back to a savepoint. It answers with a code, which dooms no
--- transaction. The lock belongs to dbo, so that only this procedure, which runs with the rights of its owner, can get
+-- transaction. It answers nothing if it fails itself, and the procedure would continue without the lock: hence
+-- COALESCE. The lock belongs to dbo, so that only this procedure, which runs with the rights of its owner, can get
 -- it: with a lock of public, any user could stop the feed. @wait is in milliseconds; NULL means the session's own
 -- bound.
 CREATE PROCEDURE {{table "turn"}} @name nvarchar(32), @wait int
@@ -211,7 +212,7 @@ BEGIN
     THROW 77101, N'rowfeed: another transaction has the lock', 1;
   IF @got = -3
     THROW 77105, N'rowfeed: this transaction and another one wait for each other', 1;
-  IF @got < 0
+  IF COALESCE(@got, -999) < 0
     THROW 77106, N'rowfeed: the lock was refused: dbo must own the schema of rowfeed''s tables', 1;
 END
 
@@ -228,7 +229,7 @@ SET XACT_ABORT ON; SET LOCK_TIMEOUT 1000; SET ANSI_NULLS, QUOTED_IDENTIFIER ON
 DECLARE @got int;
 EXEC @got = sys.sp_getapplock @Resource = :lock, @LockMode = N'Exclusive', @LockOwner = N'Transaction',
   @LockTimeout = 10000, @DbPrincipal = N'public';
-IF @got < 0
+IF COALESCE(@got, -999) < 0
   THROW 77101, N'rowfeed: another session is changing rowfeed''s tables', 1
 
 -- name: requirements

@@ -8,7 +8,7 @@ CONVERT(nvarchar(20), l.request_session_id), COALESCE(s.login_name, N''), COALES
 -- name: session_tables
 LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
 LEFT JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = l.request_owner_id
-OUTER APPLY sys.dm_exec_input_buffer(l.request_session_id, NULL) AS b
+OUTER APPLY sys.dm_exec_input_buffer(s.session_id, NULL) AS b
 
 -- name: blockers
 -- Transactions that write to the feed have its table locked in mode IX. A publisher also has the positions. A session

@@ -25,8 +25,15 @@ func New() *dialect.Dialect {
 	return &dialect.Dialect{Experimental: "its statements have not been run on SQL Server yet",
 		Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
-		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d, Replicas: d}
+		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d, Replicas: d,
+		TriggersBreak: triggersBreak}
 }
+
+// triggersBreak is [dialect.Dialect].TriggersBreak.
+const triggersBreak = "while a trigger is on the table, SQL Server refuses its writers' statements with an OUTPUT " +
+	"clause that has no INTO (error 334). EF Core 7 and later and other mappers send such statements. Tell EF Core of " +
+	"the trigger (HasTrigger), switch its OUTPUT clause off (UseSqlOutputClause(false), from version 8 on), or write " +
+	"OUTPUT … INTO"
 
 // database runs the statements.
 type database struct{}
@@ -35,11 +42,12 @@ var syntax = &dialect.Syntax{
 	Name: "sqlserver", Quote: quote, Placeholder: placeholder, Literal: literal, Inline: inline,
 	RowValues: false, // T-SQL cannot compare rows
 	Limit:     limit, Skip: skip, AtMost: atMost,
-	SkipLocked: "", // hints follow the name of the table
+	DrawsUncut: true, // error 11740, and 1033
+	SkipLocked: "",   // hints follow the name of the table
 	Now:        "DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())",
 	Frame:      frame, Terminate: terminate, InsertNew: insertNew, Upsert: upsert,
 	Reads: pages, Scan: dialect.RangeScans,
-	MaxAnswered: 4096, MaxDeclared: 1024,
+	MaxAnswered: 4096, MaxDeclared: 1024, MaxParams: 2098, // 2,100 with those of sp_executesql
 	Codec: dialect.Codec{Value: value, Param: param, Store: store, KeyColumn: keyColumn,
 		// A binary(16) is ordered byte by byte.
 		OwnULID: dialect.Column{Name: "ulid", Type: "binary(16)", Decl: "binary(16)", Kind: feedtype.Binary},

@@ -148,7 +148,7 @@ func param(c dialect.Column, placeholder string) string {
 func utc(text string) string { return "TODATETIMEOFFSET(CAST(" + text + " AS datetime2(7)), 0)" }
 
 // store is [dialect.Codec].Store. Only text converts itself to the column's type: a NULL is sent as text, which
-// does not become a varbinary.
+// does not become a varbinary. Text becomes money only by a CAST.
 func store(c dialect.Column, placeholder string) string {
 	switch c.Kind {
 	case feedtype.Binary:
@@ -157,6 +157,10 @@ func store(c dialect.Column, placeholder string) string {
 		return "CAST(" + placeholder + " AS datetime2(7))"
 	case feedtype.TimestampTZ:
 		return utc(placeholder)
+	case feedtype.Decimal:
+		if base := baseType(c.Type); strings.HasSuffix(base, "money") {
+			return "CAST(" + placeholder + " AS " + base + ")"
+		}
 	}
 	return placeholder
 }

@@ -93,9 +93,10 @@ func (d database) triggerProblems(ctx context.Context, q dialect.Querier, f *dia
 	case instead || events != fires || !nulls || !identifiers ||
 		!dialect.SameText(bodyOf(text), bodyOf(d.trigger(f).SQL)) || asOwner(f) && !asItsOwner:
 		problems = append(problems, name+" is not the one that rowfeed makes")
-	case !chained && !asItsOwner:
-		problems = append(problems, fmt.Sprintf("table %s, table %s and sequence %s have different owners, so writers "+
-			"have no right on what the trigger writes: give them one owner", t.Name, keyTables(f)[0], f.Routine("seq")))
+	case !chained:
+		problems = append(problems, fmt.Sprintf("table %s, table %s and sequence %s have different owners, so %s "+
+			"has no right on what the trigger writes: give them one owner", t.Name, keyTables(f)[0], f.Routine("seq"),
+			map[bool]string{false: "a writer", true: "the trigger's owner"}[asItsOwner]))
 	}
 	if !nested {
 		problems = append(problems, "the server's option `nested triggers` is 0: writes that other triggers make on "+

@@ -194,7 +194,7 @@ func (s *letterSelection) which() dialect.Built {
 		if strings.Contains(s.q.Error, "#") {
 			name = "has_text_or_group"
 		}
-		part := "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(s.q.Error) + "%"
+		part := "%" + strings.NewReplacer("!", "!!", "%", "!%", "_", "!_", "[", "![").Replace(s.q.Error) + "%"
 		parts = append(parts, s.db.part(name, dialect.Args{"part": part}))
 	}
 	if s.q.Group != "" {

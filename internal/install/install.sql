@@ -75,7 +75,7 @@ UPDATE {{table "sequences"}} SET version = version + 1 WHERE name = {{feed}}
 -- name: bump
 -- from now on cursors of the former generation are refused
 UPDATE {{table "feeds"}}
-SET generation = CASE WHEN ROUND({{now}} / 1000000) > generation + 1 THEN ROUND({{now}} / 1000000)
+SET generation = CASE WHEN ROUND({{now}} / 1000000, 0) > generation + 1 THEN ROUND({{now}} / 1000000, 0)
     ELSE generation + 1 END,
   database_identity = :identity
 WHERE name = {{feed}}
@@ -117,7 +117,7 @@ INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
 FROM (SELECT {{numbered_row "t"}} FROM {{source}} t
   WHERE :which AND NOT EXISTS (SELECT 1 FROM {{positions}} h WHERE {{row_of "t" "h"}} AND (h.feed_sync_id > :since
     OR h.deleted = 0 AND t.feed_sync_id IS NOT NULL AND (h.hidden = 1 OR h.feed_sync_id >= t.feed_sync_id)))
-  ORDER BY {{ordered "t"}} {{limit ":all"}}) x
+  {{uncut_in_order "t" ":all"}}) x{{with order_of_draws "x"}} {{.}}{{end}}
 
 -- name: begin_filling
 UPDATE {{table "feeds"}} SET state = :filling, fill_after = NULL, options = :options
@@ -192,8 +192,8 @@ SELECT COALESCE(max(x.at), :to) FROM (SELECT p.feed_sync_id AS at FROM {{positio
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
 FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p
   WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to AND p.deleted = 0
-    AND (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "p"}} {{at_most "1"}}) IS NULL
-  {{at_most ":all"}}) x
+    AND (SELECT 1 FROM {{source}} t WHERE {{row_of "t" "p"}} {{uncut "1"}}) IS NULL
+  {{uncut ":all"}}) x
 
 -- name: bounds_of_positions
 SELECT min(feed_sync_id), max(feed_sync_id) FROM {{source}}
@@ -238,7 +238,7 @@ SELECT count(*) FROM {{source}} t WHERE {{own_shard "t"}} < 0 AND :in_shard
 -- name: record_shardless
 -- A hidden key is published as a delete, and stays hidden.
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, :placed
-FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p WHERE p.feed_sync_id IN (:positions) {{at_most ":all"}}) x
+FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p WHERE p.feed_sync_id IN (:positions) {{uncut ":all"}}) x
 
 -- name: highest_shard
 SELECT max(shard) FROM {{positions}} WHERE bucket >= :bucket

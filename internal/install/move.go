@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -250,8 +249,8 @@ func (f *Upgrader) moveBatch(ctx context.Context, r *catalog.FeedRecord, since i
 		if err != nil {
 			return err
 		}
-		recorded, err := dialect.Exec(ctx, tx, s, statements.For(s, feed, "record_unmoved"), dialect.Args{
-			"which": which, "since": since, "all": int64(math.MaxInt64)})
+		recorded, err := dialect.Exec(ctx, tx, s, statements.For(s, feed, "record_unmoved"),
+			s.Uncut(dialect.Args{"which": which, "since": since}))
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -364,8 +363,9 @@ func (f *Partitions) recordVanishedBatch(ctx context.Context, tx dialect.Querier
 	if err != nil {
 		return 0, 0, err
 	}
-	n, err = dialect.Exec(ctx, tx, f.Store.Dialect.Syntax, f.Statement(statements, "record_vanished"),
-		dialect.Args{"above": above, "to": last, "all": int64(math.MaxInt64)})
+	s := f.Store.Dialect.Syntax
+	n, err = dialect.Exec(ctx, tx, s, f.Statement(statements, "record_vanished"),
+		s.Uncut(dialect.Args{"above": above, "to": last}))
 	return n, last, err
 }
 

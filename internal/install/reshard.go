@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -277,9 +276,9 @@ func (f *Resharding) recordShardless(ctx context.Context, tx dialect.Querier, fe
 		return others, nil
 	}
 	d := f.Store.Dialect
-	_, err := dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "record_shardless"), dialect.Args{
-		"placed": dialect.SQL(strconv.Itoa(int(dialect.Placed))), "positions": dialect.List(positions),
-		"all": int64(math.MaxInt64)})
+	_, err := dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "record_shardless"),
+		d.Uncut(dialect.Args{"placed": dialect.SQL(strconv.Itoa(int(dialect.Placed))),
+			"positions": dialect.List(positions)}))
 	return others, err
 }
 

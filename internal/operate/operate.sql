@@ -46,16 +46,16 @@ SELECT count(*) {{template "position_without_row" .}}
 -- name: record_positions
 -- The limit is as in package publish.
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
-FROM (SELECT {{numbered_key "p"}} :rule {{at_most ":all"}}) x
+FROM (SELECT {{numbered_key "p"}} :rule {{uncut ":all"}}) x
 
 -- name: record_rows
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, 0
-FROM (SELECT {{numbered_row "t"}} :rule {{at_most ":all"}}) x
+FROM (SELECT {{numbered_row "t"}} :rule {{uncut ":all"}}) x
 
 -- name: record_placed
 -- A hidden key is published as a delete, and stays hidden unless a waiting change shows it again.
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, :placed
-FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p WHERE p.feed_sync_id IN (:positions) {{at_most ":all"}}) x
+FROM (SELECT {{numbered_key "p"}} FROM {{positions}} p WHERE p.feed_sync_id IN (:positions) {{uncut ":all"}}) x
 
 -- name: shared_positions
 -- Positions of more than one key.

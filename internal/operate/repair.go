@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"math"
 
 	"github.com/rowfeed/rowfeed/admin"
 	"github.com/rowfeed/rowfeed/dialect"
@@ -77,8 +76,8 @@ func (f *Checker) repairKeys(ctx context.Context) (int64, error) {
 		}
 		var n int64
 		err := mend("record keys", func(tx dialect.Querier) (err error) {
-			n, err = dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, record), dialect.Args{
-				"rule": statements.For(d.Syntax, feed, rule.statement).With(nil), "all": int64(math.MaxInt64)})
+			n, err = dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, record),
+				d.Uncut(dialect.Args{"rule": statements.For(d.Syntax, feed, rule.statement).With(nil)}))
 			return err
 		})
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 
@@ -107,9 +106,9 @@ func (f *Checker) correctShards(ctx context.Context, tx dialect.Querier, p *keyB
 		for i, w := range part {
 			positions[i] = w.Position
 		}
-		n, err := dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "record_placed"), dialect.Args{
-			"placed":    dialect.SQL(strconv.Itoa(int(dialect.Placed))),
-			"positions": dialect.List(positions), "all": int64(math.MaxInt64)})
+		n, err := dialect.Exec(ctx, tx, d.Syntax, statements.For(d.Syntax, feed, "record_placed"),
+			d.Uncut(dialect.Args{"placed": dialect.SQL(strconv.Itoa(int(dialect.Placed))),
+				"positions": dialect.List(positions)}))
 		if err != nil {
 			return 0, err
 		}

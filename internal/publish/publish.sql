@@ -2,22 +2,23 @@
 
 -- name: record_rows
 -- A limit makes the database run the query before the first insert: on MariaDB no other session can draw a number while
--- an INSERT … SELECT runs. :all is the largest number, so that it cuts no row off.
+-- an INSERT … SELECT runs. :all is the largest number, so that it cuts no row off. See dialect.Syntax.DrawsUncut.
 INSERT INTO {{changes}} ({{key}}, kind) SELECT {{numbered "x"}}, :kind
-FROM (SELECT {{numbered_row "t"}} {{template "rows_in_order" .}} {{limit ":all"}}) x
+FROM (SELECT {{numbered_row "t"}} {{template "rows" .}} {{uncut_in_order "t" ":all"}}) x
+{{- with order_of_draws "x"}} {{.}}{{end}}
 
 -- name: record_key
 INSERT INTO {{changes}} ({{key}}, kind) VALUES (:values, :kind)
 
--- name: rows_in_order
-FROM {{source}} t WHERE {{with has_key "t"}}{{.}} AND {{end}}:which ORDER BY {{ordered "t"}}
+-- name: rows
+FROM {{source}} t WHERE {{with has_key "t"}}{{.}} AND {{end}}:which
 
 -- name: last_key
 -- The key of the row behind so many others, in key order.
-SELECT {{read_row "t"}} {{template "rows_in_order" .}} {{skip ":others"}}
+SELECT {{read_row "t"}} {{template "rows" .}} ORDER BY {{ordered "t"}} {{skip ":others"}}
 
 -- name: count_rows
-SELECT count(*) FROM {{source}} t WHERE {{with has_key "t"}}{{.}} AND {{end}}:which
+SELECT count(*) {{template "rows" .}}
 
 -- name: count_of_key
 -- The rows and the positions of a key.

@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed" // for publish.sql
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -82,10 +81,10 @@ func (f *Recorder) RecordRange(
 	if err != nil {
 		return 0, nil, err
 	}
-	n, err := dialect.Exec(ctx, tx, f.Store.Dialect.Syntax, f.Statement(statements, "record_rows"), dialect.Args{
+	s := f.Store.Dialect.Syntax
+	n, err := dialect.Exec(ctx, tx, s, f.Statement(statements, "record_rows"), s.Uncut(dialect.Args{
 		"kind":  dialect.SQL(strconv.Itoa(int(kind))),
-		"which": dialect.Built(func(b *dialect.Builder) string { return strings.Join(rows(b), " AND ") }),
-		"all":   int64(math.MaxInt64)})
+		"which": dialect.Built(func(b *dialect.Builder) string { return strings.Join(rows(b), " AND ") })}))
 	return n, last, err
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// maxParams is the maximum number of parameters of a statement, because databases limit it.
+// maxParams is the number of parameters up to which rows are written together. A larger statement is not faster.
 const maxParams = 8000
 
 // Apply writes entries in the transaction, in their order.
@@ -176,7 +176,7 @@ func (s *Sink) condition(b *dialect.Builder, of getter, columns []string) (strin
 
 // delete removes the rows with these keys.
 func (s *Sink) delete(ctx context.Context, tx *sql.Tx, from feedtype.TableName, keys []feedtype.Row) error {
-	for most := max(1, min(500, maxParams/len(s.key))); len(keys) > 0; {
+	for most := max(1, min(500, s.d.MaxParams/len(s.key))); len(keys) > 0; {
 		n := min(most, len(keys))
 		b := dialect.NewBuilder(s.d.Syntax)
 		var any []string
@@ -204,10 +204,10 @@ func (s *Sink) upsert(ctx context.Context, tx *sql.Tx, rows []row) error {
 	for i, name := range s.key {
 		key[i] = s.d.Quote(name)
 	}
-	for len(rows) > 0 {
+	for most := min(maxParams, s.d.MaxParams); len(rows) > 0; {
 		names := columnsOf(rows[0])
 		n := 1
-		for n < len(rows) && (n+1)*len(names) <= maxParams && slices.Equal(columnsOf(rows[n]), names) {
+		for n < len(rows) && (n+1)*len(names) <= most && slices.Equal(columnsOf(rows[n]), names) {
 			n++
 		}
 		b := dialect.NewBuilder(s.d.Syntax)

@@ -51,7 +51,7 @@ func TestDialectsAreWhole(t *testing.T) {
 					if (d.Name == "sqlserver") == v.Field(i).IsNil() {
 						t.Errorf("%s: %s", d.Name, name)
 					}
-				case "RowValues", "SkipLocked", "IsInteger":
+				case "RowValues", "DrawsUncut", "SkipLocked", "IsInteger":
 				default:
 					if v.Field(i).IsZero() {
 						t.Errorf("%s has no %s", d.Name, name)

@@ -108,6 +108,8 @@ func call(t *testing.T, f *dialect.Feed) []string {
 		_, _ = d.ReadPage(ctx, pool, f, page)
 	}
 	if f.Outbox {
+		b := dialect.NewBuilder(d.Syntax)
+		r.add(dialect.RecordUnplaced(d.Syntax, b, f, func(*dialect.Builder) []string { return []string{"1 = 1"} }))
 		_, _, _ = d.Backlog(ctx, q, f, 10, 3)
 		_, _ = d.HasRecords(ctx, q, f, dialect.Seqs{})
 		_, _ = d.HasRecords(ctx, q, f, some)
@@ -135,6 +137,7 @@ func call(t *testing.T, f *dialect.Feed) []string {
 		}
 	}
 	if f.ULIDs == nil {
+		_, _ = dialect.WalkKeys(ctx, q, d.Syntax, f, f.InRows(), nil, 100)
 		_, _ = d.ReadPage(ctx, pool, f, page)
 		_, _ = d.LockSequence(ctx, q, f)
 		for _, among := range []dialect.Seqs{{}, {Above: 9}, some} {

@@ -21,7 +21,7 @@ SELECT min(feed_sync_id), max(feed_sync_id) FROM `items_<feed>`
 
 -- name: bump
 UPDATE `rowfeed_feeds`
-SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000)
+SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000, 0) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000, 0)
     ELSE generation + 1 END,
   database_identity = :identity
 WHERE name = '<feed>'

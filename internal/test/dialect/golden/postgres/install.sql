@@ -21,7 +21,7 @@ SELECT min(feed_sync_id), max(feed_sync_id) FROM "items_<feed>"
 
 -- name: bump
 UPDATE "rowfeed_feeds"
-SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000)
+SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000, 0) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000, 0)
     ELSE generation + 1 END,
   database_identity = :identity
 WHERE name = '<feed>'

@@ -21,7 +21,7 @@ SELECT min(feed_sync_id), max(feed_sync_id) FROM "items_<feed>"
 
 -- name: bump
 UPDATE "rowfeed_feeds"
-SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000)
+SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000, 0) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000, 0)
     ELSE generation + 1 END,
   database_identity = :identity
 WHERE name = '<feed>'

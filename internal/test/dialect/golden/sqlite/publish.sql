@@ -84,11 +84,8 @@ FROM (SELECT t."kind" AS k0, t."id" AS k1 FROM "items_<feed>" t WHERE :which ORD
 UPDATE "rowfeed_feeds" SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL
 WHERE name = :feed AND failure IS NOT NULL
 
--- name: rows_in_order
-FROM "items_<feed>" t WHERE :which ORDER BY t."id"
-
--- name: rows_in_order (composite_key_feed)
-FROM "items_<feed>" t WHERE :which ORDER BY t."kind", t."id"
+-- name: rows
+FROM "items_<feed>" t WHERE :which
 
 -- name: tombstones
 SELECT feed_sync_id, CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 - published_at FROM "rowfeed_positions_<feed>"

@@ -20,6 +20,7 @@ IF INDEXPROPERTY(OBJECT_ID(N'[rowfeed_positions_<feed>]'), N'by_bucket', N'Index
 CREATE OR ALTER TRIGGER :trigger ON [items_<feed>] :rights AFTER INSERT, UPDATE, DELETE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO [rowfeed_changes_<feed>] ([id])
   SELECT d.[id] FROM deleted AS d WHERE NOT EXISTS (SELECT 1 FROM inserted AS i WHERE i.[id] = d.[id])
   UNION ALL SELECT i.[id] FROM inserted AS i;
@@ -29,6 +30,7 @@ END
 CREATE OR ALTER TRIGGER :trigger ON [items_<feed>] :rights AFTER INSERT, UPDATE, DELETE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id])
   SELECT d.[kind], d.[id] FROM deleted AS d WHERE NOT EXISTS (SELECT 1 FROM inserted AS i WHERE i.[kind] = d.[kind] AND i.[id] = d.[id])
   UNION ALL SELECT i.[kind], i.[id] FROM inserted AS i;
@@ -214,6 +216,7 @@ INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id]) VALUES (:values)
 CREATE OR ALTER TRIGGER :trigger ON [items_<feed>] :rights AFTER INSERT, UPDATE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO [rowfeed_outbox_<feed>] (shard, [id])
   SELECT :shard, i.[id] FROM inserted AS i
   WHERE NOT EXISTS (SELECT 1 FROM deleted AS d WHERE i.[id] = d.[id]);
@@ -223,6 +226,7 @@ END
 CREATE OR ALTER TRIGGER :trigger ON [items_<feed>] :rights AFTER INSERT, UPDATE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO [rowfeed_outbox_<feed>] (shard, [key_kind], [id])
   SELECT :shard, i.[kind], i.[id] FROM inserted AS i
   WHERE NOT EXISTS (SELECT 1 FROM deleted AS d WHERE i.[kind] = d.[kind] AND i.[id] = d.[id]);
@@ -261,7 +265,13 @@ SELECT COALESCE(m.definition, N''), CONVERT(int, g.is_disabled), CONVERT(int, g.
   CASE WHEN m.execute_as_principal_id IS NULL THEN 0 ELSE 1 END,
   (SELECT COUNT(*) FROM sys.trigger_events AS e WHERE e.object_id = g.object_id),
   CASE WHEN OBJECTPROPERTY(g.parent_id, N'OwnerId') = OBJECTPROPERTY(OBJECT_ID(:written), N'OwnerId')
-    AND OBJECTPROPERTY(g.parent_id, N'OwnerId') = OBJECTPROPERTY(OBJECT_ID(:sequence), N'OwnerId') THEN 1 ELSE 0 END,
+    AND OBJECTPROPERTY(g.parent_id, N'OwnerId') = OBJECTPROPERTY(OBJECT_ID(:sequence), N'OwnerId')
+    OR m.execute_as_principal_id IS NOT NULL AND (
+      OBJECTPROPERTY(g.parent_id, N'OwnerId') = DATABASE_PRINCIPAL_ID(N'dbo')
+      OR EXISTS (SELECT 1 FROM sys.database_permissions AS p
+        WHERE p.class = 1 AND p.major_id = OBJECT_ID(:written) AND p.minor_id = 0 AND p.permission_name = N'INSERT'
+          AND p.state_desc LIKE N'GRANT%' AND p.grantee_principal_id = OBJECTPROPERTY(g.parent_id, N'OwnerId')))
+    THEN 1 ELSE 0 END,
   COALESCE((SELECT CONVERT(int, n.value_in_use) FROM sys.configurations AS n WHERE n.name = N'nested triggers'), 1)
 FROM sys.triggers AS g JOIN sys.sql_modules AS m ON m.object_id = g.object_id
 WHERE g.object_id = OBJECT_ID(:trigger, N'TR') AND g.parent_id = OBJECT_ID(:source, N'U')

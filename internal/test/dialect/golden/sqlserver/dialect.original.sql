@@ -60,6 +60,7 @@ CREATE OR ALTER TRIGGER [changefeed].[outbox:items_<feed>:insert]
 ON [changefeed].[outbox:items_<feed>] INSTEAD OF INSERT AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.order_sequence IS NOT NULL)
     THROW 77109, N'rowfeed: order_sequence is given by the database: leave it out', 1;
   INSERT INTO [rowfeed_outbox_<feed>] (shard, time_hint, [id])
@@ -71,6 +72,7 @@ CREATE OR ALTER TRIGGER [changefeed].[outbox:items_<feed>:insert]
 ON [changefeed].[outbox:items_<feed>] INSTEAD OF INSERT AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   IF EXISTS (SELECT 1 FROM inserted AS i WHERE i.order_sequence IS NOT NULL)
     THROW 77109, N'rowfeed: order_sequence is given by the database: leave it out', 1;
   INSERT INTO [rowfeed_outbox_<feed>] (shard, time_hint, [key_kind], [id])

@@ -12,28 +12,29 @@ SELECT * FROM (SELECT TOP (1) shard :scan ORDER BY order_sequence) AS o
 SELECT * FROM (SELECT shard :scan OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) AS o
 
 -- name: give_places
-UPDATE g SET shard = :shard, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
 INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [id])
 SELECT :shard, m.ulid, m.[id] FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE g.[id] = m.[id]) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = :shard, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
 
 -- name: give_places (composite_key_feed)
-UPDATE g SET shard = :shard, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
 INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [key_kind], [id])
 SELECT :shard, m.ulid, m.[key_kind], m.[id] FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = :shard, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
 
 -- name: has_records
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SELECT TOP (1) x.shard FROM (:scans) AS x
 
 -- name: high_of
@@ -41,26 +42,30 @@ CONVERT(binary(8), SUBSTRING(CONVERT(binary(8), m.time_ms), 3, 6) + SUBSTRING(@b
 
 -- name: place_behind
 INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [id])
-SELECT x.shard, :ulid, x.k0 FROM (
+SELECT x.shard, CONVERT(binary(16), SUBSTRING(CONVERT(binary(8), :time), 3, 6) + CONVERT(binary(2), :run) +
+  CONVERT(binary(8), CONVERT(bigint, :batch) + x.n)), x.k0 FROM (
   SELECT CONVERT(bigint, :shard_of_row) AS shard, s.live_from AS live, s.filled_by AS first_run, :at AS at,
     t.[id] AS k0, ROW_NUMBER() OVER (ORDER BY t.[id]) AS n
   FROM [items_<feed>] AS t
   JOIN [rowfeed_shards] AS s ON s.feed = N'<feed>' AND s.shard = :shard_of_row AND s.live_from > 0 AND s.filled_by > 0
   WHERE :rows
     AND NOT EXISTS (SELECT 1 FROM [rowfeed_outbox_<feed>] AS c WHERE c.[id] = t.[id])
-    AND NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK) WHERE g.[id] = t.[id])
+    AND NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
+      WHERE g.[id] = t.[id])
 ) AS x
 
 -- name: place_behind (composite_key_feed)
 INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [key_kind], [id])
-SELECT x.shard, :ulid, x.k0, x.k1 FROM (
+SELECT x.shard, CONVERT(binary(16), SUBSTRING(CONVERT(binary(8), :time), 3, 6) + CONVERT(binary(2), :run) +
+  CONVERT(binary(8), CONVERT(bigint, :batch) + x.n)), x.k0, x.k1 FROM (
   SELECT CONVERT(bigint, :shard_of_row) AS shard, s.live_from AS live, s.filled_by AS first_run, :at AS at,
     t.[kind] AS k0, t.[id] AS k1, ROW_NUMBER() OVER (ORDER BY t.[kind], t.[id]) AS n
   FROM [items_<feed>] AS t
   JOIN [rowfeed_shards] AS s ON s.feed = N'<feed>' AND s.shard = :shard_of_row AND s.live_from > 0 AND s.filled_by > 0
   WHERE :rows
     AND NOT EXISTS (SELECT 1 FROM [rowfeed_outbox_<feed>] AS c WHERE c.[key_kind] = t.[kind] AND c.[id] = t.[id])
-    AND NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK) WHERE g.[key_kind] = t.[kind] AND g.[id] = t.[id])
+    AND NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
+      WHERE g.[key_kind] = t.[kind] AND g.[id] = t.[id])
 ) AS x
 
 -- name: place_records
@@ -77,14 +82,14 @@ SELECT x.seq, x.ulid, x.[id] FROM (
   FROM OPENJSON(:places) WITH (seq bigint N'$[0]', ulid char(32) N'$[1]') AS j
   INNER LOOP JOIN [rowfeed_outbox_<feed>] AS o WITH (FORCESEEK) ON o.order_sequence = j.seq AND o.shard = :shard) AS x
 WHERE x.rowid = 1 OPTION (FORCE ORDER, MAXDOP 1);
-UPDATE g SET shard = :shard, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
 INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [id])
 SELECT :shard, m.ulid, m.[id] FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE g.[id] = m.[id]) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = :shard, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
 SELECT (SELECT COUNT_BIG(*) FROM @moved) - @done
 
@@ -103,14 +108,14 @@ SELECT x.seq, x.ulid, x.[key_kind], x.[id] FROM (
   FROM OPENJSON(:places) WITH (seq bigint N'$[0]', ulid char(32) N'$[1]') AS j
   INNER LOOP JOIN [rowfeed_outbox_<feed>] AS o WITH (FORCESEEK) ON o.order_sequence = j.seq AND o.shard = :shard) AS x
 WHERE x.rowid = 1 OPTION (FORCE ORDER, MAXDOP 1);
-UPDATE g SET shard = :shard, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
 INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [key_kind], [id])
 SELECT :shard, m.ulid, m.[key_kind], m.[id] FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = :shard, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
 SELECT (SELECT COUNT_BIG(*) FROM @moved) - @done
 
@@ -203,14 +208,14 @@ BEGIN
       live_from = CASE WHEN s.time_ms > 0 THEN s.live_from
         ELSE (SELECT CASE WHEN MIN(m.time_ms) > @time THEN MIN(m.time_ms) ELSE @time END FROM @taken AS m) END
     FROM [rowfeed_shards] AS s WHERE s.feed = N'<feed>' AND s.shard = @shard_id;
-    UPDATE g SET shard = :shard, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
-INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [id])
+    INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [id])
 SELECT :shard, m.ulid, m.[id] FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE g.[id] = m.[id]) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = :shard, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
     IF @done <> (SELECT COUNT_BIG(*) FROM @moved)
       THROW 77105, N'rowfeed: a key has got a place in another shard meanwhile: read the page again', 1;
@@ -307,14 +312,14 @@ BEGIN
       live_from = CASE WHEN s.time_ms > 0 THEN s.live_from
         ELSE (SELECT CASE WHEN MIN(m.time_ms) > @time THEN MIN(m.time_ms) ELSE @time END FROM @taken AS m) END
     FROM [rowfeed_shards] AS s WHERE s.feed = N'<feed>' AND s.shard = @shard_id;
-    UPDATE g SET shard = :shard, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
-INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [key_kind], [id])
+    INSERT INTO [rowfeed_feed_<feed>] (shard, ulid, [key_kind], [id])
 SELECT :shard, m.ulid, m.[key_kind], m.[id] FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = :shard, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN [rowfeed_feed_<feed>] AS g WITH (ROWLOCK, FORCESEEK) ON g.[key_kind] = m.[key_kind] AND g.[id] = m.[id]
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
     IF @done <> (SELECT COUNT_BIG(*) FROM @moved)
       THROW 77105, N'rowfeed: a key has got a place in another shard meanwhile: read the page again', 1;

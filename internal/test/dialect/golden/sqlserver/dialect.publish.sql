@@ -223,7 +223,8 @@ DELETE c FROM OPENJSON(:seqs) WITH (seq bigint N'$') AS j
 INNER LOOP JOIN [rowfeed_changes_<feed>] AS c WITH (ROWLOCK, FORCESEEK) ON c.seq = j.seq OPTION (FORCE ORDER, MAXDOP 1)
 
 -- name: durability
-SELECT d.delayed_durability_desc FROM sys.databases AS d WHERE d.database_id = DB_ID()
+SELECT d.delayed_durability_desc, CONVERT(int, d.is_read_committed_snapshot_on)
+FROM sys.databases AS d WHERE d.database_id = DB_ID()
 
 -- name: first_change
 SELECT * FROM (SELECT TOP (1) seq :scan ORDER BY seq) AS c
@@ -232,21 +233,22 @@ SELECT * FROM (SELECT TOP (1) seq :scan ORDER BY seq) AS c
 SELECT * FROM (SELECT TOP (1) CONVERT(bigint, 0) AS seq FROM [items_<feed>] WHERE feed_sync_id IS NULL) AS t
 
 -- name: has_changes
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SELECT TOP (1) x.seq FROM (:scans) AS x
 
 -- name: identity
-CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN (SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()) END
+CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END
 
 -- name: identity_of_primary
-(SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID())
+COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'')
 
 -- name: lock_sequence
 SET NOCOUNT ON;
 EXEC [rowfeed_turn] @name = :turn, @wait = NULL;
-SELECT value, version, COALESCE(term, 0), updated_at, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()), (SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID())
+SELECT value, version, COALESCE(term, 0), updated_at, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()), COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'')
 FROM [rowfeed_sequences] WITH (UPDLOCK, ROWLOCK) WHERE name = :feed
 
 -- name: oldest
@@ -256,8 +258,8 @@ SELECT * FROM (SELECT TOP (:limit) seq, kind, [id] :scan ORDER BY seq) AS c
 SELECT * FROM (SELECT TOP (:limit) seq, kind, [key_kind], [id] :scan ORDER BY seq) AS c
 
 -- name: read_identity
-SELECT CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN (SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()) END
+SELECT CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END
 
 -- name: restore_isolation
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED
@@ -272,8 +274,9 @@ SELECT TOP (:limit) x.seq, x.kind, x.[id] FROM (:scans) AS x ORDER BY x.seq OPTI
 SELECT TOP (:limit) x.seq, x.kind, CONVERT(nvarchar(max), x.[key_kind]), x.[id] FROM (:scans) AS x ORDER BY x.seq OPTION (MAXDOP 1)
 
 -- name: writers
-SELECT DISTINCT CONVERT(nvarchar(20), l.request_owner_id), CASE WHEN l.request_session_id < 0 THEN 1 ELSE 0 END
-FROM sys.dm_tran_locks AS l
-WHERE l.resource_type = N'OBJECT' AND l.resource_database_id = DB_ID()
-  AND l.resource_associated_entity_id = OBJECT_ID(:table, N'U') AND l.request_mode IN (N'IX', N'SIX', N'X')
+SELECT DISTINCT CASE WHEN o.id IS NULL THEN 0 ELSE 1 END, COALESCE(CONVERT(nvarchar(20), l.request_owner_id), N''),
+  CASE WHEN l.request_session_id < 0 THEN 1 ELSE 0 END
+FROM (SELECT OBJECT_ID(:table, N'U') AS id) AS o
+LEFT JOIN sys.dm_tran_locks AS l ON l.resource_type = N'OBJECT' AND l.resource_database_id = DB_ID()
+  AND l.resource_associated_entity_id = o.id AND l.request_mode IN (N'IX', N'SIX', N'X')
 

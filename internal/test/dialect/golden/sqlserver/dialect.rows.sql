@@ -2,7 +2,7 @@
 OPENJSON(:places) WITH (position bigint N'$[0]', shard int N'$[1]') AS j
 
 -- name: close_changes
-SELECT count(*) FROM [rowfeed_changes_<feed>] WITH (TABLOCKX, HOLDLOCK) WHERE 1 = 0
+SELECT COUNT_BIG(*) FROM (SELECT TOP (1) 1 AS one FROM [rowfeed_changes_<feed>] WITH (TABLOCKX, HOLDLOCK)) AS c
 
 -- name: place_rows
 SET NOCOUNT ON;
@@ -12,7 +12,7 @@ DECLARE @placed TABLE (
 );
 WITH waiting AS (
   SELECT TOP (:limit) t.feed_sync_id, t.[id], ROW_NUMBER() OVER (ORDER BY t.[id]) AS rowfeed_place
-  FROM [items_<feed>] AS t WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX([rowfeed_<feed>_row_position])) :waiting
+  FROM [items_<feed>] AS t WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX([rowfeed_<feed>_row_position])):which AND COALESCE(DATALENGTH(t.shard), 0) >= 0:in_order
 )
 UPDATE waiting SET feed_sync_id = :base + waiting.rowfeed_place
 OUTPUT inserted.feed_sync_id, inserted.[id] INTO @placed (feed_sync_id, [id])
@@ -30,7 +30,7 @@ DECLARE @placed TABLE (
 );
 WITH waiting AS (
   SELECT TOP (:limit) t.feed_sync_id, t.[kind], t.[id], ROW_NUMBER() OVER (ORDER BY t.[kind], t.[id]) AS rowfeed_place
-  FROM [items_<feed>] AS t WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX([rowfeed_<feed>_row_position])) :waiting
+  FROM [items_<feed>] AS t WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX([rowfeed_<feed>_row_position])):which AND COALESCE(DATALENGTH(t.shard), 0) >= 0:in_order
 )
 UPDATE waiting SET feed_sync_id = :base + waiting.rowfeed_place
 OUTPUT inserted.feed_sync_id, inserted.[kind], inserted.[id] INTO @placed (feed_sync_id, [key_kind], [id])
@@ -63,8 +63,12 @@ OPTION (FORCE ORDER, MAXDOP 1)
 -- name: set_shards_of_rows
 UPDATE t SET shard = j.shard
 FROM OPENJSON(:places) WITH (position bigint N'$[0]', shard int N'$[1]') AS j
-INNER LOOP JOIN [items_<feed>] AS t WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX([rowfeed_<feed>_row_position])) ON t.feed_sync_id = j.position OPTION (FORCE ORDER, MAXDOP 1)
+INNER LOOP JOIN [items_<feed>] AS t WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX([rowfeed_<feed>_row_position])) ON t.feed_sync_id = j.position AND COALESCE(DATALENGTH(t.shard), 0) >= 0
+OPTION (FORCE ORDER, MAXDOP 1)
 
 -- name: unlocked
 WITH (ROWLOCK, UPDLOCK, READPAST, READCOMMITTEDLOCK, INDEX([rowfeed_<feed>_row_position]))
+
+-- name: whole_row
+COALESCE(DATALENGTH(t.shard), 0) >= 0
 

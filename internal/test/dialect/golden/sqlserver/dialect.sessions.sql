@@ -35,7 +35,7 @@ FROM (
 ) AS l
 LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
 LEFT JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = l.request_owner_id
-OUTER APPLY sys.dm_exec_input_buffer(l.request_session_id, NULL) AS b
+OUTER APPLY sys.dm_exec_input_buffer(s.session_id, NULL) AS b
 WHERE l.request_session_id <> @@SPID
 ORDER BY a.transaction_begin_time
 
@@ -51,7 +51,7 @@ SELECT l.resource_description, CASE WHEN l.request_status = N'GRANT' THEN 0 ELSE
 FROM sys.dm_tran_locks AS l
 LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
 LEFT JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = l.request_owner_id
-OUTER APPLY sys.dm_exec_input_buffer(l.request_session_id, NULL) AS b
+OUTER APPLY sys.dm_exec_input_buffer(s.session_id, NULL) AS b
 WHERE l.resource_type = N'APPLICATION' AND l.resource_database_id = DB_ID()
   AND CHARINDEX(CONCAT(N'[', :turn), l.resource_description) > 0
 ORDER BY 2, a.transaction_begin_time
@@ -73,5 +73,5 @@ CONVERT(nvarchar(20), l.request_session_id), COALESCE(s.login_name, N''), COALES
 -- name: session_tables
 LEFT JOIN sys.dm_exec_sessions AS s ON s.session_id = l.request_session_id
 LEFT JOIN sys.dm_tran_active_transactions AS a ON a.transaction_id = l.request_owner_id
-OUTER APPLY sys.dm_exec_input_buffer(l.request_session_id, NULL) AS b
+OUTER APPLY sys.dm_exec_input_buffer(s.session_id, NULL) AS b
 

@@ -21,7 +21,7 @@ SELECT min(feed_sync_id), max(feed_sync_id) FROM [items_<feed>]
 
 -- name: bump
 UPDATE [rowfeed_feeds]
-SET generation = CASE WHEN ROUND(DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) / 1000000) > generation + 1 THEN ROUND(DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) / 1000000)
+SET generation = CASE WHEN ROUND(DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) / 1000000, 0) > generation + 1 THEN ROUND(DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) / 1000000, 0)
     ELSE generation + 1 END,
   database_identity = :identity
 WHERE name = N'<feed>'
@@ -262,39 +262,39 @@ SELECT [kind], [id] FROM [items_<feed>]
 
 -- name: record_shardless
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, :placed
-FROM (SELECT p.[id] AS k0 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT p.[id] AS k0 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ) x
 
 -- name: record_shardless (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, :placed
-FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ) x
 
 -- name: record_unmoved
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, 0
 FROM (SELECT t.[id] AS k0 FROM [items_<feed>] t
   WHERE :which AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.[id] = t.[id] AND (h.feed_sync_id > :since
     OR h.deleted = 0 AND t.feed_sync_id IS NOT NULL AND (h.hidden = 1 OR h.feed_sync_id >= t.feed_sync_id)))
-  ORDER BY t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+  ) x ORDER BY x.k0
 
 -- name: record_unmoved (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, 0
 FROM (SELECT t.[kind] AS k0, t.[id] AS k1 FROM [items_<feed>] t
   WHERE :which AND NOT EXISTS (SELECT 1 FROM [rowfeed_positions_<feed>] h WHERE h.[key_kind] = t.[kind] AND h.[id] = t.[id] AND (h.feed_sync_id > :since
     OR h.deleted = 0 AND t.feed_sync_id IS NOT NULL AND (h.hidden = 1 OR h.feed_sync_id >= t.feed_sync_id)))
-  ORDER BY t.[kind], t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+  ) x ORDER BY x.k0, x.k1
 
 -- name: record_vanished
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, 0
 FROM (SELECT p.[id] AS k0 FROM [rowfeed_positions_<feed>] p
   WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to AND p.deleted = 0
-    AND (SELECT 1 FROM [items_<feed>] t WHERE p.[id] = t.[id] ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) IS NULL
-  ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+    AND (SELECT 1 FROM [items_<feed>] t WHERE p.[id] = t.[id] ) IS NULL
+  ) x
 
 -- name: record_vanished (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, 0
 FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 FROM [rowfeed_positions_<feed>] p
   WHERE p.feed_sync_id > :above AND p.feed_sync_id <= :to AND p.deleted = 0
-    AND (SELECT 1 FROM [items_<feed>] t WHERE p.[key_kind] = t.[kind] AND p.[id] = t.[id] ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT 1 ROWS ONLY) IS NULL
-  ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+    AND (SELECT 1 FROM [items_<feed>] t WHERE p.[key_kind] = t.[kind] AND p.[id] = t.[id] ) IS NULL
+  ) x
 
 -- name: rows_outside_shards
 SELECT 0, t.[id] FROM [items_<feed>] t WHERE -1 < 0 ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY

@@ -109,27 +109,27 @@ SELECT count(*) FROM [rowfeed_feeds] WHERE name = :feed AND generation = :genera
 
 -- name: record_placed
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, :placed
-FROM (SELECT p.[id] AS k0 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT p.[id] AS k0 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ) x
 
 -- name: record_placed (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, :placed
-FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 FROM [rowfeed_positions_<feed>] p WHERE p.feed_sync_id IN (:positions) ) x
 
 -- name: record_positions
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, 0
-FROM (SELECT p.[id] AS k0 :rule ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT p.[id] AS k0 :rule ) x
 
 -- name: record_positions (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, 0
-FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 :rule ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT p.[key_kind] AS k0, p.[id] AS k1 :rule ) x
 
 -- name: record_rows
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, 0
-FROM (SELECT t.[id] AS k0 :rule ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT t.[id] AS k0 :rule ) x
 
 -- name: record_rows (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, 0
-FROM (SELECT t.[kind] AS k0, t.[id] AS k1 :rule ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT t.[kind] AS k0, t.[id] AS k1 :rule ) x
 
 -- name: row_outside_sequence
 FROM [items_<feed>] t LEFT JOIN [rowfeed_positions_<feed>] p ON p.[id] = t.[id] JOIN [rowfeed_sequences] s ON s.name = N'<feed>'

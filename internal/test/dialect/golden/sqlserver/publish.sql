@@ -74,21 +74,18 @@ INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) VALUES (:values, :
 
 -- name: record_rows
 INSERT INTO [rowfeed_changes_<feed>] ([id], kind) SELECT x.k0, :kind
-FROM (SELECT t.[id] AS k0 FROM [items_<feed>] t WHERE :which ORDER BY t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT t.[id] AS k0 FROM [items_<feed>] t WHERE :which ) x ORDER BY x.k0
 
 -- name: record_rows (composite_key_feed)
 INSERT INTO [rowfeed_changes_<feed>] ([key_kind], [id], kind) SELECT x.k0, x.k1, :kind
-FROM (SELECT t.[kind] AS k0, t.[id] AS k1 FROM [items_<feed>] t WHERE :which ORDER BY t.[kind], t.[id] OFFSET 0 ROWS FETCH NEXT :all ROWS ONLY) x
+FROM (SELECT t.[kind] AS k0, t.[id] AS k1 FROM [items_<feed>] t WHERE :which ) x ORDER BY x.k0, x.k1
 
 -- name: recovered
 UPDATE [rowfeed_feeds] SET failure = NULL, failing_since = NULL, attempts = NULL, next_try = NULL
 WHERE name = :feed AND failure IS NOT NULL
 
--- name: rows_in_order
-FROM [items_<feed>] t WHERE :which ORDER BY t.[id]
-
--- name: rows_in_order (composite_key_feed)
-FROM [items_<feed>] t WHERE :which ORDER BY t.[kind], t.[id]
+-- name: rows
+FROM [items_<feed>] t WHERE :which
 
 -- name: tombstones
 SELECT feed_sync_id, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()) - published_at FROM [rowfeed_positions_<feed>]

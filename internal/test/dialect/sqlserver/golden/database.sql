@@ -188,7 +188,7 @@ BEGIN
     THROW 77101, N'rowfeed: another transaction has the lock', 1;
   IF @got = -3
     THROW 77105, N'rowfeed: this transaction and another one wait for each other', 1;
-  IF @got < 0
+  IF COALESCE(@got, -999) < 0
     THROW 77106, N'rowfeed: the lock was refused: dbo must own the schema of rowfeed''s tables', 1;
 END
 GO

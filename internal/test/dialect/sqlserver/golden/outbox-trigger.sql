@@ -161,14 +161,14 @@ BEGIN
       live_from = CASE WHEN s.time_ms > 0 THEN s.live_from
         ELSE (SELECT CASE WHEN MIN(m.time_ms) > @time THEN MIN(m.time_ms) ELSE @time END FROM @taken AS m) END
     FROM [dbo].[rowfeed_shards] AS s WHERE s.feed = N'kv' AND s.shard = @shard_id;
-    UPDATE g SET shard = @shard_id, ulid = m.ulid
-FROM @moved AS m INNER LOOP JOIN [dbo].[rowfeed_feed_kv] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
-WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
-SET @done = @@ROWCOUNT;
-INSERT INTO [dbo].[rowfeed_feed_kv] (shard, ulid, [id])
+    INSERT INTO [dbo].[rowfeed_feed_kv] (shard, ulid, [id])
 SELECT @shard_id, m.ulid, m.[id] FROM @moved AS m
 WHERE NOT EXISTS (SELECT 1 FROM [dbo].[rowfeed_feed_kv] AS g WITH (UPDLOCK, SERIALIZABLE, ROWLOCK, FORCESEEK)
   WHERE g.[id] = m.[id]) OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1);
+SET @done = @@ROWCOUNT;
+UPDATE g SET shard = @shard_id, ulid = m.ulid
+FROM @moved AS m INNER LOOP JOIN [dbo].[rowfeed_feed_kv] AS g WITH (ROWLOCK, FORCESEEK) ON g.[id] = m.[id]
+WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
     IF @done <> (SELECT COUNT_BIG(*) FROM @moved)
       THROW 77105, N'rowfeed: a key has got a place in another shard meanwhile: read the page again', 1;
@@ -220,6 +220,7 @@ GO
 CREATE OR ALTER TRIGGER [dbo].[rowfeed_kv_capture] ON [dbo].[kv]  AFTER INSERT, UPDATE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO [dbo].[rowfeed_outbox_kv] (shard, [id])
   SELECT i.[v], i.[id] FROM inserted AS i
   WHERE NOT EXISTS (SELECT 1 FROM deleted AS d WHERE i.[id] = d.[id]);
@@ -227,8 +228,8 @@ END
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
-UPDATE [dbo].[rowfeed_feeds] SET state = N'filling', database_identity = CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN (SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()) END WHERE name = N'kv'
+UPDATE [dbo].[rowfeed_feeds] SET state = N'filling', database_identity = CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END WHERE name = N'kv'
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO

@@ -68,6 +68,7 @@ GO
 CREATE OR ALTER TRIGGER [dbo].[rowfeed_kv_capture] ON [dbo].[kv]  AFTER INSERT, UPDATE, DELETE AS
 BEGIN
   SET NOCOUNT ON;
+  SET ROWCOUNT 0;
   INSERT INTO [dbo].[rowfeed_changes_kv] ([id])
   SELECT d.[id] FROM deleted AS d WHERE NOT EXISTS (SELECT 1 FROM inserted AS i WHERE i.[id] = d.[id])
   UNION ALL SELECT i.[id] FROM inserted AS i;
@@ -80,8 +81,8 @@ SELECT [id] FROM [dbo].[kv]
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
-UPDATE [dbo].[rowfeed_feeds] SET state = N'active', database_identity = CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN (SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()) END WHERE name = N'kv'
+UPDATE [dbo].[rowfeed_feeds] SET state = N'active', database_identity = CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END WHERE name = N'kv'
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
