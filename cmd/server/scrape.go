@@ -10,14 +10,20 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
 // scrape answers with the metrics, which name every feed and consumer. The client must have the right to read every
 // feed.
 func scrape(metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !access.From(r.Context()).May(access.Read, access.EveryFeed) {
-			http.Error(w, "Metrics need the right to read every feed.", http.StatusForbidden)
+		if who := access.From(r.Context()); !who.May(access.Read, access.EveryFeed) {
+			err := access.ErrNobody
+			if who.Name != "" {
+				err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "metrics need the right to read every feed",
+					Next: "use a token that was made with --feed '*' --right read"}
+			}
+			feedhttp.Refuse(w, r, feedhttp.ProblemOf(err, ""))
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
