@@ -95,10 +95,10 @@ func StartMetrics(ctx context.Context, what Scraping) (address string, stop func
 		}
 	}()
 	address = listener.Addr().String()
-	cfg.Log.InfoContext(ctx, "telling metrics", "address", address)
+	cfg.Log.InfoContext(ctx, "serving metrics", "address", address)
 	if !isLoopback(listener.Addr()) {
 		cfg.Log.WarnContext(ctx,
-			"everyone who can reach this address can read the metrics, which name all feeds and consumers", "address",
+			"every client that can reach this address can read the metrics, which name all feeds and consumers", "address",
 			address)
 	}
 	return address, func() {

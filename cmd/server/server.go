@@ -135,7 +135,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if !isLoopback(listener.Addr()) && cfg.Access == nil {
-		cfg.Log.WarnContext(ctx, "NO AUTHENTICATION: everyone who can reach this address can read every feed; "+
+		cfg.Log.WarnContext(ctx, "NO AUTHENTICATION: every client that can reach this address can read every feed; "+
 			"listen on 127.0.0.1, or put a proxy in front that authenticates clients", "address", address)
 	}
 
