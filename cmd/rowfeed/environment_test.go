@@ -43,4 +43,8 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		!strings.Contains(text, "does not contain a token") {
 		t.Errorf("ROWFEED_TOKEN: %s", text)
 	}
+	s.env = map[string]string{"ROWFEED_ALL": "true", "ROWFEED_YES": "true"}
+	if text := s.fails(cli.ExitUsage, "republish kv"); !strings.Contains(text, "--all") {
+		t.Errorf("ROWFEED_ALL: %s", text)
+	}
 }

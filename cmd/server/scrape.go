@@ -98,8 +98,8 @@ func StartMetrics(ctx context.Context, what Scraping) (address string, stop func
 	cfg.Log.InfoContext(ctx, "serving metrics", "address", address)
 	if !isLoopback(listener.Addr()) {
 		cfg.Log.WarnContext(ctx,
-			"every client that can reach this address can read the metrics, which name all feeds and consumers", "address",
-			address)
+			"every client that can reach this address can read the metrics, which name all feeds and consumers",
+			"address", address)
 	}
 	return address, func() {
 		end()

@@ -12,13 +12,16 @@ import (
 )
 
 // Environment sets the flags of a command that its command line does not give, from environment variables:
-// --shard-count from ROWFEED_SHARD_COUNT. An empty variable counts as not given.
+// --shard-count from ROWFEED_SHARD_COUNT. An empty variable counts as not given. The flags --yes and --all have no
+// variable.
 func (a *App) Environment(cmd *cobra.Command) (err error) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := "ROWFEED_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value := a.Getenv(name)
 		switch {
 		case err != nil, value == "", f.Changed, f.Hidden, f.Name == "help", f.Name == "version":
+			return
+		case f.Name == "yes", f.Name == "all": // a consent is for one command, and not for all that follow
 			return
 		case name == config.EnvDB: // Settings reads it, because the demo does not use it
 			return
