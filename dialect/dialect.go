@@ -53,6 +53,9 @@ type Dialect struct {
 	Fences     bool       // it can refuse positions that no publisher gives: see [Feed].Fence; otherwise ErrUnsupported
 	OwnShards  bool       // a column of the source can hold data shards: see [Feed].OwnShard; otherwise ErrUnsupported
 	Sessions   Sessions   // otherwise no holder is known, and ErrUnsupported for ending one
+	// TriggersBreak says which statements of a table's writers fail once a feed's trigger is on it, and what to do.
+	// Otherwise none does.
+	TriggersBreak string
 	// Together runs fn in one transaction of the connection of [Core].WithSchemaLock, where each statement would
 	// commit. fn must contain no DDL. Otherwise WithSchemaLock runs everything in one transaction.
 	Together func(ctx context.Context, q Querier, fn func() error) error

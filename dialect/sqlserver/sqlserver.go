@@ -24,8 +24,15 @@ func New() *dialect.Dialect {
 	// are no Partitions and Owners: a trigger belongs to the whole table, and runs as the owner of its schema.
 	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
-		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d, Replicas: d}
+		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d, Replicas: d,
+		TriggersBreak: triggersBreak}
 }
+
+// triggersBreak is [dialect.Dialect].TriggersBreak.
+const triggersBreak = "while a trigger is on the table, SQL Server refuses its writers' statements with an OUTPUT " +
+	"clause that has no INTO (error 334). EF Core 7 and later and other mappers send such statements. Tell EF Core " +
+	"of the trigger (HasTrigger), switch its OUTPUT clause off (UseSqlOutputClause(false), from version 8 on), or write " +
+	"OUTPUT … INTO"
 
 // database runs the statements.
 type database struct{}

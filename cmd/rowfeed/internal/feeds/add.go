@@ -217,14 +217,22 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	defer s.Close()
+	d, err := open.Dialect(a.URL)
+	if err != nil {
+		return err
+	}
+	warning := brokenByTriggers(d, spec)
 	if o.dryRun {
-		return o.preview(ctx, a, s, spec)
+		return o.preview(ctx, a, s, spec, warning)
 	}
 	before, err := s.Feed(ctx, o.name)
 	if err != nil && !errors.Is(err, rowfeed.UnknownFeed) {
 		return err
 	}
 	complete := err == nil && slices.Contains([]string{"active", "elsewhere"}, before.State())
+	if !complete {
+		warn(a, warning)
+	}
 	if err != nil && o.keepsPositions() {
 		if err := o.announce(ctx, a, s, spec); err != nil {
 			return err
@@ -335,5 +343,6 @@ func (o *feedAddOptions) printSQL(a *cli.App, spec rowfeed.FeedSpec) error {
 	if err != nil {
 		return err
 	}
+	warn(a, brokenByTriggers(d, spec))
 	return PrintScript(a, d, steps)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
+	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
@@ -40,6 +41,31 @@ func (o *feedAddOptions) numbers(plan *rowfeed.AddPlan) string {
 		"generation that `rowfeed feed list` shows afterwards, such as %d:2", o.name, plan.Generation)
 }
 
+// makesTrigger tells whether the feed's changes are captured by a trigger on the table.
+func makesTrigger(spec rowfeed.FeedSpec) bool {
+	return spec.Capture == feedtype.CaptureTrigger || spec.Capture == "" && spec.Mode == rowfeed.ModeSequence
+}
+
+// brokenByTriggers says what fails for the table's writers once the feed's trigger is there, and what to do. It is
+// empty if nothing does.
+func brokenByTriggers(d *dialect.Dialect, spec rowfeed.FeedSpec) string {
+	if d.TriggersBreak == "" || !makesTrigger(spec) {
+		return ""
+	}
+	instead := "--capture app or --capture column"
+	if spec.Mode == rowfeed.ModeOutbox {
+		instead = "--capture app"
+	}
+	return d.TriggersBreak + ". With " + instead + " rowfeed makes no trigger"
+}
+
+// warn writes a text on stderr, if there is one.
+func warn(a *cli.App, text string) {
+	if text != "" {
+		fmt.Fprintf(a.Stderr, "rowfeed: %s\n", text)
+	}
+}
+
 // announcement says what rowfeed will change of a table.
 func (o *feedAddOptions) announcement(spec rowfeed.FeedSpec, plan *rowfeed.AddPlan) string {
 	var made []string
@@ -50,7 +76,7 @@ func (o *feedAddOptions) announcement(spec rowfeed.FeedSpec, plan *rowfeed.AddPl
 	switch {
 	case spec.Capture == feedtype.CaptureColumn:
 		made = append(made, "indexes on feed_sync_id")
-	case spec.Capture == feedtype.CaptureTrigger, spec.Capture == "" && spec.Mode == rowfeed.ModeSequence:
+	case makesTrigger(spec):
 		made = append(made, "triggers")
 	default:
 		made = append(made, "nothing")
@@ -69,7 +95,8 @@ func (o *feedAddOptions) announcement(spec rowfeed.FeedSpec, plan *rowfeed.AddPl
 }
 
 // preview prints what the command would do.
-func (o *feedAddOptions) preview(ctx context.Context, a *cli.App, s *cli.Session, spec rowfeed.FeedSpec) error {
+func (o *feedAddOptions) preview(ctx context.Context, a *cli.App, s *cli.Session, spec rowfeed.FeedSpec,
+	warning string) error {
 	plan, err := s.PreviewAdd(ctx, spec)
 	if err != nil {
 		return err
@@ -78,6 +105,9 @@ func (o *feedAddOptions) preview(ctx context.Context, a *cli.App, s *cli.Session
 		return a.PrintLine("%s: is a feed of table %s already, nothing changed", o.name, o.table)
 	}
 	lines := []string{o.announcement(spec, plan)}
+	if warning != "" {
+		lines = append(lines, warning)
+	}
 	switch {
 	case plan.Continues:
 		lines = append(lines, "cursors from before it was dropped stay valid"+lostDeletes(plan.From))
