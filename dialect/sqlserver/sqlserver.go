@@ -31,8 +31,8 @@ func New() *dialect.Dialect {
 // triggersBreak is [dialect.Dialect].TriggersBreak.
 const triggersBreak = "while a trigger is on the table, SQL Server refuses its writers' statements with an OUTPUT " +
 	"clause that has no INTO (error 334). EF Core 7 and later and other mappers send such statements. Tell EF Core " +
-	"of the trigger (HasTrigger), switch its OUTPUT clause off (UseSqlOutputClause(false), from version 8 on), or write " +
-	"OUTPUT … INTO"
+	"of the trigger (HasTrigger), switch its OUTPUT clause off (UseSqlOutputClause(false), from version 8 on), or " +
+	"write OUTPUT … INTO"
 
 // database runs the statements.
 type database struct{}
