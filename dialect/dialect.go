@@ -31,6 +31,10 @@ type Dialect struct {
 	// TriggerNames returns the names that a feed's triggers may have.
 	TriggerNames func(f *Feed) []string
 
+	// Experimental says why feeds of this database are only made if the user asks for it: what has not been tested. It
+	// is empty for a database whose tests pass.
+	Experimental string
+
 	// What follows is optional: nil means that the database cannot do it. The code that uses a field then takes the
 	// path that the comment names.
 

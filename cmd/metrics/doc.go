@@ -12,6 +12,6 @@
 // scrapes, and for at most Config.Timeout.
 //
 // The number of series is limited. Labels are names of feeds, consumers and kinds of leases. Names beyond
-// Config.MaxNames and shards beyond Config.MaxShards share the label "others". docs/OBSERVABILITY.md has every metric
-// and what to do about it.
+// Config.MaxNames and shards beyond Config.MaxShards share the label "others". The help text of each metric says what
+// it is, docs/OPERATIONS.md what to do about it.
 package metrics

@@ -99,8 +99,7 @@ func TestImageHasOnlyBinaryAndCertificates(t *testing.T) {
 	}
 }
 
-// TestChangelogHasDocumentedForm: CHANGELOG.md has the form that docs/VERSIONING.md describes, the newest version
-// first.
+// TestChangelogHasDocumentedForm: CHANGELOG.md has the form that CONTRIBUTING.md describes, the newest version first.
 func TestChangelogHasDocumentedForm(t *testing.T) {
 	data, err := os.ReadFile("../../CHANGELOG.md")
 	if err != nil {

@@ -90,14 +90,15 @@ func flagsOf(cmd *cobra.Command, words []string) error {
 	return nil
 }
 
-// TestPrivilegesAreDocumentedForEachCommand: docs/PRIVILEGES.md says for each command which login runs it, or that the
+// TestPrivilegesAreDocumentedForEachCommand: docs/OPERATIONS.md says for each command which login runs it, or that the
 // command needs no database.
 func TestPrivilegesAreDocumentedForEachCommand(t *testing.T) {
-	_, prose, err := docs.Read("../..", "docs/PRIVILEGES.md")
+	_, prose, err := docs.Read("../..", "docs/OPERATIONS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := strings.Join(prose, "\n")
+	_, text, _ := strings.Cut(strings.Join(prose, "\n"), "\n### Logins of the database\n")
+	text, _, _ = strings.Cut(text, "\n#")
 	var look func(*cobra.Command)
 	look = func(cmd *cobra.Command) {
 		path := cmd.CommandPath()
@@ -105,7 +106,7 @@ func TestPrivilegesAreDocumentedForEachCommand(t *testing.T) {
 			return
 		}
 		if !cmd.HasSubCommands() {
-			t.Errorf("%s is not in docs/PRIVILEGES.md", path)
+			t.Errorf("%s is in no row of the logins in docs/OPERATIONS.md", path)
 		}
 		for _, sub := range cmd.Commands() {
 			if !strings.Contains(text, "`"+path+"`") || path == "rowfeed" {
@@ -114,4 +115,19 @@ func TestPrivilegesAreDocumentedForEachCommand(t *testing.T) {
 		}
 	}
 	look(newRoot(&cli.App{Getenv: func(string) string { return "" }}))
+}
+
+// TestReadmeNamesEveryCommand: the README's table of commands is complete.
+func TestReadmeNamesEveryCommand(t *testing.T) {
+	_, prose, err := docs.Read("../..", "README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(strings.Join(prose, "\n"), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, cmd := range newRoot(&cli.App{Getenv: func(string) string { return "" }}).Commands() {
+		if !cmd.Hidden && !strings.Contains(table, "`"+cmd.Name()+"`") {
+			t.Errorf("%s is not in the README's table", cmd.Name())
+		}
+	}
 }

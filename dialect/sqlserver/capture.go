@@ -33,6 +33,9 @@ func (d database) FeedUp(f *dialect.Feed, t *dialect.Table) ([]dialect.Step, err
 		names = append(names, "bucket_index")
 	}
 	steps := d.steps(f, names...)
+	if f.Outbox {
+		steps = append(steps, originalUp(f)...)
+	}
 	if f.InRows() {
 		steps = append(steps, d.rowColumns(f, t)...)
 	}
@@ -101,6 +104,7 @@ func (d database) FeedDown(f *dialect.Feed, t *dialect.Table) []dialect.Step {
 	steps = append(steps,
 		capture.Step(syntax, f, "drop_trigger", dialect.Args{"trigger": dialect.SQL(d.triggerName(f))}))
 	if f.Outbox {
+		steps = append(steps, originalDown(f)...)
 		return append(steps, d.steps(f, "drop_outbox", "drop_places", "drop_sequence")...)
 	}
 	return append(steps, d.steps(f, "drop_changes", "drop_positions", "drop_sequence")...)

@@ -47,11 +47,13 @@ func (d database) Describe(ctx context.Context, q dialect.Querier, name feedtype
 	refuse(temporal == 1, "it has the former rows of a temporal table; make the feed of that table")
 	refuse(external != 0, "it is an external table: writes elsewhere fire no trigger here")
 	refuse(files != 0, "it is a FileTable, which Windows can write without firing a trigger")
-	missing, err := d.rowVersions(ctx, q)
+	lacks, err := d.lacks(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	refuse(missing != "", "its database is not set up for rowfeed: "+missing)
+	if lacks != nil {
+		t.Refusals = append(t.Refusals, lacks.String())
+	}
 	if t.Columns, err = d.columns(ctx, q, named); err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ const (
 	errNotReady      = 77104
 	errDeadlock      = 77105
 	errNoLock        = 77106
+	// Only scripts and readers in SQL get 77107 to 77110: see original.sql and outbox.sql.
 )
 
 // classes are the server's error numbers.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rowfeed/rowfeed/dialect"
+	"github.com/rowfeed/rowfeed/feedtype"
 )
 
 //go:embed schema.sql
@@ -31,8 +32,8 @@ func (d database) SchemaVersion(ctx context.Context, q dialect.Querier, n dialec
 	return int(version.Int64), err
 }
 
-// WithSchemaLock implements [dialect.Core] by one transaction with a lock by name. It refuses a database without row
-// versions: no arrangement of locks keeps rowfeed's guarantees there.
+// WithSchemaLock implements [dialect.Core] by one transaction with a lock by name. It refuses a database that lacks a
+// requirement: without row versions, for example, no arrangement of locks keeps rowfeed's guarantees.
 func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Names,
 	fn func(dialect.Querier) error) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
@@ -44,12 +45,12 @@ func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Name
 	if _, err := q.Exec(ctx, statement(schema, "bound_schema_changes").String()); err != nil {
 		return err
 	}
-	missing, err := d.rowVersions(ctx, q)
-	if err == nil && missing != "" {
-		err = fmt.Errorf("the database is not set up for rowfeed: %s", missing)
-	}
+	lacks, err := d.lacks(ctx, q)
 	if err != nil {
 		return err
+	}
+	if lacks != nil {
+		return &feedtype.Error{Code: feedtype.Refused, Object: lacks.object, Cause: lacks.cause, Next: lacks.next}
 	}
 	if _, err := dialect.Exec(ctx, q, syntax, statement(schema, "lock_schema"),
 		dialect.Args{"lock": "rowfeed schema " + n.Schema + "." + n.Prefix}); err != nil {
@@ -61,25 +62,42 @@ func (d database) WithSchemaLock(ctx context.Context, db *sql.DB, n dialect.Name
 	return tx.Commit()
 }
 
-// leastLevel is the compatibility level from which on OPENJSON is known.
-const leastLevel = 130
+// lack is a requirement of rowfeed that a server or database does not meet.
+type lack struct{ object, cause, next string }
 
-// rowVersions returns what to run so that the database keeps row versions, and knows all that statements use. It is
-// empty if the database does.
-func (d database) rowVersions(ctx context.Context, q dialect.Querier) (missing string, err error) {
-	var committed, snapshot, level int
-	var database string
-	err = dialect.One(ctx, q, syntax, statement(schema, "row_versions"), nil, &committed, &snapshot, &level, &database)
-	switch {
-	case err != nil || committed == 1 && snapshot == 1 && level >= leastLevel:
-		return "", err
-	case level < leastLevel:
-		return fmt.Sprintf("run ALTER DATABASE %s SET COMPATIBILITY_LEVEL = %d", quote(database), leastLevel), nil
-	case committed != 1:
-		return "run ALTER DATABASE " + quote(database) + " SET READ_COMMITTED_SNAPSHOT ON WITH ROLLBACK IMMEDIATE, " +
-			"which needs the database for a moment", nil
+func (l *lack) String() string { return l.object + ": " + l.cause + ": " + l.next }
+
+// oldestVersion is that of SQL Server 2017, the first with CREATE OR ALTER, STRING_AGG and CURRENT_TRANSACTION_ID.
+const oldestVersion = 14
+
+// lacks returns the first requirement that is not met, or nil.
+func (d database) lacks(ctx context.Context, q dialect.Querier) (*lack, error) {
+	var name, delayed string
+	var committed, snapshot, level, edition, version int
+	if err := dialect.One(ctx, q, syntax, statement(schema, "requirements"), nil, &name, &committed, &snapshot, &level,
+		&delayed, &edition, &version); err != nil {
+		return nil, err
 	}
-	return "run ALTER DATABASE " + quote(database) + " SET ALLOW_SNAPSHOT_ISOLATION ON", nil
+	const azure = 5 // the first edition that is a service
+	object, alter := "database "+name, "run ALTER DATABASE "+quote(name)+" SET "
+	switch {
+	case edition < azure && version < oldestVersion:
+		return &lack{"the server", fmt.Sprintf("its version is %d; rowfeed needs SQL Server 2017 (version %d) or later",
+			version, oldestVersion), "upgrade SQL Server"}, nil
+	case level < 130:
+		return &lack{object, fmt.Sprintf("its compatibility level is %d; rowfeed needs 130, for OPENJSON", level),
+			alter + "COMPATIBILITY_LEVEL = 130, or a higher level"}, nil
+	case committed != 1:
+		return &lack{object, "it does not keep the versions of rows that readers need: READ_COMMITTED_SNAPSHOT is off",
+			alter + "READ_COMMITTED_SNAPSHOT ON WITH ROLLBACK IMMEDIATE; this ends all open transactions"}, nil
+	case snapshot != 1:
+		return &lack{object, "it does not keep the versions of rows that readers need: ALLOW_SNAPSHOT_ISOLATION is off",
+			alter + "ALLOW_SNAPSHOT_ISOLATION ON; this needs no interruption"}, nil
+	}
+	if err := forgetful(delayed); err != nil {
+		return &lack{object, err.Error(), alter + "DELAYED_DURABILITY = ALLOWED"}, nil
+	}
+	return nil, nil
 }
 
 // OtherSchemas implements [dialect.Renames].

@@ -232,13 +232,18 @@ EXEC @got = sys.sp_getapplock @Resource = :lock, @LockMode = N'Exclusive', @Lock
 IF COALESCE(@got, -999) < 0
   THROW 77101, N'rowfeed: another session is changing rowfeed''s tables', 1
 
--- name: row_versions
--- What the database must have on. Without READ_COMMITTED_SNAPSHOT, a reader of changes waits for the first open
--- writer, or passes it and publishes a later change first; a look at the source waits for a stuck writer, or takes an
--- uncommitted DELETE for one. `check` reads everything in one snapshot. OPENJSON is unknown below level 130.
-SELECT CONVERT(int, d.is_read_committed_snapshot_on), CONVERT(int, d.snapshot_isolation_state),
-  CONVERT(int, d.compatibility_level), d.name
-FROM sys.databases AS d WHERE d.database_id = DB_ID()
+-- name: requirements
+-- What rowfeed needs of the server and the database.
+--
+-- Without READ_COMMITTED_SNAPSHOT, a reader of changes waits for the first open writer, or passes it and publishes a
+-- later change first; a look at the source waits for a stuck writer, or takes an uncommitted DELETE for one. `check`
+-- reads everything in one snapshot. OPENJSON needs level 130. With delayed durability forced, a power failure undoes
+-- positions that readers have seen. The services of Azure (editions above 4) have versions of their own. There DB_ID()
+-- can differ from the number in this view, so the database is found by its name.
+SELECT d.name, CONVERT(int, d.is_read_committed_snapshot_on), CONVERT(int, d.snapshot_isolation_state),
+  CONVERT(int, d.compatibility_level), d.delayed_durability_desc, CONVERT(int, SERVERPROPERTY(N'EngineEdition')),
+  CONVERT(int, PARSENAME(CONVERT(nvarchar(128), SERVERPROPERTY(N'ProductVersion')), 4))
+FROM sys.databases AS d WHERE d.name = DB_NAME()
 
 -- name: version
 -- A table that is missing is an error only if its statement runs.

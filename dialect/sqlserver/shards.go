@@ -103,13 +103,14 @@ func (d database) AdvanceShard(ctx context.Context, tx dialect.Querier, f *diale
 	return err
 }
 
-// ULIDUp implements [dialect.Routines] by the procedure lock_<feed> and the function ulid_<feed>.
+// ULIDUp implements [dialect.Routines] by the procedure lock_<feed> and the function ulid_<feed>, which can also be
+// called by the names that mssql-changefeed gave.
 func (d database) ULIDUp(f *dialect.Feed) []dialect.Step {
 	count := dialect.SQL(fmt.Sprint(int64(dialect.ULIDsPerLock)))
 	key := func(part string) dialect.SQL {
 		return dialect.SQL(literal(fmt.Sprintf("rowfeed.%08x.%s", checksum(f), part)))
 	}
-	return []dialect.Step{
+	return append([]dialect.Step{
 		shards.Step(syntax, f, "lock_procedure", dialect.Args{
 			"wait":  dialect.SQL(fmt.Sprint(dialect.LockWait.Milliseconds())),
 			"count": count, "turn": dialect.SQL(literal(lockName(f))),
@@ -122,13 +123,13 @@ func (d database) ULIDUp(f *dialect.Feed) []dialect.Step {
 			"key_tx": key("tx"), "key_high": key("high"), "key_low": key("low"),
 			"call_first": dialect.SQL(literal("rowfeed: call " + f.LockRoutine().Name +
 				" first in this transaction, and ask for a number from 0 to 99999999999, not "))}),
-	}
+	}, originalUp(f)...)
 }
 
 // ULIDDown implements [dialect.Routines].
 func (d database) ULIDDown(f *dialect.Feed) []dialect.Step {
-	return []dialect.Step{shards.Step(syntax, f, "drop_lock_procedure", nil),
-		shards.Step(syntax, f, "drop_ulid_function", nil)}
+	return append(originalDown(f), shards.Step(syntax, f, "drop_lock_procedure", nil),
+		shards.Step(syntax, f, "drop_ulid_function", nil))
 }
 
 // ULIDProblems implements [dialect.Routines]. It finds the routines, and compares their texts.
@@ -154,7 +155,11 @@ func (d database) ULIDProblems(ctx context.Context, q dialect.Querier,
 			other = append(other, dialect.RoutineDiffers(kind, name.String()))
 		}
 	}
-	return missing, other, nil
+	if len(missing) > 0 { // the objects that call them are made again together with them
+		return missing, other, nil
+	}
+	called, err := originalProblems(ctx, q, f)
+	return nil, append(other, called...), err
 }
 
 // makeULID returns an expression for a ULID, a binary(16), given bigints for its first and last eight bytes.

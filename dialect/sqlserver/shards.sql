@@ -53,11 +53,11 @@ CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low))
 -- writes the row of the feed first, waits for the shared lock, and then sees the row that is made here.
 --
 -- What was taken is in the session's context, with the id of the transaction. It does not go back with a savepoint,
--- and only the last call for a feed counts.
+-- and only the last call for a feed counts. With @session_context = 0 the context stays as it is.
 CREATE OR ALTER PROCEDURE {{table (print "lock_" .Name)}}
   @shard bigint = 0, @time_hint datetime2(3) = NULL,
   @ulid binary(16) = NULL OUTPUT, @ulid_high bigint = NULL OUTPUT, @ulid_low bigint = NULL OUTPUT,
-  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = :wait
+  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = :wait, @session_context bit = 1
 WITH EXECUTE AS OWNER AS
 BEGIN
   SET NOCOUNT ON;
@@ -108,9 +108,12 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM {{table "shards"}} AS s WHERE s.feed = {{feed}} AND s.shard = @shard;
-  EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
-  EXEC sys.sp_set_session_context @key = :key_high, @value = @high;
-  EXEC sys.sp_set_session_context @key = :key_low, @value = @low;
+  IF @session_context = 1
+  BEGIN
+    EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
+    EXEC sys.sp_set_session_context @key = :key_high, @value = @high;
+    EXEC sys.sp_set_session_context @key = :key_low, @value = @low;
+  END;
   SELECT @ulid = {{template "ulid_of_state"}}, @ulid_high = @high, @ulid_low = @low;
 END
 

@@ -42,6 +42,13 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		problems = append(problems, fmt.Sprintf("column %s of table %s is not %s, as in table %s", m.column, m.table,
 			m.decl, t.Name))
 	}
+	if f.Outbox {
+		found, err := originalProblems(ctx, q, f)
+		if err != nil {
+			return nil, err
+		}
+		problems = append(problems, found...)
+	}
 	if f.Capture == feedtype.CaptureTrigger {
 		found, err := d.triggerProblems(ctx, q, f, t)
 		if err != nil {
@@ -49,7 +56,12 @@ func (d database) Verify(ctx context.Context, q dialect.Querier, f *dialect.Feed
 		}
 		problems = append(problems, found...)
 	}
-	return append(problems, f.RowProblems(t, rowIndex(f))...), nil
+	problems = append(problems, f.RowProblems(t, rowIndex(f))...)
+	lacks, err := d.lacks(ctx, q)
+	if err == nil && lacks != nil { // it was met when the feed was made
+		problems = append(problems, lacks.String())
+	}
+	return problems, err
 }
 
 // triggerProblems compares the feed's trigger with the one that FeedUp makes.

@@ -36,7 +36,7 @@ func UlidColumns(d *dialect.Dialect, table *dialect.Table, position, shard strin
 	case ShardProblem(d, s, false) != nil:
 		problems = append(problems, *ShardProblem(d, s, false))
 	case d.ULIDProblem(p) != "":
-		problem("see docs/GUARANTEES.md for the types that hold a ULID",
+		problem("see docs/ULIDS.md for the types that hold a ULID",
 			"position column %q %s", p.Name, d.ULIDProblem(p))
 	}
 	if len(problems) > 0 {

@@ -251,7 +251,13 @@ func (c *creation) refuseTakenNames(ctx context.Context) error {
 		return nil
 	}
 	missing, _, err := routines.ULIDProblems(ctx, q, f)
-	if err == nil && len(missing) < len(routines.ULIDDown(f)) {
+	executed := 0
+	for _, right := range routines.LockRights(f) {
+		if right.Privilege == "EXECUTE" {
+			executed++
+		}
+	}
+	if err == nil && len(missing) < executed {
 		err = &feedtype.Error{
 			Code:   feedtype.Conflict,
 			Object: fmt.Sprintf("functions %s and %s", f.LockRoutine(), f.ULIDRoutine()),

@@ -307,7 +307,7 @@ class Consumer:
         assert row is not None and self._on_refused is not None
         refused = self._on_refused
         if self._count > 1 and isinstance(refusal, (CursorAhead, HistoryLost, GenerationChanged)):
-            # The feed may be divided anew, or positions may have been given again: all shards begin again together. All
+            # The feed may have another number of data shards, or positions may have been given again: all shards begin again together. All
             # rows are locked first, in one order.
             connection = self._open()
             self._begin(connection)

@@ -201,7 +201,7 @@ export class Consumer<T extends Transaction> {
 
   async #restart(row: CursorRow, refusal: CursorRefused, once: boolean): Promise<void> {
     const onRefused = this.#o.onRefused!;
-    // The feed may be divided anew, or positions may have been given again: all shards begin again together.
+    // The feed may have another number of data shards, or positions may have been given again: all shards begin again together.
     const all = this.#count > 1 && ["cursor-ahead", "history-lost", "generation-changed"].includes(refusal.code);
     try {
       await this.#inTransaction(row, "", (tx) => onRefused(tx, refusal), all);

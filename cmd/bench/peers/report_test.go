@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	reportFile  = "../../../docs/PERFORMANCE.md"
+	reportFile  = "../../../docs/performance/PEERS.md"
 	reportBegin = "<!-- The tables and plots from here on are written by TestPeersReport, " +
 		"from cmd/bench/peers/results. -->\n"
 	reportEnd  = "<!-- Up to here. -->\n"
@@ -23,7 +23,7 @@ const (
 // reported are the servers that a report shows.
 var reported = []testdb.Engine{testdb.Postgres15, testdb.Postgres18, testdb.MariaDB, testdb.MySQL}
 
-// TestPeersReport: the tables and plots of docs/PERFORMANCE.md are those of the figures in results. After a run
+// TestPeersReport: the tables and plots of docs/performance/PEERS.md are those of the figures in results. After a run
 // with -record they are written anew:
 //
 //	go test -timeout 0 -record -run 'TestPeers$/drain'
@@ -91,5 +91,5 @@ func (m peerMeasure) report(t *testing.T, out *strings.Builder) {
 	}
 	keep(t, path, is, m.plot.draw(t, m.title, drawn))
 	out.WriteString(all.Markdown())
-	fmt.Fprintf(out, "\n![%s](performance/%s)\n\n%s.\n", m.title, name, strings.Join(where, ". "))
+	fmt.Fprintf(out, "\n![%s](%s)\n\n%s.\n", m.title, name, strings.Join(where, ". "))
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reference returns docs/CONFIG.md: every key, generated from the schema.
+// Reference returns a page in Markdown about every key, generated from the schema.
 func Reference() (string, error) {
 	top, err := root()
 	if err != nil {
@@ -19,7 +19,7 @@ func Reference() (string, error) {
 
 `+"`rowfeed config check`"+
 		` checks a file, and names the lines with errors. This page is generated from the
-[JSON schema](../cmd/internal/config/schema.json) (`+"`rowfeed config schema`"+
+JSON schema (`+"`rowfeed config schema`"+
 		`). rowfeed compares the file with the schema whenever it reads the file. Editors
 with YAML's language server complete keys if the file names the schema:
 

@@ -16,7 +16,7 @@ import (
 )
 
 // Schema is the JSON schema of rowfeed.yaml: its keys, and the values that they accept. The loader and editors use it,
-// and docs/CONFIG.md is generated from it.
+// and Reference makes its text from it.
 //
 //go:embed schema.json
 var Schema []byte

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -168,23 +167,6 @@ func TestInvalidValuesAreNotShown(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%q\n got: %v\nwant: %s", text, err, want)
 		}
-	}
-}
-
-// TestConfigReference: docs/CONFIG.md is up to date with the schema.
-func TestConfigReference(t *testing.T) {
-	want, err := Reference()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile("../../../docs/CONFIG.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf(
-			"docs/CONFIG.md is out of date; run `go run ./cmd/rowfeed config reference > docs/CONFIG.md`",
-		)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Inbox is a receiver of webhooks as GUARANTEES.md describes it. For each shard it refuses epochs lower than the
+// Inbox is a safe receiver of webhooks, as CONSUMERS.md defines it. For each shard it refuses epochs lower than the
 // highest that it has seen. For each key it refuses positions that are not above the last one. It logs all entries that
 // it gets.
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 	"github.com/rowfeed/rowfeed/dialect/mysql"
 	"github.com/rowfeed/rowfeed/dialect/postgres"
+	"github.com/rowfeed/rowfeed/dialect/sqlserver"
 )
 
 // TestSilentPortTimesOut has a port that accepts connections and never answers.
@@ -44,6 +45,7 @@ func TestSilentPortTimesOut(t *testing.T) {
 	defer cancel()
 	for _, rawURL := range []string{
 		"mysql://u:hunter22@" + at + "/d?timeout=200ms", "postgres://u:hunter22@" + at + "/d?connect_timeout=1",
+		"sqlserver://u:hunter22@" + at + "/d?dial+timeout=1",
 	} {
 		_, _, err := Open(ctx, rawURL, Options{})
 		wantNext(t, err, rowfeed.Unavailable, "check that the database runs there")
@@ -53,7 +55,7 @@ func TestSilentPortTimesOut(t *testing.T) {
 		}
 	}
 	// At run time, dialects classify it as a failed connection, and it is retried.
-	for _, d := range []*dialect.Dialect{mysql.New(), postgres.New()} {
+	for _, d := range []*dialect.Dialect{mysql.New(), postgres.New(), sqlserver.New()} {
 		if got := d.Classify(errors.Join(silence{})); got != dialect.ClassConnection {
 			t.Errorf("%s: class %d", d.Name, got)
 		}

@@ -5,7 +5,8 @@
 //	postgres://user:pass@host:port/db   with pgx's parameters;
 //	                                    ?default_query_exec_mode=exec behind a pooler in transaction mode
 //	mysql://user:pass@host:port/db      or ?socket=/path; with go-sql-driver's parameters
-//	sqlserver:                          for printing SQL only
+//	sqlserver://user:pass@host:port/db  with go-mssqldb's parameters, such as encrypt=true or
+//	                                    ApplicationIntent=ReadOnly; for an instance host/instance?database=db
 //
 // In all forms, characters with a meaning in URLs are percent-encoded in names and passwords. No error of this
 // package shows a password.
@@ -30,7 +31,8 @@ import (
 )
 
 // Forms lists the forms of URLs, for messages.
-const Forms = "sqlite:path.db, postgres://user:password@host:5432/database or mysql://user:password@host:3306/database"
+const Forms = "sqlite:path.db, postgres://user:password@host:5432/database, " +
+	"mysql://user:password@host:3306/database or sqlserver://user:password@host:1433/database"
 
 // Options are the options of Open. The zero value is valid.
 type Options struct {
@@ -52,7 +54,7 @@ type database struct {
 	// connections in short and frequent bursts, and opening one is expensive.
 	connections int
 	idle        time.Duration
-	// advise explains why a connection cannot be made, and what to do. Nil means the general advice.
+	// advise explains why a connection cannot be made, and what to do. Nil, or no next step, means the general advice.
 	advise func(error) (cause, next string)
 }
 
@@ -82,7 +84,9 @@ func Open(ctx context.Context, url string, o Options) (*sql.DB, *dialect.Dialect
 				"check that the database runs there and can be reached, then try again"
 		}
 		if d.advise != nil {
-			e.Cause, e.Next = d.advise(err)
+			if cause, next := d.advise(err); next != "" {
+				e.Cause, e.Next = cause, next
+			}
 		}
 		var known *rowfeed.Error
 		if errors.As(err, &known) {
@@ -103,7 +107,7 @@ func Dialect(url string) (*dialect.Dialect, error) {
 		return postgres.New(), nil
 	case "mysql", "mariadb":
 		return mysql.New(), nil
-	case "sqlserver": // for printing: Open refuses it
+	case "sqlserver":
 		return sqlserver.New(), nil
 	}
 	_, err := parse(url, Options{})
@@ -122,9 +126,7 @@ func parse(url string, o Options) (*database, error) {
 	case "mysql", "mariadb":
 		return parseMySQL(url)
 	case "sqlserver":
-		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "db", Object: "database " + Redact(url),
-			Cause: "SQL Server is not served yet: rowfeed only prints its SQL", Err: errors.ErrUnsupported,
-			Next: "use the command's flag --print, or " + Forms}
+		return parseSQLServer(url)
 	}
 	e := malformed(url, "it is no database URL")
 	if !strings.Contains(url, ":") && strings.ContainsAny(url, "./") {

@@ -61,7 +61,9 @@ func TestInvalidURLsAreRefusedWithoutPassword(t *testing.T) {
 		"postgres://u:hunter22%@h/d", "postgres://u:hunter22@h:port/d", "postgres://u:hunter22@h/d?sslmode=perhaps",
 		"postgres://u:hunter22#x@h/d", "mysql://u:hunter22@h", "mysql://u:hunter22@h/",
 		"mysql://u:hunter22@h/d?timeout=soon", "mysql:u:hunter22@tcp(h)/d", "u:hunter22@tcp(h)/d",
-		"host=h password=hunter22", "sqlserver://sa:hunter22@h/d",
+		"host=h password=hunter22", "sqlserver://sa:hunter22@h", "sqlserver:sa:hunter22@h/d",
+		"sqlserver://sa:hunter22@h/d?dial+timeout=soon", "sqlserver://sa:hunter22@h/d?%zz",
+		"sqlserver://sa:hunter22@h:port/d", "sqlserver://sa:hunter22/x@h/d",
 	} {
 		pool, _, err := Open(t.Context(), rawURL, Options{})
 		if err == nil {
@@ -77,15 +79,13 @@ func TestInvalidURLsAreRefusedWithoutPassword(t *testing.T) {
 			t.Errorf("%q shows the password: %v", rawURL, err)
 		}
 	}
-	if _, _, err := Open(t.Context(), "sqlserver://h/d", Options{}); !errors.Is(err, errors.ErrUnsupported) {
-		t.Errorf("sqlserver: %v", err)
-	}
 }
 
 // TestUnreachableServerIsNamed: the error names the server's address, and no password.
 func TestUnreachableServerIsNamed(t *testing.T) {
 	for _, rawURL := range []string{"postgres://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@127.0.0.1:1/d",
-		"mariadb://u:hunter22@127.0.0.1:1/d", "mysql://u:hunter22@localhost/d?socket=/absent.sock",
+		"mariadb://u:hunter22@127.0.0.1:1/d", "sqlserver://u:hunter22@127.0.0.1:1/d",
+		"mysql://u:hunter22@localhost/d?socket=/absent.sock",
 		"postgres://u:hunter22@/d?host=/absent"} {
 		_, _, err := Open(t.Context(), rawURL, Options{})
 		if !errors.Is(err, rowfeed.Unavailable) {

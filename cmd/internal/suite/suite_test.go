@@ -20,6 +20,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite/gap"
 	"github.com/rowfeed/rowfeed/internal/test/suite/install"
 	"github.com/rowfeed/rowfeed/internal/test/suite/lease"
+	"github.com/rowfeed/rowfeed/internal/test/suite/original"
 	"github.com/rowfeed/rowfeed/internal/test/suite/outbox"
 	"github.com/rowfeed/rowfeed/internal/test/suite/page"
 	"github.com/rowfeed/rowfeed/internal/test/suite/plans"
@@ -48,6 +49,7 @@ func TestSuite(t *testing.T) {
 		gap.Tests,
 		install.Tests,
 		lease.Tests,
+		original.Tests,
 		outbox.Tests,
 		page.Tests,
 		plans.Tests,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// schedule is a table of docs/NAIVE.md: the statements of each session, and their results.
+// schedule is a table of NAIVE.md: the statements of each session, and their results.
 type schedule struct {
 	title   string
 	engines []string
@@ -29,7 +28,7 @@ var (
 
 func schedules(t *testing.T) (all []schedule) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), "docs/NAIVE.md"))
+	text, err := os.ReadFile("NAIVE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +47,7 @@ func schedules(t *testing.T) (all []schedule) {
 	return all
 }
 
-// TestNaiveSchedules: the usual designs lose rows just as docs/NAIVE.md says.
+// TestNaiveSchedules: the usual designs lose rows just as NAIVE.md says.
 func TestNaiveSchedules(t *testing.T) {
 	all := schedules(t)
 	if len(all) < 8 {

@@ -13,7 +13,7 @@ import (
 )
 
 // attributes of the log are the same everywhere, so that a search for a consumer finds all its lines.
-// docs/OBSERVABILITY.md describes them.
+// docs/OPERATIONS.md describes them.
 var attributes = map[string]bool{
 	"feed": true, "consumer": true, "shard": true, "shard_count": true, "group": true, "owner": true, "epoch": true,
 	"since": true, "error": true, "panic": true, "stack": true, "took": true, "pause": true, "at_most": true,
@@ -87,13 +87,13 @@ func TestLogAttributes(t *testing.T) {
 	if lines < 20 {
 		t.Errorf("only %d lines of log were found: is the pattern still right?", lines)
 	}
-	text, err := os.ReadFile(filepath.Join(root(t), "docs", "OBSERVABILITY.md"))
+	text, err := os.ReadFile(filepath.Join(root(t), "docs", "OPERATIONS.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name := range known {
 		if !strings.Contains(string(text), "`"+name+"`") {
-			t.Errorf("docs/OBSERVABILITY.md does not describe the attribute %s", name)
+			t.Errorf("docs/OPERATIONS.md does not describe the attribute %s", name)
 		}
 	}
 }
@@ -123,6 +123,6 @@ func check(t *testing.T, files *token.FileSet, x ast.Expr, known map[string]bool
 	name, _ := strconv.Unquote(literal.Value)
 	if known[name] = true; !attributes[name] {
 		t.Errorf("%s: the attribute %q is none of those that logs have: "+
-			"use one of them, or add it there and to docs/OBSERVABILITY.md", files.Position(x.Pos()), name)
+			"use one of them, or add it there and to docs/OPERATIONS.md", files.Position(x.Pos()), name)
 	}
 }

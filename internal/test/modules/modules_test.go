@@ -1,4 +1,5 @@
-// Package modules tests what a program inherits that imports the library. It has tests only.
+// Package modules tests what a program gets from rowfeed: the modules that it inherits with the library, and the
+// clients that generators make from the OpenAPI description. It has tests only.
 package modules
 
 import (

@@ -38,7 +38,8 @@ func (s *Server) Stop(t testing.TB) {
 
 // Backup copies the database, and returns the function that restores the copy. For both, a server is stopped, and its
 // whole data folder is copied: all its databases are restored. A SQLite file is copied by SQLite itself, under its
-// locks, so other processes may have the file open.
+// locks, so other processes may have the file open. A lent server writes the copy, and keeps it, and restores this
+// database only.
 func (d *Database) Backup(t testing.TB) (restore func()) {
 	t.Helper()
 	if d.server == nil {
@@ -52,6 +53,9 @@ func (d *Database) Backup(t testing.TB) (restore func()) {
 		}
 	}
 	s := d.server
+	if s.Engine == SQLServer {
+		return d.backupSQLServer(t)
+	}
 	kept := filepath.Join(s.folder, fmt.Sprint("backup", s.next.Add(1)))
 	s.Stop(t)
 	s.copyData(t, s.data, kept)

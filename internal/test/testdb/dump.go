@@ -27,6 +27,8 @@ func (d *Database) Dump(t testing.TB) string {
 			text = pgDumpNoise.ReplaceAllString(text, "")
 		case d.Family == "postgres":
 			text, err = d.dumpQueries(postgresDump)
+		case d.Family == "sqlserver":
+			text, err = d.dumpQueries(sqlServerDump)
 		case p.dump != "":
 			var rights string
 			u, _ := url.Parse(d.URL)

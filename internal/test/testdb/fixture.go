@@ -12,9 +12,12 @@ import (
 const databaseName = "'@database@'"
 
 // Save returns the whole database as text, including rows, for Load: SQL as written by the engine's own dump program.
-// The MySQL engine has no dump program.
+// The MySQL engine has no dump program. SQL Server has none, so the test is skipped.
 func (d *Database) Save(t testing.TB) string {
 	t.Helper()
+	if d.Engine == SQLServer {
+		t.Skip("SQL Server writes no dumps as SQL")
+	}
 	p, err := findPrograms(d.Engine)
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,9 @@ var foundPrograms sync.Map // Engine -> func() (programs, error)
 func findPrograms(e Engine) (programs, error) {
 	find, _ := foundPrograms.LoadOrStore(e, sync.OnceValues(func() (programs, error) {
 		p, err := lookForPrograms(e)
+		if err != nil && !e.lent() {
+			err = fmt.Errorf("%w; run scripts/setup.sh", err)
+		}
 		if closed := closedFolder(p.server); err == nil && closed != "" {
 			err = fmt.Errorf("servers do not run as root, and other users cannot enter %s; see ROWFEED_ENGINES_DIR",
 				closed)
@@ -43,6 +46,9 @@ func lookForPrograms(e Engine) (programs, error) {
 		return findPostgres(filepath.Join(enginesDir(), "postgres18/native/bin"))
 	case MariaDB:
 		return findMariaDB()
+	case SQLServer:
+		_, err := lentServer("")
+		return programs{}, err
 	case MySQL:
 		folder := filepath.Join(enginesDir(), "mysql")
 		p := programs{server: filepath.Join(folder, "mysqld"), data: filepath.Join(folder, "data")}

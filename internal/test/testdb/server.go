@@ -19,7 +19,7 @@ import (
 // Server is a running database server. Its methods return no errors: an error fails the test.
 type Server struct {
 	Engine Engine
-	Port   int
+	Port   int // 0 if the server is lent
 
 	programs programs
 	options  options
@@ -101,9 +101,12 @@ func (e Engine) Server(t testing.TB) *Server {
 }
 
 // Dedicated starts a server that the test may kill and pause. It is stopped and removed at the end of the test. For
-// SQLite the call fails the test.
+// SQLite the call fails the test. A test on a lent server is skipped.
 func (e Engine) Dedicated(t testing.TB, opts ...Option) *Server {
 	t.Helper()
+	if e.lent() {
+		t.Skipf("%s is a server that others may use, so it is not stopped or configured", e.Name)
+	}
 	var o options
 	for _, opt := range opts {
 		opt(&o)
@@ -134,6 +137,10 @@ func startServer(e Engine, o options, install func(*Server) error) (*Server, err
 	p, err := findPrograms(e)
 	if err != nil {
 		return nil, fmt.Errorf("testdb: %s: %w", e.Name, err)
+	}
+	if e.lent() {
+		s := &Server{Engine: e, release: func() {}}
+		return s, s.ping()
 	}
 	folder, err := newFolder(e.Name, o.durable)
 	if err != nil {

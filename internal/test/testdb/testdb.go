@@ -24,6 +24,9 @@
 //
 //	ROWFEED_TEST_ENGINES  sqlite,mariadb: only these; a missing one is a failure
 //	ROWFEED_TEST_ALL      1: all tests run on PostgreSQL 18 and MySQL, not only the quick set
+//	ROWFEED_TEST_SQLSERVER
+//	                      sqlserver://sa:password@host:1433: the server of the engine sqlserver, which runs tests
+//	                      only if ROWFEED_TEST_ENGINES names it; each test makes a database there, and drops it
 //	ROWFEED_ENGINES_DIR   the folder into which scripts/setup.sh unpacks servers
 //	                      (.engines next to go.work)
 //	ROWFEED_NOT_TESTED    a file that gets a line for every engine not tested
@@ -41,8 +44,8 @@ import (
 
 // Engine is a database product that tests run on. It is comparable.
 type Engine struct {
-	Name   string // sqlite, postgres15, postgres18, mariadb, mysql
-	Family string // sqlite, postgres, mysql: it has this family's SQL and driver
+	Name   string // sqlite, postgres15, postgres18, mariadb, mysql, sqlserver
+	Family string // sqlite, postgres, mysql, sqlserver: it has this family's SQL and driver
 }
 
 // The engines, in the order in which tests run.
@@ -52,13 +55,14 @@ var (
 	Postgres18 = Engine{"postgres18", "postgres"}
 	MariaDB    = Engine{"mariadb", "mysql"}
 	MySQL      = Engine{"mysql", "mysql"}
+	SQLServer  = Engine{"sqlserver", "sqlserver"}
 
-	all = []Engine{SQLite, Postgres15, Postgres18, MariaDB, MySQL}
+	all = []Engine{SQLite, Postgres15, Postgres18, MariaDB, MySQL, SQLServer}
 
 	// Sets of engines, for Only.
 	PostgreSQL = []Engine{Postgres15, Postgres18}
 	InnoDB     = []Engine{MariaDB, MySQL}
-	Servers    = []Engine{Postgres15, Postgres18, MariaDB, MySQL}
+	Servers    = []Engine{Postgres15, Postgres18, MariaDB, MySQL, SQLServer}
 )
 
 func (e Engine) String() string { return e.Name }
@@ -67,15 +71,19 @@ func (e Engine) String() string { return e.Name }
 // ROWFEED_TEST_ALL is 1. The first one runs every test.
 func (e Engine) second() bool { return e == Postgres18 || e == MySQL }
 
-// HasServer reports whether the engine is a server that can be killed and paused. SQLite is not.
+// lent reports whether the engine's server is not this package's: it cannot be killed, paused or configured, and runs
+// only the tests of which ROWFEED_TEST_ENGINES names the engine.
+func (e Engine) lent() bool { return e == SQLServer }
+
+// HasServer reports whether the engine is a server. SQLite is not.
 func (e Engine) HasServer() bool { return e.Family != "sqlite" }
 
-// Engines returns the engines that tests should run on, whether or not they are installed: all, or those in
+// Engines returns the engines that tests should run on, whether or not they are installed: all of our own, or those in
 // ROWFEED_TEST_ENGINES. It panics if that has an unknown name, so that a typing error does not look like a green run.
 func Engines() []Engine {
 	named := namedEngines()
 	if named == nil {
-		return slices.Clone(all)
+		return slices.DeleteFunc(slices.Clone(all), Engine.lent)
 	}
 	var engines []Engine
 	for _, e := range all {
@@ -142,7 +150,7 @@ func caseOf(t testing.TB) string {
 
 // excluded returns why the test does not run on the engine, whether or not it is installed, or "".
 func (e Engine) excluded(t testing.TB) string {
-	if named := namedEngines(); named != nil && !slices.Contains(named, e.Name) {
+	if named := namedEngines(); (named != nil || e.lent()) && !slices.Contains(named, e.Name) {
 		return "ROWFEED_TEST_ENGINES leaves " + e.Name + " out"
 	}
 	if engines, limited := only.Load(caseOf(t)); limited && !slices.Contains(engines.([]Engine), e) {
@@ -198,7 +206,7 @@ func (e Engine) RequireInstalled(t testing.TB) {
 	switch {
 	case err == nil:
 	case namedEngines() != nil, os.Getenv("CI") == "true" && e != MySQL:
-		t.Fatalf("%s: %v; run scripts/setup.sh", e.Name, err)
+		t.Fatalf("%s: %v", e.Name, err)
 	default:
 		notTested(e, err)
 		t.Skipf("%s: %v", e.Name, err)
@@ -219,7 +227,7 @@ func notTested(e Engine, err error) {
 	if _, told := toldMissing.LoadOrStore(e, struct{}{}); told {
 		return
 	}
-	line := fmt.Sprintf("NOT TESTED on %s: %v; run scripts/setup.sh\n", e.Name, err)
+	line := fmt.Sprintf("NOT TESTED on %s: %v\n", e.Name, err)
 	fmt.Fprint(os.Stderr, "\n*** ", line, "\n")
 	if name := os.Getenv("ROWFEED_NOT_TESTED"); name != "" {
 		if f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644); err == nil {

@@ -29,6 +29,7 @@ type feedAddOptions struct {
 	retain             cli.Retention
 	acceptUntriggered  bool
 	acceptTriggers     bool
+	experimental       bool
 	fence              bool
 	publishedElsewhere bool
 	adopt              bool
@@ -172,6 +173,8 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 		"accept a table whose rows can be written without triggers; check and repair find such writes")
 	f.BoolVar(&o.acceptTriggers, "accept-triggers", false,
 		"accept, with capture column, triggers that fire when a position is written")
+	f.BoolVar(&o.experimental, "experimental", false,
+		"make a feed although rowfeed is not tested on this database: see docs/CAPABILITIES.md")
 	f.BoolVar(&o.fence, "fence", false,
 		"make triggers that refuse a feed_sync_id which rowfeed's publisher does not give (capture column)")
 	f.BoolVar(&o.publishedElsewhere, "published-elsewhere", false,
@@ -219,6 +222,9 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 	defer s.Close()
 	d, err := open.Dialect(a.URL)
 	if err != nil {
+		return err
+	}
+	if err := o.tested(d); err != nil {
 		return err
 	}
 	warning := brokenByTriggers(d, spec)
@@ -314,6 +320,22 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 		by = "positions kept"
 	}
 	return a.PrintLine("%s, %s", text, by)
+}
+
+// tested refuses a database that is not tested, unless the flag --experimental is set, and the flag on any other.
+func (o *feedAddOptions) tested(d *dialect.Dialect) error {
+	e := &rowfeed.Error{Code: rowfeed.Refused, Object: fmt.Sprintf("feed %q", o.name), Param: "experimental"}
+	switch {
+	case d.Experimental != "" && !o.experimental:
+		e.Cause, e.Next = "rowfeed is not tested on this database: "+d.Experimental,
+			"use --print for the SQL alone, or --experimental to make the feed on a database without production data"
+	case d.Experimental == "" && o.experimental:
+		e.Code, e.Cause = rowfeed.InvalidRequest, "rowfeed is tested on this database"
+		e.Next = "leave --experimental out"
+	default:
+		return nil
+	}
+	return e
 }
 
 // ownShards tells whether a column that is not in the key holds the data shards.

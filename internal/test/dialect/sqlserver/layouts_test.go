@@ -65,6 +65,11 @@ func layouts() []layout {
 		}),
 		make("sharded", rowfeed.FeedSpec{}, func(f *dialect.Feed) { f.DataShards = 64 }),
 		make("outbox", rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox}, outbox),
+		make("outbox-composite", rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Table: "shop.kv",
+			Key: []string{"ns:" + text, "k]:" + ascii, "shard:int"}}, func(f *dialect.Feed) {
+			outbox(f)
+			f.Key, f.Source.Schema = []dialect.Column{ns, k, column("shard", "int")}, "shop"
+		}),
 		make("outbox-trigger", rowfeed.FeedSpec{Mode: rowfeed.ModeOutbox, Capture: feedtype.CaptureTrigger,
 			ShardColumn: "v:int"}, func(f *dialect.Feed) {
 			outbox(f)

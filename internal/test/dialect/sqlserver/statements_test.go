@@ -200,6 +200,7 @@ var unsent = map[string]string{
 	"update_triggers":   "Describe, if there is the table",
 	"indexes":           "Describe, if there is the table",
 	"trigger_state":     "Verify, if there are the tables",
+	"original_state":    "Verify, if there are the tables",
 	"login":             "Blockers, if the login is not told",
 }
 

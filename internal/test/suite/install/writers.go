@@ -86,7 +86,7 @@ func TestTriggerIgnoresSearchPathOfSession(t *testing.T) {
 }
 
 // TestLastInsertIDIsOfUsersTable (H22): the id that a session asks for after an INSERT is that of its row, not of the
-// change record. GUARANTEES.md names the exception, PostgreSQL's lastval().
+// change record. HOWTO-POSTGRES.md names the exception, lastval().
 func TestLastInsertIDIsOfUsersTable(t *testing.T) {
 	testdb.Quick(t)
 	suite.Each(t, func(x *suite.Env) {

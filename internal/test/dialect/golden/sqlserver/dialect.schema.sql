@@ -135,10 +135,11 @@ CREATE TABLE [rowfeed_processed] (
   PRIMARY KEY (consumer, feed, generation, shard, position)
 )
 
--- name: row_versions
-SELECT CONVERT(int, d.is_read_committed_snapshot_on), CONVERT(int, d.snapshot_isolation_state),
-  CONVERT(int, d.compatibility_level), d.name
-FROM sys.databases AS d WHERE d.database_id = DB_ID()
+-- name: requirements
+SELECT d.name, CONVERT(int, d.is_read_committed_snapshot_on), CONVERT(int, d.snapshot_isolation_state),
+  CONVERT(int, d.compatibility_level), d.delayed_durability_desc, CONVERT(int, SERVERPROPERTY(N'EngineEdition')),
+  CONVERT(int, PARSENAME(CONVERT(nvarchar(128), SERVERPROPERTY(N'ProductVersion')), 4))
+FROM sys.databases AS d WHERE d.name = DB_NAME()
 
 -- name: schema_version
 CREATE TABLE [rowfeed_schema_version] (

@@ -12,7 +12,7 @@ DROP FUNCTION IF EXISTS [rowfeed_ulid_<feed>]
 CREATE OR ALTER PROCEDURE [rowfeed_lock_<feed>]
   @shard bigint = 0, @time_hint datetime2(3) = NULL,
   @ulid binary(16) = NULL OUTPUT, @ulid_high bigint = NULL OUTPUT, @ulid_low bigint = NULL OUTPUT,
-  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = :wait
+  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = :wait, @session_context bit = 1
 WITH EXECUTE AS OWNER AS
 BEGIN
   SET NOCOUNT ON;
@@ -63,9 +63,12 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM [rowfeed_shards] AS s WHERE s.feed = N'<feed>' AND s.shard = @shard;
-  EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
-  EXEC sys.sp_set_session_context @key = :key_high, @value = @high;
-  EXEC sys.sp_set_session_context @key = :key_low, @value = @low;
+  IF @session_context = 1
+  BEGIN
+    EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
+    EXEC sys.sp_set_session_context @key = :key_high, @value = @high;
+    EXEC sys.sp_set_session_context @key = :key_low, @value = @low;
+  END;
   SELECT @ulid = CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low)), @ulid_high = @high, @ulid_low = @low;
 END
 
@@ -73,7 +76,7 @@ END
 CREATE OR ALTER PROCEDURE [rowfeed_lock_<feed>]
   @shard bigint = 0, @time_hint datetime2(3) = NULL,
   @ulid binary(16) = NULL OUTPUT, @ulid_high bigint = NULL OUTPUT, @ulid_low bigint = NULL OUTPUT,
-  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = :wait
+  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = :wait, @session_context bit = 1
 WITH EXECUTE AS OWNER AS
 BEGIN
   SET NOCOUNT ON;
@@ -124,9 +127,12 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM [rowfeed_shards] AS s WHERE s.feed = N'<feed>' AND s.shard = @shard;
-  EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
-  EXEC sys.sp_set_session_context @key = :key_high, @value = @high;
-  EXEC sys.sp_set_session_context @key = :key_low, @value = @low;
+  IF @session_context = 1
+  BEGIN
+    EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
+    EXEC sys.sp_set_session_context @key = :key_high, @value = @high;
+    EXEC sys.sp_set_session_context @key = :key_low, @value = @low;
+  END;
   SELECT @ulid = CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low)), @ulid_high = @high, @ulid_low = @low;
 END
 

@@ -19,7 +19,7 @@ GO
 CREATE OR ALTER PROCEDURE [dbo].[rowfeed_lock_kv]
   @shard bigint = 0, @time_hint datetime2(3) = NULL,
   @ulid binary(16) = NULL OUTPUT, @ulid_high bigint = NULL OUTPUT, @ulid_low bigint = NULL OUTPUT,
-  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = 10000
+  @hint_ms bigint = NULL, @word nvarchar(40) = NULL, @wait int = 10000, @session_context bit = 1
 WITH EXECUTE AS OWNER AS
 BEGIN
   SET NOCOUNT ON;
@@ -70,9 +70,12 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM [dbo].[rowfeed_shards] AS s WHERE s.feed = N'kv' AND s.shard = @shard;
-  EXEC sys.sp_set_session_context @key = N'rowfeed.1e4181d0.tx', @value = @transaction;
-  EXEC sys.sp_set_session_context @key = N'rowfeed.1e4181d0.high', @value = @high;
-  EXEC sys.sp_set_session_context @key = N'rowfeed.1e4181d0.low', @value = @low;
+  IF @session_context = 1
+  BEGIN
+    EXEC sys.sp_set_session_context @key = N'rowfeed.1e4181d0.tx', @value = @transaction;
+    EXEC sys.sp_set_session_context @key = N'rowfeed.1e4181d0.high', @value = @high;
+    EXEC sys.sp_set_session_context @key = N'rowfeed.1e4181d0.low', @value = @low;
+  END;
   SELECT @ulid = CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low)), @ulid_high = @high, @ulid_low = @low;
 END
 GO
@@ -87,6 +90,75 @@ BEGIN
     RETURN CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low));
   RETURN CONVERT(binary(16), CONVERT(int, CONCAT(N'rowfeed: call rowfeed_lock_kv first in this transaction, and ask for a number from 0 to 99999999999, not ', @i)));
 END
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+IF SCHEMA_ID(N'changefeed') IS NULL
+  EXEC (N'CREATE SCHEMA changefeed AUTHORIZATION dbo')
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+DECLARE @taken nvarchar(400) = (SELECT MIN(o.name) FROM (
+  SELECT o.name, m.definition FROM sys.objects AS o LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id
+    WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.name IN (N'lock:dbo.kv',
+      N'ulid:dbo.kv', N'state:dbo.kv', N'feed:dbo.kv',
+      N'outbox:dbo.kv', N'read_feed:dbo.kv')
+  UNION ALL SELECT t.name, N'' FROM sys.types AS t
+    WHERE t.schema_id = SCHEMA_ID(N'changefeed') AND t.name = N'type:read:dbo.kv'
+      AND OBJECT_ID(N'[changefeed].[read_feed:dbo.kv]') IS NULL) AS o
+  CROSS APPLY (SELECT COALESCE(o.definition, N'') AS definition) AS m
+  WHERE NOT (CHARINDEX(N'[dbo].[rowfeed_lock_kv]', m.definition) > 0
+  OR CHARINDEX(N'[dbo].[rowfeed_ulid_kv]', m.definition) > 0));
+IF @taken IS NOT NULL
+BEGIN
+  SET @taken = CONCAT(N'rowfeed: changefeed.[', @taken, N'] exists, and does not belong to feed ', N'kv',
+    N'. If another feed has the table, drop that feed. If mssql-changefeed made it, stop the writers, and move its ',
+    N'objects of this table to another schema: docs/FROM-MSSQL-CHANGEFEED.md has the statements');
+  THROW 77107, @taken, 1;
+END
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+CREATE OR ALTER PROCEDURE [changefeed].[lock:dbo.kv]
+  @shard_id int = 0, @time_hint datetime2(3) = NULL, @session_context bit = 1,
+  @ulid_high binary(8) = NULL OUTPUT, @ulid_low bigint = NULL OUTPUT, @ulid binary(16) = NULL OUTPUT
+AS
+BEGIN
+  SET XACT_ABORT, NOCOUNT ON;
+  EXEC [dbo].[rowfeed_lock_kv] @shard = @shard_id, @time_hint = @time_hint, @wait = NULL,
+    @session_context = @session_context, @ulid = @ulid OUTPUT, @ulid_low = @ulid_low OUTPUT;
+  SET @ulid_high = SUBSTRING(@ulid, 1, 8);
+END
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+CREATE OR ALTER FUNCTION [changefeed].[ulid:dbo.kv] (@i bigint) RETURNS binary(16) AS
+BEGIN
+  RETURN [dbo].[rowfeed_ulid_kv](@i);
+END
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+IF DATABASE_PRINCIPAL_ID(N'changefeed.writers:dbo.kv') IS NULL
+  CREATE ROLE [changefeed.writers:dbo.kv] AUTHORIZATION dbo;
+GRANT EXECUTE ON OBJECT::[changefeed].[lock:dbo.kv]
+  TO [changefeed.writers:dbo.kv];
+GRANT EXECUTE ON OBJECT::[changefeed].[ulid:dbo.kv]
+  TO [changefeed.writers:dbo.kv]
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+IF OBJECT_ID(N'[changefeed].[setup_feed]') IS NULL
+  EXEC (N'CREATE PROCEDURE [changefeed].[setup_feed] @table_name nvarchar(max), @outbox bit = 0, @blocking bit = 0 AS
+BEGIN
+  SET NOCOUNT ON;
+  DECLARE @table int = OBJECT_ID(@table_name, N''U'');
+  DECLARE @of nvarchar(300) = CONCAT(N'':'', OBJECT_SCHEMA_NAME(@table), N''.'', OBJECT_NAME(@table));
+  IF @blocking = 1 AND OBJECT_ID(CONCAT(N''[changefeed].'', QUOTENAME(CONCAT(N''lock'', @of)))) IS NULL
+    OR @outbox = 1 AND OBJECT_ID(CONCAT(N''[changefeed].'', QUOTENAME(CONCAT(N''read_feed'', @of)))) IS NULL
+    OR @blocking = @outbox
+    THROW 77108, N''rowfeed: no feed of this table has this mode: run rowfeed feed add, then this script again'', 1;
+END')
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
@@ -109,6 +181,42 @@ SET NOEXEC OFF
 GO
 
 -- feed drop
+DECLARE @drop nvarchar(max) = (SELECT STRING_AGG(CONVERT(nvarchar(max), CONCAT(N'DROP ',
+    CASE o.type WHEN 'P' THEN N'PROCEDURE ' WHEN 'V' THEN N'VIEW ' ELSE N'FUNCTION ' END, N'[changefeed].',
+    QUOTENAME(o.name))), N'; ')
+  FROM sys.objects AS o JOIN sys.sql_modules AS m ON m.object_id = o.object_id
+  WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.type IN ('P', 'V', 'FN')
+    AND (CHARINDEX(N'[dbo].[rowfeed_lock_kv]', m.definition) > 0
+  OR CHARINDEX(N'[dbo].[rowfeed_ulid_kv]', m.definition) > 0));
+IF @drop IS NOT NULL
+  EXEC (@drop)
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+DROP TYPE IF EXISTS [changefeed].[type:read:dbo.kv]
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+IF NOT EXISTS (SELECT 1 FROM sys.database_role_members AS m
+  WHERE m.role_principal_id = DATABASE_PRINCIPAL_ID(N'changefeed.writers:dbo.kv'))
+  DROP ROLE IF EXISTS [changefeed.writers:dbo.kv];
+IF NOT EXISTS (SELECT 1 FROM sys.database_role_members AS m
+  WHERE m.role_principal_id = DATABASE_PRINCIPAL_ID(N'changefeed.readers:dbo.kv'))
+  DROP ROLE IF EXISTS [changefeed.readers:dbo.kv]
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
+IF SCHEMA_ID(N'changefeed') IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM sys.objects AS o
+    WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.name <> N'setup_feed')
+  AND NOT EXISTS (SELECT 1 FROM sys.types AS t WHERE t.schema_id = SCHEMA_ID(N'changefeed'))
+BEGIN
+  DROP PROCEDURE IF EXISTS [changefeed].[setup_feed];
+  DROP SCHEMA [changefeed];
+END
+GO
+IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
+GO
 DROP PROCEDURE IF EXISTS [dbo].[rowfeed_lock_kv]
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
