@@ -43,8 +43,9 @@ var syntax = &dialect.Syntax{
 	Name: "sqlserver", Quote: quote, Placeholder: placeholder, Literal: literal, Inline: inline,
 	RowValues: false, // T-SQL cannot compare rows
 	Limit:     limit, Skip: skip, AtMost: atMost,
-	DrawsUncut: true, // error 11740, and 1033
-	SkipLocked: "",   // hints follow the name of the table
+	Count:      "COUNT_BIG(*)", // count(*) is an int: error 8115
+	DrawsUncut: true,           // error 11740, and 1033
+	SkipLocked: "",             // hints follow the name of the table
 	Now:        "DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())",
 	Frame:      frame, Terminate: terminate, InsertNew: insertNew, Upsert: upsert,
 	Reads: pages, Scan: dialect.RangeScans,
