@@ -277,9 +277,9 @@ func newMux(cfg Config, p *publishers, feeds http.Handler) http.Handler {
 	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, timeout: cfg.readyTimeout,
 		asking: make(chan struct{}, 1), verified: make(map[string]verification)}
 	mux := http.NewServeMux()
-	feeds = access.Required(feeds)
-	mux.Handle("/_feeds", feeds)
-	mux.Handle("/_feeds/", feeds)
+	mux.Handle("/_feeds", access.Required(feeds))
+	mux.Handle("/_feeds/", access.Required(feeds))
+	mux.Handle("/_feeds/openapi.json", feeds) // the same on every server, for generators of clients
 	mux.HandleFunc("/healthz", onlyGet(health.alive))
 	mux.HandleFunc("/readyz", onlyGet(health.ready))
 	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(cfg.DB)), console.Of(cfg.DB),
