@@ -2,8 +2,8 @@ package console
 
 import "time"
 
-// SetPast sets the samples that the handler has kept for its plots: n of them up to now, pastEvery apart. of returns the
-// feed's head and its number of waiting changes in sample i.
+// SetPast sets the samples that the handler has kept for its plots: n of them up to now, pastEvery apart. of returns
+// the feed's head and its number of waiting changes in sample i.
 func (h *Handler) SetPast(n int, feed string, of func(i int) (head string, waiting int64)) {
 	first := time.Now().Add(-time.Duration(n) * pastEvery)
 	for i := range n {

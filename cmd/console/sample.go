@@ -15,8 +15,8 @@ const (
 	// sampleFor is how long a sample is reused for all browsers.
 	sampleFor     = time.Second
 	sampleTimeout = 5 * time.Second
-	// pastFor is how long samples are kept for the plots, and pastEvery their distance. plot.js and sample.js have the same
-	// values.
+	// pastFor is how long samples are kept for the plots, and pastEvery their distance. plot.js and sample.js have the
+	// same values.
 	pastFor   = 15 * time.Minute
 	pastEvery = 10 * time.Second
 )

@@ -92,12 +92,12 @@ func TestPlotsHaveAPast(t *testing.T) {
 		defer stop()
 		go h.Run(ctx)
 		for i := range 3 {
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 			exec(t, pool, `INSERT INTO kv VALUES (?, 'a')`, i)
 			publish(t, f)
-			time.Sleep(5 * time.Second)
+			<-time.After(5 * time.Second)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		reader := as(may("read kv"), h)
 		if heads, since := past(t, reader, "kv"); fmt.Sprint(heads) != "[0 1 2 3]" || since != 31*time.Second {
 			t.Errorf("after half a minute: %v, since %s", heads, since)
@@ -105,7 +105,7 @@ func TestPlotsHaveAPast(t *testing.T) {
 		if heads, _ := past(t, reader, "secret"); len(heads) > 0 {
 			t.Errorf("a token for another feed gets %v", heads)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if heads, since := past(t, reader, "kv"); len(heads) != 91 || since > 15*time.Minute+time.Second {
 			t.Errorf("after an hour: %d samples, since %s", len(heads), since)
 		}

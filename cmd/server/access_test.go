@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestStrangersSeeOnlyHealth: clients without a token learn whether the server lives and is ready, and what the protocol
-// is. They learn nothing about feeds, their problems or metrics.
+// TestStrangersSeeOnlyHealth: clients without a token learn whether the server lives and is ready, and what the
+// protocol is. They learn nothing about feeds, their problems or metrics.
 func TestStrangersSeeOnlyHealth(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, "INSERT INTO kv VALUES (1, 'secret')")
