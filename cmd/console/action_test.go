@@ -115,7 +115,7 @@ func actions() []action {
 			ours("key", `{"id":2}`),
 			"administer kv",
 			false,
-			"1 dead letter to be tried again",
+			"the consumer retries 1 dead letter",
 			func(t *testing.T, db *rowfeed.DB) bool { return letters(t, db)[0].State == rowfeed.LetterRetry },
 		},
 		{
@@ -123,7 +123,7 @@ func actions() []action {
 			ours("key", `{"id":2}`),
 			"administer kv",
 			true,
-			"1 dead letter given up",
+			"1 dead letter dropped",
 			func(t *testing.T, db *rowfeed.DB) bool { return len(letters(t, db)) == 0 },
 		},
 		{
@@ -302,8 +302,8 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 	}
 }
 
-// TestSeekSaysWhatItChanges: the page that asks before a seek or a reset refuses a cursor that the action would refuse. It
-// says how many positions are skipped or sent again.
+// TestSeekSaysWhatItChanges: the page that asks before a seek or a reset refuses a cursor that the action would refuse.
+// It says how many positions are skipped or sent again.
 func TestSeekSaysWhatItChanges(t *testing.T) {
 	_, db := consumed(t) // the cursor is at 3
 	if _, err := db.Admin().SeekConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "billing", Feed: "kv"},

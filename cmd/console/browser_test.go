@@ -117,7 +117,7 @@ func newSite(t *testing.T, tokens bool) *site {
 	mux.Handle("/_feeds/", access.Required(feeds))
 	pages := console.NewHandler(access.Over(feedhttp.Of(db)), data, cfg)
 	pages.SetPast(90, "orders", func(i int) (string, int64) {
-		return fmt.Sprint(i * 1200 / 90), int64(i*i*3%70 + i%7*4)
+		return fmt.Sprint(i*13 + i*i%11), int64(i*i*3%70 + i%7*4)
 	})
 	mux.Handle("/", pages)
 	x.Server = httptest.NewServer(identify(mux))
@@ -362,9 +362,9 @@ func clicking(b *tab) {
 	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 shard resumed")`)
 	b.open("/dead-letters")
 	b.click(`a[aria-label='Drop key {"id":2}']`)
-	b.wait(`document.querySelector("h1").textContent === "Give up?"`)
-	b.click("Give up")
-	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 dead letter given up") && ` +
+	b.wait(`document.querySelector("h1").textContent === "Drop?"`)
+	b.click("Drop")
+	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 dead letter dropped") && ` +
 		`!document.querySelector("[id=letters]").textContent.includes('{"id":2}')`)
 }
 
