@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -106,7 +107,7 @@ func newSite(t *testing.T, tokens bool) *site {
 	mux.Handle("/_feeds/", access.Required(feeds))
 	pages := console.NewHandler(access.Over(feedhttp.Of(db)), data, cfg)
 	pages.SetPast(90, "orders", func(i int) (string, int64) {
-		return fmt.Sprint(i*13 + i*i%11), int64(i*i*3%70 + i%7*4)
+		return fmt.Sprint(i*13 + int(25*math.Sin(float64(i)/7)) + i*i*i%10), int64(i*i*3%70 + i%7*4)
 	})
 	mux.Handle("/", pages)
 	x.Server = httptest.NewServer(identify(mux))
