@@ -294,6 +294,11 @@ func tail(b *tab) {
 	insert(3002, "later")
 	b.click("[data-pause]")
 	b.wait(`document.querySelector(".entries tbody tr").textContent.includes("3002")`)
+	label := `document.querySelector("[data-oldest]").parentElement.textContent`
+	exec(b.t, b.site.sql, `UPDATE orders SET note = 'now' WHERE id = 3`)
+	b.wait(`/^Pending changes, the oldest for \d+ m?s$/.test(` + label + `)`)
+	publish(b.t, b.site.feed)
+	b.wait(label + ` === "Pending changes"`)
 	b.wait(`document.querySelector("[data-plot=waiting] .line") !== null && ` +
 		`Number(document.querySelector("[data-head]").textContent.replaceAll(",", "")) >= 1208`)
 }

@@ -41,7 +41,8 @@ const show = (f) => {
     if (row.dataset.feedRow !== f.name) continue;
     set(row, "rate", rateText(isRate(now) ? now : null));
     set(row, "waiting", number(f.waiting) + (f.waiting >= MANY ? "+" : ""));
-    set(row, "oldest", f.waiting ? age(f.oldest_seconds) : row.tagName === "TR" ? "–" : "");
+    const inTable = row.tagName === "TR", oldest = (inTable ? "" : ", the oldest for ") + age(f.oldest_seconds);
+    set(row, "oldest", f.waiting ? oldest : inTable ? "–" : "");
     const position = positionOf(f.head);
     if (Number.isFinite(position)) set(row, "head", f.head.includes(":") ? f.head : number(position));
     plot(row, "rate", rates, 5);
