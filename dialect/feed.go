@@ -276,8 +276,8 @@ func (f *Feed) StoredKey() []string {
 // Changes is the feed's table of changes.
 func (f *Feed) Changes() feedtype.TableName { return f.Names.Table("changes_" + f.Name) }
 
-// ClosedChanges is the name of the table of changes after [Placing.CloseChanges], on a database that has no lock for
-// it.
+// ClosedChanges is the name that [Placing.CloseChanges] gives to the table of changes, on a database where a lock would
+// not last.
 func (f *Feed) ClosedChanges() feedtype.TableName { return f.Names.Table("closed_" + f.Name) }
 
 // Positions is the feed's table of positions.
