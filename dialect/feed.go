@@ -57,8 +57,8 @@ type Column struct {
 	// NoPosition says why a column named feed_sync_id cannot hold positions, and what to do. It is empty if the
 	// column can.
 	NoPosition string `json:"-"`
-	// FitPosition are the statements that make the column fit to hold positions. It is empty if NoPosition is no matter
-	// of a statement that keeps the column as it is.
+	// FitPosition are statements that remove the cause of NoPosition, for example a unique index. It is empty if only a
+	// change of the column itself could remove it.
 	FitPosition string `json:"-"`
 	// Generated says that the database computes the column's values.
 	Generated bool `json:"-"`
