@@ -23,7 +23,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-func TestServes(t *testing.T) {
+func TestServerHasConsoleHealthAndFeeds(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b')`)
@@ -96,7 +96,7 @@ func TestPublishersFollowAddedAndDroppedFeeds(t *testing.T) {
 	}, f.State)
 }
 
-func TestWithoutPublishing(t *testing.T) {
+func TestServerWithoutPublishingRefusesConsistentReads(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
@@ -123,7 +123,7 @@ func trigger(t *testing.T, x *fixture) (name string) {
 	return `"` + name + `"`
 }
 
-func TestReadiness(t *testing.T) {
+func TestReadyzNamesProblemsOfFeeds(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	r.waitReasons(t)
@@ -173,7 +173,7 @@ func TestReadiness(t *testing.T) {
 }
 
 // A readiness request that waits for another request's hanging query ends at its own timeout.
-func TestReadinessBehindAHangingDatabase(t *testing.T) {
+func TestReadinessRequestsEndWhileDatabaseHangs(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
 	hang := make(chan struct{})
@@ -295,9 +295,9 @@ func TestRunningRequestFinishes(t *testing.T) {
 	r.end(t)
 }
 
-// TestWaitersDoNotDelayTheEnd (M69): requests that wait for an entry do not delay the end of the server: streams
-// end, waits are answered.
-func TestWaitersDoNotDelayTheEnd(t *testing.T) {
+// TestWaitingRequestsDoNotDelayShutdown (M69): requests that wait for an entry do not delay the end of the server:
+// streams end, waits are answered.
+func TestWaitingRequestsDoNotDelayShutdown(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	var log logged
