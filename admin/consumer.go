@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -268,6 +269,28 @@ type CursorMove struct {
 	// Skipped is the number of positions that the consumer never receives, and Repeated of those that it receives
 	// again. Several changes of a row may be one entry, so both are upper bounds of the entries.
 	Skipped, Repeated int64
+}
+
+// Effect says in one sentence what the consumer misses or receives again.
+func (m CursorMove) Effect() string {
+	entries := func(n int64) string {
+		if n == 1 {
+			return "1 position"
+		}
+		return fmt.Sprintf("%d positions", n)
+	}
+	switch {
+	case !m.Counted:
+		return "The consumer receives entries again, or never receives some: their number is not known."
+	case m.Skipped == 0 && m.Repeated == 0:
+		return "The cursor does not move."
+	case m.Repeated == 0:
+		return "The consumer never receives the entries at the next " + entries(m.Skipped) + "."
+	case m.Skipped == 0:
+		return "The consumer receives the entries at the last " + entries(m.Repeated) + " again."
+	}
+	return "Some shards receive the entries at up to " + entries(m.Repeated) + " again, and some never receive those " +
+		"at up to " + entries(m.Skipped) + "."
 }
 
 // PreviewSeek returns what SeekConsumer would change, and the error with which it would refuse the cursor.

@@ -48,9 +48,9 @@ func cursorAction(verb, done string, change func(Actions, context.Context, rowfe
 var actions = func() map[string]action {
 	seek := cursorAction("seek", "", nil)
 	seek.button, seek.check = "Move the cursor", needs("consumer", "feed", "to")
-	seek.confirm = func(_ context.Context, _ Actions, f formValues) (string, error) {
-		return "The cursor is set to " + shorten(f.to) + ". With an earlier cursor the consumer receives entries " +
-			"again. With a later cursor it never receives the entries in between.", nil
+	seek.confirm = func(ctx context.Context, d Actions, f formValues) (string, error) {
+		m, err := d.PreviewSeek(ctx, f.id(), rowfeed.Cursor(f.to))
+		return "The cursor is set to " + shorten(f.to) + ". " + m.Effect(), err
 	}
 	seek.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.SeekConsumer(ctx, f.id(), rowfeed.Cursor(f.to))
@@ -58,9 +58,10 @@ var actions = func() map[string]action {
 	}
 	reset := cursorAction("reset", "set back to the beginning", Actions.ResetConsumer)
 	reset.button = "Set back to the beginning"
-	reset.confirm = func(context.Context, Actions, formValues) (string, error) {
+	reset.confirm = func(ctx context.Context, d Actions, f formValues) (string, error) {
+		m, err := d.PreviewSeek(ctx, f.id(), rowfeed.Beginning)
 		return "The consumer receives the whole feed again, with the current content of every row. " +
-			"It receives no entries for rows that are already deleted.", nil
+			"It receives no entries for rows that are already deleted. " + m.Effect(), err
 	}
 	letterAction := action{right: access.Administer, feed: formFeed, check: needs("consumer", "feed"),
 		object: formValues.which, back: func(formValues) string { return "dead-letters" }}

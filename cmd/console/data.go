@@ -44,6 +44,7 @@ type Actions interface {
 	PauseConsumer(ctx context.Context, id rowfeed.ConsumerID) (int64, error)
 	ResumeConsumer(ctx context.Context, id rowfeed.ConsumerID) (int64, error)
 	SeekConsumer(ctx context.Context, id rowfeed.ConsumerID, to rowfeed.Cursor) (int64, error)
+	PreviewSeek(ctx context.Context, id rowfeed.ConsumerID, to rowfeed.Cursor) (admin.CursorMove, error)
 	ResetConsumer(ctx context.Context, id rowfeed.ConsumerID) (int64, error)
 	CountDeadLetters(ctx context.Context, q rowfeed.LetterQuery) (int64, error)
 	RetryDeadLetters(ctx context.Context, q rowfeed.LetterQuery, progress func(int64)) (int64, error)
