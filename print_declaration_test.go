@@ -12,9 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestDeclaration (M28): the script contains the type that --print was given for a key. Anything that is not a type
-// is refused.
-func TestDeclaration(t *testing.T) {
+// TestPrintedScriptHasGivenKeyType (M28): the script contains the type that --print was given for a key. Anything that
+// is not a type is refused.
+func TestPrintedScriptHasGivenKeyType(t *testing.T) {
 	for _, d := range []*dialect.Dialect{sqlite.New(), postgres.New(), mysql.New()} {
 		for _, good := range []string{"bigint", "BIGINT UNSIGNED", "numeric(10,2)", "time(6) with time zone",
 			"character varying(20)", "text[]", "public.citext",

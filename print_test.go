@@ -12,8 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestPrintRefuses (M28): without a server, each column needs a type, and the type must fit the column's purpose.
-func TestPrintRefuses(t *testing.T) {
+// TestPrintNeedsFittingColumnTypes (M28): without a server, each column needs a type, and the type must fit the
+// column's purpose.
+func TestPrintNeedsFittingColumnTypes(t *testing.T) {
 	blocking := FeedSpec{
 		Name:           "ev",
 		Table:          "ev",

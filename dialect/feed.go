@@ -57,8 +57,8 @@ type Column struct {
 	// NoPosition says why a column named feed_sync_id cannot hold positions, and what to do. It is empty if the
 	// column can.
 	NoPosition string `json:"-"`
-	// FitPosition are the statements that make the column fit to hold positions. It is empty if NoPosition is no matter
-	// of a statement that keeps the column as it is.
+	// FitPosition are statements that remove the cause of NoPosition, for example a unique index. It is empty if only a
+	// change of the column itself could remove it.
 	FitPosition string `json:"-"`
 	// Generated says that the database computes the column's values.
 	Generated bool `json:"-"`
@@ -276,8 +276,8 @@ func (f *Feed) StoredKey() []string {
 // Changes is the feed's table of changes.
 func (f *Feed) Changes() feedtype.TableName { return f.Names.Table("changes_" + f.Name) }
 
-// ClosedChanges is the name of the table of changes after [Placing.CloseChanges], on a database that has no lock for
-// it.
+// ClosedChanges is the name that [Placing.CloseChanges] gives to the table of changes, on a database where a lock would
+// not last.
 func (f *Feed) ClosedChanges() feedtype.TableName { return f.Names.Table("closed_" + f.Name) }
 
 // Positions is the feed's table of positions.

@@ -6,24 +6,25 @@ import (
 	"slices"
 )
 
-// Inspection tells operators what waits, and for which transactions.
+// Inspection shows operators which changes wait to be published, and which transactions they wait for.
 type Inspection interface {
 	// Backlog counts the changes or records that wait, up to limit, and returns the age of the oldest one in
 	// microseconds. With a shard, the age is of the oldest record in that shard of an outbox. The count is always
 	// of all shards.
 	Backlog(ctx context.Context, q Querier, f *Feed, limit int, shard ...int) (count, ageMicros int64, err error)
-	// Blockers returns the open transactions that may hold back changes of the feed, as far as the database tells:
-	// those that wrote to it, and those that lock its table against reading or make such a session wait. For a feed
-	// with ULIDs they are those that may have locked a shard without being known to Holders. unseen says what the
-	// database, or this login, cannot see of them. It is nil if nothing is missing.
+	// Blockers returns the open transactions that may hold back changes of the feed: those that wrote to the feed,
+	// those that lock its table against reading, and those that such a session waits for. For a feed with ULIDs,
+	// Blockers returns the transactions that may have locked a shard and that Holders does not know. unseen says
+	// which transactions the database, or this login, cannot see. It is nil if none can be missing.
 	Blockers(ctx context.Context, q Querier, f *Feed) (found []Blocker, unseen *Unseen, err error)
 }
 
 // Sessions is for databases with sessions that another session can see and end.
 type Sessions interface {
 	// Holders returns the shards of a feed with ULIDs that transactions have locked or wait for, in ascending
-	// order, and which locks the database tells. If the login may not see them, there are none, and the error
-	// is of class [ClassPermission] and names the missing right.
+	// order. NamedHolders says for which locks the database shows the session that holds it. If the login may
+	// not see locks, no shards are returned. The error is then of class [ClassPermission] and names the
+	// missing right.
 	Holders(ctx context.Context, q Querier, f *Feed) ([]Holding, NamedHolders, error)
 	// EndHolder ends the session of the holder that Holders has returned. It returns false if the holder's
 	// transaction has ended by itself. The error wraps errors.ErrUnsupported on databases without sessions. It
@@ -41,7 +42,7 @@ type Blocker struct {
 	Scope     string // what the transaction has done: for example "wrote to the feed", "wrote to some table"
 }
 
-// Unseen says what cannot be seen of the transactions that hold changes back.
+// Unseen says which transactions that hold back changes a status cannot show.
 type Unseen struct {
 	Cause string // what cannot be seen, and why
 	Next  string // what to run or to do about it
@@ -71,7 +72,7 @@ type Session struct {
 	Statement     string // the current or the last statement; empty if it is unknown
 }
 
-// NamedHolders says of which shard locks a database tells the holder.
+// NamedHolders says for which locks of shards a database shows the session that holds the lock.
 type NamedHolders string
 
 const (

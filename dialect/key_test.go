@@ -9,7 +9,7 @@ import (
 
 // Different values of a column without a type have different JSON. Keys are told apart by it: two keys that
 // were taken for the same one would lose a row (guarantee 1).
-func TestKeyIdentity(t *testing.T) {
+func TestDifferentKeysHaveDifferentJSON(t *testing.T) {
 	values := []any{nil, int64(0), int64(1), int64(-1), int64(math.MaxInt64), 0.0, 1.0, -1.5, math.Inf(1), "", "0", "1",
 		"a", "\xff", []byte{}, []byte("a"),
 		[]byte{0xff}}

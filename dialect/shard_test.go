@@ -6,9 +6,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect"
 )
 
-// TestBucket (M25): buckets are numbered without a gap, in the order of the shards. 2, 4, 8, 16 or 32 readers
-// read whole buckets, whatever the number of data shards (M25).
-func TestBucket(t *testing.T) {
+// TestBucketsFollowOrderOfShards (M25): buckets are numbered without a gap, in the order of the shards. 2, 4, 8, 16 or
+// 32 readers read whole buckets, whatever the number of data shards (M25).
+func TestBucketsFollowOrderOfShards(t *testing.T) {
 	counts := []int{1000, 1023, 1024, 1025, 4096, 65_535, 65_536}
 	for n := range 200 {
 		counts = append(counts, n+1)

@@ -110,9 +110,9 @@ func cursorOfEvent(id, feed string, shards feedtype.Shards) (feedtype.Cursor, er
 	return feedtype.Cursor(generation + ":" + state), nil
 }
 
-// eventID returns the id of the i-th entry's event. Clients of http-feeds store only the id, so it has to contain a
-// cursor. Behind "@" is what the cursor after the entry has behind its position: the start mark, if the client needs no
-// deletes up to a position above the entry, and the head and the term that were read.
+// eventID returns the id of the i-th entry's event. Clients of http-feeds store only the id, so the id contains all
+// parts of the cursor after the entry. The entry's position comes first, then "@" and the rest of the cursor: the start
+// mark (up to which the client needs no deletes) if it is above the entry, the head, and the term.
 func eventID(page feedtype.Page, after feedtype.Cursor, feed string, i int) string {
 	e := page.Entries[i]
 	id := e.ID(feed)

@@ -207,9 +207,9 @@ func TestPagesShrinkWhenMemoryIsShort(t *testing.T) {
 	})
 }
 
-// TestOtherFeedsAndClientsHaveMemory: the readers of one feed leave memory to those of others, and one client leaves
+// TestOneFeedOrClientCannotUseAllMemory: the readers of one feed leave memory to those of others, and one client leaves
 // memory to others. A request that waits for one of the two delays no other request.
-func TestOtherFeedsAndClientsHaveMemory(t *testing.T) {
+func TestOneFeedOrClientCannotUseAllMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newMemoryFixture(t, &rowsOf{size: 5000}, pageMemory)
 		other := strings.Replace(largePage, "kv", "other", 1)

@@ -55,7 +55,7 @@ func TestCursorRoundTrip(t *testing.T) {
 }
 
 // An invalid cursor is refused with the name of the parameter, and never read as another position (M16).
-func TestCursorMalformed(t *testing.T) {
+func TestInvalidCursorNamesItsParameter(t *testing.T) {
 	for _, c := range []Cursor{"x", " 1", "1 ", "+1", "-1", "1.0", "1e3", "0x1", "9223372036854775808", ":", ":1",
 		"0:1", "-1:1", "a:1", "1:", "1:2:3", "@", "1@", "@1", "5@4", "1@x", "1@9223372036854775808", "1:2@3@4",
 		"3@0G000000000000000000000009", "0G000000000000000000000009@3",
@@ -82,7 +82,7 @@ func TestCursorMalformed(t *testing.T) {
 }
 
 // At and Time keep the instant to the microsecond, the precision of databases.
-func TestCursorAt(t *testing.T) {
+func TestTimeCursorKeepsMicroseconds(t *testing.T) {
 	for text, want := range map[Cursor]time.Time{
 		"at:2026-01-31T12:00:00Z":             time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC),
 		"at:2026-01-31T12:00:00.000001+05:30": time.Date(2026, 1, 31, 6, 30, 0, 1000, time.UTC),

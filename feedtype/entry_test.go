@@ -22,7 +22,7 @@ func sampleEntry() Entry {
 }
 
 // An entry's JSON is one line with the columns in the table's order, and parses to the same entry.
-func TestEntryJSON(t *testing.T) {
+func TestEntryJSONParsesToSameEntry(t *testing.T) {
 	e := sampleEntry()
 	const want = `{"position":"7","shard":3,"op":"upsert","key":{"id":1},"row":{"id":1,"sp ace\"":"a\n\"",` +
 		`"b":"AP8=","at":"2026-01-31T12:00:00.5Z","doc":{"x":[1,1.0]},"none":null}}`

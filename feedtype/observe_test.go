@@ -6,7 +6,7 @@ import (
 )
 
 // Observers calls all of them for every event, in their order. A function that none of them has stays nil.
-func TestObservers(t *testing.T) {
+func TestObserversAreAllCalledInOrder(t *testing.T) {
 	var told []int
 	observer := func(n int) *Observer {
 		o := &Observer{}

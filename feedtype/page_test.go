@@ -24,7 +24,7 @@ func samplePage(n int) Page {
 }
 
 // The parts of a page, in any division, are together the page. Only the last part has the cursor.
-func TestPageInParts(t *testing.T) {
+func TestPartsOfPageAreTogetherThePage(t *testing.T) {
 	for _, n := range []int{0, 1, 2, 7} {
 		page := samplePage(n)
 		var whole struct {
@@ -71,7 +71,7 @@ func TestPageInParts(t *testing.T) {
 }
 
 // Encoding a row allocates only the bytes of its JSON.
-func TestPageAllocations(t *testing.T) {
+func TestEncodingRowAllocatesOnlyItsJSON(t *testing.T) {
 	page := samplePage(300)
 	dst := page.AppendJSON(nil, "kv")
 	allocations := func(n int) float64 {
@@ -105,7 +105,7 @@ func TestAppendString(t *testing.T) {
 
 // A shared page is encoded once for each form, any other page is not shared at all. If the encoding fails, it fails
 // for all readers.
-func TestPageShared(t *testing.T) {
+func TestSharedPageIsEncodedOncePerForm(t *testing.T) {
 	page := samplePage(1)
 	if data, shared := page.Shared("form", func() []byte { t.Error("made"); return nil }); shared || data != nil {
 		t.Error("a page of one's own is shared")
@@ -141,7 +141,7 @@ func TestPageShared(t *testing.T) {
 
 // The encoded forms of a page are not used for a page that a Source in between has altered, for example by a view for
 // one client.
-func TestPageSharedAltered(t *testing.T) {
+func TestAlteredPageIsNotSentInSharedForm(t *testing.T) {
 	page := samplePage(3)
 	page.made = &made{of: page}
 	same := page

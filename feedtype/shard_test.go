@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// TestShardVectors (M18, H24): keys in the JSON of entries have the shards of ../testdata/shards.json, which another
-// implementation of the rule has written.
-func TestShardVectors(t *testing.T) {
+// TestShardsOfKeysMatchVectors (M18, H24): keys in the JSON of entries have the shards of ../testdata/shards.json,
+// which another implementation of the rule has written.
+func TestShardsOfKeysMatchVectors(t *testing.T) {
 	data, err := os.ReadFile("../testdata/shards.json")
 	if err != nil {
 		t.Fatal(err)
@@ -65,8 +65,8 @@ func TestShardVectors(t *testing.T) {
 	}
 }
 
-// TestShardsInPython (M18): the function in docs/SHARDS.md returns the same shards.
-func TestShardsInPython(t *testing.T) {
+// TestDocumentedPythonComputesSameShards (M18): the function in docs/SHARDS.md returns the same shards.
+func TestDocumentedPythonComputesSameShards(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil && os.Getenv("CI") != "true" {
 		t.Skip(err)
@@ -118,9 +118,9 @@ for line in sys.stdin:
 	}
 }
 
-// TestShardsRange (M21, M25): for every number of parts, each data shard is in exactly one of them. An invalid part
-// is refused with the name of the parameter.
-func TestShardsRange(t *testing.T) {
+// TestEachShardIsInOnePart (M21, M25): for every number of parts, each data shard is in exactly one of them. An invalid
+// part is refused with the name of the parameter.
+func TestEachShardIsInOnePart(t *testing.T) {
 	for _, shards := range []int{1, 2, 7, 512, 1000, 1024, 4096, MaxDataShards} {
 		for _, n := range []int{1, 2, 3, 4, 5, 7, 31, 32, 33, 1000, shards - 1, shards, shards + 1, MaxDataShards} {
 			if n < 1 {

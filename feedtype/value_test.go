@@ -100,7 +100,7 @@ func TestValueRoundTrip(t *testing.T) {
 }
 
 // The values of different drivers become the same value and the same text.
-func TestFromDatabase(t *testing.T) {
+func TestDriversGiveSameValue(t *testing.T) {
 	tests := []struct {
 		kind Kind
 		raw  any

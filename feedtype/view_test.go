@@ -4,9 +4,9 @@ import (
 	"testing"
 )
 
-// TestSpelling: a filter's value is compared in the canonical spelling of its column's type. A text that is not a
-// value of the type matches nothing.
-func TestSpelling(t *testing.T) {
+// TestViewFilterComparesCanonicalSpelling: a filter's value is compared in the canonical spelling of its column's type.
+// A text that is not a value of the type matches nothing.
+func TestViewFilterComparesCanonicalSpelling(t *testing.T) {
 	for _, c := range []struct {
 		kind   Kind
 		text   string

@@ -77,9 +77,9 @@ func TestRequestsNeedValidCredentials(t *testing.T) {
 	}
 }
 
-// TestRightsByFeed (O2): a token is valid for the feeds that it names, for each right separately. It reveals nothing
-// about other feeds, not even whether they exist.
-func TestRightsByFeed(t *testing.T) {
+// TestTokenRevealsNothingOfOtherFeeds (O2): a token is valid for the feeds that it names, for each right separately. It
+// reveals nothing about other feeds, not even whether they exist.
+func TestTokenRevealsNothingOfOtherFeeds(t *testing.T) {
 	g := guard(t)
 	kv := g.token(admin.TokenSpec{Name: "kv"}, "kv")
 	all := g.token(admin.TokenSpec{Name: "all"}, EveryFeed)
@@ -288,9 +288,9 @@ func TestUnavailableDatabaseLetsNoClientIn(t *testing.T) {
 	}
 }
 
-// TestOnlyHashesAreCompared: neither the database nor the memory has the text of a token or a part of it. Its hash is
+// TestTextOfTokenIsNeverKept: neither the database nor the memory has the text of a token or a part of it. Its hash is
 // compared, whose beginning a client cannot choose.
-func TestOnlyHashesAreCompared(t *testing.T) {
+func TestTextOfTokenIsNeverKept(t *testing.T) {
 	g := guard(t)
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")
 	g.rows("/_feeds/fetch/kv", text)
@@ -315,9 +315,9 @@ func TestOnlyHashesAreCompared(t *testing.T) {
 	}
 }
 
-// TestConsumerWithoutAToken (O1): a consumer whose token is no longer valid, or not for its feed, ends with that
-// error. It does not retry.
-func TestConsumerWithoutAToken(t *testing.T) {
+// TestConsumerEndsWhenTokenIsRevoked (O1): a consumer whose token is no longer valid, or not for its feed, ends with
+// that error. It does not retry.
+func TestConsumerEndsWhenTokenIsRevoked(t *testing.T) {
 	g := guard(t)
 	g.tokens.Trust = time.Millisecond
 	text := g.token(admin.TokenSpec{Name: "shop"}, "kv")

@@ -24,9 +24,9 @@ func acme(g *guarded, name string, feeds ...string) string {
 	}}, feeds...)
 }
 
-// TestView: a token's view leaves rows and columns out of pages, streams and descriptions. Cursors pass what is left
-// out, and its tombstones are not shown.
-func TestView(t *testing.T) {
+// TestViewHidesRowsAndColumns: a token's view hides rows and columns in pages, streams and descriptions. Cursors
+// pass the hidden entries. A delete of a hidden row is hidden, too.
+func TestViewHidesRowsAndColumns(t *testing.T) {
 	g := guard(t)
 	token := acme(g, "acme", "kv")
 	want := func(path, page string) {
@@ -107,9 +107,9 @@ func TestHiddenEntryDoesNotEndAWait(t *testing.T) {
 	}
 }
 
-// TestLargeEntryEndsAWaitOfAView: an entry behind a hidden one ends a wait from "now", also if it is larger than the
-// memory that its page got.
-func TestLargeEntryEndsAWaitOfAView(t *testing.T) {
+// TestLargeEntryBehindHiddenOneEndsWait: an entry behind a hidden one ends a wait from "now", also if it is larger than
+// the memory that its page got.
+func TestLargeEntryBehindHiddenOneEndsWait(t *testing.T) {
 	g := guard(t)
 	g.server.Config.Handler = Identify(g.tokens)(Required(feedhttp.NewHandler(Over(feedhttp.Of(g.db)),
 		&feedhttp.Config{PageMemory: 1 << 20})))
@@ -156,9 +156,9 @@ func TestViewsDoNotSharePages(t *testing.T) {
 	}
 }
 
-// TestViewThatNoLongerFits: a feed that has lost a column of the view, or has renamed it, is not shown, and the error
-// does not name the column.
-func TestViewThatNoLongerFits(t *testing.T) {
+// TestViewOfMissingColumnHidesFeed: a feed that has lost a column of the view, or has renamed it, is not shown, and the
+// error does not name the column.
+func TestViewOfMissingColumnHidesFeed(t *testing.T) {
 	g := guard(t)
 	masked := acme(g, "acme", "kv")
 	filtered := g.token(admin.TokenSpec{Name: "filtered",
@@ -179,8 +179,8 @@ func TestViewThatNoLongerFits(t *testing.T) {
 	}
 }
 
-// TestViewOfAnotherFeed: a view applies to every feed that the token reads, and a cursor gives no right.
-func TestViewOfAnotherFeed(t *testing.T) {
+// TestViewAppliesToAllFeedsOfToken: a view applies to every feed that the token reads, and a cursor gives no right.
+func TestViewAppliesToAllFeedsOfToken(t *testing.T) {
 	g := guard(t)
 	token := acme(g, "acme", "kv")
 	if status, body, _ := g.ask("/_feeds/fetch/other?after=0", bearing(token)); status != 403 ||
@@ -225,9 +225,9 @@ func (e endless) Fetch(_ context.Context, req rowfeed.Request) (rowfeed.Page, er
 	return page, nil
 }
 
-// TestViewThatHidesEverything: a client that sees nothing of a feed gets an answer with a later cursor. The time is
-// virtual.
-func TestViewThatHidesEverything(t *testing.T) {
+// TestViewHidingAllRowsAdvancesCursor: the view hides all entries of a feed. A request still ends in time, with an
+// empty page and a higher cursor. The test runs on virtual time.
+func TestViewHidingAllRowsAdvancesCursor(t *testing.T) {
 	g := guard(t)
 	feed, err := feedhttp.Of(g.db).Source(t.Context(), "kv")
 	if err != nil {

@@ -193,8 +193,9 @@ func TestMetricsDescribeThemselves(t *testing.T) {
 	}
 }
 
-// TestPromtool: the queries are valid PromQL, and every alert fires on exactly the data on which it should.
-func TestPromtool(t *testing.T) {
+// TestEachAlertFiresOnItsDataOnly: the queries are valid PromQL, and every alert fires on exactly the data on which it
+// should.
+func TestEachAlertFiresOnItsDataOnly(t *testing.T) {
 	tool := promtool(t)
 	if tool == "" {
 		return

@@ -157,8 +157,8 @@ func await(t *testing.T, what string, done func() bool) {
 // always reads the database for every scrape.
 var always = metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute}
 
-// TestPublishing: publishing changes the metrics of the publisher and of the pending changes.
-func TestPublishing(t *testing.T) {
+// TestPublishedAndPendingChangesAreCounted: publishing changes the metrics of the publisher and of the pending changes.
+func TestPublishedAndPendingChangesAreCounted(t *testing.T) {
 	x := newFixture(t, metrics.Config{Every: 1, Patience: time.Minute, Timeout: time.Minute, MaxBacklog: 3},
 		rowfeed.FeedSpec{})
 	x.wants(0, "pending_changes", "feed=kv")
@@ -203,8 +203,8 @@ func TestPublishing(t *testing.T) {
 	x.must(errors.Join(<-ended, <-ended))
 }
 
-// TestFetching: pages read alone and shared, their entries, and waiting requests.
-func TestFetching(t *testing.T) {
+// TestPagesAndWaitsAreCounted: pages read alone and shared, their entries, and waiting requests.
+func TestPagesAndWaitsAreCounted(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{})
 	x.exec(`INSERT INTO kv VALUES (1, 'a'), (2, 'b'), (3, 'c')`)
 	x.publish()
@@ -252,8 +252,8 @@ func (x *fixture) trigger(part string) (name string) {
 	return name
 }
 
-// TestConsuming: what a consumer handles, its lag, and what it sets aside.
-func TestConsuming(t *testing.T) {
+// TestConsumedEntriesAndLagAreMeasured: what a consumer handles, its lag, and what it sets aside.
+func TestConsumedEntriesAndLagAreMeasured(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{DataShards: 2})
 	x.exec(`INSERT INTO kv VALUES (1, 'a'), (2, 'bad'), (3, 'c')`)
 	x.publish()
@@ -321,8 +321,8 @@ func TestConsuming(t *testing.T) {
 	x.wants(0, "folded_series")
 }
 
-// TestLeases: claims that begin, are taken over and are lost.
-func TestLeases(t *testing.T) {
+// TestLeaseClaimsAreCounted: claims that begin, are taken over and are lost.
+func TestLeaseClaimsAreCounted(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{})
 	claim, err := x.db.Lease("relay:kv:hook", time.Hour).TryAcquire(t.Context())
 	x.must(err)
@@ -350,7 +350,7 @@ type busy struct{}
 func (busy) Error() string { return "busy" }
 func (busy) Code() int     { return 5 }
 
-func TestRetries(t *testing.T) {
+func TestRetriedTransactionsAreCounted(t *testing.T) {
 	x := newFixture(t, always, rowfeed.FeedSpec{})
 	x.exec(`INSERT INTO kv VALUES (1, 'a')`)
 	x.wants(0, "retries_total")
@@ -365,8 +365,8 @@ func TestRetries(t *testing.T) {
 	x.wants(1, "retries_total")
 }
 
-// TestRequests: requests by route and status, including those of a handler that aborts.
-func TestRequests(t *testing.T) {
+// TestRequestsAreCountedByRouteAndStatus: requests by route and status, including those of a handler that aborts.
+func TestRequestsAreCountedByRouteAndStatus(t *testing.T) {
 	m := metrics.New(&metrics.Config{WithoutProcess: true})
 	inside := make(chan float64, 1)
 	h := m.Requests(func(r *http.Request) string {
@@ -406,8 +406,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLint (O4): names and help texts follow Prometheus's rules.
-func TestLint(t *testing.T) {
+// TestNamesFollowPrometheusRules (O4): names and help texts follow Prometheus's rules.
+func TestNamesFollowPrometheusRules(t *testing.T) {
 	problems, err := testutil.GatherAndLint(everything(t))
 	if err != nil {
 		t.Fatal(err)

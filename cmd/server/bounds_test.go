@@ -34,9 +34,9 @@ func (r *running) follow(t *testing.T, who string) (status int, leave func()) {
 	return resp.StatusCode, func() { cancel(); resp.Body.Close() }
 }
 
-// TestWaitingIsBounded: requests above the limits may not wait, but may read. When a waiting request ends, another
-// may wait.
-func TestWaitingIsBounded(t *testing.T) {
+// TestNumberOfWaitingRequestsIsLimited: requests above the limits may not wait, but may read. When a waiting request
+// ends, another may wait.
+func TestNumberOfWaitingRequestsIsLimited(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Access: letsThrough, Limits: server.Limits{Waiting: 2, WaitingPerClient: 1}})
 	waits := func(who string) int {

@@ -33,9 +33,9 @@ func (q *queue) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// TestConnectionsOfOneAddress: one address cannot have all connections, except this machine. Closing a connection
-// twice frees one place.
-func TestConnectionsOfOneAddress(t *testing.T) {
+// TestOneAddressCannotUseAllConnections: one address cannot have all connections, except this machine. Closing a
+// connection twice frees one place.
+func TestOneAddressCannotUseAllConnections(t *testing.T) {
 	q := &queue{}
 	refused := 0
 	l := newCountedListener(q, Limits{Connections: 4}.withDefaults(), func(string) { refused++ })

@@ -17,8 +17,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestReadyOnAFullDisk: a server whose publisher finds the disk full is not ready, and says so, until there is space.
-func TestReadyOnAFullDisk(t *testing.T) {
+// TestServerIsNotReadyWhileDiskIsFull: a server whose publisher finds the disk full is not ready, and says so, until
+// there is space.
+func TestServerIsNotReadyWhileDiskIsFull(t *testing.T) {
 	x := newFixture(t, "_pragma=max_page_count(150)")
 	x.exec(t, `WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO kv SELECT i, 'v' FROM n`)
 	x.fillDisk(t)
@@ -46,9 +47,9 @@ func (x *fixture) fillDisk(t *testing.T) {
 	}
 }
 
-// TestReadyWithAnotherSchema: the server detects tables of a newer and of an older rowfeed while it runs, because
-// another process may migrate them.
-func TestReadyWithAnotherSchema(t *testing.T) {
+// TestServerIsNotReadyWithTablesOfOtherVersion: the server detects tables of a newer and of an older rowfeed while it
+// runs, because another process may migrate them.
+func TestServerIsNotReadyWithTablesOfOtherVersion(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	r.waitReasons(t)
@@ -62,8 +63,9 @@ func TestReadyWithAnotherSchema(t *testing.T) {
 	}
 }
 
-// TestReadyAsStandby: a server whose publishers stand by is ready. The working server hands over when it ends.
-func TestReadyAsStandby(t *testing.T) {
+// TestServerIsReadyWhilePublishersStandBy: a server whose publishers stand by is ready. The working server hands over
+// when it ends.
+func TestServerIsReadyWhilePublishersStandBy(t *testing.T) {
 	x := newFixture(t)
 	first := run(t, server.Config{DB: x.db, Publish: true})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
@@ -92,9 +94,9 @@ func TestReadyAsStandby(t *testing.T) {
 	second.waitEntries(t, 2)
 }
 
-// TestReadyOnAReadOnlyDatabase: a server that publishes is not ready if the database is read-only. A server that only
-// reads is ready.
-func TestReadyOnAReadOnlyDatabase(t *testing.T) {
+// TestPublishingServerIsNotReadyOnReadOnlyDatabase: a server that publishes is not ready if the database is read-only.
+// A server that only reads is ready.
+func TestPublishingServerIsNotReadyOnReadOnlyDatabase(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	if _, err := x.feed.Publish(t.Context()); err != nil {

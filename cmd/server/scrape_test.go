@@ -13,7 +13,7 @@ import (
 )
 
 // A server serves its counters by route and status. A path of a client is not a route.
-func TestMetrics(t *testing.T) {
+func TestMetricsCountRequestsByRouteAndStatus(t *testing.T) {
 	x := newFixture(t)
 	m := metrics.New(&metrics.Config{Patience: time.Minute, Timeout: time.Minute})
 	db, err := rowfeed.Open(t.Context(), x.sql, sqlite.New(),

@@ -24,7 +24,7 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-func TestServes(t *testing.T) {
+func TestServerHasConsoleHealthAndFeeds(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a'), (2, 'b')`)
@@ -106,7 +106,7 @@ func TestPublishersFollowAddedAndDroppedFeeds(t *testing.T) {
 	}, f.State)
 }
 
-func TestWithoutPublishing(t *testing.T) {
+func TestServerWithoutPublishingRefusesConsistentReads(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
@@ -133,7 +133,7 @@ func trigger(t *testing.T, x *fixture) (name string) {
 	return `"` + name + `"`
 }
 
-func TestReadiness(t *testing.T) {
+func TestReadyzNamesProblemsOfFeeds(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db, Publish: true})
 	r.waitReasons(t)
@@ -183,7 +183,7 @@ func TestReadiness(t *testing.T) {
 }
 
 // A readiness request that waits for another request's hanging query ends at its own timeout.
-func TestReadinessBehindAHangingDatabase(t *testing.T) {
+func TestReadinessRequestsEndWhileDatabaseHangs(t *testing.T) {
 	x := newFixture(t)
 	r := run(t, server.Config{DB: x.db})
 	hang := make(chan struct{})
@@ -305,9 +305,9 @@ func TestRunningRequestFinishes(t *testing.T) {
 	r.end(t)
 }
 
-// TestWaitersDoNotDelayTheEnd (M69): requests that wait for an entry do not delay the end of the server: streams
-// end, waits are answered.
-func TestWaitersDoNotDelayTheEnd(t *testing.T) {
+// TestWaitingRequestsDoNotDelayShutdown (M69): requests that wait for an entry do not delay the end of the server:
+// streams end, waits are answered.
+func TestWaitingRequestsDoNotDelayShutdown(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, `INSERT INTO kv VALUES (1, 'a')`)
 	var log logged

@@ -73,8 +73,9 @@ func (s *secured) ask(t *testing.T, name string, change func(*tls.Config)) (*htt
 	return resp, err
 }
 
-// TestTLS (O2): the server supports TLS 1.2 and 1.3, no older version, and answers plain HTTP with an error.
-func TestTLS(t *testing.T) {
+// TestOldTLSVersionsAreRefused (O2): the server supports TLS 1.2 and 1.3, no older version, and answers plain HTTP with
+// an error.
+func TestOldTLSVersionsAreRefused(t *testing.T) {
 	x := newFixture(t)
 	s := runSecured(t, x, server.Config{})
 	resp, err := s.ask(t, "first.example", nil)
@@ -154,8 +155,9 @@ func TestServesByHTTP2(t *testing.T) {
 	}
 }
 
-// TestTLSFilesChange: certificates can be replaced while the server runs, and incomplete files do not affect it.
-func TestTLSFilesChange(t *testing.T) {
+// TestCertificatesAreReplacedWhileServerRuns: certificates can be replaced while the server runs, and incomplete files
+// do not affect it.
+func TestCertificatesAreReplacedWhileServerRuns(t *testing.T) {
 	x := newFixture(t)
 	var log logged
 	again := make(chan struct{})
@@ -207,8 +209,9 @@ func TestTLSFilesChange(t *testing.T) {
 	serves("third3.example")
 }
 
-// TestClientCertificates: a client without a certificate, or with one of another authority, is refused.
-func TestClientCertificates(t *testing.T) {
+// TestClientsWithoutCertificateAreRefused: a client without a certificate, or with one of another authority, is
+// refused.
+func TestClientsWithoutCertificateAreRefused(t *testing.T) {
 	x := newFixture(t)
 	folder := t.TempDir()
 	clients, strangers := testtls.New(t, "clients"), testtls.New(t, "strangers")

@@ -231,7 +231,8 @@ ALTER TABLE :table MODIFY :column
 DELETE FROM {{source}} WHERE :key
 
 -- name: record_delete
--- The changes are not recorded by a trigger. No single statement can delete from one table and insert into another one.
+-- It follows delete_row if a feed has no trigger that records the delete. MySQL and MariaDB have no single statement
+-- that deletes from one table and inserts into another one.
 INSERT INTO {{changes}} ({{key}}) VALUES (:key)
 
 -- name: triggers

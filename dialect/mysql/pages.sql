@@ -182,18 +182,18 @@ SELECT {{read_ulid "g"}} FROM {{ulids}} g WHERE {{shard "g"}} = CAST(:shard AS D
 ORDER BY {{ulid "g"}} DESC LIMIT 1
 
 -- name: record_waits
--- It is read together with the head. So no record is missed between the two: it waits until its move is committed, and
--- then its place is not above the head.
+-- It returns 1 if a record waits. The statement that contains it also reads the head, so a record that is being moved
+-- is not missed: before the commit of its move it waits, and afterwards its ULID is not above the head.
 {{if .Outbox}}COALESCE(:waiting, 0){{else}}0{{end}}
 
 -- name: filling
--- Whether back-fill is placing rows, and where the live part of the shard begins: 0 if neither a record nor back-fill
--- has begun it.
+-- It returns whether back-fill is placing rows, and the position at which the live part of the shard begins. The
+-- position is 0 if the shard has neither moved records nor back-filled rows.
 {{if .Outbox}}CASE WHEN f.state IN (:unserved) THEN 1 ELSE 0 END, COALESCE(h.live_from, 0){{else}}0, 0{{end}}
 
 -- name: signature_here
--- If the database has another identity than the feed's, commits may have been lost, and writers may have given their
--- ULIDs again: later ULIDs hide that.
+-- It is empty if the database has another identity than the feed. Commits may then have been lost, and writers may have
+-- allocated their ULIDs again. No reader could notice that from the ULIDs.
 CASE WHEN f.database_identity <> :identity THEN '' ELSE {{template "signature"}} END
 
 -- name: signature_anywhere

@@ -1,7 +1,7 @@
 -- Accounts: which exist, and which rights they have.
 --
--- The catalogs show all rights to a login that may read the server's own tables of them. To other logins they show only
--- their own rights.
+-- A login that may read the tables of the schema mysql finds all rights in information_schema. Other logins find only
+-- their own rights there.
 
 -- name: login
 SELECT CURRENT_USER()
@@ -11,13 +11,13 @@ SELECT CURRENT_USER()
 SELECT EXISTS (SELECT 1 FROM mysql.user WHERE User = :user AND Host = '' AND is_role = 'Y')
 
 -- name: is_own_role
--- The same for a login that may not read the list of accounts.
+-- It tells whether a name is a role of this login. It is for logins that may not read the list of accounts.
 SELECT EXISTS (SELECT 1 FROM information_schema.APPLICABLE_ROLES
   WHERE BINARY ROLE_NAME = :user AND 0 /*M!100005 + 1 */)
 
 -- name: may_make
--- Whether this login is one of some accounts, and whether it may make tables in the database or see triggers. The
--- database of a right is a pattern of names.
+-- It tells whether this login is one of some accounts, and whether it may make tables in the database or see triggers.
+-- TABLE_SCHEMA of a right is a pattern of names.
 SELECT CURRENT_USER() IN (:accounts),
   EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE PRIVILEGE_TYPE IN ('CREATE', 'TRIGGER')) OR
   EXISTS (SELECT 1 FROM information_schema.SCHEMA_PRIVILEGES
@@ -47,7 +47,7 @@ SELECT RTRIM(Host) FROM mysql.user
 WHERE RTRIM(User) = :user AND (:host LIKE RTRIM(Host) OR LOCATE('/', Host) > 0)
 
 -- name: shown
--- Whether this login is told of the rights of an account: an account that is shown has at least one row, with USAGE.
+-- It tells whether the server shows this login the rights of an account: it then shows at least one row, with USAGE.
 EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES WHERE GRANTEE IN (:grantees))
 
 -- name: shown_to_role

@@ -119,8 +119,8 @@ func (d database) ResetRows(ctx context.Context, tx dialect.Querier, f *dialect.
 	return tx.Exec(ctx, dialect.NewBuilder(syntax).Fill(inRows.For(syntax, f, "reset_rows"), reset), args...)
 }
 
-// CloseChanges implements [dialect.Placing]. Each DDL statement commits, so no lock would last. A table of another name
-// gets no changes, and a publisher's statements do not find it.
+// CloseChanges implements [dialect.Placing]. It renames the table: writers and publishers do not find it under its new
+// name. A lock would not last until FeedDown has removed the table, because each DDL statement commits.
 func (d database) CloseChanges(ctx context.Context, q dialect.Querier, f *dialect.Feed) (feedtype.TableName, error) {
 	closed := f.ClosedChanges()
 	_, err := dialect.Exec(ctx, q, syntax, inRows.For(syntax, f, "close_changes"), nil)

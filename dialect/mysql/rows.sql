@@ -1,9 +1,9 @@
 -- Positions in the rows of the user's table, for feeds with capture "column".
 --
--- Rows are locked FOR UPDATE SKIP LOCKED: no publisher waits for a writer. An UPDATE with its own search, a join of one
--- over a subquery, and user variables all wait for the oldest open writer, because they lock what they scan. So a
--- locking read copies the keys of the rows into a table that only publishers write, and that is empty between
--- transactions. The UPDATE begins with these keys, and reads only rows that are locked already.
+-- Rows are locked FOR UPDATE SKIP LOCKED, so no publisher waits for a writer. An UPDATE that searches for the rows
+-- itself, also by a join with a subquery or by user variables, locks every row that it scans. It would wait for the
+-- oldest open writer. So a locking read first copies the keys of the rows into the batch. Only publishers write this
+-- table, and it is empty between their transactions. The UPDATE begins with these keys, and reads only locked rows.
 
 -- name: lock_waiting
 -- It follows the index, in which the rows that wait are in key order. Without the hint, the planner would take the
@@ -28,7 +28,7 @@ FORCE INDEX ({{if .Primary}}PRIMARY{{else}}{{object "row_position"}}{{end}})
   ON {{row_of "t" "b"}} AND t.feed_sync_id IS NULL
 
 -- name: place_rows
--- The numbers of the table of keys are in a column seq; no key column has this name there.
+-- The batch's column seq numbers the keys. A key column that is called seq has another name in the batch.
 :update (SELECT ROW_NUMBER() OVER (ORDER BY k.seq) AS seq, {{key}} FROM {{batch}} k) b
 STRAIGHT_JOIN {{source}} t {{template "lookup" .}}
 SET t.feed_sync_id = :base + b.seq:keep

@@ -1,11 +1,11 @@
--- Shards with ULIDs: what locks a shard, and how its next ULIDs are taken.
+-- Shards with ULIDs: how a transaction locks a shard, and how it allocates the shard's next ULIDs.
 --
 -- A shard's row in the table of shards is locked until the transaction ends. Writers of one shard take turns; those of
 -- other shards do not wait.
 
 -- name: begin_savepoint
--- Only a savepoint tells whether there is a transaction: outside of one, it does not exist any more after its
--- statement.
+-- A savepoint is the only way to find out whether a transaction is open: without one, the savepoint is gone after its
+-- own statement, and end_savepoint fails.
 SAVEPOINT rowfeed_lock
 
 -- name: end_savepoint
@@ -17,14 +17,14 @@ RELEASE SAVEPOINT rowfeed_lock
 {{template "shard" .}} FOR UPDATE NOWAIT
 
 -- name: make_shard
--- It locks the row, whether it exists or not. In REPEATABLE READ, an UPDATE or a locking read of a missing row takes a
--- gap lock, and two transactions that insert the rows of different shards would deadlock.
+-- It inserts the shard's row if it is missing, and locks it. In REPEATABLE READ, an UPDATE or a locking read of a
+-- missing row takes a gap lock, so two transactions that insert the rows of different shards would deadlock.
 INSERT INTO {{table "shards"}} (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES (:feed, :shard, 0, 0, 0, '')
 ON DUPLICATE KEY UPDATE witness = witness
 
 -- name: lock_shard
--- It comes after make_shard. In REPEATABLE READ, a plain read would show the state of the transaction's snapshot, and
--- the same ULIDs would be taken twice.
+-- It runs after make_shard. In REPEATABLE READ, a plain read would return the row as of the transaction's snapshot, and
+-- the same ULIDs would be allocated twice.
 {{template "shard" .}} FOR UPDATE
 
 -- name: shard
@@ -47,13 +47,13 @@ SELECT @@SESSION.wait_timeout /*M! * 0 + COALESCE(NULLIF(@@SESSION.idle_write_tr
   NULLIF(@@SESSION.idle_transaction_timeout, 0), @@SESSION.wait_timeout) */
 
 -- name: take_shard
--- One statement, where lock_shard and advance_shard take five. The procedure sets the bound on waits, and sets it back
--- unless it fails.
+-- This is one statement; lock_shard, advance_shard and the bound on waits are five. The procedure sets the bound on
+-- waits, and resets it unless it fails.
 CALL {{table (print "take_" .Name)}}(:shard, :hint, :word, :wait, :tighter)
 
 -- name: unbound_failed_take
--- The procedure has no handler for that, because a statement that is killed runs no handler. It has stored the
--- session's own setting in a variable.
+-- If take_shard has failed, this resets the session's bound on lock waits, which the procedure has stored in a
+-- variable. The procedure has no handler that does it, because no handler runs when a statement is killed.
 SET SESSION innodb_lock_wait_timeout = CAST(COALESCE(@rowfeed_own_wait, @@SESSION.innodb_lock_wait_timeout) AS SIGNED),
   @rowfeed_own_wait = NULL
 
@@ -82,8 +82,8 @@ INSERT INTO :shards (feed, shard, time_ms, ulid_high, ulid_low, witness) VALUES 
     WHERE feed = {{feed}} AND shard = v_shard FOR UPDATE;
 
 -- name: take_in_procedure
--- It takes ULIDs above those of the shard's rows. MAX over the end of a unique index is answered from the index,
--- whatever the statistics. That read must not lock: the gaps at the end of the index belong to several shards.
+-- It allocates ULIDs above those of the shard's rows. The server answers this MAX from the unique index, whatever the
+-- statistics say. The read must not lock, because a gap at the end of a shard's rows is also the gap of other shards.
 IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM :feeds WHERE name = {{feed}} AND state = :active) THEN
     SIGNAL SQLSTATE '42S02'
       SET MYSQL_ERRNO = 1146, MESSAGE_TEXT = 'rowfeed: the feed is not ready: wait until feed add has ended';
@@ -116,10 +116,11 @@ IF v_time = 0 AND NOT EXISTS (SELECT 1 FROM :feeds WHERE name = {{feed}} AND sta
     WHERE feed = {{feed}} AND shard = v_shard;
 
 -- name: lock_procedure
--- takes ULIDs of a shard, and the shard for the rest of the transaction
+-- allocates ULIDs of a shard, and locks the shard until the transaction ends
 --
--- A stored function runs within a statement and can neither make a savepoint nor lock for later statements. So taking
--- is a procedure. Readers rely on the binary log: a commit that is not in it is shown before it is flushed.
+-- It is a procedure, because a stored function can neither set a savepoint nor lock a row for later statements. It
+-- fails if sql_log_bin is off. Without the binary log, the server shows a commit to readers before the commit is on the
+-- disk. A crash could then remove an entry that readers have seen.
 CREATE PROCEDURE {{table (print "lock_" .Name)}}(IN p_shard bigint, IN p_time_hint datetime(6), OUT p_ulid binary(16),
   OUT p_ulid_high bigint, OUT p_ulid_low bigint)
 MODIFIES SQL DATA SQL SECURITY DEFINER
@@ -137,9 +138,11 @@ BEGIN
 END
 
 -- name: take_procedure
--- the same for rowfeed's library: the hint in milliseconds of Unix time, a word by which it knows its own again, and an
--- answer in one row; how many seconds to wait at most, 0 as the session does, or less where that is tighter and may
--- hold
+-- allocates ULIDs for rowfeed's library, and returns them as a row
+--
+-- p_hint is in milliseconds of Unix time. p_word is the library's nonce, by which it recognizes its own ULIDs. p_wait
+-- is the maximum time to wait for a lock, in seconds; 0 leaves the session's setting. With p_tighter, the session's
+-- setting applies if it is shorter.
 CREATE PROCEDURE {{table (print "take_" .Name)}}(IN p_shard bigint, IN p_hint bigint,
   IN p_word varchar(40) CHARACTER SET ascii, IN p_wait int, IN p_tighter bool)
 MODIFIES SQL DATA SQL SECURITY DEFINER
@@ -157,7 +160,7 @@ BEGIN
 END
 
 -- name: nonce_procedure
--- the words that the library has left with a shard
+-- returns the nonces that rowfeed's library has stored in a shard's row
 CREATE PROCEDURE {{table (print "witness_" .Name)}}(IN p_shard bigint)
 READS SQL DATA SQL SECURITY DEFINER
 BEGIN
@@ -166,10 +169,10 @@ BEGIN
 END
 
 -- name: ulid_function
--- the i-th ULID from two halves
+-- returns the i-th ULID after the one with these two halves
 --
--- Neither server has a cheap variable that is local to a transaction. So the caller gives the halves of the first ULID,
--- and the function cannot know whether they are the caller's.
+-- Neither MariaDB nor MySQL has a cheap variable that is local to a transaction. So the caller passes the halves of the
+-- first ULID. The function cannot check that the caller's transaction has allocated that ULID.
 CREATE FUNCTION {{table (print "ulid_" .Name)}}(p_ulid_high bigint, p_ulid_low bigint, i bigint) RETURNS binary(16)
 DETERMINISTIC NO SQL SQL SECURITY INVOKER
 BEGIN

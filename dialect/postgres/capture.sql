@@ -286,7 +286,7 @@ ALTER TABLE :table ALTER COLUMN :column TYPE :type
 DELETE FROM {{source}} WHERE :key
 
 -- name: delete_row_and_record
--- One statement. The changes are not recorded by a trigger.
+-- It is for feeds without a trigger that records the delete.
 WITH gone AS (DELETE FROM {{source}} WHERE :key RETURNING {{row}})
 INSERT INTO {{changes}} ({{key}}) SELECT {{row}} FROM gone
 

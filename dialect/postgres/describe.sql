@@ -84,10 +84,10 @@ WHERE i.indrelid = :oid::bigint::oid AND i.indisvalid = :valid ORDER BY 1
 (SELECT :oid::bigint::oid UNION SELECT relid::oid FROM pg_partition_tree(:oid::bigint::oid::regclass))
 
 -- name: position_column
--- Why a column cannot hold positions: its type, its default, a unique index. Foreign keys can refer to columns of a
--- unique index, unless the index is partial or has expressions. An UPDATE of such a column waits for all transactions that
--- refer to the row, or fails in a deadlock with them. So the publisher's UPDATE would. The index of a partition that
--- belongs to one of its table is left out: it changes with that one.
+-- It returns what makes a column unfit for positions: its type, its default, a unique index. A foreign key can refer to
+-- the columns of a unique index, unless the index is partial or has expressions. The publisher's UPDATE of such a
+-- column would wait for all transactions that insert references to the row, or fail in a deadlock with them. The query
+-- leaves out an index of a partition that is part of an index of the whole table.
 SELECT COALESCE(min(CASE WHEN a.atttypid <> 'int8'::regtype THEN format_type(a.atttypid, a.atttypmod) END), ''),
   COALESCE(min(CASE WHEN a.atthasdef OR a.attidentity <> ''
     THEN COALESCE(pg_get_expr(e.adbin, e.adrelid), 'identity') END), ''),
@@ -99,8 +99,9 @@ FROM pg_attribute a LEFT JOIN pg_attrdef e ON e.adrelid = a.attrelid AND e.adnum
 WHERE a.attrelid IN {{template "tree" .}} AND a.attname = 'feed_sync_id' AND NOT a.attisdropped
 
 -- name: fit_unique_index
--- The statements that make an index partial. The index of a constraint goes with its constraint; a constraint cannot be
--- partial. The definition of the index of a partitioned table has ONLY, with which partitions would get no index.
+-- It returns the statements that replace a unique index by a partial one. The index of a constraint is dropped with its
+-- constraint, because a constraint cannot be partial. The definition of a partitioned table's index contains ONLY,
+-- which is removed: with ONLY, the partitions would get no index.
 SELECT COALESCE(min('ALTER TABLE ' || k.conrelid::regclass || ' DROP CONSTRAINT ' || quote_ident(k.conname)),
     'DROP INDEX ' || min(i.indexrelid::regclass::text))
   || '; ' || min(replace(pg_get_indexdef(i.indexrelid), quote_ident(c.relname) || ' ON ONLY ',

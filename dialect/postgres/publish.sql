@@ -9,9 +9,10 @@
 -- waits and compares each with every assignment: ten million comparisons for a batch of 100 out of 100,000.
 
 -- name: writing
--- It undoes default_transaction_read_only. PostgreSQL accepts it only before the first query of a transaction, so every
--- publisher sends it. A standby answers it with SQLSTATE 0A000. The server also uses that code for a cached plan that
--- is out of date, so a caller that retries asks for the identity.
+-- It overrides default_transaction_read_only. PostgreSQL accepts it only before the first query of a transaction, so
+-- every publisher sends it. A standby refuses it with SQLSTATE 0A000. PostgreSQL has the same code for a cached plan
+-- that is out of date. So before it retries, the caller reads the identity, which tells whether the server is a
+-- standby.
 SET TRANSACTION READ WRITE
 
 -- name: durable

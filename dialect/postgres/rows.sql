@@ -1,17 +1,17 @@
 -- Positions in the rows of the user's table, for feeds with capture "column".
 --
--- Rows are locked FOR NO KEY UPDATE SKIP LOCKED: a publisher does not wait for a writer. A writer waits for a publisher
--- that has locked its row, until the COMMIT of the pass. Rows are locked in one statement and
--- updated in the next. If a row changes while the first statement waits for it, only the second statement has a
--- snapshot that shows the change. In between, the lock keeps the row's ctid as it is, so no key is sent.
+-- Rows are locked FOR NO KEY UPDATE SKIP LOCKED, so a publisher does not wait for a writer. A writer waits for a
+-- publisher that has locked its row, until the COMMIT of the pass. One statement locks the rows, and the next one
+-- updates them. If a row changes after the first statement's snapshot, that statement locks the new version, which only
+-- the next statement's snapshot shows. The lock keeps the row's ctid unchanged, so the UPDATE finds the rows by ctid.
 
 -- name: lock_waiting
--- With NO KEY UPDATE it also gets rows to which another transaction only adds references by foreign keys.
+-- NO KEY UPDATE, unlike UPDATE, does not skip a row while another transaction inserts a foreign key that refers to it.
 SELECT count(*), array_agg(x.ctid)::text, array_agg(x.tableoid)::text FROM (SELECT t.ctid, t.tableoid FROM {{source}} t
   :waiting LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED) x
 
 -- name: lock_waiting_keys
--- The same with the keys, of which the client computes the data shards.
+-- It also returns the keys, from which the client computes the data shards.
 SELECT x.place::text, x.rel::text, {{read_numbered "x"}} FROM (SELECT t.ctid AS place, t.tableoid AS rel, {{numbered_row "t"}}
   FROM {{source}} t :waiting LIMIT :limit FOR NO KEY UPDATE SKIP LOCKED) x
 

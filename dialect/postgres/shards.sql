@@ -1,4 +1,4 @@
--- Shards with ULIDs (mode "blocking"): what locks a shard, and how its next ULIDs are taken.
+-- Shards with ULIDs (mode "blocking"): how a transaction locks a shard, and how it allocates the shard's next ULIDs.
 --
 -- A shard's row in the table of shards is locked FOR UPDATE until the transaction ends. Writers of one shard take
 -- turns; those of other shards do not wait. The first writer of a new shard also locks the feed's row, FOR SHARE.
@@ -21,9 +21,9 @@ SELECT CAST(:feed AS text), CAST(:shard AS bigint), 0, 0, 0, '' FROM (SELECT {{t
 ON CONFLICT (feed, shard) DO NOTHING
 
 -- name: first_use
--- The first transaction of a shard, and those that wait for it, have an advisory lock, or wait for one, until the row is
--- committed. No other session sees the row before, so that its holder would be unknown. The keys of the lock are the
--- feed and the shard. A shard beyond 32 bits has no such lock.
+-- The first transaction of a shard also takes an advisory lock, until the shard's row is committed. Other sessions do
+-- not see the uncommitted row, so only this lock shows them which session they wait for. The keys of the lock are the
+-- feed and the shard. A shard number beyond 32 bits has no such lock.
 CASE WHEN CAST(:shard AS bigint) BETWEEN -2147483648 AND 2147483647
   THEN pg_advisory_xact_lock({{template "feed_hash" .}}, CAST(CAST(:shard AS bigint) AS int)) END
 
@@ -34,12 +34,12 @@ hashtext({{literal (print (table "shards") " " .Name)}})
 SELECT set_config('lock_timeout', :wait::text, true)
 
 -- name: advance_shard
--- In another transaction than lock_shard's it changes nothing.
+-- It changes nothing if lock_shard ran in another transaction.
 UPDATE {{table "shards"}} SET time_ms = :time, ulid_high = :high, ulid_low = :low, witness = :nonces
 WHERE feed = :feed AND shard = :shard AND pg_current_xact_id()::text = CAST(:transaction AS text)
 
 -- name: bounds
--- It sets the bounds of a transaction that is about to take ULIDs, and returns what they were.
+-- It sets the timeouts of a transaction before it allocates ULIDs, and returns the former values.
 SELECT pg_current_xact_id()::text, current_setting('lock_timeout'), :bounds
 
 -- name: bound
@@ -51,8 +51,8 @@ set_config(:setting, CASE WHEN current_setting(:setting) <> '0'
   THEN current_setting(:setting) ELSE CAST(:to AS text) END, true)
 
 -- name: take_shard
--- It calls the feed's function with the id of the transaction. The function fails in another one. lock_timeout is set
--- back when the function has returned; if there is an error, the rollback sets it back.
+-- It calls the feed's function with the transaction's id. The function fails in any other transaction. After the call,
+-- lock_timeout is reset; after an error, the rollback resets it.
 SELECT ulid_high, ulid_low, set_config('lock_timeout', CAST(:wait AS text), true), current_setting('fsync'),
   current_setting('full_page_writes')
 FROM {{table (print "lock_" .Name)}}(CAST(:shard AS bigint),
@@ -79,22 +79,22 @@ int8send(:high) || int8send(:low){{end}}
   decode('000000000000', 'hex'), 1, 6), 'hex'))::bit(48)::bigint
 
 -- name: lock_function
--- takes ULIDs of a shard, and the shard for the rest of the transaction; ulid_function returns the ULIDs
+-- allocates ULIDs of a shard, and locks the shard until the transaction ends; ulid_function returns the ULIDs
 --
--- The lock of a statement that is its own transaction ends with the statement. Nothing tells that for certain: with
--- Parse and Bind, statement_timestamp() is later than the transaction's time also there. So the columns are NULL for
--- those who do not name the transaction, and ulid_function works in the transaction of the lock only. A SELECT that is
--- its own transaction fails at once where both times are equal. They are equal, too, in a function, a DO block or one
--- message of several statements, which may write after the lock: so the text of the statement is tested.
+-- If the statement is its own transaction (autocommit), the lock ends with the statement. The function cannot detect
+-- that for certain: with the messages Parse and Bind, statement_timestamp() is later than transaction_timestamp() even
+-- then. So the function returns NULL unless the caller passes the transaction's id, and ulid_function works only in the
+-- transaction that has the lock. If both times are equal, the function fails for a single SELECT. They are also equal
+-- in a function, in a DO block and in one message with several statements. These may write after the lock, so the
+-- function also tests the text of the statement.
 --
--- It stores what it has taken in a setting that is local to the transaction. The setting ends with the transaction, and
--- a rollback to a savepoint restores it. So ulid_function cannot return a ULID that does not belong to its caller any
--- more.
+-- The allocated ULIDs are stored in a setting that is local to the transaction. The setting ends with the transaction,
+-- and a rollback to a savepoint restores it. So ulid_function cannot return a ULID that was rolled back.
 --
--- The row of the feed is read FOR SHARE: what drops the feed writes this row first, waits, and then sees the row that
--- is made here. The greatest ULID is read by a statement of its own, which sees what the transaction that had the shard
--- before has committed. SERIALIZABLE would take the writers of all shards that share a page of the index for writers of
--- one.
+-- The feed's row is read FOR SHARE. The transaction that drops the feed writes this row first, so it waits, and then
+-- sees the shard's row that is inserted here. The greatest ULID is read by a separate statement, which sees the commit
+-- of the shard's previous writer. SERIALIZABLE has no such read: it would report a conflict between writers of
+-- different shards whose ULIDs are in the same page of the index.
 CREATE OR REPLACE FUNCTION {{table (print "lock_" .Name)}}(shard bigint DEFAULT 0, time_hint timestamptz DEFAULT NULL,
   word text DEFAULT NULL, transaction_id text DEFAULT NULL,
   OUT ulid {{.ULIDs.Position.Type}}, OUT ulid_high bigint, OUT ulid_low bigint)
@@ -189,7 +189,8 @@ BEGIN
 END $rowfeed$
 
 -- name: ulid_function
--- the i-th of the ULIDs that this transaction took last of a shard, which need not be named where it is the only one
+-- returns the i-th of the ULIDs that this transaction has allocated last in a shard; the shard may be omitted if the
+-- transaction has locked only one
 CREATE OR REPLACE FUNCTION {{table (print "ulid_" .Name)}}(i bigint, shard bigint DEFAULT NULL)
 RETURNS {{.ULIDs.Position.Type}}
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $rowfeed$
@@ -217,7 +218,7 @@ BEGIN
 END $rowfeed$
 
 -- name: revoke_shard_functions
--- a role takes ULIDs only with a right that it was granted
+-- only roles with a granted right can allocate ULIDs
 REVOKE ALL ON FUNCTION {{table (print "lock_" .Name)}}(bigint, timestamptz, text, text),
   {{table (print "ulid_" .Name)}}(bigint, bigint) FROM PUBLIC
 

@@ -128,14 +128,14 @@ func noULID(d *dialect.Dialect, feed *dialect.Feed, alias string) string {
 	return d.NoULID(u, dialect.Ref(d.Syntax, alias, u.Position.Name), dialect.Ref(d.Syntax, alias, u.Shard.Name))
 }
 
-// FindWithoutULID is the next step of an error about such rows.
+// FindWithoutULID returns the next step for an error about rows without a ULID or a shard.
 func FindWithoutULID(d *dialect.Dialect, feed *dialect.Feed) string {
 	return "find such rows with SELECT * FROM " + dialect.Qualified(d.Syntax, feed.Source) + " WHERE " +
 		noULID(d, feed, "") +
 		", give them what they lack or delete them, and keep others out with a CHECK: docs/ULIDS.md has it"
 }
 
-// HoldsNoULID is the error of a page, or a lock, that has found such a row.
+// HoldsNoULID is the error if a page, or the lock of a shard, finds a row without a ULID.
 func (f *Feed) HoldsNoULID(shard int, err error) error {
 	feed := f.DialectFeed()
 	return &feedtype.Error{Code: feedtype.Failed, Object: fmt.Sprintf("feed %q, shard %d", f.Name, shard), Err: err,

@@ -31,9 +31,9 @@ func reads(p *pages) *pageReader {
 		limit: feedtype.DefaultLimit}
 }
 
-// TestReadAheadGrowsStale: a page that lay ready for long is read again, and so is one that
+// TestOldPageReadAheadIsReadAgain: a page that lay ready for long is read again, and so is one that
 // could not be read.
-func TestReadAheadGrowsStale(t *testing.T) {
+func TestOldPageReadAheadIsReadAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		lies    time.Duration
 		failing int
@@ -62,9 +62,9 @@ func TestReadAheadGrowsStale(t *testing.T) {
 	}
 }
 
-// TestReadAheadNotInVain (M47): where a batch takes longer than a page may lie ready none is read ahead, which
+// TestSlowBatchReadsNothingAhead (M47): where a batch takes longer than a page may lie ready none is read ahead, which
 // would be read again.
-func TestReadAheadNotInVain(t *testing.T) {
+func TestSlowBatchReadsNothingAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &pages{}
 		r := reads(p)
@@ -92,9 +92,9 @@ func TestReadAheadNotInVain(t *testing.T) {
 	})
 }
 
-// TestBatchesAdapt: without a Limit batches grow while they are quick and more waits, shrink
+// TestBatchSizeFollowsDuration: without a Limit batches grow while they are quick and more waits, shrink
 // when one was slow, and begin anew after a failure.
-func TestBatchesAdapt(t *testing.T) {
+func TestBatchSizeFollowsDuration(t *testing.T) {
 	r := reads(&pages{})
 	full, last := feedtype.Page{More: true}, feedtype.Page{}
 	for i, step := range []struct {

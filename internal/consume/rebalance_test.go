@@ -8,10 +8,10 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestRecount (M22, H2, H24): for every data shard the new cursor is at or below
+// TestShardCountChangeSkipsNoEntry (M22, H2, H24): for every data shard the new cursor is at or below
 // the one that it had, and its mark at or below what that has seen; it is no lower than
 // the lowest of those that its shard overlaps; whoever had none is at the start.
-func TestRecount(t *testing.T) {
+func TestShardCountChangeSkipsNoEntry(t *testing.T) {
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		dataShards := 1 + r.IntN(64)

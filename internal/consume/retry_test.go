@@ -7,8 +7,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestBackoff: pauses double and come to their maximum; long ones do not overflow.
-func TestBackoff(t *testing.T) {
+// TestBackoffDoublesUpToMaximum: pauses double and come to their maximum; long ones do not overflow.
+func TestBackoffDoublesUpToMaximum(t *testing.T) {
 	for _, c := range []struct {
 		first, most, want time.Duration
 		n                 int

@@ -24,10 +24,10 @@ func (s *told) Standings(_ context.Context, since string, _ time.Duration) (*fee
 	return s.now, nil
 }
 
-// TestWorkerAtWork: a worker that is at a shard that moves all the time, be it that it moves it itself, does not take
-// that for the moves of others' shards, behind which it pauses ever longer; and a page that brought something is newer
-// than the look before it.
-func TestWorkerAtWork(t *testing.T) {
+// TestOwnMovesOfCursorsDoNotSlowWorker: a worker that is at a shard that moves all the time, be it that it moves it
+// itself, does not take that for the moves of others' shards, behind which it pauses ever longer; and a page that
+// brought something is newer than the look before it.
+func TestOwnMovesOfCursorsDoNotSlowWorker(t *testing.T) {
 	source := &told{}
 	in := &instance{assignment: &assignment{c: &Consumer{Source: source}, count: 1}}
 	own := &workerShard{run: &shardRun{assignment: &assignment{shard: 1}, watermark: "a"}}

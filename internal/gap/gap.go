@@ -168,8 +168,8 @@ func (t *Tracker) Expect(seq int64) {
 	}
 }
 
-// Scanned ends a scan. Either its transaction failed with err, or it committed and deleted seqs, in the feed of a
-// generation; all says that the scan found no more than these.
+// Scanned ends a scan. If its transaction failed, err is its error. If it committed, seqs are the changes that it
+// deleted, all tells that the scan found no others, and generation is the feed's generation that it read.
 func (t *Tracker) Scanned(s Scan, generation int64, seqs []int64, all bool, err error) {
 	if s.generation == 0 {
 		return

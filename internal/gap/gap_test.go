@@ -97,9 +97,9 @@ func TestCoarsenKeepsLongRunsApart(t *testing.T) {
 	}
 }
 
-// TestStillOpen: a writer is waited for until its transaction has ended. A transaction that had no name when it
-// was listed may be the one that its session has now. An orphan may be any listed transaction.
-func TestStillOpen(t *testing.T) {
+// TestWriterStaysOpenUntilItsTransactionEnds: a writer is waited for until its transaction has ended. A transaction
+// that had no name when it was listed may be the one that its session has now. An orphan may be any listed transaction.
+func TestWriterStaysOpenUntilItsTransactionEnds(t *testing.T) {
 	w := func(session, transaction string) dialect.Writer {
 		return dialect.Writer{Session: session, Transaction: transaction}
 	}
@@ -215,9 +215,9 @@ func TestOvertakenWriterListIsIgnored(t *testing.T) {
 	}
 }
 
-// TestGapWithFewChangesAtATime: numbers above a gap that were published in small batches are not
+// TestNumbersPublishedInSmallBatchesAreReadOnce: numbers above a gap that were published in small batches are not
 // read again.
-func TestGapWithFewChangesAtATime(t *testing.T) {
+func TestNumbersPublishedInSmallBatchesAreReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tr Tracker
 		for seq := int64(1); seq < 2000; seq++ {

@@ -6,8 +6,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedtype"
 )
 
-// TestNothingSeen: requests for shards without positions leave nothing in memory.
-func TestNothingSeen(t *testing.T) {
+// TestShardsWithoutPositionsUseNoMemory: requests for shards without positions leave nothing in memory.
+func TestShardsWithoutPositionsUseNoMemory(t *testing.T) {
 	h := New(nil, nil, false, false)
 	for shard := 1; shard < 10; shard++ {
 		h.Saw(shard, feedtype.CursorState{Generation: 1})

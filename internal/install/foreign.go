@@ -12,12 +12,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// recentPositions is how many of the highest positions Foreign compares, because it runs every minute. `rowfeed check`
-// compares all.
+// recentPositions is how many of the highest positions Foreign searches for duplicates. Foreign runs every minute, so
+// it does not read all of them; `rowfeed check` does.
 const recentPositions = 10_000
 
-// Foreign says which positions another program has given to rows of a feed with capture "column", as far as that can be
-// told from a few reads of an index.
+// Foreign searches a feed with capture "column" for positions that another program has written into the rows. It
+// returns a message for each problem that it finds with a few reads of an index.
 func (f *Verifier) Foreign(ctx context.Context) (problems []string, err error) {
 	r := f.Record.Load()
 	feed := r.Feed(f.Store.Names)
@@ -64,8 +64,9 @@ func (f *Verifier) foreign(found string) string {
 		"`rowfeed repair %s`", f.Record.Load().Source, found, f.Name)
 }
 
-// FormerStillRuns says that the former sequence of an adopted feed rises. Its positions can be as low as those of
-// entries that readers have passed, and no row shows that. Of a takeover that was interrupted it says so.
+// FormerStillRuns returns a message if the former sequence of an adopted feed has risen, or if the takeover of the feed
+// was interrupted. The former publisher's new positions may be below the cursors of readers, which then miss the
+// entries. The rows do not show that, so only the sequence tells.
 func (f *Verifier) FormerStillRuns(ctx context.Context) ([]string, error) {
 	if r := f.Record.Load(); r.PublishedElsewhere && r.Fence {
 		return []string{f.interrupted()}, nil

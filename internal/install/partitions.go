@@ -26,8 +26,8 @@ import (
 // followBatch is the number of keys or positions that one step of following partitions reads.
 const followBatch = 2000
 
-// attached is the result of the last comparison that found no difference, and the sequence's value before it. It is at
-// least the record's own [catalog.Partitions.Head], which is saved more rarely.
+// attached has the partitions that the last comparison found unchanged, and the sequence's value before that
+// comparison. head is never below [catalog.Partitions.Head] in the feed's record, which is saved less often.
 type attached struct {
 	as   *catalog.Partitions
 	head int64

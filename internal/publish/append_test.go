@@ -54,8 +54,9 @@ func BenchmarkAppend(b *testing.B) {
 	})
 }
 
-// TestInsertSQLFollowsTheRecord: a feed that was dropped and added again can have another key or mode.
-func TestInsertSQLFollowsTheRecord(t *testing.T) {
+// TestInsertSQLFollowsKeyAndModeOfFeed: the SQL follows the feed's record, because a
+// feed that was dropped and added again can have another key or mode.
+func TestInsertSQLFollowsKeyAndModeOfFeed(t *testing.T) {
 	f := &Recorder{
 		Feed: &catalog.Feed{
 			Name:  "items",

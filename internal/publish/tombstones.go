@@ -64,11 +64,12 @@ func (f *Sequence) purgeBatch(ctx context.Context, tx dialect.Querier) (int, err
 	return len(expired), err
 }
 
-// oldestDue tells whether the oldest tombstone is due, and remembers from where the next call has to read: new
-// tombstones get positions above all that were published before. Without that a database that has no index of
-// tombstones by position would read the whole feed each time.
+// oldestDue tells whether the oldest tombstone is due. It also stores the position at which the next call begins to
+// read: the oldest tombstone's, or the head if there is none, since new tombstones get positions above the head.
+// Without it, a database that has no index of tombstones by position would read the whole feed in each call.
 func (f *Sequence) oldestDue(ctx context.Context) (bool, error) {
-	// Read before the tombstones: every lower position was committed before the query and is visible to it.
+	// The highest position is read before the tombstones. So every tombstone up to it was committed before the query
+	// of tombstones, which therefore finds it.
 	seen, generation := f.History.Highest(0), f.Generation()
 	oldest, err := f.tombstones(ctx, f.Store.On(), 1)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/catalog"
 )
 
-// TestTailPart (H26): a page of a shared reading equals the same page read by its own statement. A reading that does
-// not hold all of a page answers nothing.
-func TestTailPart(t *testing.T) {
+// TestPageOfSharedReadEqualsItsOwnQuery (H26): a page of a shared reading equals the same page read by its own
+// statement. A reading that does not hold all of a page answers nothing.
+func TestPageOfSharedReadEqualsItsOwnQuery(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
 	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
 	f.Record.Store(&catalog.FeedRecord{Mode: feedtype.ModeSequence})
@@ -119,8 +119,8 @@ func takeAgain(t *testing.T, f *Reader, r *tailReading, ask tailAsk, got *dialec
 	}
 }
 
-// TestTailOfNoParts: a reading without a check that parts are served answers no part.
-func TestTailOfNoParts(t *testing.T) {
+// TestTailWithoutPartsAnswersOnlyWholeFeed: a reading without a check that parts are served answers no part.
+func TestTailWithoutPartsAnswersOnlyWholeFeed(t *testing.T) {
 	f := &Reader{Feed: &catalog.Feed{}}
 	f.Pager = func() (Pager, error) { return SequencePager{Reader: f}, nil }
 	f.Record.Store(&catalog.FeedRecord{Mode: feedtype.ModeSequence})
@@ -135,8 +135,8 @@ func TestTailOfNoParts(t *testing.T) {
 	}
 }
 
-// TestTailKeepsOne: the tail keeps only the last reading.
-func TestTailKeepsOne(t *testing.T) {
+// TestTailKeepsOnlyLastReading: the tail keeps only the last reading.
+func TestTailKeepsOnlyLastReading(t *testing.T) {
 	var kept tail
 	replaced := func() weak.Pointer[tailReading] {
 		r := &tailReading{rows: &dialect.PageRows{}}
@@ -152,8 +152,9 @@ func TestTailKeepsOne(t *testing.T) {
 	}
 }
 
-// TestTailRowsApart: an application that keeps an entry keeps a few other rows in memory, and not the page.
-func TestTailRowsApart(t *testing.T) {
+// TestKeptEntryDoesNotKeepItsPageInMemory: an application that keeps an entry keeps a few other rows in memory, and not
+// the page.
+func TestKeptEntryDoesNotKeepItsPageInMemory(t *testing.T) {
 	const n = 2*rowsPerAllocation + 1
 	rows := make([]dialect.PageRow, n)
 	for i := range rows {

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 )
 
-// TestSharing: a call serves the callers that came before it began, and no later ones. It continues if its first caller
-// has left.
-func TestSharing(t *testing.T) {
+// TestCallServesOnlyEarlierCallers: a call serves the callers that came before it began, and no later ones. It
+// continues if its first caller has left.
+func TestCallServesOnlyEarlierCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s Sharing[string, int]
 		began, ended, end := 0, 0, make(chan error)
@@ -66,9 +66,9 @@ func TestSharing(t *testing.T) {
 	})
 }
 
-// TestSharingKept: with Keep one answer serves all callers, also those that come after it. A call that all its callers
-// have left is canceled and not kept.
-func TestSharingKept(t *testing.T) {
+// TestKeptAnswerServesLaterCallers: with Keep one answer serves all callers, also those that come after it. A call that
+// all its callers have left is canceled and not kept.
+func TestKeptAnswerServesLaterCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := Sharing[string, int]{Keep: true}
 		found := 0
@@ -100,9 +100,9 @@ func TestSharingKept(t *testing.T) {
 	})
 }
 
-// TestSharingPanics: a call that panics, or ends its goroutine, returns an error to all its callers. Later callers get
-// a new call.
-func TestSharingPanics(t *testing.T) {
+// TestPanicReachesAllCallersOfSharedCall: a call that panics, or ends its goroutine, returns an error to all its
+// callers. Later callers get a new call.
+func TestPanicReachesAllCallersOfSharedCall(t *testing.T) {
 	failures := map[string]func(){
 		"panic: broken\n":   func() { panic("broken") },
 		"without an answer": runtime.Goexit,

@@ -9,9 +9,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/publish"
 )
 
-// TestLine (M59): a pass tries the shards that were not held, then those whose pause is over, and last one of the
-// shards that wait for a key, in turns. Each attempt at such a shard costs seconds, for which the others would wait.
-func TestLine(t *testing.T) {
+// TestPassTriesFreeShardsFirst (M59): a pass tries the shards that were not held, then those whose pause is over, and
+// last one of the shards that wait for a key, in turns. Each attempt at such a shard costs seconds, for which the
+// others would wait.
+func TestPassTriesFreeShardsFirst(t *testing.T) {
 	var q retryQueue
 	keyHeld := fmt.Errorf("%w, %w", publish.ErrHeld, errKeyHeld)
 	shards := []int{1, 2, 3, 4, 5, 6}

@@ -32,8 +32,9 @@ func paced(perSecond float64, burst int) (polls int, mean, most time.Duration) {
 	return polls, waited / time.Duration(all), most
 }
 
-// TestPace: polls follow the rate of changes, so that changes do not wait long and a quiet database is rarely polled.
-func TestPace(t *testing.T) {
+// TestPollsFollowRateOfChanges: polls follow the rate of changes, so that changes do not wait long and a quiet database
+// is rarely polled.
+func TestPollsFollowRateOfChanges(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name          string
@@ -58,8 +59,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceEnds: after the last change pauses grow to Longest, and never beyond.
-func TestPaceEnds(t *testing.T) {
+// TestPausesGrowUpToLongest: after the last change pauses grow to Longest, and never beyond.
+func TestPausesGrowUpToLongest(t *testing.T) {
 	p := Pace{Longest: 50 * time.Millisecond}
 	now := time.Unix(0, 0)
 	if got := p.Pause(now); got != p.Longest {

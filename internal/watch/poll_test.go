@@ -10,8 +10,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/store"
 )
 
-// TestInShards: a poll names few shards, of all feeds in one statement, and reads all shards if they are many.
-func TestInShards(t *testing.T) {
+// TestPollNamesFewShards: a poll names few shards, of all feeds in one statement, and reads all shards if they are
+// many.
+func TestPollNamesFewShards(t *testing.T) {
 	l := &Poller{Store: &store.Store{Dialect: sqlite.New()}}
 	b := dialect.NewBuilder(marks)
 	_, got, _ := strings.Cut(l.ofShards([]Key{
@@ -29,8 +30,8 @@ func TestInShards(t *testing.T) {
 	}
 }
 
-// TestAddDigests: a feed gets a digest of its shards only if all of them were read.
-func TestAddDigests(t *testing.T) {
+// TestDigestNeedsAllShardsOfItsFeed: a feed gets a digest of its shards only if all of them were read.
+func TestDigestNeedsAllShardsOfItsFeed(t *testing.T) {
 	a, b := Key{Feed: "a", OfShard: true, Shard: 1}, Key{Feed: "b", OfShard: true, Shard: 1}
 	all := addDigests(map[Key]Watermark{a: {Generation: 1}, b: {Generation: 1}}, []Key{EveryShard("a"), b})
 	if _, ok := all[EveryShard("a")]; !ok {

@@ -21,9 +21,9 @@ type flavour struct {
 	// analyze updates a table's statistics after it was filled. It is empty if that would leave something in the
 	// database.
 	analyze string
-	// version returns the product and its version. Each of settings decides whether and how fast a commit is on the
-	// disk.
-	version  string
+	// version is the query for the product and its version.
+	version string
+	// settings are the server's settings that decide when a commit is written to the disk. The report lists them.
 	settings []setting
 }
 

@@ -45,7 +45,7 @@ type Arrival struct {
 	Fate     Fate
 }
 
-// Fate is what is known about a request that arrived after a later one of its claim: see await.
+// Fate tells what became of a request that arrived out of order: after a later request of the same claim. See await.
 type Fate int
 
 const (
@@ -53,12 +53,13 @@ const (
 	Awaited Fate = iota
 	// GivenUp: its connection ended, after its sender had sent a later request.
 	GivenUp
-	// Unknown: its connection ended. The sender may have given it up before, or not.
+	// Unknown: its connection ended, and the inbox cannot tell whether its sender had given it up before.
 	Unknown
 )
 
-// maxUnknown is how often an entry may arrive out of order in a claim with an unknown fate. Each time takes a request
-// that was cut and read after a later one was answered. A sender that gets no answer sends the request again and again.
+// maxUnknown is how often an entry of one claim may arrive out of order with an unknown fate. A proxy causes it if it
+// cuts a request, and the inbox reads the request after it has answered a later one. A sender that gets no answer
+// repeats the request, so this can happen more than once.
 const maxUnknown = 3
 
 // Write is a write that may have been committed. A key's versions grow with every write.
@@ -73,8 +74,7 @@ type History map[int64][]Write
 // Verdict is the result of Check.
 type Verdict struct {
 	Arrivals, Taken, Repeated, Superseded, Busy int
-	// GivenUp counts arrivals out of order that their sender had given up. Unknown counts those of which that is not
-	// known.
+	// GivenUp and Unknown count the arrivals out of order with that fate.
 	GivenUp, Unknown int
 	Epochs           int // claims of all shards in which something arrived
 	Faults           []string

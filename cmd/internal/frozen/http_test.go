@@ -58,9 +58,9 @@ var requests = map[string][][]string{
 	},
 }
 
-// TestFrozenHTTP: a server's answers over HTTP are in the files of testdata/http. Each has requests with the status,
-// headers and body of their answers.
-func TestFrozenHTTP(t *testing.T) {
+// TestHTTPAnswersEqualRecordedFiles: a server's answers over HTTP are in the files of testdata/http. Each has requests
+// with the status, headers and body of their answers.
+func TestHTTPAnswersEqualRecordedFiles(t *testing.T) {
 	db := small(t)
 	config := &feedhttp.Config{Heartbeat: time.Hour}
 	handler := feedhttp.NewHandler(feedhttp.Of(db), config)

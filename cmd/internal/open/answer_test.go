@@ -62,9 +62,9 @@ func TestSilentPortTimesOut(t *testing.T) {
 	}
 }
 
-// TestConnectTimeouts: the timeout is ten seconds by default, else that of the URL, or for PostgreSQL of the
-// environment.
-func TestConnectTimeouts(t *testing.T) {
+// TestConnectTimeoutIsTenSecondsByDefault: the timeout is ten seconds by default, else that of the URL, or for
+// PostgreSQL of the environment.
+func TestConnectTimeoutIsTenSecondsByDefault(t *testing.T) {
 	for rawURL, want := range map[string]time.Duration{
 		"mysql://u@h/d": connectTimeout, "mysql://u@h/d?timeout=3s": 3 * time.Second, "mysql://u@h/d?timeout=0s": 0,
 	} {

@@ -116,8 +116,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// TestSQLitePaths has file names with characters that have a meaning in URLs.
-func TestSQLitePaths(t *testing.T) {
+// TestSQLitePathsMayHaveURLCharacters has file names with characters that have a meaning in URLs.
+func TestSQLitePathsMayHaveURLCharacters(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
 	for rawURL, file := range map[string]string{
@@ -217,8 +217,8 @@ func TestMissingFileIsNotCreated(t *testing.T) {
 	}
 }
 
-// TestMySQLConfig checks the parameters of the driver.
-func TestMySQLConfig(t *testing.T) {
+// TestMySQLURLSetsDriverParameters checks the parameters of the driver.
+func TestMySQLURLSetsDriverParameters(t *testing.T) {
 	for _, rawURL := range []string{
 		"mysql://us%40er:p%2Fw@h:3307/shop?parseTime=true&wait_timeout=9", "mysql://root@/shop?socket=/run/x.sock",
 	} {

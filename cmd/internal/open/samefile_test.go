@@ -12,9 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed"
 )
 
-// TestSQLiteFileMoved (M74) moves the database's file away from a pool with idle connections. No connection is used
-// again, no file is created at the path, and the file is used again once it is back.
-func TestSQLiteFileMoved(t *testing.T) {
+// TestMovedSQLiteFileIsNotUsedUntilItReturns (M74) moves the database's file away from a pool with idle connections. No
+// connection is used again, no file is created at the path, and the file is used again once it is back.
+func TestMovedSQLiteFileIsNotUsedUntilItReturns(t *testing.T) {
 	folder := t.TempDir()
 	path, away := filepath.Join(folder, "x.db"), filepath.Join(folder, "away.db")
 	pool, _, err := Open(t.Context(), "sqlite:"+path, Options{})
@@ -49,9 +49,9 @@ func TestSQLiteFileMoved(t *testing.T) {
 	}
 }
 
-// TestSQLiteFileReplaced (M74) puts another file at the path. No connection of the pool uses either file, including new
-// connections.
-func TestSQLiteFileReplaced(t *testing.T) {
+// TestReplacedSQLiteFileIsNotUsed (M74) puts another file at the path. No connection of the pool uses either file,
+// including new connections.
+func TestReplacedSQLiteFileIsNotUsed(t *testing.T) {
 	folder := t.TempDir()
 	path, other := filepath.Join(folder, "x.db"), filepath.Join(folder, "other.db")
 	for _, file := range []string{path, other} {

@@ -123,8 +123,8 @@ func (c *cluster) received() (all []sinktest.Delivery) {
 	return all
 }
 
-// TestSink (S4) runs the suite of all sinks.
-func TestSink(t *testing.T) {
+// TestKafkaSinkPassesSinkSuite (S4) runs the suite of all sinks.
+func TestKafkaSinkPassesSinkSuite(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		c := newCluster(t)
 		s := c.sink(Config{Timeout: 5 * time.Minute, MaxRecordBytes: 4 << 20})

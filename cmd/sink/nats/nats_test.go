@@ -137,8 +137,8 @@ func (b *broker) sink(cfg Config) *Sink {
 	return s
 }
 
-// TestSink (S3) runs the suite of all sinks.
-func TestSink(t *testing.T) {
+// TestNATSSinkPassesSinkSuite (S3) runs the suite of all sinks.
+func TestNATSSinkPassesSinkSuite(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		b := newBroker(t)
 		b.stream(-1)
@@ -148,8 +148,8 @@ func TestSink(t *testing.T) {
 	})
 }
 
-// TestTrace: the receiver of a message can continue the trace of its delivery.
-func TestTrace(t *testing.T) {
+// TestReceiverCanContinueTrace: the receiver of a message can continue the trace of its delivery.
+func TestReceiverCanContinueTrace(t *testing.T) {
 	b := newBroker(t)
 	b.stream(-1)
 	if r := b.sink(Config{}).Deliver(sinktest.Traced(t.Context()),
@@ -166,9 +166,9 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestStreams (S3): without a stream, entries wait. An entry above the stream's own limit is refused. An entry for a
-// full stream waits.
-func TestStreams(t *testing.T) {
+// TestEntriesWaitForTheirStream (S3): without a stream, entries wait. An entry above the stream's own limit is refused.
+// An entry for a full stream waits.
+func TestEntriesWaitForTheirStream(t *testing.T) {
 	b := newBroker(t)
 	s := b.sink(Config{})
 	small, large := sinktest.Upsert(t, 1, 1, "a"), sinktest.Upsert(t, 2, 2, strings.Repeat("x", 2000))

@@ -18,9 +18,9 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestSink (S5) runs the suite on every database. The tests of the sink in a relay, in one transaction with its
-// cursor, are in cmd/internal/suite/relay (TestMirror…).
-func TestSink(t *testing.T) {
+// TestMirrorPassesSinkSuite (S5) runs the suite on every database. The tests of the sink in a relay, in one transaction
+// with its cursor, are in cmd/internal/suite/relay (TestMirror…).
+func TestMirrorPassesSinkSuite(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		large := map[string]string{"sqlite": "text", "postgres": "text", "mysql": "longtext"}[e.Family]

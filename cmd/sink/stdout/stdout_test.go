@@ -45,8 +45,8 @@ func (p *pipe) log(t *testing.T) (all []sinktest.Delivery) {
 	return all
 }
 
-// TestSink (S1) runs the suite of all sinks.
-func TestSink(t *testing.T) {
+// TestStdoutSinkPassesSinkSuite (S1) runs the suite of all sinks.
+func TestStdoutSinkPassesSinkSuite(t *testing.T) {
 	sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 		p := &pipe{}
 		return sinktest.Receiver{Sink: New(p), Received: func() []sinktest.Delivery { return p.log(t) },

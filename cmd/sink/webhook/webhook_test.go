@@ -119,8 +119,8 @@ func open(t *testing.T, cfg Config) *Sink {
 	return s
 }
 
-// TestSink (S2) runs the suite of all sinks.
-func TestSink(t *testing.T) {
+// TestWebhookSinkPassesSinkSuite (S2) runs the suite of all sinks.
+func TestWebhookSinkPassesSinkSuite(t *testing.T) {
 	for _, inFlight := range []int{1, 4} {
 		sinktest.Run(t, func(t *testing.T) sinktest.Receiver {
 			e, server := newEndpoint(t)
@@ -226,9 +226,9 @@ func TestRequestsAreLimitedAndSigned(t *testing.T) {
 	}
 }
 
-// TestPauseInTheMiddleOfABatch: if the endpoint asks for a pause in the middle of a batch, nothing more is sent, and
-// all remaining entries have that pause.
-func TestPauseInTheMiddleOfABatch(t *testing.T) {
+// TestRequestedPauseAppliesToRestOfBatch: if the endpoint asks for a pause in the middle of a batch, nothing more is
+// sent, and all remaining entries have that pause.
+func TestRequestedPauseAppliesToRestOfBatch(t *testing.T) {
 	e, server := newEndpoint(t)
 	s := open(t, Config{URL: server.URL, AllowPrivate: true, MaxEntries: 2})
 	requests := 0

@@ -37,8 +37,8 @@ func TestCapabilitiesAreUpToDate(t *testing.T) {
 	}
 }
 
-// TestListsOfTheSuite: a folder of the suite lists all its tests, in the order of its files.
-func TestListsOfTheSuite(t *testing.T) {
+// TestSuiteFoldersListAllTheirTests: a folder of the suite lists all its tests, in the order of its files.
+func TestSuiteFoldersListAllTheirTests(t *testing.T) {
 	r := opened(t)
 	run, err := os.ReadFile(filepath.Join(r.root, "cmd/internal/suite/suite_test.go"))
 	if err != nil {

@@ -39,9 +39,9 @@ func TestAbilitiesOfEachDatabase(t *testing.T) {
 	golden.Compare(t, "testdata", map[string]string{"abilities.txt": table.String()})
 }
 
-// TestDialectsAreWhole: each database has all functions of its syntax, except for those that a database with LIMIT,
-// with a count(*) that is large enough, or with columns of one type only, need not have.
-func TestDialectsAreWhole(t *testing.T) {
+// TestDialectsHaveAllRequiredFunctions: each database has all functions of its syntax, except for those that a database
+// with LIMIT, with a count(*) that is large enough, or with columns of one type only, need not have.
+func TestDialectsHaveAllRequiredFunctions(t *testing.T) {
 	for _, d := range []*dialect.Dialect{sqlite.New(), postgres.New(), mysql.New(), sqlserver.New()} {
 		for _, part := range []any{*d.Syntax, d.Codec} {
 			v := reflect.ValueOf(part)

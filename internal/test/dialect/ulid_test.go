@@ -40,8 +40,8 @@ func ulidVectors(t *testing.T) (all []struct {
 	return all
 }
 
-// TestULIDVectors (M37, M41, M42, H19): the rule of the state, step by step.
-func TestULIDVectors(t *testing.T) {
+// TestULIDStatesMatchVectors (M37, M41, M42, H19): the rule of the state, step by step.
+func TestULIDStatesMatchVectors(t *testing.T) {
 	for _, v := range ulidVectors(t) {
 		var state dialect.ULIDState
 		for i, step := range v.Steps {

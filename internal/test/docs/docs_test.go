@@ -10,8 +10,8 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/docs"
 )
 
-// TestContains: the lines are in a text in their order, with anything between them.
-func TestContains(t *testing.T) {
+// TestLinesAreFoundInTheirOrder: the lines are in a text in their order, with anything between them.
+func TestLinesAreFoundInTheirOrder(t *testing.T) {
 	const text = "one\n  two 2 two\nthree\n"
 	for _, want := range []string{"one\nthree", "two … two", "…\none\n…\nthree\n", ""} {
 		if missing, all := docs.Contains(text, want); !all {
@@ -25,8 +25,8 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// TestCommands: the command lines of a program, anywhere in a script.
-func TestCommands(t *testing.T) {
+// TestCommandLinesOfProgramAreFound: the command lines of a program, anywhere in a script.
+func TestCommandLinesOfProgramAreFound(t *testing.T) {
 	script := "rowfeed init # rowfeed comment\nA=1 B=\"2 3\" rowfeed feed add kv --table 'a b' && rowfeed x | " +
 		"sort\necho rowfeed no\n" +
 		"x=$(rowfeed fetch kv --after \"$c\")\nrowfeed serve & sleep 1\nrowfeed tail kv \\\n  --after now > " +
@@ -42,8 +42,8 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// TestRead: a document's blocks with their comments, and the prose without them.
-func TestRead(t *testing.T) {
+// TestDocumentIsSplitIntoBlocksAndProse: a document's blocks with their comments, and the prose without them.
+func TestDocumentIsSplitIntoBlocksAndProse(t *testing.T) {
 	folder := t.TempDir()
 	text := "# A\n<!-- run: sqlite -->\n```sh\nrowfeed init\n```\nProse.\n<!-- fails: " +
 		"no such feed -->\n\n```sh\nrowfeed fetch x\n```\n````\n```\n````\n<!-- a remark -->\n"

@@ -90,8 +90,9 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestSnippets: what documents show of files is in these files, which are compiled and run by their own tests.
-func TestSnippets(t *testing.T) {
+// TestSnippetsEqualTheirFiles: what documents show of files is in these files, which are compiled and run by their own
+// tests.
+func TestSnippetsEqualTheirFiles(t *testing.T) {
 	root := root(t)
 	documents, err := docs.Documents(root)
 	if err != nil {

@@ -58,8 +58,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestRunBooks: every alert has its run-book in docs/OPERATIONS.md.
-func TestRunBooks(t *testing.T) {
+// TestEachAlertHasRunBook: every alert has its run-book in docs/OPERATIONS.md.
+func TestEachAlertHasRunBook(t *testing.T) {
 	root := root(t)
 	rules, err := os.ReadFile(filepath.Join(root, "deploy/prometheus/rowfeed.rules.yaml"))
 	if err != nil {

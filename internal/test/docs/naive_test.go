@@ -47,8 +47,8 @@ func schedules(t *testing.T) (all []schedule) {
 	return all
 }
 
-// TestNaiveSchedules: the usual designs lose rows just as NAIVE.md says.
-func TestNaiveSchedules(t *testing.T) {
+// TestUsualDesignsLoseRows: the usual designs lose rows just as NAIVE.md says.
+func TestUsualDesignsLoseRows(t *testing.T) {
 	all := schedules(t)
 	if len(all) < 8 {
 		t.Fatalf("%d schedules", len(all))

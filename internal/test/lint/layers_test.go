@@ -192,8 +192,8 @@ left -> right: left still uses what will be in low
 low: example.com/a
 `
 
-// TestLayersComplain breaks each rule of the layers in a small tree.
-func TestLayersComplain(t *testing.T) {
+// TestEachRuleOfLayersIsEnforced breaks each rule of the layers in a small tree.
+func TestEachRuleOfLayersIsEnforced(t *testing.T) {
 	l, err := parseLayers(exampleLayers)
 	if err != nil {
 		t.Fatal(err)

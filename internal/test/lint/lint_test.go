@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestDatabaseNames: a database's name is only in its dialect, in packages that open databases, and in tests. No other
-// behaviour depends on it.
-func TestDatabaseNames(t *testing.T) {
+// TestDatabaseNamesStayInDialects: a database's name is only in its dialect, in packages that open databases, and in
+// tests. No other behaviour depends on it.
+func TestDatabaseNamesStayInDialects(t *testing.T) {
 	branch := regexp.MustCompile(`(==|!=|case)\s*"(sqlite|postgres|postgresql|mysql|mariadb|sqlserver)"`)
 	for _, p := range packages(t) {
 		below := p.Path
@@ -81,8 +81,8 @@ func TestNoSleepsInTests(t *testing.T) {
 	}
 }
 
-// TestNamedTests: tests that pages name exist.
-func TestNamedTests(t *testing.T) {
+// TestTestsNamedInPagesExist: tests that pages name exist.
+func TestTestsNamedInPagesExist(t *testing.T) {
 	tests, named := map[string]bool{}, map[string]string{}
 	declaration := regexp.MustCompile(`(?m)^func (Test\w+)\(\w+ \*testing\.T\)`)
 	name := regexp.MustCompile(`\bTest[A-Z]\w*`)
@@ -117,8 +117,8 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
-// TestErrorsByCode: the code checks an error's code, never its text.
-func TestErrorsByCode(t *testing.T) {
+// TestErrorsAreClassifiedByCode: the code checks an error's code, never its text.
+func TestErrorsAreClassifiedByCode(t *testing.T) {
 	byText := regexp.MustCompile(`(strings\.(Contains|HasPrefix|HasSuffix)|MatchString)\([^)]*\.Error\(\)`)
 	for _, p := range packages(t) {
 		if inSuite(p) { // tests check messages, too

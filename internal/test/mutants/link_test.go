@@ -2,8 +2,8 @@ package main
 
 import "testing"
 
-// TestSameLines checks that an edit moves no later line, and leaves the text of statements unchanged.
-func TestSameLines(t *testing.T) {
+// TestEditMovesNoLaterLine checks that an edit moves no later line, and leaves the text of statements unchanged.
+func TestEditMovesNoLaterLine(t *testing.T) {
 	for _, c := range []struct{ before, old, replacement, want string }{
 		{"", "a\nb\nc\n", "a\n", "a\n\n\n"},
 		{"", "a\nb\nc\n", "x\nc\n", "x\nc\n\n"},

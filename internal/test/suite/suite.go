@@ -7,7 +7,7 @@
 // beside itself, whose tests need packages of the commands:
 //
 //	go test ./cmd/internal/suite
-//	go test ./cmd/internal/suite -run 'TestSuite/publish/TestCollapse'
+//	go test ./cmd/internal/suite -run 'TestSuite/publish/TestChangesOfOneKeyBecomeOneEntry'
 //	ROWFEED_TEST_PART=1/2 go test ./cmd/internal/suite    every other test
 //
 // Each test runs on every engine of internal/test/testdb with a database of its own, unless the test calls testdb.Only.
@@ -82,7 +82,7 @@ func Run(t *testing.T, folders ...[]func(*testing.T)) {
 	}
 }
 
-// nameOf returns publish/TestCollapse for publish.TestCollapse.
+// nameOf returns publish/TestChangesOfOneKeyBecomeOneEntry for publish.TestChangesOfOneKeyBecomeOneEntry.
 func nameOf(test func(*testing.T)) string {
 	name := path.Base(runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name())
 	return strings.Replace(name, ".", "/", 1)

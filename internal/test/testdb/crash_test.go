@@ -14,7 +14,7 @@ import (
 )
 
 // A child is killed before every statement in turn: 3 transactions of Begin, Exec, Commit.
-func TestCrashChild(t *testing.T) {
+func TestChildIsKilledBeforeEachStatement(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		n := 1
 		for ; ; n++ {

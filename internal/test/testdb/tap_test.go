@@ -251,8 +251,9 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestBusyTimeout: a timeout in the URL bounds the wait for SQLite's write lock. A test's own SQL waits long.
-func TestBusyTimeout(t *testing.T) {
+// TestURLTimeoutBoundsWaitForWriteLock: a timeout in the URL bounds the wait for SQLite's write lock. A test's own SQL
+// waits long.
+func TestURLTimeoutBoundsWaitForWriteLock(t *testing.T) {
 	testdb.SQLite.Require(t)
 	d := testdb.SQLite.New(t)
 	var usual, none, own int

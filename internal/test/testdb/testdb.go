@@ -137,7 +137,7 @@ func Only(t *testing.T, engines ...Engine) {
 }
 
 // Suite is the name of the test whose subtests are the test functions of folders:
-// TestSuite/publish/TestCollapse.
+// TestSuite/publish/TestChangesOfOneKeyBecomeOneEntry.
 const Suite = "TestSuite"
 
 // caseOf returns the name of the test function that t belongs to.

@@ -56,8 +56,8 @@ func TestDropWithOpenTransaction(t *testing.T) {
 	})
 }
 
-// TestAddress: no other process uses an address until its test has ended.
-func TestAddress(t *testing.T) {
+// TestAddressBelongsToOneProcess: no other process uses an address until its test has ended.
+func TestAddressBelongsToOneProcess(t *testing.T) {
 	taken := func(address string) bool {
 		_, text, _ := strings.Cut(address, ":")
 		port, err := strconv.Atoi(text)

@@ -156,8 +156,8 @@ func certificates(t *testing.T) (folder string) {
 	return folder
 }
 
-// TestPython (O8) runs the Python client's own tests.
-func TestPython(t *testing.T) {
+// TestPythonClientPassesItsTests (O8) runs the Python client's own tests.
+func TestPythonClientPassesItsTests(t *testing.T) {
 	testdb.SQLite.Require(t)
 	modules, err := filepath.Glob(clients + "/python/tests/test_*.py")
 	if err != nil || len(modules) == 0 {
@@ -216,8 +216,8 @@ func typescript(t *testing.T) (folder string) {
 	return folder
 }
 
-// TestTypeScript (O9) compiles the TypeScript client and runs its own tests.
-func TestTypeScript(t *testing.T) {
+// TestTypeScriptClientPassesItsTests (O9) compiles the TypeScript client and runs its own tests.
+func TestTypeScriptClientPassesItsTests(t *testing.T) {
 	testdb.SQLite.Require(t)
 	folder := typescript(t)
 	for _, name := range []string{"json", "client", "access"} {
@@ -228,16 +228,17 @@ func TestTypeScript(t *testing.T) {
 	}
 }
 
-// TestTypeScriptStores (O9) runs the consumers of the TypeScript client on other databases, with two more drivers.
-func TestTypeScriptStores(t *testing.T) {
+// TestTypeScriptConsumersRunOnOtherDatabases (O9) runs the consumers of the TypeScript client on other databases, with
+// two more drivers.
+func TestTypeScriptConsumersRunOnOtherDatabases(t *testing.T) {
 	testdb.Only(t, testdb.SQLite, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		node(t, typescript(t), []string{"ROWFEED_TEST_DATABASE=" + e.New(t).URL}, "stores")
 	})
 }
 
-// TestTypeScriptConsumer (O9) runs the consumers of the TypeScript client on PostgreSQL.
-func TestTypeScriptConsumer(t *testing.T) {
+// TestTypeScriptConsumersRunOnPostgres (O9) runs the consumers of the TypeScript client on PostgreSQL.
+func TestTypeScriptConsumersRunOnPostgres(t *testing.T) {
 	testdb.Postgres15.Require(t)
 	folder := typescript(t)
 	for _, name := range []string{"consumer", "readme"} { // not concurrently: their tables have the same names

@@ -22,9 +22,9 @@ func licence(t *testing.T, path string) {
 	}
 }
 
-// TestPythonPackage (O8) builds the archives of the Python client. It installs each of them without a package index,
-// and uses it.
-func TestPythonPackage(t *testing.T) {
+// TestPythonArchivesCanBeInstalled (O8) builds the archives of the Python client. It installs each of them without a
+// package index, and uses it.
+func TestPythonArchivesCanBeInstalled(t *testing.T) {
 	testdb.SQLite.Require(t)
 	folder := client(t, "python")
 	quiet := []string{"PYTHONWARNINGS=ignore", "PIP_NO_INDEX=1", "PIP_DISABLE_PIP_VERSION_CHECK=1",
@@ -59,9 +59,9 @@ except rowfeed.Unavailable as e:
 	}
 }
 
-// TestTypeScriptPackage (O9) packs the compiled TypeScript client, installs the archive offline in a new project, and
-// uses it.
-func TestTypeScriptPackage(t *testing.T) {
+// TestTypeScriptArchiveCanBeInstalled (O9) packs the compiled TypeScript client, installs the archive offline in a new
+// project, and uses it.
+func TestTypeScriptArchiveCanBeInstalled(t *testing.T) {
 	testdb.SQLite.Require(t)
 	folder, project := typescript(t), t.TempDir()
 	archive := strings.TrimSpace(run(t, folder, nil, "npm", "pack", "--ignore-scripts", "--silent",

@@ -182,8 +182,9 @@ func TestHTTPFeedsRefusesIDsOfAnotherShard(t *testing.T) {
 	}
 }
 
-// TestHTTPFeedsNamesParametersAsSent: problems have the names of http-feeds' parameters.
-func TestHTTPFeedsNamesParametersAsSent(t *testing.T) {
+// TestHTTPFeedsProblemsNameSentParameters: a problem names the parameter as the
+// http-feeds client has sent it, not as rowfeed's own protocol calls it.
+func TestHTTPFeedsProblemsNameSentParameters(t *testing.T) {
 	x := kvFixture(t)
 	for query, want := range map[string]string{
 		"lastEventId=17": "lastEventId", "lastEventId=other:1:0:1": "lastEventId", "lastEventId=kv:1:0": "lastEventId",

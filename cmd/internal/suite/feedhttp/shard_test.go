@@ -24,8 +24,8 @@ func sharded(t *testing.T) (fixture, *rowfeed.Feed) {
 	return x, f
 }
 
-// TestFetchByShard (M20, M21): pages have the entries of the requested data shard or part.
-func TestFetchByShard(t *testing.T) {
+// TestFetchReturnsOnlyRequestedShards (M20, M21): pages have the entries of the requested data shard or part.
+func TestFetchReturnsOnlyRequestedShards(t *testing.T) {
 	x, _ := sharded(t)
 	const (
 		in7 = `{"position":"1","shard":7,"op":"upsert","key":{"id":1},"row":{"id":1}}`
@@ -57,9 +57,9 @@ func TestFetchByShard(t *testing.T) {
 	}
 }
 
-// TestClientByShard (M20): a Client reads shards and parts as the feed returns them, also with wait. It refuses
-// shards that no feed can have.
-func TestClientByShard(t *testing.T) {
+// TestClientReadsOnlyRequestedShards (M20): a Client reads shards and parts as the feed returns them, also with wait.
+// It refuses shards that no feed can have.
+func TestClientReadsOnlyRequestedShards(t *testing.T) {
 	x, f := sharded(t)
 	shards := []rowfeed.Shards{{}, rowfeed.Part(0, 1), rowfeed.Part(1, 2), rowfeed.Part(2, 7)}
 	for i := range 8 {
@@ -94,8 +94,9 @@ func param(err error) string {
 	return e.Param
 }
 
-// TestStreamByShard (M20): a stream of a part has only that part. Its ids pass the entries of other parts.
-func TestStreamByShard(t *testing.T) {
+// TestStreamHasOnlyRequestedShards (M20): a stream of a part has only that part. Its ids pass the entries of other
+// parts.
+func TestStreamHasOnlyRequestedShards(t *testing.T) {
 	x, f := sharded(t)
 	e := listen(t, x.server, "/_feeds/stream/kv?shard=3&shard_count=4&after=0")
 	e.want(t, retry,

@@ -21,9 +21,9 @@ import (
 
 func TestMain(m *testing.M) { testdb.Main(m) }
 
-// TestNoPoolSlipsIn: nothing that would run a call of rowfeed outside the caller's
+// TestPoolIsNoTransaction: nothing that would run a call of rowfeed outside the caller's
 // transaction is a rowfeed.Tx, nor can one be made of it.
-func TestNoPoolSlipsIn(t *testing.T) {
+func TestPoolIsNoTransaction(t *testing.T) {
 	tx, own := reflect.TypeFor[rowfeed.Tx](), reflect.TypeFor[pgx.Tx]()
 	for _, pool := range []reflect.Type{
 		reflect.TypeFor[*sql.DB](), reflect.TypeFor[*sql.Conn](), reflect.TypeFor[*sql.Tx](),
@@ -70,9 +70,9 @@ func fixture(t *testing.T) (*rowfeed.DB, *rowfeed.Feed, *pgxpool.Pool) {
 	return db, f, pool
 }
 
-// TestIn: what is recorded in a transaction of pgx's is there when it commits, and is
-// not when it, or a savepoint in it, is rolled back.
-func TestIn(t *testing.T) {
+// TestRecordsCommitAndRollBackWithPgxTransaction: what is recorded in a transaction of pgx's is there when it commits,
+// and is not when it, or a savepoint in it, is rolled back.
+func TestRecordsCommitAndRollBackWithPgxTransaction(t *testing.T) {
 	db, f, pool := fixture(t)
 	ctx := t.Context()
 	record := func(tx pgx.Tx, id int64) {
@@ -133,9 +133,9 @@ type pretender struct {
 
 func (p pretender) Conn() *pgx.Conn { return p.conn }
 
-// TestRefused: what is no open transaction is refused by every call, with what to do,
+// TestCallsOutsideOfTransactionAreRefused: what is no open transaction is refused by every call, with what to do,
 // and nothing is written.
-func TestRefused(t *testing.T) {
+func TestCallsOutsideOfTransactionAreRefused(t *testing.T) {
 	_, f, pool := fixture(t)
 	ctx := context.Background()
 	ended, err := pool.Begin(ctx)
@@ -172,9 +172,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLock: pgx's transactions take ULIDs, and a nested one, which is a savepoint, that is
+// TestLockedULIDsFollowPgxSavepoints: pgx's transactions take ULIDs, and a nested one, which is a savepoint, that is
 // rolled back takes its own back (hazard 8).
-func TestLock(t *testing.T) {
+func TestLockedULIDsFollowPgxSavepoints(t *testing.T) {
 	db, _, pool := fixture(t)
 	ctx := t.Context()
 	_, err := pool.Exec(ctx, "CREATE TABLE ev "+

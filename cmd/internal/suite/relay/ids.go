@@ -130,9 +130,9 @@ func TestRelayDeliversULIDShardsInOrder(t *testing.T) {
 	})
 }
 
-// TestMirrorOfULIDFeed (M56, M57): a mirror of a ULID feed follows all shards with one worker, and has each row once.
-// If its cursor is refused, the mirror ends, because it cannot know which rows the feed has lost.
-func TestMirrorOfULIDFeed(t *testing.T) {
+// TestMirrorFollowsAllULIDShards (M56, M57): a mirror of a ULID feed follows all shards with one worker, and has each
+// row once. If its cursor is refused, the mirror ends, because it cannot know which rows the feed has lost.
+func TestMirrorFollowsAllULIDShards(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		var columns []string
 		for _, c := range r.Info(r.Feed).Columns {

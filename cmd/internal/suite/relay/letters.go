@@ -67,9 +67,9 @@ func TestRefusedKeyIsSetAside(t *testing.T) {
 	})
 }
 
-// TestLettersCostOneStatementPerBatch (S6): while no key is set aside, no statement mentions dead letters. Later one
-// statement per batch does, and one at the start, which also finds a letter that is to be released.
-func TestLettersCostOneStatementPerBatch(t *testing.T) {
+// TestDeadLettersCostOneStatementPerBatch (S6): while no key is set aside, no statement mentions dead letters. Later
+// one statement per batch does, and one at the start, which also finds a letter that is to be released.
+func TestDeadLettersCostOneStatementPerBatch(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(9)

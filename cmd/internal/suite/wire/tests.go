@@ -6,5 +6,5 @@ import "testing"
 
 // Tests are the tests of this folder in the order in which they run.
 var Tests = []func(*testing.T){
-	TestWire,
+	TestSentStatementsEqualRecordedFiles,
 }

@@ -66,9 +66,10 @@ func layouts(x *suite.Env) []layout {
 	}
 }
 
-// TestWire: the statements that rowfeed sends to each database, for each kind of feed, are those of the files in
-// testdata/wire. A file has the statements of one scenario: each statement once, under the first step that sends it.
-func TestWire(t *testing.T) {
+// TestSentStatementsEqualRecordedFiles: the statements that rowfeed sends to each database, for each kind of feed, are
+// those of the files in testdata/wire. A file has the statements of one scenario: each statement once, under the first
+// step that sends it.
+func TestSentStatementsEqualRecordedFiles(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		w := newWire(t, e)

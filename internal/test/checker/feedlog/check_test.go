@@ -219,8 +219,8 @@ func TestLogsOfShardsAreChecked(t *testing.T) {
 	}
 }
 
-// TestIndependent: the checker shares no code with rowfeed.
-func TestIndependent(t *testing.T) {
+// TestCheckerSharesNoCodeWithRowfeed: the checker shares no code with rowfeed.
+func TestCheckerSharesNoCodeWithRowfeed(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", "..").Output()
 	if err != nil {
 		t.Fatal(err)

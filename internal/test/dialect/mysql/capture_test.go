@@ -99,7 +99,7 @@ func TestTriggersLeaveTheSessionAlone(t *testing.T) {
 
 // Hazard 22: a session without rights on rowfeed's tables can still write, and so can a session with a less strict
 // sql_mode than rowfeed's.
-func TestWritersWithoutRights(t *testing.T) {
+func TestWritersNeedNoRightsOnRowfeedTables(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (day date NOT NULL, v int, PRIMARY KEY (day))")
 		f := h.add(h.open(), "t")
@@ -123,7 +123,7 @@ func TestWritersWithoutRights(t *testing.T) {
 }
 
 // rowfeed's tables may be in another database than the source. Two instances of rowfeed on one table share no trigger.
-func TestTablesInAnotherDatabase(t *testing.T) {
+func TestRowfeedTablesMayBeInAnotherDatabase(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE `odd ``name.✓` (`the key` int PRIMARY KEY, seq int)")
 		var feeds []*rowfeed.Feed
@@ -154,7 +154,7 @@ func TestTablesInAnotherDatabase(t *testing.T) {
 }
 
 // The column names of rowfeed's tables do not collide with those of key columns, and the longest names fit.
-func TestNames(t *testing.T) {
+func TestColumnNamesNeverCollide(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE DATABASE " + h.Name + "_x")
 		t.Cleanup(func() { h.sql("DROP DATABASE " + h.Name + "_x") })
@@ -221,7 +221,7 @@ func TestUpAndDownCanBeRepeated(t *testing.T) {
 
 // Verify describes each problem in one sentence. Repair fixes it, and never removes a working trigger of an event
 // before there is a new one.
-func TestVerifyAndRepair(t *testing.T) {
+func TestRepairFixesWhatVerifyFinds(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		create := "CREATE TABLE t (k varchar(10) COLLATE utf8mb4_general_ci PRIMARY KEY, v int)"
 		h.sql(create)
@@ -325,7 +325,7 @@ func TestFeedUpRefusesInexactKeys(t *testing.T) {
 }
 
 // A printed script makes the same feed as AddFeed.
-func TestPrintedScript(t *testing.T) {
+func TestPrintedScriptMakesSameFeed(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id bigint PRIMARY KEY, v int); INSERT INTO t VALUES (1, 1)")
 		db := h.open()

@@ -169,7 +169,7 @@ func TestPublishersTakeTurns(t *testing.T) {
 }
 
 // With Galera's auto_increment_increment, and with rollbacks, there are no two consecutive seqs.
-func TestSeqsWithGaps(t *testing.T) {
+func TestSeqsMayHaveGaps(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
 		f := h.add(h.open(), "t")
@@ -191,7 +191,7 @@ func TestSeqsWithGaps(t *testing.T) {
 
 // Hazard 10: a few runs of seqs are published by their ranges, in the order of the seqs and with consecutive positions,
 // whatever lies between the runs.
-func TestRunsOfSeqs(t *testing.T) {
+func TestRangesOfSeqsGetConsecutivePositions(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v int)")
 		f := h.add(h.open(), "t")
@@ -305,7 +305,7 @@ func TestDeleteIsExact(t *testing.T) {
 }
 
 // Two spellings of one key in one batch: the later one decides, and an unpublish in between has effect.
-func TestOneKeyTwiceInABatch(t *testing.T) {
+func TestLaterSpellingOfKeyDecides(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (k varchar(10) COLLATE utf8mb4_general_ci PRIMARY KEY, v int)")
 		f := h.add(h.open(), "t")
@@ -486,7 +486,7 @@ func TestSessionSettingsAreRestored(t *testing.T) {
 	})
 }
 
-func TestDurability(t *testing.T) {
+func TestWeakDurabilitySettingsAreReported(t *testing.T) {
 	testdb.Quick(t)
 	testdb.Only(t, testdb.InnoDB...)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {

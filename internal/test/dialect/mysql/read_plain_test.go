@@ -39,7 +39,7 @@ func (h *harness) read(d *dialect.Dialect, pool *sql.DB, f *dialect.Feed, want i
 }
 
 // A page needs a transaction only if the settings of its session require one, or are unknown.
-func TestPageWithoutTransaction(t *testing.T) {
+func TestPageBeginsTransactionOnlyIfNeeded(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		_, f, _ := h.plain()
 		for params, plain := range map[string]bool{"": true, "transaction_isolation='READ-COMMITTED'": true,
@@ -64,7 +64,7 @@ func TestPageWithoutTransaction(t *testing.T) {
 }
 
 // A page has no uncommitted rows, whatever the sessions of earlier pages were like.
-func TestPageOfUncommittedSessions(t *testing.T) {
+func TestPageHasNoUncommittedRows(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		d, f, _ := h.plain()
 		tx, err := h.Admin().BeginTx(h.ctx(), nil)

@@ -86,7 +86,7 @@ func TestPageEndsAtTheHeadReadFirst(t *testing.T) {
 }
 
 // The signature is the same as Describe's, and changes with every change of columns.
-func TestSignature(t *testing.T) {
+func TestPageAndDescribeHaveSameSignature(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, v varchar(10) CHARACTER SET latin1)")
 		db := h.open()
@@ -139,7 +139,7 @@ func (h *harness) summer() string {
 
 // An instant in the hour that the end of summer time repeats is the same instant for every reader, in every time zone
 // of the session.
-func TestTimeZones(t *testing.T) {
+func TestRepeatedHourIsSameInstantInAllTimeZones(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY, at timestamp NULL, local datetime)")
 		h.sql("SET time_zone = '+00:00'; INSERT INTO t VALUES (1, '2026-10-25 00:30:00', '2026-10-25 02:30:00'), (2, " +
@@ -151,7 +151,7 @@ func TestTimeZones(t *testing.T) {
 }
 
 // Counts and ages use the database's clock, in every time zone of the session.
-func TestBacklogAndAges(t *testing.T) {
+func TestAgesUseDatabaseClock(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY)")
 		h.add(h.open(), "t")

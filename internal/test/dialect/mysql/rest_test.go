@@ -21,7 +21,7 @@ import (
 
 // M72: status names the transaction that holds back changes, as far as the server shows it. It works without if
 // rowfeed's user lacks the privilege.
-func TestBlockers(t *testing.T) {
+func TestStatusNamesBlockingTransaction(t *testing.T) {
 	each(t, func(t *testing.T, h *harness) {
 		h.sql("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE other (id int PRIMARY KEY)")
 		h.add(h.open(), "t")

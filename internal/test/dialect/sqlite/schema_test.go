@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/dialect/sqlite"
 )
 
-// TestSchemaLockRolledBack: SQLite ends a transaction by itself after some errors, for example on a full disk. The
-// caller gets that error, and not that there is nothing to roll back. The next caller gets the lock.
-func TestSchemaLockRolledBack(t *testing.T) {
+// TestSchemaLockEndsThoughSQLiteRolledBack: SQLite ends a transaction by itself after some errors, for example on a
+// full disk. The caller gets that error, and not that there is nothing to roll back. The next caller gets the lock.
+func TestSchemaLockEndsThoughSQLiteRolledBack(t *testing.T) {
 	pool, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "x.db"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,10 +12,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestFirstHolderOfShardIsKnown (M44): two writers use a new shard at the same time. The error of the one whose wait
+// TestHolderOfNewShardIsNamed (M44): two writers use a new shard at the same time. The error of the one whose wait
 // ends is the same as for a shard that has been used before: it names the holder. Unblock ends the holder. The library
 // and the functions lock alike.
-func TestFirstHolderOfShardIsKnown(t *testing.T) {
+func TestHolderOfNewShardIsNamed(t *testing.T) {
 	testdb.Only(t, testdb.Servers...) // SQLite has one writer at a time, and names no sessions
 	suite.EachULID(t, func(x *suite.Events) {
 		library := func(tx *sql.Tx, shard int) error {

@@ -20,7 +20,7 @@ var Tests = []func(*testing.T){
 	TestUnblockNamesMissingRight,
 	TestHoldersAreNamedDespiteBinaryStatements,
 	TestBlockersAreNamedDespiteBinaryStatements,
-	TestFirstHolderOfShardIsKnown,
+	TestHolderOfNewShardIsNamed,
 	TestPreparedFirstHolderIsNamed,
 	TestTokenIsKnownByItsTextAlone,
 	TestInvalidTokensAreRefused,

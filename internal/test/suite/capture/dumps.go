@@ -225,10 +225,10 @@ func TestCheckFindsTriggersInACopy(t *testing.T) {
 	})
 }
 
-// TestTableMovedToAnotherDatabase (V10): MariaDB and MySQL refuse to move a table with triggers into another database.
+// TestMovedTableIsReported (V10): MariaDB and MySQL refuse to move a table with triggers into another database.
 // If a table without triggers moves, verify says that a table of rowfeed is missing, and check that a table of a feed
 // is gone.
-func TestTableMovedToAnotherDatabase(t *testing.T) {
+func TestMovedTableIsReported(t *testing.T) {
 	eachInnoDB(t, func(x *suite.Env) {
 		other := x.DB.Server().NewDatabase(x.T).Name
 		f := x.AddKV()

@@ -27,9 +27,9 @@ func TestRepublishAllKeepsHidden(t *testing.T) {
 	})
 }
 
-// TestUnpublishHoldsForEverySpelling (M70): unpublish and republish of a key hold for every spelling that its collation
-// takes for equal, also within a batch.
-func TestUnpublishHoldsForEverySpelling(t *testing.T) {
+// TestUnpublishAppliesToEqualSpellingsOfKey (M70): unpublish and republish of a key hold for every spelling that its
+// collation takes for equal, also within a batch.
+func TestUnpublishAppliesToEqualSpellingsOfKey(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.Exec(x.Statements("capture.table_with_case_insensitive_key")...)
 		f := x.Add(rowfeed.FeedSpec{Name: "n", Table: "n"})

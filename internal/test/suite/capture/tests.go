@@ -41,7 +41,7 @@ var Tests = []func(*testing.T){
 	TestLoadedDumpIsIndependent,
 	TestUpgradeMendsTriggersThatNameTheirDatabase,
 	TestCheckFindsTriggersInACopy,
-	TestTableMovedToAnotherDatabase,
+	TestMovedTableIsReported,
 	TestUpdatesStayInTheirPages,
 	TestLostIndexOfKeyIsReported,
 	TestUnfitTableIsReported,
@@ -81,6 +81,6 @@ var Tests = []func(*testing.T){
 	TestReplaceByRowidIsCaptured,
 	TestStrictKeysKeepTheirTypes,
 	TestRepublishAllKeepsHidden,
-	TestUnpublishHoldsForEverySpelling,
+	TestUnpublishAppliesToEqualSpellingsOfKey,
 	TestPurgeDeletesOldestTombstones,
 }

@@ -94,9 +94,9 @@ func TestConsumeToTheHead(t *testing.T) {
 	})
 }
 
-// TestCursorInAnotherDatabase: a consumer keeps its cursor and effects in another database than the feed, even of
-// another kind, and can continue over HTTP.
-func TestCursorInAnotherDatabase(t *testing.T) {
+// TestCursorMayBeInAnotherDatabaseThanFeed: a consumer keeps its cursor and effects in another database than the feed,
+// even of another kind, and can continue over HTTP.
+func TestCursorMayBeInAnotherDatabaseThanFeed(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(5)

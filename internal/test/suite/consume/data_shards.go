@@ -12,11 +12,11 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestConsumersGoOnAfterReshard (M18, M22, H24, H25): a consumer of the whole feed and one of four parts go on when
+// TestConsumersContinueAfterReshard (M18, M22, H24, H25): a consumer of the whole feed and one of four parts go on when
 // the feed gets another number of data shards. Nothing is asked of an operator. The whole consumer gets only what is
 // new, and so does the one of parts from 1 to 1024 data shards. After another change it begins at its lowest cursor,
 // with the dead letters of the keys that each part has now, and misses nothing.
-func TestConsumersGoOnAfterReshard(t *testing.T) {
+func TestConsumersContinueAfterReshard(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(100)

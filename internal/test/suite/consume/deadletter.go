@@ -140,9 +140,9 @@ func TestRowsLeftOpenAreReported(t *testing.T) {
 	})
 }
 
-// TestErrorAtCommitIsTheHandlers: an effect that the database refuses at COMMIT only, and an error that the handler
-// does not return, count as failures of the handler. They do not stall the feed.
-func TestErrorAtCommitIsTheHandlers(t *testing.T) {
+// TestErrorAtCommitCountsAsHandlerFailure: an effect that the database refuses at COMMIT only, and an error that the
+// handler does not return, count as failures of the handler. They do not stall the feed.
+func TestErrorAtCommitCountsAsHandlerFailure(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(3)
@@ -280,9 +280,9 @@ func TestReleasedKeyThatFailsStaysAside(t *testing.T) {
 	})
 }
 
-// TestLetterReadWhileItChanges (H25): between the read of a released key's row and its commit, another instance joins a
-// newer version to the letter, or an operator drops the letter. Nothing is lost, and nothing comes twice.
-func TestLetterReadWhileItChanges(t *testing.T) {
+// TestReleasedLetterMayChangeMeanwhile (H25): between the read of a released key's row and its commit, another instance
+// joins a newer version to the letter, or an operator drops the letter. Nothing is lost, and nothing comes twice.
+func TestReleasedLetterMayChangeMeanwhile(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(1)
@@ -366,8 +366,8 @@ func TestLettersOfOtherInstancesCount(t *testing.T) {
 	})
 }
 
-// TestNoLettersNoStatements: while no key is set aside, no statement mentions dead letters.
-func TestNoLettersNoStatements(t *testing.T) {
+// TestNoStatementsWithoutDeadLetters: while no key is set aside, no statement mentions dead letters.
+func TestNoStatementsWithoutDeadLetters(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(10)

@@ -340,9 +340,9 @@ func TestLostShardCannotCommit(t *testing.T) {
 	})
 }
 
-// TestSettingsThatShardsExclude (M24): settings that exclude several shards are refused. A handler that ends its
-// transaction ends the instance, for whichever shard it was called.
-func TestSettingsThatShardsExclude(t *testing.T) {
+// TestOneShardSettingsAreRefusedForSeveralShards (M24): settings that work only with one shard are refused for a
+// consumer with several shards. A handler that ends its transaction ends the instance.
+func TestOneShardSettingsAreRefusedForSeveralShards(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), x.Receiver()
 		c := &rowfeed.RelayConsumer{Consumer: *r.Consumer(f, x.RF)}

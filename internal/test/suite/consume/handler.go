@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestHandlerThatEndsTransaction: a handler can end its transaction by a statement, which the driver does not notice.
-// The consumer notices it, stops, and does not store the cursor alone.
-func TestHandlerThatEndsTransaction(t *testing.T) {
+// TestHandlerThatEndsTransactionStopsConsumer: a handler can end its transaction by a statement, which the driver does
+// not notice. The consumer notices it, stops, and does not store the cursor alone.
+func TestHandlerThatEndsTransactionStopsConsumer(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		x.Fill(2)

@@ -81,10 +81,10 @@ func TestLettersFollowTheirKeys(t *testing.T) {
 	})
 }
 
-// TestLettersAfterReshard (H24, H25): the feed was dropped and added with another number of data shards, and so has
-// another generation. Every shard restarts with the dead letters of the keys that it has now. A key that comes joins
-// its letter; the release of a key that does not come tells that the key is gone.
-func TestLettersAfterReshard(t *testing.T) {
+// TestRestartAfterReshardKeepsDeadLetters (H24, H25): the feed was dropped and added with another number of data
+// shards, and so has another generation. Every shard restarts with the dead letters of the keys that it has now. A key
+// that comes joins its letter; the release of a key that does not come tells that the key is gone.
+func TestRestartAfterReshardKeepsDeadLetters(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(4), x.Receiver()
 		x.InsertKV(1, 21)
@@ -219,10 +219,10 @@ func (u *unreliable) Fetch(ctx context.Context, req rowfeed.Request) (rowfeed.Pa
 	return u.feed.Fetch(ctx, req)
 }
 
-// TestReshardWhileSourceIsAway (H24, H25): the source is unavailable. When it is back, the feed has other data shards,
-// and an operator has reset the consumer. No cursor is refused, and yet the dead letters are in the shards that have
-// their keys.
-func TestReshardWhileSourceIsAway(t *testing.T) {
+// TestDeadLettersFollowReshardOfUnavailableSource (H24, H25): the source is unavailable. When it is back, the feed has
+// other data shards, and an operator has reset the consumer. No cursor is refused, and yet the dead letters are in the
+// shards that have their keys.
+func TestDeadLettersFollowReshardOfUnavailableSource(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(4), x.Receiver()
 		x.InsertKV(1, 21)

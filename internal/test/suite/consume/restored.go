@@ -11,9 +11,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestConsumerOfRestoredFeed (M74, H15): cursor and effects are in another database, which keeps what the restored
-// database has lost. The consumer is refused, starts over by itself, and ends with the effects of the rows that exist.
-func TestConsumerOfRestoredFeed(t *testing.T) {
+// TestConsumerOfRestoredFeedStartsOver (M74, H15): cursor and effects are in another database, which keeps what the
+// restored database has lost. The consumer is refused, starts over by itself, and ends with the effects of the rows
+// that exist.
+func TestConsumerOfRestoredFeedStartsOver(t *testing.T) {
 	testdb.Only(t, testdb.SQLite, testdb.Postgres15, testdb.MariaDB)
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		var x *suite.Env

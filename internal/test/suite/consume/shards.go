@@ -128,9 +128,9 @@ func (l logbook) handle(ctx context.Context, tx *sql.Tx, entries []rowfeed.Entry
 	return nil
 }
 
-// TestConsumersOfDifferentShardCounts (M24, M25, M26): a consumer of 4 shards and one of 32 read a feed at the same
-// time while it is written. Each gets every entry once, in order within each shard.
-func TestConsumersOfDifferentShardCounts(t *testing.T) {
+// TestConsumersOfDifferentShardCountsGetAllEntries (M24, M25, M26): a consumer of 4 shards and one of 32 read a feed at
+// the same time while it is written. Each gets every entry once, in order within each shard.
+func TestConsumersOfDifferentShardCountsGetAllEntries(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(64), &suite.Receiver{Env: x}
 		x.Exec(createLogbook)

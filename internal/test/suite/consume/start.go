@@ -8,9 +8,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestStartNowBeforeFirstEntry (M47): a consumer that starts at "now" of a feed without entries gets everything that is
-// published later, also rows that were published and deleted while it was stopped.
-func TestStartNowBeforeFirstEntry(t *testing.T) {
+// TestStartNowBeforeFirstEntryMissesNothing (M47): a consumer that starts at "now" of a feed without entries gets
+// everything that is published later, also rows that were published and deleted while it was stopped.
+func TestStartNowBeforeFirstEntryMissesNothing(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f, r := x.AddKV(), x.Receiver()
 		c := r.Consumer(f, x.RF)
@@ -33,9 +33,9 @@ func TestStartNowBeforeFirstEntry(t *testing.T) {
 	})
 }
 
-// TestCursorOfAnotherSource (M47): a cursor belongs to a consumer and a feed's name. If the source has another feed of
-// that name, the error says that the cursor may belong to that one.
-func TestCursorOfAnotherSource(t *testing.T) {
+// TestRefusedCursorMayBeOfOtherFeedWithItsName (M47): a cursor belongs to a consumer and a feed's name. If the source
+// has another feed of that name, the error says that the cursor may belong to that one.
+func TestRefusedCursorMayBeOfOtherFeedWithItsName(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		r := x.Receiver()
 		long := x.AddKV()

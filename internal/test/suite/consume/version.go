@@ -25,9 +25,9 @@ func (s *meddled) Fetch(ctx context.Context, r rowfeed.Request) (rowfeed.Page, e
 	return page, err
 }
 
-// TestCursorMovedAwayAndBack (H2): a page is not stored if the cursor was moved away and back in the meantime, although
-// its value is the same.
-func TestCursorMovedAwayAndBack(t *testing.T) {
+// TestCursorMovedAwayAndBackRefusesPage (H2): a page is not stored if the cursor was moved away and back in the
+// meantime, although its value is the same.
+func TestCursorMovedAwayAndBackRefusesPage(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f, r := x.AddShards(8), x.Receiver()
 		x.InsertKV(1, 11)

@@ -84,9 +84,9 @@ func runSuggested(x *suite.Env, text string) {
 	}
 }
 
-// TestUniquePositionsOfPartitionsStayUnique (M28): the statements that PostgreSQL suggests for a unique index of a
-// partitioned table make a valid index of the table and of each partition, and the feed can then be added.
-func TestUniquePositionsOfPartitionsStayUnique(t *testing.T) {
+// TestSuggestedIndexKeepsPositionsOfPartitionsUnique (M28): the statements that PostgreSQL suggests for a unique index
+// of a partitioned table make a valid index of the table and of each partition, and the feed can then be added.
+func TestSuggestedIndexKeepsPositionsOfPartitionsUnique(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // the others accept the index
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id bigint NOT NULL, region int NOT NULL, feed_sync_id bigint,"+

@@ -253,9 +253,9 @@ func TestPublishedElsewhereIsRefused(t *testing.T) {
 	})
 }
 
-// TestFeedGoesThereAndBack (M28): a team that hands a feed back to its own publisher, and serves it by rowfeed, keeps
-// the cursors that rowfeed's publisher has given, and also when rowfeed takes over again.
-func TestFeedGoesThereAndBack(t *testing.T) {
+// TestFeedReturnsFromFormerPublisher (M28): a team that hands a feed back to its own publisher, and serves it by
+// rowfeed, keeps the cursors that rowfeed's publisher has given, and also when rowfeed takes over again.
+func TestFeedReturnsFromFormerPublisher(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")
 		f := x.Add(adopting)

@@ -71,10 +71,11 @@ func wantHandedBack(x *suite.Env) {
 	}
 }
 
-// TestHandedBackFeedGoesOn (M28): feed drop --hand-back says what it will write, and writes it: the sequence goes on
-// above the highest position, consumers where they are, and rows whose position is not in the row get a new one. It can
-// be repeated. A feed that has taken nothing over is refused. Handed back, the feed can be adopted again and continues.
-func TestHandedBackFeedGoesOn(t *testing.T) {
+// TestFormerPublisherContinuesHandedBackFeed (M28): feed drop --hand-back says what it will write, and writes it: the
+// sequence goes on above the highest position, consumers where they are, and rows whose position is not in the row get
+// a new one. It can be repeated. A feed that has taken nothing over is refused. Handed back, the feed can be adopted
+// again and continues.
+func TestFormerPublisherContinuesHandedBackFeed(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createTeam(x)
 		x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", Capture: feedtype.CaptureColumn, Adopt: true})
@@ -173,9 +174,10 @@ func TestKilledHandBackCanBeRepeated(t *testing.T) {
 	})
 }
 
-// TestFeedWithoutItsTableIsHandedBack (M28): the table of a feed was removed. The feed can still be handed back: its
-// sequence and its cursors are in other tables. A plain drop leaves these, and its repetition says what they lack.
-func TestFeedWithoutItsTableIsHandedBack(t *testing.T) {
+// TestFeedOfDroppedTableIsHandedBack (M28): the table of a feed was dropped. The feed can still be handed back
+// to its former publisher, whose sequence and cursors are in other tables. Dropping the feed without a hand-back leaves
+// them as they are; a preview afterwards lists what was not handed back.
+func TestFeedOfDroppedTableIsHandedBack(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createTeam(x)
 		createHandedBack(x)
@@ -276,10 +278,10 @@ func TestFormerPublisherGoesOnAboveHandedBackHead(t *testing.T) {
 	})
 }
 
-// TestHandBackSetsNothingBack (M28): a team that has gone on since its feed was handed back runs the command again. Its
-// sequence and its cursors stay where they are, and the plan says so. If its publisher has instead given a position
-// below the head before the first hand-back, the feed that is added again starts over.
-func TestHandBackSetsNothingBack(t *testing.T) {
+// TestRepeatedHandBackLowersNoSequenceOrCursor (M28): a team that has gone on since its feed was handed back runs the
+// command again. Its sequence and its cursors stay where they are, and the plan says so. If its publisher has instead
+// given a position below the head before the first hand-back, the feed that is added again starts over.
+func TestRepeatedHandBackLowersNoSequenceOrCursor(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createTeam(x)
 		createHandedBack(x)

@@ -341,9 +341,9 @@ func TestMoveRecordsForeignPositions(t *testing.T) {
 	})
 }
 
-// TestMoveIsRefused (M28): positions are not moved where that is not safe, or where there is nothing to move. Each
-// refusal says why, what to do, and changes nothing.
-func TestMoveIsRefused(t *testing.T) {
+// TestUnsafeMoveIsRefused (M28): positions are not moved if that is unsafe, or if there are none to move. Each refusal
+// says why and what to do, and changes nothing.
+func TestUnsafeMoveIsRefused(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",
 			"CREATE TABLE numbered (id BIGINT NOT NULL PRIMARY KEY, feed_sync_id BIGINT NULL)",
@@ -375,9 +375,9 @@ func TestMoveIsRefused(t *testing.T) {
 	})
 }
 
-// TestMoveOfPartitionedTable (M28): positions are moved out of the rows of a partitioned table. No row is published
-// again, also not by a look for new partitions. A TRUNCATE of a partition is captured.
-func TestMoveOfPartitionedTable(t *testing.T) {
+// TestMoveOfPartitionedTableRepublishesNothing (M28): positions are moved out of the rows of a partitioned table. No
+// row is published again, also not by a look for new partitions. A TRUNCATE of a partition is captured.
+func TestMoveOfPartitionedTableRepublishesNothing(t *testing.T) {
 	testdb.Only(t, testdb.PostgreSQL...) // elsewhere triggers are on the whole table
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT) PARTITION BY RANGE (id)",

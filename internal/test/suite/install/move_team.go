@@ -43,10 +43,10 @@ func TestMoveKeepsTheTeamsTable(t *testing.T) {
 	})
 }
 
-// TestReaderFromATimeGetsMovedRows (M28): no time of publication was stored for rows that held their positions. A
-// reader that starts at a time gets all those that were published later, by rowfeed or by the team's own publisher. A
-// process that knows the former capture gives such a start, too.
-func TestReaderFromATimeGetsMovedRows(t *testing.T) {
+// TestReaderFromTimeGetsRowsWhosePositionsMoved (M28): no time of publication was stored for rows that held their
+// positions. A reader that starts at a time gets all those that were published later, by rowfeed or by the team's own
+// publisher. A process that knows the former capture gives such a start, too.
+func TestReaderFromTimeGetsRowsWhosePositionsMoved(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")
 		f := x.Add(elsewhere)

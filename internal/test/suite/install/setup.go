@@ -13,9 +13,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestLifeLeavesNoTrace (M28, M48, M63): after feed drop and migrate down, a schema dump equals the one from before
-// init, byte for byte. Every step can be repeated.
-func TestLifeLeavesNoTrace(t *testing.T) {
+// TestDroppedFeedLeavesNoTrace (M28, M48, M63): after feed drop and migrate down, a schema dump equals the one from
+// before init, byte for byte. Every step can be repeated.
+func TestDroppedFeedLeavesNoTrace(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachFresh(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)",

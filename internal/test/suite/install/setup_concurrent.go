@@ -104,9 +104,9 @@ func TestUpgradeDoesNotReviveDroppedFeed(t *testing.T) {
 	})
 }
 
-// TestBatchTableNameMayBeTaken: without a prefix, a user's table can have the name of any table that a feed needs.
-// Adding the feed is a conflict, and the table stays untouched.
-func TestBatchTableNameMayBeTaken(t *testing.T) {
+// TestAddFeedKeepsUserTableWithBatchName: without a prefix, a user's table can have the name of any table that a feed
+// needs. Adding the feed is a conflict, and the table stays untouched.
+func TestAddFeedKeepsUserTableWithBatchName(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, e testdb.Engine) {
 		x := suite.NewEnv(t, e, &rowfeed.Config{Prefix: rowfeed.NoPrefix})
 		x.Migrate()

@@ -72,9 +72,10 @@ func TestReusedGeneratedKeysAreNewEntries(t *testing.T) {
 	})
 }
 
-// TestRowAfterItsRecordIsDelivered (M59): a record that comes before its row gets a position, and the record that comes
-// with the row gets a higher one. A reader that has passed the first position gets the row.
-func TestRowAfterItsRecordIsDelivered(t *testing.T) {
+// TestRowInsertedAfterItsRecordIsDelivered (M59): an application inserts a record, and later the row with
+// another record. The first record gets a position, and the second one a higher position. A reader that has passed the
+// first position gets the row.
+func TestRowInsertedAfterItsRecordIsDelivered(t *testing.T) {
 	suite.EachOutbox(t, func(x *suite.Events) {
 		x.Exec("INSERT INTO rowfeed_outbox_events (shard, id) VALUES (0, 5)")
 		passed := x.Page(x.Feed, 0, "", 10)

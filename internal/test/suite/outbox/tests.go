@@ -32,7 +32,7 @@ var Tests = []func(*testing.T){
 	TestReaderOfHeldShardIsRefused,
 	TestRecordOfKnownKeyMovesItsEntry,
 	TestReusedGeneratedKeysAreNewEntries,
-	TestRowAfterItsRecordIsDelivered,
+	TestRowInsertedAfterItsRecordIsDelivered,
 	TestKeyMovesBetweenShardsAtomically,
 	TestConcurrentMoversShowLastVersions,
 	TestUnplaceableRecordDelaysNoOther,

@@ -70,9 +70,9 @@ func TestCursorAtBothEnds(t *testing.T) {
 	})
 }
 
-// TestStablePages (M15): the same cursor returns the same entries every time, except rows that have moved to a higher
-// position. Pages of any limits have the same entries in total.
-func TestStablePages(t *testing.T) {
+// TestSameCursorReturnsSameEntries (M15): the same cursor returns the same entries every time, except rows that have
+// moved to a higher position. Pages of any limits have the same entries in total.
+func TestSameCursorReturnsSameEntries(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -248,10 +248,10 @@ func TestStartMarkHidesOldDeletes(t *testing.T) {
 	})
 }
 
-// TestStartOmitsHiddenRows (M70): a new consumer gets nothing of rows that were unpublished before its start, and
-// deletes of rows that were unpublished after it. If an unpublished row is deleted, republishing it gives consumers a
-// delete.
-func TestStartOmitsHiddenRows(t *testing.T) {
+// TestNewConsumerGetsNoUnpublishedRows (M70): a new consumer gets nothing of rows that were unpublished before its
+// start, and deletes of rows that were unpublished after it. If an unpublished row is deleted, republishing it gives
+// consumers a delete.
+func TestNewConsumerGetsNoUnpublishedRows(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0)")
@@ -281,9 +281,9 @@ func TestStartOmitsHiddenRows(t *testing.T) {
 	})
 }
 
-// TestCursorAtTime: a cursor "at:TIME" is just below the lowest position that was published at TIME or later, also if
-// positions in between have no row any more. The cursor "now" is the head.
-func TestCursorAtTime(t *testing.T) {
+// TestTimeCursorIsBelowFirstLaterEntry: a cursor "at:TIME" is just below the lowest position that was published at TIME
+// or later, also if positions in between have no row any more. The cursor "now" is the head.
+func TestTimeCursorIsBelowFirstLaterEntry(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Exec("INSERT INTO kv VALUES (1, 'k', 0), (2, 'k', 0), (3, 'k', 0), (4, 'k', 0)")
@@ -324,8 +324,8 @@ func TestCursorAtTime(t *testing.T) {
 	})
 }
 
-// TestCursorAtTimeEqualsModel: the same as TestCursorAtTime, compared with a model, for many positions at random with
-// gaps between them and equal times. All entries since the time are shown, and no older ones.
+// TestCursorAtTimeEqualsModel: the same as TestTimeCursorIsBelowFirstLaterEntry, compared with a model, for many
+// positions at random with gaps between them and equal times. All entries since the time are shown, and no older ones.
 func TestCursorAtTimeEqualsModel(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		f := x.AddKV()

@@ -141,9 +141,9 @@ func TestLoadedDumpWakesAndRefusesReaders(t *testing.T) {
 	})
 }
 
-// TestPublisherThatOutlivesALoadedDump (M74, H15): one publisher gives a lost position again. It remembers its last
-// state, so it takes another term. The same holds if another publisher has begun with the restored state.
-func TestPublisherThatOutlivesALoadedDump(t *testing.T) {
+// TestPublisherStartsNewTermAfterLoadedDump (M74, H15): one publisher gives a lost position again. It remembers its
+// last state, so it takes another term. The same holds if another publisher has begun with the restored state.
+func TestPublisherStartsNewTermAfterLoadedDump(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f, other := x.AddKV(), anotherProcess(x)
 		x.Fill(1)
@@ -235,9 +235,10 @@ func TestLaggingReaderOfWhatWasLostIsRefused(t *testing.T) {
 	}
 }
 
-// TestPoolSwitchedBetweenCopies (M74, H15): a proxy leads a publisher to a copy of its database, and back. Both copies
-// go on from the same state. A reader of one copy is refused by the other if the copies differ in what it has seen.
-func TestPoolSwitchedBetweenCopies(t *testing.T) {
+// TestCopyRefusesCursorOfOtherCopy (M74, H15): a proxy connects a publisher to a copy of its database, and back
+// again. Both copies continue from the same state. A copy refuses a cursor of the other copy if it lacks entries that
+// the reader has seen there.
+func TestCopyRefusesCursorOfOtherCopy(t *testing.T) {
 	t.Parallel() // a full scan finds the numbers of changes that the publisher has seen in the other copy, every 10 s
 	// On MariaDB and MySQL statements name their database, so two copies of one server are two databases.
 	testdb.Only(t, testdb.SQLite, testdb.Postgres15, testdb.Postgres18)

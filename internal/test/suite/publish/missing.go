@@ -12,10 +12,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestNotMissingRows (M1, M2, M3): of two concurrent writers, the one with the lower id commits last. A naive reader
-// that polls for ids above its last one loses that row. A reader of the feed that polls at every step gets all rows,
-// each above its cursor. With one writer at a time this schedule cannot happen, and the rows come in order.
-func TestNotMissingRows(t *testing.T) {
+// TestReaderMissesNoLateCommit (M1, M2, M3): of two concurrent writers, the one with the lower id commits last. A naive
+// reader that polls for ids above its last one loses that row. A reader of the feed that polls at every step gets all
+// rows, each above its cursor. With one writer at a time this schedule cannot happen, and the rows come in order.
+func TestReaderMissesNoLateCommit(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -168,9 +168,10 @@ func TestPublishNothingChangesNothing(t *testing.T) {
 	})
 }
 
-// TestCollapse (M2, M13, M14, H7): several changes of a key between two passes become one entry, at the position of the
-// last change and with the last value. A row that is inserted and deleted between two passes has no entry.
-func TestCollapse(t *testing.T) {
+// TestChangesOfOneKeyBecomeOneEntry (M2, M13, M14, H7): several changes of a key between two passes become one entry,
+// at the position of the last change and with the last value. A row that is inserted and deleted between two passes has
+// no entry.
+func TestChangesOfOneKeyBecomeOneEntry(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()

@@ -22,10 +22,10 @@ func pooled(t *testing.T) (x *suite.Env, direct *testdb.Database) {
 	return suite.OpenEnv(t, direct.Pooled(t), nil), direct
 }
 
-// TestFeedLivesBehindPooler (H30): a feed works, from its creation until it is dropped, behind a pooler in transaction
-// mode, which may give every transaction another connection. rowfeed keeps no state in a session and leaves no setting
-// in one.
-func TestFeedLivesBehindPooler(t *testing.T) {
+// TestFeedWorksBehindTransactionPooler (H30): a feed works, from its creation until it is dropped, behind a pooler in
+// transaction mode, which may give every transaction another connection. rowfeed keeps no state in a session and leaves
+// no setting in one.
+func TestFeedWorksBehindTransactionPooler(t *testing.T) {
 	x, direct := pooled(t)
 	before := direct.Dump(t)
 	x.Migrate()
@@ -116,9 +116,9 @@ func wantClean(x *suite.Env) {
 	}
 }
 
-// TestRacingBehindPooler (H30): with writers, two publishers and a consumer behind a pooler, no entry is lost, repeated
-// or out of order.
-func TestRacingBehindPooler(t *testing.T) {
+// TestRacingBehindPoolerLosesNothing (H30): with writers, two publishers and a consumer behind a pooler, no entry is
+// lost, repeated or out of order.
+func TestRacingBehindPoolerLosesNothing(t *testing.T) {
 	x, _ := pooled(t)
 	x.Migrate()
 	f := x.AddKV()

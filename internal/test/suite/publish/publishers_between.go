@@ -194,9 +194,9 @@ func strictWriters(x *suite.Env, feed string, insert func(tx *sql.Tx, id int)) {
 	}
 }
 
-// TestForeignDeleteFailsPass: if another session deletes changes that a publisher has read, the publisher's pass fails
-// and is rolled back, because it deletes fewer changes than it has published.
-func TestForeignDeleteFailsPass(t *testing.T) {
+// TestPassFailsIfItsChangesAreDeleted: if another session deletes changes that a publisher has read, the publisher's
+// pass fails and is rolled back, because it deletes fewer changes than it has published.
+func TestPassFailsIfItsChangesAreDeleted(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		x.AddKV()
 		if x.Has.OneWriter {

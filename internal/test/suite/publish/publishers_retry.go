@@ -107,9 +107,9 @@ func TestConflictIsRetried(t *testing.T) {
 	})
 }
 
-// TestRetriesEnd (M57, H9): if every try of a pass fails with a deadlock, the publisher returns an error with the code
-// Locked and has changed nothing. A pass that fails with another error is not tried again.
-func TestRetriesEnd(t *testing.T) {
+// TestPassEndsAfterItsLastRetry (M57, H9): if every try of a pass fails with a deadlock, the publisher returns an error
+// with the code Locked and has changed nothing. A pass that fails with another error is not tried again.
+func TestPassEndsAfterItsLastRetry(t *testing.T) {
 	t.Parallel()
 	suite.EachCapture(t, func(x *suite.Env) {
 		plain := x.AddKV()

@@ -44,10 +44,10 @@ func pages(ev testdb.TapEvent) bool {
 	return ev.Kind == testdb.Query && strings.Contains(ev.SQL, "LEFT JOIN (SELECT")
 }
 
-// TestTombstonesExpire (M70, H16): a tombstone is kept as long as the feed's setting says. After it was purged, a
-// cursor below it is refused. If a cursor has a start mark, the mark counts and not the position. A reader that starts
-// at the beginning is not refused.
-func TestTombstonesExpire(t *testing.T) {
+// TestPurgedTombstoneRefusesOlderCursors (M70, H16): a tombstone is kept as long as the feed's setting says. After it
+// was purged, a cursor below it is refused. If a cursor has a start mark, the mark counts and not the position. A
+// reader that starts at the beginning is not refused.
+func TestPurgedTombstoneRefusesOlderCursors(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, k VARCHAR(100), v BIGINT)")

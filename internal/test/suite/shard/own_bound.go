@@ -109,9 +109,9 @@ func TestTeamsShardColumnIsNotWritten(t *testing.T) {
 	})
 }
 
-// TestKeyPublishedWhileShardsAreLeftOut (M18): a smaller number of data shards is refused also if a key of a data shard
+// TestKeyInRemovedShardRefusesReshard (M18): a smaller number of data shards is refused also if a key of a data shard
 // that it leaves out is published after the table was read. The feed keeps its number, and its parts have the key.
-func TestKeyPublishedWhileShardsAreLeftOut(t *testing.T) {
+func TestKeyInRemovedShardRefusesReshard(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(100), shard INT NOT NULL)",
 			"INSERT INTO kv (id, v, shard) VALUES (1, 'a', 3)")

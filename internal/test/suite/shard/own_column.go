@@ -103,10 +103,10 @@ func TestOwnColumnHoldsTheShards(t *testing.T) {
 	})
 }
 
-// TestRowsOutsideOwnShards (M28): rows whose column holds none of the data shards are refused by name when the feed is
-// added, and nothing is left behind. Later ones are published: readers of the whole feed get them, parts do not, and
-// status and check name them until they hold a data shard.
-func TestRowsOutsideOwnShards(t *testing.T) {
+// TestRowsOutsideOwnShardsAreReported (M28): rows whose column holds none of the data shards are refused by name when
+// the feed is added, and nothing is left behind. Later ones are published: readers of the whole feed get them, parts do
+// not, and status and check name them until they hold a data shard.
+func TestRowsOutsideOwnShardsAreReported(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		x.Exec("CREATE TABLE kv (id BIGINT NOT NULL PRIMARY KEY, v VARCHAR(100), shard BIGINT NOT NULL)",
 			"INSERT INTO kv (id, v, shard) VALUES (1, 'a', 3), (2, 'b', -1), (3, 'c', 512)")
@@ -269,9 +269,9 @@ func fetched(x *suite.Env, url string) string {
 	return strings.Join(all, ", ")
 }
 
-// TestOwnShardsWithTextKeys (M18): with capture app and trigger, the shard column of the table needs no key whose text
-// says everything, and no name that rowfeed would choose.
-func TestOwnShardsWithTextKeys(t *testing.T) {
+// TestOwnShardsNeedNoExactKey (M18): with capture app and trigger, the shard column of the table needs no key whose
+// text says everything, and no name that rowfeed would choose.
+func TestOwnShardsNeedNoExactKey(t *testing.T) {
 	suite.Each(t, func(x *suite.Env) {
 		part := x.Dialect.Quote("Part of")
 		x.Exec("CREATE TABLE kv (id VARCHAR(50) NOT NULL PRIMARY KEY, v VARCHAR(100), " + part + " SMALLINT NOT NULL)")

@@ -12,12 +12,12 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/suite"
 )
 
-// TestMoreShardsLater (M18, M21, H24): a feed that was added without options is read by one reader of the whole feed
-// and by four readers of parts, and resharded while they read. The reader of the whole feed gets no entry again.
-// From 1 to 1024 data shards the readers of parts get none again either. After another change their cursors are
-// refused with the code other-part, and from the lowest of them, without its end, they get every key that was
-// changed.
-func TestMoreShardsLater(t *testing.T) {
+// TestReadersContinueWhileShardsIncrease (M18, M21, H24): a feed that was added without options is read by one reader
+// of the whole feed and by four readers of parts, and resharded while they read. The reader of the whole feed gets no
+// entry again. From 1 to 1024 data shards the readers of parts get none again either. After another change their
+// cursors are refused with the code other-part, and from the lowest of them, without its end, they get every key that
+// was changed.
+func TestReadersContinueWhileShardsIncrease(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(200)

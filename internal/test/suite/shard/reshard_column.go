@@ -16,10 +16,10 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestColumnCaptureShards (M18, M19): with column capture, too, every key has the shard of its text, in its row,
-// deleted, hidden or republished. The delete and the row of a changed key each have their own shard. The parts are the
-// whole feed together.
-func TestColumnCaptureShards(t *testing.T) {
+// TestColumnCaptureGivesKeysTheirShards (M18, M19): with column capture, too, every key has the shard of its text, in
+// its row, deleted, hidden or republished. The delete and the row of a changed key each have their own shard. The parts
+// are the whole feed together.
+func TestColumnCaptureGivesKeysTheirShards(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Shards = 7
 		f := x.AddKV()
@@ -52,9 +52,9 @@ func TestColumnCaptureShards(t *testing.T) {
 	})
 }
 
-// TestColumnCaptureShardsCompositeKeys (M18, H24): with column capture, keys of several columns and types have the
-// shard that the rule gives them.
-func TestColumnCaptureShardsCompositeKeys(t *testing.T) {
+// TestColumnCaptureGivesCompositeKeysTheirShards (M18, H24): with column capture, keys of several columns and types
+// have the shard that the rule gives them.
+func TestColumnCaptureGivesCompositeKeysTheirShards(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Exec(x.Text("shard.composite_key"))
 		f := x.Add(rowfeed.FeedSpec{Name: "kv", Table: "kv", DataShards: 5})
@@ -146,9 +146,9 @@ func TestUntypedKeyIsRefusedForShards(t *testing.T) {
 	})
 }
 
-// TestColumnCaptureShardsUnderLoad (M18): writers of every kind, publishers and upgrades run concurrently with column
-// capture. In the end the parts are the whole feed, and the rows are those of the writers.
-func TestColumnCaptureShardsUnderLoad(t *testing.T) {
+// TestConcurrentColumnCaptureKeepsShardsWhole (M18): writers of every kind, publishers and upgrades run concurrently
+// with column capture. In the end the parts are the whole feed, and the rows are those of the writers.
+func TestConcurrentColumnCaptureKeepsShardsWhole(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		x.Shards = 5
 		f := x.AddKV()

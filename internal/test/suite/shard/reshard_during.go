@@ -11,9 +11,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestOperationsDuringReshard (M18, H24): every operation that happens while keys get their shards works or is refused
-// with the next step, and the feed is complete in the end.
-func TestOperationsDuringReshard(t *testing.T) {
+// TestOperationsDuringReshardWorkOrAreRefused (M18, H24): every operation that happens while keys get their shards
+// works or is refused with the next step, and the feed is complete in the end.
+func TestOperationsDuringReshardWorkOrAreRefused(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
@@ -132,9 +132,9 @@ func TestIncompleteFeedIsNotResharded(t *testing.T) {
 	})
 }
 
-// TestPublishingDuringReshard (M18): a publisher runs between any two transactions of an upgrade, and publishes new
-// keys, keys that the upgrade has passed, and keys that it has not.
-func TestPublishingDuringReshard(t *testing.T) {
+// TestKeysPublishedDuringReshardGetTheirShards (M18): a publisher runs between any two transactions of an upgrade, and
+// publishes new keys, keys that the upgrade has passed, and keys that it has not.
+func TestKeysPublishedDuringReshardGetTheirShards(t *testing.T) {
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()
 		x.Fill(510)

@@ -74,7 +74,7 @@ var Tests = []func(*testing.T){
 	TestFunctionsAndLibraryShareState,
 	TestStreamShowsItsShardOnly,
 	TestFeedsDoNotShareShards,
-	TestSQLComputesVectors,
+	TestSQLComputesULIDStatesOfVectors,
 	TestSQLComputesSameULIDsAsGo,
 	TestLockContinuesFromVectors,
 	TestOneInsertUsesManyULIDs,

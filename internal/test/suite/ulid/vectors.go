@@ -69,8 +69,8 @@ func inSQL(
 	return next, true
 }
 
-// TestSQLComputesVectors (M41): the databases that compute ULIDs get the states of the vectors.
-func TestSQLComputesVectors(t *testing.T) {
+// TestSQLComputesULIDStatesOfVectors (M41): the databases that compute ULIDs get the states of the vectors.
+func TestSQLComputesULIDStatesOfVectors(t *testing.T) {
 	testdb.Quick(t)
 	all := vectors(t)
 	suite.Each(t, func(x *suite.Env) {

@@ -51,10 +51,10 @@ type fewListed struct{ plain }
 
 func (p fewListed) Info(ctx context.Context) (*rowfeed.Info, error) { return few(ctx, p.f) }
 
-// TestStartsOfAllShardsAreReadFirst (G1, M24): a consumer reads where all shards begin before it consumes the first
-// one, also of shards that Info does not list. It gets a row that is committed after that, and not the earlier ones. A
-// source that cannot list all its shards is refused.
-func TestStartsOfAllShardsAreReadFirst(t *testing.T) {
+// TestStartsOfAllShardsAreReadBeforeFirstEntry (G1, M24): a consumer reads where all shards begin before it consumes
+// the first one, also of shards that Info does not list. It gets a row that is committed after that, and not the
+// earlier ones. A source that cannot list all its shards is refused.
+func TestStartsOfAllShardsAreReadBeforeFirstEntry(t *testing.T) {
 	suite.EachKind(t, func(r *suite.Taker) {
 		for shard := 1; shard <= 3; shard++ {
 			r.Add(shard, shard, shard)
@@ -95,7 +95,7 @@ func TestStartsOfAllShardsAreReadFirst(t *testing.T) {
 	})
 }
 
-// all returns the rows of TestStartsOfAllShardsAreReadFirst below next.
+// all returns the rows of TestStartsOfAllShardsAreReadBeforeFirstEntry below next.
 func all(r *suite.Taker, next int) []string {
 	third := "3: 3"
 	for id := 10; id < next; id++ {

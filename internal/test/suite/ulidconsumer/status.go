@@ -12,9 +12,9 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// TestFailureIsNotedAfterEpochs (M72): a cursor has the epoch of a worker with a lease, and a consumer without leases
-// continues. The reason of a failure is noted at the cursor.
-func TestFailureIsNotedAfterEpochs(t *testing.T) {
+// TestFailureIsStoredAtCursorWithEpoch (M72): a cursor has the epoch of a worker with a lease, and a consumer without
+// leases continues. The reason of a failure is noted at the cursor.
+func TestFailureIsStoredAtCursorWithEpoch(t *testing.T) {
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
 		r.Add(-5, 1, 1)

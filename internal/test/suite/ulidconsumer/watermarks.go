@@ -121,9 +121,9 @@ func (d *disagreeing) Standings(ctx context.Context, _ string, _ time.Duration) 
 	return now, err
 }
 
-// TestFruitlessNewsSlowsDownRequests (M24): a source reports new watermarks again and again, although there are no new
-// rows. A worker sends its requests less and less often.
-func TestFruitlessNewsSlowsDownRequests(t *testing.T) {
+// TestWatermarksWithoutRowsSlowRequestsDown (M24): a source reports new watermarks again and again, although there are
+// no new rows. A worker sends its requests less and less often.
+func TestWatermarksWithoutRowsSlowRequestsDown(t *testing.T) {
 	testdb.Only(t, testdb.SQLite) // the test is about no database
 	suite.EachULID(t, func(x *suite.Events) {
 		r := x.Taker(func(shard, first, last int) { x.Write(shard, first, last) })
