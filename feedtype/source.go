@@ -2,7 +2,9 @@ package feedtype
 
 import (
 	"context"
+	"fmt"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -123,8 +125,12 @@ var feedNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,38}$`)
 // ValidName returns an error with the code InvalidRequest if name is not valid for a feed. A name is a lower-case
 // letter, then up to 38 of a-z, 0-9 and '_'.
 func ValidName(name string) error {
-	if !feedNamePattern.MatchString(name) {
-		return Invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
+	if feedNamePattern.MatchString(name) {
+		return nil
 	}
-	return nil
+	e := Invalid("name", "%q is no feed name: a lower-case letter, then up to 38 of a-z, 0-9 and _", name)
+	if lower := strings.ToLower(name); feedNamePattern.MatchString(lower) {
+		e.Next = fmt.Sprintf("write %q: names of feeds are in lower case", lower)
+	}
+	return e
 }

@@ -3,6 +3,7 @@ package access
 import (
 	"errors"
 	"net/http"
+	"slices"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/feedhttp"
@@ -10,12 +11,13 @@ import (
 
 // Identify returns the authentication in front of a server. It stores the [Identity] of the client in the request's
 // context. A request without credentials gets the zero Identity: see [Required]. A request with wrong credentials is
-// answered with 401.
-func Identify(auth Authenticator) func(http.Handler) http.Handler {
+// answered with 401, unless its path is one of open: such a path is answered without an identity then. A probe of a
+// server may carry credentials for another one.
+func Identify(auth Authenticator, open ...string) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who, err := auth.Identify(r)
-			if err != nil && !errors.Is(err, ErrNobody) {
+			if err != nil && !errors.Is(err, ErrNobody) && !slices.Contains(open, r.URL.Path) {
 				if errors.Is(err, rowfeed.Unauthorized) {
 					w.Header().Set("WWW-Authenticate", feedhttp.Challenge+`, error="invalid_token"`)
 				}

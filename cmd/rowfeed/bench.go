@@ -22,7 +22,6 @@ type benchOptions struct {
 	seconds cli.Seconds
 	rate    cli.Rate
 	clean   bool
-	json    bool
 
 	patience time.Duration // of clean; tests set it
 }
@@ -72,7 +71,7 @@ With --clean:
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.clean && len(args) > 0 {
-				return cli.WrongUse(cmd, "rowfeed bench --clean: %q is one argument too many", args[0])
+				return cli.WrongUse(cmd, "--clean: %q is one argument too many", args[0])
 			}
 			o.Measures = args
 			return o.run(cmd.Context(), a)
@@ -87,7 +86,7 @@ With --clean:
 	f.IntVar(&o.Repetitions, "repetitions", 3, "repetitions of each figure")
 	f.BoolVar(&o.Keep, "keep", false, "keep the tables; --clean removes them")
 	f.BoolVar(&o.clean, "clean", false, "remove the tables that earlier runs have left, and measure nothing")
-	f.BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, true)
 	return cmd
 }
 
@@ -123,7 +122,7 @@ func (o *benchOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		return err
 	}
-	if o.json {
+	if a.JSON {
 		return a.PrintJSON(struct {
 			Rowfeed string `json:"rowfeed"`
 			*bench.Report
@@ -173,7 +172,7 @@ func (o *benchOptions) runClean(ctx context.Context, a *cli.App, cfg rowfeed.Con
 		return err
 	}
 	switch {
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(cleaned)
 	case len(cleaned.Removed)+len(cleaned.AtWork) == 0:
 		return a.PrintLine("%s: no bench has left anything", open.Redact(a.URL))

@@ -98,8 +98,8 @@ func TestBenchPrintsKeepsAndCleans(t *testing.T) {
 	if r.code != cli.ExitDone {
 		t.Fatalf("bench: %+v", r)
 	}
-	for _, want := range []string{"SQLite 3", "journal_mode=wal, synchronous=FULL", "commits are safe", "÷ no capture",
-		"│ INSERT  │ trigger", "drain: batch", "ms per 1000 at the start", "consume: entries", "p99, ms",
+	for _, want := range []string{"SQLite 3", "journal_mode=wal, synchronous=FULL", "commits are safe", "÷ NO CAPTURE",
+		"INSERT   trigger", "DRAIN: BATCH", "MS PER 1000 AT THE START", "CONSUME: ENTRIES", "P99, MS",
 		"publisher and consumer", "all of them published and read", "left: `rowfeed bench --clean` removes them"} {
 		if !strings.Contains(r.out, want) {
 			t.Errorf("the output lacks %q: %s", want, r.out)
@@ -111,8 +111,8 @@ func TestBenchPrintsKeepsAndCleans(t *testing.T) {
 	var cleaned bench.Cleaned
 	a, _ := quietApp(t)
 	var out bytes.Buffer
-	a.Stdout = &out
-	if err := (&benchOptions{clean: true, json: true, patience: 1}).run(t.Context(), a); err != nil {
+	a.Stdout, a.JSON = &out, true
+	if err := (&benchOptions{clean: true, patience: 1}).run(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(out.Bytes(), &cleaned); err != nil || len(cleaned.Removed) != 1 ||

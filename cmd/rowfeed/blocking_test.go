@@ -77,7 +77,7 @@ func TestBlockingFeedFromAddToDrop(t *testing.T) {
 	if strings.Count(lines, "\n") != 3 || !strings.Contains(lines, `"shard":7,`) {
 		t.Errorf("relay:\n%s", lines)
 	}
-	if r := s.ok("consumer list out"); !strings.Contains(r, "01GNSG5PM8ZZZVZZZZZZZZZZZZ") ||
+	if r := s.ok("consumer list out -o wide"); !strings.Contains(r, "01GNSG5PM8ZZZVZZZZZZZZZZZZ") ||
 		strings.Contains(r, "7 of 1") {
 		t.Errorf("consumer list:\n%s", r)
 	}

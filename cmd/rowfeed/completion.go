@@ -50,7 +50,7 @@ not completed.
 				return err
 			}
 			if shells[args[0]] == nil {
-				return cli.WrongUse(cmd, "%s: %q is none of %s", cmd.CommandPath(), args[0],
+				return cli.WrongUse(cmd, "%q is none of %s", args[0],
 					strings.Join(shellNames, ", "))
 			}
 			return nil
@@ -136,7 +136,7 @@ func complete(a *cli.App, root *cobra.Command) {
 				if len(args) > 0 && !many {
 					return nil, cobra.ShellCompDirectiveNoFileComp
 				}
-				return fromDatabase(cmd.Context(), a, names, args), cobra.ShellCompDirectiveNoFileComp
+				return fromDatabase(cmd, a, names, args), cobra.ShellCompDirectiveNoFileComp
 			}
 		case word == "MEASURE":
 			c.ValidArgs = bench.Measures
@@ -157,7 +157,7 @@ func completeFlags(a *cli.App, c *cobra.Command) {
 	}
 	for flag, names := range flagNames {
 		register(flag, func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-			return fromDatabase(cmd.Context(), a, names, nil), cobra.ShellCompDirectiveNoFileComp
+			return fromDatabase(cmd, a, names, nil), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 	for flag, values := range flagValues {
@@ -171,9 +171,12 @@ func completeFlags(a *cli.App, c *cobra.Command) {
 
 // fromDatabase returns names from the database, except those that the command line already has. It returns none if the
 // database fails, and prints nothing, because a message would end up in the line that the user is typing.
-func fromDatabase(ctx context.Context, a *cli.App, names lister, given []string) []string {
+func fromDatabase(cmd *cobra.Command, a *cli.App, names lister, given []string) []string {
 	a.Stderr = io.Discard
-	ctx, stop := context.WithTimeout(ctx, cmp.Or(a.CompletionTimeout, completionTime))
+	if a.Environment(cmd) != nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(cmd.Context(), cmp.Or(a.CompletionTimeout, completionTime))
 	defer stop()
 	s, err := a.Connect(ctx)
 	if err != nil {

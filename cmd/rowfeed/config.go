@@ -14,11 +14,11 @@ line overrides the file, and ROWFEED_DB overrides its key db.`, `  rowfeed confi
 	cmd.AddCommand(&cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check whether a configuration file is valid",
-		Long: `Reports whether a configuration file is valid. If not, the command names the line, the
-key and the values that it accepts, and exits with 1. Without FILE the command checks
-the file of --config, or rowfeed.yaml. It compares values with the schema only: it does
-not connect to a database, and does not read env:NAME or file:PATH. Every command that
-reads the file makes the same check.`,
+		Long: `Reports whether a configuration file is valid. If not, the command names every mistake
+with its line, the key and the values that it accepts, and exits with 1. Without FILE
+the command checks the file of --config, or rowfeed.yaml. It compares values with the
+schema only: it does not connect to a database, and does not read env:NAME or file:PATH.
+Every command that reads the file makes the same check.`,
 		Example: `  rowfeed config check
   rowfeed config check /etc/rowfeed/rowfeed.yaml`,
 		Args: cli.Args(0, 1, ""),

@@ -27,6 +27,12 @@ func TestConfigCheckFindsWhatCommandsRefuse(t *testing.T) {
 			t.Errorf("%s: %s", line, text)
 		}
 	}
+	writeFile(t, "bad.yaml", "lisen: 127.0.0.1:0\nlog_level: loud\n")
+	if text := s.fails(cli.ExitFailed, "config check bad.yaml"); !strings.HasPrefix(text,
+		"rowfeed: config bad.yaml:1: there is no key \"lisen\". Next: write \"listen\"") ||
+		!strings.Contains(text, "\nrowfeed: config bad.yaml:2: log_level: the value is not debug, ") {
+		t.Errorf("two mistakes: %s", text)
+	}
 	s.prints("config schema", string(config.Schema))
 	if text := s.ok("config reference"); !strings.Contains(text, "| `relays[].shard_count` |") {
 		t.Errorf("reference: %s", text)

@@ -14,7 +14,6 @@ import (
 type conformOptions struct {
 	url, feed, token string
 	entries          int
-	json             bool
 }
 
 func newConform(a *cli.App) *cobra.Command {
@@ -45,7 +44,7 @@ With --json: [{"check":"2.3","level":"MUST","sentence":"…","result":"failed",
 	cmd.Flags().StringVar(&o.feed, "feed", "", "the feed's `name` (default: the first that the server lists)")
 	cmd.Flags().StringVar(&o.token, "token", "", "send the server this `token`, given as env:NAME or file:PATH")
 	cmd.Flags().IntVar(&o.entries, "entries", 2000, "approximate maximum of entries to read from the beginning")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, true)
 	return cmd
 }
 
@@ -78,7 +77,7 @@ func (o *conformOptions) run(ctx context.Context, a *cli.App) error {
 }
 
 func (o *conformOptions) show(a *cli.App, results []protocoltest.Result) error {
-	if o.json {
+	if a.JSON {
 		return a.PrintJSON(results)
 	}
 	var rows []table.Row
@@ -89,5 +88,5 @@ func (o *conformOptions) show(a *cli.App, results []protocoltest.Result) error {
 		}
 		rows = append(rows, table.Row{r.Check, r.Level, r.Result, said})
 	}
-	return a.PrintTable(table.Row{"check", "level", "result", "sentence"}, rows)
+	return a.PrintTable(table.Row{"check", "level", "result", cli.Wrapped("sentence")}, rows)
 }

@@ -67,13 +67,14 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
 		"there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer\n")
 	s.prints("consumer list mail --json", "[]\n")
 	s.consume(0)
-	s.shows("consumer list",
-		`┌──────────┬──────┬────────┬──────────────┬────────┬───────┬──────────────┬──────────────────────┬────────┐
-│ consumer │ feed │ shard  │ cursor       │ behind │ state │ dead letters │ moved                │ holder │
-├──────────┼──────┼────────┼──────────────┼────────┼───────┼──────────────┼──────────────────────┼────────┤
-│ mail     │ kv   │ 0 of 1 │ 3.9k3f2c7adq │ 0      │ ok    │            0 │ 2026-01-31T12:00:00Z │ -      │
-└──────────┴──────┴────────┴──────────────┴────────┴───────┴──────────────┴──────────────────────┴────────┘
-`)
+	s.shows("consumer list", `
+CONSUMER  FEED  SHARD   BEHIND  STATE  DEAD LETTERS
+mail      kv    0 of 1  0       ok     0
+`[1:])
+	s.shows("consumer list -o wide", `
+CONSUMER  FEED  SHARD   CURSOR        BEHIND  STATE  DEAD LETTERS  MOVED                 HOLDER
+mail      kv    0 of 1  3.9k3f2c7adq  0       ok     0             2026-01-31T12:00:00Z  -
+`[1:])
 	s.prints("consumer pause mail", "mail: paused\n")
 	s.sql("INSERT INTO kv VALUES (4, 'd', 'e', 'f')")
 	s.ok("publish --once")
@@ -107,7 +108,7 @@ func TestConsumerCommandsShowAndMoveCursors(t *testing.T) {
 		t.Errorf("after seek: %s", out)
 	}
 	s.prints("consumer reset mail", "mail: set back to the beginning\n")
-	if out := s.ok("consumer list"); !strings.Contains(out, `│ ""     │ 4, `) {
+	if out := s.ok("consumer list -o wide"); !strings.Contains(out, ` ""      4, `) {
 		t.Errorf("after reset: %s", out)
 	}
 	s.prints("consumer purge mail --feed kv", "mail of kv: 0 processed ids forgotten\n")
@@ -125,17 +126,14 @@ func TestDeadCommandsShowRetryAndDropLetters(t *testing.T) {
 	s.prints("dead list", noLetters)
 	s.prints("dead list --json", "{\n  \"letters\": [],\n  \"next\": \"\"\n}\n")
 	s.consume(2)
-	s.shows("dead list mail", ""+
-		`┌──────────┬──────┬───────┬──────────┬────────┬──────────`+
-		`┬───────┬──────────┬────────┬──────────────────────┬─────────────────┐`+"\n"+
-		`│ consumer │ feed │ shard │ key      │ op     │ position `+
-		`│ state │ attempts │ joined │ since                │ error           │`+"\n"+
-		`├──────────┼──────┼───────┼──────────┼────────┼──────────`+
-		`┼───────┼──────────┼────────┼──────────────────────┼─────────────────┤`+"\n"+
-		`│ mail     │ kv   │     0 │ {"id":2} │ upsert │ 2        `+
-		`│ aside │        2 │      0 │ 2026-01-31T12:00:00Z │ no such address │`+"\n"+
-		`└──────────┴──────┴───────┴──────────┴────────┴──────────`+
-		`┴───────┴──────────┴────────┴──────────────────────┴─────────────────┘`+"\n")
+	s.shows("dead list mail", `
+CONSUMER  FEED  KEY       STATE  ATTEMPTS  ERROR
+mail      kv    {"id":2}  aside  2         no such address in two lines
+`[1:])
+	s.shows("dead list mail -o wide", `
+CONSUMER  FEED  SHARD  KEY       OP      POSITION  STATE  ATTEMPTS  JOINED  SINCE                 ERROR
+mail  kv  0  {"id":2}  upsert  2  aside  2  0  2026-01-31T12:00:00Z  no such address in two lines
+`[1:])
 	if out := terms.Fix(s.ok("status kv")); !strings.Contains(out,
 		`consumer mail is 0 behind, cursor "3.9k3f2c7adq", 1 dead letter`) {
 		t.Errorf("status: %s", out)
@@ -209,13 +207,10 @@ func TestConsumerCommandsSelectShards(t *testing.T) {
 	s.ok("publish --once")
 	s.consumeBy(2, 2)
 	s.prints("consumer pause mail --feed kv --shard 1", "mail of kv, shard 1: paused\n")
-	s.shows("consumer list mail", `
-┌──────────┬──────┬────────┬────────────────────┬────────┬────────┬──────────────┬──────────────────────┬────────┐
-│ consumer │ feed │ shard  │ cursor             │ behind │ state  │ dead letters │ moved                │ holder │
-├──────────┼──────┼────────┼────────────────────┼────────┼────────┼──────────────┼──────────────────────┼────────┤
-│ mail     │ kv   │ 0 of 2 │ 3.9k3f2c7adq_0-4-8 │ 0      │ ok     │            0 │ 2026-01-31T12:00:00Z │ -      │
-│ mail     │ kv   │ 1 of 2 │ 3.9k3f2c7adq_4-8-8 │ 0      │ paused │            1 │ 2026-01-31T12:00:00Z │ -      │
-└──────────┴──────┴────────┴────────────────────┴────────┴────────┴──────────────┴──────────────────────┴────────┘
+	s.shows("consumer list mail -o wide", `
+CONSUMER  FEED  SHARD   CURSOR              BEHIND  STATE   DEAD LETTERS  MOVED                 HOLDER
+mail      kv    0 of 2  3.9k3f2c7adq_0-4-8  0       ok      0             2026-01-31T12:00:00Z  -
+mail      kv    1 of 2  3.9k3f2c7adq_4-8-8  0       paused  1             2026-01-31T12:00:00Z  -
 `[1:])
 	s.prints("consumer seek mail --feed kv --shard 0 --to 2", "mail of kv, shard 0: set to 2\n")
 	for _, note := range []string{

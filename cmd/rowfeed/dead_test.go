@@ -125,7 +125,7 @@ func TestEmptyKeySelectsNothing(t *testing.T) {
 			t.Errorf("consumer %s: exit code %d, %s %s", verb, r.code, r.out, r.err)
 		}
 	}
-	if r := s.run("dead", "drop", "mail", "--key", ""); !strings.Contains(r.err, `"--key"`) ||
+	if r := s.run("dead", "drop", "mail", "--key", ""); !strings.Contains(r.err, "--key: ") ||
 		!strings.Contains(r.err, `--key '""'`) {
 		t.Errorf("the flag and the next step: %s", r.err)
 	}
@@ -197,10 +197,10 @@ func TestSeekResetAndDropSayTheirEffect(t *testing.T) {
 	s.consume(0)
 	for _, c := range []struct{ line, question string }{
 		{"consumer seek mail --feed kv --to 1",
-			"mail of kv: set it to 1? It receives again what is at the last 2 positions. "},
+			"mail of kv: set it to 1? The consumer receives the entries at the last 2 positions again. "},
 		{"consumer seek mail --feed kv --to now", "mail of kv: set it to now? The cursor does not move. "},
 		{"consumer reset mail",
-			"mail: set it back to the beginning? It receives again what is at the last 3 positions. "},
+			"mail: set it back to the beginning? The consumer receives the entries at the last 3 positions again. "},
 		{"feed drop kv", "kv: drop the feed? 1 consumer in this database can no longer read it (mail). " +
 			"Its changes and positions are lost. "},
 	} {
@@ -221,7 +221,7 @@ func TestSeekResetAndDropSayTheirEffect(t *testing.T) {
 	}
 	s.prints("consumer seek mail --feed kv --to 1", "mail of kv: set to 1\n")
 	if question, _, _ := s.answers("y", "consumer seek mail --feed kv --to now"); !strings.Contains(question,
-		"It never receives what is at the next 2 positions.") {
+		"The consumer never receives the entries at the next 2 positions.") {
 		t.Errorf("forward: asked %q", question)
 	}
 	question, out, _ := s.answers("", "consumer reset mail --yes")

@@ -252,7 +252,7 @@ func TestServeRunsRelaysOfConfigurationFile(t *testing.T) {
 		t.Errorf("a fraction of a shard: %s", got)
 	}
 	writeFile(t, "rowfeed.yaml", "relays:\n  - feed: kv\n")
-	if got := s.fails(cli.ExitFailed, serve); !strings.Contains(got, "relays[0]: to is missing") {
+	if got := s.fails(cli.ExitFailed, serve); !strings.Contains(got, "relays[0]: the key to is missing") {
 		t.Errorf("without to: %s", got)
 	}
 }
@@ -393,7 +393,7 @@ func TestWaitingRelayNamesHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		holder := hostAndPID(claim.Owner())
-		if out := s.ok("consumer list hook"); !strings.Contains(out, holder) {
+		if out := s.ok("consumer list hook -o wide"); !strings.Contains(out, holder) {
 			t.Errorf("the holder is not listed: %s", out)
 		}
 		if out := s.ok("status kv"); !strings.Contains(out, ", at "+holder+" since ") {

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"github.com/rowfeed/rowfeed/cmd/rowfeed/internal/cli"
@@ -25,6 +28,10 @@ else it is sqlite:rowfeed.db. Each of these can be a URL, or env:NAME or file:PA
 variable or a file that has the URL. Every user of a machine can see a password on a
 command line.
 
+Every flag has an environment variable: --shard-count has ROWFEED_SHARD_COUNT. A flag
+overrides its variable, and a variable overrides rowfeed.yaml. ROWFEED_TOKEN contains
+the token itself.
+
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		`  rowfeed demo                                    # try rowfeed: no database needed
   rowfeed init                                    # create rowfeed's own tables
@@ -37,21 +44,39 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		if args := cmd.Flags().Args(); cmd.HasSubCommands() && len(args) > 0 {
-			return cli.UnknownCommand(cmd, args[0]) // the flag may be one of that command
-		}
-		return cli.WrongUse(cmd, "%s: %v", cmd.CommandPath(), err)
-	})
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.Environment(cmd) }
 	a.AddFlags(root.PersistentFlags())
 	root.AddCommand(feeds.Commands(a)...)
 	root.AddCommand(service.Commands(a)...)
 	root.AddCommand(read.Commands(a)...)
 	root.AddCommand(operate.Commands(a)...)
 	root.AddCommand(newConform(a), newBench(a), newConfig(a), newDocs(a), newCompletion(a), newVersion(a))
+	group(root)
 	a.Record(root, administrative)
 	complete(a, root)
 	return root
+}
+
+// groups are the commands of --help, in groups.
+var groups = []struct{ title, commands string }{
+	{"Set up:", "init migrate feed token config"},
+	{"Run:", "serve publish relay demo"},
+	{"Operate:", "consumer dead lease republish unpublish repair unblock"},
+	{"Look:", "status check fetch tail ready audit conform bench"},
+	{"More:", "docs completion version help"},
+}
+
+func group(root *cobra.Command) {
+	for _, g := range groups {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for _, c := range root.Commands() {
+			if slices.Contains(strings.Fields(g.commands), c.Name()) {
+				c.GroupID = g.title
+			}
+		}
+	}
+	root.SetHelpCommandGroupID("More:")
 }
 
 // administrative are the commands that the audit log records: those with which an operator changes feeds, consumers,

@@ -19,7 +19,6 @@ var (
 )
 
 func newVersion(a *cli.App) *cobra.Command {
-	o := &versionOptions{}
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of rowfeed",
@@ -31,17 +30,15 @@ With --json: {"version":"v1.2.3","commit":"…","time":"2026-01-31T12:00:00Z",
 rowfeed was built without version control.`,
 		Example: "  rowfeed version\n  rowfeed version --json",
 		Args:    cli.Args(0, 0, ""),
-		RunE:    func(*cobra.Command, []string) error { return o.run(a) },
+		RunE:    func(*cobra.Command, []string) error { return printVersion(a) },
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, false)
 	return cmd
 }
 
-type versionOptions struct{ json bool }
-
-func (o *versionOptions) run(a *cli.App) error {
+func printVersion(a *cli.App) error {
 	b := buildOf()
-	if !o.json {
+	if !a.JSON {
 		return a.PrintLine("%s", b)
 	}
 	at := ""

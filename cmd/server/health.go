@@ -248,7 +248,9 @@ func onlyGet(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "Use GET.", http.StatusMethodNotAllowed)
+			feedhttp.Refuse(w, r, feedhttp.Problem{Type: "urn:rowfeed:problem:method-not-allowed",
+				Title: "Method not allowed", Status: http.StatusMethodNotAllowed,
+				Detail: "this path does not support " + r.Method, Next: "use GET"})
 			return
 		}
 		next(w, r)

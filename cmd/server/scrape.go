@@ -10,14 +10,20 @@ import (
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
 // scrape answers with the metrics, which name every feed and consumer. The client must have the right to read every
 // feed.
 func scrape(metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if !access.From(r.Context()).May(access.Read, access.EveryFeed) {
-			http.Error(w, "Metrics need the right to read every feed.", http.StatusForbidden)
+		if who := access.From(r.Context()); !who.May(access.Read, access.EveryFeed) {
+			err := access.ErrNobody
+			if who.Name != "" {
+				err = &rowfeed.Error{Code: rowfeed.Forbidden, Cause: "metrics need the right to read every feed",
+					Next: "use a token that was made with --feed '*' --right read"}
+			}
+			feedhttp.Refuse(w, r, feedhttp.ProblemOf(err, ""))
 			return
 		}
 		w.Header().Set("Cache-Control", "no-store")
@@ -89,11 +95,11 @@ func StartMetrics(ctx context.Context, what Scraping) (address string, stop func
 		}
 	}()
 	address = listener.Addr().String()
-	cfg.Log.InfoContext(ctx, "telling metrics", "address", address)
+	cfg.Log.InfoContext(ctx, "serving metrics", "address", address)
 	if !isLoopback(listener.Addr()) {
 		cfg.Log.WarnContext(ctx,
-			"everyone who can reach this address can read the metrics, which name all feeds and consumers", "address",
-			address)
+			"every client that can reach this address can read the metrics, which name all feeds and consumers",
+			"address", address)
 	}
 	return address, func() {
 		end()

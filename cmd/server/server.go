@@ -136,7 +136,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if !isLoopback(listener.Addr()) && cfg.Access == nil {
-		cfg.Log.WarnContext(ctx, "NO AUTHENTICATION: everyone who can reach this address can read every feed; "+
+		cfg.Log.WarnContext(ctx, "NO AUTHENTICATION: every client that can reach this address can read every feed; "+
 			"listen on 127.0.0.1, or put a proxy in front that authenticates clients", "address", address)
 	}
 
@@ -265,7 +265,15 @@ func (c Config) inFront(at net.Addr, l *limiter, next http.Handler) http.Handler
 	if asks == nil {
 		asks = everyone
 	}
-	front := c.onlyHosts(at, l.first(asks(l.second(next))))
+	all := l.second(next)
+	identified := asks(all)
+	front := c.onlyHosts(at, l.first(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" { // it needs neither an identity nor the database
+			all.ServeHTTP(w, r)
+			return
+		}
+		identified.ServeHTTP(w, r)
+	})))
 	if c.Metrics != nil { // count refused requests, too
 		front = c.Metrics.Requests(routeOf, front)
 	}

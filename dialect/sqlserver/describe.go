@@ -100,7 +100,7 @@ func (d database) columns(ctx context.Context, q dialect.Querier, table dialect.
 			switch {
 			case base != "bigint":
 				c.NoPosition = "is " + c.Type + ": make it bigint"
-			case filled != "":
+			case filled != "" && !strings.EqualFold(filled, "(NULL)"):
 				c.NoPosition = "has a value of its own, " + filled + ", where a row must wait with NULL: drop its " +
 					"default"
 			case identity != 0 || c.Generated:

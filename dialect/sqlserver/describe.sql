@@ -1,11 +1,11 @@
 -- What the catalog says of a table. Catalog views are read like tables: a statement waits for an open ALTER TABLE.
 
 -- name: table_facts
--- temporal_type 1 is a table of former rows.
+-- temporal_type 1 is a table of former rows. Unlike sys.objects, this view has the server's own objects, too.
 SELECT s.name, o.name, RTRIM(o.type), CONVERT(int, COALESCE(t.is_memory_optimized, 0)),
   CONVERT(int, COALESCE(t.temporal_type, 0)), CONVERT(int, COALESCE(t.is_external, 0)),
   CONVERT(int, COALESCE(t.is_filetable, 0)), CONVERT(int, o.is_ms_shipped), {{template "signature_of_o"}}
-FROM sys.objects AS o
+FROM sys.all_objects AS o
 JOIN sys.schemas AS s ON s.schema_id = o.schema_id
 LEFT JOIN sys.tables AS t ON t.object_id = o.object_id
 WHERE o.object_id = OBJECT_ID(:table)

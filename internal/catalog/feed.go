@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/rowfeed/rowfeed/dialect"
@@ -122,12 +123,19 @@ func DescribeTable(ctx context.Context, s *store.Store, q dialect.Querier, name 
 ) {
 	table, err := s.Dialect.Describe(ctx, q, name)
 	if err != nil && s.Dialect.Classify(err) == dialect.ClassUndefined {
-		return nil, &feedtype.Error{
+		e := &feedtype.Error{
 			Code:   feedtype.Refused,
 			Object: fmt.Sprintf("table %q", name.String()),
 			Cause:  "it does not exist",
 			Next:   `check the name and the schema; write names with dots or quotes as "schema"."table"`,
 		}
+		lower := feedtype.TableName{Schema: name.Schema, Name: strings.ToLower(name.Name)}
+		if lower != name {
+			if _, err := s.Dialect.Describe(ctx, q, lower); err == nil {
+				e.Next = fmt.Sprintf("write %s: that table exists", lower)
+			}
+		}
+		return nil, e
 	}
 	return table, s.Fail(fmt.Sprintf("table %q", name.String()), "describe", err)
 }

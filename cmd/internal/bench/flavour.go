@@ -7,9 +7,10 @@ type flavour struct {
 	// parameter is added to the URL of the writers' connections, if the driver would otherwise need more than one
 	// round trip for a statement.
 	parameter string
-	// tables and functions list names that begin with stem. Their only argument is the schema. A database without
-	// functions has an empty query.
-	tables, functions string
+	// tables lists names that begin with stem. Its only argument is the schema.
+	tables string
+	// others list names of other objects in the same way, in the order in which to drop them after the tables.
+	others []others
 	// busy counts statements of other sessions whose text contains the argument. A server may finish a statement
 	// after its client has gone. Every user sees the statements of the same user. The query is empty if a statement
 	// always ends with its client.
@@ -25,6 +26,9 @@ type flavour struct {
 	version  string
 	settings []setting
 }
+
+// others are objects of a kind, as DROP names it, and the query for their names.
+type others struct{ kind, query string }
 
 // setting is a setting of the server, and the query for its value.
 type setting struct{ name, query string }
@@ -48,9 +52,9 @@ var flavours = map[string]flavour{
 		tables: "SELECT c.relname::text FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = " +
 			"c.relnamespace WHERE c.relkind = 'r' AND c.relname LIKE '" +
 			stem + "%' AND n.nspname = $1",
-		functions: "SELECT p.proname::text FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = " +
-			"p.pronamespace WHERE p.proname LIKE '" +
-			stem + "%' AND n.nspname = $1",
+		others: []others{{"FUNCTION", "SELECT p.proname::text FROM pg_catalog.pg_proc p " +
+			"JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace WHERE p.proname LIKE '" +
+			stem + "%' AND n.nspname = $1"}},
 		busy: "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE pid <> pg_catalog.pg_backend_pid() AND " +
 			"backend_type = 'client backend' AND state <> 'idle' AND strpos(query, $1) > 0",
 		standby: "SELECT pg_catalog.pg_is_in_recovery()",
@@ -81,4 +85,28 @@ var flavours = map[string]flavour{
 			{"innodb_doublewrite", "SELECT @@GLOBAL.innodb_doublewrite"},
 		},
 	},
+	"sqlserver": {
+		key:    "bigint",
+		tables: ownObjects + "'U'",
+		others: []others{{"SEQUENCE", ownObjects + "'SO'"}, {"PROCEDURE", ownObjects + "'P'"}},
+		// Without VIEW SERVER STATE it counts nothing.
+		busy: "SELECT count(*) FROM sys.dm_exec_requests AS r CROSS APPLY sys.dm_exec_sql_text(r.sql_handle) AS q " +
+			"WHERE r.session_id <> @@SPID AND r.database_id = DB_ID() AND CHARINDEX(@p1, q.text) > 0",
+		analyze: "UPDATE STATISTICS %s",
+		version: "SELECT CONCAT('SQL Server ', CONVERT(nvarchar(128), SERVERPROPERTY('ProductVersion')))",
+		settings: []setting{
+			{"recovery_model", ownDatabase("recovery_model_desc")},
+			{"delayed_durability", ownDatabase("delayed_durability_desc")},
+			{"read_committed_snapshot", ownDatabase("CONVERT(varchar(1), is_read_committed_snapshot_on)")},
+		},
+	},
+}
+
+// ownObjects lists objects of SQL Server; the type of objects follows.
+const ownObjects = "SELECT o.name FROM sys.objects AS o WHERE o.name LIKE '" + stem + "%' AND " +
+	"SCHEMA_NAME(o.schema_id) = @p1 AND o.type = "
+
+// ownDatabase reads a setting of a database of SQL Server.
+func ownDatabase(setting string) string {
+	return "SELECT " + setting + " FROM sys.databases WHERE name = DB_NAME()"
 }

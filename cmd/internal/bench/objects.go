@@ -20,20 +20,14 @@ const (
 
 var prefixPattern = regexp.MustCompile(`^` + stem + `[a-z0-9]{4}_`)
 
-// object is a table or function that a run has made.
+// object is a table or another object that a run has made.
 type object struct{ kind, name string }
 
-// objects returns what exists with a prefix, in the order in which to drop it: functions after the tables whose
-// triggers call them, the marker last.
+// objects returns what exists with a prefix, in the order in which to drop it: functions and sequences after the tables
+// whose triggers call them, the marker last.
 func (db *database) objects(ctx context.Context, prefix string) (all []object, err error) {
 	var last []object
-	for _, list := range []struct{ kind, query string }{
-		{"TABLE", db.flavour.tables},
-		{"FUNCTION", db.flavour.functions},
-	} {
-		if list.query == "" {
-			continue
-		}
+	for _, list := range append([]others{{"TABLE", db.flavour.tables}}, db.flavour.others...) {
 		names, err := dialect.QueryAll(ctx, dialect.On(db.pool), list.query, []any{db.schema},
 			func(rows dialect.Rows) (name string, err error) {
 				return name, rows.Scan(&name)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -73,7 +72,7 @@ type Relay struct {
 	Rate         float64       `yaml:"rate"`
 }
 
-// Error is an error in a configuration file.
+// Error is one mistake in a configuration file.
 type Error struct {
 	Path  string
 	Line  int // 0 if it is unknown
@@ -109,61 +108,16 @@ func Load(path string) (*File, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the text of a file. Messages call it path.
+// Parse reads the text of a file. Messages call it path. The error names all mistakes.
 func Parse(path string, data []byte) (*File, error) {
+	if err := check(path, data); err != nil {
+		return nil, err
+	}
 	f := File{Path: path}
-	err := decode(data, &f, yaml.DisallowUnknownField())
-	if err == nil {
-		if err := validate(path, data); err != nil {
-			return nil, err
-		}
-		return &f, nil
+	if err := decode(data, &f); err != nil {
+		return nil, notYAML(path, err)
 	}
-	told := explain(path, err)
-	if told.Line == 0 { // the schema may know the line
-		if err := validate(path, data); err != nil {
-			return nil, err
-		}
-	}
-	return nil, told
-}
-
-// keys lists the keys of the file, for messages.
-func keys() string {
-	top, err := root()
-	if err != nil {
-		return err.Error()
-	}
-	var names []string
-	for _, p := range top.Properties {
-		names = append(names, p.name)
-	}
-	last := len(names) - 1
-	return "the keys are " + strings.Join(names[:last], ", ") + " and " + names[last] +
-		"; `rowfeed config reference` explains them"
-}
-
-// explain names line and key. It shows nothing else of the file, which may contain a password.
-func explain(path string, err error) *Error {
-	e := &Error{Path: path, Cause: "it is no list of keys and values in YAML, each key once", Next: keys()}
-	var known yaml.Error
-	if !errors.As(err, &known) {
-		return e
-	}
-	token := known.GetToken()
-	if token == nil {
-		return e
-	}
-	e.Line = token.Position.Line
-	var unknown *yaml.UnknownFieldError
-	var wrongType *yaml.TypeError
-	switch {
-	case errors.As(err, &unknown):
-		e.Cause = fmt.Sprintf("there is no key %q", token.Value)
-	case errors.As(err, &wrongType):
-		e.Cause = "the value is not of the type that the key asks for"
-	}
-	return e
+	return &f, nil
 }
 
 // decode reads YAML. An empty text sets nothing. The library panics on some texts (a list with an unknown tag): decode

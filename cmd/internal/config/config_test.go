@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -41,20 +42,20 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestMessagesNameLineCauseAndNextStep: messages name line, cause and next step, and show nothing else of the file.
+// TestMessagesNameLineCauseAndNextStep: messages name line, cause and next step, and show no value that may be secret.
 func TestMessagesNameLineCauseAndNextStep(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for text, want := range map[string]string{
-		"db: postgres://u:hunter22@h/d\ncolour: red\n": `config rowfeed.yaml:2: there is no key "colour". Next: ` +
-			keys(),
-		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `config rowfeed.yaml:2: ` +
-			`it is no list of keys and values in YAML, each key once. Next: ` + keys(),
-		"db:\n  - hunter22\n": `config rowfeed.yaml:2: the value is not of the type that the key asks for. Next: ` +
-			keys(),
-		"db: [hunter22\n": `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
-		"just hunter22\n": `config rowfeed.yaml:1: it is no list of keys and values in YAML, each key once. Next: ` +
-			keys(),
-		"\tdb: hunter22\n": `it is no list of keys and values in YAML, each key once. Next: ` + keys(),
+		"db: postgres://u:hunter22@h/d\ncolour: red\n": `:2: there is no key "colour". Next: the keys are db, prefix, `,
+		"db: postgres://u:hunter22@h/d\nLisen: red\n": `:2: there is no key "Lisen". ` +
+			`Next: write "listen" if you mean that key; ` + seeReference,
+		"db: postgres://u:hunter22@h/d\ndb: sqlite:hunter22\n": `:2: the key "db" is given more than once. ` +
+			`Next: give each key once`,
+		"db:\n  - hunter22\n": ":2: db: the value is not text. Next: give text, or see `rowfeed config reference`",
+		"db: [hunter22\n": ": it is not valid YAML. Next: write it as lines of the form `key: value`; " +
+			seeReference,
+		"just hunter22\n":  ":1: the value is not a list of keys and values. Next: give a list of keys and values",
+		"\tdb: hunter22\n": ": it is not valid YAML. Next: ",
 	} {
 		write(t, FileName, text)
 		_, err := Load("")
@@ -62,7 +63,7 @@ func TestMessagesNameLineCauseAndNextStep(t *testing.T) {
 			t.Errorf("%q was loaded", text)
 			continue
 		}
-		if !strings.HasSuffix(err.Error(), want) || !strings.HasPrefix(err.Error(), "config rowfeed.yaml:") {
+		if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "config rowfeed.yaml") {
 			t.Errorf("%q\n got: %v\nwant: %s", text, err, want)
 		}
 		if strings.Contains(err.Error(), "hunter") {
@@ -75,6 +76,40 @@ func TestMessagesNameLineCauseAndNextStep(t *testing.T) {
 	}
 	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be read") {
 		t.Errorf("a folder: %v", err)
+	}
+}
+
+// TestAllMistakesAreNamed: one error names every mistake of a file, in the order of their lines.
+func TestAllMistakesAreNamed(t *testing.T) {
+	_, err := Parse("r.yaml", []byte(`db: sqlite:a.db
+db: sqlite:b.db
+log_level: loud
+relays:
+  - feed: kv
+    too: https://example.com/
+    limit: 0
+    secret: [env:A, '']
+  - feed: kv
+    to: stdout
+    lease: soon
+max_waiting: many
+`))
+	want := `config r.yaml:2: the key "db" is given more than once.
+config r.yaml:3: log_level: the value is not debug, info, warn or error.
+config r.yaml:5: relays[0]: the key to is missing.
+config r.yaml:6: relays[0]: there is no key "too". Next: write "to" if
+config r.yaml:7: relays[0].limit: 0 is not a whole number between 1 and 10000.
+config r.yaml:8: relays[0].secret[1]: the value is not text.
+config r.yaml:11: relays[1].lease: the value is not a time as 10s or 1m30s.
+config r.yaml:12: max_waiting: the value is not a whole number`
+	got := strings.Split(fmt.Sprint(err), "\n")
+	for i, line := range strings.Split(want, "\n") {
+		if i >= len(got) || !strings.HasPrefix(got[i], line) {
+			t.Errorf("line %d does not begin with %q", i+1, line)
+		}
+	}
+	if t.Failed() || len(got) != 8 {
+		t.Errorf("%v", err)
 	}
 }
 

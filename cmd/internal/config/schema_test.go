@@ -153,15 +153,16 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 func TestInvalidValuesAreNotShown(t *testing.T) {
 	for text, want := range map[string]string{
 		"relays:\n  - feed: kv\n    to: stdout\n    lease: hunter22\n": "config rowfeed.yaml:4: relays[0].lease: " +
-			"it is not a time as 10s or 1m30s. Next: give a time as 10s or 1m30s, or see `rowfeed config reference`",
-		"relays:\n  - feed: kv\n    secret: [hunter22]\n": "config rowfeed.yaml:2: relays[0]: to is missing. " +
+			"the value is not a time as 10s or 1m30s. Next: give a time as 10s or 1m30s, or see " +
+			"`rowfeed config reference`",
+		"relays:\n  - feed: kv\n    secret: [hunter22]\n": "config rowfeed.yaml:2: relays[0]: the key to is missing. " +
 			"Next: give it; a relay needs feed and to",
 		"relays:\n  - feed: kv\n    to: https://u:hunter22@h/\n    lease: hunter22\n": "relays[0].lease: " +
-			"it is not a time",
+			"the value is not a time",
 		"relays:\n  - {feed: kv, to: 'https://u:hunter22@h/', limit: 99999}\n": "config rowfeed.yaml:2: " +
 			"relays[0].limit: 99999 is not a whole number between 1 and 10000",
 		"relays:\n  - feed: kv\n    to: stdout\n    secret:\n      - hunter22\n      - ''\n": "relays[0].secret[1]: " +
-			"it is not text",
+			"the value is not text",
 	} {
 		_, err := Parse(FileName, []byte(text))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter") {

@@ -55,6 +55,12 @@ var flavourOf = map[string]flavour{
 		replace: "REPLACE INTO kv (id, ns, k, v) SELECT %s, ns, k, %s FROM kv WHERE id = %s",
 		moves:   true,
 	},
+	"sqlserver": {
+		table: "id bigint PRIMARY KEY, ns nvarchar(100) NOT NULL, k nvarchar(100) NOT NULL, v nvarchar(max), " +
+			"UNIQUE (ns, k)",
+		replace: "UPDATE kv SET id = %s, v = %s WHERE id = %s",
+		moves:   true,
+	},
 }
 
 // writers keep changing the table.

@@ -40,8 +40,8 @@ func wantSent(t *testing.T, p *tdsPeer, want ...string) {
 	}
 }
 
-// TestSQLServerSessionBegins: a connection has its isolation level before anything else runs on it, whenever the pool
-// hands it out, because a reset of the session keeps the level of its user before.
+// TestSQLServerSessionBegins (H23): a connection has its isolation level before anything else runs on it, whenever the
+// pool hands it out, because a reset of the session keeps the level of its user before.
 func TestSQLServerSessionBegins(t *testing.T) {
 	pool, p := openPeer(t, nil)
 	wantSent(t, p, "login sa to shop by rowfeed, read-write", "reset, "+sqlServerSession, "select 1;")
@@ -189,7 +189,7 @@ func TestSQLServerLoginsThatFail(t *testing.T) {
 	wantNext(t, err, rowfeed.Failed, "TrustServerCertificate")
 }
 
-// TestSQLServerDatabaseMustMeetRequirements: without one of them, rowfeed's tables are not made.
+// TestSQLServerDatabaseMustMeetRequirements (H23): without one of them, rowfeed's tables are not made.
 func TestSQLServerDatabaseMustMeetRequirements(t *testing.T) {
 	const edition = 3
 	met := []any{"shop", 1, 1, 130, "DISABLED", edition, 14}

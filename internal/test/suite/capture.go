@@ -66,6 +66,7 @@ type columnFeed struct {
 // at the moment, the statement stays as it is.
 func (x *Env) SQL(statement string) []string {
 	x.Helper()
+	statement = x.Has.Spell(statement)
 	insert, update := plainInsert.FindStringSubmatch(statement), anyUpdate.FindStringSubmatch(statement)
 	remove := anyDelete.FindStringSubmatch(statement)
 	name := ""

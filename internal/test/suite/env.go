@@ -120,7 +120,7 @@ func (x *Env) Exec(statements ...string) {
 // MustFail runs a statement and asserts that the database refuses it.
 func (x *Env) MustFail(statement string) {
 	x.Helper()
-	if _, err := x.DB.Admin().ExecContext(x.Ctx, statement); err == nil {
+	if _, err := x.DB.Admin().ExecContext(x.Ctx, x.Has.Spell(statement)); err == nil {
 		x.Fatalf("no error from %s", statement)
 	}
 }
@@ -137,10 +137,14 @@ func (x *Env) Statements(name string, args ...any) []string {
 	return x.Has.Statements(x.T, name, args...)
 }
 
-// Isolation returns the level, or the default one on a database that has one writer and no levels.
+// Isolation returns the level, or the default one on a database that has one writer and no levels. If REPEATABLE READ
+// locks what it reads, it returns SNAPSHOT for that.
 func (x *Env) Isolation(level sql.IsolationLevel) sql.IsolationLevel {
-	if x.Has.OneWriter {
+	switch {
+	case x.Has.OneWriter:
 		return sql.LevelDefault
+	case x.Has.LockingRepeatableRead && level == sql.LevelRepeatableRead:
+		return sql.LevelSnapshot
 	}
 	return level
 }
@@ -178,7 +182,7 @@ func (x *Env) Commit(tx *sql.Tx) {
 func (x *Env) Scalar(query string) int64 {
 	x.Helper()
 	var n int64
-	if err := x.DB.Admin().QueryRowContext(x.Ctx, query).Scan(&n); err != nil {
+	if err := x.DB.Admin().QueryRowContext(x.Ctx, x.Has.Spell(query)).Scan(&n); err != nil {
 		x.Fatalf("%s: %v", query, err)
 	}
 	return n

@@ -176,9 +176,12 @@ func (x *Env) Part(
 // InsertKV inserts rows with the ids from (inclusive) to to (exclusive) into kv.
 func (x *Env) InsertKV(from, to int) {
 	x.Helper()
-	var rows []string
-	for id := from; id < to; id++ {
-		rows = append(rows, fmt.Sprintf("(%d, 'k%d', 1)", id, id))
+	const most = 1000 // some databases accept no more in one statement
+	for ; from < to; from += most {
+		var rows []string
+		for id := from; id < min(from+most, to); id++ {
+			rows = append(rows, fmt.Sprintf("(%d, 'k%d', 1)", id, id))
+		}
+		x.Exec("INSERT INTO kv (id, k, v) VALUES " + strings.Join(rows, ", "))
 	}
-	x.Exec("INSERT INTO kv (id, k, v) VALUES " + strings.Join(rows, ", "))
 }

@@ -30,6 +30,7 @@
 //	ROWFEED_ENGINES_DIR   the folder into which scripts/setup.sh unpacks servers
 //	                      (.engines next to go.work)
 //	ROWFEED_NOT_TESTED    a file that gets a line for every engine not tested
+//	ROWFEED_TEST_PROGRAMS a folder with the programs rowfeed and checker, which tests otherwise build
 //	CI                    true: a missing engine is a failure (MySQL is optional)
 package testdb
 

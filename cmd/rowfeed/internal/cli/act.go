@@ -45,7 +45,7 @@ func (a *App) Record(root *cobra.Command, paths []string) {
 			}
 			var detail []string
 			cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-				if f.Changed && f.Name != "json" {
+				if f.Changed && f.Name != "json" && f.Name != "output" {
 					detail = append(detail, "--"+f.Name+"="+f.Value.String())
 				}
 			})

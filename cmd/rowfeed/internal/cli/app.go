@@ -26,6 +26,8 @@ type App struct {
 	Replica            bool
 	NoPublish          bool
 	WithoutLease       bool // a flag of publish and serve only
+	JSON               bool // print JSON, of the commands with AddOutput
+	wide               bool // print all columns of tables
 	verbose            bool
 	logFormat          oneOf
 	logLevel           oneOf

@@ -26,7 +26,7 @@ func UnknownCommand(parent *cobra.Command, name string) error {
 	if near := parent.SuggestionsFor(name); len(near) > 0 {
 		hint = fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
 	}
-	return WrongUse(parent, "there is no command %q%s", parent.CommandPath()+" "+name, hint)
+	return &usageError{parent, fmt.Errorf("there is no command %q%s", parent.CommandPath()+" "+name, hint)}
 }
 
 // Args accepts between least and most arguments. what names the missing ones in the error.
@@ -34,11 +34,11 @@ func Args(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return WrongUse(cmd, "%s: %s is missing", cmd.CommandPath(), what)
+			return WrongUse(cmd, "%s is missing", what)
 		case len(args) > most:
-			return WrongUse(cmd, "%s: %q is one argument too many", cmd.CommandPath(), args[most])
+			return WrongUse(cmd, "%q is one argument too many", args[most])
 		case slices.Contains(args, ""): // which would select everything in some commands
-			return WrongUse(cmd, "%s: an argument is empty, perhaps because a variable is not set", cmd.CommandPath())
+			return WrongUse(cmd, "an argument is empty, perhaps because a variable is not set")
 		}
 		return nil
 	}

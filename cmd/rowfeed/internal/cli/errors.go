@@ -22,19 +22,23 @@ const (
 
 // usageError is a command line that cannot be run.
 type usageError struct {
-	command string
+	command *cobra.Command
 	err     error
 }
 
 func (e *usageError) Error() string {
-	return fmt.Sprintf("%v. Next: see `%s --help`", e.err, e.command)
+	return fmt.Sprintf("%v. Next: see `%s --help`", e.err, e.command.CommandPath())
 }
 
 func (e *usageError) Unwrap() error { return e.err }
 
-// WrongUse returns an error with which rowfeed ends with ExitUsage. The text is followed by a hint to --help.
+// WrongUse returns an error with which rowfeed ends with ExitUsage. The text follows the name of the command, and is
+// followed by a hint to --help.
 func WrongUse(cmd *cobra.Command, format string, args ...any) error {
-	return &usageError{cmd.CommandPath(), fmt.Errorf(format, args...)}
+	if cmd.HasParent() {
+		format = strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ") + ": " + format
+	}
+	return &usageError{cmd, fmt.Errorf(format, args...)}
 }
 
 // Report prints an error to stderr and returns the exit code.
@@ -47,16 +51,26 @@ func (a *App) Report(ctx context.Context, err error) int {
 		fmt.Fprintln(a.Stderr, "rowfeed: interrupted")
 		return ExitFailed
 	}
-	text, code := a.ErrorText(err), ExitFailed
+	code, hint := ExitFailed, ""
 	var wrong *usageError
 	if errors.As(err, &wrong) || errors.Is(err, rowfeed.InvalidRequest) {
 		code = ExitUsage
-		if !strings.Contains(text, ". Next: ") {
-			text += ". Next: see `" + cmp.Or(a.Command, "rowfeed") + " --help`"
+		if !strings.Contains(a.ErrorText(err), ". Next: ") {
+			hint = ". Next: see `" + cmp.Or(a.Command, "rowfeed") + " --help`"
 		}
 	}
-	fmt.Fprintln(a.Stderr, "rowfeed: "+text)
+	for _, one := range parts(err) {
+		fmt.Fprintln(a.Stderr, "rowfeed: "+a.ErrorText(one)+hint)
+	}
 	return code
+}
+
+// parts returns the errors that an error joins, or the error itself.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
 }
 
 // ErrorText returns an error's text for a log or a terminal, without passwords and control characters.

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
 )
 
@@ -46,26 +44,6 @@ func (a *App) PrintJSON(v any) error {
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// PrintTable prints rows below a header, without colours.
-func (a *App) PrintTable(header table.Row, rows []table.Row) error {
-	t := table.NewWriter()
-	t.SetStyle(table.StyleLight)
-	t.Style().Format.Header = text.FormatDefault // a header may hold a feed's name
-	t.AppendHeader(header)
-	for _, row := range rows {
-		shown := make(table.Row, len(row))
-		for i, cell := range row {
-			shown[i] = cell
-			if text, ok := cell.(string); ok {
-				shown[i] = escape(text)
-			}
-		}
-		t.AppendRow(shown)
-	}
-	_, err := fmt.Fprintln(a.Stdout, t.Render())
-	return err
 }
 
 // IsTerminal reports whether w is a terminal.

@@ -1,6 +1,39 @@
 package cli
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+// TestTablesFit: a table has 80 characters in a line at most, all columns and whole texts with -o wide, and colours
+// only if they are asked for.
+func TestTablesFit(t *testing.T) {
+	long := strings.Repeat("a long error ", 20)
+	header := table.Row{"feed", Wide("table"), "state", Text("error"), Wrapped("problem")}
+	rows := []table.Row{{"kv", "shop.kv", "failing", long, "it cannot be read at this time of the day"},
+		{"ev", "ev", "", "", ""}}
+	want := `
+FEED  STATE    ERROR                            PROBLEM
+kv    failing  a long error a long error a lo…  it cannot be read at this time
+                                                of the day
+ev    -        -                                -`[1:]
+	if got := (appearance{wrap: true}).render(header, rows); got != want {
+		t.Errorf("\n%s", got)
+	}
+	got := (appearance{wide: true, wrap: true}).render(header, rows)
+	if !strings.Contains(got, "shop.kv") ||
+		!strings.Contains(got, strings.TrimSpace(long)) || strings.Count(got, "\n") != 2 {
+		t.Errorf("wide:\n%s", got)
+	}
+	text.EnableColors()
+	got = (appearance{colours: true}).render(header, rows)
+	if !strings.Contains(got, "\x1b[31mfailing\x1b[0m  a long") {
+		t.Errorf("in colours: %q", got)
+	}
+}
 
 // TestEscaped: control characters and marks of direction are written out, and all other text stays.
 func TestEscaped(t *testing.T) {

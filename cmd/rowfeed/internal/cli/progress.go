@@ -1,31 +1,49 @@
 package cli
 
 import (
+	"io"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress is a progress bar on stderr. It shows nothing if stderr is no terminal.
-type Progress struct{ bar *progressbar.ProgressBar }
+// Progress is a progress bar on stderr, with the rate and the time left. It shows nothing if stderr is no terminal.
+type Progress struct {
+	what  string
+	total func() (int64, error)
+	out   io.Writer // nil without a terminal
+	bar   *progressbar.ProgressBar
+}
 
-// NewProgress starts a bar. A total of -1 means that it is unknown.
-func (a *App) NewProgress(what string, total int64) *Progress {
-	if !IsTerminal(a.Stderr) {
-		return &Progress{}
+// NewProgress returns a bar. Only if there is a terminal, the first Set asks for the total. If that fails, the bar
+// shows no time left.
+func (a *App) NewProgress(what string, total func() (int64, error)) *Progress {
+	p := &Progress{what: what, total: total}
+	if IsTerminal(a.Stderr) {
+		p.out = a.Stderr
 	}
-	return &Progress{progressbar.NewOptions64(total,
-		progressbar.OptionSetWriter(a.Stderr), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
-	)}
+	return p
 }
 
 // Set shows that n rows are done.
 func (p *Progress) Set(n int64) {
-	if p.bar != nil {
-		_ = p.bar.Set64(n) // the work goes on without a bar
+	if p.out == nil {
+		return
 	}
+	if p.bar == nil {
+		total, err := p.total()
+		if err != nil {
+			total = -1 // the bar's sign for an unknown total
+		}
+		p.bar = progressbar.NewOptions64(total,
+			progressbar.OptionSetWriter(p.out), progressbar.OptionSetDescription(p.what),
+			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	if most := p.bar.GetMax64(); most >= 0 && n > most { // rows were added since they were counted
+		p.bar.ChangeMax64(n)
+	}
+	_ = p.bar.Set64(n) // the work goes on without a bar
 }
 
 // Done removes the bar.

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/rowfeed/rowfeed"
 	"github.com/rowfeed/rowfeed/cmd/internal/config"
+	"github.com/rowfeed/rowfeed/cmd/internal/nearest"
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 )
 
@@ -42,6 +45,45 @@ func (a *App) ConnectTo(ctx context.Context, o open.Options) (*Session, error) {
 	s := &Session{DB: db, File: file, Log: log, Close: pool.Close}
 	a.beginAct(ctx, s)
 	return s, nil
+}
+
+// Feed is DB.Feed. The error for an unknown feed suggests a feed with a similar name.
+func (s *Session) Feed(ctx context.Context, name string) (*rowfeed.Feed, error) {
+	f, err := s.DB.Feed(ctx, name)
+	if !errors.Is(err, rowfeed.UnknownFeed) {
+		return f, err
+	}
+	var names []string
+	all, _ := s.Feeds(ctx) // without names there is no suggestion
+	for _, f := range all {
+		names = append(names, f.Name())
+	}
+	return nil, suggest(err, name, names)
+}
+
+// KnownConsumer adds the name of a similar consumer to an error for an unknown consumer.
+func (s *Session) KnownConsumer(ctx context.Context, err error, name string) error {
+	if !errors.Is(err, rowfeed.UnknownConsumer) {
+		return err
+	}
+	var names []string
+	all, _ := s.Admin().Consumers(ctx, rowfeed.ConsumerID{}) // without names there is no suggestion
+	for _, c := range all {
+		names = append(names, c.Consumer)
+	}
+	return suggest(err, name, names)
+}
+
+// suggest puts the name that is most similar before the next step of an error.
+func suggest(err error, wrong string, names []string) error {
+	var e *rowfeed.Error
+	near := nearest.Name(wrong, names)
+	if near == "" || !errors.As(err, &e) {
+		return err
+	}
+	told := *e
+	told.Next = fmt.Sprintf("write %q if you mean that one; %s", near, e.Next)
+	return &told
 }
 
 // WithFeed opens the database and calls fn with one of its feeds.

@@ -37,7 +37,6 @@ type feedAddOptions struct {
 	adoptCursors       string
 	print              bool
 	dryRun             bool
-	json               bool
 }
 
 const feedAddHelp = `Creates a feed of a table. By default the table is not altered: triggers record the
@@ -147,6 +146,7 @@ func newFeedAdd(a *cli.App) *cobra.Command {
 		},
 	}
 	o.addFlags(cmd.Flags())
+	a.AddOutput(cmd, false)
 	return cmd
 }
 
@@ -185,7 +185,6 @@ func (o *feedAddOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.adoptCursors, "adopt-cursors", "", "create consumers from a former `table` of cursors")
 	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it; needs no server")
 	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be made and written")
-	f.BoolVar(&o.json, "json", false, "print JSON")
 }
 
 func (o *feedAddOptions) spec() (rowfeed.FeedSpec, error) {
@@ -252,7 +251,13 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 	if kept {
 		told, doing, what, done = &keys, "giving keys their shards", "key", "given their shards"
 	}
-	bar := a.NewProgress(doing, -1)
+	bar := a.NewProgress(doing, func() (int64, error) {
+		f, err := s.Feed(ctx, o.name) // exists as soon as rows are recorded
+		if err != nil {
+			return 0, err
+		}
+		return f.Admin().CountWhere(ctx, "")
+	})
 	f, err := s.AddFeed(ctx, spec, func(n int64) { *told = n; bar.Set(n) })
 	bar.Done()
 	if err != nil {
@@ -284,7 +289,7 @@ func (o *feedAddOptions) run(ctx context.Context, a *cli.App) error {
 			"table's column %s miss rows. To keep these positions, drop the feed and add it with "+
 			"--capture column --adopt\n", o.name, dialect.PositionColumn)
 	}
-	if o.json {
+	if a.JSON {
 		key := make([]string, len(info.Key))
 		for i, c := range info.Key {
 			key[i] = c.Name

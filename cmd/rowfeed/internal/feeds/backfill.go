@@ -11,7 +11,6 @@ import (
 
 type backfillOptions struct {
 	name string
-	json bool
 }
 
 func newFeedBackfill(a *cli.App) *cobra.Command {
@@ -43,13 +42,13 @@ With --json: {"feed":"events","rows":3}.`,
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, false)
 	return cmd
 }
 
 func (o *backfillOptions) run(ctx context.Context, a *cli.App) error {
 	return a.WithFeed(ctx, o.name, func(_ *cli.Session, f *rowfeed.Feed) error {
-		bar := a.NewProgress("placing rows of "+f.Source().String(), -1)
+		bar := a.NewProgress("placing rows of "+f.Source().String(), rowsOf(ctx, f))
 		rows, err := f.Admin().BackFill(ctx, bar.Set)
 		bar.Done()
 		if err != nil {
@@ -59,7 +58,7 @@ func (o *backfillOptions) run(ctx context.Context, a *cli.App) error {
 			}
 			return err
 		}
-		if o.json {
+		if a.JSON {
 			return a.PrintJSON(struct {
 				Feed string `json:"feed"`
 				Rows int64  `json:"rows"`

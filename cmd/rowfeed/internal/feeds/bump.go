@@ -13,7 +13,6 @@ type feedBumpOptions struct {
 	name    string
 	adopt   bool
 	print   bool
-	json    bool
 	consent cli.Consent
 }
 
@@ -51,7 +50,7 @@ With --json: {"feed":"kv","generation":1767225600,"changed":true}.`,
 	cmd.Flags().BoolVar(&o.adopt, "adopt-database", false,
 		"feed with ULIDs: no commit was lost, only record that the feed belongs to this database")
 	cmd.Flags().BoolVar(&o.print, "print", false, "print the SQL instead; needs no server")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, false)
 	o.consent.Bind(cmd)
 	return cmd
 }
@@ -78,7 +77,7 @@ func (o *feedBumpOptions) run(ctx context.Context, a *cli.App) error {
 			return err
 		}
 		switch {
-		case o.json:
+		case a.JSON:
 			return a.PrintJSON(struct {
 				Feed       string `json:"feed"`
 				Generation int64  `json:"generation"`

@@ -25,7 +25,6 @@ database access to them. A feed is the ordered stream of the rows of one table.`
   rowfeed feed list
   rowfeed feed show kv`,
 	)
-	list := &feedListOptions{}
 	listCmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the feeds",
@@ -36,9 +35,9 @@ With --json: [{"name":"kv","table":"kv","mode":"sequence","capture":"trigger",
 sharding, active, or elsewhere if your own publisher gives the positions.`,
 		Example: "  rowfeed feed list",
 		Args:    cli.Args(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listFeeds(cmd.Context(), a) },
 	}
-	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	a.AddOutput(listCmd, true)
 	show := &feedShowOptions{}
 	showCmd := &cobra.Command{
 		Use:   "show NAME",
@@ -51,7 +50,8 @@ With --json: {"name":"kv","mode":"sequence","state":"active","generation":1,
 "base64":[],"data_shards":1,"table":"kv","capture":"trigger","delete":["DELETE …"],
 "grants":{"writers":["app"]}}.
 
-"kind" says how the values of a column are written in JSON. "delete" has the
+"kind" says how the values of a column are written in JSON. "base64" names the columns
+whose bytes are written as base64. "delete" has the
 statements with which writers delete a row: in one transaction, each with the key as
 its parameters. A feed with ULIDs has no such statements. It has "shard_ids", and with
 mode blocking "position_column"; its head is "" if it has more than one shard.
@@ -63,7 +63,7 @@ mode blocking "position_column"; its head is "" if it has more than one shard.
 			return show.run(cmd.Context(), a)
 		},
 	}
-	showCmd.Flags().BoolVar(&show.json, "json", false, "print JSON")
+	a.AddOutput(showCmd, true)
 	cmd.AddCommand(newFeedAdd(a), newFeedBackfill(a), newFeedBump(a), listCmd, showCmd, newFeedDrop(a),
 		newFeedUpgrade(a), newFeedGrant(a), newFeedRevoke(a))
 	return cmd
@@ -105,8 +105,6 @@ On a terminal it says how many consumers read the feed, and asks, unless --yes i
 	return cmd
 }
 
-type feedListOptions struct{ json bool }
-
 // feedLine is a feed in the JSON of "feed list".
 type feedLine struct {
 	Name       string `json:"name"`
@@ -136,7 +134,7 @@ func shardsText(info *rowfeed.Info) string {
 	return text
 }
 
-func (o *feedListOptions) run(ctx context.Context, a *cli.App) error {
+func listFeeds(ctx context.Context, a *cli.App) error {
 	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
@@ -154,17 +152,17 @@ func (o *feedListOptions) run(ctx context.Context, a *cli.App) error {
 		rows = append(rows, table.Row{l.Name, l.Table, l.Mode, l.Capture, l.State, l.Generation, l.DataShards})
 	}
 	switch {
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(lines)
 	case len(lines) == 0:
 		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
 	}
-	return a.PrintTable(table.Row{"feed", "table", "mode", "capture", "state", "generation", "data shards"}, rows)
+	return a.PrintTable(table.Row{"feed", "table", "mode", "capture", "state", cli.Wide("generation"), "data shards"},
+		rows)
 }
 
 type feedShowOptions struct {
 	name string
-	json bool
 }
 
 func (o *feedShowOptions) run(ctx context.Context, a *cli.App) error {
@@ -173,7 +171,7 @@ func (o *feedShowOptions) run(ctx context.Context, a *cli.App) error {
 		if err != nil {
 			return err
 		}
-		if o.json {
+		if a.JSON {
 			return a.PrintJSON(struct {
 				*rowfeed.Info
 				Table   string `json:"table"`
@@ -190,26 +188,29 @@ func (o *feedShowOptions) run(ctx context.Context, a *cli.App) error {
 		case head == "":
 			head = `"" (nothing published yet)`
 		}
-		var own []table.Row
-		if info.PositionColumn != "" {
-			own = append(own, table.Row{"position column", info.PositionColumn})
-		}
-		if statements := f.Admin().DeleteSQL(); len(statements) > 0 {
-			own = append(own, table.Row{"to delete a row", strings.Join(statements, ";\n")})
-		}
-		if err := a.PrintTable(table.Row{"feed", info.Name}, append([]table.Row{
-			{"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())},
+		fields := []table.Row{
+			{"feed", info.Name}, {"table", f.Source().String()}, {"mode", info.Mode}, {"capture", string(f.Capture())},
 			{"state", info.State}, {"generation", info.Generation}, {"head", head},
 			{"key", columnNames(info.Key)}, {"shards", shardsText(info)},
 			{"writers", loginsText(f.Admin().Granted().Writers)}, {"readers", loginsText(f.Admin().Granted().Readers)},
-		}, own...)); err != nil {
+		}
+		if info.PositionColumn != "" {
+			fields = append(fields, table.Row{"position column", info.PositionColumn})
+		}
+		if statements := f.Admin().DeleteSQL(); len(statements) > 0 {
+			fields = append(fields, table.Row{"to delete a row", strings.Join(statements, ";\n")})
+		}
+		if err := a.PrintTable(table.Row{"property", "value"}, fields); err != nil {
+			return err
+		}
+		if err := a.PrintLine(""); err != nil {
 			return err
 		}
 		var rows []table.Row
 		for _, c := range info.Columns {
 			rows = append(rows, table.Row{c.Name, c.Type, string(c.Kind)})
 		}
-		return a.PrintTable(table.Row{"column", "type", "travels as"}, rows)
+		return a.PrintTable(table.Row{"column", "type", "kind"}, rows)
 	})
 }
 

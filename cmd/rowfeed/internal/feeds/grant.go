@@ -15,7 +15,6 @@ type grantOptions struct {
 	revoke bool
 	logins rowfeed.Grants
 	print  bool
-	json   bool
 }
 
 func newFeedGrant(a *cli.App) *cobra.Command {
@@ -69,7 +68,7 @@ func (o *grantOptions) command(a *cli.App, cmd *cobra.Command) *cobra.Command {
 	f.StringArrayVar(&o.logins.Writers, "writer", nil, "a `login` that writes; may be given more than once")
 	f.StringArrayVar(&o.logins.Readers, "reader", nil, "a `login` that reads; may be given more than once")
 	f.BoolVar(&o.print, "print", false, "print the SQL instead of running it")
-	f.BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, false)
 	return cmd
 }
 
@@ -94,7 +93,7 @@ func (o *grantOptions) run(ctx context.Context, a *cli.App) error {
 			return err
 		}
 		g := f.Admin().Granted()
-		if o.json {
+		if a.JSON {
 			return a.PrintJSON(struct {
 				Feed    string   `json:"feed"`
 				Writers []string `json:"writers"`

@@ -42,7 +42,7 @@ a lock. Several processes may run these commands at once: they take turns.`, `  
 	up := newInit(a)
 	up.Use, up.Example = "up", "  rowfeed migrate up"
 	up.Long = strings.Replace(up.Long, "rowfeed migrate up", "rowfeed init", 1)
-	down, status := &migrateDownOptions{}, &migrateStatusOptions{}
+	down := &migrateDownOptions{}
 	statusCmd := &cobra.Command{
 		Use:   "status",
 		Short: "List the versions and which of them the database has",
@@ -51,9 +51,9 @@ a lock. Several processes may run these commands at once: they take turns.`, `  
 With --json: [{"version":1,"title":"…","applied":true}].`,
 		Example: "  rowfeed migrate status --json",
 		Args:    cli.Args(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return status.run(cmd.Context(), a) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return migrationStatus(cmd.Context(), a) },
 	}
-	statusCmd.Flags().BoolVar(&status.json, "json", false, "print JSON")
+	a.AddOutput(statusCmd, true)
 	cmd.AddCommand(up, &cobra.Command{
 		Use:   "down",
 		Short: "Remove rowfeed's own tables",
@@ -129,9 +129,7 @@ func (o *migrateDownOptions) run(ctx context.Context, a *cli.App) error {
 	return a.PrintLine("%s: rowfeed's tables removed", open.Redact(a.URL))
 }
 
-type migrateStatusOptions struct{ json bool }
-
-func (o *migrateStatusOptions) run(ctx context.Context, a *cli.App) error {
+func migrationStatus(ctx context.Context, a *cli.App) error {
 	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
@@ -141,7 +139,7 @@ func (o *migrateStatusOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if a.JSON {
 		return a.PrintJSON(versions)
 	}
 	var rows []table.Row
@@ -152,5 +150,5 @@ func (o *migrateStatusOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		rows = append(rows, table.Row{v.Version, v.Title, state})
 	}
-	return a.PrintTable(table.Row{"version", "title", "state"}, rows)
+	return a.PrintTable(table.Row{"version", cli.Text("title"), "state"}, rows)
 }

@@ -52,8 +52,7 @@ how many they are.`,
 				}
 			}
 			if ways != 1 || cmd.Flags().Changed("where") && o.where == "" {
-				return cli.WrongUse(cmd,
-					"republish %s: which rows? Give one of --key, --where (not empty) and --all", o.name)
+				return cli.WrongUse(cmd, "which rows? Give one of --key, --where (not empty) and --all")
 			}
 			return o.run(cmd.Context(), a)
 		},
@@ -108,15 +107,7 @@ func (o *republishOptions) byKey(ctx context.Context, f *rowfeed.Feed) (n int64,
 }
 
 func (o *republishOptions) byCondition(ctx context.Context, a *cli.App, f *rowfeed.Feed) (int64, error) {
-	total := int64(-1)
-	if cli.IsTerminal(a.Stderr) { // only the bar needs the count
-		n, err := f.Admin().CountWhere(ctx, o.where)
-		if err != nil {
-			return 0, err
-		}
-		total = n
-	}
-	bar := a.NewProgress("republishing", total)
+	bar := a.NewProgress("republishing", func() (int64, error) { return f.Admin().CountWhere(ctx, o.where) })
 	defer bar.Done()
 	pace := newPacer(o.rate)
 	var last int64
@@ -204,7 +195,7 @@ as for "republish".`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			if len(o.keys) == 0 {
-				return cli.WrongUse(cmd, "unpublish %s: which rows? Give --key", o.name)
+				return cli.WrongUse(cmd, "which rows? Give --key")
 			}
 			return o.run(cmd.Context(), a)
 		},

@@ -302,7 +302,7 @@ func moving(table string) (change, effect string) {
 
 // move moves the positions out of the rows.
 func (o *feedUpgradeOptions) move(ctx context.Context, a *cli.App, f *rowfeed.Feed) (changed bool, err error) {
-	bar := a.NewProgress("moving positions", -1)
+	bar := a.NewProgress("moving positions", rowsOf(ctx, f))
 	changed, err = f.Admin().MovePositions(ctx, bar.Set)
 	bar.Done()
 	if err != nil {
@@ -314,6 +314,11 @@ func (o *feedUpgradeOptions) move(ctx context.Context, a *cli.App, f *rowfeed.Fe
 	return true, a.PrintLine("%s: triggers record its changes from now on, and rowfeed's own table has the positions; "+
 		"writers need not set feed_sync_id to NULL any more. Declarations of the feed have to say capture trigger, "+
 		"without --adopt", o.name)
+}
+
+// rowsOf counts the rows of a feed's table, for a progress bar.
+func rowsOf(ctx context.Context, f *rowfeed.Feed) func() (int64, error) {
+	return func() (int64, error) { return f.Admin().CountWhere(ctx, "") }
 }
 
 // kept says how long entries are kept, or how many.
@@ -356,7 +361,7 @@ func (o *feedUpgradeOptions) reshard(ctx context.Context, a *cli.App, f *rowfeed
 		}
 	}
 	var keys int64
-	bar := a.NewProgress("giving keys their shards", -1)
+	bar := a.NewProgress("giving keys their shards", rowsOf(ctx, f))
 	_, err := f.Admin().Reshard(ctx, o.dataShards, func(n int64) { keys = n; bar.Set(n) })
 	bar.Done()
 	if err != nil {

@@ -35,7 +35,7 @@ With --json: [{"id":7,"at":"2026-01-31T12:00:00Z","actor":"me@host","act":
 	list.Flags().Int64Var(&o.before, "before", 0, "only entries with an id below this `id`")
 	list.Flags().IntVar(&o.limit, "limit", feedtype.DefaultLimit,
 		fmt.Sprintf("at most this many entries, 1 to %d", feedtype.MaxLimit))
-	list.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(list, true)
 	p := &auditPurgeOptions{olderThan: cli.Duration{Duration: admin.AuditRetention}}
 	purge := &cobra.Command{
 		Use:   "purge",
@@ -71,7 +71,6 @@ func (o *auditPurgeOptions) run(ctx context.Context, a *cli.App) error {
 type auditListOptions struct {
 	before int64
 	limit  int
-	json   bool
 }
 
 func (o *auditListOptions) run(ctx context.Context, a *cli.App) error {
@@ -84,7 +83,7 @@ func (o *auditListOptions) run(ctx context.Context, a *cli.App) error {
 	switch {
 	case err != nil:
 		return err
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(append([]admin.Act{}, log...))
 	case len(log) == 0:
 		return a.PrintLine("nothing is recorded")
@@ -94,5 +93,6 @@ func (o *auditListOptions) run(ctx context.Context, a *cli.App) error {
 		rows = append(rows,
 			table.Row{act.ID, act.At.Format(time.RFC3339), act.Actor, act.Act, act.Object, act.Detail, act.Outcome})
 	}
-	return a.PrintTable(table.Row{"id", "at", "actor", "act", "object", "detail", "outcome"}, rows)
+	return a.PrintTable(table.Row{cli.Wide("id"), "at", "actor", "act", cli.Text("object"), cli.Wide("detail"),
+		cli.Text("outcome")}, rows)
 }

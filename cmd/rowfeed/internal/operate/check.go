@@ -15,7 +15,6 @@ import (
 
 type checkOptions struct {
 	name string
-	json bool
 }
 
 func newCheck(a *cli.App) *cobra.Command {
@@ -48,7 +47,7 @@ order.`,
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, true)
 	return cmd
 }
 
@@ -77,7 +76,7 @@ func (o *checkOptions) run(ctx context.Context, a *cli.App) error {
 
 func (o *checkOptions) show(a *cli.App, findings []admin.Finding) error {
 	switch {
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(findings)
 	case len(findings) == 0:
 		return a.PrintLine("%s: in order", o.name)
@@ -94,7 +93,7 @@ func (o *checkOptions) show(a *cli.App, findings []admin.Finding) error {
 		}
 		rows = append(rows, table.Row{rule, key, x.Problem})
 	}
-	return a.PrintTable(table.Row{"rule", "key", "problem"}, rows)
+	return a.PrintTable(table.Row{"rule", "key", cli.Wrapped("problem")}, rows)
 }
 
 type repairOptions struct{ name string }

@@ -63,12 +63,11 @@ func (o *consumerFlags) known(ctx context.Context, s *cli.Session) error {
 	if id == (rowfeed.ConsumerID{}) {
 		return nil
 	}
-	return s.Admin().RequireConsumer(ctx, id)
+	return s.KnownConsumer(ctx, s.Admin().RequireConsumer(ctx, id), o.consumer)
 }
 
 type consumerOptions struct {
 	consumerFlags
-	json    bool
 	to      string
 	consent cli.Consent
 }
@@ -147,7 +146,7 @@ of a feed that are behind.`,
 		},
 	}
 	o.bind(cmd)
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, true)
 	return cmd
 }
 
@@ -170,7 +169,7 @@ given. --dry-run only says so.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			if o.feed == "" || !cmd.Flags().Changed("to") {
-				return cli.WrongUse(cmd, "consumer seek %s: give --feed and --to", o.consumer)
+				return cli.WrongUse(cmd, "give --feed and --to")
 			}
 			to := rowfeed.Cursor(o.to)
 			return o.move(cmd.Context(), a, "set it to "+o.to, to, func(s *cli.Session) (int64, error) {
@@ -230,7 +229,7 @@ delivered again. If the cursor of the deliverer is in another database, give --t
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.consumer = args[0]
 			if o.feed == "" {
-				return cli.WrongUse(cmd, "consumer purge %s: give --feed", o.consumer)
+				return cli.WrongUse(cmd, "give --feed")
 			}
 			return o.purge(cmd.Context(), a)
 		},
@@ -248,7 +247,7 @@ func (o *consumerOptions) purge(ctx context.Context, a *cli.App) error {
 	defer s.Close()
 	n, err := s.Admin().PurgeProcessed(ctx, o.consumer, o.feed, rowfeed.Cursor(o.to))
 	if err != nil {
-		return err
+		return s.KnownConsumer(ctx, err, o.consumer)
 	}
 	return a.PrintLine("%s of %s: %s forgotten", o.consumer, o.feed, cli.Plural(n, "processed id"))
 }
@@ -301,23 +300,12 @@ func (o *consumerOptions) effect(ctx context.Context, s *cli.Session, to rowfeed
 		id.Feed = feed
 		m, err := s.Admin().PreviewSeek(ctx, id, to)
 		if err != nil {
-			return "", err
+			return "", s.KnownConsumer(ctx, err, o.consumer)
 		}
 		sum.Skipped, sum.Repeated = sum.Skipped+m.Skipped, sum.Repeated+m.Repeated
 		sum.Counted = sum.Counted && m.Counted
 	}
-	switch {
-	case !sum.Counted:
-		return "It receives entries again, or never receives some: their number is not known.", nil
-	case sum.Skipped == 0 && sum.Repeated == 0:
-		return "The cursor does not move.", nil
-	case sum.Repeated == 0:
-		return fmt.Sprintf("It never receives what is at the next %s.", cli.Plural(sum.Skipped, "position")), nil
-	case sum.Skipped == 0:
-		return fmt.Sprintf("It receives again what is at the last %s.", cli.Plural(sum.Repeated, "position")), nil
-	}
-	return fmt.Sprintf("Shards receive again what is at up to %s, and never receive what is at up to %s.",
-		cli.Plural(sum.Repeated, "position"), cli.Plural(sum.Skipped, "position")), nil
+	return sum.Effect(), nil
 }
 
 // object names the consumer, its feed and its shard as far as they are selected.
@@ -341,7 +329,7 @@ func (o *consumerOptions) change(
 	}
 	defer s.Close()
 	if _, err := change(s); err != nil {
-		return err
+		return s.KnownConsumer(ctx, err, o.consumer)
 	}
 	return a.PrintLine("%s: %s", o.object(), done)
 }
@@ -357,7 +345,7 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	switch {
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(all)
 	case len(all) == 0 && o.consumer == "":
 		return a.PrintLine("there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer")
@@ -365,14 +353,18 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 		return a.PrintLine("there is no consumer %s", o.consumer)
 	}
 	var rows []table.Row
-	resting := newShardsPaused(all)
+	notes := newShardsPaused(all)
+	if slices.ContainsFunc(all, func(c admin.ConsumerStatus) bool { return behind(c, "") == unknown }) {
+		notes = append(notes, `behind ?: the feed is not in this database, or the cursor cannot be compared with it: `+
+			`it is of another generation, ahead of the feed, or a time to begin at`)
+	}
 	for _, c := range all {
 		if c.Failure != nil {
 			who := c.Consumer + " of " + c.Feed
 			if c.ShardCount > 1 || c.Worker != nil {
 				who += fmt.Sprintf(", shard %d", c.Shard)
 			}
-			resting = append(resting, who+": "+fails(a, *c.Failure, c.Target))
+			notes = append(notes, who+": "+fails(a, *c.Failure, c.Target))
 		}
 		cursor := string(c.Cursor)
 		if cursor == "" {
@@ -389,12 +381,11 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 		rows = append(rows, table.Row{c.Consumer, c.Feed, shard, cursor, behind(c, ", %s"), c.State(), c.DeadLetters,
 			c.MovedAt.Format(time.RFC3339), holder})
 	}
-	if err := a.PrintTable(table.Row{
-		"consumer", "feed", "shard", "cursor", "behind", "state", "dead letters", "moved", "holder",
-	}, rows); err != nil {
+	if err := a.PrintTable(table.Row{"consumer", "feed", "shard", cli.Wide("cursor"), "behind", "state",
+		"dead letters", cli.Wide("moved"), cli.Wide("holder")}, rows); err != nil {
 		return err
 	}
-	for _, line := range resting {
+	for _, line := range notes {
 		if err := a.PrintLine("%s", line); err != nil {
 			return err
 		}
@@ -428,11 +419,13 @@ func fails(a *cli.App, f rowfeed.Failure, target string) string {
 	return line + ": " + a.ErrorText(errors.New(strings.Join(strings.Fields(f.Error), " ")))
 }
 
+const unknown = "?"
+
 // behind says how far a consumer is behind its feed: in positions, and in time in the format since.
 func behind(c admin.ConsumerStatus, since string) string {
 	switch {
 	case c.Behind == nil && c.BehindSeconds == nil:
-		return "?"
+		return unknown
 	case c.Behind == nil && *c.BehindSeconds == 0: // a feed with ULIDs, whose positions are not counted
 		return "0"
 	case c.Behind == nil:

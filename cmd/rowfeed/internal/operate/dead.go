@@ -99,7 +99,6 @@ type deadPage struct {
 	deadOptions
 	after string
 	limit int
-	json  bool
 }
 
 func (o *deadPage) bind(cmd *cobra.Command) {
@@ -107,16 +106,15 @@ func (o *deadPage) bind(cmd *cobra.Command) {
 	cmd.Flags().Lookup("key").Usage = "only this `key`"
 	cmd.Flags().IntVar(&o.limit, "limit", 100, "at most this `number`, 1 to 1000")
 	cmd.Flags().StringVar(&o.after, "after", "", "continue after the `end` of the page before")
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
 }
 
 // check refuses flags of which no page can be read.
 func (o *deadPage) check(cmd *cobra.Command) error {
 	switch {
 	case len(o.keys) > 1:
-		return cli.WrongUse(cmd, "%s: --key was given for several keys; give one", cmd.CommandPath())
+		return cli.WrongUse(cmd, "--key is given more than once; give one key")
 	case o.limit < 1 || o.limit > 1000:
-		return cli.WrongUse(cmd, "%s: --limit %d is not from 1 to 1000", cmd.CommandPath(), o.limit)
+		return cli.WrongUse(cmd, "--limit: %d is not from 1 to 1000", o.limit)
 	}
 	return nil
 }
@@ -176,7 +174,7 @@ next is the --after of the next page, empty at the end. With --group:
 			case err != nil:
 				return err
 			case group && o.after != "":
-				return cli.WrongUse(cmd, "dead list: --group has no pages; give it without --after")
+				return cli.WrongUse(cmd, "--group has no pages; give it without --after")
 			}
 			s, err := a.Connect(cmd.Context())
 			if err != nil {
@@ -190,6 +188,7 @@ next is the --after of the next page, empty at the end. With --group:
 		},
 	}
 	o.bind(cmd)
+	a.AddOutput(cmd, true)
 	cmd.Flags().BoolVar(&group, "group", false, "count them by error")
 	return cmd
 }
@@ -202,7 +201,7 @@ func (o *deadPage) list(ctx context.Context, a *cli.App, s *cli.Session) error {
 	switch {
 	case err != nil:
 		return err
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(page)
 	case len(page.Letters) == 0:
 		return a.PrintLine("%s", o.none())
@@ -210,10 +209,11 @@ func (o *deadPage) list(ctx context.Context, a *cli.App, s *cli.Session) error {
 	var rows []table.Row
 	for _, l := range page.Letters {
 		rows = append(rows, table.Row{l.Consumer, l.Feed, l.Shard, string(l.Key), l.Op, l.Position, l.State, l.Attempts,
-			l.Collapsed, l.FirstAt.Format(time.RFC3339), short(l.Error)})
+			l.Collapsed, l.FirstAt.Format(time.RFC3339), l.Error})
 	}
-	if err := a.PrintTable(table.Row{"consumer", "feed", "shard", "key", "op", "position", "state", "attempts",
-		"joined", "since", "error"}, rows); err != nil {
+	if err := a.PrintTable(table.Row{"consumer", "feed", cli.Wide("shard"), "key", cli.Wide("op"),
+		cli.Wide("position"), "state", "attempts", cli.Wide("joined"), cli.Wide("since"),
+		cli.Text("error")}, rows); err != nil {
 		return err
 	}
 	return o.more(ctx, a, s, page)
@@ -237,7 +237,7 @@ func (o *deadPage) groups(ctx context.Context, a *cli.App, s *cli.Session) error
 	switch {
 	case err != nil:
 		return err
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(append([]feedtype.LetterGroup{}, groups...))
 	case len(groups) == 0:
 		return a.PrintLine("%s", o.none())
@@ -245,18 +245,10 @@ func (o *deadPage) groups(ctx context.Context, a *cli.App, s *cli.Session) error
 	var rows []table.Row
 	for _, g := range groups {
 		rows = append(rows, table.Row{g.Consumer, g.Feed, g.Letters, g.FirstAt.Format(time.RFC3339),
-			g.LastAt.Format(time.RFC3339), short(g.Error)})
+			g.LastAt.Format(time.RFC3339), g.Error})
 	}
-	return a.PrintTable(table.Row{"consumer", "feed", "letters", "since", "last", "error"}, rows)
-}
-
-// short returns at most 60 characters of the first line of an error.
-func short(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	if runes := []rune(line); len(runes) > 60 {
-		return string(runes[:60]) + "…"
-	}
-	return line
+	return a.PrintTable(table.Row{"consumer", "feed", "letters", cli.Wide("since"), "last", cli.Text("error")},
+		rows)
 }
 
 func newDeadShow(a *cli.App) *cobra.Command {
@@ -282,6 +274,7 @@ is none, or if the feed is not in this database.`,
 		},
 	}
 	o.bind(cmd)
+	a.AddOutput(cmd, false)
 	return cmd
 }
 
@@ -319,7 +312,7 @@ func (o *deadPage) show(ctx context.Context, a *cli.App) error {
 		}
 		letters = append(letters, shown)
 	}
-	if o.json {
+	if a.JSON {
 		return a.PrintJSON(struct {
 			Letters []shownLetter `json:"letters"`
 			Next    string        `json:"next"`
@@ -374,7 +367,7 @@ unless --key names the letters. --dry-run only says how many.`,
 				o.consumer = args[0]
 			}
 			if all == (len(o.keys) > 0 || o.error != "") {
-				return cli.WrongUse(cmd, "dead %s: which keys? Give --key, --error or --all", verb)
+				return cli.WrongUse(cmd, "which keys? Give --key, --error or --all")
 			}
 			ctx := cmd.Context()
 			s, err := a.Connect(ctx)
@@ -424,7 +417,7 @@ func (o *deadOptions) count(ctx context.Context, s *cli.Session) (total int64, e
 
 func (o *deadOptions) change(ctx context.Context, a *cli.App, s *cli.Session, selected int64, done string,
 	change deadChange) error {
-	bar := a.NewProgress("dead letters", selected)
+	bar := a.NewProgress("dead letters", func() (int64, error) { return selected, nil })
 	defer bar.Done()
 	var total int64
 	for _, q := range o.queries() {

@@ -39,7 +39,7 @@ expires_in_seconds is 0.`,
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
 	}
-	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	a.AddOutput(listCmd, true)
 	listCmd.Flags().BoolVar(&list.all, "all", false, "also free leases of former shards and consumers")
 	releaseCmd := &cobra.Command{
 		Use:   "release NAME",
@@ -60,7 +60,7 @@ the lease since you looked keeps it (exit 1). A free lease stays free, exit 0.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			release.name = args[0]
 			if cmd.Flags().Changed("epoch") && release.epoch < 1 {
-				return cli.WrongUse(cmd, "lease release: --epoch %d: epochs begin at 1", release.epoch)
+				return cli.WrongUse(cmd, "--epoch: %d is not an epoch: epochs begin at 1", release.epoch)
 			}
 			return release.run(cmd.Context(), a)
 		},
@@ -70,7 +70,7 @@ the lease since you looked keeps it (exit 1). A free lease stays free, exit 0.`,
 	return cmd
 }
 
-type leaseListOptions struct{ json, all bool }
+type leaseListOptions struct{ all bool }
 
 func (o *leaseListOptions) run(ctx context.Context, a *cli.App) error {
 	s, err := a.Connect(ctx)
@@ -87,9 +87,9 @@ func (o *leaseListOptions) run(ctx context.Context, a *cli.App) error {
 		return err
 	}
 	switch {
-	case o.json && len(all) == 0:
+	case a.JSON && len(all) == 0:
 		return a.PrintJSON([]any{})
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(all)
 	case len(all) == 0:
 		return a.PrintLine("there are no leases; a publisher acquires one for its feed")
@@ -103,7 +103,8 @@ func (o *leaseListOptions) run(ctx context.Context, a *cli.App) error {
 		rows = append(rows,
 			table.Row{l.Name, l.State, process(l.Owner), l.Epoch, l.Since.Format(time.RFC3339), l.Renewals, left})
 	}
-	return a.PrintTable(table.Row{"lease", "state", "holder", "epoch", "since", "renewals", "time left"}, rows)
+	return a.PrintTable(table.Row{"lease", "state", "holder", "epoch", cli.Wide("since"), cli.Wide("renewals"),
+		"time left"}, rows)
 }
 
 type leaseReleaseOptions struct {

@@ -17,7 +17,6 @@ import (
 
 type statusOptions struct {
 	name string // empty: all feeds
-	json bool
 }
 
 func newStatus(a *cli.App) *cobra.Command {
@@ -68,13 +67,13 @@ not show is "" or null. "holders_told" says which holders the database shows: "a
 			if len(args) == 1 {
 				o.name = args[0]
 				if o.name == "" {
-					return cli.WrongUse(cmd, "status: the feed's NAME is empty")
+					return cli.WrongUse(cmd, "the feed's NAME is empty")
 				}
 			}
 			return o.run(cmd.Context(), a)
 		},
 	}
-	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, true)
 	return cmd
 }
 
@@ -104,9 +103,9 @@ func (o *statusOptions) run(ctx context.Context, a *cli.App) error {
 		all = append(all, status)
 	}
 	switch {
-	case o.json && o.name != "":
+	case a.JSON && o.name != "":
 		return a.PrintJSON(all[0])
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(all)
 	case len(all) == 0:
 		return a.PrintLine("there are no feeds; `rowfeed feed add NAME --table T` makes one")
@@ -138,6 +137,14 @@ func printStatus(a *cli.App, all []*admin.Status) error {
 			// No time of publishing is recorded for such a feed, and its readers receive no deletes.
 			published, vanished = "-", "-"
 			notes = append(notes, shards...)
+		}
+		switch vanished {
+		case "?":
+			notes = append(notes, s.Name+": vanished rows were not counted, because counting took more than 2 s")
+		case "-", "0":
+		default:
+			notes = append(notes, s.Name+": vanished rows are gone from the table, but no delete was recorded: "+
+				"`rowfeed repair "+s.Name+"` records it")
 		}
 		rows = append(rows, table.Row{s.Name, s.Table, s.State, head, published, waiting, vanished})
 		if s.Term != "" {
@@ -176,7 +183,7 @@ func printStatus(a *cli.App, all []*admin.Status) error {
 			notes = append(notes, consumerNote(a, s.Name, c))
 		}
 	}
-	err := a.PrintTable(table.Row{"feed", "table", "state", "head", "published", "changes waiting", "vanished"}, rows)
+	err := a.PrintTable(table.Row{"feed", cli.Wide("table"), "state", "head", "published", "waiting", "vanished"}, rows)
 	for _, n := range notes {
 		if err == nil {
 			err = a.PrintLine("%s", n)

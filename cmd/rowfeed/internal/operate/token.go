@@ -24,7 +24,6 @@ leases, retry and drop dead letters). It is sent as Authorization: Bearer. The
 database only stores its SHA-256.`, `  rowfeed token add shop --feed kv --right read
   rowfeed token list
   rowfeed token revoke shop`)
-	list := &tokenListOptions{}
 	listCmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tokens and their rights",
@@ -37,9 +36,9 @@ With --json: [{"name":"shop","state":"holds","grants":[{"right":"read","feed":"k
 "created_at":"2026-01-31T12:00:00Z","expires_at":null,"revoked_at":null}].`,
 		Example: "  rowfeed token list --json",
 		Args:    cli.Args(0, 0, ""),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return list.run(cmd.Context(), a) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listTokens(cmd.Context(), a) },
 	}
-	listCmd.Flags().BoolVar(&list.json, "json", false, "print JSON")
+	a.AddOutput(listCmd, true)
 	revoke := &tokenRevokeOptions{}
 	cmd.AddCommand(newTokenAdd(a), listCmd, &cobra.Command{
 		Use:   "revoke NAME",
@@ -62,7 +61,6 @@ type tokenAddOptions struct {
 	feeds, rights []string
 	expires       cli.Duration
 	where, mask   []string
-	json          bool
 }
 
 func newTokenAdd(a *cli.App) *cobra.Command {
@@ -99,7 +97,7 @@ With --json: the token as "token list --json" shows it, and its text as "token".
 	f.StringArrayVar(&o.where, "where", nil,
 		"show only rows with these values in a column of the key, as `column=value,…`; may be repeated")
 	f.StringSliceVar(&o.mask, "mask", nil, "leave these `columns` out")
-	f.BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, false)
 	return cmd
 }
 
@@ -150,7 +148,7 @@ func (o *tokenAddOptions) run(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if a.JSON {
 		return a.PrintJSON(struct {
 			*admin.Token
 			Text string `json:"token"`
@@ -199,9 +197,7 @@ func viewText(v feedtype.View) string {
 	return strings.Join(parts, "; ")
 }
 
-type tokenListOptions struct{ json bool }
-
-func (o *tokenListOptions) run(ctx context.Context, a *cli.App) error {
+func listTokens(ctx context.Context, a *cli.App) error {
 	s, err := a.Connect(ctx)
 	if err != nil {
 		return err
@@ -211,7 +207,7 @@ func (o *tokenListOptions) run(ctx context.Context, a *cli.App) error {
 	switch {
 	case err != nil:
 		return err
-	case o.json:
+	case a.JSON:
 		return a.PrintJSON(append([]*admin.Token{}, all...))
 	case len(all) == 0:
 		return a.PrintLine("there are no tokens; `rowfeed token add` makes one")
@@ -225,7 +221,8 @@ func (o *tokenListOptions) run(ctx context.Context, a *cli.App) error {
 		rows = append(rows, table.Row{t.Name, t.State, grantsText(t.Grants), viewText(t.View),
 			t.CreatedAt.Format(time.RFC3339), expires})
 	}
-	return a.PrintTable(table.Row{"token", "state", "rights", "view", "made", "expires"}, rows)
+	return a.PrintTable(table.Row{"token", "state", cli.Text("rights"), cli.Text("view"), cli.Wide("made"),
+		"expires"}, rows)
 }
 
 type tokenRevokeOptions struct{ name string }

@@ -16,7 +16,6 @@ type unblockOptions struct {
 	shard   int
 	session string
 	dryRun  bool
-	json    bool
 	sharded bool // --shard was given
 }
 
@@ -59,7 +58,7 @@ With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name, o.sharded = args[0], cmd.Flags().Changed("shard")
 			if cmd.Flags().Changed("session") && o.session == "" {
-				return cli.WrongUse(cmd, "unblock: --session is empty")
+				return cli.WrongUse(cmd, "--session is empty")
 			}
 			return o.run(cmd.Context(), a)
 		},
@@ -68,7 +67,7 @@ With --json: {"shard":5,"holder":{"session":"42","user":"app","host":"…",
 	flags.IntVar(&o.shard, "shard", 0, "the shard's `number`")
 	flags.StringVar(&o.session, "session", "", "end only the session of this `name`")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show the session that has the shard, but do not end it")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
+	a.AddOutput(cmd, false)
 	return cmd
 }
 
@@ -82,7 +81,7 @@ func (o *unblockOptions) run(ctx context.Context, a *cli.App) error {
 		switch {
 		case err != nil:
 			return err
-		case o.json:
+		case a.JSON:
 			return a.PrintJSON(found)
 		case found.Holder == nil:
 			return a.PrintLine("%s: no transaction has shard %d, nothing changed", o.name, found.Shard)

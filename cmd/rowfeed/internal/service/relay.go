@@ -99,7 +99,7 @@ func newRelay(a *cli.App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Feed = args[0]
 			if o.To == "" {
-				return cli.WrongUse(cmd, "rowfeed relay: --to is missing: %s", sinks.Forms)
+				return cli.WrongUse(cmd, "--to is missing: %s", sinks.Forms)
 			}
 			if cmd.Flags().Changed("shard-count") && (o.ShardCount < 1 || o.ShardCount > rowfeed.MaxDataShards) {
 				return &rowfeed.Error{

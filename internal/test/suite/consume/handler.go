@@ -25,7 +25,7 @@ func TestHandlerThatEndsTransaction(t *testing.T) {
 		for _, statement := range statements {
 			takeHanded(r)
 			r.Fail = func(ctx context.Context, tx *sql.Tx, e rowfeed.Entry) error {
-				_, err := tx.ExecContext(ctx, statement)
+				_, err := tx.ExecContext(ctx, x.Has.Spell(statement))
 				return err
 			}
 			c := r.Consumer(f, x.RF)

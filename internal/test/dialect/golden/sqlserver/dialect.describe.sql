@@ -22,7 +22,7 @@ SELECT s.name, o.name, RTRIM(o.type), CONVERT(int, COALESCE(t.is_memory_optimize
   CONVERT(int, COALESCE(t.temporal_type, 0)), CONVERT(int, COALESCE(t.is_external, 0)),
   CONVERT(int, COALESCE(t.is_filetable, 0)), CONVERT(int, o.is_ms_shipped), CONCAT(CONVERT(nvarchar(30), o.modify_date, 126), N'-',
   (SELECT MAX(m.column_id) FROM sys.columns AS m WHERE m.object_id = o.object_id))
-FROM sys.objects AS o
+FROM sys.all_objects AS o
 JOIN sys.schemas AS s ON s.schema_id = o.schema_id
 LEFT JOIN sys.tables AS t ON t.object_id = o.object_id
 WHERE o.object_id = OBJECT_ID(:table)
