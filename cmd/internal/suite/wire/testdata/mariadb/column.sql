@@ -327,7 +327,7 @@ UPDATE `DATABASE`.`rowfeed_feeds` SET state = 'active', fill_after = NULL WHERE 
 
 -- adopt the database, and begin a new generation
 UPDATE `DATABASE`.`rowfeed_sequences` SET version = version + NUMBER WHERE name = 'kv'
-UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) ELSE generation + 1 END, database_identity = 'server_id 1' WHERE name = 'kv'
+UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000, 0) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000, 0) ELSE generation + 1 END, database_identity = 'server_id 1' WHERE name = 'kv'
 
 -- grant and revoke
 UPDATE `DATABASE`.`rowfeed_feeds` SET options = ? WHERE name = 'kv'

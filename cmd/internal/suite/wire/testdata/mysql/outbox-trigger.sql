@@ -259,7 +259,7 @@ SELECT value FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv'
 -- adopt the database, and begin a new generation
 SELECT value, version, COALESCE(term, 0), updated_at, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)), CONCAT('server_id ', @@GLOBAL.server_id /*!80000 , ', server_uuid ', @@GLOBAL.server_uuid */), @@GLOBAL.read_only, CASE WHEN FIND_IN_SET('EMPTY_STRING_IS_NULL', @@SESSION.sql_mode) > 0 THEN 'EMPTY_STRING_IS_NULL' WHEN FIND_IN_SET('ORACLE', @@SESSION.sql_mode) > 0 THEN 'ORACLE' /*!80000 WHEN FIND_IN_SET('PAD_CHAR_TO_FULL_LENGTH', @@SESSION.sql_mode) > 0 THEN 'PAD_CHAR_TO_FULL_LENGTH' */ END FROM `DATABASE`.`rowfeed_sequences` WHERE name = 'kv' FOR UPDATE
 UPDATE `DATABASE`.`rowfeed_sequences` SET version = version + NUMBER WHERE name = 'kv'
-UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000) ELSE generation + 1 END, database_identity = 'server_id 1, server_uuid UUID' WHERE name = 'kv'
+UPDATE `DATABASE`.`rowfeed_feeds` SET generation = CASE WHEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000, 0) > generation + 1 THEN ROUND(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000000, 0) ELSE generation + 1 END, database_identity = 'server_id 1, server_uuid UUID' WHERE name = 'kv'
 
 -- grant and revoke
 SET @rowfeed_grant = NULL /*M!100200 , SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'NO_AUTO_CREATE_USER') */

@@ -219,7 +219,7 @@ UPDATE "public"."rowfeed_feeds" SET state = $1, fill_after = NULL WHERE name = $
 
 -- adopt the database, and begin a new generation
 UPDATE "public"."rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
-UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
+UPDATE "public"."rowfeed_feeds" SET generation = CASE WHEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000, 0) > generation + 1 THEN ROUND((extract(epoch FROM clock_timestamp()) * 1000000)::bigint / 1000000, 0) ELSE generation + 1 END, database_identity = 'IDENTITY' WHERE name = 'kv'
 
 -- grant and revoke
 SELECT EXISTS (SELECT 1 FROM pg_class WHERE oid = to_regclass($1) AND relowner = to_regrole($2))

@@ -228,7 +228,7 @@ UPDATE "rowfeed_feeds" SET state = ?, fill_after = NULL WHERE name = ? AND gener
 
 -- adopt the database, and begin a new generation
 UPDATE "rowfeed_sequences" SET version = version + NUMBER WHERE name = 'kv'
-UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
+UPDATE "rowfeed_feeds" SET generation = CASE WHEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000, 0) > generation + 1 THEN ROUND(CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 / 1000000, 0) ELSE generation + 1 END, database_identity = NULL WHERE name = 'kv'
 
 -- drop the feed
 DROP TABLE IF EXISTS "rowfeed_changes_kv"
