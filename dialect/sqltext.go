@@ -32,6 +32,8 @@ type Syntax struct {
 	Skip func(rows string) string
 	// AtMost is Limit for a statement without ORDER BY.
 	AtMost func(rows string) string
+	// Count is what counts the rows of a large table. If it is empty, count(*) does.
+	Count string
 	// DrawsUncut says that an INSERT whose target draws numbers by a default accepts no limit, and an order only behind
 	// the whole statement. On other databases a limit that cuts nothing off makes the database run the query before
 	// it draws the first number.

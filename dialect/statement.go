@@ -19,6 +19,7 @@ import (
 //	{{limit ":count"}}  the end of a statement with ORDER BY that answers at most so many rows
 //	{{skip ":count"}}   the end of a statement with ORDER BY that answers one row, after so many others
 //	{{at_most "100"}}   the end of a statement without ORDER BY that answers at most so many rows
+//	{{count}}           what counts the rows of a large table: [Syntax].Count
 //	{{uncut ":all"}}    the end of a query whose rows are inserted where a default draws their numbers. The limit cuts
 //	                    nothing off; empty with [Syntax].DrawsUncut
 //	{{quote "a"}}       a quoted name

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"cmp"
 	"maps"
 	"strconv"
 	"strings"
@@ -25,6 +26,7 @@ func functions(s *Syntax, n Names) template.FuncMap {
 			return s.atMost(rows)
 		},
 		"at_most": func(rows string) string { return s.atMost(rows) },
+		"count":   func() string { return cmp.Or(s.Count, "count(*)") },
 		"skip": func(rows string) string {
 			if s.Skip != nil {
 				return s.Skip(rows)

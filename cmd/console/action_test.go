@@ -115,7 +115,7 @@ func actions() []action {
 			ours("key", `{"id":2}`),
 			"administer kv",
 			false,
-			"1 dead letter to be tried again",
+			"the consumer retries 1 dead letter",
 			func(t *testing.T, db *rowfeed.DB) bool { return letters(t, db)[0].State == rowfeed.LetterRetry },
 		},
 		{
@@ -123,7 +123,7 @@ func actions() []action {
 			ours("key", `{"id":2}`),
 			"administer kv",
 			true,
-			"1 dead letter given up",
+			"1 dead letter dropped",
 			func(t *testing.T, db *rowfeed.DB) bool { return len(letters(t, db)) == 0 },
 		},
 		{
@@ -298,6 +298,36 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		get(t, h, "/confirm?"+a.form.Encode())
 		if a.name != "resume" && a.has(t, db) {
 			t.Errorf("a link does %s", a.name)
+		}
+	}
+}
+
+// TestSeekSaysWhatItChanges: the page that asks before a seek or a reset refuses a cursor that the action would refuse.
+// It says how many positions are skipped or sent again.
+func TestSeekSaysWhatItChanges(t *testing.T) {
+	_, db := consumed(t) // the cursor is at 3
+	if _, err := db.Admin().SeekConsumer(t.Context(), rowfeed.ConsumerID{Consumer: "billing", Feed: "kv"},
+		"2"); err != nil {
+		t.Fatal(err)
+	}
+	h := pages(db, nil)
+	for _, c := range []struct {
+		query  string
+		status int
+		says   string
+	}{
+		{"act=seek&to=yesterday", 400, "yesterday"},
+		{"act=seek&to=99", 409, "99"},
+		{"act=seek&to=3", 200, "never receives the entries at the next 1 position"},
+		{"act=seek&to=0", 200, "receives the entries at the last 2 positions again"},
+		{"act=seek&to=2", 200, "does not move"},
+		{"act=seek&to=1&shard=7", 404, "no such cursor"},
+		{"act=reset", 200, "receives the entries at the last 2 positions again"},
+	} {
+		r, body := get(t, h, "/confirm?consumer=billing&feed=kv&"+c.query)
+		if r.StatusCode != c.status || !strings.Contains(body, c.says) ||
+			strings.Contains(body, `name="confirmed"`) != (c.status == 200) {
+			t.Errorf("%s: %s lacks %q: %s", c.query, r.Status, c.says, body[strings.Index(body, "<main"):])
 		}
 	}
 }

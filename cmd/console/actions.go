@@ -72,23 +72,23 @@ var actions = func() map[string]action {
 			return "", nil
 		}
 		n, err := d.CountDeadLetters(ctx, f.letters())
-		return plural(n, "dead letter") + " to be tried again. The consumer receives each key with its current " +
-			"row. A key that fails again stays set aside.", err
+		return plural(n, "dead letter") + " to be retried. The consumer receives each key with its current row. " +
+			"A key that fails again stays a dead letter.", err
 	}
 	retry.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.RetryDeadLetters(ctx, f.letters(), nil)
-		return fmt.Sprintf("%s: %s to be tried again by the consumer, within a second or when it starts.",
+		return fmt.Sprintf("%s: the consumer retries %s within a second, or when it starts.",
 			f.id(), plural(n, "dead letter")), err
 	}
-	drop.name, drop.button = "dead drop", "Give up"
+	drop.name, drop.button = "dead drop", "Drop"
 	drop.confirm = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.CountDeadLetters(ctx, f.letters())
-		return plural(n, "dead letter") + " to be given up. The consumer never receives the changes that were set " +
+		return plural(n, "dead letter") + " to be dropped. The consumer never receives the changes that were set " +
 			"aside. It receives a key again with its next change, or when the key is republished.", err
 	}
 	drop.do = func(ctx context.Context, d Actions, f formValues) (string, error) {
 		n, err := d.DropDeadLetters(ctx, f.letters(), nil)
-		return fmt.Sprintf("%s: %s given up.", f.id(), plural(n, "dead letter")), err
+		return fmt.Sprintf("%s: %s dropped.", f.id(), plural(n, "dead letter")), err
 	}
 	return map[string]action{
 		"pause":  cursorAction("pause", "paused", Actions.PauseConsumer),
@@ -100,7 +100,7 @@ var actions = func() map[string]action {
 			back:   func(f formValues) string { return "feeds/" + url.PathEscape(f.feed) },
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {
 				return fmt.Sprintf("The publisher gives key %s of feed %s a new position: "+
-					"readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
+					"all readers receive it again.", shorten(f.key), f.feed), d.Republish(ctx, f.feed, f.key)
 			}},
 		"release": {name: "lease release", right: access.Administer, button: "Release",
 			check:  needs("lease", "epoch"),
@@ -109,7 +109,7 @@ var actions = func() map[string]action {
 			back:   func(formValues) string { return "leases" },
 			confirm: func(context.Context, Actions, formValues) (string, error) {
 				return "Another process can acquire the lease at once. A holder that still runs stops when it next " +
-					"renews the lease. Until then both may work outside of the database. " +
+					"renews the lease. Until then both processes may do the job, except for writes to the database. " +
 					"The lease of a killed holder expires by itself.", nil
 			},
 			do: func(ctx context.Context, d Actions, f formValues) (string, error) {

@@ -28,5 +28,5 @@ func (p auditPage) show(q *request) (*answer, error) {
 	if len(all) == maxAudit {
 		v.Older = all[len(all)-1].ID
 	}
-	return &answer{template: "audit", title: "Audit", nav: "audit", content: v}, err
+	return &answer{template: "audit", title: "Audit log", nav: "audit", content: v}, err
 }

@@ -56,5 +56,5 @@ func (p blockedPage) show(q *request) (*answer, error) {
 		}
 		v.Feeds = append(v.Feeds, f)
 	}
-	return &answer{template: "blocked", title: "Blocked", nav: "blocked", content: v}, nil
+	return &answer{template: "blocked", title: "Blocked feeds", nav: "blocked", content: v}, nil
 }

@@ -3,15 +3,10 @@ package console_test
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,11 +24,6 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/access"
 	"github.com/rowfeed/rowfeed/cmd/console"
 	"github.com/rowfeed/rowfeed/feedhttp"
-)
-
-var (
-	update = flag.Bool("update", false, "take the pictures of docs/console anew")
-	shots  = flag.String("shots", "", "a folder for pictures of every page, at every width, light and dark")
 )
 
 // browserTimeout bounds all that is done in a browser.
@@ -115,7 +105,11 @@ func newSite(t *testing.T, tokens bool) *site {
 	mux := http.NewServeMux()
 	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(db)), nil)
 	mux.Handle("/_feeds/", access.Required(feeds))
-	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(db)), data, cfg))
+	pages := console.NewHandler(access.Over(feedhttp.Of(db)), data, cfg)
+	pages.SetPast(90, "orders", func(i int) (string, int64) {
+		return fmt.Sprint(i*13 + int(25*math.Sin(float64(i)/7)) + i*i*i%10), int64(i*i*3%70 + i%7*4)
+	})
+	mux.Handle("/", pages)
 	x.Server = httptest.NewServer(identify(mux))
 	t.Cleanup(func() { feeds.Close(); x.Server.CloseClientConnections(); x.Server.Close() })
 	return x
@@ -260,20 +254,6 @@ func colours(scheme string) chromedp.Action[chromedp.Void] {
 	)
 }
 
-// fromEngines reads a file that scripts/setup.sh has put there.
-func fromEngines(t *testing.T, name string) string {
-	t.Helper()
-	folder := os.Getenv("ROWFEED_ENGINES_DIR")
-	if folder == "" {
-		folder = filepath.Join("..", "..", ".engines")
-	}
-	data, err := os.ReadFile(filepath.Join(folder, name))
-	if err != nil {
-		t.Fatalf("%v: run scripts/setup.sh", err)
-	}
-	return string(data)
-}
-
 // TestBrowser (O3): the console works in a browser.
 func TestBrowser(t *testing.T) {
 	bounded, cancel := context.WithTimeout(t.Context(), browserTimeout)
@@ -292,6 +272,9 @@ func TestBrowser(t *testing.T) {
 func tail(b *tab) {
 	b.open("/feeds/orders")
 	b.wait(`document.querySelector("[data-status]").textContent === "Live"`)
+	for _, plot := range []string{"rate", "waiting"} { // of the last 15 minutes, although nobody has visited before
+		b.wait(`document.querySelector("[data-plot=` + plot + `] .line")?.getAttribute("d").split("L").length > 80`)
+	}
 	insert := func(id int, note string) {
 		exec(b.t, b.site.sql, `INSERT INTO orders VALUES (?, 'new', 9007199254740993, ?, NULL)`, id, note)
 		publish(b.t, b.site.feed)
@@ -311,6 +294,11 @@ func tail(b *tab) {
 	insert(3002, "later")
 	b.click("[data-pause]")
 	b.wait(`document.querySelector(".entries tbody tr").textContent.includes("3002")`)
+	label := `document.querySelector("[data-oldest]").parentElement.textContent`
+	exec(b.t, b.site.sql, `UPDATE orders SET note = 'now' WHERE id = 3`)
+	b.wait(`/^Pending changes, the oldest for \d+ m?s$/.test(` + label + `)`)
+	publish(b.t, b.site.feed)
+	b.wait(label + ` === "Pending changes"`)
 	b.wait(`document.querySelector("[data-plot=waiting] .line") !== null && ` +
 		`Number(document.querySelector("[data-head]").textContent.replaceAll(",", "")) >= 1208`)
 }
@@ -355,9 +343,9 @@ func clicking(b *tab) {
 	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 shard resumed")`)
 	b.open("/dead-letters")
 	b.click(`a[aria-label='Drop key {"id":2}']`)
-	b.wait(`document.querySelector("h1").textContent === "Give up?"`)
-	b.click("Give up")
-	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 dead letter given up") && ` +
+	b.wait(`document.querySelector("h1").textContent === "Drop?"`)
+	b.click("Drop")
+	b.wait(`document.querySelector(".notice.good")?.textContent.includes("1 dead letter dropped") && ` +
 		`!document.querySelector("[id=letters]").textContent.includes('{"id":2}')`)
 }
 
@@ -401,106 +389,4 @@ func loggingIn(t *testing.T, browser context.Context) {
 	b.open("/consumers")
 	b.wait(`location.pathname === "/login"`)
 	b.asked(401, "/_console/sample") // the page before may have sent one more request
-}
-
-// views are the pages of which pictures are taken.
-var views = []struct{ name, path string }{
-	{"feeds", "/"}, {"feed", "/feeds/orders"}, {"feed-of-shards", "/feeds/ev"}, {"search", "/feeds/orders?key=2001"},
-	{"entry", "/feeds/orders?entry=1204&position=1205"},
-	{"consumers", "/consumers"}, {"consumer", "/consumers/mirror"}, {"leases", "/leases"},
-	{"dead-letters", "/dead-letters"},
-	{"blocked", "/blocked"}, {"audit", "/audit"},
-	{"confirm", "/confirm?act=reset&consumer=billing&feed=orders"}, {"none", "/nope"},
-}
-
-// committed are the pictures in docs/console.
-var committed = []string{"feeds-1600-light", "feed-1600-dark"}
-
-// serious runs axe and returns the serious violations.
-const serious = `axe.run({resultTypes: ["violations"]}).then((r) => r.violations
-	.filter((v) => v.impact === "serious" || v.impact === "critical")
-	.map((v) => v.id + ": " + v.nodes
-		.map((n) => n.html.slice(0, 160) + " " + n.any.map((a) => a.message).join("; ")).join(" | ")))`
-
-// tooWide tells whether the page scrolls sideways, or one of its tables.
-const tooWide = `document.documentElement.scrollWidth > innerWidth ||
-	[...document.querySelectorAll(".scroll")].some((e) => e.scrollWidth > e.clientWidth)`
-
-// looks: neither a page nor a table scrolls sideways at any width. axe finds nothing serious, light and dark.
-func looks(b *tab) {
-	axe := fromEngines(b.t, "axe-core/axe.min.js")
-	for _, view := range views {
-		b.open(view.path)
-		if view.path != "/nope" {
-			b.wait(`document.readyState === "complete" && (!document.querySelector("[data-sample]") || ` +
-				`document.querySelector("[data-plot=waiting] .line") !== null)`)
-		}
-		if *update && (view.name == "feeds" || view.name == "feed") {
-			b.move()
-		}
-		b.do(chromedp.Evaluate[chromedp.Void](axe))
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{390, 900, 1600} {
-				b.do(colours(scheme), size(width))
-				if wide, err := chromedp.Run(b, chromedp.Evaluate[bool](tooWide)); err != nil || wide {
-					b.t.Errorf("%s scrolls sideways at %d", view.path, width)
-				}
-				b.picture(fmt.Sprintf("%s-%d-%s", view.name, width, scheme))
-			}
-			found, err := chromedp.Run(b, chromedp.Evaluate[[]string](serious, chromedp.EvalAwaitPromise))
-			if err != nil {
-				b.t.Fatal(err)
-			}
-			for _, violation := range found {
-				b.t.Errorf("axe, %s, %s: %s", view.path, scheme, violation)
-			}
-		}
-	}
-	b.asked(404, "/nope")
-}
-
-// asked ignores errors of the browser about answers with this status at this path.
-func (b *tab) asked(status int, path string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.trouble = slices.DeleteFunc(b.trouble, func(s string) bool {
-		u, err := url.Parse(s[strings.LastIndex(s, " ")+1:])
-		return err == nil && u.Path == path && strings.Contains(s, fmt.Sprintf("status of %d", status))
-	})
-}
-
-// move publishes changes for a while, so that a picture shows a plot.
-func (b *tab) move() {
-	for i := range 12 {
-		exec(b.t, b.site.sql, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) UPDATE `+
-			`orders SET total = total + 1 WHERE id IN (SELECT i FROM n)`, 20+i*i*3%70)
-		publish(b.t, b.site.feed)
-		b.wait(fmt.Sprintf(`document.querySelector("[data-feed-row=orders] [data-plot=waiting] `+
-			`.line").getAttribute("d").split("L").length > %d`, 2+i))
-	}
-}
-
-// picture takes a picture if a flag asks for it.
-func (b *tab) picture(name string) {
-	b.t.Helper()
-	var folders []string
-	if *shots != "" {
-		folders = append(folders, *shots)
-	}
-	if *update && slices.Contains(committed, name) {
-		folders = append(folders, "../../docs/console")
-	}
-	if len(folders) == 0 {
-		return
-	}
-	data, err := chromedp.Run(b, chromedp.CaptureScreenshot())
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	for _, folder := range folders {
-		if err := errors.Join(os.MkdirAll(folder, 0o755),
-			os.WriteFile(filepath.Join(folder, name+".png"), data, 0o644)); err != nil {
-			b.t.Fatal(err)
-		}
-	}
 }

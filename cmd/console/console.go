@@ -50,7 +50,9 @@ func NewHandler(catalog feedhttp.Catalog, data Data, cfg *Config) *Handler {
 		set.Log = slog.New(slog.DiscardHandler)
 	}
 	states := states{data.Feeds, set.Problems, set.Log}
-	h := &Handler{files: make(map[string]file), sample: newSampler(states, set.Login != nil),
+	unlogged := states
+	unlogged.log = slog.New(slog.DiscardHandler) // samples are too frequent to log their errors
+	h := &Handler{files: make(map[string]file), sample: newSampler(unlogged, set.Login != nil),
 		pages: &pages{routesOf(catalog, data, states, &set), http.NewCrossOriginProtection(), set.Login != nil,
 			set.Log}}
 	entries, _ := assets.ReadDir("assets") // embedded files: no error
@@ -85,6 +87,10 @@ func routesOf(catalog feedhttp.Catalog, data Data, states states, cfg *Config) m
 		"logout":       {post: login.logout, open: true},
 	}
 }
+
+// Run takes samples of all feeds until ctx ends, so that plots show the last 15 minutes at the first visit. Without Run
+// they begin with the visit.
+func (h *Handler) Run(ctx context.Context) { h.sample.run(ctx) }
 
 // policy allows only styles, scripts, images, requests and forms of this server.
 const policy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +

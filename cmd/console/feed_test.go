@@ -49,8 +49,8 @@ func TestFeedPageEscapesRows(t *testing.T) {
 	for _, want := range []string{
 		`<h1 id="feed-name">kv</h1>`, `data-feed="kv" data-cursor="25.9k3f2c7adq"`,
 		`&lt;script&gt;`, `&lt;b&gt;`, `&lt;/td&gt;&lt;img src=x&gt;`, `AP8=`, strings.Repeat("é", 160) + "…<",
-		`<span class="op delete">delete</span>`, `the row is gone`, `<span class="null">empty</span>`,
-		` · term <code>9k3f2c7adq</code>`,
+		`<span class="op delete">delete</span>`, `row deleted`, `<span class="null">empty</span>`,
+		`term <code>9k3f2c7adq</code>`,
 		`curl 'http://feeds.example:81/_feeds/fetch/kv?after=25.9k3f2c7adq'`, `<noscript>`,
 	} {
 		if !strings.Contains(terms.Fix(body), want) {
@@ -121,11 +121,12 @@ func TestEntryIsShownInFull(t *testing.T) {
 	}
 	exec(t, pool, `UPDATE kv SET v = 'b' WHERE id = 2`)
 	publish(t, f)
-	if r, body := get(t, h, path); r.StatusCode != 200 || !strings.Contains(body, "has moved on") {
+	if r, body := get(t, h, path); r.StatusCode != 200 ||
+		!strings.Contains(body, "There is no entry at this position") {
 		t.Errorf("moved: %s %s", r.Status, body)
 	}
 	if r, body := get(t, h, "/feeds/kv?entry=%3Cb%3E"); r.StatusCode != 200 ||
-		!strings.Contains(body, "Something is wrong") ||
+		!strings.Contains(body, "This feed has a problem") ||
 		strings.Contains(body, "<b>") {
 		t.Errorf("no cursor: %s %s", r.Status, body)
 	}
@@ -143,10 +144,10 @@ func TestSearchFindsKeys(t *testing.T) {
 	addFeed(t, db, "one")
 	h := pages(db, nil)
 	for _, c := range []struct{ path, key, parts, want string }{
-		{"/feeds/kv", `{"ns":"a","k":"k777"}`, "", "1 entry found. 1,000 entries read"},
+		{"/feeds/kv", `{"ns":"a","k":"k777"}`, "", "1 entry found. 1,000 entries searched"},
 		{"/feeds/kv", `{"k":"k777", "ns":"a"}`, "", "1 entry found"},
-		{"/feeds/kv", `k777`, "", "0 entries found. 1,200 entries read"},
-		{"/feeds/kv", `K777`, "yes", "1 entry found. 1,200 entries read"},
+		{"/feeds/kv", `k777`, "", "0 entries found. 1,200 entries searched"},
+		{"/feeds/kv", `K777`, "yes", "1 entry found. 1,200 entries searched"},
 		{"/feeds/kv", `k77`, "yes", "11 entries found"},
 		{"/feeds/one", `7`, "", "1 entry found"},
 		{"/feeds/one", `7`, "yes", "2 entries found"},
@@ -159,7 +160,7 @@ func TestSearchFindsKeys(t *testing.T) {
 	}
 	blind := as(may("administer one"), console.NewHandler(feedhttp.Of(db), console.Of(db), nil))
 	if _, body := get(t, blind, "/feeds/one?key=7"); strings.Contains(body, "found") ||
-		!strings.Contains(body, "Its rows are not for you") {
+		!strings.Contains(body, "You may not read this feed") {
 		t.Error("the page shows rows without the right to read them")
 	}
 }
@@ -250,13 +251,13 @@ func TestULIDFeedIsShownByShard(t *testing.T) {
 				t.Errorf("%s: %s lacks %q:\n%s", path, r.Status, w, body)
 			}
 		}
-		for _, n := range append(not, "Something is wrong") {
+		for _, n := range append(not, "This feed has a problem") {
 			if strings.Contains(body, n) {
 				t.Errorf("%s has %q", path, n)
 			}
 		}
 	}
-	show("/feeds/ev", []string{"No entry yet", `/_feeds/fetch/ev'`}, []string{"data-shard"})
+	show("/feeds/ev", []string{"There is no entry yet", `/_feeds/fetch/ev'`}, []string{"data-shard"})
 	exec(t, pool, `INSERT INTO ev VALUES (1, 0), (2, 0)`)
 	publish(t, f)
 	show(
@@ -284,7 +285,7 @@ func TestULIDFeedIsShownByShard(t *testing.T) {
 		[]string{`>40<`, `data-head>`},
 	)
 	show("/feeds/ev?shard=77", []string{`data-shard="77"`, `>40<`}, nil)
-	show("/feeds/ev?shard=1000", []string{`data-shard="1000"`, "No entry yet"}, nil) // a shard is any integer
+	show("/feeds/ev?shard=1000", []string{`data-shard="1000"`, "There is no entry yet"}, nil) // a shard is any integer
 	show("/feeds/ev?shard=%3Cb%3E", []string{`data-shard="-5"`}, []string{"<b>"})
 }
 

@@ -60,7 +60,7 @@ func purpose(name, feed string) string {
 	rest = strings.TrimPrefix(rest, feed+":")
 	switch {
 	case feed == access.EveryFeed:
-		return "a job of the application"
+		return "a lease of your application"
 	case kind == "publish":
 		return "publishing feed " + feed
 	case kind == "relay":

@@ -98,8 +98,8 @@ func TestDeadLettersArePagedFilteredAndGrouped(t *testing.T) {
 	}
 	_, body := get(t, h, "/dead-letters?consumer=billing&feed=orders")
 	for _, act := range []struct{ link, asks, done string }{
-		{"Retry 80 letters of billing", "80 dead letters to be tried again", "80 dead letters to be tried again by"},
-		{"Drop 40 letters of billing", "40 dead letters to be given up", "40 dead letters given up"},
+		{"Retry 80 letters of billing", "80 dead letters to be retried", "the consumer retries 80 dead letters"},
+		{"Drop 40 letters of billing", "40 dead letters to be dropped", "40 dead letters dropped"},
 	} {
 		_, asks := get(t, h, link(t, body, act.link))
 		if !strings.Contains(asks, act.asks) {

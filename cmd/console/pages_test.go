@@ -126,6 +126,34 @@ func TestEmptyPagesSayWhatToDo(t *testing.T) {
 	}
 }
 
+// TestUnknownLagIsExplained: where the lag of a consumer is not known, the pages say so and why. Entries of a feed with
+// ULIDs are not counted.
+func TestUnknownLagIsExplained(t *testing.T) {
+	pool, db := consumed(t)
+	exec(t, pool, `INSERT INTO rowfeed_cursors
+		(consumer, feed, shard, shard_count, value, generation, epoch, version, paused, aside, updated_at)
+		VALUES ('mirror', 'elsewhere', 0, 1, '7', 1, 0, 1, 0, 0, ?)`, time.Now().UnixMicro())
+	exec(t, pool, `CREATE TABLE ev (id INTEGER PRIMARY KEY, shard INTEGER NOT NULL)`)
+	ev, err := db.AddFeed(t.Context(), rowfeed.FeedSpec{Name: "ev", Table: "ev", Mode: rowfeed.ModeOutbox,
+		Capture: "trigger", ShardColumn: "shard"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, pool, `INSERT INTO ev VALUES (1, 3)`)
+	publish(t, ev)
+	consume(t, db, ev, "stock")
+	for path, want := range map[string]string{
+		"/consumers": "The lag is unknown: the feed is in another database", "/consumers/mirror": "The lag is unknown",
+		"/consumers/stock": ">not counted<", "/feeds/ev": ">not counted<",
+	} {
+		_, body := get(t, pages(db, nil), path)
+		body = body[strings.Index(body, "<main"):strings.Index(body, "<dialog")]
+		if !strings.Contains(body, want) || strings.Contains(body, ">?<") {
+			t.Errorf("%s lacks %q: %s", path, want, body)
+		}
+	}
+}
+
 // TestMessageIsShownOnce: a message is shown once. Its cookie cannot add markup to the page.
 func TestMessageIsShownOnce(t *testing.T) {
 	_, db := consumed(t)

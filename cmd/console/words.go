@@ -57,7 +57,7 @@ func group(number any) string {
 	digits := fmt.Sprint(number)
 	if p, ok := number.(*int64); ok {
 		if p == nil {
-			return "?"
+			return "unknown"
 		}
 		digits = strconv.FormatInt(*p, 10)
 	}
@@ -102,12 +102,12 @@ func age(seconds any) string {
 	s, ok := seconds.(float64)
 	if p, is := seconds.(*float64); is {
 		if p == nil {
-			return "?"
+			return "unknown"
 		}
 		s, ok = *p, true
 	}
 	if !ok || math.IsNaN(s) {
-		return "?"
+		return "unknown"
 	}
 	n := int64(max(s, 0))
 	switch {

@@ -83,8 +83,8 @@ func TestTailTokenComesFromVariableOrFile(t *testing.T) {
 	go func() { ended <- execute(ctx, a, "serve --auth tokens --listen 127.0.0.1:0") }()
 	url := "http://" + <-address
 	writeFile(t, "token", text+"\n")
-	s.env["ROWFEED_TOKEN"], s.env["REVOKED"] = text, revoked
-	for _, where := range []string{"env:ROWFEED_TOKEN", "file:token"} {
+	s.env["FEED_TOKEN"], s.env["REVOKED"] = text, revoked
+	for _, where := range []string{"env:FEED_TOKEN", "file:token"} {
 		out := newLines(t.Context())
 		following, end := context.WithCancel(t.Context())
 		b := &cli.App{Stdout: out, Stderr: io.Discard, Getenv: func(name string) string { return s.env[name] }}
@@ -105,7 +105,7 @@ func TestTailTokenComesFromVariableOrFile(t *testing.T) {
 	}
 	for _, line := range []string{
 		"tail kv --token " + text + " --url " + url, "tail kv --token file:rowfeed.db --url " + url,
-		"tail kv --token env:NOTHING --url " + url, "tail kv --token env:ROWFEED_TOKEN",
+		"tail kv --token env:NOTHING --url " + url, "tail kv --token env:FEED_TOKEN",
 	} {
 		if err := s.fails(cli.ExitUsage, line); strings.Contains(err, "rf_") {
 			t.Error(err)

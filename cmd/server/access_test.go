@@ -11,8 +11,8 @@ import (
 	"github.com/rowfeed/rowfeed/feedhttp"
 )
 
-// TestStrangersSeeOnlyHealth: clients without a token learn whether the server lives and is ready, and nothing about
-// feeds, their problems or metrics.
+// TestStrangersSeeOnlyHealth: clients without a token learn whether the server lives and is ready, and what the
+// protocol is. They learn nothing about feeds, their problems or metrics.
 func TestStrangersSeeOnlyHealth(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, "INSERT INTO kv VALUES (1, 'secret')")
@@ -44,6 +44,9 @@ func TestStrangersSeeOnlyHealth(t *testing.T) {
 		if status, body := r.getAs(t, path, "of-another-server"); status != want || strings.Contains(body, "reasons") {
 			t.Errorf("%s with the credentials of another server: %d %s", path, status, body)
 		}
+	}
+	if status, body := r.get(t, "/_feeds/openapi.json"); status != 200 || !strings.Contains(body, `"openapi"`) {
+		t.Errorf("the OpenAPI description: %d %s", status, body)
 	}
 	if _, body := r.get(t, "/"); strings.Contains(body, "kv") || strings.Contains(body, "secret") {
 		t.Errorf("the console shows %s", body)

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -150,11 +151,8 @@ func Run(ctx context.Context, cfg Config) error {
 		cfg.Metrics.Watch(requests, cfg.DB)
 	}
 	publishers := newPublishers(cfg)
-	published := make(chan struct{})
-	go func() {
-		defer close(published)
-		_ = publishers.run(publishing) // publishers do not give up here
-	}()
+	var background sync.WaitGroup
+	background.Go(func() { _ = publishers.run(publishing) }) // publishers do not give up here
 
 	limiter := newLimiter(cfg.Limits)
 	feeds := feedhttp.NewHandler(access.Over(feedhttp.Of(cfg.DB)), &feedhttp.Config{Log: cfg.Log,
@@ -163,7 +161,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if cfg.Metrics != nil {
 		cfg.Metrics.WatchPages(feeds.PageMemory)
 	}
-	srv := cfg.newHTTPServer(requests, cfg.inFront(listener.Addr(), limiter, newMux(cfg, publishers, feeds)))
+	mux, pages := newMux(cfg, publishers, feeds)
+	background.Go(func() { pages.Run(publishing) })
+	srv := cfg.newHTTPServer(requests, cfg.inFront(listener.Addr(), limiter, mux))
 	srv.RegisterOnShutdown(feeds.Close) // shutdown does not wait for requests that wait for an entry
 	connections := newCountedListener(listener, cfg.Limits, cfg.tellRefused(life))
 	served := make(chan error, 1)
@@ -188,7 +188,7 @@ func Run(ctx context.Context, cfg Config) error {
 		<-served
 	}
 	stopPublishing()
-	<-published
+	background.Wait()
 	cfg.Log.InfoContext(life, "stopped")
 	return err
 }
@@ -280,20 +280,21 @@ func (c Config) inFront(at net.Addr, l *limiter, next http.Handler) http.Handler
 	return front
 }
 
-// newMux returns the parts of the server at their paths.
-func newMux(cfg Config, p *publishers, feeds http.Handler) http.Handler {
+// newMux returns the parts of the server at their paths, and the console among them.
+func newMux(cfg Config, p *publishers, feeds http.Handler) (*http.ServeMux, *console.Handler) {
 	health := &health{db: cfg.DB, publishers: p, verifyEvery: cfg.VerifyEvery, timeout: cfg.readyTimeout,
 		asking: make(chan struct{}, 1), verified: make(map[string]verification)}
 	mux := http.NewServeMux()
-	feeds = access.Required(feeds)
-	mux.Handle("/_feeds", feeds)
-	mux.Handle("/_feeds/", feeds)
+	mux.Handle("/_feeds", access.Required(feeds))
+	mux.Handle("/_feeds/", access.Required(feeds))
+	mux.Handle("/_feeds/openapi.json", feeds) // the same on every server, for generators of clients
 	mux.HandleFunc("/healthz", onlyGet(health.alive))
 	mux.HandleFunc("/readyz", onlyGet(health.ready))
-	mux.Handle("/", console.NewHandler(access.Over(feedhttp.Of(cfg.DB)), console.Of(cfg.DB),
-		&console.Config{Problems: health.known, Login: cfg.Login, Log: cfg.Log}))
+	pages := console.NewHandler(access.Over(feedhttp.Of(cfg.DB)), console.Of(cfg.DB),
+		&console.Config{Problems: health.known, Login: cfg.Login, Log: cfg.Log})
+	mux.Handle("/", pages)
 	if cfg.Metrics != nil {
 		mux.HandleFunc("/metrics", onlyGet(scrape(cfg.Metrics.Handler())))
 	}
-	return mux
+	return mux, pages
 }

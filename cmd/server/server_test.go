@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"database/sql/driver"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,6 @@ func TestServerHasConsoleHealthAndFeeds(t *testing.T) {
 		"/feeds/kv":           `class="op upsert"`,
 		"/_console/style.css": "--ground",
 		"/_console/theme.js":  "use strict",
-		"/_console/sample":    `{"name":"kv","head":"2","waiting":0,`,
 		"/healthz":            `{"alive":true}`,
 		"/readyz":             `{"ready":true,"reasons":[]}`,
 		"/_feeds":             `{"feeds":[{"name":"kv"`,
@@ -44,6 +44,16 @@ func TestServerHasConsoleHealthAndFeeds(t *testing.T) {
 		if status, body := r.get(t, path); status != 200 || !strings.Contains(terms.Fix(body), want) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
+	}
+	visited := time.Now().UnixMilli()
+	var sample string // it may be a second old
+	await(t, func() bool {
+		_, sample = r.get(t, "/_console/sample?past")
+		return strings.Contains(sample, `"feeds":[{"name":"kv","head":"2","waiting":0,`)
+	}, func() string { return "the new head in " + sample })
+	var plots struct{ Past []struct{ At int64 } }
+	if err := json.Unmarshal([]byte(sample), &plots); err != nil || plots.Past[0].At >= visited {
+		t.Errorf("there is no sample from before the visit: %v %s", err, sample)
 	}
 	for _, path := range []string{"/nothing", "/_feeds/nope"} {
 		if status, _ := r.get(t, path); status != 404 {

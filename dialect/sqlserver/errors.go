@@ -3,6 +3,7 @@ package sqlserver
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/rowfeed/rowfeed/dialect"
 )
@@ -16,7 +17,7 @@ const (
 	errNotReady      = 77104
 	errDeadlock      = 77105
 	errNoLock        = 77106
-	// Only scripts and readers in SQL get 77107 to 77110: see original.sql and outbox.sql.
+	// 77107 to 77116 say what to do, and callers show them: see original.sql, outbox.sql and publish.sql.
 )
 
 // classes are the server's error numbers.
@@ -112,7 +113,7 @@ func thrown(err error) error {
 	case errNoTransaction:
 		return dialect.ErrNoTransaction
 	case errLockWait:
-		return dialect.ErrLockWait
+		return fmt.Errorf("%w: %w", dialect.ErrLockWait, err) // and of class LockTimeout, as movers look for
 	case errHintAhead:
 		return dialect.ErrHintAhead
 	case errNoULIDsLeft:

@@ -48,7 +48,9 @@ func originalObjects(f *dialect.Feed) (all []originalObject) {
 	add("view", "feed", "", step("original_feed"))
 	add("procedure", "read_feed", "", outbox.Step(syntax, f, "read_procedure", dialect.Args{
 		"active": dialect.SQL(literal(dialect.StateActive)), "turn": dialect.SQL(literal(lockName(f))),
-		"shard": dialect.SQL("@shard_id")}))
+		"shard": dialect.SQL("@shard_id"), "last_time": dialect.SQL(dialect.Digits(dialect.LastULIDMillis)),
+		"demand_versions": statement(publishing, "demand_versions").With(nil),
+		"set_identity":    statement(publishing, "set_identity").With(nil)}))
 	return all
 }
 

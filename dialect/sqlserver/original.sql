@@ -12,10 +12,13 @@
 -- the schema of the names that mssql-changefeed gave
 IF SCHEMA_ID(N'changefeed') IS NULL
   EXEC (N'CREATE SCHEMA changefeed AUTHORIZATION dbo')
+ELSE IF NOT EXISTS (SELECT 1 FROM sys.schemas AS s
+  WHERE s.name = N'changefeed' AND s.principal_id = DATABASE_PRINCIPAL_ID(N'dbo'))
+  THROW 77116, N'rowfeed: dbo must own the schema: run ALTER AUTHORIZATION ON SCHEMA::changefeed TO dbo', 1
 
 -- name: refuse_taken
 -- names that other objects have are refused
-DECLARE @taken nvarchar(400) = (SELECT MIN(o.name) FROM (
+DECLARE @taken nvarchar(1000) = (SELECT MIN(o.name) FROM (
   SELECT o.name, m.definition FROM sys.objects AS o LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id
     WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.name IN ({{literal (print "lock:" .Source)}},
       {{literal (print "ulid:" .Source)}}, {{literal (print "state:" .Source)}}, {{literal (print "feed:" .Source)}},

@@ -55,21 +55,39 @@ SET @done = @done + @@ROWCOUNT;
 -- follow each other.
 --
 -- Without a place above the cursor the page is read again under the lock, after the move: then it is at the head.
+--
+-- Some drivers have IMPLICIT_TRANSACTIONS on. Then the first SELECT would begin a transaction, which COMMIT would not
+-- end, and other readers would wait for its shard. Whether entries above the cursor were purged is looked up after the
+-- page, so that none is purged in between.
 CREATE OR ALTER PROCEDURE [changefeed].{{quote (print "read_feed:" .Source)}}
   @shard_id int, @cursor binary(16), @pagesize int = 1000
 AS
 BEGIN
   SET XACT_ABORT, NOCOUNT ON;
+  SET IMPLICIT_TRANSACTIONS OFF;
+  SET ROWCOUNT 0;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   IF @@TRANCOUNT > 0
     THROW 77100, N'rowfeed: a transaction is open: end it, then read a page', 1;
+  IF @cursor IS NULL
+    THROW 77112, N'rowfeed: the cursor is NULL: give the ULID of the last entry, or 0x00 for the beginning', 1;
   IF NOT EXISTS (SELECT 1 FROM {{table "feeds"}} AS f WHERE f.name = {{feed}} AND f.state = :active)
     THROW 77104, N'rowfeed: the feed is not ready: wait until feed add has ended', 1;
+  :demand_versions
+  :set_identity
+  IF EXISTS (SELECT 1 FROM {{table "feeds"}} AS f
+    WHERE f.name = {{feed}} AND f.database_identity <> NULLIF(@identity, N''))
+    THROW 77113, N'rowfeed: the database is not the one in which the ULIDs were given: run rowfeed feed bump', 1;
+  DECLARE @start binary(16) = 0x00, @done bigint;
   DELETE FROM #read;
   {{template "read_places" .}}
-  IF @@ROWCOUNT > 0
+  SET @done = @@ROWCOUNT;
+  {{template "refuse_purged" .}}
+  IF @done > 0
     RETURN;
-  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint, @done bigint,
+  IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.delayed_durability_desc = N'FORCED')
+    THROW 77115, N'rowfeed: DELAYED_DURABILITY of the database is FORCED: set it to DISABLED or ALLOWED', 1;
+  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint,
     @new_high binary(8), @new_low bigint, @bits binary(10) = CRYPT_GEN_RANDOM(10), @name nvarchar(32),
     @now bigint = DATEDIFF_BIG(millisecond, '1970-01-01', SYSUTCDATETIME()),
     @most bigint = CONVERT(bigint, 0x7FFFFFFFFFFFFFFF);
@@ -95,6 +113,13 @@ BEGIN
     VALUES ({{feed}}, @shard_id, 0, 0, 0, N'');
     SELECT @time = 0, @high = 0, @low = 0;
   END;
+  {{template "refuse_purged" .}}
+  IF @cursor > @start AND @cursor >= {{template "ulid_of" .}}
+    AND NOT EXISTS (SELECT 1 FROM {{table "shards"}} AS s
+      WHERE s.feed = {{feed}} AND s.shard = @shard_id AND @cursor = {{template "purged_below"}})
+    AND NOT EXISTS (SELECT 1 FROM {{places}} AS g WITH (INDEX(place), FORCESEEK)
+      WHERE g.shard = @shard_id AND g.ulid >= @cursor)
+    THROW 77114, N'rowfeed: the cursor is ahead of the shard: it is of another feed, or the database was set back', 1;
   INSERT INTO @taken (n, seq, time_ms, {{key}})
   SELECT ROW_NUMBER() OVER (ORDER BY o.order_sequence), o.order_sequence,
     MAX(o.hint) OVER (ORDER BY o.order_sequence ROWS UNBOUNDED PRECEDING), {{key "o"}}
@@ -117,6 +142,8 @@ BEGIN
       SET @high = CONVERT(bigint, SUBSTRING(CONVERT(binary(8), @time), 3, 6) + SUBSTRING(@bits, 1, 2));
       SET @low = @new_low;
     END;
+    IF @time > CONVERT(bigint, :last_time)
+      THROW 77103, N'rowfeed: there is no ULID above those of the shard: rowfeed check names the row, delete it', 1;
     INSERT INTO @moved (seq, ulid, {{key}})
     SELECT x.seq, CONVERT(binary(16), x.high + CONVERT(binary(8), x.low + x.n - 1)), {{key "x"}} FROM (
       SELECT m.seq, m.n, {{key "m"}}, ROW_NUMBER() OVER (PARTITION BY {{key "m"}} ORDER BY m.seq DESC) AS rowid,
@@ -148,6 +175,14 @@ END
 INSERT INTO #read (ulid, {{row}})
   SELECT TOP (@pagesize) g.ulid, {{key "g"}} FROM {{places}} AS g WITH (INDEX(place), FORCESEEK)
   WHERE g.shard = @shard_id AND g.ulid > @cursor ORDER BY g.ulid;
+
+-- name: refuse_purged
+IF @cursor > @start AND EXISTS (SELECT 1 FROM {{table "shards"}} AS s
+    WHERE s.feed = {{feed}} AND s.shard = @shard_id AND @cursor < {{template "purged_below"}})
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
+
+-- name: purged_below
+CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low))
 
 -- name: ulid_of
 CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low))

@@ -31,7 +31,8 @@ func (d database) ReadPage(ctx context.Context, db *sql.DB, f *dialect.Feed,
 		}
 	}
 	q.Sorted = true // FORCE ORDER says nothing of the order of the rows
-	page, err := dialect.ReadInOrder(ctx, on, syntax, f, q, dialect.Args{"identity": dialect.SQL(identity(f.Names))})
+	page, err := dialect.ReadInOrder(ctx, on, syntax, f, q, dialect.Args{
+		"identity": statement(publishing, "set_identity").With(nil)})
 	if err != nil {
 		return nil, err
 	}

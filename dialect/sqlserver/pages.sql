@@ -101,8 +101,8 @@ CASE WHEN f.state IN (:unserved) OR f.data_shards <> :data_shards THEN N'' ELSE 
 
 -- name: signature_here
 -- If the database has another identity than the feed's, commits may have been lost, and writers may have given their
--- ULIDs again: later ULIDs hide that.
-CASE WHEN f.database_identity <> :identity THEN N'' ELSE {{template "signature" .}} END
+-- ULIDs again: later ULIDs hide that. An empty identity is unknown.
+CASE WHEN f.database_identity <> NULLIF(@identity, N'') THEN N'' ELSE {{template "signature" .}} END
 
 -- name: signature_anywhere
 {{template "signature" .}}
@@ -110,6 +110,8 @@ CASE WHEN f.database_identity <> :identity THEN N'' ELSE {{template "signature" 
 -- name: blocking_page
 -- A page of one shard, along the unique index of shard and ULID; the statement fails if the index is gone. It ends at
 -- the greatest ULID of the snapshot. A feed that was dropped has a record, but no sequence.
+SET NOCOUNT ON;
+:identity
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), ({{template "greatest_ulid" .}}), 0, 0, 0, :signature, p.place, p.present,
   {{value_names "p"}}
@@ -128,6 +130,8 @@ OPTION (FORCE ORDER, MAXDOP 1)
 -- The row of a place may be deleted by now. Whether a record waits is read together with the head. So no record is
 -- missed between the two: it waits until its move is committed, and then its place is not above the head. live_from is
 -- where the live part of the shard begins: 0 if neither a record nor back-fill has begun it.
+SET NOCOUNT ON;
+:identity
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), ({{template "greatest_ulid" .}}), COALESCE(:waiting, 0),
   CASE WHEN f.state IN (:unserved) THEN 1 ELSE 0 END, COALESCE(h.live_from, 0), :signature, p.place, p.present,

@@ -43,13 +43,8 @@ func (database) Begin(p dialect.Purpose, _ dialect.Names) dialect.Beginning {
 // Durability implements [dialect.Core].
 func (d database) Durability(ctx context.Context, q dialect.Querier) error {
 	var delayed string
-	var versions bool
-	if err := dialect.One(ctx, q, syntax, statement(publishing, "durability"), nil, &delayed, &versions); err != nil {
+	if err := dialect.One(ctx, q, syntax, statement(publishing, "durability"), nil, &delayed); err != nil {
 		return err
-	}
-	if !versions {
-		return errors.New("READ_COMMITTED_SNAPSHOT of the database is OFF, so publishers would miss changes: set it " +
-			"to ON")
 	}
 	return forgetful(delayed)
 }
@@ -62,9 +57,6 @@ func forgetful(delayed string) error {
 	return nil
 }
 
-// identity is [dialect.Dialect].IdentitySQL.
-func identity(dialect.Names) string { return statement(publishing, "identity").String() }
-
 // Identity implements [dialect.Core].
 func (d database) Identity(ctx context.Context, q dialect.Querier, _ dialect.Names) (string, error) {
 	var id sql.NullString
@@ -76,9 +68,6 @@ func (d database) Identity(ctx context.Context, q dialect.Querier, _ dialect.Nam
 	}
 	return id.String, nil
 }
-
-// bigint returns a number that is a bigint. Digits alone would be a numeric above 2^31, to which a column is converted.
-func bigint(n int64) string { return "CONVERT(bigint, " + dialect.Digits(n) + ")" }
 
 // Writers implements [dialect.Gaps] by the locks on the table of changes, or the outbox. A login without VIEW SERVER
 // STATE is not told.

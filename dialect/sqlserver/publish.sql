@@ -20,23 +20,29 @@ SET XACT_ABORT OFF; SET LOCK_TIMEOUT :wait; SET DEADLOCK_PRIORITY :priority
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED
 
 -- name: durability
--- With ALLOWED, a COMMIT that does not ask for delayed durability is durable, and so is all that is visible to it. A
--- database whose READ_COMMITTED_SNAPSHOT was switched off since would lose changes: see schema.sql.
-SELECT d.delayed_durability_desc, CONVERT(int, d.is_read_committed_snapshot_on)
-FROM sys.databases AS d WHERE d.database_id = DB_ID()
+-- With ALLOWED, a COMMIT that does not ask for delayed durability is durable, and so is all that is visible to it. On
+-- Azure SQL Database, DB_ID() can differ from the number in this view.
+SELECT d.delayed_durability_desc FROM sys.databases AS d WHERE d.name = DB_NAME()
 
--- name: identity_of_primary
--- A restore to an earlier point, and a forced failover, begin a new fork of the database's log. It is empty for a
--- login that may not see the database (VIEW ANY DATABASE, which public has). Azure SQL Database lacks this view, and
--- every publisher fails there.
-COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'')
+-- name: demand_versions
+-- A database whose READ_COMMITTED_SNAPSHOT was switched off since would lose changes: see schema.sql.
+IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.is_read_committed_snapshot_on = 0)
+  THROW 77111, N'rowfeed: READ_COMMITTED_SNAPSHOT of the database is OFF, so changes would be missed: set it to ON', 1;
 
--- name: identity
-CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN {{template "identity_of_primary"}} END
+-- name: set_identity
+-- A restore to an earlier point, and a forced failover, begin a new fork of the database's log. @identity is empty if
+-- it is unknown: to a login that may not see the database (VIEW ANY DATABASE, which public has), and on Azure SQL
+-- Database, which lacks this view. A table that is missing is an error only if its statement runs.
+DECLARE @identity nvarchar(200) = N'';
+IF OBJECT_ID(N'sys.database_recovery_status') IS NOT NULL
+  SELECT @identity = CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID();
 
 -- name: read_identity
-SELECT {{template "identity"}}
+-- NULL on a server that accepts no writes.
+SET NOCOUNT ON;
+{{template "set_identity"}}
+SELECT CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN @identity END
 
 -- name: has_changes
 -- It runs without a transaction, and a session's reset leaves it the isolation level of the application's last
@@ -56,8 +62,10 @@ SELECT * FROM (SELECT TOP (1) CONVERT(bigint, 0) AS seq FROM {{source}} WHERE fe
 -- The turn comes first: it has a timeout of its own, and is listed by its name. The row's lock is for statements that
 -- change it without the turn. A locking read also reads the row's last version.
 SET NOCOUNT ON;
+{{template "demand_versions"}}
 EXEC {{table "turn"}} @name = :turn, @wait = NULL;
-SELECT value, version, COALESCE(term, 0), updated_at, {{now}}, {{template "identity_of_primary"}}
+{{template "set_identity"}}
+SELECT value, version, COALESCE(term, 0), updated_at, {{now}}, @identity
 FROM {{table "sequences"}} WITH (UPDLOCK, ROWLOCK) WHERE name = :feed
 
 -- name: oldest

@@ -1,4 +1,5 @@
--- Sessions that wait, and those that they wait for. These views need VIEW SERVER STATE (VIEW DATABASE STATE on Azure SQL Database).
+-- Sessions that wait, and those that they wait for. These views need VIEW SERVER STATE (VIEW DATABASE STATE on Azure SQL
+-- Database).
 
 -- name: session_columns
 CONVERT(nvarchar(20), l.request_session_id), COALESCE(s.login_name, N''), COALESCE(s.host_name, N''),

@@ -37,7 +37,8 @@ func (d database) LockShard(ctx context.Context, tx dialect.Querier, f *dialect.
 		wait = 0
 	}
 	err := dialect.One(ctx, tx, syntax, shards.For(syntax, f, "lock_shard"), dialect.Args{"wait": wait,
-		"turn": fmt.Sprintf("%s%d", lockName(f), shard), "feed": f.Name, "shard": shard},
+		"turn": fmt.Sprintf("%s%d", lockName(f), shard), "feed": f.Name, "shard": shard,
+		"demand_versions": statement(publishing, "demand_versions").With(nil)},
 		append(row.Dest(), &row.Transaction)...)
 	return row, thrown(err)
 }
@@ -160,12 +161,6 @@ func (d database) ULIDProblems(ctx context.Context, q dialect.Querier,
 	}
 	called, err := originalProblems(ctx, q, f)
 	return nil, append(other, called...), err
-}
-
-// makeULID returns an expression for a ULID, a binary(16), given bigints for its first and last eight bytes.
-func makeULID(high, low string) string {
-	return "CONVERT(binary(16), CONVERT(binary(8), CONVERT(bigint, " + high +
-		")) + CONVERT(binary(8), CONVERT(bigint, " + low + ")))"
 }
 
 // ulidsAbove is [dialect.Dialect].ULIDsAbove. A shift is out of range from the year 6429 on, so the bytes are put

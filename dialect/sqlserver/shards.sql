@@ -12,8 +12,10 @@ IF @@TRANCOUNT = 0
 SELECT XACT_STATE()
 
 -- name: lock_shard
--- The lock by name exists for a shard without a row, so only one transaction inserts the row.
+-- It is for movers, which read records as publishers read changes. The lock by name exists for a shard without a row,
+-- so only one transaction inserts the row.
 SET NOCOUNT ON;
+:demand_versions
 DECLARE @wait int = :wait;
 EXEC {{table "turn"}} @name = :turn, @wait = @wait;
 IF NOT EXISTS (SELECT 1 FROM {{table "shards"}} WITH (UPDLOCK, ROWLOCK) WHERE feed = :feed AND shard = :shard)
@@ -40,7 +42,7 @@ IF :tighter = 1 AND @@LOCK_TIMEOUT >= 0 AND @@LOCK_TIMEOUT < @wait
   SET @wait = @@LOCK_TIMEOUT;
 EXEC {{table (print "lock_" .Name)}} @shard = :shard, @hint_ms = @hint, @word = :word, @wait = @wait,
   @ulid = @ulid OUTPUT, @ulid_high = @high OUTPUT, @ulid_low = @low OUTPUT;
-SELECT @high, @low, d.delayed_durability_desc FROM sys.databases AS d WHERE d.database_id = DB_ID()
+SELECT @high, @low, d.delayed_durability_desc FROM sys.databases AS d WHERE d.name = DB_NAME()
 
 -- name: ulid_of_state
 CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low))
@@ -49,8 +51,9 @@ CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low))
 -- takes ULIDs of a shard, and the shard for the rest of the transaction
 --
 -- The greatest ULID of the rows is read after the lock, so READ COMMITTED sees what the holder before has committed. A
--- SNAPSHOT transaction may not see it; then the UPDATE of the shard's row fails with error 3960. What drops the feed
--- writes the row of the feed first, waits for the shared lock, and then sees the row that is made here.
+-- SNAPSHOT transaction may not see it; then the UPDATE of the shard's row fails with error 3960, or does not find the
+-- row. READCOMMITTEDLOCK reads the row as it is committed, so that no row is inserted twice. What drops the feed writes
+-- the row of the feed first, waits for the shared lock, and then sees the row that is made here.
 --
 -- What was taken is in the session's context, with the id of the transaction. It does not go back with a savepoint,
 -- and only the last call for a feed counts. With @session_context = 0 the context stays as it is.
@@ -69,7 +72,8 @@ BEGIN
   SET @shard = COALESCE(@shard, 0);
   SET @name = CONCAT(:turn, @shard);
   EXEC {{table "turn"}} @name = @name, @wait = @wait;
-  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low FROM {{table "shards"}} AS s WITH (UPDLOCK, ROWLOCK)
+  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low
+  FROM {{table "shards"}} AS s WITH (READCOMMITTEDLOCK, UPDLOCK, ROWLOCK)
   WHERE s.feed = {{feed}} AND s.shard = @shard;
   IF @time IS NULL
   BEGIN
@@ -108,6 +112,8 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM {{table "shards"}} AS s WHERE s.feed = {{feed}} AND s.shard = @shard;
+  IF @@ROWCOUNT <> 1
+    THROW 77105, N'rowfeed: another transaction had the shard since the snapshot: roll back, and begin again', 1;
   IF @session_context = 1
   BEGIN
     EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;

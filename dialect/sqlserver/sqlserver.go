@@ -21,10 +21,11 @@ import (
 func New() *dialect.Dialect {
 	var d database
 	// There is no Flushing: a commit is on the disk before it is shown, unless it asks for DELAYED_DURABILITY. There
-	// are no Partitions and Owners: a trigger belongs to the whole table, and runs as the owner of its schema.
+	// are no Partitions and Owners: a trigger belongs to the whole table, and runs as the owner of its schema. There
+	// is no IdentitySQL: one statement for all servers cannot read it, so the first process that uses a feed does.
 	return &dialect.Dialect{Experimental: "its statements have not been run on SQL Server yet",
 		Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
-		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
+		Moving: d, Inspection: d, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
 		Gaps: d, Routines: d, Copies: d, Renames: d, Roles: d, Sessions: d, Replicas: d,
 		TriggersBreak: triggersBreak}
 }
@@ -42,8 +43,9 @@ var syntax = &dialect.Syntax{
 	Name: "sqlserver", Quote: quote, Placeholder: placeholder, Literal: literal, Inline: inline,
 	RowValues: false, // T-SQL cannot compare rows
 	Limit:     limit, Skip: skip, AtMost: atMost,
-	DrawsUncut: true, // error 11740, and 1033
-	SkipLocked: "",   // hints follow the name of the table
+	Count:      "COUNT_BIG(*)", // count(*) is an int: error 8115
+	DrawsUncut: true,           // error 11740, and 1033
+	SkipLocked: "",             // hints follow the name of the table
 	Now:        "DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME())",
 	Frame:      frame, Terminate: terminate, InsertNew: insertNew, Upsert: upsert,
 	Reads: pages, Scan: dialect.RangeScans,

@@ -309,7 +309,7 @@ WHERE consumer = :consumer AND feed = :feed AND generation <= :generation
 
 -- name: processed_without_stamp
 -- An id that was marked before entries had stamps, and not before this entry was published.
-SELECT count(*) FROM {{table "processed"}}
+SELECT {{count}} FROM {{table "processed"}}
 WHERE consumer = :consumer AND feed = :feed AND generation = :generation AND shard = :shard AND position = :position
   AND processed_at >= :published
 

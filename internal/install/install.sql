@@ -169,7 +169,7 @@ FROM (SELECT s.shard, (SELECT {{ulid "g"}} FROM {{source}} g WHERE {{shard "g"}}
 
 -- name: count_rows_without_ulid
 -- :from is catalog.WithoutULID.
-SELECT count(*) :from
+SELECT {{count}} :from
 
 -- name: rows_where
 FROM {{source}} t WHERE :condition
@@ -230,7 +230,7 @@ WHERE p.bucket = -1 AND p.deleted = 0 {{at_most ":count"}}
 t.feed_sync_id > :from AND {{own_shard "t"}} < 0 AND :in_shard
 
 -- name: count_gaining_shard
-SELECT count(*) FROM {{source}} t WHERE {{own_shard "t"}} < 0 AND :in_shard
+SELECT {{count}} FROM {{source}} t WHERE {{own_shard "t"}} < 0 AND :in_shard
 
 -- name: in_shard
 {{own_shard "t"}} >= 0
@@ -293,7 +293,7 @@ SELECT COALESCE(max(feed_sync_id), 0) FROM {{positions}} WHERE deleted = 1
 t.feed_sync_id IS NOT NULL AND EXISTS (SELECT 1 FROM {{positions}} p WHERE {{row_of "t" "p"}} AND p.deleted = 0)
 
 -- name: count_outdated
-SELECT count(*) FROM {{source}} t WHERE :outdated
+SELECT {{count}} FROM {{source}} t WHERE :outdated
 
 -- name: hand_back_sequence
 UPDATE :table SET value = :value :version WHERE name = :name AND value = :was

@@ -41,7 +41,7 @@ SELECT {{read_key "p"}} :rule {{at_most ":count"}}
 SELECT {{read_row "t"}} :rule {{at_most ":count"}}
 
 -- name: count_vanished
-SELECT count(*) {{template "position_without_row" .}}
+SELECT {{count}} {{template "position_without_row" .}}
 
 -- name: record_positions
 -- The limit is as in package publish.

@@ -18,7 +18,7 @@ FROM {{source}} t WHERE {{with has_key "t"}}{{.}} AND {{end}}:which
 SELECT {{read_row "t"}} {{template "rows" .}} ORDER BY {{ordered "t"}} {{skip ":others"}}
 
 -- name: count_rows
-SELECT count(*) {{template "rows" .}}
+SELECT {{count}} {{template "rows" .}}
 
 -- name: count_of_key
 -- The rows and the positions of a key.
@@ -31,7 +31,7 @@ SELECT {{read_row "t"}} FROM {{source}} t WHERE t.feed_sync_id IS NULL ORDER BY 
 SELECT count(*) FROM (SELECT feed_sync_id FROM {{source}} WHERE feed_sync_id IS NULL {{at_most ":count"}}) x
 
 -- name: count_placed_rows
-SELECT count(*) FROM {{source}} WHERE feed_sync_id > :base
+SELECT {{count}} FROM {{source}} WHERE feed_sync_id > :base
 
 -- name: foreign_positions
 -- Positions above :base that a pass has not given, which gave those above :first up to :last to one row each.

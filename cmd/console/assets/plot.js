@@ -1,5 +1,5 @@
 // Draws a line over time into an SVG of 100 by 24, the newest at its right end.
-const SPAN = 120000; // milliseconds
+const SPAN = 900000; // milliseconds
 const make = (svg, name) => svg.appendChild(document.createElementNS("http://www.w3.org/2000/svg", name));
 
 // keepRecent drops points that are too old for a plot.

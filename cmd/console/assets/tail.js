@@ -46,7 +46,7 @@ if (list) {
     cells[0].append(open);
     cells[1].append(element("span", "op " + (entry.op === "delete" ? "delete" : "upsert"), entry.op));
     cells[2].append(values(entry.key));
-    cells[3].append(entry.op === "delete" ? element("span", "none", "the row is gone") : values(entry.row, entry.key));
+    cells[3].append(entry.op === "delete" ? element("span", "none", "row deleted") : values(entry.row, entry.key));
     tr.append(...cells);
     return tr;
   };
@@ -85,7 +85,7 @@ if (list) {
     source.addEventListener("error", () => {
       if (mine !== source) return;
       if (mine.readyState === EventSource.CLOSED) stop("Stopped: the server no longer serves this feed to this browser. Reload the page.", "off");
-      else say("No answer. Connecting again.", "off");
+      else say("The server does not answer. Connecting again.", "off");
     });
   };
   onChange(() => {

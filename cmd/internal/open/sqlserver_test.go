@@ -166,6 +166,23 @@ func TestSQLServerErrorsHaveClasses(t *testing.T) {
 	}
 }
 
+// TestSQLServerShardIsHeld: a mover whose shard another transaction has locked continues with other shards. It finds
+// that by the error's class, and a writer by the error itself.
+func TestSQLServerShardIsHeld(t *testing.T) {
+	pool, _ := openPeer(t, func(sent string) []byte {
+		if strings.Contains(sent, "rowfeed_turn") {
+			return failure(77101, 16)
+		}
+		return nil
+	})
+	d := sqlserver.New()
+	f := &dialect.Feed{Name: "kv", Names: dialect.Names{Schema: "dbo", Prefix: "rowfeed_"}}
+	_, err := d.LockShard(t.Context(), dialect.On(pool), f, 3, dialect.LockBounds{NoWait: true})
+	if d.Classify(err) != dialect.ClassLockTimeout || !errors.Is(err, dialect.ErrLockWait) {
+		t.Errorf("class %d: %v", d.Classify(err), err)
+	}
+}
+
 // TestSQLServerLoginsThatFail: the error says what to do, and shows no password.
 func TestSQLServerLoginsThatFail(t *testing.T) {
 	for number, want := range map[int32]string{

@@ -28,7 +28,7 @@ func newFetch(a *cli.App) *cobra.Command {
 		Long: `Reads one page of a feed. It prints one entry a line, then
 {"cursor":…,"more":…,"base64":…}. Give the cursor to --after to read the next page;
 "more":false says that the page reached the head. "base64" lists the columns of a
-binary type.
+binary type, whose values are encoded as base64; often there is none.
 
 --after also accepts "now" (the head), and "at:" with an RFC 3339 time. A cursor is
 refused with exit code 1 if its reader has seen what the database has lost, or if it is

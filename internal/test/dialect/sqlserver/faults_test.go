@@ -187,3 +187,101 @@ func TestWritersOfAnUnseenTableAreNotTold(t *testing.T) {
 		t.Errorf("%v, %t, %v", open, told, err)
 	}
 }
+
+// TestDatabaseIsFoundByName: on Azure SQL Database, DB_ID() can differ from the number in sys.databases.
+func TestDatabaseIsFoundByName(t *testing.T) {
+	found := 0
+	everything(t, func(where, statement string) {
+		if strings.Contains(statement, "FROM sys.databases AS d WHERE ") {
+			found++
+			if !strings.Contains(statement, "d.name = DB_NAME()") {
+				t.Errorf("%s:\n%s", where, statement)
+			}
+		}
+	})
+	if found == 0 {
+		t.Error("no statement reads the options of the database")
+	}
+}
+
+// TestIdentityIsReadIfItCanBe: Azure SQL Database lacks the view. A batch fails only if a statement that names the view
+// runs.
+func TestIdentityIsReadIfItCanBe(t *testing.T) {
+	const view = "sys.database_recovery_status"
+	const first = "IF OBJECT_ID(N'" + view + "') IS NOT NULL SELECT"
+	batches := 0
+	everything(t, func(where, statement string) {
+		if strings.Contains(statement, view) {
+			batches++
+			if !strings.HasPrefix(statement, first) {
+				t.Errorf("%s:\n%s", where, statement)
+			}
+		}
+	})
+	if batches < 4 {
+		t.Errorf("only %d batches read the identity", batches)
+	}
+}
+
+// TestWhatWaitsIsReadInVersions: without row versions, a scan of changes or records misses some. So each batch that
+// locks a feed or a shard before such a scan refuses a database that has lost them, also with UnsafeDurability.
+func TestWhatWaitsIsReadInVersions(t *testing.T) {
+	for _, l := range layouts() {
+		scans := 0
+		for _, s := range sent(t, l) {
+			if !strings.Contains(s, "EXEC [dbo].[rowfeed_turn]") || strings.Contains(s, "[rowfeed_lock_kv]") {
+				continue // a writer scans nothing
+			}
+			scans++
+			if at := strings.Index(s, "THROW 77111"); at < 0 || at > strings.Index(s, "EXEC [dbo].[rowfeed_turn]") {
+				t.Errorf("%s:\n%s", l.name, s)
+			}
+		}
+		if scans == 0 {
+			t.Errorf("%s: no statement locks the feed or a shard", l.name)
+		}
+	}
+}
+
+// TestShardIsReadAsCommitted: a transaction in SNAPSHOT does not see a shard's row that was made since. It would insert
+// the row again, and fail with a duplicate key, or update no row and give ULIDs again.
+func TestShardIsReadAsCommitted(t *testing.T) {
+	procedures := 0
+	for _, l := range layouts() {
+		for _, s := range added(t, l) {
+			if !strings.Contains(s.SQL, "PROCEDURE [dbo].[rowfeed_lock_kv]") {
+				continue
+			}
+			procedures++
+			if !strings.Contains(s.SQL, "AS s WITH (READCOMMITTEDLOCK, UPDLOCK, ROWLOCK)") ||
+				!strings.Contains(s.SQL, "IF @@ROWCOUNT <> 1\n    THROW 77105") {
+				t.Errorf("%s:\n%s", l.name, s.SQL)
+			}
+		}
+	}
+	if procedures == 0 {
+		t.Error("there is no procedure")
+	}
+}
+
+// TestReadersInSQLAreRefused: read_feed refuses what readers by rowfeed are refused. It looks up what was purged behind
+// each page, and whether the cursor is ahead before it moves records.
+func TestReadersInSQLAreRefused(t *testing.T) {
+	order := regexp.MustCompile(`(?s)SET IMPLICIT_TRANSACTIONS OFF;\n  SET ROWCOUNT 0;.*@@TRANCOUNT > 0.*` +
+		`THROW 77111.*THROW 77113.*INSERT INTO #read.*THROW 77112.*RETURN;.*THROW 77115.*` +
+		`EXEC \[dbo\]\.\[rowfeed_turn\].*THROW 77112.*THROW 77114.*INSERT INTO @taken.*THROW 77103.*DELETE c FROM @taken.*INSERT INTO #read.*COMMIT`)
+	procedures := 0
+	for _, l := range layouts() {
+		for _, s := range added(t, l) {
+			if strings.Contains(s.SQL, "PROCEDURE [changefeed].[read_feed:") {
+				procedures++
+				if !order.MatchString(s.SQL) {
+					t.Errorf("%s:\n%s", l.name, s.SQL)
+				}
+			}
+		}
+	}
+	if procedures == 0 {
+		t.Error("there is no procedure")
+	}
+}

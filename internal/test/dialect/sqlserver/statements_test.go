@@ -258,7 +258,9 @@ func TestClassifyByNumber(t *testing.T) {
 	for n, want := range map[int32]dialect.Class{1205: dialect.ClassRetry, 3960: dialect.ClassRetry,
 		1222: dialect.ClassLockTimeout, 208: dialect.ClassUndefined, 229: dialect.ClassPermission,
 		2627: dialect.ClassDuplicate, 8115: dialect.ClassInvalid, 1105: dialect.ClassFull, 3906: dialect.ClassReadOnly,
-		40613: dialect.ClassConnection, 99999: dialect.ClassOther} {
+		40613: dialect.ClassConnection, 596: dialect.ClassConnection, 3971: dialect.ClassConnection,
+		3930: dialect.ClassRetry, 1088: dialect.ClassUndefined, 15517: dialect.ClassPermission,
+		3958: dialect.ClassFull, 99999: dialect.ClassOther} {
 		if got := d.Classify(errNumber(n)); got != want {
 			t.Errorf("%d: class %d, want %d", n, got, want)
 		}

@@ -12,16 +12,13 @@ import (
 	"github.com/rowfeed/rowfeed/internal/test/testdb"
 )
 
-// sameSQL is the database of that library.
-var sameSQL = testdb.Engine{Name: "sqlserver", Family: "sqlserver"}
-
 // notOutside is the number of the error for a transaction that is open, or not.
 const notOutside = 77100
 
 // each runs f on an initialised database with a table of the given text of the fixture.
 func each(t *testing.T, table string, f func(x *suite.Env)) {
 	t.Helper()
-	testdb.Only(t, sameSQL)
+	testdb.Only(t, testdb.SQLServer)
 	suite.Each(t, func(x *suite.Env) {
 		run(x, table)
 		f(x)

@@ -252,7 +252,7 @@ SELECT DISTINCT generation, shard FROM [rowfeed_processed]
 WHERE consumer = :consumer AND feed = :feed AND generation <= :generation
 
 -- name: processed_without_stamp
-SELECT count(*) FROM [rowfeed_processed]
+SELECT COUNT_BIG(*) FROM [rowfeed_processed]
 WHERE consumer = :consumer AND feed = :feed AND generation = :generation AND shard = :shard AND position = :position
   AND processed_at >= :published
 

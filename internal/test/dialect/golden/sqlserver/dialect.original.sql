@@ -120,6 +120,9 @@ GRANT EXECUTE ON TYPE::[changefeed].[type:read:items_<feed>]
 -- name: original_schema
 IF SCHEMA_ID(N'changefeed') IS NULL
   EXEC (N'CREATE SCHEMA changefeed AUTHORIZATION dbo')
+ELSE IF NOT EXISTS (SELECT 1 FROM sys.schemas AS s
+  WHERE s.name = N'changefeed' AND s.principal_id = DATABASE_PRINCIPAL_ID(N'dbo'))
+  THROW 77116, N'rowfeed: dbo must own the schema: run ALTER AUTHORIZATION ON SCHEMA::changefeed TO dbo', 1
 
 -- name: original_setup
 IF OBJECT_ID(N'[changefeed].[setup_feed]') IS NULL
@@ -178,7 +181,7 @@ GRANT INSERT ON OBJECT::[changefeed].[outbox:items_<feed>]
   TO [changefeed.writers:items_<feed>]
 
 -- name: refuse_taken
-DECLARE @taken nvarchar(400) = (SELECT MIN(o.name) FROM (
+DECLARE @taken nvarchar(1000) = (SELECT MIN(o.name) FROM (
   SELECT o.name, m.definition FROM sys.objects AS o LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id
     WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.name IN (N'lock:items_<feed>',
       N'ulid:items_<feed>', N'state:items_<feed>', N'feed:items_<feed>',
@@ -198,7 +201,7 @@ BEGIN
 END
 
 -- name: refuse_taken (outbox_feed)
-DECLARE @taken nvarchar(400) = (SELECT MIN(o.name) FROM (
+DECLARE @taken nvarchar(1000) = (SELECT MIN(o.name) FROM (
   SELECT o.name, m.definition FROM sys.objects AS o LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id
     WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.name IN (N'lock:items_<feed>',
       N'ulid:items_<feed>', N'state:items_<feed>', N'feed:items_<feed>',

@@ -119,6 +119,9 @@ WHERE m.ulid > g.ulid OPTION (FORCE ORDER, MAXDOP 1);
 SET @done = @done + @@ROWCOUNT;
 SELECT (SELECT COUNT_BIG(*) FROM @moved) - @done
 
+-- name: purged_below
+CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low))
+
 -- name: read_places
 INSERT INTO #read (ulid, [id])
   SELECT TOP (@pagesize) g.ulid, g.[id] FROM [rowfeed_feed_<feed>] AS g WITH (INDEX(place), FORCESEEK)
@@ -135,18 +138,34 @@ CREATE OR ALTER PROCEDURE [changefeed].[read_feed:items_<feed>]
 AS
 BEGIN
   SET XACT_ABORT, NOCOUNT ON;
+  SET IMPLICIT_TRANSACTIONS OFF;
+  SET ROWCOUNT 0;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   IF @@TRANCOUNT > 0
     THROW 77100, N'rowfeed: a transaction is open: end it, then read a page', 1;
+  IF @cursor IS NULL
+    THROW 77112, N'rowfeed: the cursor is NULL: give the ULID of the last entry, or 0x00 for the beginning', 1;
   IF NOT EXISTS (SELECT 1 FROM [rowfeed_feeds] AS f WHERE f.name = N'<feed>' AND f.state = :active)
     THROW 77104, N'rowfeed: the feed is not ready: wait until feed add has ended', 1;
+  :demand_versions
+  :set_identity
+  IF EXISTS (SELECT 1 FROM [rowfeed_feeds] AS f
+    WHERE f.name = N'<feed>' AND f.database_identity <> NULLIF(@identity, N''))
+    THROW 77113, N'rowfeed: the database is not the one in which the ULIDs were given: run rowfeed feed bump', 1;
+  DECLARE @start binary(16) = 0x00, @done bigint;
   DELETE FROM #read;
   INSERT INTO #read (ulid, [id])
   SELECT TOP (@pagesize) g.ulid, g.[id] FROM [rowfeed_feed_<feed>] AS g WITH (INDEX(place), FORCESEEK)
   WHERE g.shard = @shard_id AND g.ulid > @cursor ORDER BY g.ulid;
-  IF @@ROWCOUNT > 0
+  SET @done = @@ROWCOUNT;
+  IF @cursor > @start AND EXISTS (SELECT 1 FROM [rowfeed_shards] AS s
+    WHERE s.feed = N'<feed>' AND s.shard = @shard_id AND @cursor < CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
+  IF @done > 0
     RETURN;
-  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint, @done bigint,
+  IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.delayed_durability_desc = N'FORCED')
+    THROW 77115, N'rowfeed: DELAYED_DURABILITY of the database is FORCED: set it to DISABLED or ALLOWED', 1;
+  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint,
     @new_high binary(8), @new_low bigint, @bits binary(10) = CRYPT_GEN_RANDOM(10), @name nvarchar(32),
     @now bigint = DATEDIFF_BIG(millisecond, '1970-01-01', SYSUTCDATETIME()),
     @most bigint = CONVERT(bigint, 0x7FFFFFFFFFFFFFFF);
@@ -172,6 +191,15 @@ BEGIN
     VALUES (N'<feed>', @shard_id, 0, 0, 0, N'');
     SELECT @time = 0, @high = 0, @low = 0;
   END;
+  IF @cursor > @start AND EXISTS (SELECT 1 FROM [rowfeed_shards] AS s
+    WHERE s.feed = N'<feed>' AND s.shard = @shard_id AND @cursor < CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
+  IF @cursor > @start AND @cursor >= CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low))
+    AND NOT EXISTS (SELECT 1 FROM [rowfeed_shards] AS s
+      WHERE s.feed = N'<feed>' AND s.shard = @shard_id AND @cursor = CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    AND NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (INDEX(place), FORCESEEK)
+      WHERE g.shard = @shard_id AND g.ulid >= @cursor)
+    THROW 77114, N'rowfeed: the cursor is ahead of the shard: it is of another feed, or the database was set back', 1;
   INSERT INTO @taken (n, seq, time_ms, [id])
   SELECT ROW_NUMBER() OVER (ORDER BY o.order_sequence), o.order_sequence,
     MAX(o.hint) OVER (ORDER BY o.order_sequence ROWS UNBOUNDED PRECEDING), o.[id]
@@ -194,6 +222,8 @@ BEGIN
       SET @high = CONVERT(bigint, SUBSTRING(CONVERT(binary(8), @time), 3, 6) + SUBSTRING(@bits, 1, 2));
       SET @low = @new_low;
     END;
+    IF @time > CONVERT(bigint, :last_time)
+      THROW 77103, N'rowfeed: there is no ULID above those of the shard: rowfeed check names the row, delete it', 1;
     INSERT INTO @moved (seq, ulid, [id])
     SELECT x.seq, CONVERT(binary(16), x.high + CONVERT(binary(8), x.low + x.n - 1)), x.[id] FROM (
       SELECT m.seq, m.n, m.[id], ROW_NUMBER() OVER (PARTITION BY m.[id] ORDER BY m.seq DESC) AS rowid,
@@ -237,18 +267,34 @@ CREATE OR ALTER PROCEDURE [changefeed].[read_feed:items_<feed>]
 AS
 BEGIN
   SET XACT_ABORT, NOCOUNT ON;
+  SET IMPLICIT_TRANSACTIONS OFF;
+  SET ROWCOUNT 0;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   IF @@TRANCOUNT > 0
     THROW 77100, N'rowfeed: a transaction is open: end it, then read a page', 1;
+  IF @cursor IS NULL
+    THROW 77112, N'rowfeed: the cursor is NULL: give the ULID of the last entry, or 0x00 for the beginning', 1;
   IF NOT EXISTS (SELECT 1 FROM [rowfeed_feeds] AS f WHERE f.name = N'<feed>' AND f.state = :active)
     THROW 77104, N'rowfeed: the feed is not ready: wait until feed add has ended', 1;
+  :demand_versions
+  :set_identity
+  IF EXISTS (SELECT 1 FROM [rowfeed_feeds] AS f
+    WHERE f.name = N'<feed>' AND f.database_identity <> NULLIF(@identity, N''))
+    THROW 77113, N'rowfeed: the database is not the one in which the ULIDs were given: run rowfeed feed bump', 1;
+  DECLARE @start binary(16) = 0x00, @done bigint;
   DELETE FROM #read;
   INSERT INTO #read (ulid, [kind], [id])
   SELECT TOP (@pagesize) g.ulid, g.[key_kind], g.[id] FROM [rowfeed_feed_<feed>] AS g WITH (INDEX(place), FORCESEEK)
   WHERE g.shard = @shard_id AND g.ulid > @cursor ORDER BY g.ulid;
-  IF @@ROWCOUNT > 0
+  SET @done = @@ROWCOUNT;
+  IF @cursor > @start AND EXISTS (SELECT 1 FROM [rowfeed_shards] AS s
+    WHERE s.feed = N'<feed>' AND s.shard = @shard_id AND @cursor < CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
+  IF @done > 0
     RETURN;
-  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint, @done bigint,
+  IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.delayed_durability_desc = N'FORCED')
+    THROW 77115, N'rowfeed: DELAYED_DURABILITY of the database is FORCED: set it to DISABLED or ALLOWED', 1;
+  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint,
     @new_high binary(8), @new_low bigint, @bits binary(10) = CRYPT_GEN_RANDOM(10), @name nvarchar(32),
     @now bigint = DATEDIFF_BIG(millisecond, '1970-01-01', SYSUTCDATETIME()),
     @most bigint = CONVERT(bigint, 0x7FFFFFFFFFFFFFFF);
@@ -276,6 +322,15 @@ BEGIN
     VALUES (N'<feed>', @shard_id, 0, 0, 0, N'');
     SELECT @time = 0, @high = 0, @low = 0;
   END;
+  IF @cursor > @start AND EXISTS (SELECT 1 FROM [rowfeed_shards] AS s
+    WHERE s.feed = N'<feed>' AND s.shard = @shard_id AND @cursor < CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
+  IF @cursor > @start AND @cursor >= CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low))
+    AND NOT EXISTS (SELECT 1 FROM [rowfeed_shards] AS s
+      WHERE s.feed = N'<feed>' AND s.shard = @shard_id AND @cursor = CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    AND NOT EXISTS (SELECT 1 FROM [rowfeed_feed_<feed>] AS g WITH (INDEX(place), FORCESEEK)
+      WHERE g.shard = @shard_id AND g.ulid >= @cursor)
+    THROW 77114, N'rowfeed: the cursor is ahead of the shard: it is of another feed, or the database was set back', 1;
   INSERT INTO @taken (n, seq, time_ms, [key_kind], [id])
   SELECT ROW_NUMBER() OVER (ORDER BY o.order_sequence), o.order_sequence,
     MAX(o.hint) OVER (ORDER BY o.order_sequence ROWS UNBOUNDED PRECEDING), o.[key_kind], o.[id]
@@ -298,6 +353,8 @@ BEGIN
       SET @high = CONVERT(bigint, SUBSTRING(CONVERT(binary(8), @time), 3, 6) + SUBSTRING(@bits, 1, 2));
       SET @low = @new_low;
     END;
+    IF @time > CONVERT(bigint, :last_time)
+      THROW 77103, N'rowfeed: there is no ULID above those of the shard: rowfeed check names the row, delete it', 1;
     INSERT INTO @moved (seq, ulid, [key_kind], [id])
     SELECT x.seq, CONVERT(binary(16), x.high + CONVERT(binary(8), x.low + x.n - 1)), x.[key_kind], x.[id] FROM (
       SELECT m.seq, m.n, m.[key_kind], m.[id], ROW_NUMBER() OVER (PARTITION BY m.[key_kind], m.[id] ORDER BY m.seq DESC) AS rowid,
@@ -334,6 +391,11 @@ SET @done = @done + @@ROWCOUNT;
   WHERE g.shard = @shard_id AND g.ulid > @cursor ORDER BY g.ulid;
   COMMIT;
 END
+
+-- name: refuse_purged
+IF @cursor > @start AND EXISTS (SELECT 1 FROM [rowfeed_shards] AS s
+    WHERE s.feed = N'<feed>' AND s.shard = @shard_id AND @cursor < CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
 
 -- name: time_of_row
 CASE WHEN x.at IS NULL OR x.first_run <> :run OR x.at >= x.live THEN x.live - 1 WHEN x.at < 0 THEN 0 ELSE x.at END

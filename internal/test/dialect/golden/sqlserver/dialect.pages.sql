@@ -29,6 +29,8 @@ FROM [rowfeed_feeds] AS f
 JOIN [rowfeed_sequences] AS s ON s.name = f.name
 
 -- name: blocking_page
+SET NOCOUNT ON;
+:identity
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), (SELECT TOP (1) g.[ulid] FROM [rowfeed_feed_<feed>] AS g WITH (INDEX([place]), FORCESEEK)
 WHERE g.[shard] = :shard ORDER BY g.[ulid] DESC), 0, 0, 0, :signature, p.place, p.present,
@@ -45,6 +47,8 @@ ORDER BY p.place
 OPTION (FORCE ORDER, MAXDOP 1)
 
 -- name: blocking_page (blocking_feed)
+SET NOCOUNT ON;
+:identity
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), (SELECT TOP (1) g.[position] FROM [items_<feed>] AS g WITH (INDEX([place]), FORCESEEK)
 WHERE g.[tenant] = :shard ORDER BY g.[position] DESC), 0, 0, 0, :signature, p.place, p.present,
@@ -162,6 +166,8 @@ FROM [rowfeed_feeds] AS f LEFT JOIN [rowfeed_shards] AS h ON h.feed = f.name AND
 WHERE f.name = :feed
 
 -- name: outbox_page
+SET NOCOUNT ON;
+:identity
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), (SELECT TOP (1) g.[ulid] FROM [rowfeed_feed_<feed>] AS g WITH (INDEX([place]), FORCESEEK)
 WHERE g.[shard] = :shard ORDER BY g.[ulid] DESC), COALESCE(:waiting, 0),
@@ -181,6 +187,8 @@ ORDER BY p.place
 OPTION (LOOP JOIN, FORCE ORDER, MAXDOP 1)
 
 -- name: outbox_page (blocking_feed)
+SET NOCOUNT ON;
+:identity
 SELECT f.generation, COALESCE(h.ulid_high, 0), COALESCE(h.ulid_low, 0), COALESCE(h.below_high, 0),
   COALESCE(h.below_low, 0), (SELECT TOP (1) g.[position] FROM [items_<feed>] AS g WITH (INDEX([place]), FORCESEEK)
 WHERE g.[tenant] = :shard ORDER BY g.[position] DESC), COALESCE(:waiting, 0),
@@ -381,7 +389,7 @@ COALESCE((SELECT CONCAT(CONVERT(nvarchar(30), o.modify_date, 126), N'-',
   FROM sys.objects AS o WHERE o.object_id = OBJECT_ID(N'[items_<feed>]')), N'')
 
 -- name: signature_here
-CASE WHEN f.database_identity <> :identity THEN N'' ELSE COALESCE((SELECT CONCAT(CONVERT(nvarchar(30), o.modify_date, 126), N'-',
+CASE WHEN f.database_identity <> NULLIF(@identity, N'') THEN N'' ELSE COALESCE((SELECT CONCAT(CONVERT(nvarchar(30), o.modify_date, 126), N'-',
     (SELECT MAX(m.column_id) FROM sys.columns AS m WHERE m.object_id = o.object_id))
   FROM sys.objects AS o WHERE o.object_id = OBJECT_ID(N'[items_<feed>]')), N'') END
 

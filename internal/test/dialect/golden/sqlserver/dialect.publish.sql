@@ -222,9 +222,12 @@ WHERE x.rowid = 1
 DELETE c FROM OPENJSON(:seqs) WITH (seq bigint N'$') AS j
 INNER LOOP JOIN [rowfeed_changes_<feed>] AS c WITH (ROWLOCK, FORCESEEK) ON c.seq = j.seq OPTION (FORCE ORDER, MAXDOP 1)
 
+-- name: demand_versions
+IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.is_read_committed_snapshot_on = 0)
+  THROW 77111, N'rowfeed: READ_COMMITTED_SNAPSHOT of the database is OFF, so changes would be missed: set it to ON', 1;
+
 -- name: durability
-SELECT d.delayed_durability_desc, CONVERT(int, d.is_read_committed_snapshot_on)
-FROM sys.databases AS d WHERE d.database_id = DB_ID()
+SELECT d.delayed_durability_desc FROM sys.databases AS d WHERE d.name = DB_NAME()
 
 -- name: first_change
 SELECT * FROM (SELECT TOP (1) seq :scan ORDER BY seq) AS c
@@ -236,19 +239,16 @@ SELECT * FROM (SELECT TOP (1) CONVERT(bigint, 0) AS seq FROM [items_<feed>] WHER
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
 SELECT TOP (1) x.seq FROM (:scans) AS x
 
--- name: identity
-CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END
-
--- name: identity_of_primary
-COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'')
-
 -- name: lock_sequence
 SET NOCOUNT ON;
+IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.is_read_committed_snapshot_on = 0)
+  THROW 77111, N'rowfeed: READ_COMMITTED_SNAPSHOT of the database is OFF, so changes would be missed: set it to ON', 1;
 EXEC [rowfeed_turn] @name = :turn, @wait = NULL;
-SELECT value, version, COALESCE(term, 0), updated_at, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()), COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'')
+DECLARE @identity nvarchar(200) = N'';
+IF OBJECT_ID(N'sys.database_recovery_status') IS NOT NULL
+  SELECT @identity = CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID();
+SELECT value, version, COALESCE(term, 0), updated_at, DATEDIFF_BIG(microsecond, '1970-01-01', SYSUTCDATETIME()), @identity
 FROM [rowfeed_sequences] WITH (UPDLOCK, ROWLOCK) WHERE name = :feed
 
 -- name: oldest
@@ -258,11 +258,21 @@ SELECT * FROM (SELECT TOP (:limit) seq, kind, [id] :scan ORDER BY seq) AS c
 SELECT * FROM (SELECT TOP (:limit) seq, kind, [key_kind], [id] :scan ORDER BY seq) AS c
 
 -- name: read_identity
-SELECT CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END
+SET NOCOUNT ON;
+DECLARE @identity nvarchar(200) = N'';
+IF OBJECT_ID(N'sys.database_recovery_status') IS NOT NULL
+  SELECT @identity = CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID();
+SELECT CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN @identity END
 
 -- name: restore_isolation
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED
+
+-- name: set_identity
+DECLARE @identity nvarchar(200) = N'';
+IF OBJECT_ID(N'sys.database_recovery_status') IS NOT NULL
+  SELECT @identity = CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID();
 
 -- name: settings
 SET XACT_ABORT OFF; SET LOCK_TIMEOUT :wait; SET DEADLOCK_PRIORITY :priority

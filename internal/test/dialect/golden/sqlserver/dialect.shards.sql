@@ -24,7 +24,8 @@ BEGIN
   SET @shard = COALESCE(@shard, 0);
   SET @name = CONCAT(:turn, @shard);
   EXEC [rowfeed_turn] @name = @name, @wait = @wait;
-  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low FROM [rowfeed_shards] AS s WITH (UPDLOCK, ROWLOCK)
+  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low
+  FROM [rowfeed_shards] AS s WITH (READCOMMITTEDLOCK, UPDLOCK, ROWLOCK)
   WHERE s.feed = N'<feed>' AND s.shard = @shard;
   IF @time IS NULL
   BEGIN
@@ -63,6 +64,8 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM [rowfeed_shards] AS s WHERE s.feed = N'<feed>' AND s.shard = @shard;
+  IF @@ROWCOUNT <> 1
+    THROW 77105, N'rowfeed: another transaction had the shard since the snapshot: roll back, and begin again', 1;
   IF @session_context = 1
   BEGIN
     EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
@@ -88,7 +91,8 @@ BEGIN
   SET @shard = COALESCE(@shard, 0);
   SET @name = CONCAT(:turn, @shard);
   EXEC [rowfeed_turn] @name = @name, @wait = @wait;
-  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low FROM [rowfeed_shards] AS s WITH (UPDLOCK, ROWLOCK)
+  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low
+  FROM [rowfeed_shards] AS s WITH (READCOMMITTEDLOCK, UPDLOCK, ROWLOCK)
   WHERE s.feed = N'<feed>' AND s.shard = @shard;
   IF @time IS NULL
   BEGIN
@@ -127,6 +131,8 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM [rowfeed_shards] AS s WHERE s.feed = N'<feed>' AND s.shard = @shard;
+  IF @@ROWCOUNT <> 1
+    THROW 77105, N'rowfeed: another transaction had the shard since the snapshot: roll back, and begin again', 1;
   IF @session_context = 1
   BEGIN
     EXEC sys.sp_set_session_context @key = :key_tx, @value = @transaction;
@@ -138,6 +144,7 @@ END
 
 -- name: lock_shard
 SET NOCOUNT ON;
+:demand_versions
 DECLARE @wait int = :wait;
 EXEC [rowfeed_turn] @name = :turn, @wait = @wait;
 IF NOT EXISTS (SELECT 1 FROM [rowfeed_shards] WITH (UPDLOCK, ROWLOCK) WHERE feed = :feed AND shard = :shard)
@@ -160,7 +167,7 @@ IF :tighter = 1 AND @@LOCK_TIMEOUT >= 0 AND @@LOCK_TIMEOUT < @wait
   SET @wait = @@LOCK_TIMEOUT;
 EXEC [rowfeed_lock_<feed>] @shard = :shard, @hint_ms = @hint, @word = :word, @wait = @wait,
   @ulid = @ulid OUTPUT, @ulid_high = @high OUTPUT, @ulid_low = @low OUTPUT;
-SELECT @high, @low, d.delayed_durability_desc FROM sys.databases AS d WHERE d.database_id = DB_ID()
+SELECT @high, @low, d.delayed_durability_desc FROM sys.databases AS d WHERE d.name = DB_NAME()
 
 -- name: ulid_function
 CREATE OR ALTER FUNCTION [rowfeed_ulid_<feed>] (@i bigint) RETURNS binary(16) AS

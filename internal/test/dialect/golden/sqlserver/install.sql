@@ -33,19 +33,19 @@ UPDATE [rowfeed_sequences] SET version = version + 1 WHERE name = N'<feed>'
 SELECT count(*) FROM :table WHERE name = :name
 
 -- name: count_gaining_shard
-SELECT count(*) FROM [items_<feed>] t WHERE -1 < 0 AND :in_shard
+SELECT COUNT_BIG(*) FROM [items_<feed>] t WHERE -1 < 0 AND :in_shard
 
 -- name: count_gaining_shard (own_shards_feed)
-SELECT count(*) FROM [items_<feed>] t WHERE CASE WHEN t.[tenant] >= 0 AND t.[tenant] < 4 THEN t.[tenant] ELSE -1 END < 0 AND :in_shard
+SELECT COUNT_BIG(*) FROM [items_<feed>] t WHERE CASE WHEN t.[tenant] >= 0 AND t.[tenant] < 4 THEN t.[tenant] ELSE -1 END < 0 AND :in_shard
 
 -- name: count_null_keys
 SELECT count(*) FROM (SELECT 1 AS one FROM [items_<feed>] t WHERE NOT (1 = 1) ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY) x
 
 -- name: count_outdated
-SELECT count(*) FROM [items_<feed>] t WHERE :outdated
+SELECT COUNT_BIG(*) FROM [items_<feed>] t WHERE :outdated
 
 -- name: count_rows_without_ulid
-SELECT count(*) :from
+SELECT COUNT_BIG(*) :from
 
 -- name: count_sequences
 SELECT count(*) FROM [rowfeed_sequences] WHERE name = :feed

@@ -2,11 +2,11 @@
 SELECT count(*) FROM [items_<feed>] t WHERE t.feed_sync_id = :position
 
 -- name: count_vanished
-SELECT count(*) FROM [rowfeed_positions_<feed>] p LEFT JOIN [items_<feed>] t ON p.[id] = t.[id] LEFT JOIN (SELECT DISTINCT [id] FROM [rowfeed_changes_<feed>]) c ON c.[id] = p.[id]
+SELECT COUNT_BIG(*) FROM [rowfeed_positions_<feed>] p LEFT JOIN [items_<feed>] t ON p.[id] = t.[id] LEFT JOIN (SELECT DISTINCT [id] FROM [rowfeed_changes_<feed>]) c ON c.[id] = p.[id]
 WHERE p.deleted = 0 AND t.[id] IS NULL AND c.[id] IS NULL
 
 -- name: count_vanished (composite_key_feed)
-SELECT count(*) FROM [rowfeed_positions_<feed>] p LEFT JOIN [items_<feed>] t ON p.[key_kind] = t.[kind] AND p.[id] = t.[id] LEFT JOIN (SELECT DISTINCT [key_kind], [id] FROM [rowfeed_changes_<feed>]) c ON c.[key_kind] = p.[key_kind] AND c.[id] = p.[id]
+SELECT COUNT_BIG(*) FROM [rowfeed_positions_<feed>] p LEFT JOIN [items_<feed>] t ON p.[key_kind] = t.[kind] AND p.[id] = t.[id] LEFT JOIN (SELECT DISTINCT [key_kind], [id] FROM [rowfeed_changes_<feed>]) c ON c.[key_kind] = p.[key_kind] AND c.[id] = p.[id]
 WHERE p.deleted = 0 AND t.[kind] IS NULL AND c.[key_kind] IS NULL
 
 -- name: deleted_position_with_row

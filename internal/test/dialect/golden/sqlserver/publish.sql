@@ -19,10 +19,10 @@ ORDER BY feed_sync_id OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY
 SELECT (SELECT count(*) FROM [items_<feed>] x WHERE :has_row) + (SELECT count(*) FROM [rowfeed_positions_<feed>] x WHERE :has_position)
 
 -- name: count_placed_rows
-SELECT count(*) FROM [items_<feed>] WHERE feed_sync_id > :base
+SELECT COUNT_BIG(*) FROM [items_<feed>] WHERE feed_sync_id > :base
 
 -- name: count_rows
-SELECT count(*) FROM [items_<feed>] t WHERE :which
+SELECT COUNT_BIG(*) FROM [items_<feed>] t WHERE :which
 
 -- name: count_waiting_rows
 SELECT count(*) FROM (SELECT feed_sync_id FROM [items_<feed>] WHERE feed_sync_id IS NULL ORDER BY (SELECT NULL) OFFSET 0 ROWS FETCH NEXT :count ROWS ONLY) x

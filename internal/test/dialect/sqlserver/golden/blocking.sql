@@ -31,7 +31,8 @@ BEGIN
   SET @shard = COALESCE(@shard, 0);
   SET @name = CONCAT(N'rf1e4181d0:', @shard);
   EXEC [dbo].[rowfeed_turn] @name = @name, @wait = @wait;
-  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low FROM [dbo].[rowfeed_shards] AS s WITH (UPDLOCK, ROWLOCK)
+  SELECT @time = s.time_ms, @high = s.ulid_high, @low = s.ulid_low
+  FROM [dbo].[rowfeed_shards] AS s WITH (READCOMMITTEDLOCK, UPDLOCK, ROWLOCK)
   WHERE s.feed = N'kv' AND s.shard = @shard;
   IF @time IS NULL
   BEGIN
@@ -70,6 +71,8 @@ BEGIN
   UPDATE s SET time_ms = @time, ulid_high = @high, ulid_low = @low + @count,
     witness = CASE WHEN @word IS NULL THEN s.witness ELSE LEFT(CONCAT(@word, N' ', s.witness), 320) END
   FROM [dbo].[rowfeed_shards] AS s WHERE s.feed = N'kv' AND s.shard = @shard;
+  IF @@ROWCOUNT <> 1
+    THROW 77105, N'rowfeed: another transaction had the shard since the snapshot: roll back, and begin again', 1;
   IF @session_context = 1
   BEGIN
     EXEC sys.sp_set_session_context @key = N'rowfeed.1e4181d0.tx', @value = @transaction;
@@ -95,10 +98,13 @@ IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
 IF SCHEMA_ID(N'changefeed') IS NULL
   EXEC (N'CREATE SCHEMA changefeed AUTHORIZATION dbo')
+ELSE IF NOT EXISTS (SELECT 1 FROM sys.schemas AS s
+  WHERE s.name = N'changefeed' AND s.principal_id = DATABASE_PRINCIPAL_ID(N'dbo'))
+  THROW 77116, N'rowfeed: dbo must own the schema: run ALTER AUTHORIZATION ON SCHEMA::changefeed TO dbo', 1
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
-DECLARE @taken nvarchar(400) = (SELECT MIN(o.name) FROM (
+DECLARE @taken nvarchar(1000) = (SELECT MIN(o.name) FROM (
   SELECT o.name, m.definition FROM sys.objects AS o LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id
     WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.name IN (N'lock:dbo.kv',
       N'ulid:dbo.kv', N'state:dbo.kv', N'feed:dbo.kv',
@@ -170,8 +176,7 @@ FROM (SELECT s.shard, (SELECT g.[u] FROM [dbo].[kv] g WHERE g.[v] = s.shard
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
-UPDATE [dbo].[rowfeed_feeds] SET state = N'active', database_identity = CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END WHERE name = N'kv'
+UPDATE [dbo].[rowfeed_feeds] SET state = N'active' WHERE name = N'kv'
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO

@@ -76,8 +76,7 @@ IF INDEXPROPERTY(OBJECT_ID(N'[dbo].[kv]'),
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
-UPDATE [dbo].[rowfeed_feeds] SET state = N'active', database_identity = CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END WHERE name = N'kv'
+UPDATE [dbo].[rowfeed_feeds] SET state = N'active' WHERE name = N'kv'
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO

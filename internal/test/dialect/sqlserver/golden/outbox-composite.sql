@@ -59,10 +59,13 @@ IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
 IF SCHEMA_ID(N'changefeed') IS NULL
   EXEC (N'CREATE SCHEMA changefeed AUTHORIZATION dbo')
+ELSE IF NOT EXISTS (SELECT 1 FROM sys.schemas AS s
+  WHERE s.name = N'changefeed' AND s.principal_id = DATABASE_PRINCIPAL_ID(N'dbo'))
+  THROW 77116, N'rowfeed: dbo must own the schema: run ALTER AUTHORIZATION ON SCHEMA::changefeed TO dbo', 1
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
-DECLARE @taken nvarchar(400) = (SELECT MIN(o.name) FROM (
+DECLARE @taken nvarchar(1000) = (SELECT MIN(o.name) FROM (
   SELECT o.name, m.definition FROM sys.objects AS o LEFT JOIN sys.sql_modules AS m ON m.object_id = o.object_id
     WHERE o.schema_id = SCHEMA_ID(N'changefeed') AND o.name IN (N'lock:shop.kv',
       N'ulid:shop.kv', N'state:shop.kv', N'feed:shop.kv',
@@ -115,18 +118,38 @@ CREATE OR ALTER PROCEDURE [changefeed].[read_feed:shop.kv]
 AS
 BEGIN
   SET XACT_ABORT, NOCOUNT ON;
+  SET IMPLICIT_TRANSACTIONS OFF;
+  SET ROWCOUNT 0;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   IF @@TRANCOUNT > 0
     THROW 77100, N'rowfeed: a transaction is open: end it, then read a page', 1;
+  IF @cursor IS NULL
+    THROW 77112, N'rowfeed: the cursor is NULL: give the ULID of the last entry, or 0x00 for the beginning', 1;
   IF NOT EXISTS (SELECT 1 FROM [dbo].[rowfeed_feeds] AS f WHERE f.name = N'kv' AND f.state = N'active')
     THROW 77104, N'rowfeed: the feed is not ready: wait until feed add has ended', 1;
+  IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.is_read_committed_snapshot_on = 0)
+  THROW 77111, N'rowfeed: READ_COMMITTED_SNAPSHOT of the database is OFF, so changes would be missed: set it to ON', 1;
+  DECLARE @identity nvarchar(200) = N'';
+IF OBJECT_ID(N'sys.database_recovery_status') IS NOT NULL
+  SELECT @identity = CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
+  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID();
+  IF EXISTS (SELECT 1 FROM [dbo].[rowfeed_feeds] AS f
+    WHERE f.name = N'kv' AND f.database_identity <> NULLIF(@identity, N''))
+    THROW 77113, N'rowfeed: the database is not the one in which the ULIDs were given: run rowfeed feed bump', 1;
+  DECLARE @start binary(16) = 0x00, @done bigint;
   DELETE FROM #read;
   INSERT INTO #read (ulid, [ns], [k]]], [shard])
   SELECT TOP (@pagesize) g.ulid, g.[ns], g.[k]]], g.[key_shard] FROM [dbo].[rowfeed_feed_kv] AS g WITH (INDEX(place), FORCESEEK)
   WHERE g.shard = @shard_id AND g.ulid > @cursor ORDER BY g.ulid;
-  IF @@ROWCOUNT > 0
+  SET @done = @@ROWCOUNT;
+  IF @cursor > @start AND EXISTS (SELECT 1 FROM [dbo].[rowfeed_shards] AS s
+    WHERE s.feed = N'kv' AND s.shard = @shard_id AND @cursor < CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
+  IF @done > 0
     RETURN;
-  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint, @done bigint,
+  IF EXISTS (SELECT 1 FROM sys.databases AS d WHERE d.name = DB_NAME() AND d.delayed_durability_desc = N'FORCED')
+    THROW 77115, N'rowfeed: DELAYED_DURABILITY of the database is FORCED: set it to DISABLED or ALLOWED', 1;
+  DECLARE @time bigint, @high bigint, @low bigint, @greatest binary(16), @last bigint, @count bigint,
     @new_high binary(8), @new_low bigint, @bits binary(10) = CRYPT_GEN_RANDOM(10), @name nvarchar(32),
     @now bigint = DATEDIFF_BIG(millisecond, '1970-01-01', SYSUTCDATETIME()),
     @most bigint = CONVERT(bigint, 0x7FFFFFFFFFFFFFFF);
@@ -156,6 +179,15 @@ BEGIN
     VALUES (N'kv', @shard_id, 0, 0, 0, N'');
     SELECT @time = 0, @high = 0, @low = 0;
   END;
+  IF @cursor > @start AND EXISTS (SELECT 1 FROM [dbo].[rowfeed_shards] AS s
+    WHERE s.feed = N'kv' AND s.shard = @shard_id AND @cursor < CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    THROW 77112, N'rowfeed: entries above the cursor were purged: read on from 0x00, and the rest in the table', 1;
+  IF @cursor > @start AND @cursor >= CONVERT(binary(16), CONVERT(binary(8), @high) + CONVERT(binary(8), @low))
+    AND NOT EXISTS (SELECT 1 FROM [dbo].[rowfeed_shards] AS s
+      WHERE s.feed = N'kv' AND s.shard = @shard_id AND @cursor = CONVERT(binary(16), CONVERT(binary(8), s.below_high) + CONVERT(binary(8), s.below_low)))
+    AND NOT EXISTS (SELECT 1 FROM [dbo].[rowfeed_feed_kv] AS g WITH (INDEX(place), FORCESEEK)
+      WHERE g.shard = @shard_id AND g.ulid >= @cursor)
+    THROW 77114, N'rowfeed: the cursor is ahead of the shard: it is of another feed, or the database was set back', 1;
   INSERT INTO @taken (n, seq, time_ms, [ns], [k]]], [key_shard])
   SELECT ROW_NUMBER() OVER (ORDER BY o.order_sequence), o.order_sequence,
     MAX(o.hint) OVER (ORDER BY o.order_sequence ROWS UNBOUNDED PRECEDING), o.[ns], o.[k]]], o.[key_shard]
@@ -178,6 +210,8 @@ BEGIN
       SET @high = CONVERT(bigint, SUBSTRING(CONVERT(binary(8), @time), 3, 6) + SUBSTRING(@bits, 1, 2));
       SET @low = @new_low;
     END;
+    IF @time > CONVERT(bigint, 281474976710655)
+      THROW 77103, N'rowfeed: there is no ULID above those of the shard: rowfeed check names the row, delete it', 1;
     INSERT INTO @moved (seq, ulid, [ns], [k]]], [key_shard])
     SELECT x.seq, CONVERT(binary(16), x.high + CONVERT(binary(8), x.low + x.n - 1)), x.[ns], x.[k]]], x.[key_shard] FROM (
       SELECT m.seq, m.n, m.[ns], m.[k]]], m.[key_shard], ROW_NUMBER() OVER (PARTITION BY m.[ns], m.[k]]], m.[key_shard] ORDER BY m.seq DESC) AS rowid,
@@ -255,8 +289,7 @@ END')
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
-UPDATE [dbo].[rowfeed_feeds] SET state = N'filling', database_identity = CASE WHEN DATABASEPROPERTYEX(DB_NAME(), N'Updateability') = N'READ_WRITE' THEN COALESCE((SELECT CONCAT(N'database ', r.database_guid, N', fork ', r.recovery_fork_guid)
-  FROM sys.database_recovery_status AS r WHERE r.database_id = DB_ID()), N'') END WHERE name = N'kv'
+UPDATE [dbo].[rowfeed_feeds] SET state = N'filling' WHERE name = N'kv'
 GO
 IF @@ERROR <> 0 AND @@TRANCOUNT > 0 ROLLBACK; IF @@TRANCOUNT = 0 SET NOEXEC ON
 GO
