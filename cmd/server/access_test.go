@@ -17,7 +17,8 @@ func TestStrangersSeeOnlyHealth(t *testing.T) {
 	x := newFixture(t)
 	x.exec(t, "INSERT INTO kv VALUES (1, 'secret')")
 	tokens := access.NewTokens(x.db)
-	r := run(t, server.Config{DB: x.db, Publish: true, Access: access.Identify(tokens, "/readyz")})
+	r := run(t, server.Config{DB: x.db, Publish: true,
+		Access: access.Identify(tokens, "/readyz", "/_feeds/openapi.json")})
 	token := func(name, feed string) string {
 		text, _, err := x.db.Admin().AddToken(t.Context(),
 			admin.TokenSpec{Name: name, Grants: []access.Grant{{Right: access.Read, Feed: feed}}})
@@ -40,13 +41,15 @@ func TestStrangersSeeOnlyHealth(t *testing.T) {
 			t.Errorf("%s: %d %s", path, status, body)
 		}
 	}
-	for path, want := range map[string]int{"/healthz": 200, "/readyz": 200, "/_feeds": 401} {
+	if status, body := r.get(t, "/_feeds/openapi.json"); status != 200 || !strings.Contains(body, `"openapi"`) {
+		t.Errorf("the OpenAPI description: %d %s", status, body)
+	}
+	for path, want := range map[string]int{
+		"/healthz": 200, "/readyz": 200, "/_feeds/openapi.json": 200, "/_feeds": 401,
+	} {
 		if status, body := r.getAs(t, path, "of-another-server"); status != want || strings.Contains(body, "reasons") {
 			t.Errorf("%s with the credentials of another server: %d %s", path, status, body)
 		}
-	}
-	if status, body := r.get(t, "/_feeds/openapi.json"); status != 200 || !strings.Contains(body, `"openapi"`) {
-		t.Errorf("the OpenAPI description: %d %s", status, body)
 	}
 	if _, body := r.get(t, "/"); strings.Contains(body, "kv") || strings.Contains(body, "secret") {
 		t.Errorf("the console shows %s", body)

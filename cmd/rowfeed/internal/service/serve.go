@@ -152,6 +152,6 @@ func authenticate(ctx context.Context, s *cli.Session, auth string, cfg *server.
 				"with --auth none every client that can reach the address may read every feed"}
 	}
 	tokens := access.NewTokens(s.DB)
-	cfg.Access, cfg.Login = access.Identify(tokens, "/readyz"), tokens.Of
+	cfg.Access, cfg.Login = access.Identify(tokens, "/readyz", "/_feeds/openapi.json"), tokens.Of
 	return nil
 }

@@ -269,7 +269,8 @@ func TestShardIsReadAsCommitted(t *testing.T) {
 func TestReadersInSQLAreRefused(t *testing.T) {
 	order := regexp.MustCompile(`(?s)SET IMPLICIT_TRANSACTIONS OFF;\n  SET ROWCOUNT 0;.*@@TRANCOUNT > 0.*` +
 		`THROW 77111.*THROW 77113.*INSERT INTO #read.*THROW 77112.*RETURN;.*THROW 77115.*` +
-		`EXEC \[dbo\]\.\[rowfeed_turn\].*THROW 77112.*THROW 77114.*INSERT INTO @taken.*THROW 77103.*DELETE c FROM @taken.*INSERT INTO #read.*COMMIT`)
+		`EXEC \[dbo\]\.\[rowfeed_turn\].*THROW 77112.*THROW 77114.*INSERT INTO @taken.*THROW 77103.*` +
+		`DELETE c FROM @taken.*INSERT INTO #read.*COMMIT`)
 	procedures := 0
 	for _, l := range layouts() {
 		for _, s := range added(t, l) {
