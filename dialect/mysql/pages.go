@@ -116,9 +116,9 @@ func (d database) pageBelow(ctx context.Context, on dialect.Querier, f *dialect.
 	return page, nil
 }
 
-// OpenChange implements [dialect.Replicas]. The name is the state that the transaction leaves: what READ UNCOMMITTED
-// shows, if the committed state, which is read afterwards, is another one. The binary log gets a commit after its rows
-// were changed, so a replica can show nothing that the first read does not.
+// OpenChange implements [dialect.Replicas]. It reads the state of the head at READ UNCOMMITTED, and then the committed
+// state. If they differ, a transaction is open, and the uncommitted state is its name. The server writes a commit to
+// the binary log after it has changed the rows, so the first read shows every change that a replica can show.
 func (d database) OpenChange(ctx context.Context, db *sql.DB, f *dialect.Feed, shard int) (string, error) {
 	open, err := stateOfHead(ctx, db, f, shard, sql.LevelReadUncommitted)
 	if err != nil {

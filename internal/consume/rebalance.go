@@ -108,9 +108,10 @@ func (d *rebalance) isDone(ctx context.Context) (bool, error) {
 	return false, d.compareTerms(ctx, values)
 }
 
-// compareTerms asks the source about cursors of different terms. Terms have no order, so only the source can tell
-// whether it knows both: a cursor that it knows gets the head and the term of now, and a cursor that it refuses a head
-// that the source refuses in every other cursor, too.
+// compareTerms makes cursors of different terms comparable. Terms have no order, and only the source can tell whether
+// it knows a term, so compareTerms sends each cursor to it. A cursor that the source accepts gets the present head and
+// term. A cursor that it refuses gets the last possible head. The source then also refuses every cursor that is made of
+// it.
 func (d *rebalance) compareTerms(ctx context.Context, cursors []feedtype.Cursor) error {
 	states := map[feedtype.Cursor]feedtype.CursorState{}
 	terms := map[feedtype.Term]bool{}

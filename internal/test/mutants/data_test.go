@@ -68,7 +68,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestEdited(t *testing.T) {
+func TestEditReplacesTheOnlyOccurrence(t *testing.T) {
 	root := t.TempDir()
 	write := func(name, text string) {
 		t.Helper()

@@ -140,10 +140,10 @@ func TestPublishedElsewhereServesPositions(t *testing.T) {
 	})
 }
 
-// TestPublishedElsewhereHasNoGap (M28): a page shows no position above the committed sequence of the team's publisher,
-// so that no lower one can follow: neither while two publishers race, nor if one is rolled back, nor if a row is above
-// the sequence. status and check report such a row.
-func TestPublishedElsewhereHasNoGap(t *testing.T) {
+// TestPublishedElsewhereShowsNothingAboveSequence (M28): a page shows no position above the committed sequence of the
+// team's publisher, so that no lower one can follow: neither while two publishers race, nor if one is rolled back, nor
+// if a row is above the sequence. status and check report such a row.
+func TestPublishedElsewhereShowsNothingAboveSequence(t *testing.T) {
 	suite.EachColumn(t, func(x *suite.Env) {
 		createPositioned(x, "feed_sync_id BIGINT NULL")
 		f := x.Add(elsewhere)

@@ -35,7 +35,7 @@ var Tests = []func(*testing.T){
 	TestCursorsOfOtherFeedsAreNamed,
 	TestReadersOfTriedFeedAreToldTheirCursor,
 	TestPublishedElsewhereServesPositions,
-	TestPublishedElsewhereHasNoGap,
+	TestPublishedElsewhereShowsNothingAboveSequence,
 	TestPublishedElsewhereIsRefused,
 	TestFeedReturnsFromFormerPublisher,
 	TestPublishedElsewhereHasOwnShards,

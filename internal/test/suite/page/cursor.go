@@ -26,10 +26,10 @@ func removeUncaptured(x *suite.Env, f *rowfeed.Feed, condition string) {
 	}
 }
 
-// TestCursorAtBothEnds (M16, M17, H30): the cursors "" and "0" start at the first entry. At the head a page is empty
-// and has the cursor of the request. Only a feed without entries returns the cursor "". Page.More is false exactly if
-// the page has reached the head.
-func TestCursorAtBothEnds(t *testing.T) {
+// TestPagesBeginAtFirstEntryAndEndAtHead (M16, M17, H30): the cursors "" and "0" start at the first entry. At the head
+// a page is empty and has the cursor of the request. Only a feed without entries returns the cursor "". Page.More is
+// false exactly if the page has reached the head.
+func TestPagesBeginAtFirstEntryAndEndAtHead(t *testing.T) {
 	testdb.Quick(t)
 	suite.EachCapture(t, func(x *suite.Env) {
 		f := x.AddKV()

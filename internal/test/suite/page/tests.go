@@ -6,7 +6,7 @@ import "testing"
 
 // Tests are the tests of this folder in the order in which they run.
 var Tests = []func(*testing.T){
-	TestCursorAtBothEnds,
+	TestPagesBeginAtFirstEntryAndEndAtHead,
 	TestSameCursorReturnsSameEntries,
 	TestWrongCursorIsRefused,
 	TestReaddedFeedHasAnotherGeneration,
