@@ -29,6 +29,16 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	if text := s.ok("feed list"); !strings.HasPrefix(text, "[") {
 		t.Errorf("ROWFEED_OUTPUT=json: %s", text)
 	}
+	if text := s.ok("feed list -o wide"); !strings.HasPrefix(text, "FEED") {
+		t.Errorf("ROWFEED_OUTPUT=json and -o wide: %s", text)
+	}
+	if text := s.ok("feed list --json=false"); !strings.HasPrefix(text, "FEED") {
+		t.Errorf("ROWFEED_OUTPUT=json and --json=false: %s", text)
+	}
+	s.env = map[string]string{"ROWFEED_JSON": "true"}
+	if text := s.ok("feed list -o wide"); !strings.HasPrefix(text, "FEED") {
+		t.Errorf("ROWFEED_JSON=true and -o wide: %s", text)
+	}
 	writeFile(t, "other.yaml", "prefix: other_\n")
 	s.env = map[string]string{"ROWFEED_CONFIG": "other.yaml"}
 	if text := s.fails(cli.ExitFailed, "feed list"); !strings.Contains(text, "no table other_feeds") {
