@@ -48,6 +48,10 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	if text := s.fails(cli.ExitFailed, "feed list"); !strings.Contains(text, "no table third_feeds") {
 		t.Errorf("ROWFEED_PREFIX and rowfeed.yaml: %s", text)
 	}
+	s.env = map[string]string{"ROWFEED_DB": " sqlite:rowfeed.db\t"}
+	if text := s.ok("feed list"); !strings.Contains(text, "kv") {
+		t.Errorf("ROWFEED_DB with blanks: %s", text)
+	}
 	s.env = map[string]string{"ROWFEED_TOKEN": "hunter22"}
 	if text := s.fails(cli.ExitUsage, "tail kv --url http://127.0.0.1:1"); strings.Contains(text, "hunter") ||
 		!strings.Contains(text, "does not contain a token") {
