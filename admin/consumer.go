@@ -329,9 +329,11 @@ func (db *Admin) PreviewSeek(
 	if to, err = f.Locate(ctx, to, feedtype.Shards{}); err != nil {
 		return m, err
 	}
-	target, err := to.State()
-	if err != nil {
-		return m, err
+	var target feedtype.CursorState
+	if _, before, _ := to.Time(); !before { // Locate leaves a time as it is that is before every position
+		if target, err = to.State(); err != nil {
+			return m, err
+		}
 	}
 	for _, row := range rows {
 		at, err := row.Value.State()

@@ -49,6 +49,9 @@ With --json: [{"check":"2.3","level":"MUST","sentence":"…","result":"failed",
 }
 
 func (o *conformOptions) run(ctx context.Context, a *cli.App) error {
+	if _, err := cli.ServerURL(o.url); err != nil {
+		return err
+	}
 	token, err := a.SecretToken(o.token)
 	if err != nil {
 		return err

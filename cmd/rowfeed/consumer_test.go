@@ -111,10 +111,14 @@ mail      kv    0 of 1  3.9k3f2c7adq  0       ok     0             2026-01-31T12
 	if out := s.ok("consumer list -o wide"); !strings.Contains(out, ` ""      4, `) {
 		t.Errorf("after reset: %s", out)
 	}
+	const noMatch = "no cursor matches; `rowfeed consumer list` shows all consumers\n"
+	for _, filter := range []string{"mai", "mail --feed other", "--shard 7"} {
+		s.prints("consumer list "+filter, noMatch)
+	}
 	s.prints("consumer purge mail --feed kv", "mail of kv: 0 processed ids forgotten\n")
 	s.prints("consumer purge mail --feed kv --to 3", "mail of kv: 0 processed ids forgotten\n")
 	s.prints("consumer drop mail", "mail: dropped\n")
-	s.prints("consumer list mail", "there is no consumer mail\n")
+	s.prints("consumer list mail", noMatch)
 }
 
 const noLetters = "there are no dead letters in this database; a consumer has its dead letters in the database " +

@@ -199,6 +199,8 @@ func TestSeekResetAndDropSayTheirEffect(t *testing.T) {
 		{"consumer seek mail --feed kv --to 1",
 			"mail of kv: set it to 1? The consumer receives the entries at the last 2 positions again. "},
 		{"consumer seek mail --feed kv --to now", "mail of kv: set it to now? The cursor does not move. "},
+		{"consumer seek mail --feed kv --to at:2001-02-03T04:05:06Z", "mail of kv: set it to " +
+			"at:2001-02-03T04:05:06Z? The consumer receives the entries at the last 3 positions again. "},
 		{"consumer reset mail",
 			"mail: set it back to the beginning? The consumer receives the entries at the last 3 positions again. "},
 		{"feed drop kv", "kv: drop the feed? 1 consumer in this database can no longer read it (mail). " +

@@ -29,6 +29,16 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	if text := s.ok("feed list"); !strings.HasPrefix(text, "[") {
 		t.Errorf("ROWFEED_OUTPUT=json: %s", text)
 	}
+	if text := s.ok("feed list -o wide"); !strings.HasPrefix(text, "FEED") {
+		t.Errorf("ROWFEED_OUTPUT=json and -o wide: %s", text)
+	}
+	if text := s.ok("feed list --json=false"); !strings.HasPrefix(text, "FEED") {
+		t.Errorf("ROWFEED_OUTPUT=json and --json=false: %s", text)
+	}
+	s.env = map[string]string{"ROWFEED_JSON": "true"}
+	if text := s.ok("feed list -o wide"); !strings.HasPrefix(text, "FEED") {
+		t.Errorf("ROWFEED_JSON=true and -o wide: %s", text)
+	}
 	writeFile(t, "other.yaml", "prefix: other_\n")
 	s.env = map[string]string{"ROWFEED_CONFIG": "other.yaml"}
 	if text := s.fails(cli.ExitFailed, "feed list"); !strings.Contains(text, "no table other_feeds") {
@@ -37,6 +47,10 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	s.env["ROWFEED_PREFIX"] = "third_"
 	if text := s.fails(cli.ExitFailed, "feed list"); !strings.Contains(text, "no table third_feeds") {
 		t.Errorf("ROWFEED_PREFIX and rowfeed.yaml: %s", text)
+	}
+	s.env = map[string]string{"ROWFEED_DB": " sqlite:rowfeed.db\t"}
+	if text := s.ok("feed list"); !strings.Contains(text, "kv") {
+		t.Errorf("ROWFEED_DB with blanks: %s", text)
 	}
 	s.env = map[string]string{"ROWFEED_TOKEN": "hunter22"}
 	if text := s.fails(cli.ExitUsage, "tail kv --url http://127.0.0.1:1"); strings.Contains(text, "hunter") ||

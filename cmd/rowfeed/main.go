@@ -30,6 +30,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, getenv func(string) string) int {
 	a := &cli.App{Stdout: stdout, Stderr: stderr, Getenv: getenv, Ask: cli.AskOn(os.Stdin, stderr)}
 	root := newRoot(a)
+	refuseUnknownHelp(root)
 	root.SetArgs(args)
 	var sendSpans func()
 	var err error

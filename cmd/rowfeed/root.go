@@ -79,6 +79,18 @@ func group(root *cobra.Command) {
 	root.SetHelpCommandGroupID("More:")
 }
 
+// refuseUnknownHelp makes "rowfeed help" refuse a command that does not exist, in place of showing its group's help.
+func refuseUnknownHelp(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"})
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if cmd, rest, err := root.Find(args); err == nil && cmd.HasSubCommands() && len(rest) > 0 {
+			return cli.UnknownCommand(cmd, rest[0])
+		}
+		return nil
+	}
+}
+
 // administrative are the commands that the audit log records: those with which an operator changes feeds, consumers,
 // leases or tokens. Commands that publish, read or deliver are not recorded.
 var administrative = []string{

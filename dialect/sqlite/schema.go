@@ -29,7 +29,9 @@ func (database) CurrentSchema(context.Context, dialect.Querier) (string, error) 
 func (d database) SchemaVersion(ctx context.Context, q dialect.Querier, n dialect.Names) (int, error) {
 	t := n.Table("schema_version")
 	if !isMain(t.Schema) {
-		return 0, fmt.Errorf("schema %q: on SQLite rowfeed's tables are in the main database", t.Schema)
+		return 0, &feedtype.Error{Code: feedtype.InvalidRequest, Param: "schema",
+			Object: fmt.Sprintf("schema %q", t.Schema),
+			Cause:  "on SQLite, rowfeed's tables are in the main database", Next: "leave --schema out"}
 	}
 	var tables int
 	err := dialect.One(ctx, q, syntax, statement(schema, "has_schema"), dialect.Args{"table": t.Name}, &tables)

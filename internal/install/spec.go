@@ -92,7 +92,13 @@ func newRecord(
 		return refuse("add a primary key, or name a unique index's columns with --key", "it has no primary key")
 	case len(names) == 0:
 		names, _ = index.Names()
-	case index == nil:
+	}
+	for _, name := range names {
+		if table.Column(name) == nil {
+			return refuse("`--key` takes the names of columns", "it has no column %q", name)
+		}
+	}
+	if index == nil {
 		return refuse("remove rows that share a key, and create a unique index on just these columns",
 			"no unique index has exactly the columns (%s): two rows could have the same key",
 			strings.Join(names, ", "))
@@ -108,9 +114,6 @@ func newRecord(
 	stored := map[string]bool{}
 	for _, name := range names {
 		c := table.Column(name)
-		if c == nil {
-			return refuse("`--key` takes the names of columns", "it has no column %q", name)
-		}
 		if c.Nullable && !(c.MayBeNull && r.Mode == feedtype.ModeSequence && r.Capture != feedtype.CaptureColumn) {
 			return nil, mayBeNull(table.Name, name)
 		}

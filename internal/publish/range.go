@@ -3,6 +3,7 @@ package publish
 import (
 	"context"
 	_ "embed" // for publish.sql
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func (f *Recorder) RepublishWhere(
 			return err
 		})
 		if err != nil {
-			return total, err
+			return total, ofCondition(where, err)
 		}
 		total += n
 		if each != nil {
@@ -55,6 +56,17 @@ func (f *Recorder) RepublishWhere(
 		}
 		after = last
 	}
+}
+
+// ofCondition adds the next step to an error that the database gives for a condition.
+func ofCondition(where string, err error) error {
+	var e *feedtype.Error
+	if where != "" && errors.As(err, &e) && e.Code == feedtype.Failed && e.Next == "" {
+		explained := *e
+		explained.Next = "check the condition: it is SQL, and calls the table t"
+		return &explained
+	}
+	return err
 }
 
 // CountWhere counts the rows that match the condition, for progress bars.

@@ -59,6 +59,10 @@ func check(path string, data []byte) error {
 
 // notYAML names the line of a text that is not YAML. It shows nothing of the text, which may contain a password.
 func notYAML(path string, err error) *Error {
+	if errors.Is(err, errDocuments) {
+		return &Error{Path: path, Cause: "it has more than one YAML document",
+			Next: "remove the lines ---, and write all keys in one document"}
+	}
 	e := &Error{Path: path, Cause: "it is not valid YAML", Next: "write it as lines of the form `key: value`; " +
 		seeReference}
 	_, e.Line = tokenOf(err)

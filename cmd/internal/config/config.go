@@ -101,11 +101,18 @@ func Load(path string) (*File, error) {
 		return &File{}, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, &Error{Path: path, Cause: "there is no such file", Next: "check the path given with --config"}
+	case isDirectory(path):
+		return nil, &Error{Path: path, Cause: "it is a directory", Next: "name a file"}
 	case err != nil:
 		return nil, &Error{Path: path, Cause: fmt.Sprintf("it cannot be read: %v", err),
 			Next: "check the file's rights"}
 	}
 	return Parse(path, data)
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // Parse reads the text of a file. Messages call it path. The error names all mistakes.
@@ -120,6 +127,9 @@ func Parse(path string, data []byte) (*File, error) {
 	return &f, nil
 }
 
+// errDocuments is the error for a text with several YAML documents, of which the library reads only the first.
+var errDocuments = errors.New("there are several YAML documents")
+
 // decode reads YAML. An empty text sets nothing. The library panics on some texts (a list with an unknown tag): decode
 // refuses them.
 func decode(data []byte, into any, options ...yaml.DecodeOption) (err error) {
@@ -128,8 +138,13 @@ func decode(data []byte, into any, options ...yaml.DecodeOption) (err error) {
 			err = errors.New("the YAML library cannot read it")
 		}
 	}()
-	if err = yaml.NewDecoder(bytes.NewReader(data), options...).Decode(into); errors.Is(err, io.EOF) {
+	d := yaml.NewDecoder(bytes.NewReader(data), options...)
+	if err = d.Decode(into); errors.Is(err, io.EOF) {
 		return nil
+	}
+	var more any
+	if err == nil && !errors.Is(d.Decode(&more), io.EOF) {
+		return errDocuments
 	}
 	return err
 }

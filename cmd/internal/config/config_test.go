@@ -34,7 +34,7 @@ func TestLoad(t *testing.T) {
 	if f.Path != FileName || !reflect.DeepEqual(f.Relays, want) {
 		t.Errorf("relays: %+v", f.Relays)
 	}
-	for _, empty := range []string{"", "\n", "# nothing\n"} {
+	for _, empty := range []string{"", "\n", "# nothing\n", "---\n", "---\n# nothing\n", "---\n{}\n...\n"} {
 		write(t, FileName, empty)
 		if f, err = Load(""); err != nil || f.DB != nil {
 			t.Errorf("file %q: %+v, %v", empty, f, err)
@@ -56,6 +56,8 @@ func TestMessagesNameLineCauseAndNextStep(t *testing.T) {
 			seeReference,
 		"just hunter22\n":  ":1: the value is not a list of keys and values. Next: give a list of keys and values",
 		"\tdb: hunter22\n": ": it is not valid YAML. Next: ",
+		"db: sqlite:a.db\n---\ndb: hunter22\n": ": it has more than one YAML document. " +
+			"Next: remove the lines ---, and write all keys in one document",
 	} {
 		write(t, FileName, text)
 		_, err := Load("")
@@ -74,8 +76,8 @@ func TestMessagesNameLineCauseAndNextStep(t *testing.T) {
 		!strings.Contains(err.Error(), "absent.yaml: there is no such file. Next: check the path given with --config") {
 		t.Errorf("an absent file: %v", err)
 	}
-	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be read") {
-		t.Errorf("a folder: %v", err)
+	if _, err := Load(t.TempDir()); err == nil || !strings.Contains(err.Error(), "it is a directory. Next: ") {
+		t.Errorf("a directory: %v", err)
 	}
 }
 

@@ -129,7 +129,7 @@ func parse(url string, o Options) (*database, error) {
 		return parseSQLServer(url)
 	}
 	e := malformed(url, "it is no database URL")
-	if !strings.Contains(url, ":") && strings.ContainsAny(url, "./") {
+	if !strings.ContainsAny(url, ":=") && strings.ContainsAny(url, "./") {
 		e.Next = "for a SQLite file write sqlite:" + url
 	}
 	return nil, e

@@ -25,6 +25,8 @@ func TestRedact(t *testing.T) {
 		"u:pw@tcp(h:3306)/d":                       "u:***@tcp(h:3306)/d",
 		"host=h password=pw user=u":                "host=h password=*** user=u",
 		"host=h Password = 'p w' user=u":           "host=h Password = *** user=u",
+		"Server=h;User Id=sa;Pwd=p w&x;Database=d": "Server=h;User Id=sa;Pwd=***;Database=d",
+		"server=h;password={p;w};user id=sa":       "server=h;password=***;user id=sa",
 		"nonsense":                                 "nonsense",
 		"":                                         "",
 	} {
@@ -61,7 +63,8 @@ func TestInvalidURLsAreRefusedWithoutPassword(t *testing.T) {
 		"postgres://u:hunter22%@h/d", "postgres://u:hunter22@h:port/d", "postgres://u:hunter22@h/d?sslmode=perhaps",
 		"postgres://u:hunter22#x@h/d", "mysql://u:hunter22@h", "mysql://u:hunter22@h/",
 		"mysql://u:hunter22@h/d?timeout=soon", "mysql:u:hunter22@tcp(h)/d", "u:hunter22@tcp(h)/d",
-		"host=h password=hunter22", "sqlserver://sa:hunter22@h", "sqlserver:sa:hunter22@h/d",
+		"host=h password=hunter22", "host=127.0.0.1 password=x&hunter22", "Server=h;Uid=sa;Pwd=x hunter22;",
+		"sqlserver://sa:hunter22@h", "sqlserver:sa:hunter22@h/d",
 		"sqlserver://sa:hunter22@h/d?dial+timeout=soon", "sqlserver://sa:hunter22@h/d?%zz",
 		"sqlserver://sa:hunter22@h:port/d", "sqlserver://sa:hunter22/x@h/d",
 	} {
@@ -77,6 +80,9 @@ func TestInvalidURLsAreRefusedWithoutPassword(t *testing.T) {
 		}
 		if strings.Contains(err.Error(), "hunter") {
 			t.Errorf("%q shows the password: %v", rawURL, err)
+		}
+		if strings.Contains(err.Error(), "SQLite file") {
+			t.Errorf("%q is taken for the name of a file: %v", rawURL, err)
 		}
 	}
 }

@@ -3,11 +3,17 @@ package open
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// secretParameter finds "password=…" and similar parameters, in a URL's query and in other connection strings.
-var secretParameter = regexp.MustCompile(`(?i)([a-z_]*(?:pass|secret|token)[a-z_]*\s*=\s*)('[^']*'|[^&\s]*)`)
+var (
+	// secretParameter finds "password=" and similar names, in a URL's query and in other connection strings.
+	secretParameter = regexp.MustCompile(`(?i)(?:pass|pwd|secret|token)[a-z_]*\s*=\s*`)
+	// nextParameter finds the end of a parameter's value. In some connection strings a value may contain blanks, in
+	// others '&' or ';': only a name after them ends it.
+	nextParameter = regexp.MustCompile(`(?i)[&;\s]+[a-z_][a-z_ ]*=`)
+)
 
 // Redact hides the password of a database URL, for messages. It also hides what may be a part of the password: if '@',
 // '/' or '?' are not encoded in it, other parts of the URL are hidden, too.
@@ -19,7 +25,26 @@ func Redact(rawURL string) string {
 	if start, end, ok := passwordSpan(text); ok {
 		text = text[:start] + "***" + text[end:]
 	}
-	return secretParameter.ReplaceAllString(text, "${1}***")
+	for _, value := range slices.Backward(secretValues(text)) {
+		text = text[:value[0]] + "***" + text[value[1]:]
+	}
+	return text
+}
+
+// secretValues returns the positions of the values of secret parameters.
+func secretValues(text string) (all [][2]int) {
+	for at := 0; ; {
+		name := secretParameter.FindStringIndex(text[at:])
+		if name == nil {
+			return all
+		}
+		start := at + name[1]
+		at = len(text)
+		if next := nextParameter.FindStringIndex(text[start:]); next != nil {
+			at = start + next[0]
+		}
+		all = append(all, [2]int{start, at})
+	}
 }
 
 func isSQLite(rawURL string) bool { return strings.HasPrefix(strings.ToLower(rawURL), "sqlite:") }
@@ -61,8 +86,8 @@ func secrets(rawURL string) []string {
 		add(rawURL[start:end])
 	}
 	if !isSQLite(rawURL) {
-		for _, match := range secretParameter.FindAllStringSubmatch(rawURL, -1) {
-			add(match[2])
+		for _, value := range secretValues(rawURL) {
+			add(rawURL[value[0]:value[1]])
 		}
 	}
 	return all

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
@@ -69,6 +70,7 @@ func (a *App) Settings() (rowfeed.Config, *config.File, error) {
 		a.Getenv); err != nil {
 		return rowfeed.Config{}, nil, err
 	}
+	a.URL = strings.TrimSpace(a.URL)
 	cfg, err := a.LibraryConfig(file)
 	return cfg, file, err
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 
@@ -45,7 +47,7 @@ func WrongUse(cmd *cobra.Command, format string, args ...any) error {
 func (a *App) Report(ctx context.Context, err error) int {
 	a.repeated.end() // the command has ended
 	switch {
-	case err == nil || errors.Is(err, syscall.EPIPE): // the reader of the output has closed its pipe
+	case err == nil || outputClosed(err):
 		return ExitDone
 	case ctx.Err() != nil:
 		fmt.Fprintln(a.Stderr, "rowfeed: interrupted")
@@ -63,6 +65,12 @@ func (a *App) Report(ctx context.Context, err error) int {
 		fmt.Fprintln(a.Stderr, "rowfeed: "+a.ErrorText(one)+hint)
 	}
 	return code
+}
+
+// outputClosed tells whether the reader of the output has closed its pipe. A connection that breaks has EPIPE as well.
+func outputClosed(err error) bool {
+	var failed *fs.PathError
+	return errors.As(err, &failed) && failed.Path == os.Stdout.Name() && errors.Is(failed.Err, syscall.EPIPE)
 }
 
 // parts returns the errors that an error joins, or the error itself.

@@ -15,6 +15,7 @@ import (
 // --shard-count from ROWFEED_SHARD_COUNT. An empty variable counts as not given. The flags --yes and --all have no
 // variable.
 func (a *App) Environment(cmd *cobra.Command) (err error) {
+	format := cmd.Flags().Changed("output") || cmd.Flags().Changed("json")
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := "ROWFEED_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		value := a.Getenv(name)
@@ -22,6 +23,8 @@ func (a *App) Environment(cmd *cobra.Command) (err error) {
 		case err != nil, value == "", f.Changed, f.Hidden, f.Name == "help", f.Name == "version":
 			return
 		case f.Name == "yes", f.Name == "all": // a consent is for one command, and not for all that follow
+			return
+		case format && (f.Name == "output" || f.Name == "json"): // each flag overrides the other's variable
 			return
 		case name == config.EnvDB: // Settings reads it, because the demo does not use it
 			return

@@ -2,12 +2,23 @@ package cli
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/rowfeed/rowfeed"
 )
+
+// ServerURL parses the URL of a server.
+func ServerURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "url",
+			Cause: "url: it does not have the form http://host:port", Next: "write it like http://127.0.0.1:8080"}
+	}
+	return u, nil
+}
 
 // OptionalText is a flag whose empty value differs from a flag that was not given.
 type OptionalText struct{ Value *string }

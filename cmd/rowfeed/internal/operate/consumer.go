@@ -347,10 +347,10 @@ func (o *consumerOptions) list(ctx context.Context, a *cli.App) error {
 	switch {
 	case a.JSON:
 		return a.PrintJSON(all)
-	case len(all) == 0 && o.consumer == "":
+	case len(all) == 0 && o.id() == (rowfeed.ConsumerID{}):
 		return a.PrintLine("there are no consumers; a consumer creates its cursor when it starts, see rowfeed.Consumer")
 	case len(all) == 0:
-		return a.PrintLine("there is no consumer %s", o.consumer)
+		return a.PrintLine("no cursor matches; `rowfeed consumer list` shows all consumers")
 	}
 	var rows []table.Row
 	notes := newShardsPaused(all)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -62,10 +61,9 @@ func (o *readyOptions) run(ctx context.Context, a *cli.App) error {
 		}
 		o.url = localURL(file)
 	}
-	u, err := url.Parse(o.url)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return &rowfeed.Error{Code: rowfeed.InvalidRequest, Param: "url",
-			Cause: "url: it does not have the form http://host:port", Next: "write it like http://127.0.0.1:8080"}
+	u, err := cli.ServerURL(o.url)
+	if err != nil {
+		return err
 	}
 	fail := func(cause, next string) error {
 		return &rowfeed.Error{Code: rowfeed.Unavailable, Object: "server " + u.Redacted(), Cause: cause, Next: next}
