@@ -7,7 +7,7 @@ import (
 )
 
 // secretParameter finds "password=…" and similar parameters, in a URL's query and in other connection strings.
-var secretParameter = regexp.MustCompile(`(?i)([a-z_]*(?:pass|secret|token)[a-z_]*\s*=\s*)('[^']*'|[^&\s]*)`)
+var secretParameter = regexp.MustCompile(`(?i)([a-z_]*(?:pass|pwd|secret|token)[a-z_]*\s*=\s*)('[^']*'|[^&\s]*)`)
 
 // Redact hides the password of a database URL, for messages. It also hides what may be a part of the password: if '@',
 // '/' or '?' are not encoded in it, other parts of the URL are hidden, too.
