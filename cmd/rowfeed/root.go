@@ -30,7 +30,8 @@ command line.
 
 Every flag has an environment variable: --shard-count has ROWFEED_SHARD_COUNT. A flag
 overrides its variable, and a variable overrides rowfeed.yaml. ROWFEED_TOKEN contains
-the token itself.
+the token itself. A command that the audit log records, such as "consumer reset", reads
+its own flags only from the command line, except -o.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		`  rowfeed demo                                    # try rowfeed: no database needed
