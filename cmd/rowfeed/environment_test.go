@@ -29,15 +29,17 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	if text := s.ok("feed list"); !strings.HasPrefix(text, "[") {
 		t.Errorf("ROWFEED_OUTPUT=json: %s", text)
 	}
-	if text := s.ok("feed list -o wide"); !strings.HasPrefix(text, "FEED") {
-		t.Errorf("ROWFEED_OUTPUT=json and -o wide: %s", text)
-	}
 	if text := s.ok("feed list --json=false"); !strings.HasPrefix(text, "FEED") {
 		t.Errorf("ROWFEED_OUTPUT=json and --json=false: %s", text)
 	}
+	s.env["ROWFEED_OUTPUT"] = "wide"
+	if text := s.ok("feed list --json"); !strings.HasPrefix(text, "[") {
+		t.Errorf("--json with ROWFEED_OUTPUT=wide: %s", text)
+	}
+	s.ok("version") // which has no table
 	s.env = map[string]string{"ROWFEED_JSON": "true"}
 	if text := s.ok("feed list -o wide"); !strings.HasPrefix(text, "FEED") {
-		t.Errorf("ROWFEED_JSON=true and -o wide: %s", text)
+		t.Errorf("-o wide with ROWFEED_JSON: %s", text)
 	}
 	writeFile(t, "other.yaml", "prefix: other_\n")
 	s.env = map[string]string{"ROWFEED_CONFIG": "other.yaml"}
@@ -57,8 +59,8 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 		!strings.Contains(text, "does not contain a token") {
 		t.Errorf("ROWFEED_TOKEN: %s", text)
 	}
-	s.env = map[string]string{"ROWFEED_ALL": "true", "ROWFEED_YES": "true"}
-	if text := s.fails(cli.ExitUsage, "republish kv"); !strings.Contains(text, "--all") {
-		t.Errorf("ROWFEED_ALL: %s", text)
+	s.env = map[string]string{"ROWFEED_ALL": "true", "ROWFEED_KEY": "[1]", "ROWFEED_YES": "true"}
+	if text := s.fails(cli.ExitUsage, "republish kv"); !strings.Contains(text, "which rows?") {
+		t.Errorf("ROWFEED_ALL and ROWFEED_KEY: %s", text)
 	}
 }

@@ -67,7 +67,7 @@ func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 		{"fetch kv --limt 1", cli.ExitUsage, []string{"there is no flag --limt (did you mean --limit?)"}},
 		{"fetch kv --limit", cli.ExitUsage, []string{"--limit needs a value"}},
 		{"feed list -o yaml", cli.ExitUsage, []string{`feed list: --output: "yaml" is none of wide, json`}},
-		{"version -o wide", cli.ExitUsage, []string{`"wide" is none of json`}},
+		{"version -o yaml", cli.ExitUsage, []string{`"yaml" is none of wide, json`}},
 		{"tail kv --limit 0", cli.ExitUsage, []string{"--limit 0"}},
 		{"fetch kv --after x", cli.ExitUsage, []string{"after", `"x" is no cursor`, "Next: send back"}},
 		{"fetch kv --after at:noon", cli.ExitUsage, []string{`"noon"`, "RFC 3339", "Next:"}},

@@ -28,9 +28,10 @@ else it is sqlite:rowfeed.db. Each of these can be a URL, or env:NAME or file:PA
 variable or a file that has the URL. Every user of a machine can see a password on a
 command line.
 
-Every flag but --yes and --all has an environment variable: --shard-count has
-ROWFEED_SHARD_COUNT. A flag overrides its variable, and a variable overrides
-rowfeed.yaml. ROWFEED_TOKEN contains the token itself.
+Every flag has an environment variable: --shard-count has ROWFEED_SHARD_COUNT. A flag
+overrides its variable, and a variable overrides rowfeed.yaml. ROWFEED_TOKEN contains
+the token itself. A command that the audit log records, such as "consumer reset", reads
+its own flags only from the command line, except -o.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage.`,
 		`  rowfeed demo                                    # try rowfeed: no database needed

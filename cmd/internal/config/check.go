@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,7 +142,7 @@ func (c *checker) names(p *property, object map[string]any, at []string) {
 	for _, next := range p.Properties {
 		known = append(known, next.name)
 	}
-	for name := range object {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if p.Properties.find(name) != nil {
 			continue
 		}

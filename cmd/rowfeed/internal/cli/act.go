@@ -30,11 +30,13 @@ type act struct {
 // Record makes the commands with these paths write to the audit log: their arguments, and the flags of their own that
 // were given. Those contain no secrets. The log leaves out the global flags, since --db may contain a password.
 func (a *App) Record(root *cobra.Command, paths []string) {
+	a.recorded = make(map[*cobra.Command]bool)
 	for _, path := range paths {
 		cmd, _, err := root.Find(strings.Fields(path))
 		if err != nil || cmd.CommandPath() != root.Name()+" "+path {
 			panic("rowfeed: there is no command " + path)
 		}
+		a.recorded[cmd] = true
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if slices.ContainsFunc(harmless, func(name string) bool {

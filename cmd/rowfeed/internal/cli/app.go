@@ -11,6 +11,7 @@ import (
 	"github.com/rowfeed/rowfeed/cmd/internal/open"
 	"github.com/rowfeed/rowfeed/cmd/internal/sinks"
 	"github.com/rowfeed/rowfeed/cmd/metrics"
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -33,10 +34,11 @@ type App struct {
 	logFormat          oneOf
 	logLevel           oneOf
 
-	repeated bundle           // of the log
-	act      *act             // the entry of the audit log for this run; nil if the command has none
-	Metrics  *metrics.Metrics // nil if the command has no metrics
-	Tracer   rowfeed.Tracer   // nil unless the environment asks for traces
+	repeated bundle                  // of the log
+	act      *act                    // the entry of the audit log for this run; nil if the command has none
+	recorded map[*cobra.Command]bool // the commands that the audit log records
+	Metrics  *metrics.Metrics        // nil if the command has no metrics
+	Tracer   rowfeed.Tracer          // nil unless the environment asks for traces
 
 	Command string // the path of the command that ran, as in "rowfeed feed add"
 

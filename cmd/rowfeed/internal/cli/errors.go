@@ -73,12 +73,13 @@ func outputClosed(err error) bool {
 	return errors.As(err, &failed) && failed.Path == os.Stdout.Name() && errors.Is(failed.Err, syscall.EPIPE)
 }
 
-// parts returns the errors that an error joins, or the error itself.
+// parts returns the errors that errors.Join has joined, or the error itself: one of fmt.Errorf has a text of its own.
 func parts(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
 	}
-	return []error{err}
+	return joined.Unwrap()
 }
 
 // ErrorText returns an error's text for a log or a terminal, without passwords and control characters.

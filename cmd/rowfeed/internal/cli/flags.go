@@ -12,9 +12,11 @@ import (
 )
 
 // Environment sets the flags of a command that its command line does not give, from environment variables:
-// --shard-count from ROWFEED_SHARD_COUNT. An empty variable counts as not given. The flags --yes and --all have no
-// variable.
+// --shard-count from ROWFEED_SHARD_COUNT. An empty variable counts as not given. The own flags of a command of the audit
+// log have no variable, except -o: a variable that is meant for another command, such as ROWFEED_TO for a relay, must
+// not choose what is changed.
 func (a *App) Environment(cmd *cobra.Command) (err error) {
+	own := cmd.LocalNonPersistentFlags()
 	format := cmd.Flags().Changed("output") || cmd.Flags().Changed("json")
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := "ROWFEED_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
@@ -22,9 +24,11 @@ func (a *App) Environment(cmd *cobra.Command) (err error) {
 		switch {
 		case err != nil, value == "", f.Changed, f.Hidden, f.Name == "help", f.Name == "version":
 			return
-		case f.Name == "yes", f.Name == "all": // a consent is for one command, and not for all that follow
-			return
-		case format && (f.Name == "output" || f.Name == "json"): // each flag overrides the other's variable
+		case f.Name == "output", f.Name == "json":
+			if format { // one of them overrides the variable of the other
+				return
+			}
+		case a.recorded[cmd] && own.Lookup(f.Name) != nil:
 			return
 		case name == config.EnvDB: // Settings reads it, because the demo does not use it
 			return

@@ -23,12 +23,13 @@ const (
 	columnSpace = "  "
 )
 
-// AddOutput adds the flags -o and --json to a command. With a table, -o also accepts wide.
+// AddOutput adds the flags -o and --json to a command. A command without a table accepts wide, too, because
+// ROWFEED_OUTPUT is for all commands.
 func (a *App) AddOutput(cmd *cobra.Command, withTable bool) {
 	o, usage := &outputFlag{a: a}, "print this `format`: json"
-	o.of = []string{"json"}
+	o.of = []string{"wide", "json"}
 	if withTable {
-		o.of, usage = []string{"wide", "json"}, "print this `format`: json, or wide for all columns of the table"
+		usage += ", or wide for all columns of the table"
 	}
 	cmd.Flags().VarP(o, "output", "o", usage)
 	cmd.Flags().BoolVar(&a.JSON, "json", false, "the same as -o json")
