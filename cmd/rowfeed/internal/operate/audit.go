@@ -48,7 +48,8 @@ not have that right.`,
 		Args:    cli.Args(0, 0, ""),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return p.run(cmd.Context(), a) },
 	}
-	purge.Flags().Var(&p.olderThan, "older-than", "only entries older than this (default 400d)")
+	purge.Flags().Var(&p.olderThan, "older-than", "only entries older than this")
+	purge.Flags().Lookup("older-than").DefValue = "400d"
 	cmd.AddCommand(list, purge)
 	return cmd
 }
