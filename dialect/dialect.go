@@ -30,6 +30,8 @@ type Dialect struct {
 	ULIDsAbove func(f *Feed, ulid string) (timeMillis, high, low string)
 	// TriggerNames returns the names that a feed's triggers may have.
 	TriggerNames func(f *Feed) []string
+	// Savepoint has the statements of a savepoint, which is always the same one.
+	Savepoint Savepoint
 
 	// Experimental says why feeds of this database are only made if the user asks for it: what has not been tested. It
 	// is empty for a database whose tests pass.
@@ -64,6 +66,13 @@ type Dialect struct {
 	// commit. fn must contain no DDL. Otherwise WithSchemaLock runs everything in one transaction.
 	Together func(ctx context.Context, q Querier, fn func() error) error
 }
+
+// Savepoint has the statements that set a savepoint, go back to it, and release it. Release is an error of class
+// [ClassUndefined] if the transaction that set the savepoint has ended.
+type Savepoint struct{ Set, Back, Release string }
+
+// StandardSavepoint has the statements of the SQL standard.
+var StandardSavepoint = Savepoint{"SAVEPOINT rowfeed", "ROLLBACK TO SAVEPOINT rowfeed", "RELEASE SAVEPOINT rowfeed"}
 
 // Migrations returns the versions of rowfeed's own tables, oldest first.
 func (d *Dialect) Migrations(n Names) []Migration {

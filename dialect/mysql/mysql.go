@@ -22,7 +22,8 @@ func New() *dialect.Dialect {
 	// There is no Stamp: nothing tells cheaply that a transaction has committed. There are no Partitions and Renames: a
 	// trigger belongs to the whole table, a table with triggers cannot be moved to another database, and no database
 	// can be renamed.
-	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
+	return &dialect.Dialect{Syntax: syntax, Savepoint: dialect.StandardSavepoint, Tables: schema,
+		Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
 		Gaps: d, Flushing: d, Bounds: d, Routines: d, Owners: d, Copies: d, Roles: d, Sessions: d, Replicas: d,
 		Fences: true, OwnShards: true, Together: together}

@@ -25,7 +25,8 @@ func New() *dialect.Dialect {
 	var d database
 	// There is no Flushing: PostgreSQL flushes its log before it shows a commit. There are no Owners and Copies: a role
 	// that owns a function cannot be dropped, and a dump names the schema of every object.
-	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
+	return &dialect.Dialect{Syntax: syntax, Savepoint: dialect.StandardSavepoint, Tables: schema,
+		Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, IdentitySQL: identity, ULIDsAbove: ulidsAbove, TriggerNames: triggerNames,
 		Batches: d, Gaps: d, Stamp: stamp, Routines: d, Partitions: d, Renames: d, Roles: d, Sessions: d, Replicas: d,
 		Fences: true, OwnShards: true}

@@ -24,7 +24,8 @@ func New() *dialect.Dialect {
 	// There are no logins, sessions, schemas, partitions and stored functions. A commit is in the file before other
 	// sessions see it. PRAGMA data_version is no Stamp: it does not show commits of the same connection. A process that
 	// can open the file can do everything.
-	return &dialect.Dialect{Syntax: syntax, Tables: schema, Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
+	return &dialect.Dialect{Syntax: syntax, Savepoint: dialect.StandardSavepoint, Tables: schema,
+		Core: d, Publishing: d, Placing: d, Pages: d, Locks: d,
 		Moving: d, Inspection: d, TriggerNames: triggerNames,
 		ULIDsAbove: ulidsAbove, Fences: true, OwnShards: true}
 }

@@ -17,6 +17,7 @@ const (
 	errNotReady      = 77104
 	errDeadlock      = 77105
 	errNoLock        = 77106
+	errEnded         = 77117
 	// 77107 to 77116 say what to do, and callers show them: see original.sql, outbox.sql and publish.sql.
 )
 
@@ -56,6 +57,7 @@ var classes = map[int32]dialect.Class{
 	4902:        dialect.ClassUndefined,
 	6401:        dialect.ClassUndefined, // savepoint
 	errNotReady: dialect.ClassUndefined,
+	errEnded:    dialect.ClassUndefined,
 
 	229: dialect.ClassPermission, 230: dialect.ClassPermission, 262: dialect.ClassPermission,
 	297: dialect.ClassPermission, 300: dialect.ClassPermission, 371: dialect.ClassPermission,

@@ -71,3 +71,17 @@ ORDER BY o.order_sequence
 
 -- name: oldest_record_of_shard
 WITH (INDEX(by_shard), FORCESEEK) WHERE o.shard = :shard ORDER BY o.order_sequence
+
+-- name: set_savepoint
+-- There is no statement that releases a savepoint, and so finds out whether the transaction has ended. So the session
+-- keeps the transaction's number.
+SAVE TRANSACTION rowfeed;
+DECLARE @transaction bigint = CURRENT_TRANSACTION_ID();
+EXEC sys.sp_set_session_context @key = N'rowfeed.savepoint', @value = @transaction
+
+-- name: back_to_savepoint
+ROLLBACK TRANSACTION rowfeed
+
+-- name: release_savepoint
+IF @@TRANCOUNT = 0 OR COALESCE(CONVERT(bigint, SESSION_CONTEXT(N'rowfeed.savepoint')), -1) <> CURRENT_TRANSACTION_ID()
+  THROW 77117, N'rowfeed: the transaction of the savepoint has ended', 1

@@ -125,15 +125,15 @@ func (t *batchTx) beginPass(ctx context.Context, tx *sql.Tx) error {
 // handle calls a function of the application, and checks that the transaction is still open. Otherwise the cursor
 // would be stored without the effects.
 func (t *batchTx) handle(ctx context.Context, fn func() error) error {
-	if _, err := t.q.Exec(ctx, "SAVEPOINT rowfeed"); err != nil {
+	d := t.a.db.Store.Dialect
+	if _, err := t.q.Exec(ctx, d.Savepoint.Set); err != nil {
 		return err
 	}
 	t.after = true
 	if err := t.call(fn); err != nil {
 		return err
 	}
-	_, err := t.q.Exec(ctx, "RELEASE SAVEPOINT rowfeed")
-	d := t.a.db.Store.Dialect
+	_, err := t.q.Exec(ctx, d.Savepoint.Release)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return err

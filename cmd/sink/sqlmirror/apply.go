@@ -72,13 +72,12 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, 
 	if len(others) == 0 {
 		return s.upsert(ctx, tx, rows)
 	}
-	const point = "rowfeed_mirror"
-	if _, err := tx.ExecContext(ctx, "SAVEPOINT "+point); err != nil {
+	if _, err := tx.ExecContext(ctx, s.d.Savepoint.Set); err != nil {
 		return err
 	}
 	err := s.upsert(ctx, tx, rows)
 	if err != nil && s.d.Classify(err) == dialect.ClassDuplicate {
-		if _, err := tx.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+point); err != nil {
+		if _, err := tx.ExecContext(ctx, s.d.Savepoint.Back); err != nil {
 			return err
 		}
 		err = s.makeRoom(ctx, tx, rows, others)
@@ -86,7 +85,7 @@ func (s *Sink) write(ctx context.Context, tx *sql.Tx, entries []feedtype.Entry, 
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, "RELEASE SAVEPOINT "+point)
+	_, err = tx.ExecContext(ctx, s.d.Savepoint.Release)
 	return err
 }
 

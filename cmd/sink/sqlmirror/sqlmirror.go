@@ -75,18 +75,34 @@ func New(ctx context.Context, cfg Config) (*Sink, error) {
 		return nil, err
 	}
 	s.sweep = feedtype.TableName{Schema: s.name.Schema, Name: sweepName(s.name.Name)}
+	if err := s.makeSweep(ctx, cfg.Pool); err != nil {
+		return nil, s.fail("make the table "+s.sweep.String()+" beside it", err)
+	}
+	return s, nil
+}
+
+// makeSweep makes the table of the keys that a pass has not seen yet, unless it is there. Not all databases have CREATE
+// TABLE IF NOT EXISTS.
+func (s *Sink) makeSweep(ctx context.Context, pool *sql.DB) error {
+	look := func() error {
+		_, err := pool.ExecContext(ctx, "SELECT 1 FROM "+string(s.quoted(s.sweep))+" WHERE 1 = 0")
+		return err
+	}
+	if err := look(); s.d.Classify(err) != dialect.ClassUndefined {
+		return err
+	}
 	var columns, key []string
 	for _, name := range s.key {
 		c := s.table.Column(name)
 		columns = append(columns, strings.TrimSpace(s.d.Quote(name)+" "+c.Decl)+" NOT NULL")
 		key = append(key, s.d.Quote(name))
 	}
-	_, err := cfg.Pool.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+string(s.quoted(s.sweep))+" ("+
+	_, err := pool.ExecContext(ctx, "CREATE TABLE "+string(s.quoted(s.sweep))+" ("+
 		strings.Join(columns, ", ")+", PRIMARY KEY ("+strings.Join(key, ", ")+"))")
-	if err != nil {
-		return nil, s.fail("make the table "+s.sweep.String()+" beside it", err)
+	if err != nil && look() == nil { // another process has made it at the same time
+		return nil
 	}
-	return s, nil
+	return err
 }
 
 // sweepName returns the name of the small table, at most 63 bytes long.
