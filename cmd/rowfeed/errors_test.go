@@ -114,7 +114,8 @@ func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 		{"fetch kv --shard -1", cli.ExitUsage, []string{"-1 is not a data shard of the feed"}},
 		{"fetch kv --shard 70000", cli.ExitUsage, []string{"70000 is not a data shard of the feed"}},
 		{"fetch kv --shard 1", cli.ExitUsage, []string{"shard", "1 is not a data shard of the feed"}},
-		{"fetch kv --shard 2 --shard-count 2", cli.ExitUsage, []string{"2 is not one of the 2 shards, which are numbered 0 to 1"}},
+		{"fetch kv --shard 2 --shard-count 2", cli.ExitUsage,
+			[]string{"2 is not one of the 2 shards, which are numbered 0 to 1"}},
 		{"fetch kv --shard 0 --shard-count 0", cli.ExitUsage, []string{"--shard-count 0 is not between 1 and 65536"}},
 		{"fetch kv --shard-count 2", cli.ExitUsage, []string{"--shard-count is given without --shard", "Next:"}},
 		{"relay kv --to https://example.com/ --shard-count 0", cli.ExitUsage,
@@ -172,7 +173,8 @@ func TestErrorNamesObjectCauseAndNextStep(t *testing.T) {
 		{"serve --listen nowhere", cli.ExitUsage, []string{`"nowhere"`, "host:port"}},
 		{"demo --rate 0", cli.ExitUsage, []string{`"0"`, "100/s", "rowfeed demo --help"}},
 		{"demo --duration 0s", cli.ExitUsage, []string{"duration", "Next:"}},
-		{"demo --db sqlite:rowfeed.db", cli.ExitFailed, []string{"sqlite:rowfeed.db", "the demo did not create", "Next:"}},
+		{"demo --db sqlite:rowfeed.db", cli.ExitFailed,
+			[]string{"sqlite:rowfeed.db", "the demo did not create", "Next:"}},
 	}
 	for _, test := range tests {
 		t.Run(test.line, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (d database) Blockers(ctx context.Context, q dialect.Querier,
 	if !told {
 		return nil, &dialect.Unseen{Cause: "neither SQLite nor the operating system shows this process " +
 			"which process has locked the file",
-			Next: "run the command on Linux, outside of the service's container, or see which processes have the file " +
+			Next: "run the command on Linux, outside of its container, or see which processes have the file " +
 				"open (`fuser -v`)"}, nil
 	}
 	if len(held) == 0 {
